@@ -1,0 +1,30 @@
+# syntax=docker/dockerfile:1
+# Images of the binaries, one target each: `buildah bud --target capi-proxy .`
+#
+# The binaries are static, so that the images hold nothing else: no shell, no library, no package to update.
+
+ARG RUST_IMAGE=docker.io/library/rust:1.95-bookworm
+
+FROM ${RUST_IMAGE} AS build
+WORKDIR /src
+COPY . .
+# With --target, the flags are for the binaries only and not for build scripts.
+ENV RUSTFLAGS="-C target-feature=+crt-static"
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/src/target \
+    cargo build --locked --release --target x86_64-unknown-linux-gnu -p capi-proxy -p cli && \
+    install -D -t /out \
+        target/x86_64-unknown-linux-gnu/release/capi-proxy \
+        target/x86_64-unknown-linux-gnu/release/hypershift
+
+FROM scratch AS hypershift
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /out/hypershift /hypershift
+USER 65532:65532
+ENTRYPOINT ["/hypershift"]
+
+FROM scratch AS capi-proxy
+COPY --from=build /out/capi-proxy /capi-proxy
+USER 65532:65532
+ENTRYPOINT ["/capi-proxy"]
+CMD ["serve"]
