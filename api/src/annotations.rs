@@ -1,0 +1,64 @@
+//! The annotations of the migration protocol, on a HostedCluster.
+//!
+//! They say which operator owns the object and whether a migration has locked it.
+//! Absence is never trusted alone: who owns an unannotated HostedCluster is decided by evidence, elsewhere.
+
+use std::collections::BTreeMap;
+
+/// `"true"`: migrated, or born private; the new operator's.
+pub const PRIVATE_CAPI_TYPES: &str = "hypershift.openshift.io/private-capi-types";
+/// `"legacy"`: the legacy operator's.
+pub const SCOPE: &str = "hypershift.openshift.io/scope";
+/// `"true"`: locked; only the migration controller writes.
+pub const MIGRATION_IN_PROGRESS: &str = "hypershift.openshift.io/migration-in-progress";
+/// The reason of the last failure; an SRE removes it to have the migration tried again.
+pub const MIGRATION_FAILED: &str = "hypershift.openshift.io/migration-failed";
+
+/// The four annotations of one HostedCluster, as read. Values that the protocol does not know count as absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Protocol {
+    /// [`PRIVATE_CAPI_TYPES`] is `"true"`.
+    pub private: bool,
+    /// [`SCOPE`] is `"legacy"`.
+    pub legacy: bool,
+    /// [`MIGRATION_IN_PROGRESS`] is `"true"`.
+    pub in_progress: bool,
+    /// The value of [`MIGRATION_FAILED`].
+    pub failed: Option<String>,
+}
+
+impl Protocol {
+    /// Reads the protocol from an object's annotations.
+    pub fn read(annotations: &BTreeMap<String, String>) -> Self {
+        let is = |key: &str, value: &str| annotations.get(key).is_some_and(|found| found == value);
+        Self {
+            private: is(PRIVATE_CAPI_TYPES, "true"),
+            legacy: is(SCOPE, "legacy"),
+            in_progress: is(MIGRATION_IN_PROGRESS, "true"),
+            failed: annotations.get(MIGRATION_FAILED).cloned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_values_count_as_absent() {
+        let annotations = BTreeMap::from([
+            (PRIVATE_CAPI_TYPES.to_owned(), "yes".to_owned()),
+            (SCOPE.to_owned(), "legacy".to_owned()),
+            (MIGRATION_FAILED.to_owned(), "quiesce-timeout".to_owned()),
+        ]);
+        assert_eq!(
+            Protocol::read(&annotations),
+            Protocol {
+                private: false,
+                legacy: true,
+                in_progress: false,
+                failed: Some("quiesce-timeout".to_owned()),
+            }
+        );
+    }
+}
