@@ -1,0 +1,4 @@
+//! JSON Patch bodies.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| capi_proxy_fuzz::json_patch(data));

@@ -1,0 +1,4 @@
+//! Paths and queries.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| capi_proxy_fuzz::target(data));

@@ -1,0 +1,141 @@
+//! The edits that a body needs: names, and the lengths of all messages around them.
+
+use std::ops::Range;
+
+use api::group::Side;
+
+use super::kinds::Node;
+use super::wire::{self, Bytes, Fields, Value};
+use crate::translate::name::{self, Swapped};
+use crate::translate::place::Action;
+use crate::translate::{Counts, Refusal, Rules};
+
+/// What to write instead of some bytes of the body.
+#[derive(Debug)]
+enum Edit<'b> {
+    /// Nothing else: a length whose content turned out to keep its size.
+    Keep,
+    Length {
+        value: usize,
+        /// Bytes that the old spelling had in excess. The new one has them too, so that a second swap restores it.
+        padding: usize,
+    },
+    Name(Swapped<'b>),
+}
+
+/// Collects edits in the order of the body, then writes the body with them.
+#[derive(Debug)]
+pub(super) struct Plan<'b> {
+    rules: &'b Rules,
+    body: &'b [u8],
+    edits: Vec<(Range<usize>, Edit<'b>)>,
+    counts: Counts,
+}
+
+// === impl Plan ===
+
+impl<'b> Plan<'b> {
+    pub(super) fn new(rules: &'b Rules, body: &'b [u8]) -> Self {
+        Self {
+            rules,
+            body,
+            edits: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Plans the edits of a value that stands at `node`. Depth is bounded by the static tries.
+    pub(super) fn nested(&mut self, node: Node, bytes: &Bytes) -> Result<(), Refusal> {
+        self.value(node, bytes).map(|_| ())
+    }
+
+    /// As [`Plan::nested`]; how many bytes longer the value's content becomes.
+    fn value(&mut self, node: Node, bytes: &Bytes) -> Result<isize, Refusal> {
+        let length_edit = self.edits.len();
+        self.edits.push((bytes.length.clone(), Edit::Keep));
+        let growth = match node {
+            Node::Leaf(action) => self.leaf(action, bytes),
+            Node::Message(fields) => self.message(fields, bytes.content.clone())?,
+        };
+        if growth == 0 {
+            // Nothing changed inside, as nearly always.
+            if self.edits.len() == length_edit + 1 {
+                self.edits.pop();
+            }
+            return Ok(0);
+        }
+        let old = bytes.content.len();
+        let value = old.saturating_add_signed(growth);
+        let padding = bytes.length.len() - wire::varint_width(old);
+        self.edits[length_edit].1 = Edit::Length { value, padding };
+        let length_growth = signed(wire::varint_width(value)) - signed(wire::varint_width(old));
+        Ok(growth + length_growth)
+    }
+
+    fn message(&mut self, fields: &[(u32, Node)], message: Range<usize>) -> Result<isize, Refusal> {
+        let mut growth = 0;
+        for field in Fields::new(self.body, message) {
+            let field = field?;
+            let Value::Bytes(bytes) = field.value else {
+                continue;
+            };
+            if let Some((_, node)) = fields.iter().find(|(number, _)| *number == field.number) {
+                growth += self.value(*node, &bytes)?;
+            }
+        }
+        Ok(growth)
+    }
+
+    fn leaf(&mut self, action: Action, bytes: &Bytes) -> isize {
+        let body = self.body;
+        let swapped = std::str::from_utf8(&body[bytes.content.clone()])
+            .ok()
+            .and_then(|text| name::swap(self.rules, action, text));
+        let Some(swapped) = swapped else { return 0 };
+        match swapped.to {
+            Side::Standard => self.counts.to_standard += 1,
+            Side::Private => self.counts.to_private += 1,
+        }
+        let length = swapped.before.len() + swapped.name.len() + swapped.after.len();
+        self.edits
+            .push((bytes.content.clone(), Edit::Name(swapped)));
+        signed(length) - signed(bytes.content.len())
+    }
+
+    /// Appends the edited body to `out`; leaves `out` alone on an error.
+    pub(super) fn write(self, out: &mut Vec<u8>) -> Result<Counts, Refusal> {
+        let before = out.len();
+        let mut copied = 0;
+        for (range, edit) in self.edits {
+            out.extend_from_slice(&self.body[copied..range.start]);
+            copied = range.end;
+            let fits = match edit {
+                Edit::Keep => {
+                    out.extend_from_slice(&self.body[range]);
+                    true
+                }
+                Edit::Length { value, padding } => wire::write_varint(value, padding, out),
+                Edit::Name(name) => {
+                    out.extend(
+                        [name.before, name.name, name.after]
+                            .iter()
+                            .flat_map(|part| part.bytes()),
+                    );
+                    true
+                }
+            };
+            if !fits {
+                out.truncate(before);
+                return Err(Refusal::malformed(
+                    "the body is damaged protobuf: a length is spelled with idle bytes",
+                ));
+            }
+        }
+        out.extend_from_slice(&self.body[copied..]);
+        Ok(self.counts)
+    }
+}
+
+fn signed(length: usize) -> isize {
+    isize::try_from(length).expect("invariant: no body is larger than the address space")
+}
