@@ -1,0 +1,128 @@
+//! Which names the proxy answers to, and which callers never.
+//!
+//! A web page can make a browser send requests to any address, loopback too, and a name of its own can be made to point
+//! there. What it cannot do is choose `Host`, or leave out `Origin`.
+
+use http::header::{HOST, ORIGIN, REFERER};
+use http::{HeaderMap, StatusCode};
+
+use crate::failure::Failure;
+
+/// Names that are always answered to.
+const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The names that the proxy answers to, at any port.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hosts {
+    more: Vec<String>,
+}
+
+// === impl Hosts ===
+
+impl Hosts {
+    /// The local names, and `more`.
+    pub(crate) fn new(more: Vec<String>) -> Self {
+        Self { more }
+    }
+
+    /// Refuses a request for another name, and one that a browser sent for a page.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Failure> {
+        let host = headers
+            .get(HOST)
+            .and_then(|host| host.to_str().ok())
+            .map(without_port);
+        if !host.is_some_and(|host| self.allows(host)) {
+            return Err(Failure::client(
+                StatusCode::FORBIDDEN,
+                "the Host header names another server: use localhost, or allow the name with --allow-host",
+            ));
+        }
+        if headers.contains_key(ORIGIN) || headers.contains_key(REFERER) {
+            return Err(Failure::client(
+                StatusCode::FORBIDDEN,
+                "requests of web pages are not served",
+            ));
+        }
+        Ok(())
+    }
+
+    fn allows(&self, host: &str) -> bool {
+        let more = self.more.iter().map(String::as_str);
+        LOCAL
+            .into_iter()
+            .chain(more)
+            .any(|allowed| allowed.eq_ignore_ascii_case(host))
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port))
+            if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') =>
+        {
+            name
+        }
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn check(hosts: &Hosts, headers: &[(&'static str, &str)]) -> bool {
+        let headers = headers.iter().map(|(name, value)| {
+            (
+                http::HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        });
+        hosts.check(&headers.collect()).is_ok()
+    }
+
+    #[test]
+    fn s04_answers_to_local_names_at_any_port_and_to_no_other() {
+        let hosts = Hosts::new(vec!["proxy.internal".to_owned()]);
+        for host in [
+            "localhost",
+            "LocalHost:8080",
+            "127.0.0.1:1",
+            "[::1]",
+            "[::1]:8080",
+            "proxy.internal:80",
+        ] {
+            assert!(check(&hosts, &[("host", host)]), "{host}");
+        }
+        for host in [
+            "",
+            "evil.com",
+            "evil.com:8080",
+            "localhost.evil.com",
+            "127.0.0.1.evil.com",
+            "127.0.0.1:80:80",
+            "::1",
+            "[::1",
+            "localhost:http",
+            "evil.com@localhost",
+            "localhost ",
+            "127.1",
+            "0.0.0.0",
+        ] {
+            assert!(!check(&hosts, &[("host", host)]), "{host:?}");
+        }
+        assert!(!check(&hosts, &[]));
+    }
+
+    #[test]
+    fn s04_refuses_web_pages() {
+        let hosts = Hosts::default();
+        for name in ["origin", "referer"] {
+            assert!(
+                !check(&hosts, &[("host", "localhost"), (name, "null")]),
+                "{name}"
+            );
+        }
+    }
+}

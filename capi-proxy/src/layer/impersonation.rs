@@ -1,0 +1,58 @@
+//! `Impersonate-*` headers: with the proxy's token they would make a client whoever the proxy may be.
+
+use http::{HeaderMap, StatusCode};
+
+use crate::failure::Failure;
+
+/// Whether clients may impersonate, with the proxy's rights to do so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Impersonation {
+    #[default]
+    Refused,
+    Allowed,
+}
+
+/// Refuses a request that impersonates, unless that is allowed.
+pub(crate) fn check(policy: Impersonation, headers: &HeaderMap) -> Result<(), Failure> {
+    let impersonates = || {
+        headers
+            .keys()
+            .any(|name| name.as_str().starts_with("impersonate-"))
+    };
+    if policy == Impersonation::Refused && impersonates() {
+        return Err(Failure::client(
+            StatusCode::FORBIDDEN,
+            "impersonation through the proxy is refused: it would use the proxy's rights. See --allow-impersonation",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn s06_impersonation_is_refused_unless_allowed() {
+        for name in [
+            "impersonate-user",
+            "impersonate-group",
+            "impersonate-uid",
+            "impersonate-extra-scopes",
+        ] {
+            let headers = HeaderMap::from_iter([(
+                HeaderName::from_static(name),
+                HeaderValue::from_static("a"),
+            )]);
+            assert_eq!(
+                check(Impersonation::Refused, &headers).unwrap_err().code,
+                403,
+                "{name}"
+            );
+            assert!(check(Impersonation::Allowed, &headers).is_ok(), "{name}");
+        }
+        assert!(check(Impersonation::Refused, &HeaderMap::new()).is_ok());
+    }
+}

@@ -1,0 +1,140 @@
+//! The body of an answer: translated whole where it is small, so that a damaged one becomes an error and not half an
+//! answer; streamed where it is large or a watch.
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::response::Parts;
+use http::{HeaderMap, Method, Response, StatusCode};
+
+use super::request_body::Collected;
+use super::{Asked, response_headers};
+use crate::body::{Body, Stream};
+use crate::exchange::Exchange;
+use crate::failure::Failure;
+use crate::translate::Refusal;
+use crate::translate::body::{self, Plan, Translator};
+use crate::upstream::{Answer, AnswerError};
+
+/// Answers up to this size are translated before the first byte leaves.
+const SMALL: u64 = 64 * 1024;
+/// Largest answer of a kind that can only be translated whole.
+const MAX_WHOLE: u64 = 8 * 1024 * 1024;
+
+/// Turns the API server's answer into the client's.
+pub(crate) async fn translate(
+    asked: Asked<'_>,
+    response: Response<Answer>,
+    exchange: &mut Exchange,
+) -> Result<Response<Body>, Failure> {
+    let Asked {
+        rules,
+        target,
+        method,
+    } = asked;
+    let (mut parts, answer) = response.into_parts();
+    response_headers::rewrite(rules, target, &mut parts.headers);
+    if !target.is_translated() || !has_body(method, parts.status) {
+        if target.is_translated() {
+            // The length of a body that is not sent: ours would differ.
+            parts.headers.remove(CONTENT_LENGTH);
+        }
+        return Ok(Response::from_parts(
+            parts,
+            Body::stream(Stream::pass(answer)),
+        ));
+    }
+    refuse_encoded(&parts.headers)?;
+    let content_type = parts
+        .headers
+        .get(CONTENT_TYPE)
+        .map(|value| value.to_str().unwrap_or("?"));
+    let plan = body::response(rules, target, parts.status, content_type);
+    match plan.map_err(|refusal| Failure::refused_answer(&refusal))? {
+        Plan::Pass => Ok(Response::from_parts(
+            parts,
+            Body::stream(Stream::pass(answer)),
+        )),
+        Plan::Translate(translator) => {
+            parts.headers.remove(CONTENT_LENGTH);
+            if target.is_watch() && parts.status.is_success() {
+                let stream = Stream::translate(answer, translator, Bytes::new());
+                return Ok(Response::from_parts(parts, Body::stream(stream)));
+            }
+            gather(parts, answer, translator, exchange).await
+        }
+    }
+}
+
+fn has_body(method: &Method, status: StatusCode) -> bool {
+    method != Method::HEAD && !matches!(status.as_u16(), 100..=199 | 204 | 304)
+}
+
+/// It was asked for in plain.
+fn refuse_encoded(headers: &HeaderMap) -> Result<(), Failure> {
+    if headers
+        .get_all(CONTENT_ENCODING)
+        .iter()
+        .all(|encoding| encoding == "identity")
+    {
+        return Ok(());
+    }
+    let refusal = Refusal::unsupported_media_type("it is encoded, which was not asked for");
+    Err(Failure::refused_answer(&refusal))
+}
+
+/// Reads a body until it ends, or has become too large to wait for its end.
+async fn gather(
+    parts: Parts,
+    mut answer: Answer,
+    mut translator: Box<Translator>,
+    exchange: &mut Exchange,
+) -> Result<Response<Body>, Failure> {
+    let limit = if translator.is_buffering() {
+        MAX_WHOLE
+    } else {
+        SMALL
+    };
+    let mut collected = Collected::default();
+    while let Some(frame) = answer.frame().await {
+        let Ok(data) = frame.map_err(|error| broken_off(&error))?.into_data() else {
+            continue;
+        };
+        collected.push(data);
+        if collected.len() > limit {
+            return stream(parts, answer, translator, &collected.into_bytes(), exchange);
+        }
+    }
+    let bytes = collected.into_bytes();
+    let translated = exchange.time(|| translator.whole(&bytes));
+    let translated = translated.map_err(|refusal| Failure::refused_answer(&refusal))?;
+    exchange.count_names(translator.counts());
+    Ok(Response::from_parts(
+        parts,
+        Body::full(translated.map_or(bytes, Bytes::from)),
+    ))
+}
+
+fn stream(
+    parts: Parts,
+    answer: Answer,
+    mut translator: Box<Translator>,
+    begun: &[u8],
+    exchange: &mut Exchange,
+) -> Result<Response<Body>, Failure> {
+    if translator.is_buffering() {
+        let refusal = Refusal::too_large(format!(
+            "it is larger than {MAX_WHOLE} bytes and not JSON: ask for JSON"
+        ));
+        return Err(Failure::refused_answer(&refusal));
+    }
+    let mut out = Vec::with_capacity(begun.len() + begun.len() / 8);
+    exchange
+        .time(|| translator.push(begun, &mut out))
+        .map_err(|refusal| Failure::refused_answer(&refusal))?;
+    let stream = Stream::translate(answer, translator, Bytes::from(out));
+    Ok(Response::from_parts(parts, Body::stream(stream)))
+}
+
+fn broken_off(error: &AnswerError) -> Failure {
+    Failure::bad_gateway(crate::error::chain(error))
+}

@@ -1,0 +1,172 @@
+//! `capi-proxy serve`: starts everything, and ends it in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::admin::Admin;
+use crate::args::ServeArgs;
+use crate::config::Config;
+use crate::credentials::Store;
+use crate::drain::{self, Drain};
+use crate::error::Error;
+use crate::listen::{self, Listener};
+use crate::metrics::Metrics;
+use crate::readiness::Readiness;
+use crate::server::{self, Workers};
+use crate::stack::Proxy;
+use crate::telemetry;
+use crate::upstream::{self, Upstream};
+
+/// Serves until a signal ends it.
+pub(crate) fn run(args: &ServeArgs) -> Result<(), Error> {
+    let config = Config::new(args)?;
+    telemetry::init(&args.logging);
+    raise_file_limit();
+    let runtime = server::runtime().map_err(Error::system("start a runtime"))?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: Config) -> Result<(), Error> {
+    let mut signals = Signals::new().map_err(Error::system("handle signals"))?;
+    let metrics = Metrics::new();
+    let readiness = Arc::new(Readiness::new(Arc::clone(&metrics)));
+    let store = Arc::new(Store::new(config.source.clone()));
+    let (signal, drain) = drain::channel();
+
+    let listeners = listen::open(&config.listeners).await?;
+    let admin = listen::tcp(config.admin).await?;
+    let admin_address = admin.local_addr().unwrap_or(config.admin);
+    if let Some(path) = &config.address_file {
+        listen::announce(path, &listeners, admin_address)?;
+    }
+    report(&listeners, &admin_address);
+
+    let drain_timeout = config.drain_timeout;
+    let asking = tokio::spawn(ask(
+        config.upstream_limits,
+        config.probe_interval,
+        &store,
+        &readiness,
+    ));
+    let workers = start_workers(config, &store, &metrics, &readiness, drain.clone())?;
+    let fresh = Arc::clone(&store);
+    tokio::spawn(async move { fresh.keep_fresh().await });
+    tokio::spawn(
+        Admin {
+            readiness: Arc::clone(&readiness),
+            metrics,
+        }
+        .serve(admin),
+    );
+    for listener in listeners {
+        tokio::spawn(Arc::clone(&workers).accept(listener, drain.clone()));
+    }
+    drop((drain, workers));
+
+    signals.any().await;
+    asking.abort();
+    readiness.ending();
+    signal.begin();
+    if tokio::time::timeout(drain_timeout, signal.all_ended())
+        .await
+        .is_err()
+    {
+        tracing::warn!("Requests were cut: they did not end in time");
+    }
+    tracing::info!("Ended");
+    Ok(())
+}
+
+/// Keeps asking whether the API server can be reached, on connections of its own.
+fn ask(
+    limits: upstream::Limits,
+    interval: Duration,
+    store: &Arc<Store>,
+    readiness: &Arc<Readiness>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let upstream = Upstream::new(Arc::clone(store), limits);
+    let readiness = Arc::clone(readiness);
+    async move { readiness.keep_asking(&upstream, interval).await }
+}
+
+fn start_workers(
+    config: Config,
+    store: &Arc<Store>,
+    metrics: &Arc<Metrics>,
+    readiness: &Arc<Readiness>,
+    drain: Drain,
+) -> Result<Arc<Workers>, Error> {
+    let (store, metrics, readiness) = (
+        Arc::clone(store),
+        Arc::clone(metrics),
+        Arc::clone(readiness),
+    );
+    let Config {
+        rules,
+        policy,
+        upstream_limits,
+        client_limits,
+        threads,
+        ..
+    } = config;
+    let policy = Arc::new(policy);
+    let make = move || Proxy {
+        rules: rules.clone(),
+        policy: Arc::clone(&policy),
+        upstream: Upstream::new(Arc::clone(&store), upstream_limits),
+        metrics: Arc::clone(&metrics),
+        readiness: Arc::clone(&readiness),
+        drain: drain.clone(),
+    };
+    Workers::start(threads, client_limits, make).map(Arc::new)
+}
+
+fn report(listeners: &[Listener], admin: &SocketAddr) {
+    for listener in listeners {
+        tracing::info!(address = %listener, "Serving clients");
+    }
+    tracing::info!(address = %admin, "Serving probes and metrics");
+}
+
+/// A connection is a file or two, and the usual limit of 1024 is soon reached. Go programs do the same.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current < limit.maximum {
+        let raised = Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            tracing::debug!(%error, "The limit of open files stays");
+        }
+    }
+}
+
+/// The signals that end the process.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+// === impl Signals ===
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn any(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

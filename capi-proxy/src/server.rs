@@ -1,0 +1,167 @@
+//! Accepts clients, deals them to the threads that serve them, and serves them.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1::Builder;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::drain::Drain;
+use crate::error::Error;
+use crate::gate::{self, GateIo};
+use crate::listen::{Accepted, Listener, Socket};
+use crate::stack::Proxy;
+
+/// Most connections of clients at a time; further ones wait to be accepted.
+const MAX_CONNECTIONS: usize = 8192;
+/// Most bytes that wait to be read or written; more than the gate's largest head.
+const BUFFER: usize = gate::MAX_HEAD + 8 * 1024;
+/// How long to wait when the system has nothing to accept a connection with.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The threads that serve clients.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    queues: Vec<mpsc::UnboundedSender<Arrival>>,
+    room: Arc<Semaphore>,
+}
+
+/// A client that a thread is to serve.
+#[derive(Debug)]
+struct Arrival {
+    connection: Accepted,
+    room: OwnedSemaphorePermit,
+}
+
+// === impl Workers ===
+
+impl Workers {
+    /// Starts `count` threads. Each makes its own proxy, so that a request never leaves its thread.
+    pub(crate) fn start(
+        count: usize,
+        limits: gate::Limits,
+        make: impl Fn() -> Proxy,
+    ) -> Result<Self, Error> {
+        let mut queues = Vec::with_capacity(count);
+        for index in 0..count {
+            let (queue, arrivals) = mpsc::unbounded_channel();
+            let runtime = runtime().map_err(Error::system("start a runtime"))?;
+            let proxy = make();
+            thread::Builder::new()
+                .name(format!("worker-{index}"))
+                .spawn(move || runtime.block_on(work(proxy, arrivals, limits)))
+                .map_err(Error::system("start a thread"))?;
+            queues.push(queue);
+        }
+        Ok(Self {
+            queues,
+            room: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+        })
+    }
+
+    /// Accepts clients until the drain begins.
+    pub(crate) async fn accept(self: Arc<Self>, listener: Listener, mut drain: Drain) {
+        let mut turn = 0;
+        loop {
+            let arrival = tokio::select! {
+                arrival = self.arrival(&listener) => arrival,
+                () = drain.begun() => return,
+            };
+            match arrival {
+                Ok(arrival) => {
+                    turn = (turn + 1) % self.queues.len();
+                    // A worker ends only with the process.
+                    let _ = self.queues[turn].send(arrival);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "Connection cannot be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn arrival(&self, listener: &Listener) -> io::Result<Arrival> {
+        let room = Arc::clone(&self.room)
+            .acquire_owned()
+            .await
+            .map_err(io::Error::other)?;
+        Ok(Arrival {
+            connection: listener.accept().await?,
+            room,
+        })
+    }
+}
+
+/// A runtime for one thread.
+pub(crate) fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    // Names are looked up on a thread of their own; one is enough.
+    tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(2)
+        .enable_all()
+        .build()
+}
+
+/// Serves the clients that are dealt to this thread.
+async fn work(proxy: Proxy, mut arrivals: mpsc::UnboundedReceiver<Arrival>, limits: gate::Limits) {
+    let proxy = Arc::new(proxy);
+    tokio::spawn(tidy(Arc::clone(&proxy)));
+    while let Some(Arrival { connection, room }) = arrivals.recv().await {
+        let proxy = Arc::clone(&proxy);
+        match connection.into_socket() {
+            Ok(Socket::Tcp(stream)) => drop(tokio::spawn(serve(proxy, stream, limits, room))),
+            Ok(Socket::Unix(stream)) => drop(tokio::spawn(serve(proxy, stream, limits, room))),
+            Err(error) => tracing::warn!(%error, "Connection cannot be served"),
+        }
+    }
+    // The process is ending, and connections go on until it does: it waits for whoever can hear the drain.
+    drop(proxy);
+    std::future::pending::<()>().await;
+}
+
+/// Looks after this thread's connections to the API server until the drain begins.
+async fn tidy(proxy: Arc<Proxy>) {
+    let mut drain = proxy.drain.clone();
+    tokio::select! {
+        () = proxy.upstream.keep_tidy() => {}
+        () = drain.begun() => {}
+    }
+}
+
+/// Serves one client until it goes, or until its answers have ended after the drain has begun.
+async fn serve<S>(proxy: Arc<Proxy>, stream: S, limits: gate::Limits, room: OwnedSemaphorePermit)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut drain = proxy.drain.clone();
+    let connection = Arc::new(gate::Connection::default());
+    let io = TokioIo::new(GateIo::new(stream, Arc::clone(&connection), limits));
+    let service = service_fn(move |request: Request<Incoming>| {
+        // On the heap, so that a watch does not keep the room that its beginning needed.
+        Box::pin(Arc::clone(&proxy).answer(request, Arc::clone(&connection)))
+    });
+    let serving = Builder::new()
+        .max_buf_size(BUFFER)
+        .serve_connection(io, service)
+        .with_upgrades();
+    let mut serving = std::pin::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = drain.begun() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        // Mostly clients that have gone away.
+        tracing::debug!(error = crate::error::chain(&error), "Connection failed");
+    }
+    drop(room);
+}

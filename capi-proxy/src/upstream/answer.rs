@@ -1,0 +1,138 @@
+//! The body of the API server's answer, and what must be given back when it ends.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::{http1, http2};
+
+/// A body that arrives. Dropping it before its end tells the API server that nobody is listening.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Http1 {
+        body: Incoming,
+        ended: bool,
+        connection: Option<http1::Connection>,
+    },
+    Http2 {
+        body: h2::RecvStream,
+        ended: bool,
+        _lease: http2::Lease,
+    },
+}
+
+/// The body broke off.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AnswerError {
+    #[error("the API server's answer broke off")]
+    Http1(#[source] hyper::Error),
+    #[error("the API server's answer broke off")]
+    Http2(#[source] h2::Error),
+}
+
+// === impl Answer ===
+
+impl Answer {
+    pub(super) fn http1(body: Incoming, connection: http1::Connection) -> Self {
+        Self::Http1 {
+            body,
+            ended: false,
+            connection: Some(connection),
+        }
+    }
+
+    /// The body of an answer on a connection that is not used again.
+    pub(crate) fn lone(body: Incoming) -> Self {
+        Self::Http1 {
+            body,
+            ended: false,
+            connection: None,
+        }
+    }
+
+    pub(super) fn http2(body: h2::RecvStream, lease: http2::Lease) -> Self {
+        Self::Http2 {
+            body,
+            ended: false,
+            _lease: lease,
+        }
+    }
+
+    /// The next piece.
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
+        match self {
+            Self::Http1 { body, ended, .. } => {
+                let frame = ready!(Pin::new(body).poll_frame(cx));
+                *ended = frame.is_none();
+                Poll::Ready(frame.map(|frame| frame.map_err(AnswerError::Http1)))
+            }
+            Self::Http2 { body, ended, .. } => {
+                let frame = ready!(poll_http2(body, *ended, cx));
+                *ended = !matches!(&frame, Some(Ok(frame)) if frame.is_data());
+                Poll::Ready(frame.map(|frame| frame.map_err(AnswerError::Http2)))
+            }
+        }
+    }
+
+    /// The next piece.
+    pub(crate) async fn frame(&mut self) -> Option<Result<Frame<Bytes>, AnswerError>> {
+        std::future::poll_fn(|cx| self.poll_frame(cx)).await
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Http1 { body, ended, .. } => *ended || body.is_end_stream(),
+            Self::Http2 { body, ended, .. } => *ended || body.is_end_stream(),
+        }
+    }
+
+    /// How much will come, where that is known.
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Http1 { body, .. } => body.size_hint(),
+            Self::Http2 { .. } => SizeHint::default(),
+        }
+    }
+}
+
+fn poll_http2(
+    body: &mut h2::RecvStream,
+    ended: bool,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+    if ended {
+        return Poll::Ready(None);
+    }
+    match ready!(body.poll_data(cx)) {
+        Some(Ok(data)) => {
+            // The next poll comes only when the client has room for more, so this is the client's own pace.
+            let released = body.flow_control().release_capacity(data.len());
+            Poll::Ready(Some(released.map(|()| Frame::data(data))))
+        }
+        Some(Err(error)) => Poll::Ready(Some(Err(error))),
+        None => body.poll_trailers(cx).map(|trailers| {
+            trailers
+                .transpose()
+                .map(|trailers| trailers.map(Frame::trailers))
+        }),
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let ended = self.is_end_stream();
+        if let Self::Http1 { connection, .. } = self
+            && ended
+            && let Some(connection) = connection.take()
+        {
+            connection.give_back();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! An API server that is down, busy, slow, or says goodbye.
+
+use std::time::Duration;
+
+use crate::harness::{
+    Builder, Conn, Http1, Http2, MACHINE, MACHINES, PRIVATE, Pki, Proxy, Relay, Request, STANDARD,
+    WATCH, event, get, translated,
+};
+
+#[tokio::test]
+async fn f03_busy_answers_are_passed_on_and_nothing_is_tried_twice() {
+    let server = Http1::plain(async |request: Request, conn: &mut Conn| {
+        let status = if request.path.contains("busy") {
+            429
+        } else {
+            503
+        };
+        let body = format!(
+            "{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"code\":{status}}}"
+        );
+        conn.answer(
+            status,
+            "content-type: application/json\r\nretry-after: 7\r\n",
+            body.as_bytes(),
+        )
+        .await;
+    });
+    let proxy = Proxy::before(&server.url()).await;
+    for (path, code) in [("/api/v1/busy", 429), (MACHINE, 503), (WATCH, 503)] {
+        let answer = get(&proxy, path).await;
+        assert_eq!(
+            (answer.status, answer.header("retry-after")),
+            (code, Some("7"))
+        );
+    }
+    assert_eq!(
+        proxy.connect().await.post(MACHINES, STANDARD).await.status,
+        503
+    );
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn f03_a_server_that_is_down_is_named_and_may_be_tried_again() {
+    let proxy = Builder::new("http://127.0.0.1:1").serve().await;
+    for answer in [get(&proxy, MACHINE).await, get(&proxy, WATCH).await] {
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        let message = answer.refusal(503);
+        assert!(
+            message.contains("http://127.0.0.1:1") && message.contains("refused"),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn f03_a_write_without_an_answer_is_not_sent_again() {
+    let server = Http1::plain(async |request: Request, conn: &mut Conn| {
+        if request.method == "GET" {
+            conn.json(200, PRIVATE).await
+        } else {
+            conn.close()
+        }
+    });
+    let proxy = Builder::new(&server.url())
+        .args(&["--threads=1"])
+        .start()
+        .await;
+    // On a fresh connection, and on one that was used before.
+    for _ in 0..2 {
+        let answer = proxy.connect().await.post(MACHINES, STANDARD).await;
+        assert_eq!(
+            answer.header("retry-after"),
+            None,
+            "nobody knows whether it was written"
+        );
+        answer.refusal(502);
+        assert_eq!(get(&proxy, MACHINE).await.status, 200);
+    }
+    let writes = server
+        .requests()
+        .iter()
+        .filter(|request| request.method == "POST")
+        .count();
+    assert_eq!(writes, 2);
+}
+
+#[tokio::test]
+async fn f03_a_read_on_a_connection_that_was_closed_meanwhile_is_sent_again() {
+    let server = Http1::plain(async |request: Request, conn: &mut Conn| {
+        // A kept connection is closed when its second request arrives.
+        if request.path.contains("second") && conn.answered() > 0 {
+            conn.close();
+        } else {
+            conn.json(200, PRIVATE).await;
+        }
+    });
+    let proxy = Builder::new(&server.url())
+        .args(&["--threads=1"])
+        .start()
+        .await;
+    assert_eq!(get(&proxy, MACHINE).await.status, 200);
+    assert_eq!(get(&proxy, &format!("{MACHINES}/second")).await.status, 200);
+    let seen: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|request| request.connection)
+        .collect();
+    assert_eq!(seen.len(), 3);
+    assert!(seen[0] == seen[1] && seen[1] != seen[2], "{seen:?}");
+}
+
+#[tokio::test]
+async fn f04_a_slow_and_lossy_network_reorders_nothing() {
+    let server = Http1::plain(async |request: Request, conn: &mut Conn| {
+        if request.path.contains("watch") {
+            conn.begin(200).await;
+            for number in 0..200 {
+                conn.chunk(event(number, 500)).await;
+            }
+            conn.chunk("").await;
+        } else {
+            conn.json(200, PRIVATE).await;
+        }
+    });
+    let relay = Relay::slow(&server.address, Duration::from_millis(500), 20).await;
+    let proxy = Builder::new(&format!("http://{}", relay.address))
+        .start()
+        .await;
+    let expected: String = (0..200)
+        .map(|number| translated(&event(number, 500)))
+        .collect();
+    assert!(get(&proxy, WATCH).await.text() == expected);
+    assert_eq!(
+        proxy.connect().await.post(MACHINES, STANDARD).await.text(),
+        STANDARD
+    );
+}
+
+#[tokio::test]
+async fn f04_connecting_takes_no_longer_than_it_may() {
+    // A listener that takes connections and never says a word.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let pki = Pki::new();
+    let server = format!("https://{}", silent.local_addr().unwrap());
+    let proxy = Builder::new(&server)
+        .trusting(&pki)
+        .args(&["--connect-timeout=300ms"])
+        .serve()
+        .await;
+    for path in [MACHINE, WATCH] {
+        let message = get(&proxy, path).await.refusal(503);
+        assert!(message.contains("no answer within 0.3 s"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn watches_move_on_when_a_server_says_goodbye() {
+    let pki = Pki::new();
+    let tls = pki.tls(&pki.server("127.0.0.1"), &["h2", "http/1.1"]);
+    let server = Http2::watches(tls, 100, async |request, watch| {
+        if request.uri().query().unwrap().contains("goodbye") {
+            watch.goodbye();
+        }
+        watch.send(event(1, 1)).await;
+        watch.wait().await;
+    });
+    let proxy = Builder::new(&server.url())
+        .trusting(&pki)
+        .args(&["--threads=1"])
+        .start()
+        .await;
+    let mut watches = Vec::new();
+    for path in [WATCH, &format!("{WATCH}&goodbye=1"), WATCH, WATCH] {
+        let mut client = proxy.connect().await;
+        client.ask(path).await;
+        assert_eq!(client.head().await.status, 200, "{path}");
+        assert_eq!(client.lines(1).await, translated(&event(1, 1)), "{path}");
+        watches.push(client);
+    }
+    assert_eq!(
+        (server.open(), server.peaks().len()),
+        (4, 2),
+        "old watches stay, new ones go elsewhere"
+    );
+    for watch in &mut watches {
+        assert!(
+            watch.is_silent(Duration::from_millis(20)).await,
+            "and none was cut"
+        );
+    }
+}

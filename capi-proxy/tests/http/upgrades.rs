@@ -1,0 +1,153 @@
+//! exec, attach, port-forward: tunnels, and what happens when there is none.
+
+use crate::harness::{Conn, Http1, Proxy, Request, WATCH};
+
+const EXEC: &str = "/api/v1/namespaces/n/pods/p/exec?command=sh";
+
+fn upgrade(path: &str, protocol: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: {protocol}\r\n\r\n"
+    )
+}
+
+/// Agrees, and sends back what it gets, in capitals.
+async fn shout(request: Request, conn: &mut Conn) {
+    let protocol = request.header("upgrade").unwrap();
+    let head = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: {protocol}\r\nx-stream: yes\r\n\r\n"
+    );
+    conn.write(head).await;
+    loop {
+        let bytes = conn.read().await;
+        if bytes.is_empty() {
+            return;
+        }
+        conn.write(bytes.to_ascii_uppercase()).await;
+    }
+}
+
+#[tokio::test]
+async fn s10_upgrades_are_tunnelled_both_ways() {
+    let server = Http1::plain(shout);
+    let proxy = Proxy::before(&server.url()).await;
+    for (path, protocol) in [
+        (EXEC, "SPDY/3.1"),
+        ("/api/v1/namespaces/n/pods/p/attach", "websocket"),
+        ("/api/v1/namespaces/n/pods/p/portforward", "SPDY/3.1"),
+    ] {
+        let mut client = proxy.connect().await;
+        // Bytes that do not wait for the answer, and that no HTTP reader may see.
+        client.send(upgrade(path, protocol) + "early\n\0\r\n").await;
+        let head = client.head().await;
+        assert_eq!(head.status, 101, "{path}");
+        assert_eq!(head.header("upgrade"), Some(protocol));
+        assert_eq!(head.header("x-stream"), Some("yes"));
+        assert_eq!(client.exactly(8).await, b"EARLY\n\0\r\n"[..8]);
+        client.send("bye").await;
+        assert_eq!(client.exactly(4).await, b"\nBYE");
+    }
+    let sent = server.requests();
+    assert_eq!(sent[0].path, EXEC);
+    assert_eq!(sent[0].header("connection"), Some("Upgrade"));
+    assert_eq!(
+        sent[0].header("authorization"),
+        Some("Bearer the-proxys-token")
+    );
+}
+
+#[tokio::test]
+async fn s10_other_protocols_and_places_are_refused_and_closed() {
+    let server = Http1::plain(shout);
+    let proxy = Proxy::before(&server.url()).await;
+    for request in [
+        upgrade(EXEC, "h2c"),
+        upgrade(WATCH, "websocket"),
+        upgrade("/api/v1/pods", "SPDY/3.1"),
+    ] {
+        let mut client = proxy.connect().await;
+        client
+            .send(request + "GET /api/v1/secrets HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .await;
+        client.answer().await.refusal(400);
+        assert_eq!(client.end().await, b"");
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn s11_any_answer_but_an_agreement_ends_the_connection() {
+    for status in [200, 403, 500] {
+        let server = Http1::plain(async move |_, conn: &mut Conn| conn.json(status, "{}").await);
+        let proxy = Proxy::before(&server.url()).await;
+        let mut client = proxy.connect().await;
+        client
+            .send(
+                upgrade(EXEC, "SPDY/3.1")
+                    + "GET /api/v1/secrets HTTP/1.1\r\nhost: localhost\r\n\r\n",
+            )
+            .await;
+        let answer = client.answer().await;
+        assert_eq!((answer.status, answer.text()), (status, "{}".to_owned()));
+        assert_eq!(answer.header("connection"), Some("close"));
+        assert_eq!(client.end().await, b"", "a second request is not read");
+        assert_eq!(server.only().path, EXEC);
+    }
+}
+
+#[tokio::test]
+async fn s11_a_tunnel_ends_when_the_api_server_ends_it() {
+    let server = Http1::plain(async |_, conn: &mut Conn| {
+        conn.write(
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\n\r\n",
+        )
+        .await;
+        conn.write("HTTP/1.1 500 Error\r\n\r\n").await;
+        conn.close();
+    });
+    let proxy = Proxy::before(&server.url()).await;
+    let mut client = proxy.connect().await;
+    client.send(upgrade(EXEC, "SPDY/3.1")).await;
+    assert_eq!(client.head().await.status, 101);
+    client
+        .send("GET /api/v1/secrets HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await;
+    assert_eq!(
+        client.end().await,
+        b"HTTP/1.1 500 Error\r\n\r\n",
+        "passed on as bytes, and the end"
+    );
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn s11_an_agreement_on_another_protocol_is_none() {
+    let server = Http1::plain(async |_, conn: &mut Conn| {
+        conn.write(
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: h2c\r\n\r\n",
+        )
+        .await;
+        conn.hang().await;
+    });
+    let proxy = Proxy::before(&server.url()).await;
+    let mut client = proxy.connect().await;
+    client.send(upgrade(EXEC, "websocket")).await;
+    client.answer().await.refusal(502);
+    assert_eq!(client.end().await, b"");
+}
+
+#[tokio::test]
+async fn w07_a_tunnel_ends_when_the_client_goes() {
+    let (gone, mut ended) = tokio::sync::mpsc::unbounded_channel();
+    let server = Http1::plain(async move |request, conn: &mut Conn| {
+        shout(request, conn).await;
+        gone.send(()).unwrap();
+    });
+    let proxy = Proxy::before(&server.url()).await;
+    let files = proxy.files();
+    let mut client = proxy.connect().await;
+    client.send(upgrade(EXEC, "SPDY/3.1")).await;
+    assert_eq!(client.head().await.status, 101);
+    drop(client);
+    ended.recv().await.unwrap();
+    proxy.settles_at(files).await;
+}
