@@ -1,0 +1,3 @@
+//! What all components of a hosted control plane share.
+
+pub mod sidecar;
