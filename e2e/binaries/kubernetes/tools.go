@@ -1,0 +1,10 @@
+//go:build tools
+
+// Package tools keeps the programs that the testbed builds in this module's requirements.
+package tools
+
+import (
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kube-controller-manager"
+	_ "k8s.io/kubernetes/cmd/kubectl"
+)

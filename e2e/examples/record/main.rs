@@ -1,0 +1,123 @@
+//! Records what a real API server answers, once for standard types and once for private ones, with the same requests:
+//! the bodies in `capi-proxy/tests/data`, which the proxy's translator is held to.
+//!
+//! ```console
+//! cargo run -p e2e --example record
+//! ```
+//!
+//! What differs between two runs (UIDs, times, versions, hashes) is replaced by fixed values, so that the two sides
+//! differ in names of groups only and a new recording shows what really changed.
+
+mod custom;
+mod exchanges;
+mod sanitise;
+mod trim;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use api::group::Side;
+use e2e::client::ApiClient;
+use e2e::crds;
+use e2e::progress::Progress;
+use e2e::testbed::Testbed;
+use e2e::wait;
+use http::{Request, Response};
+use kube::client::Body;
+
+use exchanges::Exchange;
+use sanitise::Sanitiser;
+
+/// Headers of answers that a translator may look at or change.
+const HEADERS: [&str; 2] = ["content-type", "warning"];
+
+/// How long new kinds may be missing in `OpenAPI`.
+const DESCRIBED_WITHIN: Duration = Duration::from_mins(1);
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    for side in [Side::Standard, Side::Private] {
+        let testbed = Testbed::start("record", Progress::detect()).await?;
+        let outcome = record(&testbed, side).await;
+        testbed.finish(outcome)?;
+    }
+    Ok(())
+}
+
+async fn record(testbed: &Testbed, side: Side) -> Result<()> {
+    let step = testbed
+        .progress
+        .step(format!("recording the {side:?} side"));
+    crds::install(&testbed.admin, &custom::crds(side)).await?;
+    openapi_is_complete(&testbed.admin, side).await?;
+    let directory = directory(side);
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot create {}", directory.display()))?;
+    let mut sanitiser = Sanitiser::default();
+    let exchanges = exchanges::all(side);
+    for exchange in &exchanges {
+        let record = converse(&testbed.admin, exchange, &mut sanitiser)
+            .await
+            .with_context(|| format!("recording {}", exchange.name))?;
+        let path = directory.join(format!("{}.http", exchange.name));
+        std::fs::write(&path, record)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    step.done_with(&format!("{} exchanges", exchanges.len()));
+    Ok(())
+}
+
+/// The API server describes new kinds a little later than it serves them.
+async fn openapi_is_complete(client: &ApiClient, side: Side) -> Result<()> {
+    for path in exchanges::documents(side) {
+        wait::until(&path, DESCRIBED_WITHIN, async || client.get(&path).await).await?;
+    }
+    Ok(())
+}
+
+fn directory(side: Side) -> PathBuf {
+    let name = match side {
+        Side::Standard => "standard",
+        Side::Private => "private",
+    };
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../capi-proxy/tests/data")
+        .join(name)
+}
+
+/// One exchange as text: request line, headers, body, status, headers, body, with empty lines between.
+async fn converse(
+    client: &ApiClient,
+    exchange: &Exchange,
+    sanitiser: &mut Sanitiser,
+) -> Result<String> {
+    let mut request = Request::builder()
+        .method(exchange.method)
+        .uri(&exchange.path);
+    let mut record = format!("{} {}\n", exchange.method, exchange.path);
+    for (name, value) in &exchange.headers {
+        request = request.header(*name, value);
+        writeln!(record, "{name}: {value}")?;
+    }
+    write!(record, "\n{}\n\n", exchange.body)?;
+    let body = Body::from(exchange.body.clone().into_bytes());
+    let response = client.kube().send(request.body(body)?).await?;
+    record.push_str(&head(&response)?);
+    let body = response.into_body().collect_bytes().await?;
+    let body = std::str::from_utf8(&body).context("the answer is not text")?;
+    record.push_str(&sanitiser.clean(&trim::trimmed(exchange.name, body)?));
+    Ok(record)
+}
+
+fn head(response: &Response<Body>) -> Result<String> {
+    let mut head = format!("{}\n", response.status().as_u16());
+    for name in HEADERS {
+        for value in response.headers().get_all(name) {
+            writeln!(head, "{name}: {}", value.to_str()?)?;
+        }
+    }
+    head.push('\n');
+    Ok(head)
+}

@@ -1,0 +1,310 @@
+//! The released programs that the testbed runs: found in the cache, or built from the pinned Go modules.
+//!
+//! A program lies under `<cache>/hypershift-testbed/<module>-<hash>/bin`, where the hash covers `go.mod`, `go.sum` and
+//! the build flags. It is built under another name and renamed, so that a killed build leaves nothing half-made.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+
+use crate::lock::Lock;
+use crate::modules::{GO_MISSING, Module};
+use crate::progress::Progress;
+
+/// Environment variable that says where built programs are kept.
+pub const CACHE_VARIABLE: &str = "HYPERSHIFT_TESTBED_CACHE";
+/// Environment variable of the envtest convention: a directory that holds etcd and kube-apiserver.
+const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
+
+/// A program that the testbed can run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Binary {
+    /// The store.
+    Etcd,
+    /// The API server.
+    KubeApiserver,
+    /// Garbage collection and the other built-in controllers.
+    KubeControllerManager,
+    /// The command line.
+    Kubectl,
+    /// Cluster API's core manager.
+    CapiCore,
+    /// Cluster API's kubeadm bootstrap manager.
+    KubeadmBootstrap,
+    /// Cluster API's kubeadm control-plane manager.
+    KubeadmControlPlane,
+    /// Cluster API's development provider, with its in-memory backend.
+    DevProvider,
+    /// Cluster API's command line.
+    Clusterctl,
+}
+
+/// How one program is built.
+#[derive(Debug)]
+struct Recipe {
+    module: Module,
+    /// The Go module whose version the program reports.
+    versioned_by: &'static str,
+    package: &'static str,
+    /// The Go package whose variables hold the version, where there is one.
+    version_package: Option<&'static str>,
+}
+
+/// Programs that are there to be run.
+#[derive(Debug, Clone)]
+pub struct Binaries {
+    paths: HashMap<Binary, PathBuf>,
+}
+
+// === impl Binary ===
+
+impl Binary {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Etcd,
+        Self::KubeApiserver,
+        Self::KubeControllerManager,
+        Self::Kubectl,
+        Self::CapiCore,
+        Self::KubeadmBootstrap,
+        Self::KubeadmControlPlane,
+        Self::DevProvider,
+        Self::Clusterctl,
+    ];
+    /// The control plane alone.
+    pub const CONTROL_PLANE: [Self; 3] =
+        [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager];
+
+    /// The program's file name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::KubeApiserver => "kube-apiserver",
+            Self::KubeControllerManager => "kube-controller-manager",
+            Self::Kubectl => "kubectl",
+            Self::CapiCore => "cluster-api-manager",
+            Self::KubeadmBootstrap => "kubeadm-bootstrap-manager",
+            Self::KubeadmControlPlane => "kubeadm-control-plane-manager",
+            Self::DevProvider => "dev-provider-manager",
+            Self::Clusterctl => "clusterctl",
+        }
+    }
+
+    fn recipe(self) -> Recipe {
+        let kubernetes = |package| Recipe {
+            module: Module::Kubernetes,
+            versioned_by: "k8s.io/kubernetes",
+            package,
+            version_package: Some("k8s.io/component-base/version"),
+        };
+        let cluster_api = |package| Recipe {
+            module: Module::ClusterApi,
+            versioned_by: "sigs.k8s.io/cluster-api",
+            package,
+            version_package: Some("sigs.k8s.io/cluster-api/version"),
+        };
+        match self {
+            Self::Etcd => Recipe {
+                module: Module::Etcd,
+                versioned_by: "go.etcd.io/etcd/server/v3",
+                package: "go.etcd.io/etcd/server/v3",
+                version_package: None,
+            },
+            Self::KubeApiserver => kubernetes("k8s.io/kubernetes/cmd/kube-apiserver"),
+            Self::KubeControllerManager => {
+                kubernetes("k8s.io/kubernetes/cmd/kube-controller-manager")
+            }
+            Self::Kubectl => kubernetes("k8s.io/kubernetes/cmd/kubectl"),
+            Self::CapiCore => cluster_api("sigs.k8s.io/cluster-api"),
+            Self::KubeadmBootstrap => cluster_api("sigs.k8s.io/cluster-api/bootstrap/kubeadm"),
+            Self::KubeadmControlPlane => {
+                cluster_api("sigs.k8s.io/cluster-api/controlplane/kubeadm")
+            }
+            Self::DevProvider => cluster_api("sigs.k8s.io/cluster-api/test/infrastructure/docker"),
+            Self::Clusterctl => cluster_api("sigs.k8s.io/cluster-api/cmd/clusterctl"),
+        }
+    }
+
+    /// The version that the version table gives it.
+    pub fn version(self) -> Result<String> {
+        let recipe = self.recipe();
+        recipe.module.version_of(recipe.versioned_by)
+    }
+
+    /// The program in the envtest directory, if there is one.
+    fn asset(self) -> Option<PathBuf> {
+        if !matches!(self, Self::Etcd | Self::KubeApiserver) {
+            return None;
+        }
+        let directory = std::env::var_os(ASSETS_VARIABLE)?;
+        Some(PathBuf::from(directory).join(self.name())).filter(|path| path.is_file())
+    }
+}
+
+// === impl Recipe ===
+
+impl Recipe {
+    fn linker_flags(&self, version: &str) -> String {
+        let mut flags = vec!["-s -w".to_owned()];
+        if let Some(package) = self.version_package {
+            let mut numbers = version.trim_start_matches('v').split('.');
+            let (major, minor) = (numbers.next(), numbers.next());
+            let values = [
+                ("gitVersion", version),
+                ("gitMajor", major.unwrap_or_default()),
+                ("gitMinor", minor.unwrap_or_default()),
+                ("gitTreeState", "clean"),
+            ];
+            flags.extend(values.map(|(name, value)| format!("-X {package}.{name}={value}")));
+        }
+        flags.join(" ")
+    }
+}
+
+// === impl Binaries ===
+
+impl Binaries {
+    /// Finds the wanted programs, and builds those that are missing.
+    pub async fn ensure(wanted: &[Binary], progress: &Progress) -> Result<Self> {
+        let mut found = Self {
+            paths: HashMap::new(),
+        };
+        let mut missing = Vec::new();
+        for &binary in wanted {
+            match binary.asset() {
+                Some(path) => drop(found.paths.insert(binary, path)),
+                None => missing.push((binary, cached(binary)?)),
+            }
+        }
+        if missing.iter().any(|(_, path)| !path.is_file()) {
+            build_all(&missing, progress).await?;
+        }
+        found.paths.extend(missing);
+        Ok(found)
+    }
+
+    /// Where a program is.
+    pub fn path(&self, binary: Binary) -> Result<&Path> {
+        let path = self.paths.get(&binary).map(PathBuf::as_path);
+        path.with_context(|| {
+            format!(
+                "the testbed was started without {}: ask for it in the builder",
+                binary.name()
+            )
+        })
+    }
+}
+
+/// Where built programs are kept.
+pub fn cache() -> Result<PathBuf> {
+    if let Some(directory) = std::env::var_os(CACHE_VARIABLE) {
+        return Ok(PathBuf::from(directory).join("hypershift-testbed"));
+    }
+    let base = match std::env::var_os("XDG_CACHE_HOME") {
+        Some(directory) => PathBuf::from(directory),
+        None => std::env::home_dir()
+            .with_context(|| format!("no home directory: set {CACHE_VARIABLE}"))?
+            .join(".cache"),
+    };
+    Ok(base.join("hypershift-testbed"))
+}
+
+fn cached(binary: Binary) -> Result<PathBuf> {
+    let recipe = binary.recipe();
+    let flags = recipe.linker_flags(&binary.version()?);
+    let place = format!(
+        "{}-{}",
+        recipe.module.name(),
+        recipe.module.fingerprint(&flags)?
+    );
+    Ok(cache()?.join(place).join("bin").join(binary.name()))
+}
+
+async fn build_all(wanted: &[(Binary, PathBuf)], progress: &Progress) -> Result<()> {
+    let _lock = lock(progress).await?;
+    for (binary, path) in wanted {
+        // Another run may have built it while this one waited.
+        if !path.is_file() {
+            build(*binary, path, progress).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Two runs that build at once would only take each other's processors.
+async fn lock(progress: &Progress) -> Result<Lock> {
+    let directory = cache()?;
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot create {}", directory.display()))?;
+    let path = directory.join("lock");
+    if let Some(lock) = Lock::try_take(&path)? {
+        return Ok(lock);
+    }
+    let waiting = progress.step("waiting for another build of the testbed's programs");
+    let lock = Lock::take(&path).await?;
+    waiting.done();
+    Ok(lock)
+}
+
+async fn build(binary: Binary, path: &Path, progress: &Progress) -> Result<()> {
+    let recipe = binary.recipe();
+    let version = binary.version()?;
+    let step = progress.step(format!("building {} {version}", binary.name()));
+    let directory = path
+        .parent()
+        .expect("invariant: programs lie in a bin directory");
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create {}", directory.display()))?;
+    let unfinished = directory.join(format!(".{}.{}", binary.name(), std::process::id()));
+    let output = tokio::process::Command::new("go")
+        .args(["build", "-trimpath", "-ldflags"])
+        .arg(recipe.linker_flags(&version))
+        .arg("-o")
+        .arg(&unfinished)
+        .arg(recipe.package)
+        .env("CGO_ENABLED", "0")
+        .current_dir(recipe.module.directory())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context(GO_MISSING)?;
+    if !output.status.success() {
+        drop(std::fs::remove_file(&unfinished));
+        bail!(
+            "go cannot build {} {version} ({}):\n{}",
+            recipe.package,
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    std::fs::rename(&unfinished, path)
+        .with_context(|| format!("cannot put {} in place", path.display()))?;
+    step.done();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_report_the_version_of_the_table() {
+        let flags = Binary::KubeApiserver.recipe().linker_flags("v1.35.4");
+        for part in ["gitVersion=v1.35.4", "gitMajor=1", "gitMinor=35"] {
+            assert!(flags.contains(part), "{flags}");
+        }
+        assert_eq!(Binary::Etcd.recipe().linker_flags("v3.6.5"), "-s -w");
+    }
+
+    #[test]
+    fn each_program_has_a_place_of_its_own() {
+        let places: std::collections::HashSet<_> = Binary::ALL
+            .iter()
+            .map(|&binary| cached(binary).unwrap())
+            .collect();
+        assert_eq!(places.len(), Binary::ALL.len());
+    }
+}

@@ -1,0 +1,269 @@
+//! A Cluster API world: stock managers on one side of the group table.
+//!
+//! On the private side each manager has its own proxy and its own service account, whose roles name private groups
+//! only. On the standard side the managers speak to the API server themselves, with upstream's own roles: this is the
+//! platform's Cluster API, the one that must never notice us.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use api::group::Side;
+
+use crate::binaries::{Binaries, Binary};
+use crate::certs::Authority;
+use crate::client::ApiClient;
+use crate::control_plane::Endpoint;
+use crate::home::{self, Home};
+use crate::kubeconfig::{Credentials, write_kubeconfig};
+use crate::lock::Lock;
+use crate::managers::{Manager, ManagerPorts, Settings};
+use crate::ports;
+use crate::progress::Progress;
+use crate::proxy::{Proxy, Upstream};
+use crate::service::{Service, plain_health};
+use crate::service_account::{Reach, ServiceAccount};
+
+/// Namespace of the platform's managers.
+const PLATFORM_NAMESPACE: &str = "capi-system";
+
+/// Which managers run where.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    side: Side,
+    managers: Vec<Manager>,
+    /// Where the service accounts are.
+    namespace: String,
+    reach: Reach,
+}
+
+/// A running Cluster API.
+#[derive(Debug)]
+pub struct ClusterApi {
+    managers: Vec<RunningManager>,
+    side: Side,
+    /// Held while the development provider runs.
+    _only_provider: Option<Lock>,
+}
+
+/// One manager with what stands before it.
+#[derive(Debug)]
+pub struct RunningManager {
+    /// Which one.
+    pub manager: Manager,
+    /// Its process.
+    pub service: Service,
+    /// Its proxy, on the private side.
+    pub proxy: Option<Proxy>,
+    /// Its identity.
+    pub account: ServiceAccount,
+}
+
+/// What a testbed lends to the worlds in it.
+#[derive(Debug)]
+pub(crate) struct Ground<'a> {
+    pub home: &'a Arc<Home>,
+    pub admin: &'a ApiClient,
+    pub binaries: &'a Binaries,
+    pub authority: &'a Authority,
+    pub endpoint: &'a Endpoint,
+    /// For the private side, which needs proxies.
+    pub proxies: Option<&'a Upstream>,
+    pub progress: &'a Progress,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// All four managers on private types, serving one namespace, as for a hosted control plane.
+    #[must_use]
+    pub fn hosted(namespace: &str) -> Self {
+        Self {
+            side: Side::Private,
+            managers: Manager::ALL.to_vec(),
+            namespace: namespace.to_owned(),
+            reach: Reach::Namespace(namespace.to_owned()),
+        }
+    }
+
+    /// The platform's own Cluster API: the given managers on standard types, serving all namespaces, without a proxy.
+    #[must_use]
+    pub fn platform(managers: &[Manager]) -> Self {
+        Self {
+            side: Side::Standard,
+            managers: managers.to_vec(),
+            namespace: PLATFORM_NAMESPACE.to_owned(),
+            reach: Reach::Cluster,
+        }
+    }
+
+    /// The side that its managers work on.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The programs that it needs.
+    pub fn programs(&self) -> Vec<Binary> {
+        self.managers
+            .iter()
+            .map(|manager| manager.binary())
+            .collect()
+    }
+}
+
+// === impl ClusterApi ===
+
+impl ClusterApi {
+    /// Starts the managers of a plan and waits until all are ready.
+    pub(crate) async fn start(plan: &Plan, ground: &Ground<'_>) -> Result<Self> {
+        let only_provider = if plan.managers.contains(&Manager::DevProvider) {
+            Some(wait_for_dev_provider(ground.progress).await?)
+        } else {
+            None
+        };
+        let mut managers = Vec::new();
+        for &manager in &plan.managers {
+            managers.push(RunningManager::spawn(manager, plan, ground).await?);
+        }
+        for running in &mut managers {
+            running.service.ready().await?;
+        }
+        Ok(Self {
+            managers,
+            side: plan.side,
+            _only_provider: only_provider,
+        })
+    }
+
+    /// The side that it works on.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Its managers.
+    pub fn managers(&self) -> &[RunningManager] {
+        &self.managers
+    }
+
+    /// One of its managers.
+    pub fn manager_mut(&mut self, manager: Manager) -> Result<&mut RunningManager> {
+        self.managers
+            .iter_mut()
+            .find(|running| running.manager == manager)
+            .with_context(|| format!("{} is not part of this Cluster API", manager.name()))
+    }
+
+    /// The user names of its managers, as the audit log has them.
+    pub fn usernames(&self) -> Vec<String> {
+        self.managers
+            .iter()
+            .map(|running| running.account.username())
+            .collect()
+    }
+
+    /// Fails when a process of it has ended by itself.
+    pub fn check(&mut self) -> Result<()> {
+        for running in &mut self.managers {
+            running.service.check()?;
+            if let Some(proxy) = &mut running.proxy {
+                proxy.service.check()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+// === impl RunningManager ===
+
+impl RunningManager {
+    async fn spawn(manager: Manager, plan: &Plan, ground: &Ground<'_>) -> Result<Self> {
+        let account =
+            ServiceAccount::create(ground.admin, ground.home, &plan.namespace, manager.name())
+                .await?;
+        let roles = manager.roles(plan.side).await?;
+        account.grant(ground.admin, &roles, &plan.reach).await?;
+        let name = format!("{}-{}", plan.namespace, manager.name());
+        let proxy = match ground.proxies {
+            Some(upstream) => Some(start_proxy(&name, upstream, ground, &account).await?),
+            None => None,
+        };
+        let kubeconfig = match &proxy {
+            Some(proxy) => proxy.kubeconfig().to_owned(),
+            None => direct_kubeconfig(&name, ground, &account)?,
+        };
+        let ports = ManagerPorts {
+            health: ports::allocate()?,
+            diagnostics: ports::allocate()?,
+            webhook: ports::allocate()?,
+        };
+        let certificates = webhook_certificates(&name, ground)?;
+        let launch = manager.launch(
+            &name,
+            ground.binaries,
+            &Settings {
+                kubeconfig: &kubeconfig,
+                reach: &plan.reach,
+                side: plan.side,
+                certificates: &certificates,
+                ports: &ports,
+                namespace: &plan.namespace,
+            },
+        )?;
+        let health = plain_health(ports.health, "/readyz")?;
+        let mut service = Service::new(launch, ground.home, health);
+        service.spawn()?;
+        Ok(Self {
+            manager,
+            service,
+            proxy,
+            account,
+        })
+    }
+}
+
+async fn start_proxy(
+    name: &str,
+    upstream: &Upstream,
+    ground: &Ground<'_>,
+    account: &ServiceAccount,
+) -> Result<Proxy> {
+    let name = format!("{name}-proxy");
+    let mut proxy = Proxy::new(&name, upstream, account, ground.home)?;
+    proxy.service.start().await?;
+    Ok(proxy)
+}
+
+fn direct_kubeconfig(name: &str, ground: &Ground<'_>, account: &ServiceAccount) -> Result<PathBuf> {
+    let path = ground.home.join(format!("{name}.kubeconfig"));
+    write_kubeconfig(
+        &path,
+        &ground.endpoint.server,
+        Some(&ground.endpoint.authority),
+        Credentials::TokenFile(account.token_file()),
+    )?;
+    Ok(path)
+}
+
+/// A directory with the file names that controller-runtime expects.
+fn webhook_certificates(name: &str, ground: &Ground<'_>) -> Result<PathBuf> {
+    let directory = ground.home.join(format!("{name}-webhook"));
+    let issued = ground.authority.server(&format!("{name}-webhook"))?;
+    std::fs::create_dir_all(&directory)
+        .and_then(|()| std::fs::copy(&issued.certificate, directory.join("tls.crt")))
+        .and_then(|_| std::fs::copy(&issued.key, directory.join("tls.key")))
+        .with_context(|| format!("cannot fill {}", directory.display()))?;
+    Ok(directory)
+}
+
+/// The development provider listens on fixed ports (19000, and 20000 onwards), so there can be one on a machine at a
+/// time: the others wait for their turn.
+async fn wait_for_dev_provider(progress: &Progress) -> Result<Lock> {
+    let path = home::lock_path(home::PROVIDER_LOCK);
+    if let Some(lock) = Lock::try_take(&path)? {
+        return Ok(lock);
+    }
+    let waiting = progress.step("waiting for another testbed's development provider to end");
+    let lock = Lock::take(&path).await?;
+    waiting.done();
+    Ok(lock)
+}

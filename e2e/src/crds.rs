@@ -1,0 +1,75 @@
+//! Custom resource definitions: the standard ones as upstream ships them, the private ones as the product derives them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::group::{GroupTable, Side};
+use cli::crds::source::module;
+use serde_json::Value;
+
+use crate::client::{ApiClient, Resource};
+use crate::modules::Module;
+use crate::wait;
+
+/// How long the API server may take to serve new kinds.
+const SERVED_WITHIN: Duration = Duration::from_secs(30);
+
+const CRDS: Resource<'_> = Resource::new("apiextensions.k8s.io/v1", "customresourcedefinitions");
+
+/// The Go modules that hold the CRDs of the testbed's Cluster API: core and kubeadm, and the development provider.
+const CLUSTER_API: [&str; 2] = ["sigs.k8s.io/cluster-api", "sigs.k8s.io/cluster-api/test"];
+
+/// Cluster API's CRDs on one side of the group table.
+pub async fn cluster_api(side: Side) -> Result<Vec<Value>> {
+    let standard = tokio::task::spawn_blocking(read_standard)
+        .await
+        .context("reading the CRDs was cut short")??;
+    match side {
+        Side::Standard => Ok(standard.into_iter().map(without_conversion).collect()),
+        Side::Private => cli::crds::derive(&GroupTable::default(), standard)
+            .context("cannot derive the private CRDs"),
+    }
+}
+
+/// Installs CRDs and waits until their kinds are served.
+pub async fn install(admin: &ApiClient, crds: &[Value]) -> Result<()> {
+    admin.apply(crds).await?;
+    for crd in crds {
+        let name = crd["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!("{}/{name}", CRDS.all());
+        wait::until(&format!("{name} to be served"), SERVED_WITHIN, async || {
+            established(&admin.get(&path).await?)
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+fn read_standard() -> Result<Vec<Value>> {
+    let mut crds = Vec::new();
+    for path in CLUSTER_API {
+        let version = Module::ClusterApi.version_of(path)?;
+        let module: module::Module = format!("{path}@{version}").parse()?;
+        let batch = module::read(&module)?;
+        crds.extend(batch.documents.into_iter().map(|document| document.value));
+    }
+    Ok(crds)
+}
+
+/// Upstream's conversion webhook is a Service of an installation that is not here; only the stored version is used.
+fn without_conversion(mut crd: Value) -> Value {
+    if let Some(spec) = crd["spec"].as_object_mut() {
+        spec.remove("conversion");
+    }
+    crd
+}
+
+fn established(crd: &Value) -> Result<()> {
+    let conditions = crd["status"]["conditions"].as_array();
+    let established = conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+    ensure!(established, "not established: {}", crd["status"]);
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The testbed: a real management cluster on one Linux machine, and what tests need around it.
+//!
+//! Nothing here imitates what can be had for real: etcd, the API server, the controller manager and the Cluster API
+//! managers are the released programs, built from pinned Go modules.
+//!
+//! ```text
+//! Testbed ── ControlPlane ── etcd, kube-apiserver, kube-controller-manager
+//!    │
+//!    └────── ClusterApi ──── a world on one side of the group table:
+//!                            private:  manager ── its own capi-proxy ── API server
+//!                            standard: manager ── API server
+//! ```
+//!
+//! Ports are allocated, every testbed has a directory of its own, and several run side by side; see [`testbed`].
+
+pub mod audit;
+pub mod bench;
+pub mod binaries;
+pub mod certs;
+pub mod client;
+pub mod cluster;
+pub mod cluster_api;
+pub mod control_plane;
+pub mod crds;
+pub mod etcd;
+pub mod fixtures;
+pub mod home;
+pub mod kubeconfig;
+pub mod lock;
+pub mod managers;
+pub mod modules;
+pub mod ports;
+pub mod process;
+pub mod progress;
+pub mod proxy;
+pub mod raw;
+pub mod service;
+pub mod service_account;
+pub mod testbed;
+pub mod wait;

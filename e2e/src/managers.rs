@@ -1,0 +1,165 @@
+//! The four stock managers of Cluster API: which programs they are, and how they are run outside a cluster.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use api::group::Side;
+use serde_json::Value;
+
+use crate::binaries::{Binaries, Binary};
+use crate::fixtures;
+use crate::modules::Module;
+use crate::process::Launch;
+use crate::service_account::Reach;
+
+/// One of the managers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manager {
+    /// Cluster, Machine, `MachineSet`, `MachineDeployment`, topology, health checks.
+    Core,
+    /// `KubeadmConfig`: bootstrap data.
+    KubeadmBootstrap,
+    /// `KubeadmControlPlane`.
+    KubeadmControlPlane,
+    /// `DevCluster` and `DevMachine`, whose in-memory backend pretends to be a cloud with clusters in it.
+    DevProvider,
+}
+
+/// What a manager is told about where it runs.
+#[derive(Debug)]
+pub(crate) struct Settings<'a> {
+    /// How it reaches its API server.
+    pub kubeconfig: &'a Path,
+    /// What it looks after.
+    pub reach: &'a Reach,
+    /// Which side it works on.
+    pub side: Side,
+    /// The directory of its webhook server's certificate.
+    pub certificates: &'a Path,
+    /// The ports that it listens on.
+    pub ports: &'a ManagerPorts,
+    /// The namespace of its service account.
+    pub namespace: &'a str,
+}
+
+/// The ports of one manager.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ManagerPorts {
+    pub health: u16,
+    pub diagnostics: u16,
+    pub webhook: u16,
+}
+
+// === impl Manager ===
+
+impl Manager {
+    /// All four.
+    pub const ALL: [Self; 4] = [
+        Self::Core,
+        Self::KubeadmBootstrap,
+        Self::KubeadmControlPlane,
+        Self::DevProvider,
+    ];
+
+    /// Its name: of its service account, its log and its proxy's log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Core => "capi-core",
+            Self::KubeadmBootstrap => "capi-kubeadm-bootstrap",
+            Self::KubeadmControlPlane => "capi-kubeadm-control-plane",
+            Self::DevProvider => "capi-dev-provider",
+        }
+    }
+
+    /// Its program.
+    pub fn binary(self) -> Binary {
+        match self {
+            Self::Core => Binary::CapiCore,
+            Self::KubeadmBootstrap => Binary::KubeadmBootstrap,
+            Self::KubeadmControlPlane => Binary::KubeadmControlPlane,
+            Self::DevProvider => Binary::DevProvider,
+        }
+    }
+
+    /// The roles that it is given on a side: ours on private groups, upstream's own on standard ones.
+    pub(crate) async fn roles(self, side: Side) -> Result<Vec<Value>> {
+        match side {
+            Side::Private => fixtures::load(&self.private_roles()),
+            Side::Standard => {
+                let sources = Module::ClusterApi.sources_of(self.go_module()).await?;
+                let mut roles = fixtures::load(&sources.join(self.upstream_role()))?;
+                for role in &mut roles {
+                    // Upstream's are all called manager-role until kustomize prefixes them.
+                    role["metadata"]["name"] = Value::from(format!("platform-{}", self.name()));
+                }
+                Ok(roles)
+            }
+        }
+    }
+
+    fn private_roles(self) -> PathBuf {
+        let installed = fixtures::install_manifests().join("cluster-api");
+        match self {
+            Self::Core => installed.join("core.yaml"),
+            Self::KubeadmBootstrap => installed.join("kubeadm-bootstrap.yaml"),
+            Self::KubeadmControlPlane => installed.join("kubeadm-control-plane.yaml"),
+            Self::DevProvider => fixtures::directory().join("rbac/dev-provider.yaml"),
+        }
+    }
+
+    fn go_module(self) -> &'static str {
+        match self {
+            Self::Core | Self::KubeadmBootstrap | Self::KubeadmControlPlane => {
+                "sigs.k8s.io/cluster-api"
+            }
+            Self::DevProvider => "sigs.k8s.io/cluster-api/test",
+        }
+    }
+
+    fn upstream_role(self) -> &'static str {
+        match self {
+            Self::Core => "config/rbac/role.yaml",
+            Self::KubeadmBootstrap => "bootstrap/kubeadm/config/rbac/role.yaml",
+            Self::KubeadmControlPlane => "controlplane/kubeadm/config/rbac/role.yaml",
+            Self::DevProvider => "infrastructure/docker/config/rbac/role.yaml",
+        }
+    }
+
+    /// How it is started.
+    pub(crate) fn launch(
+        self,
+        name: &str,
+        binaries: &Binaries,
+        settings: &Settings<'_>,
+    ) -> Result<Launch> {
+        let ports = settings.ports;
+        let mut launch = Launch::new(name, binaries.path(self.binary())?)
+            .path_flag("kubeconfig", settings.kubeconfig)
+            .flag("health-addr", format!("127.0.0.1:{}", ports.health))
+            .flag(
+                "diagnostics-address",
+                format!("127.0.0.1:{}", ports.diagnostics),
+            )
+            .arg("--insecure-diagnostics")
+            // The webhook server cannot be turned off; nothing calls it.
+            .flag("webhook-port", ports.webhook)
+            .path_flag("webhook-cert-dir", settings.certificates)
+            .flag("feature-gates", "ClusterTopology=true")
+            .environment("POD_NAMESPACE", settings.namespace)
+            .environment("POD_NAME", self.name())
+            .environment("POD_UID", "00000000-0000-0000-0000-000000000000")
+            // The in-memory provider puts it into control plane endpoints.
+            .environment("POD_IP", "127.0.0.1");
+        if let Reach::Namespace(namespace) = settings.reach {
+            launch = launch.flag("namespace", namespace);
+        }
+        if settings.side == Side::Private {
+            // Private CRDs belong to the product's installer: their managers have no right to write them.
+            launch = launch.flag(
+                "skip-crd-migration-phases",
+                "StorageVersionMigration,CleanupManagedFields",
+            );
+        }
+        Ok(launch)
+    }
+}

@@ -1,0 +1,155 @@
+//! The Go modules of the version table (`e2e/binaries/*/go.mod`): their versions and where their sources lie.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+/// A wrapper module: one directory with its own `go.mod`, because the dependency graphs do not fit together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Module {
+    /// kube-apiserver, kube-controller-manager, kubectl.
+    Kubernetes,
+    /// etcd.
+    Etcd,
+    /// The Cluster API managers and clusterctl.
+    ClusterApi,
+    /// Providers of which only the CRDs are used.
+    Providers,
+}
+
+/// What `go mod download -json` says of a module.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Download {
+    #[serde(default)]
+    dir: Option<PathBuf>,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+// === impl Module ===
+
+impl Module {
+    /// The name of its directory.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kubernetes => "kubernetes",
+            Self::Etcd => "etcd",
+            Self::ClusterApi => "cluster-api",
+            Self::Providers => "providers",
+        }
+    }
+
+    /// Its directory.
+    pub fn directory(self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("binaries")
+            .join(self.name())
+    }
+
+    /// The version at which it requires the Go module `path`.
+    pub fn version_of(self, path: &str) -> Result<String> {
+        let file = self.directory().join("go.mod");
+        let text = std::fs::read_to_string(&file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        required_version(&text, path)
+            .with_context(|| format!("{} does not require {path}", file.display()))
+    }
+
+    /// A hash of the module's `go.mod` and `go.sum` and of `flags`: what is built from them goes by this name.
+    pub fn fingerprint(self, flags: &str) -> Result<String> {
+        let mut hash = Sha256::new();
+        for name in ["go.mod", "go.sum"] {
+            let file = self.directory().join(name);
+            let bytes =
+                std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            hash.update(&bytes);
+        }
+        hash.update(flags);
+        hash.update(std::env::consts::ARCH);
+        let text = format!("{:x}", hash.finalize());
+        Ok(text[..12].to_owned())
+    }
+
+    /// The directory of the sources of the Go module `path`, downloaded when they are not there yet.
+    pub async fn sources_of(self, path: &str) -> Result<PathBuf> {
+        let output = tokio::process::Command::new("go")
+            .args(["mod", "download", "-json", path])
+            .current_dir(self.directory())
+            .stdin(Stdio::null())
+            .output()
+            .await
+            .context(GO_MISSING)?;
+        let answer: Download = serde_json::from_slice(&output.stdout).with_context(|| {
+            format!(
+                "go mod download {path} gave no answer: {}",
+                String::from_utf8_lossy(&output.stderr)
+            )
+        })?;
+        match answer {
+            Download {
+                dir: Some(directory),
+                ..
+            } => Ok(directory),
+            Download { error, .. } => bail!(
+                "cannot download {path}: {} (is the Go module proxy reachable?)",
+                error.unwrap_or_default()
+            ),
+        }
+    }
+}
+
+/// Said when the `go` command cannot be run.
+pub(crate) const GO_MISSING: &str =
+    "cannot run go: install Go 1.25 or newer (https://go.dev/dl) and put it in PATH";
+
+fn required_version(go_mod: &str, path: &str) -> Option<String> {
+    go_mod.lines().find_map(|line| {
+        let line = line.trim();
+        let line = line.strip_prefix("require ").unwrap_or(line);
+        let mut words = line.split_whitespace();
+        (words.next()? == path)
+            .then(|| words.next())
+            .flatten()
+            .filter(|version| version.starts_with('v'))
+            .map(str::to_owned)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_both_forms_of_require() {
+        let text = "module x\nrequire a.example/b v1.2.3\nrequire (\n\tc.example/d/v2 v2.0.0 // indirect\n)\n\
+                    replace (\n\te.example/f => e.example/f v0.1.0\n)\n";
+        for (path, version) in [
+            ("a.example/b", Some("v1.2.3")),
+            ("c.example/d/v2", Some("v2.0.0")),
+            ("e.example/f", None),
+            ("c.example/d", None),
+        ] {
+            assert_eq!(required_version(text, path).as_deref(), version, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_version_table_names_every_module() {
+        for (module, path) in [
+            (Module::Kubernetes, "k8s.io/kubernetes"),
+            (Module::Etcd, "go.etcd.io/etcd/server/v3"),
+            (Module::ClusterApi, "sigs.k8s.io/cluster-api"),
+            (Module::Providers, "sigs.k8s.io/cluster-api-provider-gcp"),
+        ] {
+            assert!(module.version_of(path).unwrap().starts_with('v'));
+            assert_ne!(
+                module.fingerprint("a").unwrap(),
+                module.fingerprint("b").unwrap()
+            );
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Our proxy, as a process in front of the testbed's API server.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::client::ApiClient;
+use crate::control_plane::Endpoint;
+use crate::home::Home;
+use crate::kubeconfig::{Credentials, write_kubeconfig};
+use crate::ports;
+use crate::process::Launch;
+use crate::progress::Progress;
+use crate::service::{Service, plain_health};
+use crate::service_account::ServiceAccount;
+
+/// Environment variable that names a ready-built proxy.
+pub const BINARY_VARIABLE: &str = "HYPERSHIFT_CAPI_PROXY";
+
+/// A proxy with its own identity.
+#[derive(Debug)]
+pub struct Proxy {
+    /// The program.
+    pub service: Service,
+    port: u16,
+    admin_port: u16,
+    kubeconfig: PathBuf,
+}
+
+/// What all proxies of a testbed have in common.
+#[derive(Debug, Clone)]
+pub struct Upstream {
+    /// The proxy's program.
+    pub program: PathBuf,
+    /// The API server.
+    pub endpoint: Endpoint,
+}
+
+// === impl Proxy ===
+
+impl Proxy {
+    /// Prepares the proxy called `name`, which speaks to the API server as `account`.
+    pub fn new(
+        name: &str,
+        upstream: &Upstream,
+        account: &ServiceAccount,
+        home: &Arc<Home>,
+    ) -> Result<Self> {
+        let (port, admin_port) = (ports::allocate()?, ports::allocate()?);
+        let own_kubeconfig = home.join(format!("{name}.upstream.kubeconfig"));
+        write_kubeconfig(
+            &own_kubeconfig,
+            &upstream.endpoint.server,
+            Some(&upstream.endpoint.authority),
+            Credentials::TokenFile(account.token_file()),
+        )?;
+        let kubeconfig = home.join(format!("{name}.kubeconfig"));
+        write_kubeconfig(
+            &kubeconfig,
+            &format!("http://127.0.0.1:{port}"),
+            None,
+            Credentials::None,
+        )?;
+        let launch = Launch::new(name, &upstream.program)
+            .arg("serve")
+            .flag("listen", format!("127.0.0.1:{port}"))
+            .flag("admin-listen", format!("127.0.0.1:{admin_port}"))
+            .path_flag("kubeconfig", &own_kubeconfig);
+        Ok(Self {
+            service: Service::new(launch, home, plain_health(admin_port, "/readyz")?),
+            port,
+            admin_port,
+            kubeconfig,
+        })
+    }
+
+    /// The kubeconfig of its clients: plain HTTP on loopback, no credentials.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The port for clients.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The port for metrics and health.
+    pub fn admin_port(&self) -> u16 {
+        self.admin_port
+    }
+
+    /// A client that goes through it.
+    pub fn client(&self) -> Result<ApiClient> {
+        ApiClient::plain(self.port)
+    }
+}
+
+/// Builds the proxy, or takes the one that the environment names.
+pub async fn build(progress: &Progress) -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
+        return Ok(PathBuf::from(path));
+    }
+    let step = progress.step("building capi-proxy");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = tokio::process::Command::new(cargo)
+        .args(["build", "--package=capi-proxy", "--bin=capi-proxy"])
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!(
+            "cargo cannot build capi-proxy:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    step.done();
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .find_map(executable)
+        .context("cargo built capi-proxy but did not say where")
+}
+
+/// The program that a message of cargo tells of.
+fn executable(message: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let path = message["executable"].as_str()?;
+    (message["target"]["name"] == "capi-proxy").then(|| PathBuf::from(path))
+}

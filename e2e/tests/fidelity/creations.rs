@@ -1,0 +1,177 @@
+//! Creations in flight through a proxy that is killed (F01).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::group::Side;
+use e2e::audit::Event;
+use e2e::raw::RawClient;
+use e2e::wait;
+use http::{Request, StatusCode};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::backoff::Backoff;
+use crate::ground::{Ground, claim, collection};
+
+const COUNT: usize = 1000;
+/// The proxy is killed when this many are done.
+const KILLS: [usize; 5] = [50, 200, 400, 600, 800];
+const WITHIN: Duration = Duration::from_mins(2);
+/// Large enough that a body comes in several pieces.
+const TEXT: usize = 20_000;
+const PREFIX: &str = "created-";
+
+/// What became of one creation.
+#[derive(Debug)]
+struct Created {
+    name: String,
+    tries: usize,
+    /// What the answer says, if it came.
+    uid: Option<String>,
+}
+
+/// Checks that each object is there once and whole, however often it was tried; gives a line for people.
+pub(crate) async fn happen_once(ground: &mut Ground) -> Result<String> {
+    let mark = ground.testbed.control_plane.audit.mark()?;
+    let client = ground.proxies[0].client()?;
+    let done = Arc::new(AtomicUsize::new(0));
+    let mut creations = JoinSet::new();
+    for number in 0..COUNT {
+        let (client, done) = (client.clone(), Arc::clone(&done));
+        creations.spawn(async move {
+            let created = create(client, format!("{PREFIX}{number}")).await;
+            done.fetch_add(1, Ordering::Relaxed);
+            created
+        });
+    }
+    for threshold in KILLS {
+        wait::until("creations", WITHIN, async || {
+            let done = done.load(Ordering::Relaxed);
+            ensure!(done >= threshold, "{done} of {threshold}");
+            Ok(())
+        })
+        .await?;
+        ground.proxies[0].kill().await?;
+    }
+    let mut all = Vec::new();
+    while let Some(created) = creations.join_next().await {
+        all.push(created??);
+    }
+    let stored = stored(ground).await?;
+    for created in &all {
+        created.check(&stored)?;
+    }
+    ensure!(
+        stored.len() == COUNT,
+        "{} objects instead of {COUNT}",
+        stored.len()
+    );
+    let events = ground.testbed.control_plane.audit.since(mark)?;
+    happened_once(&events, &ground.username())?;
+    let again = all.iter().filter(|created| created.tries > 1).count();
+    let unknown = all.iter().filter(|created| created.uid.is_none()).count();
+    ensure!(again > 0, "no creation was interrupted");
+    Ok(format!(
+        "{again} tried again, of which {unknown} had happened without an answer"
+    ))
+}
+
+/// Tries until the object is there: created now, or by a try whose answer was lost.
+async fn create(client: RawClient, name: String) -> Result<Created> {
+    let body = claim(Side::Standard, &name, &text(&name))
+        .to_string()
+        .into_bytes();
+    let backoff = Backoff::new(WITHIN);
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let trouble = match try_to_create(&client, body.clone()).await {
+            Ok((StatusCode::CREATED, body)) => {
+                let object: Value =
+                    serde_json::from_slice(&body).context("a whole answer is not JSON")?;
+                let uid = object["metadata"]["uid"].as_str().map(str::to_owned);
+                return Ok(Created { name, tries, uid });
+            }
+            Ok((StatusCode::CONFLICT, _)) => {
+                return Ok(Created {
+                    name,
+                    tries,
+                    uid: None,
+                });
+            }
+            Ok((status, body)) => format!("{status}: {}", String::from_utf8_lossy(&body)),
+            Err(error) => format!("{error:#}"),
+        };
+        backoff.again(&trouble).await?;
+    }
+}
+
+async fn try_to_create(client: &RawClient, body: Vec<u8>) -> Result<(StatusCode, Vec<u8>)> {
+    let request = Request::post(collection(Side::Standard))
+        .header("content-type", "application/json")
+        .body(body)?;
+    let answer = client.send(request).await?;
+    Ok((answer.status, answer.bytes().await?))
+}
+
+/// Text of its own for each object, which shows where something is missing.
+fn text(name: &str) -> String {
+    format!("{name} ").repeat(TEXT / name.len())
+}
+
+async fn stored(ground: &Ground) -> Result<BTreeMap<String, Value>> {
+    let objects = ground
+        .testbed
+        .admin
+        .list(&collection(Side::Private))
+        .await?;
+    let named = objects.into_iter().filter_map(|object| {
+        let name = object["metadata"]["name"].as_str()?.to_owned();
+        name.starts_with(PREFIX).then_some((name, object))
+    });
+    Ok(named.collect())
+}
+
+// === impl Created ===
+
+impl Created {
+    fn check(&self, stored: &BTreeMap<String, Value>) -> Result<()> {
+        let Self { name, tries, uid } = self;
+        ensure!(
+            uid.is_some() || *tries > 1,
+            "{name} was there already when it was first tried"
+        );
+        let object = stored
+            .get(name)
+            .with_context(|| format!("{name} is not there"))?;
+        let whole = object["metadata"]["annotations"]["text"] == text(name);
+        ensure!(whole, "{name} is not whole");
+        if let Some(uid) = uid {
+            ensure!(
+                object["metadata"]["uid"] == **uid,
+                "{name} is not the one that was answered"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The audit log has no second creation of any object. (It may lack the first: for a request whose client has gone, the
+/// server notes that nobody read the answer.)
+fn happened_once(events: &[Event], username: &str) -> Result<()> {
+    let mut created: BTreeMap<&str, usize> = BTreeMap::new();
+    for event in events {
+        let ours = event.user.username == username && event.verb == "create";
+        if ours && event.response_status.code == 201 {
+            *created.entry(&event.object_ref.name).or_default() += 1;
+        }
+    }
+    let twice: Vec<_> = created.iter().filter(|(_, times)| **times != 1).collect();
+    ensure!(twice.is_empty(), "created more than once: {twice:?}");
+    ensure!(!created.is_empty(), "the audit log has no creation at all");
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Fidelity: what clients are told through the proxy is what happened, whatever happens to proxies and connections.
+//!
+//! - A history of more than 100,000 events, read through proxies that are killed and connections that are cut at random
+//!   (seeded), is held against the same history read directly: nothing lost, doubled, reordered or altered (W03, W10).
+//! - A thousand creations in flight through a proxy that is killed happen once each, and whole (F01).
+//! - While the API server is down requests fail, and none of them comes later (F03).
+//! - A stock manager goes on by itself when its proxy is killed (F02).
+
+mod backoff;
+mod creations;
+mod cutter;
+mod faults;
+mod ground;
+mod history;
+mod manager;
+mod outage;
+mod random;
+mod reader;
+mod watches;
+mod writer;
+
+use anyhow::Result;
+use e2e::progress::Progress;
+
+use crate::ground::Ground;
+use crate::random::{Random, SEED_VARIABLE};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_doubled_or_reordered() -> Result<()> {
+    let seed = random::seed()?;
+    let progress = Progress::detect();
+    progress.note(&format!("faults by {SEED_VARIABLE}={seed}"));
+    let mut ground = Ground::start(progress.clone()).await?;
+    let outcome = scenario(&mut ground, &progress, &mut Random::new(seed)).await;
+    ground.finish(outcome)
+}
+
+async fn scenario(ground: &mut Ground, progress: &Progress, random: &mut Random) -> Result<()> {
+    let step =
+        progress.step("watches through proxies that are killed and connections that are cut");
+    let said = watches::tell_what_happened(ground, random).await?;
+    step.done_with(&said);
+
+    let step = progress.step("a thousand creations through a proxy that is killed");
+    let said = creations::happen_once(ground).await?;
+    step.done_with(&said);
+
+    let step = progress.step("a manager whose proxy is killed");
+    manager::goes_on(ground).await?;
+    step.done();
+
+    let step = progress.step("the API server goes and comes back");
+    let said = outage::adds_no_requests(ground).await?;
+    step.done_with(&said);
+    Ok(())
+}

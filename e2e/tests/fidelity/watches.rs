@@ -1,0 +1,134 @@
+//! The history: read directly by one, through proxies by many, and compared.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use api::group::Side;
+use e2e::raw::RawClient;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::faults::{Fault, rage};
+use crate::ground::{Ground, collection, group};
+use crate::history::{Entry, Reference, Summary};
+use crate::random::Random;
+use crate::reader::{Reader, Source, Start, Until};
+use crate::writer;
+
+/// Changes that are made, readers through each proxy, and the events that they must read between them.
+const CHANGES: u64 = 9_000;
+const READERS_EACH: usize = 4;
+const EVENTS: usize = 100_000;
+/// Faults without which the run shows little.
+const FAULTS: usize = 20;
+/// How long the last events may take.
+const CAUGHT_UP_WITHIN: Duration = Duration::from_mins(1);
+
+type Reading = JoinHandle<Result<Vec<Entry>>>;
+
+/// Writes, reads under faults, compares; gives a line for people.
+pub(crate) async fn tell_what_happened(ground: &mut Ground, random: &mut Random) -> Result<String> {
+    let admin = ground.testbed.admin.clone();
+    writer::prepare(&admin).await?;
+    let (until, receiver) = watch::channel(Until::Open);
+    let count = Arc::new(AtomicUsize::new(0));
+    // Only what goes through proxies counts.
+    let reference = read(reference(ground)?, &receiver, &Arc::default());
+    let mut readings = Vec::new();
+    for source in sources(ground)? {
+        readings.push(read(source, &receiver, &count));
+    }
+    let mut struck = BTreeMap::new();
+    let faults = random.split();
+    let last = tokio::select! {
+        last = writer::write(&admin, CHANGES, random) => last?,
+        failed = rage(&mut ground.proxies, Arc::clone(&count), faults, &mut struck) => {
+            return Err(failed.err().unwrap_or_else(|| anyhow!("the faults ended too early")));
+        }
+    };
+    for way in &mut ground.proxies {
+        way.revive().await?;
+    }
+    until.send(Until::Version(last)).context("nobody reads")?;
+    drop(receiver);
+    if timeout(CAUGHT_UP_WITHIN, until.closed()).await.is_err() {
+        // What is missing by now is missing for good, and the check will say what.
+        let _nobody_reads = until.send(Until::Now);
+    }
+    let reference = reference.await??;
+    let reference =
+        Reference::new(&reference).map_err(|wrong| anyhow!("read directly: {wrong:?}"))?;
+    let mut total = Summary::default();
+    for (number, reading) in readings.into_iter().enumerate() {
+        let history = reading.await?.with_context(|| format!("reader {number}"))?;
+        let summary = reference
+            .check(&history)
+            .map_err(|wrong| anyhow!("reader {number}: {wrong:?}"))?;
+        total.add(summary);
+    }
+    verdict(&reference, total, &struck)
+}
+
+fn verdict(
+    reference: &Reference,
+    total: Summary,
+    struck: &BTreeMap<Fault, usize>,
+) -> Result<String> {
+    let said = format!(
+        "{} changes, {} events told, {} bookmarks, {} resumptions, {} lists again; {struck:?}",
+        reference.len(),
+        total.told,
+        total.bookmarks,
+        total.resumed,
+        total.relisted
+    );
+    ensure!(total.told >= EVENTS, "too few events: {said}");
+    ensure!(
+        struck.values().sum::<usize>() >= FAULTS && struck.len() == 4,
+        "too few faults: {said}"
+    );
+    ensure!(
+        total.resumed >= FAULTS,
+        "the faults interrupted nobody: {said}"
+    );
+    Ok(said)
+}
+
+fn read(source: Source, until: &watch::Receiver<Until>, count: &Arc<AtomicUsize>) -> Reading {
+    tokio::spawn(Reader::new(source, until.clone(), Arc::clone(count)).run())
+}
+
+/// Straight from the server, where the group has its private name.
+fn reference(ground: &Ground) -> Result<Source> {
+    let endpoint = ground.testbed.control_plane.endpoint();
+    let client = RawClient::new(&endpoint.server, Some(&endpoint.authority))?;
+    Ok(Source {
+        client: client.with_token(&ground.token()?)?,
+        path: collection(Side::Private),
+        start: Start::List,
+        renamed: Some((group(Side::Private), group(Side::Standard))),
+    })
+}
+
+fn sources(ground: &Ground) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for way in &ground.proxies {
+        for number in 0..READERS_EACH {
+            sources.push(Source {
+                client: way.client()?,
+                path: collection(Side::Standard),
+                start: if number % 2 == 0 {
+                    Start::List
+                } else {
+                    Start::Watch
+                },
+                renamed: None,
+            });
+        }
+    }
+    Ok(sources)
+}
