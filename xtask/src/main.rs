@@ -1,0 +1,60 @@
+//! The project's one automation door: `cargo xtask <command>`. It needs Rust and Go, and sets up the rest by itself.
+
+mod bench;
+mod ci;
+mod demo;
+mod show;
+mod signals;
+mod testbed;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// The project's automation.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check everything: format, lints, docs, house rules, unit tests, tests on a real API server.
+    Test(ci::Args),
+    /// Show stock Cluster API bringing machines up on private types, on a real API server.
+    Demo(demo::Args),
+    /// Start, stop and look at testbeds.
+    #[command(subcommand)]
+    Testbed(testbed::Command),
+    /// Measure.
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Check the house rules that no compiler knows.
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(args.command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Test(args) => ci::run(&args).await,
+        Command::Demo(args) => demo::run(&args).await,
+        Command::Testbed(command) => testbed::run(&command).await,
+        Command::Bench(command) => bench::run(&command).await,
+        Command::Tidy => tidy::run(),
+    }
+}

@@ -1,0 +1,122 @@
+//! What people are shown of a testbed: both views side by side, and how to use it.
+
+use anyhow::Result;
+use api::group::Side;
+use e2e::client::{ApiClient, Resource};
+use e2e::cluster::{self, Machine};
+use serde_json::Value;
+
+use crate::testbed::State;
+
+/// Width of one of the two columns.
+const COLUMN: usize = 58;
+
+/// The kinds that are shown, with their standard `apiVersion`.
+const KINDS: [(&str, &str); 3] = [
+    (cluster::CORE, "clusters"),
+    (cluster::CONTROL_PLANE, "kubeadmcontrolplanes"),
+    (cluster::CORE, "machines"),
+];
+
+/// How to use a testbed.
+pub(crate) fn instructions(state: &State) -> String {
+    let State {
+        name,
+        pid,
+        directory,
+        direct,
+        standard,
+        example,
+        kubectl,
+        clusterctl,
+    } = state;
+    let (standard_core, private_core) = (
+        group(cluster::CORE, Side::Standard),
+        group(cluster::CORE, Side::Private),
+    );
+    format!(
+        "\ntestbed {name} (process {pid}, files and logs in {directory})
+
+  alias kubectl={kubectl}
+  alias clusterctl={clusterctl}
+  VIEW={standard}    # through a proxy, as Cluster API's clients see it
+  STORE={direct}    # straight to the API server, as it is stored
+
+  kubectl --kubeconfig $VIEW apply -f {example}
+  kubectl --kubeconfig $VIEW get machines.{standard_core} -A
+  kubectl --kubeconfig $STORE get machines.{private_core} -A
+  clusterctl --kubeconfig $VIEW describe cluster demo -n {namespace}
+",
+        directory = directory.display(),
+        standard = standard.display(),
+        direct = direct.display(),
+        example = example.display(),
+        kubectl = kubectl.display(),
+        clusterctl = clusterctl.display(),
+        namespace = crate::testbed::NAMESPACE,
+    )
+}
+
+fn group(standard: &str, side: Side) -> String {
+    let version = cluster::api_version(standard, side);
+    version
+        .split_once('/')
+        .map_or(version.clone(), |(group, _)| group.to_owned())
+}
+
+/// The objects of a namespace as both clients see them, line by line beside each other.
+pub(crate) async fn both_views(
+    standard: &ApiClient,
+    direct: &ApiClient,
+    namespace: &str,
+) -> Result<String> {
+    let mut text = row("THROUGH THE PROXY", "STRAIGHT TO THE API SERVER");
+    for (api_version, plural) in KINDS {
+        let left = column(standard, api_version, Side::Standard, namespace, plural).await?;
+        let right = column(direct, api_version, Side::Private, namespace, plural).await?;
+        text.push_str(&row("", ""));
+        for line in 0..left.len().max(right.len()) {
+            let cell = |column: &[String]| column.get(line).cloned().unwrap_or_default();
+            text.push_str(&row(&cell(&left), &cell(&right)));
+        }
+    }
+    Ok(text)
+}
+
+/// One kind as one client sees it: its full name, then an object a line.
+async fn column(
+    client: &ApiClient,
+    api_version: &str,
+    side: Side,
+    namespace: &str,
+    plural: &str,
+) -> Result<Vec<String>> {
+    let own_version = cluster::api_version(api_version, side);
+    let path = Resource::new(&own_version, plural).within(namespace);
+    let mut lines = vec![format!("{plural}.{}", group(api_version, side))];
+    let items = client.list(&path).await?;
+    lines.extend(items.iter().map(line));
+    Ok(lines)
+}
+
+/// An object in a line: name, phase or replicas, and the end of its uid, which shows that both columns are about the
+/// same object.
+fn line(object: &Value) -> String {
+    let machine = Machine::read(object);
+    let state = match object["status"]["readyReplicas"].as_u64() {
+        Some(ready) => format!("{ready} ready"),
+        None => machine.phase,
+    };
+    let uid = machine
+        .uid
+        .rsplit('-')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    format!("  {:<26} {state:<12} ..{uid}", machine.name)
+}
+
+fn row(left: &str, right: &str) -> String {
+    let line = format!("{left:<COLUMN$}{right}");
+    format!("{}\n", line.trim_end())
+}
