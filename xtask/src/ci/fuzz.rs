@@ -15,7 +15,7 @@ const SECONDS: u32 = 10;
 /// How much of a failed run is shown.
 const TAIL_LINES: usize = 40;
 /// Of cargo-fuzz.
-const VERSION: &str = "0.13.1";
+const VERSION: &str = "0.13.2";
 
 /// Runs every target; each is one check. Without a nightly toolchain nothing is run, and that is said.
 pub(super) async fn run() -> Result<Tally> {
