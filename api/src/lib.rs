@@ -1,9 +1,20 @@
-//! Names that every part of the system shares.
+//! Names and types that every part of the system shares.
 //!
 //! - [`group`]: the table of API group pairs, standard and private. No other module spells a group's name.
 //! - [`annotations`]: the annotations of the migration protocol on a HostedCluster. No other module spells them.
 //!
-//! There is no client and no Kubernetes dependency here, so that the sidecar proxy stays small.
+//! With the feature `types`, which is on by default, also the custom resources:
+//!
+//! - `hypershift::v1beta1`: hosted clusters, node pools, hosted control planes and what they are made of.
+//! - `crds`: their definitions, as `cargo xtask codegen` writes them to `manifests/crds/`.
+//!
+//! Without it there is no Kubernetes dependency here, so that the sidecar proxy stays small. There is never a client.
 
 pub mod annotations;
+#[cfg(feature = "types")]
+pub mod crds;
 pub mod group;
+#[cfg(feature = "types")]
+pub mod hypershift;
+#[cfg(feature = "types")]
+mod schema;

@@ -1,0 +1,117 @@
+//! The custom resource definitions of all kinds, made from their Rust types.
+//!
+//! `cargo xtask codegen` writes them to `manifests/crds/`; nothing there is edited by hand.
+
+use kube_core::object::{HasSpec, HasStatus};
+use kube_core::{CustomResourceExt, Resource};
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+
+use crate::hypershift::v1beta1::NodePool;
+use crate::schema;
+
+/// One custom resource definition.
+#[derive(Debug, Clone, Copy)]
+pub struct Crd {
+    /// Its name, `<plural>.<group>`.
+    pub name: fn() -> &'static str,
+    /// Makes it, as it is sent to an API server.
+    pub render: fn() -> Value,
+}
+
+/// All definitions, one a line.
+pub const ALL: &[Crd] = &[Crd::of::<NodePool>()];
+
+// === impl Crd ===
+
+impl Crd {
+    const fn of<T: Kind>() -> Self
+    where
+        T::Spec: JsonSchema,
+        T::Status: JsonSchema,
+    {
+        Self {
+            name: T::crd_name,
+            render: render::<T>,
+        }
+    }
+}
+
+/// What `#[kube(...)]` does not say of a kind.
+pub(crate) trait Kind:
+    Resource<DynamicType = ()> + CustomResourceExt + HasSpec + HasStatus
+{
+    /// What an object of this kind is, for users.
+    const DESCRIPTION: &'static str;
+    /// Top-level fields that an object must have.
+    const REQUIRED: &'static [&'static str] = &[];
+    /// Rules on the whole object, in CEL, each with what a user who breaks it should do.
+    const RULES: &'static [(&'static str, &'static str)] = &[];
+    /// Labels of the definition.
+    const LABELS: &'static [(&'static str, &'static str)] = &[];
+    /// How the status is written.
+    const STATUS: StatusIs = StatusIs::Subresource;
+}
+
+/// How the status is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StatusIs {
+    /// By those who may write the subresource.
+    Subresource,
+    /// By whoever may write the object.
+    Field,
+}
+
+fn render<T: Kind>() -> Value
+where
+    T::Spec: JsonSchema,
+    T::Status: JsonSchema,
+{
+    let mut crd =
+        serde_json::to_value(T::crd()).expect("invariant: a CRD of constants has a JSON form");
+    if let Value::Object(crd) = &mut crd {
+        crd.remove("status");
+    }
+    crd["spec"]["names"]["listKind"] = json!(format!("{}List", T::kind(&())));
+    for (key, value) in T::LABELS {
+        crd["metadata"]["labels"][key] = json!(value);
+    }
+    let version = &mut crd["spec"]["versions"][0];
+    version["schema"]["openAPIV3Schema"] = root::<T>();
+    if T::STATUS == StatusIs::Field {
+        version["subresources"] = json!({});
+    }
+    crd
+}
+
+fn root<T: Kind>() -> Value
+where
+    T::Spec: JsonSchema,
+    T::Status: JsonSchema,
+{
+    let mut schema = json!({
+        "description": T::DESCRIPTION,
+        "type": "object",
+        "properties": {
+            "apiVersion": {
+                "description": "The group and version of the kind.",
+                "type": "string",
+            },
+            "kind": {
+                "description": "What kind of object this is.",
+                "type": "string",
+            },
+            "metadata": { "type": "object" },
+            "spec": schema::of::<T::Spec>(),
+            "status": schema::of::<T::Status>(),
+        },
+    });
+    if !T::REQUIRED.is_empty() {
+        schema["required"] = json!(T::REQUIRED);
+    }
+    let rule = |(rule, message): &(_, _)| json!({ "rule": rule, "message": message });
+    if !T::RULES.is_empty() {
+        schema[schema::RULES] = T::RULES.iter().map(rule).collect();
+    }
+    schema
+}

@@ -1,0 +1,3 @@
+//! The group `hypershift.openshift.io`.
+
+pub mod v1beta1;

@@ -1,0 +1,113 @@
+//! From the schema that is derived from Rust types to one that an API server takes.
+//!
+//! `Option` means that a field may be absent, not that it may be null, and an enum is one list of values.
+
+use serde_json::{Map, Value, json};
+
+use super::RULES;
+
+/// The structural form of a schema and of all schemas within it.
+pub(super) fn structural(mut schema: Value) -> Value {
+    restructure(&mut schema);
+    if let Value::Object(root) = &mut schema {
+        root.remove("title");
+    }
+    schema
+}
+
+fn restructure(schema: &mut Value) {
+    let Value::Object(schema) = schema else {
+        return;
+    };
+    drop_null(schema);
+    join_values(schema);
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = unwrapped(description);
+    }
+    for part in ["items", "additionalProperties"] {
+        if let Some(part) = schema.get_mut(part) {
+            restructure(part);
+        }
+    }
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.values_mut().for_each(restructure);
+    }
+}
+
+/// Takes back what an `Option` added: null as a type, as a value, as an alternative.
+fn drop_null(schema: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = schema.get("type") {
+        let other = types.iter().find(|name| **name != "null").cloned();
+        schema.insert("type".to_owned(), other.unwrap_or(Value::Null));
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    let Some(Value::Array(alternatives)) = schema.get("anyOf") else {
+        return;
+    };
+    if let [Value::Object(inner), null] = alternatives.as_slice()
+        && null["type"] == "null"
+    {
+        let inner = inner.clone();
+        schema.remove("anyOf");
+        hoist(schema, inner);
+    }
+}
+
+/// What the field says goes before what its type says; the rules of both hold.
+fn hoist(outer: &mut Map<String, Value>, inner: Map<String, Value>) {
+    for (key, value) in inner {
+        match (outer.get_mut(&key), value) {
+            (Some(Value::Array(rules)), Value::Array(mut own)) if key == RULES => {
+                own.append(rules);
+                *rules = own;
+            }
+            (Some(_), _) => {}
+            (None, value) => {
+                outer.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Turns an enum whose variants are documented into one list of values, and keeps the documentation.
+fn join_values(schema: &mut Map<String, Value>) {
+    let Some(Value::Array(variants)) = schema.get("oneOf") else {
+        return;
+    };
+    let mut values = Vec::new();
+    let mut documentation = Vec::new();
+    for variant in variants {
+        let of_variant = match (&variant["const"], &variant["enum"]) {
+            (Value::Null, Value::Array(several)) => several.clone(),
+            (Value::Null, _) => return,
+            (one, _) => vec![one.clone()],
+        };
+        if let (Some(text), [Value::String(name)]) =
+            (variant["description"].as_str(), of_variant.as_slice())
+        {
+            let name = if name.is_empty() { "(empty)" } else { name };
+            documentation.push(format!("{name}: {}", unwrapped(text)));
+        }
+        values.extend(of_variant);
+    }
+    schema.remove("oneOf");
+    schema.insert("type".to_owned(), json!("string"));
+    schema.insert("enum".to_owned(), Value::Array(values));
+    if !documentation.is_empty() {
+        let before = schema.get("description").and_then(Value::as_str);
+        let paragraphs = before.map(str::to_owned).into_iter().chain(documentation);
+        let text = paragraphs.collect::<Vec<_>>().join("\n\n");
+        schema.insert("description".to_owned(), json!(text));
+    }
+}
+
+/// Paragraphs become one line each; who shows them wraps them.
+fn unwrapped(text: &str) -> String {
+    let paragraphs = text.split("\n\n").map(|paragraph| {
+        let lines: Vec<_> = paragraph.lines().map(str::trim).collect();
+        lines.join(" ")
+    });
+    paragraphs.collect::<Vec<_>>().join("\n\n")
+}
