@@ -39,6 +39,20 @@ pub enum Binary {
     DevProvider,
     /// Cluster API's command line.
     Clusterctl,
+    /// Decides which node a pod runs on.
+    KubeScheduler,
+    /// Runs the pods of a node.
+    Kubelet,
+    /// Makes Services reachable on a node.
+    KubeProxy,
+    /// The container runtime of a node.
+    Containerd,
+    /// What containerd starts beside each pod.
+    ContainerdShim,
+    /// The OCI registry.
+    Registry,
+    /// The cluster's name service.
+    CoreDns,
 }
 
 /// How one program is built.
@@ -62,7 +76,7 @@ pub struct Binaries {
 
 impl Binary {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 16] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -72,6 +86,39 @@ impl Binary {
         Self::KubeadmControlPlane,
         Self::DevProvider,
         Self::Clusterctl,
+        Self::KubeScheduler,
+        Self::Kubelet,
+        Self::KubeProxy,
+        Self::Containerd,
+        Self::ContainerdShim,
+        Self::Registry,
+        Self::CoreDns,
+    ];
+    /// What a testbed of level control-plane consists of, with the command lines for people.
+    pub const LEVEL_CONTROL_PLANE: [Self; 9] = [
+        Self::Etcd,
+        Self::KubeApiserver,
+        Self::KubeControllerManager,
+        Self::Kubectl,
+        Self::CapiCore,
+        Self::KubeadmBootstrap,
+        Self::KubeadmControlPlane,
+        Self::DevProvider,
+        Self::Clusterctl,
+    ];
+    /// What a testbed of level node consists of, with the command line for people.
+    pub const LEVEL_NODE: [Self; 11] = [
+        Self::Etcd,
+        Self::KubeApiserver,
+        Self::KubeControllerManager,
+        Self::Kubectl,
+        Self::KubeScheduler,
+        Self::Kubelet,
+        Self::KubeProxy,
+        Self::Containerd,
+        Self::ContainerdShim,
+        Self::Registry,
+        Self::CoreDns,
     ];
     /// The control plane alone.
     pub const CONTROL_PLANE: [Self; 3] =
@@ -89,6 +136,14 @@ impl Binary {
             Self::KubeadmControlPlane => "kubeadm-control-plane-manager",
             Self::DevProvider => "dev-provider-manager",
             Self::Clusterctl => "clusterctl",
+            Self::KubeScheduler => "kube-scheduler",
+            Self::Kubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
+            Self::Containerd => "containerd",
+            // containerd looks for it under this name.
+            Self::ContainerdShim => "containerd-shim-runc-v2",
+            Self::Registry => "registry",
+            Self::CoreDns => "coredns",
         }
     }
 
@@ -104,6 +159,12 @@ impl Binary {
             versioned_by: "sigs.k8s.io/cluster-api",
             package,
             version_package: Some("sigs.k8s.io/cluster-api/version"),
+        };
+        let containerd = |package| Recipe {
+            module: Module::Node,
+            versioned_by: "github.com/containerd/containerd/v2",
+            package,
+            version_package: None,
         };
         match self {
             Self::Etcd => Recipe {
@@ -124,6 +185,25 @@ impl Binary {
             }
             Self::DevProvider => cluster_api("sigs.k8s.io/cluster-api/test/infrastructure/docker"),
             Self::Clusterctl => cluster_api("sigs.k8s.io/cluster-api/cmd/clusterctl"),
+            Self::KubeScheduler => kubernetes("k8s.io/kubernetes/cmd/kube-scheduler"),
+            Self::Kubelet => kubernetes("k8s.io/kubernetes/cmd/kubelet"),
+            Self::KubeProxy => kubernetes("k8s.io/kubernetes/cmd/kube-proxy"),
+            Self::Containerd => containerd("github.com/containerd/containerd/v2/cmd/containerd"),
+            Self::ContainerdShim => {
+                containerd("github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2")
+            }
+            Self::Registry => Recipe {
+                module: Module::Node,
+                versioned_by: "github.com/distribution/distribution/v3",
+                package: "github.com/distribution/distribution/v3/cmd/registry",
+                version_package: None,
+            },
+            Self::CoreDns => Recipe {
+                module: Module::Node,
+                versioned_by: "github.com/coredns/coredns",
+                package: "github.com/coredns/coredns",
+                version_package: None,
+            },
         }
     }
 

@@ -68,6 +68,10 @@ impl Authority {
             directory: directory.to_owned(),
         };
         write(&authority.certificate(), &authority.issuer.pem())?;
+        write(
+            &authority.private_key(),
+            &authority.issuer.key().serialize_pem(),
+        )?;
         Ok(authority)
     }
 
@@ -76,11 +80,27 @@ impl Authority {
         self.directory.join("ca.crt")
     }
 
+    /// The authority's private key, for a component that issues certificates itself.
+    pub fn private_key(&self) -> PathBuf {
+        self.directory.join("ca.key")
+    }
+
     /// A server certificate for this machine's loopback addresses.
     pub fn server(&self, name: &str) -> Result<Certificate> {
-        let hosts = ["127.0.0.1", "::1", "localhost", "kubernetes.default.svc"];
-        let params = CertificateParams::new(hosts.map(str::to_owned))
-            .context("cannot name the server in its certificate")?;
+        self.server_at(name, &[])
+    }
+
+    /// A server certificate for this machine's loopback addresses and for `hosts`: names or addresses.
+    pub fn server_at(&self, name: &str, hosts: &[String]) -> Result<Certificate> {
+        let local = ["127.0.0.1", "::1", "localhost", "kubernetes.default.svc"];
+        let hosts: Vec<String> = local
+            .into_iter()
+            .map(str::to_owned)
+            .chain(hosts.iter().cloned())
+            .collect();
+        let mut params =
+            CertificateParams::new(hosts).context("cannot name the server in its certificate")?;
+        params.distinguished_name.push(DnType::CommonName, name);
         self.issue(name, params, ExtendedKeyUsagePurpose::ServerAuth)
     }
 

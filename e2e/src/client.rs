@@ -1,6 +1,7 @@
 //! A small JSON client of an API server: what tests read and write, by path or by object.
 
 use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -107,13 +108,18 @@ impl ApiClient {
 
     /// A plain HTTP port on loopback, without credentials.
     pub fn plain(port: u16) -> Result<Self> {
-        let server = format!("http://127.0.0.1:{port}");
+        Self::plain_at((Ipv4Addr::LOCALHOST, port).into())
+    }
+
+    /// A plain HTTP port anywhere, without credentials.
+    pub fn plain_at(address: SocketAddr) -> Result<Self> {
+        let server = format!("http://{address}");
         Self::connect(kube::Config::new(parse(&server)?))
     }
 
-    /// A TLS port on loopback, without credentials.
-    pub fn anonymous(port: u16, authority: &Path) -> Result<Self> {
-        let server = format!("https://127.0.0.1:{port}");
+    /// A TLS port, without credentials.
+    pub fn anonymous(address: SocketAddr, authority: &Path) -> Result<Self> {
+        let server = format!("https://{address}");
         let pem = std::fs::read(authority)
             .with_context(|| format!("cannot read {}", authority.display()))?;
         let mut config = kube::Config::new(parse(&server)?);

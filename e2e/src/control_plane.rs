@@ -1,5 +1,6 @@
 //! The Kubernetes control plane: etcd, kube-apiserver and kube-controller-manager, each startable and killable.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,12 +14,14 @@ use crate::client::ApiClient;
 use crate::etcd::Etcd;
 use crate::home::Home;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
-use crate::ports;
 use crate::process::Launch;
 use crate::service::{Service, secure_health};
+use crate::site::Site;
 
 /// The issuer of service account tokens.
 const ISSUER: &str = "https://kubernetes.default.svc";
+/// The user as whom the API server speaks to kubelets.
+pub(crate) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
 
 /// The three components, and what is needed to reach them.
 #[derive(Debug)]
@@ -33,7 +36,7 @@ pub struct ControlPlane {
     pub audit: AuditLog,
     /// Issues further client certificates.
     pub authority: Authority,
-    port: u16,
+    address: SocketAddr,
     admin_kubeconfig: PathBuf,
 }
 
@@ -50,62 +53,51 @@ pub struct Endpoint {
 
 impl ControlPlane {
     /// Prepares a control plane in the testbed's directory. Nothing runs yet.
-    pub fn new(binaries: &Binaries, home: &Arc<Home>) -> Result<Self> {
+    pub fn new(binaries: &Binaries, site: Site<'_>, home: &Arc<Home>) -> Result<Self> {
         let authority = Authority::create(&home.join("pki"))?;
-        let etcd = Etcd::new(binaries.path(Binary::Etcd)?, home)?;
-        let port = ports::allocate()?;
-        let files = Files::write(home, &authority)?;
-        let api_server = Service::new(
-            api_server(
-                binaries.path(Binary::KubeApiserver)?,
-                &files,
-                port,
-                &etcd.url(),
-            ),
-            home,
-            secure_health(port, &files.authority, "/readyz")?,
+        let etcd = Etcd::new(binaries.path(Binary::Etcd)?, site, home)?;
+        let files = Files::write(home, &authority, site)?;
+        let address = site.address(6443)?;
+        let server = format!("https://{address}");
+        let api_server = api_server(
+            binaries.path(Binary::KubeApiserver)?,
+            &files,
+            site,
+            address,
+            &etcd.url(),
         );
-        let manager_port = ports::allocate()?;
-        let manager_kubeconfig = home.join("kube-controller-manager.kubeconfig");
-        write_kubeconfig(
+        let user = |name, user, group| {
+            let path = home.join(format!("{name}.kubeconfig"));
+            let certificate = authority.client(name, user, group)?;
+            let credentials = Credentials::Certificate(&certificate);
+            write_kubeconfig(&path, &server, Some(&files.authority), credentials)?;
+            anyhow::Ok(path)
+        };
+        let manager_kubeconfig = user(
+            "kube-controller-manager",
+            "system:kube-controller-manager",
+            None,
+        )?;
+        let manager_address = site.address(10257)?;
+        let controller_manager = controller_manager(
+            binaries.path(Binary::KubeControllerManager)?,
+            &files,
+            site,
+            manager_address,
             &manager_kubeconfig,
-            &format!("https://127.0.0.1:{port}"),
-            Some(&files.authority),
-            Credentials::Certificate(&authority.client(
-                "kube-controller-manager",
-                "system:kube-controller-manager",
-                None,
-            )?),
-        )?;
-        let controller_manager = Service::new(
-            controller_manager(
-                binaries.path(Binary::KubeControllerManager)?,
-                &files,
-                manager_port,
-                &manager_kubeconfig,
-            ),
-            home,
-            secure_health(manager_port, &files.authority, "/healthz")?,
         );
-        let admin_kubeconfig = home.join("admin.kubeconfig");
-        write_kubeconfig(
-            &admin_kubeconfig,
-            &format!("https://127.0.0.1:{port}"),
-            Some(&files.authority),
-            Credentials::Certificate(&authority.client(
-                "admin",
-                "testbed-admin",
-                Some("system:masters"),
-            )?),
-        )?;
+        let service = |launch, address, path| {
+            let health = secure_health(address, &files.authority, path)?;
+            anyhow::Ok(Service::new(site.place(launch), home, health))
+        };
         Ok(Self {
-            controller_manager,
-            api_server,
+            controller_manager: service(controller_manager, manager_address, "/healthz")?,
+            api_server: service(api_server, address, "/readyz")?,
             etcd,
-            audit: AuditLog::new(files.audit_log),
+            audit: AuditLog::new(files.audit_log.clone()),
+            admin_kubeconfig: user("admin", "testbed-admin", Some("system:masters"))?,
             authority,
-            port,
-            admin_kubeconfig,
+            address,
         })
     }
 
@@ -119,7 +111,7 @@ impl ControlPlane {
     /// How the API server is reached.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint {
-            server: format!("https://127.0.0.1:{}", self.port),
+            server: format!("https://{}", self.address),
             authority: self.authority.certificate(),
         }
     }
@@ -152,17 +144,25 @@ impl ControlPlane {
 #[derive(Debug)]
 struct Files {
     authority: PathBuf,
+    authority_key: PathBuf,
     serving: Certificate,
+    kubelet_client: Certificate,
     token_key: SigningKey,
     audit_policy: PathBuf,
     audit_log: PathBuf,
 }
 
 impl Files {
-    fn write(home: &Home, authority: &Authority) -> Result<Self> {
+    fn write(home: &Home, authority: &Authority, site: Site<'_>) -> Result<Self> {
         let files = Self {
             authority: authority.certificate(),
-            serving: authority.server("serving")?,
+            authority_key: authority.private_key(),
+            serving: authority.server_at("serving", &site.names())?,
+            kubelet_client: authority.client(
+                "kube-apiserver-kubelet-client",
+                KUBELET_CLIENT,
+                None,
+            )?,
             token_key: authority.signing_key("service-account")?,
             audit_policy: home.join("audit-policy.json"),
             audit_log: home.log("audit"),
@@ -179,13 +179,19 @@ impl Files {
     }
 }
 
-fn api_server(program: &Path, files: &Files, port: u16, etcd: &str) -> Launch {
-    Launch::new("kube-apiserver", program)
+fn api_server(
+    program: &Path,
+    files: &Files,
+    site: Site<'_>,
+    address: SocketAddr,
+    etcd: &str,
+) -> Launch {
+    let launch = Launch::new("kube-apiserver", program)
         .flag("etcd-servers", etcd)
-        .flag("bind-address", "127.0.0.1")
-        .flag("advertise-address", "127.0.0.1")
-        .flag("endpoint-reconciler-type", "none")
-        .flag("secure-port", port)
+        .flag("bind-address", address.ip())
+        .flag("advertise-address", address.ip())
+        .flag("secure-port", address.port())
+        .flag("service-cluster-ip-range", site.services())
         .path_flag("tls-cert-file", &files.serving.certificate)
         .path_flag("tls-private-key-file", &files.serving.key)
         .path_flag("client-ca-file", &files.authority)
@@ -198,7 +204,6 @@ fn api_server(program: &Path, files: &Files, port: u16, etcd: &str) -> Launch {
         .flag("service-account-issuer", ISSUER)
         .path_flag("service-account-key-file", &files.token_key.public)
         .path_flag("service-account-signing-key-file", &files.token_key.private)
-        .flag("service-cluster-ip-range", "10.96.0.0/16")
         .flag("authorization-mode", "Node,RBAC")
         .flag(
             "enable-admission-plugins",
@@ -208,16 +213,36 @@ fn api_server(program: &Path, files: &Files, port: u16, etcd: &str) -> Launch {
         .path_flag("audit-log-path", &files.audit_log)
         // In MB: one file, never rotated while it is read.
         .flag("audit-log-maxsize", 10_000)
-        .flag("profiling", false)
+        .flag("profiling", false);
+    match site {
+        // Nobody asks for the API server's own Service.
+        Site::Loopback => launch.flag("endpoint-reconciler-type", "none"),
+        Site::Namespaces(_) => launch
+            .flag("allow-privileged", true)
+            .arg("--enable-bootstrap-token-auth")
+            .flag("kubelet-preferred-address-types", "InternalIP")
+            .path_flag("kubelet-certificate-authority", &files.authority)
+            .path_flag(
+                "kubelet-client-certificate",
+                &files.kubelet_client.certificate,
+            )
+            .path_flag("kubelet-client-key", &files.kubelet_client.key),
+    }
 }
 
-fn controller_manager(program: &Path, files: &Files, port: u16, kubeconfig: &Path) -> Launch {
-    Launch::new("kube-controller-manager", program)
+fn controller_manager(
+    program: &Path,
+    files: &Files,
+    site: Site<'_>,
+    address: SocketAddr,
+    kubeconfig: &Path,
+) -> Launch {
+    let launch = Launch::new("kube-controller-manager", program)
         .path_flag("kubeconfig", kubeconfig)
         .path_flag("authentication-kubeconfig", kubeconfig)
         .path_flag("authorization-kubeconfig", kubeconfig)
-        .flag("bind-address", "127.0.0.1")
-        .flag("secure-port", port)
+        .flag("bind-address", address.ip())
+        .flag("secure-port", address.port())
         .path_flag("tls-cert-file", &files.serving.certificate)
         .path_flag("tls-private-key-file", &files.serving.key)
         .path_flag("service-account-private-key-file", &files.token_key.private)
@@ -225,5 +250,15 @@ fn controller_manager(program: &Path, files: &Files, port: u16, kubeconfig: &Pat
         .arg("--use-service-account-credentials")
         // One instance, so no lease, so no writes at rest.
         .flag("leader-elect", false)
-        .flag("profiling", false)
+        .flag("profiling", false);
+    match site {
+        Site::Loopback => launch,
+        Site::Namespaces(_) => launch
+            .flag("controllers", "*,bootstrapsigner,tokencleaner")
+            .path_flag("cluster-signing-cert-file", &files.authority)
+            .path_flag("cluster-signing-key-file", &files.authority_key)
+            // The default keeps a Deployment of many pods waiting for its controller and not for its nodes.
+            .flag("kube-api-qps", 200)
+            .flag("kube-api-burst", 400),
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! Reading goes through etcd's JSON gateway (`/v3/kv/range`), so no further program is needed.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,16 +13,16 @@ use serde_json::{Value, json};
 
 use crate::client::ApiClient;
 use crate::home::Home;
-use crate::ports;
 use crate::process::Launch;
-use crate::service::{Service, plain_health};
+use crate::service::{Service, plain_health_at};
+use crate::site::Site;
 
 /// A running etcd, or one that can be started again on its data.
 #[derive(Debug)]
 pub struct Etcd {
     /// The program.
     pub service: Service,
-    port: u16,
+    address: SocketAddr,
     client: ApiClient,
 }
 
@@ -40,10 +41,10 @@ pub struct Stored {
 
 impl Etcd {
     /// Prepares an etcd that keeps its data in the testbed's directory.
-    pub fn new(program: &Path, home: &Arc<Home>) -> Result<Self> {
-        let (port, peer) = (ports::allocate()?, ports::allocate()?);
-        let url = format!("http://127.0.0.1:{port}");
-        let peer = format!("http://127.0.0.1:{peer}");
+    pub fn new(program: &Path, site: Site<'_>, home: &Arc<Home>) -> Result<Self> {
+        let (address, peer) = (site.address(2379)?, site.address(2380)?);
+        let url = format!("http://{address}");
+        let peer = format!("http://{peer}");
         let launch = Launch::new("etcd", program)
             .flag("name", "testbed")
             .path_flag("data-dir", &home.join("etcd"))
@@ -56,15 +57,19 @@ impl Etcd {
             .arg("--unsafe-no-fsync")
             .flag("log-level", "warn");
         Ok(Self {
-            service: Service::new(launch, home, plain_health(port, "/health")?),
-            port,
-            client: ApiClient::plain(port)?,
+            service: Service::new(
+                site.place(launch),
+                home,
+                plain_health_at(address, "/health")?,
+            ),
+            address,
+            client: ApiClient::plain_at(address)?,
         })
     }
 
     /// Where clients reach it.
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://{}", self.address)
     }
 
     /// All keys that start with `prefix`, in order.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// A wrapper module: one directory with its own `go.mod`, because the dependency graphs do not fit together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Module {
-    /// kube-apiserver, kube-controller-manager, kubectl.
+    /// The Kubernetes programs: of the control plane, of a node, and kubectl.
     Kubernetes,
     /// etcd.
     Etcd,
@@ -18,6 +18,8 @@ pub enum Module {
     ClusterApi,
     /// Providers of which only the CRDs are used.
     Providers,
+    /// What nodes need beside Kubernetes: container runtime, registry, name service.
+    Node,
 }
 
 /// What `go mod download -json` says of a module.
@@ -40,6 +42,7 @@ impl Module {
             Self::Etcd => "etcd",
             Self::ClusterApi => "cluster-api",
             Self::Providers => "providers",
+            Self::Node => "node",
         }
     }
 
@@ -144,6 +147,7 @@ mod tests {
             (Module::Etcd, "go.etcd.io/etcd/server/v3"),
             (Module::ClusterApi, "sigs.k8s.io/cluster-api"),
             (Module::Providers, "sigs.k8s.io/cluster-api-provider-gcp"),
+            (Module::Node, "github.com/containerd/containerd/v2"),
         ] {
             assert!(module.version_of(path).unwrap().starts_with('v'));
             assert_ne!(

@@ -75,6 +75,18 @@ impl Launch {
         self
     }
 
+    /// Has it started by another program: `entry`, whose own arguments come before this program's.
+    #[must_use]
+    pub fn through(mut self, entry: &[OsString]) -> Self {
+        let mut line = entry.iter().cloned();
+        if let Some(program) = line.next() {
+            let inner = std::mem::replace(&mut self.program, PathBuf::from(program));
+            let args = std::mem::take(&mut self.args);
+            self.args = line.chain([inner.into_os_string()]).chain(args).collect();
+        }
+        self
+    }
+
     /// The name given at the start.
     pub fn name(&self) -> &str {
         &self.name

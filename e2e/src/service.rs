@@ -1,5 +1,6 @@
 //! A program with a health endpoint, that can be stopped, killed and started again.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,16 +143,21 @@ impl Service {
 
 /// The health endpoint of a component on plain HTTP on loopback.
 pub fn plain_health(port: u16, path: &'static str) -> Result<Health> {
+    plain_health_at((Ipv4Addr::LOCALHOST, port).into(), path)
+}
+
+/// The health endpoint of a component on plain HTTP.
+pub fn plain_health_at(address: SocketAddr, path: &'static str) -> Result<Health> {
     Ok(Health {
-        client: ApiClient::plain(port)?,
+        client: ApiClient::plain_at(address)?,
         path,
     })
 }
 
-/// The health endpoint of a component on TLS on loopback, with a certificate of the testbed's authority.
-pub fn secure_health(port: u16, authority: &Path, path: &'static str) -> Result<Health> {
+/// The health endpoint of a component on TLS, with a certificate of the testbed's authority.
+pub fn secure_health(address: SocketAddr, authority: &Path, path: &'static str) -> Result<Health> {
     Ok(Health {
-        client: ApiClient::anonymous(port, authority)?,
+        client: ApiClient::anonymous(address, authority)?,
         path,
     })
 }

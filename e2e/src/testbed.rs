@@ -30,6 +30,7 @@ use crate::process;
 use crate::progress::Progress;
 use crate::proxy::{self, Proxy, Upstream};
 use crate::service_account::{Reach, ServiceAccount};
+use crate::site::Site;
 
 /// Namespace of the testbed's own service accounts.
 const NAMESPACE: &str = "testbed";
@@ -67,7 +68,7 @@ impl Testbed {
     pub async fn start(name: &str, progress: Progress) -> Result<Self> {
         let home = Arc::new(Home::open(name)?);
         let binaries = Binaries::ensure(&Binary::CONTROL_PLANE, &progress).await?;
-        let mut control_plane = ControlPlane::new(&binaries, &home)?;
+        let mut control_plane = ControlPlane::new(&binaries, Site::Loopback, &home)?;
         let step = progress.step("starting etcd and kube-apiserver");
         control_plane.start().await?;
         step.done();

@@ -12,6 +12,18 @@ use super::nginx;
 use crate::binaries::{Binaries, Binary};
 use crate::progress::Progress;
 
+/// How the Dockerfile builds what ships.
+const STATIC_TARGET: &str = "x86_64-unknown-linux-gnu";
+const STATIC_FLAGS: &str = "-C target-feature=+crt-static";
+
+/// How a program is linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Linking {
+    Dynamic,
+    /// As it ships.
+    Static,
+}
+
 /// Where everything is.
 #[derive(Debug)]
 pub(super) struct Programs {
@@ -37,8 +49,8 @@ impl Programs {
 
 /// Builds ours with optimisations, each package by itself so that it has its own features only, and finds the rest.
 pub(super) async fn prepare(progress: &Progress) -> Result<Programs> {
-    let proxy = release_build("capi-proxy", progress).await?;
-    let load = release_build("load", progress).await?;
+    let proxy = release_build("capi-proxy", Linking::Static, progress).await?;
+    let load = release_build("load", Linking::Dynamic, progress).await?;
     let kubectl = Binaries::ensure(&[Binary::Kubectl], progress)
         .await?
         .path(Binary::Kubectl)?
@@ -58,12 +70,20 @@ pub(super) async fn prepare(progress: &Progress) -> Result<Programs> {
 }
 
 /// Builds a package's program of the same name.
-async fn release_build(package: &str, progress: &Progress) -> Result<PathBuf> {
+async fn release_build(package: &str, linking: Linking, progress: &Progress) -> Result<PathBuf> {
     let step = progress.step(format!("building {package} (release)"));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    command
         .args(["build", "--release", "--package", package, "--bin", package])
-        .arg("--message-format=json-render-diagnostics")
+        .arg("--message-format=json-render-diagnostics");
+    if linking == Linking::Static {
+        // With a target, the flags are for the program only and not for build scripts.
+        command
+            .args(["--target", STATIC_TARGET])
+            .env("RUSTFLAGS", STATIC_FLAGS);
+    }
+    let output = command
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null())
         .kill_on_drop(true)
