@@ -1,0 +1,494 @@
+//! Leader election by a Lease, with a fencing epoch.
+//!
+//! One of several replicas holds the lease and renews it; the others watch it and take it over once it has not changed
+//! for its whole duration. Each take-over increments `leaseTransitions`, which is the epoch of the new term.
+//!
+//! ```text
+//!   renewal sent             writes stop                lease expires: others take it
+//!   |------ renew deadline ------|----- nobody writes ------|
+//! ```
+//!
+//! The holder stops to write at the renew deadline, counted from when its last renewal was *sent*; the others count the
+//! longer duration from when they *saw* it. No clock is compared with another machine's.
+
+mod decision;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::Api;
+use kube::api::PostParams;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+use crate::error::chain;
+use crate::health::Check;
+use crate::reconcile::{client_reason, is_conflict, is_missing};
+use crate::shutdown::Drain;
+use decision::{Move, Seen};
+
+/// Longer than any process lives.
+const FOREVER: Duration = Duration::from_hours(24 * 365 * 10);
+
+/// Which lease, who we are, and the times.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Namespace of the lease.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Who we are: different for each process that ever ran.
+    pub identity: String,
+    /// How long others wait after our last renewal.
+    pub duration: Duration,
+    /// How long we go on writing after it.
+    pub renew_deadline: Duration,
+    /// Between two renewals.
+    pub retry: Duration,
+}
+
+/// The right to write, for as long as it is held. Clones are of the same term.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    lease: Arc<str>,
+    identity: Arc<str>,
+    epoch: i32,
+    until: watch::Receiver<Option<Instant>>,
+}
+
+/// One time of leading; ends the claims to it.
+#[derive(Debug)]
+pub struct Term(watch::Sender<Option<Instant>>);
+
+/// What is counted about a lease.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    held: Gauge,
+    epoch: Gauge,
+    lost: Counter,
+    errors: Family<ReasonLabels, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+/// A candidate for the lease, and its holder in between.
+#[derive(Debug)]
+pub struct Elector {
+    api: Api<Lease>,
+    settings: Settings,
+    metrics: Metrics,
+    check: Check,
+}
+
+/// The lease as we last wrote it.
+#[derive(Debug)]
+struct Held {
+    lease: Lease,
+    epoch: i32,
+    until: Instant,
+}
+
+/// How an attempt to renew ended.
+enum Renewal {
+    Done,
+    Failed,
+    Lost,
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// Says what is wrong with the times, if anything is.
+    pub fn check(&self) -> Result<(), String> {
+        if self.duration < Duration::from_secs(1) || self.duration.subsec_nanos() != 0 {
+            return Err("the lease's duration has to be a whole number of seconds".to_owned());
+        }
+        if self.renew_deadline >= self.duration {
+            return Err(
+                "the renew deadline has to be shorter than the lease's duration".to_owned(),
+            );
+        }
+        if self.retry >= self.renew_deadline {
+            return Err("the retry period has to be shorter than the renew deadline".to_owned());
+        }
+        Ok(())
+    }
+
+    /// An identity that no other process has: the pod, and when this process started.
+    pub fn identity(pod: &str) -> String {
+        format!("{pod}_{:x}", Timestamp::now().as_nanosecond())
+    }
+
+    fn spec(&self, epoch: i32, acquired: MicroTime) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: i32::try_from(self.duration.as_secs()).ok(),
+            lease_transitions: Some(epoch),
+            acquire_time: Some(acquired.clone()),
+            renew_time: Some(acquired),
+            ..LeaseSpec::default()
+        }
+    }
+}
+
+// === impl Term ===
+
+impl Term {
+    fn begin(settings: &Settings, epoch: i32, until: Instant) -> (Self, Claim) {
+        let (sender, receiver) = watch::channel(Some(until));
+        let claim = Claim {
+            lease: settings.name.as_str().into(),
+            identity: settings.identity.as_str().into(),
+            epoch,
+            until: receiver,
+        };
+        (Self(sender), claim)
+    }
+
+    fn extend(&self, until: Instant) {
+        self.0.send_replace(Some(until));
+    }
+
+    /// Ends it: from now on nothing is written for it.
+    pub fn end(&self) {
+        self.0.send_replace(None);
+    }
+}
+
+// === impl Claim ===
+
+impl Claim {
+    /// The claim of a process that runs alone: it is held for ever, in epoch 0.
+    pub fn alone(settings: &Settings) -> (Term, Self) {
+        Term::begin(settings, 0, Instant::now() + FOREVER)
+    }
+
+    /// A claim that is held until its term is ended.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn for_tests(lease: &str, identity: &str, epoch: i32) -> (Term, Self) {
+        let (sender, receiver) = watch::channel(Some(Instant::now() + FOREVER));
+        let claim = Self {
+            lease: lease.into(),
+            identity: identity.into(),
+            epoch,
+            until: receiver,
+        };
+        (Term(sender), claim)
+    }
+
+    /// The lease's name.
+    pub fn lease(&self) -> &str {
+        &self.lease
+    }
+
+    /// The holder.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// The fencing epoch: greater than that of every earlier holder.
+    pub fn epoch(&self) -> i32 {
+        self.epoch
+    }
+
+    /// Whether something may be written now.
+    pub fn is_held(&self) -> bool {
+        self.until
+            .borrow()
+            .is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Completes when nothing may be written any more.
+    pub async fn ended(&mut self) {
+        loop {
+            let until = *self.until.borrow_and_update();
+            let Some(until) = until.filter(|until| Instant::now() < *until) else {
+                return;
+            };
+            tokio::select! {
+                () = sleep_until(until) => {}
+                changed = self.until.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Metrics at zero.
+    pub fn new(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "lease_held",
+            "Whether this process leads (1) or stands by (0)",
+            metrics.held.clone(),
+        );
+        registry.register(
+            "lease_epoch",
+            "The fencing epoch of this process's last term",
+            metrics.epoch.clone(),
+        );
+        registry.register(
+            "lease_lost",
+            "Terms that ended because the lease could not be renewed",
+            metrics.lost.clone(),
+        );
+        registry.register(
+            "lease_errors",
+            "Failed reads and writes of the lease",
+            metrics.errors.clone(),
+        );
+        metrics
+    }
+}
+
+// === impl Elector ===
+
+impl Elector {
+    /// A candidate. The client is not fenced: it takes the lease.
+    pub fn new(client: kube::Client, settings: Settings, metrics: Metrics, check: Check) -> Self {
+        Self {
+            api: Api::namespaced(client, &settings.namespace),
+            settings,
+            metrics,
+            check,
+        }
+    }
+
+    /// Leads whenever the lease is ours, until the process is to end. `lead` has to end by itself then; it is dropped
+    /// when the lease is lost.
+    pub async fn run<F>(&self, mut drain: Drain, mut lead: impl FnMut(Claim) -> F)
+    where
+        F: Future<Output = ()>,
+    {
+        let mut last = 0;
+        while !drain.has_begun() {
+            let held = tokio::select! {
+                biased;
+                () = drain.begun() => return,
+                held = self.acquire(&mut last) => held,
+            };
+            last = held.epoch;
+            self.term(held, &mut lead).await;
+        }
+    }
+
+    /// Leads until the work is done or the lease is lost.
+    async fn term<F>(&self, mut held: Held, lead: &mut impl FnMut(Claim) -> F)
+    where
+        F: Future<Output = ()>,
+    {
+        let (term, claim) = Term::begin(&self.settings, held.epoch, held.until);
+        tracing::info!(lease = self.settings.name, epoch = held.epoch, "Leading");
+        self.metrics.epoch.set(held.epoch.into());
+        self.metrics.held.set(1);
+        let done = {
+            let work = lead(claim);
+            tokio::select! {
+                biased;
+                () = self.keep(&mut held, &term) => false,
+                () = work => true,
+            }
+        };
+        term.end();
+        self.metrics.held.set(0);
+        if done {
+            self.release(held).await;
+            return;
+        }
+        self.metrics.lost.inc();
+        tracing::warn!(
+            lease = self.settings.name,
+            epoch = held.epoch,
+            "Leadership lost"
+        );
+    }
+
+    async fn acquire(&self, last: &mut i32) -> Held {
+        let mut seen = None;
+        loop {
+            let lease = match self.read().await {
+                Ok(lease) => lease,
+                Err(error) => {
+                    self.failed("read", &error);
+                    sleep(self.settings.retry).await;
+                    continue;
+                }
+            };
+            self.check.pass();
+            let now = Instant::now();
+            seen = lease.as_ref().map(|lease| Seen::new(lease, seen, now));
+            *last = lease
+                .as_ref()
+                .map_or(*last, |lease| decision::epoch(lease).max(*last));
+            match decision::next(seen.as_ref(), *last, &self.settings.identity, now) {
+                Move::Wait { expires } => sleep_until(expires.min(now + self.look())).await,
+                Move::Take { epoch } => match self.take(lease, epoch).await {
+                    Ok(held) => return held,
+                    // Somebody was quicker.
+                    Err(error) if is_conflict(&error) => {}
+                    Err(error) => {
+                        self.failed("take", &error);
+                        sleep(self.settings.retry).await;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Between two looks at a lease that somebody else holds.
+    fn look(&self) -> Duration {
+        self.settings.retry / 2
+    }
+
+    async fn read(&self) -> kube::Result<Option<Lease>> {
+        let deadline = Instant::now() + self.settings.renew_deadline;
+        bounded(deadline, self.api.get_opt(&self.settings.name)).await
+    }
+
+    async fn take(&self, lease: Option<Lease>, epoch: i32) -> kube::Result<Held> {
+        let until = Instant::now() + self.settings.renew_deadline;
+        let is_new = lease.is_none();
+        let mut lease = lease.unwrap_or_default();
+        lease.metadata.name = Some(self.settings.name.clone());
+        lease.spec = Some(self.settings.spec(epoch, MicroTime(Timestamp::now())));
+        let params = PostParams::default();
+        let lease = if is_new {
+            bounded(until, self.api.create(&params, &lease)).await?
+        } else {
+            bounded(
+                until,
+                self.api.replace(&self.settings.name, &params, &lease),
+            )
+            .await?
+        };
+        Ok(Held {
+            lease,
+            epoch,
+            until,
+        })
+    }
+
+    /// Renews until the lease is lost.
+    async fn keep(&self, held: &mut Held, term: &Term) {
+        loop {
+            sleep_until(held.until.min(Instant::now() + self.settings.retry)).await;
+            if Instant::now() >= held.until {
+                return;
+            }
+            match self.renew(held).await {
+                Renewal::Done => term.extend(held.until),
+                Renewal::Failed => {}
+                Renewal::Lost => return,
+            }
+        }
+    }
+
+    async fn renew(&self, held: &mut Held) -> Renewal {
+        let sent = Instant::now();
+        let mut lease = held.lease.clone();
+        if let Some(spec) = &mut lease.spec {
+            spec.renew_time = Some(MicroTime(Timestamp::now()));
+        }
+        let name = &self.settings.name;
+        let params = PostParams::default();
+        match bounded(held.until, self.api.replace(name, &params, &lease)).await {
+            Ok(lease) => {
+                self.check.pass();
+                held.lease = lease;
+                held.until = sent + self.settings.renew_deadline;
+                Renewal::Done
+            }
+            Err(error) if is_missing(&error) => Renewal::Lost,
+            Err(error) if is_conflict(&error) => self.look_again(held).await,
+            Err(error) => {
+                self.failed("renew", &error);
+                Renewal::Failed
+            }
+        }
+    }
+
+    /// After a conflict: somebody has taken the lease, or has only touched it.
+    async fn look_again(&self, held: &mut Held) -> Renewal {
+        match bounded(held.until, self.api.get(&self.settings.name)).await {
+            Ok(lease) if self.is_ours(&lease, held.epoch) => {
+                held.lease = lease;
+                Renewal::Failed
+            }
+            Ok(_) => Renewal::Lost,
+            Err(error) => {
+                self.failed("read", &error);
+                Renewal::Failed
+            }
+        }
+    }
+
+    fn is_ours(&self, lease: &Lease, epoch: i32) -> bool {
+        let spec = lease.spec.as_ref();
+        let holder = spec.and_then(|spec| spec.holder_identity.as_ref());
+        holder == Some(&self.settings.identity) && decision::epoch(lease) == epoch
+    }
+
+    /// Gives the lease back, so that the next holder need not wait. The epoch stays in it.
+    async fn release(&self, held: Held) {
+        let mut lease = held.lease;
+        if let Some(spec) = &mut lease.spec {
+            spec.holder_identity = None;
+        }
+        let params = PostParams::default();
+        let replaced = self.api.replace(&self.settings.name, &params, &lease);
+        match bounded(held.until, replaced).await {
+            Ok(_) => tracing::info!(lease = self.settings.name, "Lease released"),
+            // It expires by itself.
+            Err(error) => self.failed("release", &error),
+        }
+    }
+
+    fn failed(&self, what: &str, error: &kube::Error) {
+        let reason = client_reason(error);
+        self.metrics
+            .errors
+            .get_or_create(&ReasonLabels { reason })
+            .inc();
+        let problem = chain(&Failure {
+            what,
+            source: error,
+        });
+        tracing::warn!(lease = self.settings.name, problem, "Lease request failed");
+        self.check.fail(problem);
+    }
+}
+
+/// An error with what was attempted.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {what} the lease")]
+struct Failure<'a> {
+    what: &'a str,
+    source: &'a kube::Error,
+}
+
+/// Gives up at a deadline.
+async fn bounded<T>(
+    deadline: Instant,
+    request: impl Future<Output = kube::Result<T>>,
+) -> kube::Result<T> {
+    match timeout_at(deadline, request).await {
+        Ok(answer) => answer,
+        Err(late) => Err(kube::Error::Service(late.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests;
