@@ -1,0 +1,11 @@
+//go:build tools
+
+// Package tools keeps the programs that the testbed builds in this module's requirements.
+package tools
+
+import (
+	_ "github.com/containerd/containerd/v2/cmd/containerd"
+	_ "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"
+	_ "github.com/coredns/coredns"
+	_ "github.com/distribution/distribution/v3/cmd/registry"
+)
