@@ -7,7 +7,10 @@ use kube_core::{CustomResourceExt, Resource};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::hypershift::v1beta1::NodePool;
+use crate::audit_log_persistence::v1alpha1::AuditLogPersistenceConfig;
+use crate::certificates::v1alpha1 as certificates;
+use crate::hypershift::v1beta1 as hypershift;
+use crate::scheduling::v1alpha1::ClusterSizingConfiguration;
 use crate::schema;
 
 /// One custom resource definition.
@@ -20,7 +23,19 @@ pub struct Crd {
 }
 
 /// All definitions, one a line.
-pub const ALL: &[Crd] = &[Crd::of::<NodePool>()];
+pub const ALL: &[Crd] = &[
+    Crd::of::<hypershift::AwsEndpointService>(),
+    Crd::of::<hypershift::AzurePrivateLinkService>(),
+    Crd::of::<hypershift::CertificateSigningRequestApproval>(),
+    Crd::of::<hypershift::ControlPlaneComponent>(),
+    Crd::of::<hypershift::HostedCluster>(),
+    Crd::of::<hypershift::HostedControlPlane>(),
+    Crd::of::<hypershift::NodePool>(),
+    Crd::of::<AuditLogPersistenceConfig>(),
+    Crd::of::<certificates::CertificateRevocationRequest>(),
+    Crd::of::<certificates::CertificateSigningRequestApproval>(),
+    Crd::of::<ClusterSizingConfiguration>(),
+];
 
 // === impl Crd ===
 

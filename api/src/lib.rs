@@ -6,15 +6,22 @@
 //! With the feature `types`, which is on by default, also the custom resources:
 //!
 //! - `hypershift::v1beta1`: hosted clusters, node pools, hosted control planes and what they are made of.
+//! - `certificates::v1alpha1`, `scheduling::v1alpha1`, `audit_log_persistence::v1alpha1`: the smaller groups.
 //! - `crds`: their definitions, as `cargo xtask codegen` writes them to `manifests/crds/`.
 //!
 //! Without it there is no Kubernetes dependency here, so that the sidecar proxy stays small. There is never a client.
 
 pub mod annotations;
 #[cfg(feature = "types")]
+pub mod audit_log_persistence;
+#[cfg(feature = "types")]
+pub mod certificates;
+#[cfg(feature = "types")]
 pub mod crds;
 pub mod group;
 #[cfg(feature = "types")]
 pub mod hypershift;
+#[cfg(feature = "types")]
+pub mod scheduling;
 #[cfg(feature = "types")]
 mod schema;

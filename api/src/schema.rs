@@ -11,7 +11,7 @@ pub(crate) const RULES: &str = "x-kubernetes-validations";
 
 /// The structural schema of a type.
 pub(crate) fn of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::openapi3().with(|settings| {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
@@ -66,11 +66,6 @@ pub(crate) fn list_map<const N: usize>(keys: [&'static str; N]) -> impl FnMut(&m
             json!(keys.as_slice()),
         );
     }
-}
-
-/// Whoever applies the object owns all of it.
-pub(crate) fn atomic_map(schema: &mut Schema) {
-    schema.insert("x-kubernetes-map-type".to_owned(), "atomic".into());
 }
 
 /// The field may be sent as `null`.
@@ -173,6 +168,34 @@ markers! {
                 "description": "The object's name.",
                 "type": "string",
                 "default": "",
+            },
+        },
+    }
+    /// A `core/v1` Toleration.
+    Toleration => {
+        "description": "Lets pods onto nodes that a taint keeps them away from.",
+        "type": "object",
+        "properties": {
+            "effect": {
+                "description": "The taint's effect: NoSchedule, PreferNoSchedule or NoExecute. Unset fits all.",
+                "type": "string",
+            },
+            "key": {
+                "description": "The taint's key. Unset, with operator Exists, fits all.",
+                "type": "string",
+            },
+            "operator": {
+                "description": "How the value is compared: Equal, or Exists, which fits any. Unset means Equal.",
+                "type": "string",
+            },
+            "tolerationSeconds": {
+                "description": "How long pods stay on a node once it has a taint of effect NoExecute. Unset: for ever.",
+                "type": "integer",
+                "format": "int64",
+            },
+            "value": {
+                "description": "The taint's value, for operator Equal.",
+                "type": "string",
             },
         },
     }

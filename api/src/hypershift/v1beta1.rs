@@ -8,8 +8,8 @@
 //!    the same: the schema is not made by kube's derive but by `crate::schema`, which knows list types, rules and enums.
 //! 3. The kind implements `crds::Kind` (what it is; what `#[kube]` has no word for) and gets a line in `crds::ALL`.
 //! 4. Every field has a doc comment: `kubectl explain` shows it, so it speaks to users, without links to Rust items.
-//! 5. `tests/data/parity/<crd name>.tsv` is listed in `tests/parity.rs`: it says what every property must be like.
-//!    Each rule has accepted and refused objects in `tests/data/rules/<crd name>/`.
+//! 5. `tests/data/parity/<crd name>.tsv` says what every property must be like, and `tests/parity.rs` compares.
+//!    Each rule has accepted and refused objects in `tests/data/rules/`.
 //! 6. `cargo xtask codegen` writes the manifest and the reference page.
 //!
 //! # How a property is written
@@ -23,7 +23,7 @@
 //! | bounds | `#[schemars(length(min = 1, max = 9))]`, `range(...)`, `regex(pattern = "...")`, `inner(length(...))` for items |
 //! | a rule | `#[schemars(transform = rule("CEL", "what to do"))]`, on a field or a type; several add up |
 //! | immutable | `#[schemars(transform = immutable("what to do"))]` |
-//! | a merge strategy | `#[schemars(transform = atomic_list)]`, `set`, `list_map(["key"])`, `atomic_map` |
+//! | a merge strategy | `#[schemars(transform = atomic_list)]`, `set`, `list_map(["key"])` |
 //! | `minProperties` and the like | `#[schemars(transform = with("minProperties", 1))]` |
 //! | another crate's type | `#[schemars(with = "Vec<schema::Condition>")]`, a marker that has its shape |
 //!
@@ -32,7 +32,44 @@
 //! Objects of older or newer versions may hold what these types do not take, and a `spec` may be absent.
 //! Controllers read them through `kube::core::DeserializeGuard`, so that one object never hides the others.
 
+pub mod auto_node;
+pub mod autoscaling;
+pub mod aws_endpoint_service;
+pub mod azure_client_id;
+pub mod azure_private_link_service;
+pub mod capabilities;
+pub mod certificate_signing_request_approval;
+pub mod cluster_status;
 pub mod common;
+pub mod configuration;
+pub mod control_plane_component;
+pub mod dns;
+pub mod etcd;
+pub mod hosted_cluster;
+pub mod hosted_control_plane;
+pub mod image_content_source;
+pub mod monitoring;
+pub mod networking;
 pub mod node_pool;
+pub mod operator_configuration;
+pub mod platform;
+pub mod references;
+pub mod secret_encryption;
+pub mod services;
+pub mod versions;
 
+pub use aws_endpoint_service::{
+    AwsEndpointService, AwsEndpointServiceSpec, AwsEndpointServiceStatus,
+};
+pub use azure_private_link_service::{
+    AzurePrivateLinkService, AzurePrivateLinkServiceSpec, AzurePrivateLinkServiceStatus,
+};
+pub use certificate_signing_request_approval::CertificateSigningRequestApproval;
+pub use control_plane_component::{
+    ControlPlaneComponent, ControlPlaneComponentSpec, ControlPlaneComponentStatus,
+};
+pub use hosted_cluster::{HostedCluster, HostedClusterSpec, status::HostedClusterStatus};
+pub use hosted_control_plane::{
+    HostedControlPlane, HostedControlPlaneSpec, status::HostedControlPlaneStatus,
+};
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus};

@@ -46,6 +46,43 @@ pub struct AwsResourceTag {
     pub value: String,
 }
 
+/// Keeps pods away from nodes unless they tolerate it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Taint {
+    /// The taint's key, with an optional prefix such as `example.com/`.
+    #[schemars(
+        length(min = 1, max = 253),
+        transform = rule(
+            r"self.matches(r'^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$')",
+            "a taint's key must be a name of up to 63 letters, digits and -_. after an optional DNS name and a slash, such as example.com/dedicated"
+        ),
+    )]
+    pub key: String,
+    /// The taint's value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(max = 253),
+        transform = rule(
+            "self.matches('^(([A-Za-z0-9][-_.A-Za-z0-9]*)?[A-Za-z0-9])?$')",
+            "a taint's value must be empty, or letters, digits and -_. that begin and end with a letter or digit"
+        ),
+    )]
+    pub value: Option<String>,
+    /// What happens to pods that do not tolerate it.
+    pub effect: TaintEffect,
+}
+
+/// What a taint does to pods that do not tolerate it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum TaintEffect {
+    /// No new ones come to the node.
+    NoSchedule,
+    /// New ones come to the node only where there is no other.
+    PreferNoSchedule,
+    /// No new ones come to the node, and those that are there leave.
+    NoExecute,
+}
+
 // === impl Quantity ===
 
 impl From<Quantity> for k8s_openapi::apimachinery::pkg::api::resource::Quantity {

@@ -1,0 +1,3 @@
+//! The group `scheduling.hypershift.openshift.io`: how large a hosted control plane has to be.
+
+pub mod v1alpha1;
