@@ -1,5 +1,35 @@
-//! The operator of hosted clusters and node pools: its decisions, as pure code.
+//! The operator of hosted clusters and node pools.
 //!
-//! - [`scope`]: which operator may write to a hosted cluster.
+//! ```text
+//! run ── lease ──> startup: scan, write the marks that are due ──> control: reconcile what is in scope
+//!                                                             └──> drift: look again, retire operator-legacy
+//! ```
+//!
+//! - [`scope`]: which operator may write to a hosted cluster, and what one operator does about it: pure.
+//! - `evidence` reads which API groups hold a cluster's objects; `survey` does so for all clusters at once.
+//! - `startup` writes the marks before anything is reconciled; `control` and `drift` keep at it.
+//! - `hosted_cluster` is what happens to one of them.
+//! - [`legacy`]: whether operator-legacy is needed any more, and its removal.
 
+pub mod args;
+mod config;
+mod context;
+mod control;
+mod drift;
+pub mod error;
+mod evidence;
+mod fleet;
+mod hosted_cluster;
+pub mod legacy;
+mod metrics;
+mod run;
 pub mod scope;
+mod startup;
+mod survey;
+
+/// Runs a command line.
+pub fn run(cli: &args::Cli) -> Result<(), error::Fatal> {
+    match &cli.command {
+        args::Command::Run(args) => run::run(args),
+    }
+}

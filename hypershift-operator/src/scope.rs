@@ -3,15 +3,19 @@
 //! Annotations are claims; the API groups that hold the cluster's Cluster API objects are evidence. Two operators that
 //! act on one cluster create machines twice or delete them, so a claim that the evidence contradicts never decides.
 
+mod duty;
 mod invalid;
 
-use api::annotations::Protocol;
+use api::annotations::{PRIVATE_CAPI_TYPES, Protocol, SCOPE};
+use api::group::Side;
+pub use duty::{Duty, Scope, duty};
 pub use invalid::Invalid;
 
 /// Which API groups hold the Cluster API objects of a hosted cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Evidence {
     /// Neither: it has none yet.
+    #[default]
     None,
     /// The standard groups only.
     Standard,
@@ -92,6 +96,50 @@ pub fn verdict(protocol: &Protocol, evidence: Evidence) -> Verdict {
             mark: None,
             invalid: Some(invalid),
         },
+    }
+}
+
+// === impl Evidence ===
+
+impl Evidence {
+    /// This, and objects in the groups of one more side.
+    #[must_use]
+    pub fn with(self, side: Side) -> Self {
+        match (self, side) {
+            (Self::None | Self::Standard, Side::Standard) => Self::Standard,
+            (Self::None | Self::Private, Side::Private) => Self::Private,
+            (Self::Private | Self::Both, Side::Standard)
+            | (Self::Standard | Self::Both, Side::Private) => Self::Both,
+        }
+    }
+}
+
+// === impl Owner ===
+
+impl Owner {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::New, Self::Legacy, Self::Migration, Self::Nobody];
+
+    /// The name for metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Legacy => "legacy",
+            Self::Migration => "migration",
+            Self::Nobody => "nobody",
+        }
+    }
+}
+
+// === impl Mark ===
+
+impl Mark {
+    /// The annotation, and its value.
+    pub fn annotation(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Private => (PRIVATE_CAPI_TYPES, "true"),
+            Self::Legacy => (SCOPE, "legacy"),
+        }
     }
 }
 

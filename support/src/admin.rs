@@ -1,4 +1,4 @@
-//! The port for probes and metrics: `/livez`, `/readyz`, `/metrics`. No object's name is told here.
+//! The port for probes and metrics: `/livez`, `/readyz`, `/metrics`.
 
 use std::convert::Infallible;
 use std::io;

@@ -16,8 +16,8 @@ pub struct Health {
     passed: Family<CheckLabels, Gauge>,
 }
 
-/// One check, to be passed and failed by whoever knows.
-#[derive(Debug, Clone)]
+/// One check, to be passed and failed by whoever knows; it counts no more when this is dropped.
+#[derive(Debug)]
 pub struct Check {
     name: &'static str,
     health: Arc<Health>,
@@ -99,6 +99,14 @@ impl Check {
     }
 }
 
+impl Drop for Check {
+    fn drop(&mut self) {
+        self.health.checks().remove(self.name);
+        let labels = CheckLabels { check: self.name };
+        self.health.passed.remove(&labels);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,5 +123,7 @@ mod tests {
         assert!(health.problems().is_empty());
         scan.fail("denied");
         assert_eq!(health.problems(), ["scan: denied"]);
+        drop(scan);
+        assert!(health.problems().is_empty());
     }
 }

@@ -251,3 +251,73 @@ fn invalid_states_say_what_to_do() {
         }
     }
 }
+
+#[test]
+fn o02_no_hosted_cluster_is_touched_by_two_operators() {
+    for (letters, evidence, verdict) in all() {
+        let new = duty(Scope::Private, &verdict);
+        let legacy = duty(Scope::Legacy, &verdict);
+        assert!(
+            new == Duty::Leave || legacy == Duty::Leave,
+            "{letters:?} {evidence:?}: {new:?} and {legacy:?}"
+        );
+    }
+}
+
+#[test]
+fn the_legacy_operator_acts_on_marked_clusters_only_and_marks_none() {
+    for (letters, evidence, verdict) in all() {
+        let duty = duty(Scope::Legacy, &verdict);
+        let place = format!("{letters:?} {evidence:?}: {duty:?}");
+        match duty {
+            Duty::Own => assert_eq!(
+                (verdict.owner, verdict.mark),
+                (Owner::Legacy, None),
+                "{place}"
+            ),
+            Duty::Leave => {}
+            Duty::Mark(_) | Duty::Report => unreachable!("{place}"),
+        }
+    }
+}
+
+#[test]
+fn invalid_states_are_told_by_exactly_one_operator() {
+    for (letters, evidence, verdict) in all() {
+        let telling = [Scope::Private, Scope::Legacy]
+            .into_iter()
+            .filter(|scope| matches!(duty(*scope, &verdict), Duty::Own | Duty::Report))
+            .count();
+        if verdict.invalid.is_some() {
+            assert_eq!(telling, 1, "{letters:?} {evidence:?}: {verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn o01_what_the_new_operator_acts_on_has_no_standard_objects() {
+    for (letters, evidence, verdict) in all() {
+        if duty(Scope::Private, &verdict) == Duty::Own {
+            assert!(
+                matches!(evidence, Evidence::None | Evidence::Private),
+                "{letters:?} {evidence:?}"
+            );
+            assert_eq!(verdict.mark, None, "{letters:?} {evidence:?}");
+        }
+    }
+}
+
+#[test]
+fn evidence_adds_up() {
+    let none = Evidence::default();
+    assert_eq!(none.with(Side::Standard), Evidence::Standard);
+    assert_eq!(
+        none.with(Side::Private).with(Side::Private),
+        Evidence::Private
+    );
+    assert_eq!(
+        none.with(Side::Private).with(Side::Standard),
+        Evidence::Both
+    );
+    assert_eq!(Evidence::Both.with(Side::Private), Evidence::Both);
+}

@@ -1,0 +1,59 @@
+//! What everything that a leader does has in common. It lives as long as the term.
+
+use std::sync::Arc;
+
+use kube::Api;
+use kube::api::DynamicObject;
+use kube::runtime::events::{Recorder, Reporter};
+
+use crate::config::Config;
+use crate::evidence;
+use crate::fleet::Fleet;
+use crate::hosted_cluster::{Id, resource};
+use crate::metrics::Metrics;
+use crate::scope::Scope;
+
+/// Who sends Events.
+const CONTROLLER: &str = "hypershift.openshift.io/hypershift-operator";
+
+/// A leader's means.
+pub(crate) struct Context {
+    pub(crate) scope: Scope,
+    /// Refuses to write when the term is over.
+    pub(crate) client: kube::Client,
+    pub(crate) evidence: evidence::Reader,
+    pub(crate) fleet: Fleet,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) recorder: Recorder,
+    /// Where operator-legacy runs, and its name.
+    pub(crate) legacy_deployment: Id,
+}
+
+// === impl Context ===
+
+impl Context {
+    /// The means of a term that is led with this client.
+    pub(crate) fn new(config: &Config, client: kube::Client, metrics: &Arc<Metrics>) -> Self {
+        let reporter = Reporter {
+            controller: CONTROLLER.to_owned(),
+            instance: Some(config.lease.identity.clone()),
+        };
+        Self {
+            scope: config.scope,
+            evidence: evidence::Reader::new(client.clone(), config.groups.clone()),
+            fleet: Fleet::new(metrics),
+            metrics: Arc::clone(metrics),
+            recorder: Recorder::new(client.clone(), reporter),
+            legacy_deployment: Id {
+                namespace: config.namespace.clone(),
+                name: config.legacy_deployment.clone(),
+            },
+            client,
+        }
+    }
+
+    /// The HostedClusters beside this one.
+    pub(crate) fn hosted_clusters(&self, id: &Id) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &id.namespace, &resource())
+    }
+}

@@ -1,0 +1,148 @@
+//! What can go wrong: for good ([`Fatal`]), or until it is tried again ([`Error`]).
+
+use std::io;
+use std::process::ExitCode;
+
+use support::error::{RUNTIME, USAGE};
+use support::reconcile::{Report, Retry, client_reason, is_conflict, is_missing};
+
+/// Why the program ends.
+#[derive(Debug, thiserror::Error)]
+pub enum Fatal {
+    /// The flags must be changed.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong, and the way out.
+        message: String,
+    },
+    /// The port for probes cannot be opened.
+    #[error("cannot listen for probes: choose another --metrics-addr")]
+    Listen(#[source] io::Error),
+    /// The system refused threads or signal handlers.
+    #[error("cannot {what}")]
+    System {
+        /// What was attempted.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is not known how to reach the API server.
+    #[error("cannot reach the API server")]
+    Client(#[from] support::client::Error),
+    /// A client cannot be made of what is known.
+    #[error("cannot make a client of the API server")]
+    Connect(#[source] kube::Error),
+}
+
+/// Why a step failed. It is tried again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("cannot list {what}")]
+    List { what: String, source: kube::Error },
+    #[error("cannot read {what}")]
+    Read { what: String, source: kube::Error },
+    /// Objects may be there, and nobody can tell.
+    #[error(
+        "the CRD {name} is there and the API server does not serve it: without it nobody can tell who owns a hosted cluster"
+    )]
+    NotServed { name: String },
+    #[error("cannot mark HostedCluster {object}")]
+    Mark { object: String, source: kube::Error },
+    #[error("cannot write the status of HostedCluster {object}")]
+    Status { object: String, source: kube::Error },
+    #[error("cannot send an Event about HostedCluster {object}")]
+    Event { object: String, source: kube::Error },
+    #[error("cannot delete Deployment {object}")]
+    Retire { object: String, source: kube::Error },
+    #[error(
+        "HostedCluster {object} is written to by others all the time: its mark cannot be decided"
+    )]
+    Contended { object: String },
+    #[error("cannot watch HostedClusters")]
+    Watch(#[source] kube::runtime::watcher::Error),
+}
+
+// === impl Fatal ===
+
+impl Fatal {
+    /// The process's exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Usage { .. } => ExitCode::from(USAGE),
+            Self::Listen(_) | Self::System { .. } | Self::Client(_) | Self::Connect(_) => {
+                ExitCode::from(RUNTIME)
+            }
+        }
+    }
+
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+}
+
+// === impl Error ===
+
+impl Error {
+    pub(crate) fn list(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        let what = what.into();
+        move |source| Self::List { what, source }
+    }
+
+    /// What was attempted, for a metric.
+    pub(crate) fn step(&self) -> &'static str {
+        match self {
+            Self::List { .. } => "list",
+            Self::Read { .. } | Self::NotServed { .. } => "read",
+            Self::Mark { .. } | Self::Contended { .. } => "mark",
+            Self::Status { .. } => "status",
+            Self::Event { .. } => "event",
+            Self::Retire { .. } => "retire",
+            Self::Watch(_) => "watch",
+        }
+    }
+
+    fn client(&self) -> Option<&kube::Error> {
+        match self {
+            Self::List { source, .. }
+            | Self::Read { source, .. }
+            | Self::Mark { source, .. }
+            | Self::Status { source, .. }
+            | Self::Event { source, .. }
+            | Self::Retire { source, .. } => Some(source),
+            Self::NotServed { .. } | Self::Contended { .. } | Self::Watch(_) => None,
+        }
+    }
+
+    /// Whether somebody else has written in between.
+    pub(crate) fn is_conflict(&self) -> bool {
+        self.client().is_some_and(is_conflict)
+    }
+
+    /// Whether the object is not there any more.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.client().is_some_and(is_missing)
+    }
+}
+
+impl Report for Error {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::NotServed { .. } => "NotServed",
+            Self::Contended { .. } => "Conflict",
+            Self::Watch(_) => "WatchFailed",
+            Self::List { source, .. }
+            | Self::Read { source, .. }
+            | Self::Mark { source, .. }
+            | Self::Status { source, .. }
+            | Self::Event { source, .. }
+            | Self::Retire { source, .. } => client_reason(source),
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        if self.is_conflict() {
+            return Retry::AtOnce;
+        }
+        Retry::Backoff
+    }
+}

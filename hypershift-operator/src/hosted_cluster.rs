@@ -1,0 +1,222 @@
+//! What happens to one hosted cluster: dereference, decide, write.
+
+mod condition;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use api::annotations::Protocol;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kube::runtime::controller::Action;
+use kube::runtime::events::{Event, EventType};
+use kube::{Api, Resource as _};
+use support::apply;
+use support::error::chain;
+use support::reconcile::{Report as _, Retry};
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::scope::{Duty, Invalid, Mark, Verdict, duty, verdict};
+use condition::Condition;
+
+/// Field manager of marks and of the condition.
+const MANAGER: &str = "hypershift-operator-scope";
+/// What is logged of a state that no writer of the protocol produces. Alerts and people look for it.
+const INVALID_STATE: &str = "Invalid annotation state detected";
+
+/// A HostedCluster, as far as its metadata tells.
+pub(crate) type Meta = PartialObjectMeta<DynamicObject>;
+
+/// Which hosted cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Id {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+/// Where HostedClusters are.
+pub(crate) fn resource() -> ApiResource {
+    ApiResource {
+        group: "hypershift.openshift.io".to_owned(),
+        version: "v1beta1".to_owned(),
+        api_version: "hypershift.openshift.io/v1beta1".to_owned(),
+        kind: "HostedCluster".to_owned(),
+        plural: "hostedclusters".to_owned(),
+    }
+}
+
+/// What its annotations say.
+pub(crate) fn protocol(metadata: &ObjectMeta) -> Protocol {
+    Protocol::read(metadata.annotations.as_ref().unwrap_or(&BTreeMap::new()))
+}
+
+/// Decides who owns the hosted cluster, and does this operator's part about it.
+pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Action, Error> {
+    let id = Id::of(&found.metadata);
+    // client
+    let Some(cluster) = read(&id, &ctx).await? else {
+        ctx.fleet.forget(&id);
+        return Ok(Action::await_change());
+    };
+    let evidence = ctx.evidence.of(&id.control_plane_namespace()).await?;
+    // pure
+    let verdict = verdict(&protocol(&cluster.metadata), evidence);
+    let duty = duty(ctx.scope, &verdict);
+    // client
+    tracing::debug!(
+        namespace = id.namespace,
+        name = id.name,
+        ?evidence,
+        ?verdict,
+        ?duty,
+        "Decided"
+    );
+    match duty {
+        Duty::Leave => {}
+        Duty::Mark(due) => mark(&id, &cluster.metadata, due, &ctx).await?,
+        Duty::Own | Duty::Report => publish(&id, &cluster, &verdict, &ctx).await?,
+    }
+    ctx.fleet.decided(id, verdict);
+    Ok(Action::await_change())
+}
+
+/// What to do after an error.
+pub(crate) fn retry(found: &Meta, error: &Error, ctx: &Context) -> Action {
+    let id = Id::of(&found.metadata);
+    ctx.metrics.error(error.step(), error.reason());
+    if error.retry() == Retry::Backoff {
+        let error = chain(error);
+        tracing::warn!(
+            namespace = id.namespace,
+            name = id.name,
+            error,
+            "Reconciliation failed"
+        );
+        ctx.evidence.doubt();
+    }
+    Action::requeue(ctx.fleet.failed(id, error.retry()))
+}
+
+async fn read(id: &Id, ctx: &Context) -> Result<Option<DynamicObject>, Error> {
+    let read = ctx.hosted_clusters(id).get_opt(&id.name).await;
+    read.map_err(|source| Error::Read {
+        what: format!("HostedCluster {id}"),
+        source,
+    })
+}
+
+/// Writes the mark that is due, if the object is still the one that was judged.
+pub(crate) async fn mark(
+    id: &Id,
+    judged: &ObjectMeta,
+    due: Mark,
+    ctx: &Context,
+) -> Result<(), Error> {
+    let (annotation, value) = due.annotation();
+    let annotations = BTreeMap::from([(annotation, value)]);
+    let api: Api<DynamicObject> = ctx.hosted_clusters(id);
+    apply::annotate(&api, judged, &annotations, MANAGER)
+        .await
+        .map_err(|source| Error::Mark {
+            object: id.to_string(),
+            source,
+        })?;
+    ctx.metrics.marked(due);
+    tracing::info!(
+        namespace = id.namespace,
+        name = id.name,
+        annotation,
+        value,
+        "HostedCluster marked"
+    );
+    Ok(())
+}
+
+/// Tells who owns it: by a condition, and by an Event when the state is invalid. Writes when that has changed only.
+async fn publish(
+    id: &Id,
+    cluster: &DynamicObject,
+    verdict: &Verdict,
+    ctx: &Context,
+) -> Result<(), Error> {
+    let found = condition::find(cluster);
+    let failure = protocol(&cluster.metadata).failed;
+    let Some(wanted) = Condition::of(ctx.scope, verdict, failure.as_deref(), found.is_some())
+    else {
+        return Ok(());
+    };
+    if found.is_some_and(|found| wanted.is(found)) {
+        return Ok(());
+    }
+    if let Some(invalid) = verdict.invalid {
+        report(id, cluster, invalid, ctx).await?;
+    }
+    let api: Api<DynamicObject> = ctx.hosted_clusters(id);
+    apply::status(&api, &cluster.metadata, wanted.object(found), MANAGER)
+        .await
+        .map_err(|source| Error::Status {
+            object: id.to_string(),
+            source,
+        })?;
+    Ok(())
+}
+
+async fn report(
+    id: &Id,
+    cluster: &DynamicObject,
+    invalid: Invalid,
+    ctx: &Context,
+) -> Result<(), Error> {
+    tracing::warn!(
+        namespace = id.namespace,
+        name = id.name,
+        reason = invalid.reason(),
+        detail = %invalid,
+        "{INVALID_STATE}"
+    );
+    let event = Event {
+        type_: EventType::Warning,
+        reason: invalid.reason().to_owned(),
+        note: Some(format!("{INVALID_STATE}: {invalid}")),
+        action: "DecideOwner".to_owned(),
+        secondary: None,
+    };
+    let regarding = cluster.object_ref(&resource());
+    ctx.recorder
+        .publish(&event, &regarding)
+        .await
+        .map_err(|source| Error::Event {
+            object: id.to_string(),
+            source,
+        })?;
+    ctx.metrics.invalid_state(invalid);
+    Ok(())
+}
+
+// === impl Id ===
+
+impl Id {
+    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The namespace of its control plane, where its Cluster API objects are.
+    pub(crate) fn control_plane_namespace(&self) -> String {
+        format!("{}-{}", self.namespace, self.name.replace('.', "-"))
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Whether operator-legacy is needed any more, and its removal.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use support::apply;
+use support::reconcile::is_missing;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::scope::{Owner, Scope, Verdict};
+
+/// What is due about operator-legacy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It is needed, and there.
+    Keep,
+    /// It is there, and nobody needs it.
+    Retire,
+    /// It is needed and not there: hosted clusters are without an operator until somebody installs it again.
+    Missing,
+    /// It is not there, and nobody needs it.
+    Gone,
+}
+
+/// Whether some hosted cluster needs operator-legacy.
+///
+/// It is kept for what is being migrated, which may be rolled back, and for what is nobody's, which may turn out to be
+/// legacy.
+///
+/// ```
+/// use hypershift_operator::legacy::needed;
+///
+/// assert!(!needed([]), "a new installation needs none");
+/// ```
+pub fn needed(verdicts: impl IntoIterator<Item = Verdict>) -> bool {
+    verdicts.into_iter().any(|verdict| match verdict.owner {
+        Owner::Legacy | Owner::Migration | Owner::Nobody => true,
+        Owner::New => false,
+    })
+}
+
+/// What is due.
+pub fn step(needed: bool, running: bool) -> Step {
+    match (needed, running) {
+        (true, true) => Step::Keep,
+        (true, false) => Step::Missing,
+        (false, true) => Step::Retire,
+        (false, false) => Step::Gone,
+    }
+}
+
+/// Removes operator-legacy when no hosted cluster needs it. Only the operator of private types does.
+pub(crate) async fn tend(
+    ctx: &Context,
+    verdicts: impl IntoIterator<Item = Verdict>,
+) -> Result<(), Error> {
+    match ctx.scope {
+        Scope::Private => {}
+        Scope::Legacy | Scope::All => return Ok(()),
+    }
+    let place = &ctx.legacy_deployment;
+    let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), &place.namespace);
+    let found = api.get_metadata_opt(&place.name).await;
+    let found = found.map_err(|source| Error::Read {
+        what: format!("Deployment {place}"),
+        source,
+    })?;
+    let running = found.filter(|found| found.metadata.deletion_timestamp.is_none());
+    let needed = needed(verdicts);
+    ctx.metrics.legacy(needed, running.is_some());
+    let Some(running) = running.filter(|_| step(needed, true) == Step::Retire) else {
+        return Ok(());
+    };
+    match apply::delete(&api, &running.metadata).await {
+        Ok(()) => {
+            tracing::info!(deployment = %place, "No HostedCluster is legacy: operator-legacy deleted");
+            ctx.metrics.legacy(needed, false);
+            Ok(())
+        }
+        Err(error) if is_missing(&error) => Ok(()),
+        Err(source) => Err(Error::Retire {
+            object: place.to_string(),
+            source,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(owner: Owner) -> Verdict {
+        Verdict {
+            owner,
+            mark: None,
+            invalid: None,
+        }
+    }
+
+    #[test]
+    fn operator_legacy_stays_until_the_last_cluster_is_private() {
+        for (owners, expected) in [
+            (vec![], false),
+            (vec![Owner::New, Owner::New], false),
+            (vec![Owner::New, Owner::Legacy], true),
+            (vec![Owner::Migration], true),
+            (vec![Owner::New, Owner::Nobody], true),
+        ] {
+            let verdicts = owners.iter().map(|owner| verdict(*owner));
+            assert_eq!(needed(verdicts), expected, "{owners:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_retired_only_when_it_is_there_and_not_needed() {
+        let steps = [(true, true), (true, false), (false, true), (false, false)];
+        let steps = steps.map(|(needed, running)| step(needed, running));
+        assert_eq!(steps, [Step::Keep, Step::Missing, Step::Retire, Step::Gone]);
+    }
+}

@@ -1,0 +1,245 @@
+//! What is counted. No label is made from an object's name; docs/metrics.md lists them all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::scope::{Invalid, Mark, Owner};
+
+/// What all names begin with.
+pub(crate) const PREFIX: &str = "hypershift_operator";
+/// Buckets for the time that one look at all hosted clusters took.
+const SCAN: [f64; 8] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
+
+/// The metrics of the operator.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    scan_duration: Histogram,
+    hosted_clusters: Family<OwnerLabels, Gauge>,
+    failing: Gauge,
+    invalid: Family<InvalidLabels, Gauge>,
+    invalid_states: Family<InvalidLabels, Counter>,
+    marks: Family<MarkLabels, Counter>,
+    errors: Family<ErrorLabels, Counter>,
+    legacy_needed: Gauge,
+    legacy_running: Gauge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OwnerLabels {
+    owner: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InvalidLabels {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MarkLabels {
+    mark: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ErrorLabels {
+    step: &'static str,
+    reason: &'static str,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Metrics at zero.
+    pub(crate) fn new(registry: &mut Registry) -> Arc<Self> {
+        let metrics = Self {
+            scan_duration: Histogram::new(SCAN),
+            hosted_clusters: Family::default(),
+            failing: Gauge::default(),
+            invalid: Family::default(),
+            invalid_states: Family::default(),
+            marks: Family::default(),
+            errors: Family::default(),
+            legacy_needed: Gauge::default(),
+            legacy_running: Gauge::default(),
+        };
+        metrics.register_fleet(registry);
+        metrics.register_work(registry);
+        for owner in Owner::ALL {
+            metrics.owned(owner, 0);
+        }
+        Arc::new(metrics)
+    }
+
+    fn register_fleet(&self, registry: &mut Registry) {
+        registry.register(
+            "hostedclusters",
+            "HostedClusters by who may write to them",
+            self.hosted_clusters.clone(),
+        );
+        registry.register(
+            "failing_hostedclusters",
+            "HostedClusters whose last reconciliation failed",
+            self.failing.clone(),
+        );
+        registry.register(
+            "invalid_hostedclusters",
+            "HostedClusters whose annotations and objects contradict each other",
+            self.invalid.clone(),
+        );
+        registry.register(
+            "legacy_needed",
+            "Whether a HostedCluster needs operator-legacy (1) or none does (0)",
+            self.legacy_needed.clone(),
+        );
+        registry.register(
+            "legacy_running",
+            "Whether the Deployment of operator-legacy is there (1) or not (0)",
+            self.legacy_running.clone(),
+        );
+    }
+
+    fn register_work(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "scan_duration",
+            "Time that one look at the evidence of all HostedClusters took",
+            Unit::Seconds,
+            self.scan_duration.clone(),
+        );
+        registry.register(
+            "invalid_states",
+            "Invalid states that were detected, each when it began",
+            self.invalid_states.clone(),
+        );
+        registry.register(
+            "marks",
+            "HostedClusters that were marked private or legacy",
+            self.marks.clone(),
+        );
+        registry.register(
+            "reconcile_errors",
+            "Failed steps, by what was attempted and why it failed",
+            self.errors.clone(),
+        );
+        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The running program", build);
+    }
+
+    pub(crate) fn scanned(&self, took: Duration) {
+        self.scan_duration.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn owned(&self, owner: Owner, count: usize) {
+        let owner = owner.as_str();
+        let gauge = self.hosted_clusters.get_or_create(&OwnerLabels { owner });
+        gauge.set(gauge_value(count));
+    }
+
+    pub(crate) fn failing(&self, count: usize) {
+        self.failing.set(gauge_value(count));
+    }
+
+    /// The states that are invalid now.
+    pub(crate) fn invalid(&self, now: impl Iterator<Item = Invalid>) {
+        self.invalid.clear();
+        for invalid in now {
+            let reason = invalid.reason();
+            self.invalid.get_or_create(&InvalidLabels { reason }).inc();
+        }
+    }
+
+    pub(crate) fn invalid_state(&self, invalid: Invalid) {
+        let reason = invalid.reason();
+        let labels = InvalidLabels { reason };
+        self.invalid_states.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn marked(&self, mark: Mark) {
+        let mark = match mark {
+            Mark::Private => "private",
+            Mark::Legacy => "legacy",
+        };
+        self.marks.get_or_create(&MarkLabels { mark }).inc();
+    }
+
+    pub(crate) fn error(&self, step: &'static str, reason: &'static str) {
+        self.errors
+            .get_or_create(&ErrorLabels { step, reason })
+            .inc();
+    }
+
+    pub(crate) fn legacy(&self, needed: bool, running: bool) {
+        self.legacy_needed.set(i64::from(needed));
+        self.legacy_running.set(i64::from(running));
+    }
+}
+
+fn gauge_value(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use support::{health, lease};
+
+    use super::*;
+
+    /// Every metric of the operator, at least once.
+    fn text() -> String {
+        let mut registry = Registry::with_prefix(PREFIX);
+        let metrics = Metrics::new(&mut registry);
+        let _lease = lease::Metrics::new(&mut registry);
+        let health = health::Health::new(&mut registry);
+        let _check = health.check("scan", "has not begun");
+        metrics.scanned(Duration::from_millis(20));
+        metrics.owned(Owner::Legacy, 3);
+        metrics.invalid([Invalid::LegacyAndPrivate; 2].into_iter());
+        metrics.invalid_state(Invalid::LegacyAndPrivate);
+        metrics.marked(Mark::Legacy);
+        metrics.error("list", "Forbidden");
+        metrics.legacy(true, true);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        text
+    }
+
+    #[test]
+    fn names_are_those_that_alerts_know() {
+        let text = text();
+        for line in [
+            "hypershift_operator_hostedclusters{owner=\"legacy\"} 3",
+            "hypershift_operator_hostedclusters{owner=\"new\"} 0",
+            "hypershift_operator_invalid_hostedclusters{reason=\"LegacyAndPrivate\"} 2",
+            "hypershift_operator_invalid_states_total{reason=\"LegacyAndPrivate\"} 1",
+            "hypershift_operator_marks_total{mark=\"legacy\"} 1",
+            "hypershift_operator_reconcile_errors_total{step=\"list\",reason=\"Forbidden\"} 1",
+            "hypershift_operator_scan_duration_seconds_bucket{le=\"0.05\"} 1",
+            "hypershift_operator_legacy_needed 1",
+            "hypershift_operator_ready{check=\"scan\"} 0",
+            "hypershift_operator_lease_held 0",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn every_metric_is_documented() {
+        let page = include_str!("../../docs/metrics.md");
+        for line in text().lines() {
+            let Some(rest) = line.strip_prefix("# TYPE ") else {
+                continue;
+            };
+            let name = rest.split(' ').next().unwrap();
+            assert!(
+                page.contains(&format!("`{name}")),
+                "{name} is not in docs/metrics.md"
+            );
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `hypershift-operator run`: starts everything, and ends it in order.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use prometheus_client::registry::Registry;
+use support::admin::{self, Admin};
+use support::args::ApiServerArgs;
+use support::error::chain;
+use support::health::Health;
+use support::lease::{self, Claim, Elector};
+use support::shutdown::{self, Drain, Signals};
+use support::{client, fence, telemetry};
+use tokio::sync::mpsc;
+
+use crate::args::RunArgs;
+use crate::config::Config;
+use crate::context::Context;
+use crate::error::Fatal;
+use crate::metrics::{Metrics, PREFIX};
+use crate::{control, drift, startup};
+
+/// Who asks, in the API server's audit log.
+const PROGRAM: &str = concat!("hypershift-operator/", env!("CARGO_PKG_VERSION"));
+/// Hosted clusters that wait to be looked at again.
+const DRIFTED: usize = 64;
+
+/// What a process has, whether it leads or not.
+struct Operator {
+    config: Config,
+    kube: kube::Config,
+    metrics: Arc<Metrics>,
+    health: Arc<Health>,
+}
+
+/// Runs until a signal ends it.
+pub(crate) fn run(args: &RunArgs) -> Result<(), Fatal> {
+    let config = Config::new(args)?;
+    telemetry::init(&args.logging, &["hypershift_operator"]);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(Fatal::system("start a runtime"))?;
+    runtime.block_on(serve(config, &args.api_server))
+}
+
+async fn serve(config: Config, api_server: &ApiServerArgs) -> Result<(), Fatal> {
+    let mut signals = Signals::new().map_err(Fatal::system("handle signals"))?;
+    let kube = client::config(api_server).await?;
+    let mut registry = Registry::with_prefix(PREFIX);
+    let operator = Operator {
+        metrics: Metrics::new(&mut registry),
+        health: Health::new(&mut registry),
+        kube,
+        config,
+    };
+    let lease_metrics = lease::Metrics::new(&mut registry);
+    let listener = admin::listen(operator.config.metrics_addr)
+        .await
+        .map_err(Fatal::Listen)?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "Serving probes and metrics");
+    }
+    let health = Arc::clone(&operator.health);
+    let admin = Admin { health, registry };
+    tokio::spawn(admin.serve(listener));
+
+    let (signal, drain) = shutdown::channel();
+    let mut work = std::pin::pin!(operator.work(lease_metrics, drain));
+    tokio::select! {
+        ended = &mut work => return ended,
+        () = signals.any() => {}
+    }
+    let _ending = operator.health.check("shutdown", "the program is ending");
+    signal.begin();
+    let Ok(ended) = tokio::time::timeout(operator.config.drain, work).await else {
+        tracing::warn!("Work was cut: it did not end in time");
+        return Ok(());
+    };
+    tracing::info!("Ended");
+    ended
+}
+
+// === impl Operator ===
+
+impl Operator {
+    /// Leads whenever it may, until the process is to end.
+    async fn work(&self, metrics: lease::Metrics, drain: Drain) -> Result<(), Fatal> {
+        if !self.config.leader_elect {
+            let (_term, claim) = Claim::alone(&self.config.lease);
+            self.lead(claim, drain).await;
+            return Ok(());
+        }
+        let mut kube = self.kube.clone();
+        let agent = HeaderValue::from_static(PROGRAM);
+        kube.headers.push((USER_AGENT, agent));
+        let client = kube::Client::try_from(kube).map_err(Fatal::Connect)?;
+        let check = self
+            .health
+            .check("lease", "the lease has not been read yet");
+        let elector = Elector::new(client, self.config.lease.clone(), metrics, check);
+        let until = drain.clone();
+        elector
+            .run(until, |claim| self.lead(claim, drain.clone()))
+            .await;
+        Ok(())
+    }
+
+    /// One term. It is dropped where it stands when the lease is lost.
+    async fn lead(&self, claim: Claim, mut drain: Drain) {
+        let client = match fence::client(self.kube.clone(), &claim, PROGRAM) {
+            Ok(client) => client,
+            Err(error) => {
+                tracing::error!(problem = chain(&error), "No client can be made");
+                return;
+            }
+        };
+        let ctx = Arc::new(Context::new(&self.config, client, &self.metrics));
+        let scan = self
+            .health
+            .check("scan", "HostedClusters have not been scanned yet");
+        match startup::run(&ctx, &scan, &mut drain).await {
+            startup::Outcome::Scanned => {}
+            startup::Outcome::Ending => return,
+        }
+        let watch = self
+            .health
+            .check("watch", "HostedClusters are not watched yet");
+        let (sender, receiver) = mpsc::channel(DRIFTED);
+        let period = self.config.resync;
+        tokio::join!(
+            control::run(Arc::clone(&ctx), receiver, &watch, drain.clone()),
+            drift::run(&ctx, sender, period, &scan, drain),
+        );
+    }
+}

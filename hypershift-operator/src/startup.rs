@@ -1,0 +1,131 @@
+//! What a new leader does first: looks at every hosted cluster, and writes the marks that are due.
+//!
+//! Nothing is reconciled until all of it has succeeded, so that a cluster from the time before private types is never
+//! taken for a new one.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use support::error::chain;
+use support::health::Check;
+use support::reconcile::{Backoff, Report as _};
+use support::shutdown::Drain;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::hosted_cluster::{self, protocol};
+use crate::scope::{Duty, Mark, Owner, Verdict, duty, verdict};
+use crate::survey::{self, Judged};
+
+/// Marks under way at once.
+const AT_ONCE: usize = 8;
+/// How often a mark is decided anew because somebody else was writing.
+const ATTEMPTS: usize = 5;
+
+/// The scan has succeeded, or the process is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Scanned,
+    Ending,
+}
+
+/// Scans until it succeeds.
+pub(crate) async fn run(ctx: &Context, check: &Check, drain: &mut Drain) -> Outcome {
+    let mut backoff = Backoff::default();
+    loop {
+        let failed = tokio::select! {
+            biased;
+            () = drain.begun() => return Outcome::Ending,
+            scanned = scan(ctx) => scanned.err(),
+        };
+        let Some(error) = failed else {
+            check.pass();
+            return Outcome::Scanned;
+        };
+        ctx.metrics.error(error.step(), error.reason());
+        let problem = chain(&error);
+        tracing::warn!(problem, "Scan failed");
+        check.fail(problem);
+        tokio::time::sleep(backoff.next(error.retry())).await;
+    }
+}
+
+/// Decides about every hosted cluster, and writes the marks that are due.
+pub(crate) async fn scan(ctx: &Context) -> Result<(), Error> {
+    let judged = survey::classify(ctx).await?;
+    stream::iter(&judged)
+        .map(Ok)
+        .try_for_each_concurrent(AT_ONCE, |one| settle(one, ctx))
+        .await?;
+    let count = |owner| {
+        let verdicts = judged.iter().map(|one| one.verdict);
+        verdicts.filter(|verdict| verdict.owner == owner).count()
+    };
+    tracing::info!(
+        new = count(Owner::New),
+        legacy = count(Owner::Legacy),
+        migration = count(Owner::Migration),
+        nobody = count(Owner::Nobody),
+        "HostedClusters scanned"
+    );
+    Ok(())
+}
+
+/// Writes the mark that is due to a cluster; decides anew when somebody else has written to it.
+async fn settle(judged: &Judged, ctx: &Context) -> Result<(), Error> {
+    let mut current = judged.clone();
+    for _ in 0..ATTEMPTS {
+        let written = match due(ctx, &current.verdict) {
+            Some(mark) => hosted_cluster::mark(&current.id, &current.metadata, mark, ctx).await,
+            None => Ok(()),
+        };
+        match written {
+            Ok(()) => {
+                let settled = Verdict {
+                    mark: None,
+                    ..current.verdict
+                };
+                ctx.fleet.decided(current.id, settled);
+                return Ok(());
+            }
+            Err(error) if error.is_conflict() => {}
+            Err(error) if error.is_missing() => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        match judge_again(&current, ctx).await? {
+            Some(again) => current = again,
+            None => return Ok(()),
+        }
+    }
+    Err(Error::Contended {
+        object: current.id.to_string(),
+    })
+}
+
+fn due(ctx: &Context, verdict: &Verdict) -> Option<Mark> {
+    match duty(ctx.scope, verdict) {
+        Duty::Mark(mark) => Some(mark),
+        Duty::Own | Duty::Report | Duty::Leave => None,
+    }
+}
+
+/// The cluster as it is now, unless it is gone.
+async fn judge_again(judged: &Judged, ctx: &Context) -> Result<Option<Judged>, Error> {
+    let id = &judged.id;
+    let api = ctx.hosted_clusters(id);
+    let found = api.get_metadata_opt(&id.name).await;
+    let found = found.map_err(|source| Error::Read {
+        what: format!("HostedCluster {id}"),
+        source,
+    })?;
+    let Some(found) = found else {
+        return Ok(None);
+    };
+    let evidence = ctx.evidence.of(&id.control_plane_namespace()).await?;
+    Ok(Some(Judged {
+        id: id.clone(),
+        verdict: verdict(&protocol(&found.metadata), evidence),
+        metadata: found.metadata,
+    }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! The scan before an API server of expected calls: what is read before what is written, and what an error stops.
+
+use std::time::Duration;
+
+use api::group::GroupTable;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use support::args::Address;
+use support::lease;
+use support::testing::{Answer, Expect, Scenario};
+
+use super::*;
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::scope::Scope;
+
+const HOSTED_CLUSTERS: &str = "/apis/hypershift.openshift.io/v1beta1/hostedclusters";
+const ONE: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/hostedclusters/one";
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const MACHINES: &str = "/apis/cluster.x-k8s.io/v1beta2/machines";
+const MACHINES_OF_ONE: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/clusters-one/machines";
+
+fn context(scope: Scope, scenario: &Scenario) -> Context {
+    let config = Config {
+        scope,
+        namespace: "hypershift".to_owned(),
+        metrics_addr: Address::All(0),
+        legacy_deployment: "operator-legacy".to_owned(),
+        resync: Duration::from_secs(30),
+        drain: Duration::from_secs(10),
+        groups: GroupTable::default(),
+        lease: lease::Settings {
+            namespace: "hypershift".to_owned(),
+            name: "operator".to_owned(),
+            identity: "a".to_owned(),
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+        },
+        leader_elect: true,
+    };
+    let metrics = Metrics::new(&mut Registry::default());
+    Context::new(&config, scenario.client(), &metrics)
+}
+
+fn cluster(version: &str, annotations: &Value) -> Value {
+    json!({
+        "metadata": {
+            "namespace": "clusters",
+            "name": "one",
+            "uid": "u",
+            "resourceVersion": version,
+            "annotations": annotations,
+        },
+    })
+}
+
+fn machine() -> Value {
+    json!({ "metadata": { "namespace": "clusters-one", "name": "m" } })
+}
+
+fn crds(names: &[&str]) -> Expect {
+    let items: Vec<_> = names
+        .iter()
+        .map(|name| json!({ "metadata": { "name": name } }))
+        .collect();
+    Expect::get(CRDS).answer(Answer::list(&items))
+}
+
+/// Discovery of a group that has machines.
+fn group() -> [Expect; 2] {
+    let version = json!({ "groupVersion": "cluster.x-k8s.io/v1beta2", "version": "v1beta2" });
+    let versions =
+        json!({ "name": "cluster.x-k8s.io", "versions": [version], "preferredVersion": version });
+    let machines = json!({ "name": "machines", "singularName": "machine", "namespaced": true, "kind": "Machine", "verbs": ["list"] });
+    let resources = json!({ "groupVersion": "cluster.x-k8s.io/v1beta2", "resources": [machines] });
+    [
+        Expect::get("/apis/cluster.x-k8s.io").answer(Answer::ok(&versions)),
+        Expect::get("/apis/cluster.x-k8s.io/v1beta2").answer(Answer::ok(&resources)),
+    ]
+}
+
+fn survey(clusters: &[Value], machines: Answer) -> Vec<Expect> {
+    let mut calls = vec![
+        Expect::get(HOSTED_CLUSTERS).answer(Answer::list(clusters)),
+        crds(&["machines.cluster.x-k8s.io", "widgets.example.com"]),
+    ];
+    calls.extend(group());
+    calls.push(Expect::get(MACHINES).answer(machines));
+    calls
+}
+
+fn mark(version: &str, annotations: &Value) -> Expect {
+    Expect::patch(ONE).body(json!({
+        "metadata": { "uid": "u", "resourceVersion": version, "annotations": annotations },
+    }))
+}
+
+fn legacy() -> Value {
+    json!({ "hypershift.openshift.io/scope": "legacy" })
+}
+
+#[tokio::test]
+async fn o01_a_cluster_with_standard_objects_is_marked_legacy() {
+    let mut calls = survey(&[cluster("7", &json!({}))], Answer::list(&[machine()]));
+    calls.push(mark("7", &legacy()).answer(Answer::ok(&cluster("8", &legacy()))));
+    let scenario = Scenario::new(calls);
+    scan(&context(Scope::Private, &scenario)).await.unwrap();
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn o01_a_denied_list_stops_the_scan_before_any_write() {
+    let denied = Answer::error(403, "Forbidden");
+    let scenario = Scenario::new(survey(&[cluster("7", &json!({}))], denied));
+    let error = scan(&context(Scope::Private, &scenario)).await.unwrap_err();
+    assert_eq!((error.step(), error.reason()), ("list", "Forbidden"));
+    assert!(chain(&error).contains("machines.cluster.x-k8s.io"));
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn o01_without_standard_crds_there_are_no_standard_objects() {
+    let private = json!({ "hypershift.openshift.io/private-capi-types": "true" });
+    let scenario = Scenario::new([
+        Expect::get(HOSTED_CLUSTERS).answer(Answer::list(&[cluster("7", &json!({}))])),
+        crds(&["widgets.example.com"]),
+        mark("7", &private).answer(Answer::ok(&cluster("8", &private))),
+    ]);
+    scan(&context(Scope::Private, &scenario)).await.unwrap();
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn after_a_conflict_the_mark_is_decided_anew() {
+    let mut calls = survey(&[cluster("7", &json!({}))], Answer::list(&[]));
+    let private = json!({ "hypershift.openshift.io/private-capi-types": "true" });
+    calls.push(mark("7", &private).answer(Answer::error(409, "Conflict")));
+    calls.push(Expect::get(ONE).answer(Answer::ok(&cluster("9", &json!({})))));
+    calls.push(Expect::get(MACHINES_OF_ONE).answer(Answer::list(&[machine()])));
+    calls.push(mark("9", &legacy()).answer(Answer::ok(&cluster("10", &legacy()))));
+    let scenario = Scenario::new(calls);
+    scan(&context(Scope::Private, &scenario)).await.unwrap();
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn a_cluster_that_goes_meanwhile_is_no_error() {
+    let mut calls = survey(&[cluster("7", &json!({}))], Answer::list(&[machine()]));
+    calls.push(mark("7", &legacy()).answer(Answer::error(404, "NotFound")));
+    let scenario = Scenario::new(calls);
+    scan(&context(Scope::Private, &scenario)).await.unwrap();
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn what_is_marked_is_not_written_again() {
+    let calls = survey(&[cluster("7", &legacy())], Answer::list(&[machine()]));
+    let scenario = Scenario::new(calls);
+    scan(&context(Scope::Private, &scenario)).await.unwrap();
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn o02_the_other_operators_mark_nothing() {
+    for scope in [Scope::Legacy, Scope::All] {
+        let calls = survey(&[cluster("7", &json!({}))], Answer::list(&[machine()]));
+        let scenario = Scenario::new(calls);
+        scan(&context(scope, &scenario)).await.unwrap();
+        scenario.finish();
+    }
+}

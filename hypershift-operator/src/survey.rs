@@ -1,0 +1,58 @@
+//! One look at all hosted clusters and at the evidence about each.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
+use tokio::time::Instant;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::hosted_cluster::{Id, protocol, resource};
+use crate::scope::{Verdict, verdict};
+
+/// HostedClusters in one page of a list.
+const PAGE: u32 = 500;
+
+/// A hosted cluster, and what was decided about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Judged {
+    pub(crate) id: Id,
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) verdict: Verdict,
+}
+
+/// Decides about every hosted cluster. Whatever cannot be read is an error: there are no partial surveys.
+pub(crate) async fn classify(ctx: &Context) -> Result<Vec<Judged>, Error> {
+    let begun = Instant::now();
+    // The clusters first: objects that appear after a cluster was listed are then seen, and never the other way round.
+    let clusters = list(ctx).await?;
+    let evidence = ctx.evidence.everywhere().await?;
+    let judged = clusters.into_iter().map(|metadata| {
+        let id = Id::of(&metadata);
+        let found = evidence.get(&id.control_plane_namespace());
+        let verdict = verdict(&protocol(&metadata), found.copied().unwrap_or_default());
+        Judged {
+            id,
+            metadata,
+            verdict,
+        }
+    });
+    let judged = judged.collect();
+    ctx.metrics.scanned(begun.elapsed());
+    Ok(judged)
+}
+
+async fn list(ctx: &Context) -> Result<Vec<ObjectMeta>, Error> {
+    let api: Api<DynamicObject> = Api::all_with(ctx.client.clone(), &resource());
+    let mut params = ListParams::default().limit(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let list = api.list_metadata(&params).await;
+        let list = list.map_err(Error::list("HostedClusters"))?;
+        found.extend(list.items.into_iter().map(|object| object.metadata));
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}
