@@ -94,7 +94,9 @@ fn undocumented(path: &str, schema: &Value, silent: &mut Vec<String>) {
         undocumented(&path, property, silent);
     }
     for inner in ["items", "additionalProperties"] {
-        undocumented(&format!("{path}[]"), &schema[inner], silent);
+        if let Some(schema) = schema.get(inner) {
+            undocumented(&format!("{path}[]"), schema, silent);
+        }
     }
 }
 
