@@ -1,21 +1,25 @@
 # syntax=docker/dockerfile:1
-# Images of the binaries, one target each: `buildah bud --target capi-proxy .`
+# Images of the programs, one target each: `buildah bud --target capi-proxy .`
 #
-# The binaries are static, so that the images hold nothing else: no shell, no library, no package to update.
+# The programs are static, so that the images hold nothing else: no shell, no library, no package to update.
+# The testbed makes the same images without a builder; e2e/src/images.rs has the recipe, and a test compares.
 
 ARG RUST_IMAGE=docker.io/library/rust:1.95-bookworm
 
 FROM ${RUST_IMAGE} AS build
 WORKDIR /src
 COPY . .
-# With --target, the flags are for the binaries only and not for build scripts.
+# With --target, the flags are for the programs only and not for build scripts.
 ENV RUSTFLAGS="-C target-feature=+crt-static"
+# One after the other, so that each has only the features that it asks for.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --locked --release --target x86_64-unknown-linux-gnu -p capi-proxy -p cli && \
+    for package in cli capi-proxy; do \
+        cargo build --locked --release --target x86_64-unknown-linux-gnu -p "$package" || exit 1; \
+    done && \
     install -D -t /out \
-        target/x86_64-unknown-linux-gnu/release/capi-proxy \
-        target/x86_64-unknown-linux-gnu/release/hypershift
+        target/x86_64-unknown-linux-gnu/release/hypershift \
+        target/x86_64-unknown-linux-gnu/release/capi-proxy
 
 FROM scratch AS hypershift
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

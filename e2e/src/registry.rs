@@ -1,0 +1,131 @@
+//! A real OCI registry in a testbed, and a small client that pushes images to it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use http::{Request, StatusCode, header};
+use serde_json::json;
+
+use crate::certs::write;
+use crate::home::Home;
+use crate::images::{Archive, Blob};
+use crate::process::Launch;
+use crate::raw::{Answer, RawClient};
+use crate::service::{Service, plain_health_at};
+use crate::site::Site;
+
+/// The registry's name in the references of images: the same in every testbed, whatever its addresses are.
+pub const NAME: &str = "registry.testbed";
+/// The tag of what the testbed pushes.
+const TAG: &str = "testbed";
+
+/// A registry.
+#[derive(Debug)]
+pub struct Registry {
+    /// The program.
+    pub service: Service,
+    address: SocketAddr,
+    client: RawClient,
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// Prepares a registry that keeps its images in the testbed's directory.
+    pub fn new(program: &Path, site: Site<'_>, home: &Arc<Home>) -> Result<Self> {
+        let address = site.address(5000)?;
+        let config = home.join("registry.json");
+        let settings = json!({
+            "version": "0.1",
+            "log": { "level": "warn", "accesslog": { "disabled": true } },
+            "storage": {
+                "filesystem": { "rootdirectory": home.join("registry") },
+                "delete": { "enabled": true },
+            },
+            "http": { "addr": address.to_string() },
+        });
+        write(&config, &settings.to_string())?;
+        let launch = Launch::new("registry", program)
+            .arg("serve")
+            .arg(config)
+            .environment("OTEL_TRACES_EXPORTER", "none");
+        Ok(Self {
+            service: Service::new(site.place(launch), home, plain_health_at(address, "/v2/")?),
+            address,
+            client: RawClient::new(&format!("http://{address}"), None)?,
+        })
+    }
+
+    /// Where it listens, without TLS.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The reference under which pods name the image `name`.
+    pub fn reference(name: &str) -> String {
+        format!("{NAME}/{name}:{TAG}")
+    }
+
+    /// Pushes an image; gives its reference by digest, which no later push changes.
+    pub async fn push(&self, name: &str, image: &Archive) -> Result<String> {
+        for blob in [&image.layer, &image.config] {
+            self.push_blob(name, blob)
+                .await
+                .with_context(|| format!("cannot push {} of {name}", blob.digest))?;
+        }
+        let manifest = &image.manifest;
+        let request = Request::put(format!("/v2/{name}/manifests/{TAG}"))
+            .header(header::CONTENT_TYPE, manifest.kind)
+            .body(manifest.bytes.clone())?;
+        expect(self.client.send(request).await?, StatusCode::CREATED)
+            .await
+            .with_context(|| format!("cannot push the manifest of {name}"))?;
+        Ok(format!("{NAME}/{name}@{}", manifest.digest))
+    }
+
+    async fn push_blob(&self, name: &str, blob: &Blob) -> Result<()> {
+        let there = Request::head(format!("/v2/{name}/blobs/{}", blob.digest)).body(Vec::new())?;
+        if self.client.send(there).await?.status == StatusCode::OK {
+            return Ok(());
+        }
+        let start = Request::post(format!("/v2/{name}/blobs/uploads/")).body(Vec::new())?;
+        let answer = expect(self.client.send(start).await?, StatusCode::ACCEPTED).await?;
+        let upload = upload_path(&answer, &blob.digest)?;
+        let request = Request::put(upload)
+            .header(header::CONTENT_TYPE, "application/octet-stream")
+            .body(blob.bytes.clone())?;
+        expect(self.client.send(request).await?, StatusCode::CREATED).await?;
+        Ok(())
+    }
+}
+
+/// Where to put a blob, which the registry says in a header.
+fn upload_path(answer: &Answer, digest: &str) -> Result<String> {
+    let location = answer
+        .headers
+        .get(header::LOCATION)
+        .and_then(|value| value.to_str().ok())
+        .context("the registry does not say where to put a blob")?;
+    let location: http::Uri = location
+        .parse()
+        .with_context(|| format!("{location:?} is not a URL"))?;
+    let path = location
+        .path_and_query()
+        .context("the registry's location has no path")?;
+    let separator = if path.query().is_some() { '&' } else { '?' };
+    Ok(format!("{path}{separator}digest={digest}"))
+}
+
+async fn expect(answer: Answer, status: StatusCode) -> Result<Answer> {
+    if answer.status == status {
+        return Ok(answer);
+    }
+    let got = answer.status;
+    let said = answer.bytes().await?;
+    bail!(
+        "the registry answered {got}: {}",
+        String::from_utf8_lossy(&said)
+    )
+}
