@@ -1,0 +1,165 @@
+//! One node: container runtime, kubelet, kube-proxy.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::config::{Files, KUBELET_PORT, PROXY_PORT, RUNTIME_PORT};
+use super::packages::Tools;
+use crate::binaries::{Binaries, Binary};
+use crate::certs::Authority;
+use crate::control_plane::Endpoint;
+use crate::home::Home;
+use crate::kubeconfig::{Credentials, write_kubeconfig};
+use crate::namespaces::Namespaces;
+use crate::process::Launch;
+use crate::service::{Service, plain_health_at};
+
+/// A node of the cluster.
+#[derive(Debug)]
+pub struct Node {
+    /// Its name in the cluster.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// The container runtime.
+    pub runtime: Service,
+    /// What runs the pods.
+    pub kubelet: Service,
+    /// What makes Services reachable.
+    pub proxy: Service,
+}
+
+/// What nodes stand on.
+#[derive(Debug)]
+pub(super) struct Ground<'a> {
+    pub(super) home: &'a Arc<Home>,
+    pub(super) namespaces: &'a Namespaces,
+    pub(super) binaries: &'a Binaries,
+    pub(super) tools: &'a Tools,
+    pub(super) authority: &'a Authority,
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) registry: SocketAddr,
+    /// The image of the process that holds a pod's network.
+    pub(super) pause: &'a str,
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Prepares a node, counted from 1. Nothing runs yet.
+    pub(super) fn new(number: u8, ground: &Ground<'_>) -> Result<Self> {
+        let name = format!("node-{number}");
+        let subnets = ground.namespaces.subnets();
+        let address = subnets.node(number);
+        let entry = if number == 1 {
+            // It shares its network with the control plane, so that what comes from outside finds Services.
+            ground.namespaces.entry()
+        } else {
+            let pods = subnets.pods_of(number);
+            ground.namespaces.add_node(&name, address, &pods)?;
+            ground.namespaces.entry_of(&name)
+        };
+        let files = Files::create(ground.home.path(), &name)?;
+        let service = |launch: Launch, port: u16, path| {
+            let health = plain_health_at((address, port).into(), path)?;
+            anyhow::Ok(Service::new(launch.through(&entry), ground.home, health))
+        };
+        let runtime = runtime(&name, number, &files, ground)?;
+        let kubelet = kubelet(&name, number, &files, ground)?;
+        let proxy = proxy(&name, address, &files, ground)?;
+        Ok(Self {
+            runtime: service(runtime, RUNTIME_PORT, "/v1/metrics")?,
+            kubelet: service(kubelet, KUBELET_PORT, "/healthz")?,
+            proxy: service(proxy, PROXY_PORT, "/healthz")?,
+            name,
+            address,
+        })
+    }
+}
+
+fn runtime(name: &str, number: u8, files: &Files, ground: &Ground<'_>) -> Result<Launch> {
+    let config = files.containerd(number, ground)?;
+    let shim = ground.binaries.path(Binary::ContainerdShim)?;
+    let path = std::env::var("PATH").unwrap_or_default();
+    let directory = shim.parent().unwrap_or(shim).display();
+    Ok(Launch::new(
+        format!("{name}-containerd"),
+        ground.binaries.path(Binary::Containerd)?,
+    )
+    .path_flag("config", &config)
+    .flag("log-level", "warn")
+    // containerd looks for its shim in PATH.
+    .environment("PATH", format!("{directory}:{path}")))
+}
+
+fn kubelet(name: &str, number: u8, files: &Files, ground: &Ground<'_>) -> Result<Launch> {
+    let subnets = ground.namespaces.subnets();
+    let address = subnets.node(number);
+    let hosts = [name.to_owned(), address.to_string()];
+    let serving = ground.authority.server_at(&format!("{name}-serving"), &hosts)?;
+    let kubeconfig = kubeconfig(
+        &format!("{name}-kubelet"),
+        &format!("system:node:{name}"),
+        Some("system:nodes"),
+        files,
+        ground,
+    )?;
+    let authority = &ground.endpoint.authority;
+    let cgroup = ground.namespaces.cgroup(name)?;
+    let config = files.kubelet(subnets, number, &serving, authority, &cgroup)?;
+    Ok(Launch::new(
+        format!("{name}-kubelet"),
+        ground.binaries.path(Binary::Kubelet)?,
+    )
+    .path_flag("config", &config)
+    .path_flag("kubeconfig", &kubeconfig)
+    .path_flag("root-dir", &files.path("kubelet"))
+    .path_flag("cert-dir", &files.path("kubelet/pki"))
+    .flag("hostname-override", name)
+    .flag("node-ip", address))
+}
+
+fn proxy(name: &str, address: Ipv4Addr, files: &Files, ground: &Ground<'_>) -> Result<Launch> {
+    let kubeconfig = kubeconfig(
+        &format!("{name}-kube-proxy"),
+        "system:kube-proxy",
+        None,
+        files,
+        ground,
+    )?;
+    Ok(Launch::new(
+        format!("{name}-kube-proxy"),
+        ground.binaries.path(Binary::KubeProxy)?,
+    )
+    .path_flag("kubeconfig", &kubeconfig)
+    .flag("hostname-override", name)
+    .flag("proxy-mode", "iptables")
+    .flag("cluster-cidr", ground.namespaces.subnets().pods())
+    .flag("healthz-bind-address", format!("{address}:{PROXY_PORT}"))
+    .flag("metrics-bind-address", format!("{address}:10249"))
+    // These are the machine's, not the namespace's.
+    .flag("conntrack-max-per-core", 0)
+    .flag("conntrack-tcp-timeout-established", 0)
+    .flag("conntrack-tcp-timeout-close-wait", 0))
+}
+
+fn kubeconfig(
+    name: &str,
+    user: &str,
+    group: Option<&str>,
+    files: &Files,
+    ground: &Ground<'_>,
+) -> Result<PathBuf> {
+    let path = files.path(&format!("{name}.kubeconfig"));
+    let certificate = ground.authority.client(name, user, group)?;
+    write_kubeconfig(
+        &path,
+        &ground.endpoint.server,
+        Some(&ground.endpoint.authority),
+        Credentials::Certificate(&certificate),
+    )?;
+    Ok(path)
+}
