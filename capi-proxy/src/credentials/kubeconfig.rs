@@ -1,5 +1,7 @@
 //! Reads a kubeconfig: what a server needs is taken from it, and what the proxy does not do is refused by name.
 
+mod document;
+
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -90,16 +92,14 @@ pub(super) fn read(path: &Path, context: Option<&str>) -> Result<Plan, Error> {
 }
 
 fn parse(path: &Path, text: &str, context: Option<&str>) -> Result<Plan, Error> {
-    let kubeconfig: Kubeconfig = serde_saphyr::from_str(text).map_err(|error| {
-        // Where, and no more: the library's message quotes the file.
-        let at = error.location().map_or(String::new(), |at| {
-            format!(" at line {}, column {}", at.line(), at.column())
-        });
-        Error::Malformed {
-            path: path.to_owned(),
-            at,
-        }
-    })?;
+    let malformed = |at: String| Error::Malformed {
+        path: path.to_owned(),
+        at,
+    };
+    let document = document::read(text)
+        .map_err(|at| malformed(format!(" at line {}, column {}", at.line, at.column)))?;
+    let kubeconfig: Kubeconfig =
+        serde_json::from_value(document).map_err(|error| malformed(mismatch(&error)))?;
     let (cluster, user) = select(path, kubeconfig, context)?;
     check_cluster(path, &cluster)?;
     check_user(path, &user)?;
@@ -117,6 +117,15 @@ fn parse(path: &Path, text: &str, context: Option<&str>) -> Result<Plan, Error> 
     };
     check_secrecy(path, &plan)?;
     Ok(plan)
+}
+
+/// What does not fit. Of the library's messages only this one does not quote the file.
+fn mismatch(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    if message.starts_with("missing field") {
+        return format!(": {message}");
+    }
+    ": a field is of another type than it should be".to_owned()
 }
 
 fn select(
@@ -409,6 +418,26 @@ mod tests {
                 .unwrap()
                 .to_string();
             assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn s16_a_field_of_a_wrong_type_is_not_quoted() {
+        for (text, expected) in [
+            (
+                "contexts: {secret: token}\n",
+                "malformed: a field is of another type",
+            ),
+            (
+                "clusters:\n- cluster: {server: secret}\n",
+                "malformed: missing field `name`",
+            ),
+        ] {
+            let message = parse(Path::new("c"), text, None).err().unwrap().to_string();
+            assert!(
+                message.contains(expected) && !message.contains("secret"),
+                "{message}"
+            );
         }
     }
 
