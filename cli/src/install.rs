@@ -1,0 +1,64 @@
+//! `hypershift install`: what an operator needs, applied to a cluster or printed.
+//!
+//! The core is pure: [`plan`] makes the objects of options and surroundings, [`preflight`] says what speaks against
+//! them, [`difference`] what they change. [`observe`] reads, [`run`] writes, and nothing is written before every check
+//! has passed. Every write is a server-side apply, so that a run that was cut short is simply done again.
+
+mod args;
+pub(crate) mod cluster;
+mod crds;
+mod difference;
+pub(crate) mod display;
+mod ground;
+pub(crate) mod kind;
+mod monitoring;
+pub(crate) mod object;
+pub(crate) mod observe;
+mod options;
+mod plan;
+mod preflight;
+mod pruning;
+mod rbac;
+mod render;
+mod rollout;
+mod run;
+mod workload;
+
+use anyhow::Context;
+
+pub use args::Install;
+pub(crate) use args::{TargetArgs, time};
+
+use crate::crds::source::cluster::Access;
+use options::Options;
+
+/// Runs `hypershift install`, or what is done instead.
+pub fn run(install: &Install) -> anyhow::Result<()> {
+    let options = Options::resolve(&install.options)?;
+    let access = install.target.access();
+    runtime()?.block_on(async {
+        match &install.verb {
+            Some(args::Verb::Render(args)) => render::render(&options, args, &access).await,
+            None => run::install(&options, &install.run, &access).await,
+        }
+    })
+}
+
+/// What verbs that talk to a cluster run on.
+pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the asynchronous runtime")
+}
+
+// === impl TargetArgs ===
+
+impl TargetArgs {
+    pub(crate) fn access(&self) -> Access {
+        Access {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! `hypershift install ...`: arguments. Those of an installation are valid after `render`, too.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::crds::output::Format;
+
+/// Arguments of `hypershift install`.
+#[derive(Debug, Args)]
+#[command(after_help = include_str!("examples.txt"), subcommand_negates_reqs = true)]
+pub struct Install {
+    #[command(subcommand)]
+    pub(super) verb: Option<Verb>,
+    #[command(flatten)]
+    pub(super) options: OptionArgs,
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+}
+
+/// What is done instead of installing.
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    /// Print what would be installed; needs no cluster
+    Render(RenderArgs),
+}
+
+/// What is installed.
+#[derive(Debug, Clone, Args)]
+pub(super) struct OptionArgs {
+    /// Namespace of the operator
+    #[arg(long, global = true, value_name = "NAME", default_value = "hypershift")]
+    pub(super) namespace: String,
+
+    /// Keep Cluster API's objects in private API groups, through a proxy beside each controller
+    #[arg(long, global = true)]
+    pub(super) private_capi_types: bool,
+
+    /// Where the private CRDs are derived from: embedded, module[=MODULE[@VERSION]], file=PATH, url=URL or cluster. May
+    /// be repeated [default: embedded]
+    #[arg(long, global = true, value_name = "SOURCE")]
+    pub(super) private_crds_from: Vec<String>,
+
+    /// Image of the operator
+    #[arg(long, global = true, value_name = "IMAGE", env = "HYPERSHIFT_IMAGE")]
+    pub(super) hypershift_image: Option<String>,
+
+    /// Image of the proxy; needed with --private-capi-types
+    #[arg(long, global = true, value_name = "IMAGE", env = "CAPI_PROXY_IMAGE")]
+    pub(super) capi_proxy_image: Option<String>,
+
+    /// When the kubelet pulls images
+    #[arg(long, global = true, value_enum, default_value_t = PullPolicy::IfNotPresent)]
+    pub(super) image_pull_policy: PullPolicy,
+
+    /// Take images from another place: each image that begins with SOURCE begins with MIRROR instead
+    #[arg(
+        long,
+        global = true,
+        value_name = "SOURCE=MIRROR",
+        value_delimiter = ','
+    )]
+    pub(super) registry_overrides: Vec<String>,
+
+    /// Pods of each operator; one of them leads
+    #[arg(long, global = true, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=5))]
+    pub(super) replicas: u8,
+
+    /// File with the pull secret of the operator's images (.dockerconfigjson)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) pull_secret: Option<PathBuf>,
+
+    /// File with PEM certificates that the operator trusts beside the system's
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) additional_trust_bundle: Option<PathBuf>,
+
+    /// Environment variables of the operator
+    #[arg(long, global = true, value_name = "NAME=VALUE", value_delimiter = ',')]
+    pub(super) additional_operator_env_vars: Vec<String>,
+
+    /// Install the private CRDs of these platforms only, beside those of every platform
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "all"
+    )]
+    pub(super) limit_crd_install: Vec<Platform>,
+
+    /// Whether OpenShift's own monitoring watches the operator
+    #[arg(long, global = true, value_enum, default_value_t = PlatformMonitoring::None)]
+    pub(super) platform_monitoring: PlatformMonitoring,
+
+    /// Which metrics of hosted control planes are kept
+    #[arg(long, global = true, value_enum, default_value_t = MetricsSet::Telemetry)]
+    pub(super) metrics_set: MetricsSet,
+
+    /// Install a dashboard where OpenShift's console shows it
+    #[arg(long, global = true)]
+    pub(super) monitoring_dashboards: bool,
+
+    /// Serve every version of the private CRDs, by the conversion webhook; needs --conversion-ca
+    #[arg(long, global = true, requires = "conversion_ca")]
+    pub(super) enable_conversion_webhook: bool,
+
+    /// File with PEM certificates that the API server trusts when it calls the conversion webhook
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) conversion_ca: Option<PathBuf>,
+}
+
+/// Which cluster.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TargetArgs {
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Context in place of the kubeconfig's current one
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+}
+
+/// How it is installed.
+#[derive(Debug, Clone, Args)]
+pub(super) struct RunArgs {
+    /// Say what would be done with each object, and do nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+
+    /// What to install
+    #[arg(long, value_enum, default_value_t = Outputs::All)]
+    pub(super) install_scope: Outputs,
+
+    /// Wait until the Deployments are available
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
+        num_args = 0..=1, default_missing_value = "true")]
+    pub(super) wait_until_available: bool,
+
+    /// How long to wait for CRDs to be served, and again for Deployments to be available
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time)]
+    pub(super) timeout: Duration,
+
+    /// Take over objects and fields that somebody else manages
+    #[arg(long)]
+    pub(super) take_over: bool,
+
+    /// Say nothing on standard error unless something fails
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+/// What is rendered, and how.
+#[derive(Debug, Args)]
+pub(super) struct RenderArgs {
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = Format::Yaml)]
+    pub(super) format: Format,
+
+    /// What to render
+    #[arg(long, value_enum, default_value_t = Outputs::All)]
+    pub(super) outputs: Outputs,
+
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(super) output_file: Option<PathBuf>,
+
+    /// Include Secrets
+    #[arg(long)]
+    pub(super) render_sensitive: bool,
+
+    /// What the cluster is taken to have
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) assume: Vec<Assumption>,
+}
+
+/// Which of the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Outputs {
+    /// Everything
+    All,
+    /// CRDs
+    Crds,
+    /// Everything but CRDs
+    Resources,
+}
+
+/// What objects may depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Assumption {
+    /// The Prometheus operator's kinds
+    Monitoring,
+    /// OpenShift's console
+    Console,
+    /// HostedClusters whose Cluster API objects are in the standard groups
+    Legacy,
+}
+
+/// When the kubelet pulls images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum PullPolicy {
+    /// At each start
+    Always,
+    /// Unless the node has it
+    IfNotPresent,
+    /// Not at all
+    Never,
+}
+
+/// What OpenShift's own monitoring watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum PlatformMonitoring {
+    /// Nothing of this
+    None,
+    /// The operator
+    OperatorOnly,
+}
+
+/// Which metrics of hosted control planes are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MetricsSet {
+    /// What a fleet is supervised by
+    #[value(name = "Telemetry")]
+    Telemetry,
+    /// What its operators need
+    #[value(name = "SRE")]
+    Sre,
+    /// All
+    #[value(name = "All")]
+    All,
+}
+
+/// Platforms with CRDs of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Platform {
+    /// Every platform
+    All,
+    /// Amazon Web Services
+    Aws,
+    /// Google Cloud
+    Gcp,
+    /// Microsoft Azure
+    Azure,
+    /// KubeVirt
+    Kubevirt,
+    /// Bare machines by agents
+    Agent,
+    /// OpenStack
+    Openstack,
+    /// IBM Cloud and Power VS
+    Ibmcloud,
+    /// Cluster API's development provider
+    Dev,
+}
+
+// === impl PullPolicy ===
+
+impl PullPolicy {
+    /// As it stands in a pod.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Always => "Always",
+            Self::IfNotPresent => "IfNotPresent",
+            Self::Never => "Never",
+        }
+    }
+}
+
+// === impl MetricsSet ===
+
+impl MetricsSet {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Telemetry => "Telemetry",
+            Self::Sre => "SRE",
+            Self::All => "All",
+        }
+    }
+}
+
+// === impl Outputs ===
+
+impl Outputs {
+    pub(crate) fn crds(self) -> bool {
+        matches!(self, Self::All | Self::Crds)
+    }
+
+    pub(crate) fn resources(self) -> bool {
+        matches!(self, Self::All | Self::Resources)
+    }
+}
+
+/// A number with `s`, `m` or `h`.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err("write a number with s, m or h, for instance 5m".to_owned()),
+    };
+    let seconds = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(seconds));
+    match seconds {
+        Some(seconds @ 1..=86_400) => Ok(Duration::from_secs(seconds)),
+        _ => Err("write a time between 1s and 24h".to_owned()),
+    }
+}

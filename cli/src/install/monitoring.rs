@@ -1,0 +1,92 @@
+//! What monitoring is told: where metrics are, when to alert, what to show.
+
+use anyhow::Context;
+use control_plane_operator::component::sidecar;
+use serde_json::{Value, json};
+
+use super::kind::Kind;
+use super::object::Object;
+use super::options::Options;
+use super::workload::{APP_LABEL, METRICS_PORT_NAME};
+use crate::crds::parse;
+
+/// Where OpenShift's console looks for dashboards.
+const CONSOLE_NAMESPACE: &str = "openshift-config-managed";
+const DASHBOARD: &str = include_str!("../../../manifests/install/dashboard.json");
+const ALERTS: &str = include_str!("../../../manifests/alerts/capi-proxy.yaml");
+
+/// The Prometheus operator's objects.
+pub(crate) fn objects(options: &Options) -> anyhow::Result<Vec<Object>> {
+    let mut objects = vec![service_monitor(options)];
+    if options.private().is_some() {
+        objects.extend(alerts(options)?);
+    }
+    Ok(objects)
+}
+
+/// The role by which OpenShift's Prometheus finds the pods.
+pub(crate) fn prometheus_role(options: &Options) -> Vec<Object> {
+    const NAME: &str = "prometheus-k8s";
+    let namespace = &options.namespace;
+    let rules = json!([{
+        "apiGroups": [""],
+        "resources": ["services", "endpoints", "pods"],
+        "verbs": ["get", "list", "watch"],
+    }]);
+    let binding = json!({
+        "roleRef": {
+            "apiGroup": Kind::Role.resource().group,
+            "kind": Kind::Role.name(),
+            "name": NAME,
+        },
+        "subjects": [{
+            "kind": Kind::ServiceAccount.name(),
+            "namespace": "openshift-monitoring",
+            "name": NAME,
+        }],
+    });
+    vec![
+        Object::new(Kind::Role, namespace, NAME, json!({ "rules": rules })),
+        Object::new(Kind::RoleBinding, namespace, NAME, binding),
+    ]
+}
+
+/// The dashboard, for OpenShift's console.
+pub(crate) fn dashboard() -> Object {
+    let fields = json!({ "data": { "hypershift-operator.json": DASHBOARD } });
+    Object::new(
+        Kind::ConfigMap,
+        CONSOLE_NAMESPACE,
+        "hypershift-operator-dashboard",
+        fields,
+    )
+    .label("console.openshift.io/dashboard", "true")
+}
+
+fn service_monitor(options: &Options) -> Object {
+    let mut endpoints = vec![json!({ "port": METRICS_PORT_NAME, "interval": "30s" })];
+    if options.private().is_some() {
+        // Not a port of the Service: it is the pod's.
+        endpoints.push(json!({ "targetPort": sidecar::ADMIN_PORT, "interval": "30s" }));
+    }
+    let fields = json!({
+        "spec": {
+            "selector": { "matchLabels": { APP_LABEL: "hypershift-operator" } },
+            "endpoints": endpoints,
+        },
+    });
+    Object::new(Kind::ServiceMonitor, &options.namespace, "operator", fields)
+}
+
+fn alerts(options: &Options) -> anyhow::Result<Vec<Object>> {
+    let documents = parse("the alerts", ALERTS).context("the alerts of this binary are damaged")?;
+    let object = |rule: &Value| {
+        let name = rule["metadata"]["name"].as_str().unwrap_or("hypershift");
+        let fields = json!({ "spec": rule["spec"] });
+        Object::new(Kind::PrometheusRule, &options.namespace, name, fields)
+    };
+    Ok(documents
+        .iter()
+        .map(|document| object(&document.value))
+        .collect())
+}

@@ -1,0 +1,310 @@
+//! What is there already: reads, and never writes.
+
+use std::collections::BTreeSet;
+
+use api::annotations::Protocol;
+use api::group::{GroupTable, Side};
+use serde_json::Value;
+
+use super::cluster::Cluster;
+use super::kind::{Kind, text};
+use super::object::Object;
+use super::plan::Surroundings;
+use super::preflight::{Loss, Observed, Version};
+use super::pruning;
+use super::rbac::Evidence;
+
+const HOSTED_CLUSTERS: &str = "/apis/hypershift.openshift.io/v1beta1/hostedclusters";
+/// Objects that a finding about a CRD names.
+const NAMED: usize = 3;
+/// Fields that a finding about an object names.
+const FIELDS: usize = 5;
+
+/// A kind of Cluster API, as it is served.
+struct Served {
+    group: String,
+    plural: String,
+    side: Side,
+    path: String,
+}
+
+/// The API server's version, if it tells.
+pub(crate) async fn version(cluster: &Cluster) -> kube::Result<Option<Version>> {
+    Ok(Version::of(&cluster.get("/version").await?))
+}
+
+/// What the objects of an installation depend on.
+pub(crate) async fn surroundings(cluster: &Cluster) -> kube::Result<Surroundings> {
+    let kinds = cluster_api(cluster).await?;
+    let mut evidence = Evidence::new();
+    for kind in &kinds {
+        let plurals = evidence.entry(kind.group.clone()).or_default();
+        plurals.insert(kind.plural.clone());
+    }
+    Ok(Surroundings {
+        monitoring: has_monitoring(cluster).await?,
+        console: cluster.find("/apis/console.openshift.io").await?.is_some(),
+        legacy: legacy(cluster, &kinds).await?,
+        cluster_api: evidence,
+    })
+}
+
+async fn has_monitoring(cluster: &Cluster) -> kube::Result<bool> {
+    let kinds = [Kind::ServiceMonitor, Kind::PrometheusRule];
+    let path = format!("/apis/{}", kinds[0].resource().api_version());
+    let Some(served) = cluster.find(&path).await? else {
+        return Ok(false);
+    };
+    let names: BTreeSet<&str> = resources(&served).map(|one| text(one, "/name")).collect();
+    Ok(kinds
+        .iter()
+        .all(|kind| names.contains(kind.resource().plural)))
+}
+
+/// The namespaced kinds of Cluster API, each in the first version that serves it.
+async fn cluster_api(cluster: &Cluster) -> kube::Result<Vec<Served>> {
+    let table = GroupTable::default();
+    let mut kinds: Vec<Served> = Vec::new();
+    for (group, side) in table.pairs().iter().flat_map(|pair| {
+        [Side::Standard, Side::Private].map(|side| (pair.name(side).to_owned(), side))
+    }) {
+        let Some(found) = cluster.find(&format!("/apis/{group}")).await? else {
+            continue;
+        };
+        for version in found["versions"].as_array().into_iter().flatten() {
+            let base = format!("/apis/{}", text(version, "/groupVersion"));
+            let served = cluster.find(&base).await?.unwrap_or_default();
+            for plural in namespaced(&served) {
+                if kinds
+                    .iter()
+                    .all(|kind| kind.group != group || kind.plural != plural)
+                {
+                    kinds.push(Served {
+                        path: format!("{base}/{plural}"),
+                        group: group.clone(),
+                        plural,
+                        side,
+                    });
+                }
+            }
+        }
+    }
+    Ok(kinds)
+}
+
+fn resources(list: &Value) -> impl Iterator<Item = &Value> {
+    list["resources"].as_array().into_iter().flatten()
+}
+
+/// Resources with a namespace that are no subresources.
+fn namespaced(list: &Value) -> Vec<String> {
+    resources(list)
+        .filter(|one| one["namespaced"] == true)
+        .map(|one| text(one, "/name").to_owned())
+        .filter(|name| !name.contains('/'))
+        .collect()
+}
+
+/// The hosted clusters that need operator-legacy: marked so, or with objects in a standard group. In doubt, yes: it is
+/// removed by the operator as soon as nobody needs it.
+async fn legacy(cluster: &Cluster, kinds: &[Served]) -> kube::Result<Vec<String>> {
+    let hosted = cluster.list_metadata(HOSTED_CLUSTERS).await?;
+    if hosted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut namespaces = BTreeSet::new();
+    for kind in kinds.iter().filter(|kind| kind.side == Side::Standard) {
+        let objects = cluster.list_metadata(&kind.path).await?;
+        namespaces.extend(
+            objects
+                .iter()
+                .map(|object| text(object, "/metadata/namespace").to_owned()),
+        );
+    }
+    Ok(hosted
+        .iter()
+        .filter(|one| is_legacy(one, &namespaces))
+        .map(hosted_name)
+        .collect())
+}
+
+fn is_legacy(hosted: &Value, with_objects: &BTreeSet<String>) -> bool {
+    let annotations = serde_json::from_value(hosted["metadata"]["annotations"].clone());
+    let Protocol {
+        private: _,
+        legacy,
+        in_progress,
+        failed,
+    } = Protocol::read(&annotations.unwrap_or_default());
+    legacy || in_progress || failed.is_some() || with_objects.contains(&control_plane(hosted))
+}
+
+/// The namespace of a hosted cluster's control plane.
+fn control_plane(hosted: &Value) -> String {
+    let name = text(hosted, "/metadata/name").replace('.', "-");
+    format!("{}-{name}", text(hosted, "/metadata/namespace"))
+}
+
+fn hosted_name(hosted: &Value) -> String {
+    format!(
+        "{}/{}",
+        text(hosted, "/metadata/namespace"),
+        text(hosted, "/metadata/name")
+    )
+}
+
+/// All hosted clusters, by `namespace/name`.
+pub(crate) async fn hosted_clusters(cluster: &Cluster) -> kube::Result<Vec<String>> {
+    let hosted = cluster.list_metadata(HOSTED_CLUSTERS).await?;
+    Ok(hosted.iter().map(hosted_name).collect())
+}
+
+/// What is there under the names of these objects.
+pub(crate) async fn live(cluster: &Cluster, objects: &[Object]) -> kube::Result<Vec<Observed>> {
+    let paths = objects.iter().map(|object| object.id.path()).collect();
+    let found = cluster.find_all(paths).await?;
+    Ok(objects
+        .iter()
+        .zip(found)
+        .map(|(object, live)| Observed {
+            id: object.id.clone(),
+            live,
+        })
+        .collect())
+}
+
+/// What the new CRDs would do to stored objects. `objects` and `observed` are of the same order.
+pub(crate) async fn losses(
+    cluster: &Cluster,
+    objects: &[Object],
+    observed: &[Observed],
+) -> kube::Result<Vec<Loss>> {
+    let mut losses = Vec::new();
+    for (object, observed) in objects.iter().zip(observed) {
+        let Some(live) = &observed.live else {
+            continue;
+        };
+        if object.id.kind == Kind::Crd {
+            losses.extend(orphaned(&object.body, live));
+            losses.extend(pruned(cluster, &object.body, live).await?);
+        }
+    }
+    Ok(losses)
+}
+
+fn orphaned(new: &Value, live: &Value) -> Vec<Loss> {
+    let stored = live["status"]["storedVersions"].as_array();
+    stored
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .filter(|version| find_version(new, version).is_none())
+        .map(|version| Loss::Orphaned {
+            crd: text(new, "/metadata/name").to_owned(),
+            version: version.to_owned(),
+        })
+        .collect()
+}
+
+async fn pruned(cluster: &Cluster, new: &Value, live: &Value) -> kube::Result<Vec<Loss>> {
+    let storage = versions(live).find(|version| version["storage"] == true);
+    let Some((name, old)) = storage.map(|version| (text(version, "/name"), schema(version))) else {
+        return Ok(Vec::new());
+    };
+    let Some(schema) = find_version(new, name)
+        .map(schema)
+        .filter(|new| *new != old)
+    else {
+        return Ok(Vec::new());
+    };
+    let path = format!(
+        "/apis/{}/{name}/{}",
+        text(live, "/spec/group"),
+        text(live, "/spec/names/plural")
+    );
+    let objects = cluster.list(&path, "").await?;
+    Ok(objects
+        .iter()
+        .filter_map(|object| {
+            let mut fields = pruning::dropped(object, schema);
+            fields.truncate(FIELDS);
+            (!fields.is_empty()).then(|| Loss::Pruned {
+                crd: text(new, "/metadata/name").to_owned(),
+                object: hosted_name(object),
+                fields,
+            })
+        })
+        .take(NAMED)
+        .collect())
+}
+
+fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
+    crd["spec"]["versions"].as_array().into_iter().flatten()
+}
+
+fn find_version<'v>(crd: &'v Value, name: &str) -> Option<&'v Value> {
+    versions(crd).find(|version| version["name"] == name)
+}
+
+fn schema(version: &Value) -> &Value {
+    &version["schema"]["openAPIV3Schema"]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn hosted_clusters_are_legacy_by_annotation_or_by_evidence() {
+        let hosted = |annotations: Value| json!({"metadata": {"namespace": "clusters", "name": "a.b", "annotations": annotations}});
+        let none = BTreeSet::new();
+        let objects = BTreeSet::from(["clusters-a-b".to_owned()]);
+        let prefix = "hypershift.openshift.io";
+        let table = [
+            (json!({}), &none, false),
+            (json!({}), &objects, true),
+            (json!({format!("{prefix}/scope"): "legacy"}), &none, true),
+            (
+                json!({format!("{prefix}/private-capi-types"): "true"}),
+                &none,
+                false,
+            ),
+            (
+                json!({format!("{prefix}/private-capi-types"): "true"}),
+                &objects,
+                true,
+            ),
+            (
+                json!({format!("{prefix}/migration-in-progress"): "true"}),
+                &none,
+                true,
+            ),
+            (
+                json!({format!("{prefix}/migration-failed"): "timeout"}),
+                &none,
+                true,
+            ),
+        ];
+        for (annotations, evidence, expected) in table {
+            assert_eq!(
+                is_legacy(&hosted(annotations.clone()), evidence),
+                expected,
+                "{annotations}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_stored_version_that_goes_orphans_objects() {
+        let new = json!({"metadata": {"name": "a"}, "spec": {"versions": [{"name": "v1"}]}});
+        let live = json!({"status": {"storedVersions": ["v1beta1", "v1"]}});
+        let orphaned = orphaned(&new, &live);
+        let expected = Loss::Orphaned {
+            crd: "a".to_owned(),
+            version: "v1beta1".to_owned(),
+        };
+        assert_eq!(orphaned, [expected]);
+    }
+}

@@ -1,0 +1,254 @@
+//! What is to be installed, once its arguments are checked and its files read.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::args::{MetricsSet, OptionArgs, Platform, PlatformMonitoring, PullPolicy};
+use super::crds::Source;
+use crate::Usage;
+use crate::crds::Conversion;
+
+/// Service of the conversion webhook.
+pub(crate) const CONVERSION_SERVICE: &str = "capi-conversion-webhook-shim";
+
+/// What is to be installed.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) namespace: String,
+    pub(crate) types: Types,
+    pub(crate) operator_image: String,
+    pub(crate) pull_policy: PullPolicy,
+    pub(crate) replicas: u8,
+    /// Text of a `.dockerconfigjson`.
+    pub(crate) pull_secret: Option<String>,
+    /// PEM certificates.
+    pub(crate) trust_bundle: Option<String>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) platform_monitoring: PlatformMonitoring,
+    pub(crate) metrics_set: MetricsSet,
+    pub(crate) dashboards: bool,
+}
+
+/// Which API groups hold Cluster API's objects.
+#[derive(Debug, Clone)]
+pub(crate) enum Types {
+    /// The standard ones, whose CRDs are the platform's.
+    Standard,
+    /// The private ones.
+    Private(Private),
+}
+
+/// What the private groups need.
+#[derive(Debug, Clone)]
+pub(crate) struct Private {
+    pub(crate) proxy_image: String,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) platforms: Vec<Platform>,
+    pub(crate) conversion: Conversion,
+}
+
+// === impl Options ===
+
+impl Options {
+    /// Checks arguments and reads the files that they name.
+    pub(crate) fn resolve(args: &OptionArgs) -> anyhow::Result<Self> {
+        check_namespace(&args.namespace)?;
+        let overrides = pairs(&args.registry_overrides, "--registry-overrides")?;
+        let image = |given: &Option<String>, flag: &str| {
+            let image = given
+                .as_deref()
+                .filter(|image| !image.trim().is_empty())
+                .ok_or_else(|| Usage::new(&format!("{flag} is needed")))?;
+            Ok::<_, Usage>(overridden(image, &overrides))
+        };
+        Ok(Self {
+            namespace: args.namespace.clone(),
+            types: types(args, &image)?,
+            operator_image: image(&args.hypershift_image, "--hypershift-image")?,
+            pull_policy: args.image_pull_policy,
+            replicas: args.replicas,
+            pull_secret: args.pull_secret.as_deref().map(pull_secret).transpose()?,
+            trust_bundle: args
+                .additional_trust_bundle
+                .as_deref()
+                .map(trust_bundle)
+                .transpose()?,
+            environment: pairs(
+                &args.additional_operator_env_vars,
+                "--additional-operator-env-vars",
+            )?,
+            platform_monitoring: args.platform_monitoring,
+            metrics_set: args.metrics_set,
+            dashboards: args.monitoring_dashboards,
+        })
+    }
+
+    /// What the private groups need, where they are used.
+    pub(crate) fn private(&self) -> Option<&Private> {
+        match &self.types {
+            Types::Standard => None,
+            Types::Private(private) => Some(private),
+        }
+    }
+}
+
+fn types(
+    args: &OptionArgs,
+    image: &impl Fn(&Option<String>, &str) -> Result<String, Usage>,
+) -> anyhow::Result<Types> {
+    if !args.private_capi_types {
+        if !args.private_crds_from.is_empty() || args.enable_conversion_webhook {
+            let message =
+                "--private-crds-from and --enable-conversion-webhook need --private-capi-types";
+            return Err(Usage::new(&message).into());
+        }
+        return Ok(Types::Standard);
+    }
+    let mut sources = Vec::new();
+    for text in &args.private_crds_from {
+        sources.extend(Source::parse(text)?);
+    }
+    if sources.is_empty() {
+        sources.push(Source::Embedded);
+    }
+    Ok(Types::Private(Private {
+        proxy_image: image(&args.capi_proxy_image, "--capi-proxy-image")?,
+        sources,
+        platforms: args.limit_crd_install.clone(),
+        conversion: conversion(args)?,
+    }))
+}
+
+fn conversion(args: &OptionArgs) -> anyhow::Result<Conversion> {
+    let Some(path) = args
+        .conversion_ca
+        .as_deref()
+        .filter(|_| args.enable_conversion_webhook)
+    else {
+        return Ok(Conversion::None);
+    };
+    let text = format!("webhook={}/{CONVERSION_SERVICE}", args.namespace);
+    let Conversion::Webhook(webhook) = text.parse()? else {
+        return Ok(Conversion::None);
+    };
+    let webhook = webhook
+        .with_ca(read(path)?.as_bytes())
+        .with_context(|| format!("cannot use {}", path.display()))?;
+    Ok(Conversion::Webhook(webhook))
+}
+
+fn check_namespace(name: &str) -> Result<(), Usage> {
+    let valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let fits = !name.is_empty() && name.len() <= 63 && name.bytes().all(valid);
+    if fits && !name.starts_with('-') && !name.ends_with('-') {
+        return Ok(());
+    }
+    let message = format!(
+        "--namespace {name:?} is no name of a namespace: use at most 63 lower-case letters, digits and dashes"
+    );
+    Err(Usage::new(&message))
+}
+
+/// Pairs of the form `KEY=VALUE`. Values may be secret, so they are not repeated.
+fn pairs(texts: &[String], flag: &str) -> Result<Vec<(String, String)>, Usage> {
+    texts
+        .iter()
+        .map(|text| match text.split_once('=') {
+            Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+            _ => Err(Usage::new(&format!(
+                "{flag} takes pairs of the form KEY=VALUE, joined by commas"
+            ))),
+        })
+        .collect()
+}
+
+/// The first override whose source is the image's registry and repository, or the beginning of it, counts.
+fn overridden(image: &str, overrides: &[(String, String)]) -> String {
+    for (source, mirror) in overrides {
+        if let Some(rest) = image.strip_prefix(source.as_str())
+            && (rest.is_empty() || rest.starts_with(['/', ':', '@']))
+        {
+            return format!("{mirror}{rest}");
+        }
+    }
+    image.to_owned()
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The kubelet refuses another form, long after the installation: the file is judged here.
+fn pull_secret(path: &Path) -> anyhow::Result<String> {
+    let text = read(path)?;
+    // The parser's message would quote the file.
+    let parsed: Option<Value> = serde_json::from_str(&text).ok();
+    if parsed.is_some_and(|value| value["auths"].is_object()) {
+        return Ok(text);
+    }
+    anyhow::bail!(
+        "{} is no pull secret: give a JSON file with an object auths, as docker login and podman login write",
+        path.display()
+    )
+}
+
+fn trust_bundle(path: &Path) -> anyhow::Result<String> {
+    use rustls::pki_types::{CertificateDer, pem::PemObject};
+    let text = read(path)?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+    if certificates.is_ok_and(|certificates| !certificates.is_empty()) {
+        return Ok(text);
+    }
+    anyhow::bail!(
+        "{} holds no certificates: give a file with certificates in PEM form",
+        path.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_replace_whole_parts_of_an_image() {
+        let overrides = [("quay.example/a".to_owned(), "mirror.example/b".to_owned())];
+        let table = [
+            ("quay.example/a:v1", "mirror.example/b:v1"),
+            ("quay.example/a/c@sha256:0", "mirror.example/b/c@sha256:0"),
+            ("quay.example/ab:v1", "quay.example/ab:v1"),
+            ("other.example/a:v1", "other.example/a:v1"),
+        ];
+        for (image, expected) in table {
+            assert_eq!(overridden(image, &overrides), expected);
+        }
+    }
+
+    #[test]
+    fn refused_pairs_do_not_repeat_what_may_be_secret() {
+        let refused = pairs(&["hunter2".to_owned()], "--flag").unwrap_err();
+        assert!(!refused.to_string().contains("hunter2"), "{refused}");
+        assert_eq!(
+            pairs(&["A=b=c".to_owned()], "--flag").unwrap(),
+            [("A".to_owned(), "b=c".to_owned())]
+        );
+    }
+
+    #[test]
+    fn namespaces_are_dns_labels() {
+        assert!(check_namespace("hypershift-2").is_ok());
+        for name in ["", "Hypershift", "a.b", "-a", "a-", "a/b"] {
+            assert!(check_namespace(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_refused_pull_secret_is_not_quoted() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "{\"auth\": \"hunter2\"").unwrap();
+        let error = pull_secret(file.path()).unwrap_err();
+        assert!(!format!("{error:#}").contains("hunter2"), "{error:#}");
+    }
+}

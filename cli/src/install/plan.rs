@@ -1,0 +1,209 @@
+//! What is to be there: options and what is known of the cluster in, objects in their order out. Pure.
+
+use std::fmt;
+
+use api::group::GroupTable;
+use serde_json::Value;
+
+use super::args::{Outputs, PlatformMonitoring};
+use super::kind::{Kind, text};
+use super::object::Object;
+use super::options::{Options, Types};
+use super::rbac::Evidence;
+use super::workload::{self, Operator};
+use super::{ground, monitoring, rbac};
+
+/// What the objects depend on, as far as the cluster decides it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    /// The Prometheus operator's kinds are served.
+    pub(crate) monitoring: bool,
+    /// OpenShift's console is there.
+    pub(crate) console: bool,
+    /// Hosted clusters that operator-legacy is needed for, by `namespace/name`.
+    pub(crate) legacy: Vec<String>,
+    /// Kinds of Cluster API that are served, on both sides.
+    pub(crate) cluster_api: Evidence,
+}
+
+/// CRDs by where they come from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Definitions {
+    /// Of our own kinds.
+    pub(crate) own: Vec<Value>,
+    /// Cluster API's private twins.
+    pub(crate) private: Vec<Value>,
+}
+
+/// What is to be there.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// In the order in which they are made.
+    pub(crate) objects: Vec<Object>,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// What is not installed, although somebody might look for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    pub(crate) what: String,
+    pub(crate) why: String,
+}
+
+// === impl LeftOut ===
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Decides what is to be there.
+    pub(crate) fn make(
+        options: &Options,
+        outputs: Outputs,
+        definitions: &Definitions,
+        surroundings: &Surroundings,
+    ) -> anyhow::Result<Self> {
+        let mut plan = Self::default();
+        if outputs.crds() {
+            plan.add_definitions(options, definitions);
+        }
+        if outputs.resources() {
+            plan.add_ground(options);
+            plan.add_monitoring(options, surroundings)?;
+            plan.add_operators(options, definitions, surroundings)?;
+        }
+        plan.objects = plan
+            .objects
+            .into_iter()
+            .map(|object| object.mark(&options.namespace))
+            .collect();
+        // Stable: within a kind, the order of addition.
+        plan.objects.sort_by_key(|object| object.id.kind);
+        Ok(plan)
+    }
+
+    /// Takes the Secrets out.
+    pub(crate) fn without_secrets(&mut self) {
+        let (secrets, rest) = std::mem::take(&mut self.objects)
+            .into_iter()
+            .partition(|object| object.id.kind == Kind::Secret);
+        self.objects = rest;
+        self.left_out
+            .extend(secrets.into_iter().map(|secret: Object| LeftOut {
+                what: secret.id.to_string(),
+                why: "it is secret, and --render-sensitive was not given".to_owned(),
+            }));
+    }
+
+    fn leave_out(&mut self, what: &str, why: &str) {
+        self.left_out.push(LeftOut {
+            what: what.to_owned(),
+            why: why.to_owned(),
+        });
+    }
+
+    fn add_definitions(&mut self, options: &Options, definitions: &Definitions) {
+        let Definitions { own, private } = definitions;
+        let crds = own.iter().chain(private).cloned().map(Object::crd);
+        self.objects.extend(crds);
+        match options.types {
+            Types::Standard => self.leave_out(
+                "Cluster API's CRDs",
+                "without --private-capi-types they are the platform's, or its Cluster API's own installation brings them",
+            ),
+            Types::Private(_) => {}
+        }
+    }
+
+    fn add_ground(&mut self, options: &Options) {
+        self.objects.push(ground::namespace(options));
+        self.objects.extend(ground::priority_classes(options));
+        self.objects.extend(ground::pull_secret(options));
+        self.objects.extend(ground::trust_bundle(options));
+        self.objects.extend(ground::network_policies(options));
+    }
+
+    fn add_monitoring(
+        &mut self,
+        options: &Options,
+        surroundings: &Surroundings,
+    ) -> anyhow::Result<()> {
+        if surroundings.monitoring {
+            self.objects.extend(monitoring::objects(options)?);
+        } else {
+            self.leave_out(
+                "ServiceMonitor and PrometheusRule",
+                "this cluster has no such kinds; install again once the Prometheus operator is there",
+            );
+        }
+        if options.platform_monitoring == PlatformMonitoring::OperatorOnly {
+            self.objects.extend(monitoring::prometheus_role(options));
+        }
+        if !options.dashboards {
+            return Ok(());
+        }
+        if surroundings.console {
+            self.objects.push(monitoring::dashboard());
+        } else {
+            self.leave_out("the dashboard", "this cluster has no OpenShift console");
+        }
+        Ok(())
+    }
+
+    fn add_operators(
+        &mut self,
+        options: &Options,
+        definitions: &Definitions,
+        surroundings: &Surroundings,
+    ) -> anyhow::Result<()> {
+        let evidence = evidence(&definitions.private, &surroundings.cluster_api);
+        for operator in Operator::ALL {
+            if operator == Operator::Legacy && !self.wants_legacy(options, surroundings) {
+                continue;
+            }
+            self.objects
+                .push(ground::service_account(options, operator));
+            self.objects
+                .extend(rbac::objects(&options.namespace, operator, &evidence));
+            self.objects.push(ground::service(options, operator));
+            self.objects.push(workload::deployment(options, operator)?);
+        }
+        Ok(())
+    }
+
+    fn wants_legacy(&mut self, options: &Options, surroundings: &Surroundings) -> bool {
+        let why = match (&options.types, surroundings.legacy.is_empty()) {
+            (Types::Private(_), false) => return true,
+            (Types::Private(_), true) => "no hosted cluster has its objects in the standard groups",
+            (Types::Standard, _) => {
+                "without --private-capi-types, one operator acts on all hosted clusters"
+            }
+        };
+        self.leave_out("operator-legacy", why);
+        false
+    }
+}
+
+/// The kinds that operators look at to find out who owns a hosted cluster: what is served, what is going to be, and its
+/// standard twins, which the platform may install any day.
+pub(crate) fn evidence(private: &[Value], served: &Evidence) -> Evidence {
+    let table = GroupTable::default();
+    let mut evidence = served.clone();
+    for crd in private
+        .iter()
+        .filter(|crd| text(crd, "/spec/scope") == "Namespaced")
+    {
+        let (group, plural) = (text(crd, "/spec/group"), text(crd, "/spec/names/plural"));
+        let twin = table.swap(group.as_bytes());
+        for group in [Some(group), twin].into_iter().flatten() {
+            let plurals = evidence.entry(group.to_owned()).or_default();
+            plurals.insert(plural.to_owned());
+        }
+    }
+    evidence
+}

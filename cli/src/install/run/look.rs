@@ -1,0 +1,211 @@
+//! Fills in the facts that checks are about.
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::crds::Conversion;
+use crate::install::args::Outputs;
+use crate::install::cluster::{Cluster, message, status_code};
+use crate::install::difference::Outcome;
+use crate::install::kind::{Kind, Scope};
+use crate::install::object::{Id, Object, is_ours, selector};
+use crate::install::observe;
+use crate::install::options::{CONVERSION_SERVICE, Options};
+use crate::install::plan::{Definitions, Surroundings, evidence};
+use crate::install::preflight::{Facts, Installed, Loss, Refusal, grants, handing_out, needed};
+use crate::install::rbac;
+use crate::install::workload::Operator;
+
+/// What the API server says of each object, in their order.
+#[derive(Debug)]
+pub(super) struct Sight {
+    /// The object as it would be; nothing where that could not be asked.
+    pub(super) after: Vec<Option<Value>>,
+}
+
+/// Kinds that an installation makes, and takes away again when it no longer wants them.
+const REMOVABLE: [Kind; 12] = [
+    Kind::ServiceAccount,
+    Kind::Secret,
+    Kind::ConfigMap,
+    Kind::ClusterRole,
+    Kind::ClusterRoleBinding,
+    Kind::Role,
+    Kind::RoleBinding,
+    Kind::NetworkPolicy,
+    Kind::Service,
+    Kind::ServiceMonitor,
+    Kind::PrometheusRule,
+    Kind::Deployment,
+];
+
+/// Version of the API server, and the rights that everything else needs.
+pub(super) async fn at_rights(
+    facts: &mut Facts,
+    options: &Options,
+    outputs: Outputs,
+    cluster: &Cluster,
+) -> anyhow::Result<()> {
+    facts.version = observe::version(cluster)
+        .await
+        .context("cannot ask the API server for its version")?;
+    facts.denied = cluster
+        .denied(needed(&options.namespace, outputs, false))
+        .await
+        .context("cannot ask the API server for your rights")?;
+    Ok(())
+}
+
+pub(super) async fn at_surroundings(cluster: &Cluster) -> anyhow::Result<Surroundings> {
+    observe::surroundings(cluster)
+        .await
+        .context("cannot read what the cluster has: get and list on hostedclusters and on Cluster API's kinds are needed")
+}
+
+/// The rights that the operators get, unless the user may hand out any.
+pub(super) async fn at_grants(
+    facts: &mut Facts,
+    options: &Options,
+    definitions: &Definitions,
+    surroundings: &Surroundings,
+    outputs: Outputs,
+    cluster: &Cluster,
+) -> anyhow::Result<()> {
+    if !outputs.resources() {
+        return Ok(());
+    }
+    let rights = async {
+        if cluster.denied(handing_out()).await?.is_empty() {
+            return Ok(Vec::new());
+        }
+        let evidence = evidence(&definitions.private, &surroundings.cluster_api);
+        let rules = rbac::rules(Operator::New, &evidence);
+        cluster.denied(grants(&options.namespace, &rules)).await
+    };
+    facts.not_held = rights
+        .await
+        .context("cannot ask the API server for your rights")?;
+    Ok(())
+}
+
+/// What is there, what would be lost, what the API server would not take.
+pub(super) async fn at_objects(
+    facts: &mut Facts,
+    options: &Options,
+    objects: &[Object],
+    cluster: &Cluster,
+) -> anyhow::Result<Sight> {
+    facts.observed = observe::live(cluster, objects)
+        .await
+        .context("cannot read what is installed")?;
+    facts.losses = observe::losses(cluster, objects, &facts.observed)
+        .await
+        .context("cannot read the objects of a CRD that is to change")?;
+    facts.installed = installed(cluster, options)
+        .await
+        .context("cannot read the operator's Deployment")?;
+    facts.conversion_service = conversion_service(cluster, options)
+        .await
+        .context("cannot look for the conversion webhook")?;
+    let mut after = Vec::new();
+    let answers = cluster.try_all(objects, facts.take_over).await;
+    for (index, answer) in answers.into_iter().enumerate() {
+        let observed = &facts.observed[index];
+        match answer {
+            Ok(answer) => after.push(Some(answer)),
+            // Its namespace, or the role that it binds, is made before it.
+            Err(error) if status_code(&error) == Some(404) && observed.live.is_none() => {
+                after.push(None);
+            }
+            Err(error) => {
+                after.push(None);
+                let Some(code) = status_code(&error) else {
+                    return Err(error).with_context(|| format!("cannot try {}", observed.id));
+                };
+                if !is_told(&facts.losses, &observed.id) {
+                    facts.refusals.push(Refusal {
+                        id: observed.id.clone(),
+                        code,
+                        message: message(&error),
+                    });
+                }
+            }
+        }
+    }
+    Ok(Sight { after })
+}
+
+/// Whether a finding about a CRD says already what the API server says of it.
+fn is_told(losses: &[Loss], id: &Id) -> bool {
+    id.kind == Kind::Crd
+        && losses.iter().any(|loss| match loss {
+            Loss::Orphaned { crd, .. } | Loss::Pruned { crd, .. } => *crd == id.name,
+        })
+}
+
+async fn installed(cluster: &Cluster, options: &Options) -> kube::Result<Option<Installed>> {
+    let id = Id {
+        kind: Kind::Deployment,
+        namespace: Some(options.namespace.clone()),
+        name: Operator::New.name().to_owned(),
+    };
+    let deployment = cluster.find(&id.path()).await?;
+    Ok(deployment.as_ref().and_then(Installed::of))
+}
+
+async fn conversion_service(cluster: &Cluster, options: &Options) -> kube::Result<Option<bool>> {
+    match options.private().map(|private| &private.conversion) {
+        None | Some(Conversion::None) => Ok(None),
+        Some(Conversion::Webhook(_)) => {
+            let id = Id {
+                kind: Kind::Service,
+                namespace: Some(options.namespace.clone()),
+                name: CONVERSION_SERVICE.to_owned(),
+            };
+            Ok(Some(cluster.find(&id.path()).await?.is_some()))
+        }
+    }
+}
+
+/// What an earlier installation made and this one does not want. The operator itself removes operator-legacy, by more
+/// evidence than is looked at here.
+pub(super) async fn for_surplus(
+    cluster: &Cluster,
+    options: &Options,
+    steps: &[(Object, Outcome)],
+) -> anyhow::Result<Vec<Object>> {
+    let legacy = Operator::Legacy.name();
+    let mut surplus = Vec::new();
+    for kind in REMOVABLE {
+        for object in ours(cluster, kind, options).await? {
+            let wanted = steps.iter().any(|(planned, _)| planned.id == object.id);
+            if !wanted {
+                surplus.push(object);
+            }
+        }
+    }
+    let runs = |object: &Object| object.id.kind == Kind::Deployment && object.id.name == legacy;
+    if surplus.iter().any(runs) {
+        surplus.retain(|object| !object.id.name.ends_with(legacy));
+    }
+    surplus.reverse();
+    Ok(surplus)
+}
+
+async fn ours(cluster: &Cluster, kind: Kind, options: &Options) -> anyhow::Result<Vec<Object>> {
+    let resource = kind.resource();
+    let namespace = match resource.scope {
+        Scope::Cluster => None,
+        Scope::Namespace => Some(options.namespace.as_str()),
+    };
+    let query = selector(&options.namespace);
+    let found = cluster
+        .list(&resource.path(namespace), &query)
+        .await
+        .with_context(|| format!("cannot list {}", resource.qualified()))?;
+    Ok(found
+        .into_iter()
+        .filter(is_ours)
+        .map(|live| Object::live(kind, live))
+        .collect())
+}

@@ -1,0 +1,229 @@
+//! The Deployments of the operators, with what every pod of theirs has.
+
+use anyhow::Context;
+use control_plane_operator::component::sidecar::{self, Sidecar};
+use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::{Value, json};
+
+use super::kind::Kind;
+use super::object::Object;
+use super::options::{Options, Types};
+
+/// Port of probes and metrics.
+pub(crate) const METRICS_PORT: u16 = 9000;
+/// Name of that port.
+pub(crate) const METRICS_PORT_NAME: &str = "metrics";
+/// Label by which the pods of one operator are chosen.
+pub(crate) const NAME_LABEL: &str = "name";
+/// Label that the pods of both operators have.
+pub(crate) const APP_LABEL: &str = "app";
+/// Secret with the pull secret.
+pub(crate) const PULL_SECRET: &str = "pull-secret";
+/// `ConfigMap` with the trusted certificates.
+pub(crate) const TRUST_BUNDLE: &str = "user-ca-bundle";
+/// Key in it, and name of the file.
+pub(crate) const TRUST_BUNDLE_KEY: &str = "ca-bundle.crt";
+
+const TRUST_BUNDLE_PATH: &str = "/etc/pki/user-ca-bundle";
+const OPERATOR_PRIORITY: &str = "hypershift-operator";
+
+/// One of the operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Operator {
+    /// For hosted clusters on private types, or for all where there are none.
+    New,
+    /// For hosted clusters that have not been migrated yet.
+    Legacy,
+}
+
+// === impl Operator ===
+
+impl Operator {
+    pub(crate) const ALL: [Self; 2] = [Self::New, Self::Legacy];
+
+    /// Name of the Deployment, the service account and the Service.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::New => "operator",
+            Self::Legacy => "operator-legacy",
+        }
+    }
+
+    /// Which hosted clusters it acts on.
+    fn scope(self, types: &Types) -> &'static str {
+        match (self, types) {
+            (Self::New, Types::Standard) => "all",
+            (Self::New, Types::Private(_)) => "private",
+            (Self::Legacy, _) => "legacy",
+        }
+    }
+}
+
+/// The Deployment of an operator.
+pub(crate) fn deployment(options: &Options, operator: Operator) -> anyhow::Result<Object> {
+    let fields = json!({ "spec": spec(options, operator) });
+    let object = Object::new(
+        Kind::Deployment,
+        &options.namespace,
+        operator.name(),
+        fields,
+    );
+    match (operator, options.private()) {
+        (Operator::New, Some(private)) => with_sidecar(object, options, &private.proxy_image),
+        (Operator::New, None) | (Operator::Legacy, _) => Ok(object),
+    }
+}
+
+/// Adds the proxy. The operator's own container is not pointed at it: it has to see both worlds.
+fn with_sidecar(mut object: Object, options: &Options, image: &str) -> anyhow::Result<Object> {
+    let containers = object.body["spec"]["template"]["spec"]["containers"].take();
+    object.body["spec"]["template"]["spec"]["containers"] = json!([]);
+    let mut deployment: Deployment =
+        serde_json::from_value(object.body).context("the operator's Deployment is malformed")?;
+    let sidecar = Sidecar {
+        image: image.to_owned(),
+    };
+    sidecar.add_to(&mut deployment)?;
+    let mut body =
+        serde_json::to_value(&deployment).context("the operator's Deployment cannot be written")?;
+    let pod = &mut body["spec"]["template"]["spec"];
+    pod["containers"] = containers;
+    pod["initContainers"][0]["imagePullPolicy"] = json!(options.pull_policy.name());
+    // The kubeconfig that leads to the proxy is for containers that are pointed at it.
+    if let Some(volumes) = pod["volumes"].as_array_mut() {
+        volumes.retain(|volume| volume["name"] != sidecar::NAME);
+    }
+    body["spec"]["template"]["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"] =
+        json!(Operator::New.name());
+    object.body = body;
+    Ok(object)
+}
+
+fn spec(options: &Options, operator: Operator) -> Value {
+    json!({
+        "replicas": options.replicas,
+        "selector": { "matchLabels": { NAME_LABEL: operator.name() } },
+        // Both replicas may be there at once: a lease decides which one acts.
+        "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } },
+        "template": {
+            "metadata": {
+                "labels": {
+                    APP_LABEL: "hypershift-operator",
+                    NAME_LABEL: operator.name(),
+                },
+            },
+            "spec": pod(options, operator),
+        },
+    })
+}
+
+fn pod(options: &Options, operator: Operator) -> Value {
+    let mut pod = json!({
+        "serviceAccountName": operator.name(),
+        "automountServiceAccountToken": true,
+        "priorityClassName": OPERATOR_PRIORITY,
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {
+            "runAsNonRoot": true,
+            "seccompProfile": { "type": "RuntimeDefault" },
+        },
+        "affinity": apart(operator),
+        "tolerations": [{
+            "key": "node-role.kubernetes.io/control-plane",
+            "operator": "Exists",
+            "effect": "NoSchedule",
+        }],
+        "volumes": [],
+        "containers": [container(options, operator)],
+    });
+    if options.trust_bundle.is_some() {
+        pod["volumes"] = json!([{
+            "name": TRUST_BUNDLE,
+            "configMap": { "name": TRUST_BUNDLE },
+        }]);
+    }
+    pod
+}
+
+/// Replicas prefer different nodes.
+fn apart(operator: Operator) -> Value {
+    json!({
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{
+                "weight": 100,
+                "podAffinityTerm": {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": { "matchLabels": { NAME_LABEL: operator.name() } },
+                },
+            }],
+        },
+    })
+}
+
+fn container(options: &Options, operator: Operator) -> Value {
+    let mut container = json!({
+        "name": operator.name(),
+        "image": options.operator_image,
+        "imagePullPolicy": options.pull_policy.name(),
+        "args": [
+            "run",
+            format!("--scope={}", operator.scope(&options.types)),
+            format!("--metrics-addr=:{METRICS_PORT}"),
+        ],
+        "env": environment(options),
+        "ports": [{
+            "name": METRICS_PORT_NAME,
+            "containerPort": METRICS_PORT,
+            "protocol": "TCP",
+        }],
+        "startupProbe": probe("/livez", 1, 60),
+        "livenessProbe": probe("/livez", 10, 6),
+        "readinessProbe": probe("/readyz", 5, 3),
+        "resources": { "requests": { "cpu": "10m", "memory": "64Mi" } },
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": { "drop": ["ALL"] },
+            "readOnlyRootFilesystem": true,
+            "runAsNonRoot": true,
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    });
+    if options.trust_bundle.is_some() {
+        container["volumeMounts"] = json!([{
+            "name": TRUST_BUNDLE,
+            "mountPath": TRUST_BUNDLE_PATH,
+            "readOnly": true,
+        }]);
+    }
+    container
+}
+
+fn environment(options: &Options) -> Vec<Value> {
+    let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
+    let plain = |name: &str, value: &str| json!({ "name": name, "value": value });
+    let mut environment = vec![
+        field("POD_NAME", "metadata.name"),
+        field("POD_NAMESPACE", "metadata.namespace"),
+        plain("METRICS_SET", options.metrics_set.name()),
+    ];
+    if options.trust_bundle.is_some() {
+        environment.push(plain(
+            "SSL_CERT_DIR",
+            &format!("/etc/ssl/certs:{TRUST_BUNDLE_PATH}"),
+        ));
+    }
+    for (name, value) in &options.environment {
+        // What the user says comes instead of what is there: the API server takes each name once.
+        environment.retain(|variable| variable["name"] != name.as_str());
+        environment.push(plain(name, value));
+    }
+    environment
+}
+
+fn probe(path: &str, period_seconds: u8, failure_threshold: u8) -> Value {
+    json!({
+        "httpGet": { "path": path, "port": METRICS_PORT_NAME },
+        "periodSeconds": period_seconds,
+        "failureThreshold": failure_threshold,
+    })
+}

@@ -1,0 +1,231 @@
+//! `hypershift uninstall`: takes away what `install` made, and nothing else.
+//!
+//! [`removal`] decides, on what is there; what is done is done here, in the reverse order of installing. What holds
+//! somebody's objects stays, and is told with the reason and the way to remove it.
+
+mod removal;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::crds::source::cluster::Access;
+use crate::install::cluster::Cluster;
+use crate::install::display::{Display, print};
+use crate::install::kind::{Kind, text};
+use crate::install::object::{Object, selector};
+use crate::install::{TargetArgs, observe, runtime, time};
+use removal::{Decision, Found, Verdict};
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Arguments of `hypershift uninstall`.
+#[derive(Debug, Args)]
+pub struct Uninstall {
+    /// Namespace of the operator
+    #[arg(long, value_name = "NAME", default_value = "hypershift")]
+    namespace: String,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Say what would be done with each object, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// How long to wait until the operators have ended
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = time)]
+    timeout: Duration,
+
+    /// Say nothing on standard error unless something fails
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Removes what an installation made.
+pub fn run(uninstall: &Uninstall) -> anyhow::Result<()> {
+    let access = uninstall.target.access();
+    runtime()?.block_on(uninstall.run(&access))
+}
+
+// === impl Uninstall ===
+
+impl Uninstall {
+    async fn run(&self, access: &Access) -> anyhow::Result<()> {
+        let cluster = Cluster::connect(access).await?;
+        let display = Display::new(self.quiet);
+        let step = display.step("looking at what is installed");
+        let decisions = removal::decide(&look(&cluster, &self.namespace).await?);
+        step.done(&format!("{} objects", decisions.len()));
+        if self.dry_run {
+            return print(
+                &decisions
+                    .iter()
+                    .map(|one| format!("{one}\n"))
+                    .collect::<String>(),
+            );
+        }
+        for decision in &decisions {
+            self.carry_out(&cluster, decision, &display).await?;
+        }
+        report(&decisions, &display);
+        Ok(())
+    }
+
+    async fn carry_out(
+        &self,
+        cluster: &Cluster,
+        decision: &Decision,
+        display: &Display,
+    ) -> anyhow::Result<()> {
+        let Decision { object, verdict } = decision;
+        match verdict {
+            Verdict::Keep { .. } => return Ok(()),
+            Verdict::Remove => {}
+        }
+        // Somebody may have made one since it was looked at, and a CRD takes its objects with it.
+        if object.id.kind == Kind::Crd && holds_objects(cluster, &object.body).await? {
+            display.say(&format!("kept: {}: it has objects now", object.id));
+            return Ok(());
+        }
+        cluster
+            .delete(&object.id, &object.body)
+            .await
+            .with_context(|| {
+                format!(
+                    "cannot remove {}: what was done stays, run the command again",
+                    object.id
+                )
+            })?;
+        if object.id.kind == Kind::Deployment {
+            self.until_gone(cluster, object, display).await?;
+        }
+        display.say(&format!("removed: {}", object.id));
+        Ok(())
+    }
+
+    /// Rights are taken away only when nobody uses them any more.
+    async fn until_gone(
+        &self,
+        cluster: &Cluster,
+        object: &Object,
+        display: &Display,
+    ) -> anyhow::Result<()> {
+        let deadline = Instant::now() + self.timeout;
+        let step = display.step(&format!("waiting for the pods of {}", object.id));
+        while let Some(live) = cluster
+            .find(&object.id.path())
+            .await
+            .with_context(|| format!("cannot read {}", object.id))?
+        {
+            // Another one of that name is not ours to wait for.
+            if live["metadata"]["uid"] != object.body["metadata"]["uid"] {
+                break;
+            }
+            if Instant::now() >= deadline {
+                bail!(
+                    "{} is still there after {} s, held by {}: see to its pods, then run the command again",
+                    object.id,
+                    self.timeout.as_secs(),
+                    live["metadata"]["finalizers"]
+                );
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+        step.done("gone");
+        Ok(())
+    }
+}
+
+/// Says what was kept.
+fn report(decisions: &[Decision], display: &Display) {
+    let mut kept = 0;
+    for decision in decisions {
+        match decision.verdict {
+            Verdict::Remove => {}
+            Verdict::Keep { .. } => {
+                kept += 1;
+                display.say(&decision.to_string());
+            }
+        }
+    }
+    display.say(&format!("uninstalled; {kept} objects kept"));
+}
+
+/// Everything that the decision depends on.
+async fn look(cluster: &Cluster, installation: &str) -> anyhow::Result<Found> {
+    let mut found = Found {
+        hosted_clusters: observe::hosted_clusters(cluster)
+            .await
+            .context("cannot list hosted clusters")?,
+        ..Found::default()
+    };
+    for kind in Kind::ALL {
+        let resource = kind.resource();
+        let objects = cluster
+            .list(&resource.path(None), &selector(installation))
+            .await
+            .with_context(|| format!("cannot list {}", resource.qualified()))?;
+        for mut object in objects {
+            // Items of a list carry neither.
+            object["apiVersion"] = resource.api_version().into();
+            object["kind"] = kind.name().into();
+            let object = Object::live(kind, object);
+            if kind == Kind::Crd && holds_objects(cluster, &object.body).await? {
+                found.in_use.insert(object.id.name.clone());
+            }
+            found.objects.push(object);
+        }
+    }
+    found.others = others(cluster, installation).await?;
+    Ok(found)
+}
+
+/// Whether there are objects of a CRD.
+async fn holds_objects(cluster: &Cluster, crd: &Value) -> anyhow::Result<bool> {
+    let versions = crd["spec"]["versions"].as_array();
+    let served = versions
+        .into_iter()
+        .flatten()
+        .find(|version| version["served"] == true);
+    let Some(version) = served else {
+        return Ok(false);
+    };
+    let path = format!(
+        "/apis/{}/{}/{}",
+        text(crd, "/spec/group"),
+        text(version, "/name"),
+        text(crd, "/spec/names/plural")
+    );
+    cluster
+        .holds_any(&path)
+        .await
+        .with_context(|| format!("cannot list {path}"))
+}
+
+/// What somebody else put into the operator's namespace, and would be gone with it.
+async fn others(cluster: &Cluster, namespace: &str) -> anyhow::Result<Vec<String>> {
+    let mut others = Vec::new();
+    for kind in [
+        Kind::Deployment,
+        Kind::Secret,
+        Kind::ConfigMap,
+        Kind::Service,
+    ] {
+        let path = kind.resource().path(Some(namespace));
+        let objects = cluster
+            .list(&path, "")
+            .await
+            .with_context(|| format!("cannot list {path}"))?;
+        others.extend(
+            objects
+                .into_iter()
+                .filter(removal::is_somebodys)
+                .map(|object| Object::live(kind, object).id.to_string()),
+        );
+    }
+    Ok(others)
+}
