@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 
-pub(crate) use command::run;
+use command::run;
 pub use slot::sweep;
 pub use subnets::{MOST_NODES, Subnets};
 
@@ -132,9 +132,7 @@ impl Namespaces {
         }
         let settings = "echo 1 >/proc/sys/net/ipv4/ip_forward
                         echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables";
-        let mut line = self.entry_of(name);
-        line.extend(["sh", "-ec", settings].map(OsString::from));
-        run(&line[0], &line[1..])?;
+        run_through(&self.entry_of(name), "sh", ["-ec", settings])?;
         Ok(())
     }
 
@@ -144,10 +142,7 @@ impl Namespaces {
         program: &str,
         args: impl IntoIterator<Item = A>,
     ) -> Result<String> {
-        let mut line = self.bare_entry();
-        line.push(program.into());
-        line.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
-        run(&line[0], &line[1..])
+        run_through(&self.bare_entry(), program, args)
     }
 
     fn bare_entry(&self) -> Vec<OsString> {
@@ -215,6 +210,18 @@ fn with_signals(entry: Vec<OsString>) -> Vec<OsString> {
     let outer = ["env", "--ignore-signal=TERM"].map(OsString::from);
     let inner = ["env", "--default-signal=TERM"].map(OsString::from);
     outer.into_iter().chain(entry).chain(inner).collect()
+}
+
+/// Runs a short command behind the beginning of a command line.
+pub(crate) fn run_through<A: AsRef<OsStr>>(
+    entry: &[OsString],
+    program: &str,
+    args: impl IntoIterator<Item = A>,
+) -> Result<String> {
+    let mut line = entry.to_vec();
+    line.push(program.into());
+    line.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+    run(&line[0], &line[1..])
 }
 
 fn unshare(home: &Home, slot: &Slot) -> Result<Child> {

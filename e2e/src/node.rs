@@ -33,10 +33,10 @@ use crate::binaries::{Binaries, Binary};
 use crate::client::{ApiClient, Resource};
 use crate::control_plane::{ControlPlane, Endpoint, KUBELET_CLIENT};
 use crate::fixtures;
-use crate::home::Home;
+use crate::home::{self, Home};
 use crate::images::Image;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
-use crate::namespaces::{MOST_NODES, Namespaces};
+use crate::namespaces::{self, MOST_NODES, Namespaces};
 use crate::process::{self, Launch};
 use crate::progress::Progress;
 use crate::registry::Registry;
@@ -122,14 +122,20 @@ impl Builder {
         let tools = packages::ensure(&self.progress).await?;
         let binaries = Binaries::ensure(&Binary::LEVEL_NODE, &self.progress).await?;
         let built = Built::new(&self.images, &binaries, &self.progress).await?;
-        let step = self.progress.step("starting the control plane and the registry");
+        let step = self
+            .progress
+            .step("starting the control plane and the registry");
         let mut testbed = NodeTestbed::prepare(&self, &binaries, home).await?;
         testbed.start_control_plane().await?;
         step.done();
-        let step = self.progress.step(format!("starting {}", counted(self.nodes)));
+        let step = self
+            .progress
+            .step(format!("starting {}", counted(self.nodes)));
         let pushed = built.push(&testbed.registry).await?;
         testbed.images.clone_from(&pushed.ours);
-        testbed.start_nodes(self.nodes, &binaries, &tools, &pushed).await?;
+        testbed
+            .start_nodes(self.nodes, &binaries, &tools, &pushed)
+            .await?;
         step.done();
         Ok(testbed)
     }
@@ -224,7 +230,12 @@ impl NodeTestbed {
     fn explain(&self) {
         self.keep();
         let logs = std::fs::read_dir(self.path().join("logs"));
-        for log in logs.into_iter().flatten().flatten().map(|entry| entry.path()) {
+        for log in logs
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+        {
             if log.ends_with("audit.log") {
                 continue;
             }
@@ -323,17 +334,42 @@ impl NodeTestbed {
             .await?;
         }
         let path = Resource::new("apps/v1", "deployments").named("kube-system", "coredns");
-        wait::until("the name service to be available", READY_WITHIN, async || {
-            condition(&self.admin.get(&path).await?, "Available")
-        })
-        .await
+        wait::until(
+            "the name service to be available",
+            READY_WITHIN,
+            async || condition(&self.admin.get(&path).await?, "Available"),
+        )
+        .await?;
+        let name_service = (self.namespaces.subnets().name_service(), 53).into();
+        for node in &self.nodes {
+            let what = format!("the name service's Service on {}", node.name);
+            wait::until(&what, READY_WITHIN, async || node.reaches(name_service)).await?;
+        }
+        Ok(())
     }
+}
+
+/// Removes what a killed testbed called `name`, or any other that was killed, left on the machine; gives what there was.
+pub fn clean_up(name: &str) -> Result<Vec<PathBuf>> {
+    supported()?;
+    let directory = home::directory_of(name);
+    let mut left: Vec<_> = [directory]
+        .into_iter()
+        .filter(|path| path.exists())
+        .collect();
+    // Taking the directory ends what is recorded in it, and giving it up removes it.
+    drop(Home::open(name)?);
+    left.extend(namespaces::sweep()?);
+    Ok(left)
 }
 
 /// That an object has a condition; else why not.
 pub fn condition(object: &serde_json::Value, kind: &str) -> Result<()> {
     let conditions = object["status"]["conditions"].as_array();
-    let found = conditions.into_iter().flatten().find(|one| one["type"] == kind);
+    let found = conditions
+        .into_iter()
+        .flatten()
+        .find(|one| one["type"] == kind);
     match found {
         Some(condition) if condition["status"] == "True" => Ok(()),
         Some(condition) => wait::not_yet(format!(

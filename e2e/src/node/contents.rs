@@ -46,7 +46,10 @@ impl Built {
         for name in [PAUSE, RESOLVE] {
             let package = "pod-tools";
             let program = build_static(&StaticProgram { package, name }, progress).await?;
-            own.push((name, single(name, File::program(format!("/{name}"), program))?));
+            own.push((
+                name,
+                single(name, File::program(format!("/{name}"), program))?,
+            ));
         }
         let coredns = File::program("/coredns", binaries.path(Binary::CoreDns)?);
         own.push((COREDNS, single(COREDNS, coredns)?));

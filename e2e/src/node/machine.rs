@@ -1,10 +1,11 @@
 //! One node: container runtime, kubelet, kube-proxy.
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::config::{Files, KUBELET_PORT, PROXY_PORT, RUNTIME_PORT};
 use super::packages::Tools;
@@ -13,7 +14,7 @@ use crate::certs::Authority;
 use crate::control_plane::Endpoint;
 use crate::home::Home;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
-use crate::namespaces::Namespaces;
+use crate::namespaces::{self, Namespaces};
 use crate::process::Launch;
 use crate::service::{Service, plain_health_at};
 
@@ -30,6 +31,7 @@ pub struct Node {
     pub kubelet: Service,
     /// What makes Services reachable.
     pub proxy: Service,
+    entry: Vec<OsString>,
 }
 
 /// What nodes stand on.
@@ -76,7 +78,16 @@ impl Node {
             proxy: service(proxy, PROXY_PORT, "/healthz")?,
             name,
             address,
+            entry,
         })
+    }
+
+    /// Whether a TCP port answers when it is asked from this node.
+    pub fn reaches(&self, address: SocketAddr) -> Result<()> {
+        let connect = format!("exec 3<>/dev/tcp/{}/{}", address.ip(), address.port());
+        namespaces::run_through(&self.entry, "timeout", ["1", "bash", "-c", &connect])
+            .with_context(|| format!("{} does not reach {address}", self.name))?;
+        Ok(())
     }
 }
 
@@ -99,7 +110,9 @@ fn kubelet(name: &str, number: u8, files: &Files, ground: &Ground<'_>) -> Result
     let subnets = ground.namespaces.subnets();
     let address = subnets.node(number);
     let hosts = [name.to_owned(), address.to_string()];
-    let serving = ground.authority.server_at(&format!("{name}-serving"), &hosts)?;
+    let serving = ground
+        .authority
+        .server_at(&format!("{name}-serving"), &hosts)?;
     let kubeconfig = kubeconfig(
         &format!("{name}-kubelet"),
         &format!("system:node:{name}"),

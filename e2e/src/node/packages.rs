@@ -108,7 +108,10 @@ fn find(name: &str, place: Place) -> Option<PathBuf> {
 }
 
 async fn install(packages: &[&str], progress: &Progress) -> Result<()> {
-    let how = format!("apt-get install --no-install-recommends {}", packages.join(" "));
+    let how = format!(
+        "apt-get install --no-install-recommends {}",
+        packages.join(" ")
+    );
     if find("apt-get", Place::Path).is_none() {
         bail!(
             "nodes need {}: install them with this machine's package manager (in Debian: {how})",
@@ -119,7 +122,10 @@ async fn install(packages: &[&str], progress: &Progress) -> Result<()> {
     std::fs::create_dir_all(&directory)
         .with_context(|| format!("cannot create {}", directory.display()))?;
     let _lock = Lock::take(&directory.join("packages.lock")).await?;
-    let step = progress.step(format!("installing the Debian packages {}", packages.join(" ")));
+    let step = progress.step(format!(
+        "installing the Debian packages {}",
+        packages.join(" ")
+    ));
     let mut install = vec!["install", "--yes", "--no-install-recommends"];
     install.extend(packages);
     if apt_get(&install).await.is_err() {
