@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use cli::doctor::command::Unwell;
 use cli::{Cli, Usage};
 
 /// `EX_USAGE` of sysexits.h.
 const BAD_USAGE: u8 = 64;
+/// What was examined is not as it should be.
+const UNWELL: u8 = 2;
 
 fn main() -> ExitCode {
     // An error means that a provider is installed already, which is as good.
@@ -32,6 +35,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {
+    if error.is::<Unwell>() {
+        // The report has said it all.
+        return ExitCode::from(UNWELL);
+    }
     eprintln!("error: {error}");
     for cause in error.chain().skip(1) {
         eprintln!("  because {cause}");

@@ -36,7 +36,7 @@ pub enum Fatal {
 
 /// Why a step failed. It is tried again.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     #[error("cannot list {what}")]
     List { what: String, source: kube::Error },
     #[error("cannot read {what}")]

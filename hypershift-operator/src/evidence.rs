@@ -29,7 +29,7 @@ const AT_ONCE: usize = 8;
 const PAGE: u32 = 500;
 
 /// Reads evidence.
-pub(crate) struct Reader {
+pub struct Reader {
     client: kube::Client,
     table: GroupTable,
     kinds: Mutex<Option<(Instant, Arc<Kinds>)>>,
@@ -38,8 +38,15 @@ pub(crate) struct Reader {
 
 // === impl Reader ===
 
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
 impl Reader {
-    pub(crate) fn new(client: kube::Client, table: GroupTable) -> Self {
+    /// Reads through `client`; nothing is asked yet.
+    pub fn new(client: kube::Client, table: GroupTable) -> Self {
         Self {
             client,
             table,
@@ -54,7 +61,7 @@ impl Reader {
     }
 
     /// What one namespace holds.
-    pub(crate) async fn of(&self, namespace: &str) -> Result<Evidence, Error> {
+    pub async fn of(&self, namespace: &str) -> Result<Evidence, Error> {
         let kinds = self.kinds().await?;
         let (standard, private) = tokio::try_join!(
             self.holds(&kinds, Side::Standard, namespace),

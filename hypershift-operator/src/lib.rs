@@ -17,7 +17,7 @@ mod context;
 mod control;
 mod drift;
 pub mod error;
-mod evidence;
+pub mod evidence;
 mod fleet;
 mod hosted_cluster;
 pub mod legacy;

@@ -2,7 +2,9 @@
 
 mod bench;
 mod ci;
+mod codegen;
 mod demo;
+mod embed;
 mod show;
 mod signals;
 mod testbed;
@@ -33,6 +35,10 @@ enum Command {
     /// Measure.
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Fetch the CRDs of the pinned modules, for the next build of the hypershift binary to carry.
+    Embed,
+    /// Write what is made from the types of the api crate: CRDs and the API reference.
+    Codegen(codegen::Args),
     /// Check the house rules that no compiler knows.
     Tidy,
 }
@@ -55,6 +61,8 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Demo(args) => demo::run(&args).await,
         Command::Testbed(command) => testbed::run(&command).await,
         Command::Bench(command) => bench::run(&command).await,
+        Command::Embed => embed::run(),
+        Command::Codegen(args) => codegen::run(&args),
         Command::Tidy => tidy::run(),
     }
 }

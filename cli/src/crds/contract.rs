@@ -4,7 +4,7 @@
 //! the contract and whose value lists the versions that fulfil it. Without the label it fails on every reference.
 //! The keys keep their standard spelling on private CRDs: keys are not groups.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use api::group::{GroupPair, GroupTable, Side};
 use serde_json::{Map, Value};
@@ -84,6 +84,18 @@ pub(super) fn ensure(
     Ok(())
 }
 
+/// The contract labels among `labels`: contracts, and the versions that fulfil them.
+pub(crate) fn read(labels: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
+    labels
+        .iter()
+        .filter_map(|(key, versions)| {
+            let contract = key.strip_prefix(KEY_PREFIX)?;
+            KubeVersion::parse(contract)?;
+            Some((contract, versions.as_str()))
+        })
+        .collect()
+}
+
 /// Refuses a CRD whose newest contract leads controllers to a version that is not served.
 pub(super) fn check_served(
     metadata: &Map<String, Value>,
@@ -102,7 +114,8 @@ pub(super) fn check_served(
     })
 }
 
-fn required(pair: &GroupPair) -> bool {
+/// Whether controllers look for contract labels on the CRDs of a group.
+pub(crate) fn required(pair: &GroupPair) -> bool {
     let standard = pair.name(Side::Standard);
     let first_label = standard.split('.').next().unwrap_or_default();
     let own = GroupTable::default().find(standard.as_bytes()).is_some();

@@ -25,7 +25,7 @@
 //! ```
 
 pub mod command;
-mod contract;
+pub(crate) mod contract;
 mod conversion;
 mod derive;
 mod document;

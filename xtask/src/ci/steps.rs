@@ -10,7 +10,7 @@ use e2e::progress::Progress;
 use super::cargo;
 use super::fuzz;
 use super::tally::Tally;
-use crate::tidy;
+use crate::{codegen, embed, tidy};
 
 /// A step.
 #[derive(Debug)]
@@ -37,6 +37,11 @@ pub(super) const ALL: &[Step] = &[
         name: "tidy",
         what: "the house rules that no compiler knows",
         run: || Box::pin(std::future::ready(house_rules())),
+    },
+    Step {
+        name: "codegen",
+        what: "what is generated from types is what the types say",
+        run: || Box::pin(std::future::ready(generated())),
     },
     Step {
         name: "clippy",
@@ -105,7 +110,13 @@ fn house_rules() -> Result<Tally> {
     Ok(Tally::failure())
 }
 
+fn generated() -> Result<Tally> {
+    codegen::up_to_date()?;
+    Ok(Tally::success())
+}
+
 async fn programs() -> Result<Tally> {
     Binaries::ensure(&Binary::ALL, &Progress::detect()).await?;
+    embed::fill()?;
     Ok(Tally::success())
 }

@@ -23,8 +23,13 @@ use crate::{
 /// Sources; at least one must be named.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").required(true).multiple(true)
-    .args(["from_module", "from_file", "from_url", "from_cluster"]))]
+    .args(["from_embedded", "from_module", "from_file", "from_url", "from_cluster"]))]
 pub struct Sources {
+    /// The CRDs that this binary carries: Cluster API's core, kubeadm and Dev providers, AWS and GCP, at the versions
+    /// that this release is tested with, without descriptions
+    #[arg(long)]
+    from_embedded: bool,
+
     /// Go module with CRDs in config/crd directories; without a version, the one that this release is tested with.
     /// Needs the go command
     #[arg(long, value_name = "MODULE[@VERSION]")]
@@ -58,7 +63,7 @@ pub struct Sources {
 // === impl Sources ===
 
 impl Sources {
-    /// Reads all of them, in the order of modules, files, URLs, cluster.
+    /// Reads all of them, in the order of the binary's own, modules, files, URLs, cluster.
     pub(super) fn read(
         &self,
         table: &GroupTable,
@@ -66,6 +71,9 @@ impl Sources {
     ) -> anyhow::Result<Vec<Batch>> {
         let urls = self.urls()?;
         let mut batches = Vec::new();
+        if self.from_embedded {
+            batches.push(source::embedded::read().map_err(SourceError::from)?);
+        }
         for module in &self.from_module {
             progress.say(&format!("reading Go module {module}"));
             batches.push(source::module::read(module)?);

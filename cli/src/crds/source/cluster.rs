@@ -74,7 +74,8 @@ pub async fn read(access: &Access, table: &GroupTable) -> Result<Batch, SourceEr
     })
 }
 
-async fn connect(access: &Access) -> Result<Client, ClusterError> {
+/// A client of the cluster.
+pub(crate) async fn connect(access: &Access) -> Result<Client, ClusterError> {
     let bad_file = |error| ClusterError::Kubeconfig(Box::new(error));
     let options = KubeConfigOptions {
         context: access.context.clone(),
@@ -97,7 +98,8 @@ async fn connect(access: &Access) -> Result<Client, ClusterError> {
     Client::try_from(config).map_err(|error| ClusterError::Request(Box::new(error)))
 }
 
-async fn list(client: &Client) -> kube::Result<Vec<Map<String, Value>>> {
+/// All CRDs of the cluster.
+pub(crate) async fn list(client: &Client) -> kube::Result<Vec<Map<String, Value>>> {
     let mut items = Vec::new();
     let mut next = String::new();
     loop {

@@ -1,8 +1,9 @@
-//! Where standard CRDs come from: Go modules, files, URLs, live clusters.
+//! Where standard CRDs come from: the binary itself, Go modules, files, URLs, live clusters.
 //!
 //! Sources only read. What they read is judged by [`Derivation`](super::Derivation).
 
 pub mod cluster;
+pub mod embedded;
 pub mod file;
 mod kustomization;
 pub mod module;
@@ -64,4 +65,7 @@ pub enum SourceError {
     /// A cluster cannot be read.
     #[error("cannot read the cluster's CustomResourceDefinitions")]
     Cluster(#[from] cluster::ClusterError),
+    /// The binary carries none that can be used.
+    #[error("cannot use the CRDs of this binary")]
+    Embedded(#[from] embedded::EmbeddedError),
 }

@@ -1,0 +1,17 @@
+//! `hypershift doctor`: what is installed, who owns what, and what is wrong.
+//!
+//! [`observe`] asks the cluster and only reads. [`examine`] decides, without I/O, and gives a [`Report`], which is
+//! printed as text or JSON.
+
+mod checks;
+pub mod command;
+mod observation;
+mod observe;
+mod report;
+
+pub use checks::examine;
+pub use observation::{
+    ClusterFacts, CrdFacts, DeploymentFacts, Found, Observation, RightFacts, WebhookFacts,
+    WebhookUser,
+};
+pub use report::{Finding, Report, Severity};

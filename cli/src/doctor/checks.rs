@@ -1,0 +1,30 @@
+//! What is decided from an observation: a chain of checks, each of which knows one subject.
+
+mod clusters;
+mod crds;
+mod operators;
+mod rights;
+mod webhooks;
+
+use api::group::GroupTable;
+
+use super::observation::Observation;
+use super::report::Report;
+
+/// Examines an observation.
+pub fn examine(observation: &Observation, table: &GroupTable) -> Report {
+    let mut report = Report {
+        server_version: observation.server_version.clone(),
+        ..Report::default()
+    };
+    crds::examine(&observation.crds, table, &mut report);
+    let owners = clusters::examine(&observation.clusters, &mut report);
+    operators::examine(observation, owners, &mut report);
+    rights::examine(&observation.rights, &mut report);
+    webhooks::examine(&observation.webhooks, &mut report);
+    report.findings.sort();
+    report
+}
+
+#[cfg(test)]
+mod tests;

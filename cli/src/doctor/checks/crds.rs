@@ -1,0 +1,154 @@
+//! Whose each CRD is, and whether its versions and contract labels hold together.
+
+use api::group::{GroupTable, Side};
+
+use crate::crds::contract;
+use crate::doctor::observation::CrdFacts;
+use crate::doctor::report::{CrdLine, Finding, Report};
+
+/// Keys, or beginnings of keys, of labels and annotations that tell whose a CRD is; the first that is found counts.
+///
+/// The version operator of OpenShift marks what it keeps with annotations of the first two prefixes; the operator
+/// behind the multicluster engine (MCE) labels what it installs with the third, clusterctl with the fourth.
+const MARKS: [(&str, &str); 4] = [
+    ("include.release.openshift.io/", "platform"),
+    ("release.openshift.io/", "platform"),
+    ("backplaneconfig.name", "MCE"),
+    ("clusterctl.", "clusterctl"),
+];
+/// Parts of the names of field managers that tell the same.
+const MANAGERS: [(&str, &str); 5] = [
+    ("cluster-version-operator", "platform"),
+    ("cluster-capi-operator", "platform"),
+    ("backplane", "MCE"),
+    ("multiclusterengine", "MCE"),
+    ("clusterctl", "clusterctl"),
+];
+/// The group of our own API.
+const OWN_GROUP: &str = "hypershift.openshift.io";
+
+pub(super) fn examine(crds: &[CrdFacts], table: &GroupTable, report: &mut Report) {
+    let mut private = 0;
+    for crd in crds {
+        let found = table.find(crd.group.as_bytes());
+        let side = found.map(|(_, side)| side);
+        report.crds.push(line(crd, side));
+        // What is not ours is told of, and not judged.
+        if side == Some(Side::Standard) {
+            continue;
+        }
+        report.findings.extend(versions(crd));
+        if let Some((pair, _)) = found {
+            private += 1;
+            if contract::required(pair) {
+                report.findings.extend(labels(crd));
+            }
+        }
+    }
+    if private == 0 {
+        report.findings.push(Finding::warning(
+            "CustomResourceDefinitions",
+            "there is none of a private group",
+            "install with: hypershift install --private-capi-types",
+        ));
+    }
+}
+
+fn line(crd: &CrdFacts, side: Option<Side>) -> CrdLine {
+    let (owner, because) = owner(crd, side);
+    let contracts = contract::read(&crd.marks);
+    CrdLine {
+        name: crd.name.clone(),
+        owner,
+        because,
+        served: crd.served.clone(),
+        storage: crd.storage.clone(),
+        stored: crd.stored.clone(),
+        contracts: contracts
+            .into_iter()
+            .map(|(contract, versions)| format!("{contract}={versions}"))
+            .collect(),
+    }
+}
+
+fn owner(crd: &CrdFacts, side: Option<Side>) -> (String, String) {
+    if side == Some(Side::Private) {
+        return ("ours".to_owned(), "private group".to_owned());
+    }
+    if crd.group == OWN_GROUP || crd.group.ends_with(&format!(".{OWN_GROUP}")) {
+        return ("ours".to_owned(), "our own API".to_owned());
+    }
+    for (key, owner) in MARKS {
+        if let Some(found) = crd.marks.keys().find(|found| found.starts_with(key)) {
+            return (owner.to_owned(), found.clone());
+        }
+    }
+    for (part, owner) in MANAGERS {
+        if let Some(found) = crd.managers.iter().find(|found| found.contains(part)) {
+            return (owner.to_owned(), format!("written by {found}"));
+        }
+    }
+    let because = match &crd.managers[..] {
+        [] => "nobody has signed it".to_owned(),
+        managers => format!("written by {}", managers.join(", ")),
+    };
+    ("unknown".to_owned(), because)
+}
+
+fn labels(crd: &CrdFacts) -> Vec<Finding> {
+    let labels = contract::read(&crd.marks);
+    if labels.is_empty() {
+        return vec![Finding::error(
+            &crd.name,
+            "it has no contract label, so that controllers cannot tell which version to use",
+            "derive it again with --contract-label, and apply it",
+        )];
+    }
+    let unserved = |versions: &str| {
+        let unserved: Vec<&str> = versions
+            .split('_')
+            .filter(|version| !crd.served.iter().any(|served| served == version))
+            .collect();
+        (!unserved.is_empty()).then(|| unserved.join(", "))
+    };
+    labels
+        .into_iter()
+        .filter_map(|(contract, versions)| {
+            let unserved = unserved(versions)?;
+            Some(Finding::warning(
+                &crd.name,
+                format!("its label for contract {contract} names {unserved}, which is not served"),
+                "controllers that need that contract find nothing: derive it again with all versions and a \
+                 conversion webhook if you have such",
+            ))
+        })
+        .collect()
+}
+
+fn versions(crd: &CrdFacts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !crd.established {
+        findings.push(Finding::error(
+            &crd.name,
+            "it is not established: the API server does not serve it",
+            format!(
+                "see the conditions of: kubectl get crd {} -o yaml",
+                crd.name
+            ),
+        ));
+    }
+    let others: Vec<&str> = crd
+        .stored
+        .iter()
+        .map(String::as_str)
+        .filter(|v| *v != crd.storage)
+        .collect();
+    if !others.is_empty() {
+        findings.push(Finding::warning(
+            &crd.name,
+            format!("objects may still be stored at {}", others.join(", ")),
+            format!("before a version is removed, write every object once and set status.storedVersions to {}", crd.storage),
+        ));
+    }
+    findings
+}

@@ -1,0 +1,420 @@
+//! A table for each check: an observation, and what is found.
+
+use std::collections::BTreeMap;
+
+use api::annotations::{MIGRATION_FAILED, PRIVATE_CAPI_TYPES, SCOPE};
+use hypershift_operator::scope::Evidence;
+
+use super::*;
+use crate::doctor::{
+    ClusterFacts, CrdFacts, DeploymentFacts, Found, RightFacts, Severity, WebhookFacts, WebhookUser,
+};
+
+fn marks(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs
+        .iter()
+        .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn crd(plural: &str, group: &str) -> CrdFacts {
+    CrdFacts {
+        name: format!("{plural}.{group}"),
+        group: group.to_owned(),
+        served: vec!["v1beta2".to_owned()],
+        storage: "v1beta2".to_owned(),
+        stored: vec!["v1beta2".to_owned()],
+        marks: marks(&[("cluster.x-k8s.io/v1beta2", "v1beta2")]),
+        managers: vec!["hypershift-install".to_owned()],
+        established: true,
+    }
+}
+
+fn private() -> CrdFacts {
+    crd(
+        "awsmachines",
+        "infrastructure.cluster.hypershift.openshift.io",
+    )
+}
+
+fn cluster(annotations: &[(&str, &str)], evidence: Evidence) -> ClusterFacts {
+    ClusterFacts {
+        name: "clusters/one".to_owned(),
+        annotations: marks(annotations),
+        evidence: Ok(evidence),
+    }
+}
+
+fn deployment(name: &str, available: i32) -> DeploymentFacts {
+    DeploymentFacts {
+        name: name.to_owned(),
+        wanted: 2,
+        available,
+        images: vec!["registry.example.com/operator:v1".to_owned()],
+    }
+}
+
+/// Everything is well.
+fn well() -> Observation {
+    Observation {
+        server_version: "v1.35.4".to_owned(),
+        namespace: "hypershift".to_owned(),
+        crds: vec![private()],
+        clusters: Found::Read(vec![cluster(
+            &[(PRIVATE_CAPI_TYPES, "true")],
+            Evidence::Private,
+        )]),
+        deployments: Found::Read(vec![deployment("operator", 2)]),
+        rights: Found::Read(vec![RightFacts {
+            verb: "list".to_owned(),
+            resource: "hostedclusters.hypershift.openshift.io".to_owned(),
+            allowed: true,
+        }]),
+        webhooks: vec![webhook(Some(2))],
+    }
+}
+
+fn webhook(ready: Option<usize>) -> WebhookFacts {
+    WebhookFacts {
+        user: WebhookUser::Conversion("machines.example.com".to_owned()),
+        service: "hypershift/shim".to_owned(),
+        ready,
+        has_authority: true,
+    }
+}
+
+fn report(observation: &Observation) -> Report {
+    examine(observation, &GroupTable::default())
+}
+
+/// The one finding: `severity: subject: problem`.
+fn only_finding(observation: &Observation) -> String {
+    let report = report(observation);
+    let [finding] = &report.findings[..] else {
+        panic!("not one finding: {:#?}", report.findings);
+    };
+    assert!(!finding.remedy.is_empty());
+    format!(
+        "{}: {}: {}",
+        finding.severity, finding.subject, finding.problem
+    )
+}
+
+#[test]
+fn nothing_is_found_where_everything_is_well() {
+    let report = report(&well());
+    assert_eq!(report.findings, []);
+    assert!(!report.has_errors());
+    assert_eq!(report.clusters[0].owner, "operator");
+}
+
+#[test]
+fn each_crd_has_an_owner_and_a_reason() {
+    let standard = || crd("machines", "cluster.x-k8s.io");
+    let with_mark = |key: &str| CrdFacts {
+        marks: marks(&[(key, "x")]),
+        ..standard()
+    };
+    let with_manager = |name: &str| CrdFacts {
+        managers: vec![name.to_owned()],
+        ..standard()
+    };
+    for (crd, owner, because) in [
+        (private(), "ours", "private group"),
+        (
+            crd("nodepools", "hypershift.openshift.io"),
+            "ours",
+            "our own API",
+        ),
+        (
+            with_mark("include.release.openshift.io/self-managed"),
+            "platform",
+            "include.release.openshift.io/self-managed",
+        ),
+        (
+            with_mark("backplaneconfig.name"),
+            "MCE",
+            "backplaneconfig.name",
+        ),
+        (
+            with_mark("clusterctl.cluster.x-k8s.io"),
+            "clusterctl",
+            "clusterctl.cluster.x-k8s.io",
+        ),
+        (
+            with_manager("cluster-capi-operator"),
+            "platform",
+            "written by cluster-capi-operator",
+        ),
+        (with_manager("kubectl"), "unknown", "written by kubectl"),
+        (
+            CrdFacts {
+                managers: Vec::new(),
+                ..standard()
+            },
+            "unknown",
+            "nobody has signed it",
+        ),
+    ] {
+        let name = crd.name.clone();
+        let report = report(&Observation {
+            crds: vec![crd, private()],
+            ..well()
+        });
+        let line = &report.crds[0];
+        assert_eq!((&*line.owner, &*line.because), (owner, because), "{name}");
+    }
+}
+
+#[test]
+fn private_crds_are_judged() {
+    for (crd, expected) in [
+        (
+            CrdFacts {
+                marks: BTreeMap::new(),
+                ..private()
+            },
+            "error: awsmachines.infrastructure.cluster.hypershift.openshift.io: it has no contract label, so that \
+             controllers cannot tell which version to use",
+        ),
+        (
+            CrdFacts {
+                marks: marks(&[("cluster.x-k8s.io/v1beta1", "v1beta1_v1beta2")]),
+                ..private()
+            },
+            "warning: awsmachines.infrastructure.cluster.hypershift.openshift.io: its label for contract v1beta1 \
+             names v1beta1, which is not served",
+        ),
+        (
+            CrdFacts {
+                established: false,
+                ..private()
+            },
+            "error: awsmachines.infrastructure.cluster.hypershift.openshift.io: it is not established: the API \
+             server does not serve it",
+        ),
+        (
+            CrdFacts {
+                stored: vec!["v1beta1".to_owned(), "v1beta2".to_owned()],
+                ..private()
+            },
+            "warning: awsmachines.infrastructure.cluster.hypershift.openshift.io: objects may still be stored at \
+             v1beta1",
+        ),
+    ] {
+        assert_eq!(
+            only_finding(&Observation {
+                crds: vec![crd],
+                ..well()
+            }),
+            expected
+        );
+    }
+}
+
+#[test]
+fn what_is_not_ours_is_not_judged() {
+    let theirs = CrdFacts {
+        established: false,
+        marks: BTreeMap::new(),
+        ..crd("machines", "cluster.x-k8s.io")
+    };
+    assert_eq!(
+        report(&Observation {
+            crds: vec![theirs, private()],
+            ..well()
+        })
+        .findings,
+        []
+    );
+}
+
+#[test]
+fn kinds_that_nothing_refers_to_by_contract_need_no_label() {
+    let core = CrdFacts {
+        marks: BTreeMap::new(),
+        ..crd("machines", "cluster.hypershift.openshift.io")
+    };
+    assert_eq!(
+        report(&Observation {
+            crds: vec![core],
+            ..well()
+        })
+        .findings,
+        []
+    );
+}
+
+#[test]
+fn an_invalid_state_is_an_error_and_names_what_to_do() {
+    let both = cluster(
+        &[(PRIVATE_CAPI_TYPES, "true"), (SCOPE, "legacy")],
+        Evidence::Private,
+    );
+    let observation = Observation {
+        clusters: Found::Read(vec![both]),
+        ..well()
+    };
+    assert_eq!(
+        only_finding(&observation),
+        "error: HostedCluster clusters/one: LegacyAndPrivate"
+    );
+    let line = &report(&observation).clusters[0];
+    assert_eq!(
+        line.because,
+        "marked private, marked legacy; objects in private groups"
+    );
+}
+
+#[test]
+fn a_failed_migration_is_told_of() {
+    let failed = cluster(
+        &[(SCOPE, "legacy"), (MIGRATION_FAILED, "quiesce-timeout")],
+        Evidence::Standard,
+    );
+    let observation = Observation {
+        clusters: Found::Read(vec![failed]),
+        deployments: Found::Read(vec![
+            deployment("operator", 2),
+            deployment("operator-legacy", 2),
+        ]),
+        ..well()
+    };
+    assert_eq!(
+        only_finding(&observation),
+        "warning: HostedCluster clusters/one: its migration failed: quiesce-timeout"
+    );
+}
+
+#[test]
+fn the_operators_that_are_needed_must_be_there_and_no_others() {
+    let legacy = || Found::Read(vec![cluster(&[(SCOPE, "legacy")], Evidence::Standard)]);
+    let none = || Found::Read(Vec::new());
+    for (clusters, deployments, expected) in [
+        (
+            none(),
+            vec![],
+            "error: Deployment hypershift/operator: it is not there",
+        ),
+        (
+            none(),
+            vec![deployment("operator", 1)],
+            "error: Deployment hypershift/operator: 1 of 2 replicas are available",
+        ),
+        (
+            legacy(),
+            vec![deployment("operator", 2)],
+            "error: Deployment hypershift/operator-legacy: it is not there, and there are hosted clusters that only \
+             it may write to",
+        ),
+        (
+            none(),
+            vec![deployment("operator", 2), deployment("operator-legacy", 2)],
+            "warning: Deployment hypershift/operator-legacy: no hosted cluster needs it",
+        ),
+    ] {
+        let observation = Observation {
+            clusters,
+            deployments: Found::Read(deployments),
+            ..well()
+        };
+        assert_eq!(only_finding(&observation), expected);
+    }
+}
+
+/// Else the legacy operator would be called superfluous by somebody who may not see what needs it.
+#[test]
+fn what_may_not_be_seen_decides_nothing() {
+    let observation = Observation {
+        clusters: Found::Refused("forbidden".to_owned()),
+        deployments: Found::Read(vec![
+            deployment("operator", 2),
+            deployment("operator-legacy", 2),
+        ]),
+        ..well()
+    };
+    assert_eq!(
+        only_finding(&observation),
+        "error: HostedClusters: forbidden"
+    );
+    let unseen = ClusterFacts {
+        evidence: Err("forbidden".to_owned()),
+        ..cluster(&[], Evidence::None)
+    };
+    let observation = Observation {
+        clusters: Found::Read(vec![unseen]),
+        ..observation
+    };
+    assert_eq!(
+        only_finding(&observation),
+        "error: HostedCluster clusters/one: which groups hold its objects cannot be told: forbidden"
+    );
+}
+
+#[test]
+fn missing_rights_are_told_once_for_each_resource() {
+    let right = |verb: &str| RightFacts {
+        verb: verb.to_owned(),
+        resource: "things.example.com".to_owned(),
+        allowed: false,
+    };
+    let observation = Observation {
+        rights: Found::Read(vec![right("list"), right("watch")]),
+        ..well()
+    };
+    assert_eq!(
+        only_finding(&observation),
+        "error: service account operator: it may not list, watch things.example.com"
+    );
+}
+
+#[test]
+fn webhooks_must_answer() {
+    for (webhook, expected) in [
+        (
+            webhook(None),
+            "its webhook's Service hypershift/shim is not there",
+        ),
+        (
+            webhook(Some(0)),
+            "nothing ready is behind its webhook's Service hypershift/shim",
+        ),
+        (
+            WebhookFacts {
+                has_authority: false,
+                ..webhook(Some(1))
+            },
+            "its webhook has no caBundle",
+        ),
+    ] {
+        let finding = only_finding(&Observation {
+            webhooks: vec![webhook],
+            ..well()
+        });
+        assert!(
+            finding.starts_with(&format!("error: machines.example.com: {expected}")),
+            "{finding}"
+        );
+    }
+}
+
+#[test]
+fn errors_come_first_and_are_counted() {
+    let observation = Observation {
+        crds: Vec::new(),
+        deployments: Found::Read(Vec::new()),
+        ..well()
+    };
+    let report = report(&observation);
+    let severities: Vec<Severity> = report
+        .findings
+        .iter()
+        .map(|finding| finding.severity)
+        .collect();
+    assert_eq!(severities, [Severity::Error, Severity::Warning]);
+    assert!(report.has_errors());
+    assert!(
+        report.to_string().ends_with("1 errors, 1 warnings"),
+        "{report}"
+    );
+}

@@ -1,0 +1,85 @@
+//! The command line of `hypershift doctor`.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use api::group::GroupTable;
+use clap::{Args, ValueEnum};
+
+use super::{Report, examine, observe};
+use crate::crds::source::cluster::Access;
+
+/// What `hypershift doctor` takes.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0 nothing is wrong or worse than a warning, 1 the cluster cannot be examined, \
+                        2 errors were found, 64 wrong usage.\n\nNothing in the cluster is changed."
+)]
+pub struct Doctor {
+    /// Kubeconfig file; without it what kubectl would use, or the pod's service account
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig other than the current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+
+    /// Namespace of the operators
+    #[arg(long, value_name = "NAMESPACE", default_value = "hypershift")]
+    namespace: String,
+
+    /// Form of the report
+    #[arg(long, short, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+/// The form of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables and findings, for people
+    Text,
+    /// One JSON document, for programs
+    Json,
+}
+
+/// Errors were found; they are in the report.
+#[derive(Debug, thiserror::Error)]
+#[error("something is wrong: see the report")]
+pub struct Unwell;
+
+// === impl Doctor ===
+
+impl Doctor {
+    /// Examines the cluster and prints the report.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the asynchronous runtime")?;
+        let table = GroupTable::default();
+        let access = Access {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+        };
+        let observation = runtime.block_on(observe::observe(&access, &self.namespace, &table))?;
+        let report = examine(&observation, &table);
+        self.print(&report)?;
+        if report.has_errors() {
+            return Err(Unwell.into());
+        }
+        Ok(())
+    }
+
+    fn print(&self, report: &Report) -> anyhow::Result<()> {
+        let text = match self.output {
+            Format::Text => report.to_string(),
+            Format::Json => serde_json::to_string_pretty(report).context("cannot write JSON")?,
+        };
+        match writeln!(io::stdout(), "{text}") {
+            // The reader has seen enough, as `head` does.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result.context("cannot write to standard output"),
+        }
+    }
+}

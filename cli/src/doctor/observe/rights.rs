@@ -1,0 +1,97 @@
+//! What the operator's service account may do, as the API server says.
+
+use api::group::{GroupTable, Side};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+
+use super::OWN_GROUP;
+use crate::doctor::observation::RightFacts;
+
+/// The operator's service account.
+const ACCOUNT: &str = "operator";
+const READ: [&str; 3] = ["get", "list", "watch"];
+/// What hosted clusters are marked with.
+const WRITE: [&str; 1] = ["patch"];
+
+/// A resource and what must be allowed on it.
+struct Need {
+    verbs: Vec<&'static str>,
+    group: String,
+    resource: &'static str,
+    namespace: Option<String>,
+}
+
+pub(super) async fn observe(
+    client: &Client,
+    namespace: &str,
+    table: &GroupTable,
+) -> kube::Result<Vec<RightFacts>> {
+    let api: Api<SubjectAccessReview> = Api::all(client.clone());
+    let user = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
+    let mut rights = Vec::new();
+    for need in needs(namespace, table) {
+        for verb in &need.verbs {
+            let review = review(&user, verb, &need);
+            let answer = api.create(&PostParams::default(), &review).await?;
+            rights.push(RightFacts {
+                verb: (*verb).to_owned(),
+                resource: qualified(&need),
+                allowed: answer.status.is_some_and(|status| status.allowed),
+            });
+        }
+    }
+    Ok(rights)
+}
+
+/// What the operator cannot do without, whatever else it is installed with.
+fn needs(namespace: &str, table: &GroupTable) -> Vec<Need> {
+    let mut needs = vec![
+        Need {
+            verbs: READ.into_iter().chain(WRITE).collect(),
+            group: OWN_GROUP.to_owned(),
+            resource: "hostedclusters",
+            namespace: None,
+        },
+        Need {
+            verbs: vec!["get", "create", "update"],
+            group: "coordination.k8s.io".to_owned(),
+            resource: "leases",
+            namespace: Some(namespace.to_owned()),
+        },
+    ];
+    // Both sides, since which of them holds a cluster's objects decides who owns it.
+    let core = table.pairs().first();
+    for side in [Side::Standard, Side::Private] {
+        needs.extend(core.map(|pair| Need {
+            verbs: vec!["list"],
+            group: pair.name(side).to_owned(),
+            resource: "clusters",
+            namespace: None,
+        }));
+    }
+    needs
+}
+
+fn review(user: &str, verb: &str, need: &Need) -> SubjectAccessReview {
+    SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(user.to_owned()),
+            resource_attributes: Some(ResourceAttributes {
+                group: Some(need.group.clone()),
+                resource: Some(need.resource.to_owned()),
+                verb: Some(verb.to_owned()),
+                namespace: need.namespace.clone(),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    }
+}
+
+fn qualified(need: &Need) -> String {
+    format!("{}.{}", need.resource, need.group)
+}
