@@ -1,12 +1,16 @@
 //! What people are shown of a testbed: both views side by side, and how to use it.
 
+use std::net::SocketAddr;
+use std::path::Path;
+
 use anyhow::Result;
 use api::group::Side;
 use e2e::client::{ApiClient, Resource};
 use e2e::cluster::{self, Machine};
+use e2e::registry;
 use serde_json::Value;
 
-use crate::testbed::State;
+use crate::testbed::{Offer, State};
 
 /// Width of one of the two columns.
 const COLUMN: usize = 58;
@@ -24,21 +28,41 @@ pub(crate) fn instructions(state: &State) -> String {
         name,
         pid,
         directory,
-        direct,
-        standard,
-        example,
         kubectl,
-        clusterctl,
+        offer,
     } = state;
+    let directory = directory.display();
+    let head = format!(
+        "\ntestbed {name} (process {pid}, files and logs in {directory})
+
+  alias kubectl={}
+",
+        kubectl.display()
+    );
+    let rest = match offer {
+        Offer::ControlPlane {
+            direct,
+            standard,
+            example,
+            clusterctl,
+        } => views(direct, standard, example, clusterctl),
+        Offer::Node {
+            kubeconfig,
+            registry,
+            images,
+        } => nodes(kubeconfig, *registry, images),
+    };
+    head + &rest
+}
+
+/// How to use Cluster API on private types.
+fn views(direct: &Path, standard: &Path, example: &Path, clusterctl: &Path) -> String {
     let (standard_core, private_core) = (
         group(cluster::CORE, Side::Standard),
         group(cluster::CORE, Side::Private),
     );
     format!(
-        "\ntestbed {name} (process {pid}, files and logs in {directory})
-
-  alias kubectl={kubectl}
-  alias clusterctl={clusterctl}
+        "  alias clusterctl={clusterctl}
   VIEW={standard}    # through a proxy, as Cluster API's clients see it
   STORE={direct}    # straight to the API server, as it is stored
 
@@ -47,13 +71,29 @@ pub(crate) fn instructions(state: &State) -> String {
   kubectl --kubeconfig $STORE get machines.{private_core} -A
   clusterctl --kubeconfig $VIEW describe cluster demo -n {namespace}
 ",
-        directory = directory.display(),
         standard = standard.display(),
         direct = direct.display(),
         example = example.display(),
-        kubectl = kubectl.display(),
         clusterctl = clusterctl.display(),
         namespace = crate::testbed::NAMESPACE,
+    )
+}
+
+/// How to use nodes.
+fn nodes(kubeconfig: &Path, registry: SocketAddr, images: &[String]) -> String {
+    let images: String = images.iter().map(|image| format!("    {image}\n")).collect();
+    format!(
+        "  export KUBECONFIG={}
+
+  kubectl get nodes
+  kubectl get pods -A
+
+  images of this tree, for pods:
+{images}  more can be pushed to http://{registry}, and are {}/NAME:TAG for pods
+  Services and pods are reached from this machine by their addresses.
+",
+        kubeconfig.display(),
+        registry::NAME,
     )
 }
 

@@ -1,9 +1,11 @@
 //! `cargo xtask testbed`: a testbed to work with by hand.
 //!
+//! There are two levels: `control-plane` runs stock Cluster API on private types, `node` runs pods on real nodes.
 //! The testbed belongs to one process, which ends it when it ends itself. `up` starts that process in the background,
 //! unless told to be it.
 
 mod background;
+mod nodes;
 mod state;
 
 use std::path::PathBuf;
@@ -13,13 +15,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use e2e::binaries::{Binaries, Binary};
 use e2e::cluster_api::Plan;
+use e2e::namespaces::MOST_NODES;
+use e2e::node::{self, supported};
 use e2e::progress::Progress;
 use e2e::testbed::Testbed;
 use e2e::{fixtures, home, proxy, wait};
 use rustix::process::{Pid, Signal};
 
 use crate::{show, signals};
-pub(crate) use state::State;
+pub(crate) use state::{Offer, State};
 
 /// Namespace of the hosted clusters.
 pub(crate) const NAMESPACE: &str = "clusters-demo";
@@ -29,15 +33,17 @@ const END_WITHIN: Duration = Duration::from_secs(30);
 /// What to do with testbeds.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Start a testbed: control plane, private CRDs, the four stock managers behind their proxies.
+    /// Start a testbed.
     Up {
         #[command(flatten)]
         name: Name,
+        #[command(flatten)]
+        shape: Shape,
         /// Keep it in this process until Ctrl-C.
         #[arg(long)]
         foreground: bool,
     },
-    /// End a testbed and remove what it left.
+    /// End a testbed and remove what it left, also when it was killed.
     Down(Name),
     /// Show which testbeds run, and how to use them.
     Status,
@@ -51,18 +57,53 @@ pub(crate) struct Name {
     name: String,
 }
 
+/// What is in a testbed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Shape {
+    /// What runs in it.
+    #[arg(long, value_enum, default_value_t = Level::ControlPlane)]
+    level: Level,
+    /// How many nodes it has (level node).
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_NODES)))]
+    nodes: u8,
+}
+
+/// How much of a cluster a testbed is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Level {
+    /// Control plane, private CRDs, the four stock managers behind their proxies. Needs no root.
+    ControlPlane,
+    /// Control plane, nodes that run pods, a registry with the images of this tree. Needs Linux and root.
+    Node,
+}
+
+// === impl Shape ===
+
+impl Shape {
+    /// The arguments that say the same.
+    fn args(&self) -> [String; 4] {
+        let level = match self.level {
+            Level::ControlPlane => "control-plane",
+            Level::Node => "node",
+        };
+        ["--level", level, "--nodes", &self.nodes.to_string()].map(str::to_owned)
+    }
+}
+
 /// Runs the command.
 pub(crate) async fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Up {
             name,
+            shape,
             foreground: true,
-        } => foreground(&name.name).await,
+        } => foreground(&name.name, shape).await,
         Command::Up {
             name,
+            shape,
             foreground: false,
         } => {
-            let state = background::start(&name.name).await?;
+            let state = background::start(&name.name, shape).await?;
             println!("{}", show::instructions(&state));
             println!("  cargo xtask testbed down --name {}\n", name.name);
             Ok(ExitCode::SUCCESS)
@@ -72,11 +113,22 @@ pub(crate) async fn run(command: &Command) -> Result<ExitCode> {
     }
 }
 
-async fn foreground(name: &str) -> Result<ExitCode> {
+async fn foreground(name: &str, shape: &Shape) -> Result<ExitCode> {
     let progress = Progress::detect();
+    match shape.level {
+        Level::ControlPlane => hold(bring_up(name, &progress), &progress).await,
+        Level::Node => hold(nodes::bring_up(name, shape.nodes, &progress), &progress).await,
+    }
+}
+
+/// Keeps a testbed until this process is told to end.
+async fn hold<T>(
+    coming_up: impl Future<Output = Result<(T, State)>>,
+    progress: &Progress,
+) -> Result<ExitCode> {
     let mut started = None;
     tokio::select! {
-        result = bring_up(name, &progress) => started = Some(result?),
+        result = coming_up => started = Some(result?),
         result = signals::told_to_end() => result?,
     }
     let Some((testbed, state)) = started else {
@@ -91,9 +143,9 @@ async fn foreground(name: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts everything that a person needs, and writes down how to use it.
+/// Starts what a person needs who works with Cluster API, and writes down how to use it.
 pub(crate) async fn bring_up(name: &str, progress: &Progress) -> Result<(Testbed, State)> {
-    let tools = Binaries::ensure(&Binary::ALL, progress).await?;
+    let tools = Binaries::ensure(&Binary::LEVEL_CONTROL_PLANE, progress).await?;
     let proxy = proxy::build(progress).await?;
     let mut testbed = Testbed::start(name, progress.clone()).await?;
     testbed.use_proxy(proxy);
@@ -106,11 +158,13 @@ pub(crate) async fn bring_up(name: &str, progress: &Progress) -> Result<(Testbed
         name: name.to_owned(),
         pid: std::process::id(),
         directory: testbed.path().to_owned(),
-        direct: testbed.control_plane.admin_kubeconfig().to_owned(),
-        standard,
-        example: example(&testbed)?,
         kubectl: tools.path(Binary::Kubectl)?.to_owned(),
-        clusterctl: tools.path(Binary::Clusterctl)?.to_owned(),
+        offer: Offer::ControlPlane {
+            direct: testbed.control_plane.admin_kubeconfig().to_owned(),
+            standard,
+            example: example(&testbed)?,
+            clusterctl: tools.path(Binary::Clusterctl)?.to_owned(),
+        },
     };
     state.write()?;
     Ok((testbed, state))
@@ -129,7 +183,7 @@ fn example(testbed: &Testbed) -> Result<PathBuf> {
 
 async fn down(name: &str) -> Result<ExitCode> {
     if !home::is_running(name)? {
-        bail!("no testbed called {name} is running: cargo xtask testbed status lists them");
+        return clean_up(name);
     }
     let owner = home::owner(name)?;
     let pid = i32::try_from(owner).ok().and_then(Pid::from_raw);
@@ -145,6 +199,23 @@ async fn down(name: &str) -> Result<ExitCode> {
     .await?;
     background::forget(name);
     println!("testbed {name} has ended");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Removes what a killed testbed left.
+fn clean_up(name: &str) -> Result<ExitCode> {
+    let left = match supported() {
+        Ok(()) => node::clean_up(name)?,
+        // Without root there was never more than a directory, which the next start removes.
+        Err(_) => Vec::new(),
+    };
+    if left.is_empty() {
+        bail!("no testbed called {name} is running: cargo xtask testbed status lists them");
+    }
+    for path in left {
+        println!("removed {}, left by a testbed that was killed", path.display());
+    }
+    background::forget(name);
     Ok(ExitCode::SUCCESS)
 }
 

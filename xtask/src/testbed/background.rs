@@ -10,18 +10,18 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use e2e::{home, wait};
 
-use super::State;
+use super::{Shape, State};
 
 /// The first start builds everything.
 const UP_WITHIN: Duration = Duration::from_hours(1);
 
 /// Starts the testbed called `name`, shows its progress, and returns when it is up.
-pub(super) async fn start(name: &str) -> Result<State> {
+pub(super) async fn start(name: &str, shape: &Shape) -> Result<State> {
     if home::is_running(name)? {
         bail!("testbed {name} is running already: cargo xtask testbed status shows how to use it");
     }
     let log = log_of(name)?;
-    let mut child = spawn(name, &log)?;
+    let mut child = spawn(name, shape, &log)?;
     let mut shown = 0;
     let up = wait::until(&format!("testbed {name} to be up"), UP_WITHIN, async || {
         shown = show_new(&log, shown)?;
@@ -60,11 +60,12 @@ pub(super) fn forget(name: &str) {
     drop(std::fs::remove_file(log_path(name)));
 }
 
-fn spawn(name: &str, log: &Path) -> Result<Child> {
+fn spawn(name: &str, shape: &Shape, log: &Path) -> Result<Child> {
     let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
     let program = std::env::current_exe().context("cannot find this program")?;
     Command::new(program)
         .args(["testbed", "up", "--foreground", "--name", name])
+        .args(shape.args())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(output)

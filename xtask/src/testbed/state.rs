@@ -1,5 +1,6 @@
 //! What a running testbed writes down about itself, for `status` and `down`.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -15,16 +16,36 @@ pub(crate) struct State {
     pub(crate) pid: u32,
     /// Where its files and logs are.
     pub(crate) directory: PathBuf,
-    /// Kubeconfig straight to the API server, as administrator.
-    pub(crate) direct: PathBuf,
-    /// Kubeconfig through a proxy: private types under their standard names.
-    pub(crate) standard: PathBuf,
-    /// A cluster to apply.
-    pub(crate) example: PathBuf,
     /// The kubectl that fits.
     pub(crate) kubectl: PathBuf,
-    /// The clusterctl that fits.
-    pub(crate) clusterctl: PathBuf,
+    /// What it offers.
+    pub(crate) offer: Offer,
+}
+
+/// What a testbed offers, by its level.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "level", rename_all = "kebab-case")]
+pub(crate) enum Offer {
+    /// Cluster API on private types.
+    ControlPlane {
+        /// Kubeconfig straight to the API server, as administrator.
+        direct: PathBuf,
+        /// Kubeconfig through a proxy: private types under their standard names.
+        standard: PathBuf,
+        /// A cluster to apply.
+        example: PathBuf,
+        /// The clusterctl that fits.
+        clusterctl: PathBuf,
+    },
+    /// Nodes that run pods.
+    Node {
+        /// The administrator's kubeconfig.
+        kubeconfig: PathBuf,
+        /// Where images can be pushed, over plain HTTP.
+        registry: SocketAddr,
+        /// The references of our images.
+        images: Vec<String>,
+    },
 }
 
 // === impl State ===
