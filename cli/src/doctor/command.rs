@@ -48,6 +48,16 @@ enum Format {
 #[error("something is wrong: see the report")]
 pub struct Unwell;
 
+/// Looks at a cluster and examines what is found; nothing is changed.
+pub async fn diagnose(
+    access: &Access,
+    namespace: &str,
+    table: &GroupTable,
+) -> anyhow::Result<Report> {
+    let observation = observe::observe(access, namespace, table).await?;
+    Ok(examine(&observation, table))
+}
+
 // === impl Doctor ===
 
 impl Doctor {
@@ -62,8 +72,7 @@ impl Doctor {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
         };
-        let observation = runtime.block_on(observe::observe(&access, &self.namespace, &table))?;
-        let report = examine(&observation, &table);
+        let report = runtime.block_on(diagnose(&access, &self.namespace, &table))?;
         self.print(&report)?;
         if report.has_errors() {
             return Err(Unwell.into());

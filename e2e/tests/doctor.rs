@@ -1,0 +1,225 @@
+//! `hypershift doctor` before a real API server: whose everything is, what is wrong, and that looking changes nothing.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use api::group::{GroupTable, Side};
+use cli::crds::source::cluster::Access;
+use cli::doctor::Report;
+use cli::doctor::command::diagnose;
+use e2e::client::Resource;
+use e2e::service_account::ensure_namespace;
+use e2e::{crds, fixtures, progress::Progress, testbed::Testbed};
+use serde_json::{Value, json};
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const HOSTED_CLUSTERS: Resource<'_> =
+    Resource::new("hypershift.openshift.io/v1beta1", "hostedclusters");
+const CLUSTERS: &str = "clusters";
+const OPERATORS: &str = "hypershift";
+
+#[tokio::test]
+async fn the_doctor_tells_whose_everything_is_and_changes_nothing() -> Result<()> {
+    let testbed = Testbed::start("doctor", Progress::detect()).await?;
+    let outcome = scenario(&testbed).await;
+    testbed.finish(outcome)
+}
+
+async fn scenario(testbed: &Testbed) -> Result<()> {
+    let step = testbed.progress.step("an empty cluster");
+    let report = examine(testbed).await?;
+    says(
+        &report,
+        &[(
+            "CustomResourceDefinitions",
+            "there is none of a private group",
+        )],
+    )?;
+    says(
+        &report,
+        &[("Deployment hypershift/operator", "it is not there")],
+    )?;
+    step.done();
+
+    let step = testbed
+        .progress
+        .step("both worlds, and a legacy cluster that nobody serves");
+    crds::install(&testbed.admin, &crds::cluster_api(Side::Private).await?).await?;
+    crds::install(
+        &testbed.admin,
+        &platforms(crds::cluster_api(Side::Standard).await?),
+    )
+    .await?;
+    crds::install(
+        &testbed.admin,
+        &fixtures::load(&fixtures::directory().join("operator/hostedcluster-crd.yaml"))?,
+    )
+    .await?;
+    for namespace in [CLUSTERS, "clusters-old", OPERATORS] {
+        ensure_namespace(&testbed.admin, namespace).await?;
+    }
+    clusters(testbed).await?;
+    let before = versions(testbed).await?;
+    let report = examine(testbed).await?;
+    ensure!(
+        before == versions(testbed).await?,
+        "the doctor has written a CRD"
+    );
+    owners(&report)?;
+    says(
+        &report,
+        &[("Deployment hypershift/operator-legacy", "it is not there")],
+    )?;
+    says(
+        &report,
+        &[("HostedCluster clusters/torn", "LegacyAndPrivate")],
+    )?;
+    says(&report, &[("service account operator", "it may not")])?;
+    step.done_with(&format!(
+        "{} CRDs, {} findings",
+        report.crds.len(),
+        report.findings.len()
+    ));
+
+    let step = testbed
+        .progress
+        .step("a conversion webhook without a Service");
+    let broken = format!("{CRDS}/machines.{}", core(Side::Private)?);
+    let webhook = json!({ "spec": { "conversion": { "strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"],
+        "clientConfig": { "service": { "namespace": OPERATORS, "name": "nobody", "path": "/convert" } },
+    } } } });
+    testbed
+        .admin
+        .patch(&broken, e2e::client::Patch::Merge, &webhook)
+        .await?;
+    let report = examine(testbed).await?;
+    let subject = format!("machines.{}", core(Side::Private)?);
+    says(
+        &report,
+        &[
+            (
+                &subject,
+                "its webhook's Service hypershift/nobody is not there",
+            ),
+            (&subject, "its webhook has no caBundle"),
+        ],
+    )?;
+    step.done();
+    Ok(())
+}
+
+/// As the platform's own operator signs them.
+fn platforms(mut crds: Vec<Value>) -> Vec<Value> {
+    for crd in &mut crds {
+        crd["metadata"]["annotations"]["include.release.openshift.io/self-managed"] = "true".into();
+    }
+    crds
+}
+
+async fn clusters(testbed: &Testbed) -> Result<()> {
+    for (name, annotations) in [
+        ("old", json!({})),
+        (
+            "torn",
+            json!({
+                "hypershift.openshift.io/private-capi-types": "true",
+                "hypershift.openshift.io/scope": "legacy",
+            }),
+        ),
+    ] {
+        let object = json!({
+            "apiVersion": HOSTED_CLUSTERS.api_version,
+            "kind": "HostedCluster",
+            "metadata": { "name": name, "namespace": CLUSTERS, "annotations": annotations },
+            "spec": {},
+        });
+        testbed
+            .admin
+            .create(&HOSTED_CLUSTERS.within(CLUSTERS), &object)
+            .await?;
+    }
+    let standard = core(Side::Standard)?;
+    let version = format!("{standard}/v1beta2");
+    let infrastructure = json!({ "apiGroup": format!("infrastructure.{standard}"), "kind": "DevCluster", "name": "old" });
+    let cluster = json!({
+        "apiVersion": version,
+        "kind": "Cluster",
+        "metadata": { "name": "old", "namespace": "clusters-old" },
+        "spec": { "infrastructureRef": infrastructure },
+    });
+    testbed
+        .admin
+        .create(
+            &Resource::new(&version, "clusters").within("clusters-old"),
+            &cluster,
+        )
+        .await?;
+    Ok(())
+}
+
+fn owners(report: &Report) -> Result<()> {
+    let crds: BTreeMap<&str, &str> = report
+        .crds
+        .iter()
+        .map(|crd| (&*crd.name, &*crd.owner))
+        .collect();
+    let machines = |side| Ok::<_, anyhow::Error>(format!("machines.{}", core(side)?));
+    ensure!(
+        crds.get(&*machines(Side::Private)?) == Some(&"ours"),
+        "{crds:?}"
+    );
+    ensure!(
+        crds.get(&*machines(Side::Standard)?) == Some(&"platform"),
+        "{crds:?}"
+    );
+    ensure!(
+        crds.get("hostedclusters.hypershift.openshift.io") == Some(&"ours"),
+        "{crds:?}"
+    );
+    let clusters: BTreeMap<&str, (&str, &str)> = report
+        .clusters
+        .iter()
+        .map(|line| (&*line.name, (&*line.owner, &*line.because)))
+        .collect();
+    let old = ("operator-legacy", "not marked; objects in standard groups");
+    ensure!(clusters.get("clusters/old") == Some(&old), "{clusters:?}");
+    Ok(())
+}
+
+/// The report has a finding for each subject and beginning of a problem.
+fn says(report: &Report, expected: &[(&str, &str)]) -> Result<()> {
+    for (subject, problem) in expected {
+        let found = report
+            .findings
+            .iter()
+            .any(|finding| finding.subject == *subject && finding.problem.starts_with(problem));
+        ensure!(found, "nothing is said of {subject}: {problem}\n{report}");
+    }
+    Ok(())
+}
+
+async fn examine(testbed: &Testbed) -> Result<Report> {
+    let access = Access {
+        kubeconfig: Some(testbed.control_plane.admin_kubeconfig().to_owned()),
+        context: None,
+    };
+    let report = diagnose(&access, OPERATORS, &GroupTable::default()).await?;
+    // Programs read the same.
+    serde_json::to_string(&report)?;
+    Ok(report)
+}
+
+async fn versions(testbed: &Testbed) -> Result<Vec<Value>> {
+    let crds = testbed.admin.list(CRDS).await?;
+    Ok(crds
+        .into_iter()
+        .map(|crd| crd["metadata"]["resourceVersion"].clone())
+        .collect())
+}
+
+fn core(side: Side) -> Result<String> {
+    let table = GroupTable::default();
+    let pair = table.pairs().first().context("the table is empty")?;
+    Ok(pair.name(side).to_owned())
+}
