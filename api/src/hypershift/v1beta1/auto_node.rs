@@ -59,7 +59,8 @@ pub struct KarpenterAwsConfig {
         length(max = 2048),
         transform = rule(
             "self.matches('^arn:aws(-cn|-us-gov)?:iam::[0-9]{12}:role/.+$')",
-            "must be the ARN of an IAM role, such as arn:aws:iam::123456789012:role/karpenter"
+            "roleARN must be the ARN of an IAM role, such as \
+             arn:aws:iam::123456789012:role/karpenter"
         ),
     )]
     pub role_arn: String,

@@ -13,7 +13,7 @@ use crate::schema::rule;
 #[schemars(
     transform = rule(
         "self.matches('^[[:xdigit:]]{8}(-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}$')",
-        r#"must be a UUID such as 00000000-0000-0000-0000-000000000000; take it from the identity's "client ID" in Azure"#
+        r#"a client ID must be a UUID such as 00000000-0000-0000-0000-000000000000; take it from the identity's "client ID" in Azure"#
     ),
 )]
 pub struct AzureClientId(

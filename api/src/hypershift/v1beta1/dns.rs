@@ -15,7 +15,7 @@ pub struct DnsSpec {
         length(max = 253),
         transform = rule(
             "self == '' || self.matches('^(([a-zA-Z0-9-]+[.])+[a-zA-Z]{2,}|[a-zA-Z0-9-]+)$')",
-            "must be a DNS name such as example.com, or empty"
+            "baseDomain must be a DNS name such as example.com, or empty"
         ),
         transform = rule(
             "oldSelf in ['', self]",
@@ -32,7 +32,7 @@ pub struct DnsSpec {
         length(max = 253),
         transform = rule(
             "self == '' || self.matches('^(([a-zA-Z0-9-]+[.])+[a-zA-Z]{2,}|[a-zA-Z0-9-]+)$')",
-            "must be a DNS name or label such as prod, or empty for no prefix"
+            "baseDomainPrefix must be a DNS name or label such as prod, or empty for no prefix"
         ),
         transform = immutable(
             "the prefix of the base domain is fixed when the cluster is created; leave it as it is"

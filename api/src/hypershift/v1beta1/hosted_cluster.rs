@@ -196,8 +196,8 @@ pub struct HostedClusterSpec {
         length(equal = 36),
         transform = rule(
             "self.matches('[[:xdigit:]]{8}(-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}')",
-            "must be a UUID such as 00000000-0000-0000-0000-000000000000, or be left out to have \
-             one generated"
+            "clusterID must be a UUID such as 00000000-0000-0000-0000-000000000000, or be left out \
+             to have one generated"
         ),
         transform = rule(
             "oldSelf in ['', self]",
@@ -212,8 +212,8 @@ pub struct HostedClusterSpec {
         length(min = 1, max = 253),
         transform = rule(
             "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-            "must have lower-case letters, digits and hyphens only, and begin and end with a \
-             letter or digit"
+            "infraID must have lower-case letters, digits and hyphens only, and begin and end with \
+             a letter or digit"
         ),
         transform = rule(
             "oldSelf in ['', self]",
@@ -230,7 +230,10 @@ pub struct HostedClusterSpec {
     /// URL of the service that recommends updates, if it is not the usual one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(
-        transform = rule("isURL(self)", "must be a URL such as https://updates.example.com/graph"),
+        transform = rule(
+            "isURL(self)",
+            "updateService must be a URL such as https://updates.example.com/graph"
+        ),
     )]
     pub update_service: Option<String>,
     /// The infrastructure that the nodes run on.
@@ -307,7 +310,10 @@ pub struct HostedClusterSpec {
             "the issuer is decided when the cluster is created; create a new cluster to use \
              another one"
         ),
-        transform = rule("isURL(self)", "must be a URL such as https://oidc.example.com/cluster"),
+        transform = rule(
+            "isURL(self)",
+            "issuerURL must be a URL such as https://oidc.example.com/cluster"
+        ),
     )]
     pub issuer_url: String,
     /// Secret in the HostedCluster's namespace with the private key that signs tokens of service
@@ -327,7 +333,7 @@ pub struct HostedClusterSpec {
         length(max = 253),
         transform = rule(
             "self == '' || self.matches('^(([a-zA-Z0-9-]+[.])+[a-zA-Z]{2,}|[a-zA-Z0-9-]+)$')",
-            "must be a DNS name such as api.example.com, or empty"
+            "kubeAPIServerDNSName must be a DNS name such as api.example.com, or empty"
         ),
     )]
     pub kube_api_server_dns_name: Option<String>,
@@ -381,7 +387,7 @@ pub struct HostedClusterSpec {
         transform = rule(
             "self in ['true', 'True', 'false', 'False'] || \
              self.matches('^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}')",
-            "must be a time such as 2030-01-31T12:00:00Z, or true or false"
+            "pausedUntil must be a time such as 2030-01-31T12:00:00Z, or true or false"
         ),
     )]
     pub paused_until: Option<String>,

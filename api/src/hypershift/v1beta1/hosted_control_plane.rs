@@ -172,7 +172,7 @@ pub struct HostedControlPlaneSpec {
         length(max = 253),
         transform = rule(
             "self == '' || self.matches('^(([a-zA-Z0-9-]+[.])+[a-zA-Z]{2,}|[a-zA-Z0-9-]+)$')",
-            "must be a DNS name such as api.example.com, or empty"
+            "kubeAPIServerDNSName must be a DNS name such as api.example.com, or empty"
         ),
     )]
     pub kube_api_server_dns_name: Option<String>,

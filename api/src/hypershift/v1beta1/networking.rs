@@ -14,7 +14,8 @@ use crate::schema::{immutable, rule, set};
     transform = rule(
         "self.matches('^([0-9]{1,3}[.]){3}[0-9]{1,3}/[0-9]{1,2}$') || \
          self.matches('^([[:xdigit:]]{0,4}:){2,7}[[:xdigit:]]{0,4}/[0-9]{1,3}$')",
-        "must be an address block in CIDR notation, for example 10.132.0.0/14 or fd01::/48"
+        "an address range must be an address block in CIDR notation, for example 10.132.0.0/14 or \
+         fd01::/48"
     ),
 )]
 pub struct Cidr(#[schemars(length(max = 43))] pub String);

@@ -97,7 +97,7 @@ pub struct AwsKmsKeyEntry {
         length(min = 1, max = 2048),
         transform = rule(
             "self.matches('^arn:')",
-            "must be the ARN of a key, which begins with arn:"
+            "arn must be the ARN of a key, which begins with arn:"
         ),
     )]
     pub arn: String,

@@ -74,7 +74,7 @@ pub struct NodePortPublishingStrategy {
             "self.matches('^(localhost|([a-zA-Z0-9][a-zA-Z0-9-]*[.])+[a-zA-Z]{2,})$') || \
              self.matches('^[0-9]{1,3}([.][0-9]{1,3}){3}$') || \
              self.matches('^(([[:xdigit:]]{1,4}:){7}[[:xdigit:]]{1,4}|([[:xdigit:]]{1,4}:){1,7}:|([[:xdigit:]]{1,4}:){1,6}:[[:xdigit:]]{1,4}|([[:xdigit:]]{1,4}:){1,5}(:[[:xdigit:]]{1,4}){1,2}|([[:xdigit:]]{1,4}:){1,4}(:[[:xdigit:]]{1,4}){1,3}|([[:xdigit:]]{1,4}:){1,3}(:[[:xdigit:]]{1,4}){1,4}|([[:xdigit:]]{1,4}:){1,2}(:[[:xdigit:]]{1,4}){1,5}|[[:xdigit:]]{1,4}:(:[[:xdigit:]]{1,4}){1,6}|:((:[[:xdigit:]]{1,4}){1,7}|:))$')",
-            "must be a host name with a domain, localhost, an IPv4 or an IPv6 address"
+            "address must be a host name with a domain, localhost, an IPv4 or an IPv6 address"
         ),
     )]
     pub address: String,
@@ -95,7 +95,7 @@ pub struct LoadBalancerPublishingStrategy {
         length(min = 1, max = 253),
         transform = rule(
             "self.matches('^([a-zA-Z0-9-]+[.])+[a-zA-Z]{2,}$')",
-            "must be a full DNS name such as api.cluster.example.com"
+            "hostname must be a full DNS name such as api.cluster.example.com"
         ),
     )]
     pub hostname: Option<String>,
@@ -113,7 +113,7 @@ pub struct RoutePublishingStrategy {
         length(min = 1, max = 253),
         transform = rule(
             "self.matches('^([a-zA-Z0-9-]+[.])+[a-zA-Z]{2,}$')",
-            "must be a full DNS name such as oauth.cluster.example.com"
+            "hostname must be a full DNS name such as oauth.cluster.example.com"
         ),
     )]
     pub hostname: Option<String>,

@@ -165,7 +165,7 @@ pub struct ControlPlaneUpdateHistory {
         length(min = 1, max = 64),
         transform = rule(
             "self.matches('^[0-9]+[.][0-9]+[.][0-9]+')",
-            "must begin with a version of three numbers, such as 4.20.1"
+            "version must begin with a version of three numbers, such as 4.20.1"
         ),
     )]
     pub version: String,

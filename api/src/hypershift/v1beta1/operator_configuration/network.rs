@@ -105,7 +105,7 @@ pub struct OvnKubernetesConfig {
         ),
         transform = rule(
             "isCIDR(self) && cidr(self).ip().family() != 6",
-            "must be an IPv4 range in CIDR notation, such as 100.64.0.0/16"
+            "v4InternalSubnet must be an IPv4 range in CIDR notation, such as 100.64.0.0/16"
         ),
         transform = rule(
             "isCIDR(self) && !(cidr(self).prefixLength() > 30)",
@@ -129,7 +129,7 @@ pub struct OvnKubernetesConfig {
         ),
         transform = rule(
             "isCIDR(self) && cidr(self).ip().family() != 4",
-            "must be an IPv6 range in CIDR notation, such as fd98::/64"
+            "v6InternalSubnet must be an IPv6 range in CIDR notation, such as fd98::/64"
         ),
         transform = rule(
             "isCIDR(self) && !(cidr(self).prefixLength() > 125)",
@@ -165,7 +165,7 @@ pub struct OvnIpv4Config {
     transform = rule(
         "self.matches('^[0-9]{1,3}([.][0-9]{1,3}){3}/([12]?[0-9]|3[0-2])$') && \
          self.split('/')[0].split('.').all(part, int(part) < 256)",
-        "must be an IPv4 range in CIDR notation, such as 100.64.0.0/16"
+        "the range must be an IPv4 range in CIDR notation, such as 100.64.0.0/16"
     ),
     transform = rule(
         "self.matches('/[0-9]+$') && int(self.split('/')[1]) < 31",
@@ -203,7 +203,7 @@ pub struct OvnIpv6Config {
 #[schemars(
     transform = rule(
         "isCIDR(self) && cidr(self).ip().family() != 4",
-        "must be an IPv6 range in CIDR notation, such as fd98::/64"
+        "the range must be an IPv6 range in CIDR notation, such as fd98::/64"
     ),
     transform = rule(
         "isCIDR(self) && !(cidr(self).prefixLength() > 125)",

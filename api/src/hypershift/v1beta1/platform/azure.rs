@@ -86,7 +86,7 @@ pub struct AzurePlatformSpec {
         transform = rule(
             "self.split('/').size() == 11 && \
              self.matches('^/subscriptions/[^/]*/resourceGroups/[^/]*/providers/Microsoft.Network/virtualNetworks/[^/]*/subnets/[^/]*$')",
-            "must be of the form \
+            "subnetID must be of the form \
              /subscriptions/<id>/resourceGroups/<name>/providers/Microsoft.Network/virtualNetworks/<name>/subnets/<name>"
         ),
         transform = rule(
@@ -198,7 +198,7 @@ pub struct AzureContainerRegistryManagedIdentity {
         length(min = 131, max = 345),
         transform = rule(
             "self.matches('(?i)^/subscriptions/[^/]+/resourcegroups/[^/]+/providers/microsoft[.]managedidentity/userassignedidentities/[^/]+$')",
-            "must be of the form \
+            "resourceID must be of the form \
              /subscriptions/<id>/resourceGroups/<name>/providers/Microsoft.ManagedIdentity/userAssignedIdentities/<name>"
         ),
     )]

@@ -59,8 +59,8 @@ pub struct KubevirtPlatformCredentials {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(
         transform = immutable(
-            "the cluster that runs the virtual machines cannot be exchanged; create a new \
-             HostedCluster to use another one"
+            "infraKubeConfigSecret cannot change: the cluster that runs the virtual machines \
+             cannot be exchanged; create a new HostedCluster to use another one"
         ),
     )]
     pub infra_kube_config_secret: Option<KubeconfigSecretReference>,
@@ -69,8 +69,8 @@ pub struct KubevirtPlatformCredentials {
     #[schemars(
         length(max = 255),
         transform = immutable(
-            "the namespace of the virtual machines is fixed when the cluster is created; leave it \
-             as it is"
+            "infraNamespace cannot change: the namespace of the virtual machines is fixed when the \
+             cluster is created; leave it as it is"
         ),
     )]
     pub infra_namespace: String,

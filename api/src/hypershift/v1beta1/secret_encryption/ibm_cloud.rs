@@ -72,7 +72,7 @@ pub struct IbmCloudKmsKeyEntry {
         length(min = 1, max = 2048),
         transform = rule(
             "self.matches('^https://')",
-            "must be the URL of the key service's instance, which begins with https://"
+            "url must be the URL of the key service's instance, which begins with https://"
         ),
     )]
     pub url: String,

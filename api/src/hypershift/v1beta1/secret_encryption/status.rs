@@ -88,8 +88,8 @@ pub struct AescbcKeySecretReference {
         length(min = 1, max = 253),
         transform = rule(
             "self.split('.').all(label, label.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",
-            "must be the name of a Secret: lower-case letters, digits and hyphens, in parts that \
-             are separated by periods"
+            "name must be the name of a Secret: lower-case letters, digits and hyphens, in parts \
+             that are separated by periods"
         ),
     )]
     pub name: String,

@@ -130,7 +130,7 @@ pub struct ExtraMapping {
         length(min = 1, max = 510),
         transform = rule(
             "self.matches('/')",
-            "must be a domain, a slash and a path, such as example.com/team"
+            "key must be a domain, a slash and a path, such as example.com/team"
         ),
         transform = rule(
             "self.split('/', \

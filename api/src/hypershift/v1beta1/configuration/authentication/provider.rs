@@ -51,7 +51,10 @@ pub struct TokenIssuer {
     #[serde(rename = "issuerURL")]
     #[schemars(
         length(min = 1, max = 512),
-        transform = rule("isURL(self)", "must be a URL such as https://login.example.com"),
+        transform = rule(
+            "isURL(self)",
+            "issuerURL must be a URL such as https://login.example.com"
+        ),
         transform = rule(
             "isURL(self) && url(self).getScheme() in ['https']",
             "the issuer's URL must begin with https://"
@@ -85,7 +88,8 @@ pub struct TokenIssuer {
         length(min = 1, max = 2048),
         transform = rule(
             "isURL(self)",
-            "must be a URL such as https://login.example.com/.well-known/openid-configuration"
+            "discoveryURL must be a URL such as \
+             https://login.example.com/.well-known/openid-configuration"
         ),
         transform = rule(
             "url(self).getScheme() in ['https']",

@@ -157,11 +157,11 @@ pub struct AwsNetworkLoadBalancerParameters {
 #[schemars(
     transform = rule(
         "self.matches('^eipalloc-')",
-        "must be an allocation ID, which begins with eipalloc-"
+        "an allocation must be an allocation ID, which begins with eipalloc-"
     ),
     transform = rule(
         "self.split('-', 2)[1].matches('[[:xdigit:]]{17}$')",
-        "must be eipalloc- and 17 hexadecimal digits"
+        "an allocation must be eipalloc- and 17 hexadecimal digits"
     ),
 )]
 pub struct EipAllocation(#[schemars(length(equal = 26))] pub String);
@@ -246,7 +246,7 @@ pub struct OpenStackLoadBalancerParameters {
     /// Floating IP address for the load balancer, of its external network. It must exist, and be
     /// free.
     #[serde(rename = "floatingIP", skip_serializing_if = "Option::is_none")]
-    #[schemars(transform = rule("isIP(self)", "must be an IP address, IPv4 or IPv6"))]
+    #[schemars(transform = rule("isIP(self)", "floatingIP must be an IP address, IPv4 or IPv6"))]
     pub floating_ip: Option<String>,
 }
 

@@ -55,7 +55,7 @@ pub struct AzurePrivateLinkSpec {
         ),
         transform = rule(
             "self.matches('^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft[.]Network/virtualNetworks/[^/]+/subnets/[^/]+$')",
-            "must be of the form \
+            "natSubnetID must be of the form \
              /subscriptions/<id>/resourceGroups/<name>/providers/Microsoft.Network/virtualNetworks/<name>/subnets/<name>"
         ),
     )]
@@ -75,7 +75,8 @@ pub struct AzurePrivateLinkSpec {
 #[schemars(
     transform = rule(
         "self.matches('^[[:xdigit:]]{8}(-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}$')",
-        "must be the ID of a subscription, a UUID such as 00000000-0000-0000-0000-000000000000"
+        "a subscription must be the ID of a subscription, a UUID such as \
+         00000000-0000-0000-0000-000000000000"
     ),
 )]
 pub struct AzureSubscriptionId(#[schemars(length(equal = 36))] pub String);
@@ -96,8 +97,8 @@ pub struct AzureSwiftSpec {
         length(min = 1, max = 63),
         transform = rule(
             "self.matches('^[a-z0-9]+(-+[a-z0-9]+)*$')",
-            "must have lower-case letters, digits and hyphens only, and begin and end with a \
-             letter or digit"
+            "podNetworkInstance must have lower-case letters, digits and hyphens only, and begin \
+             and end with a letter or digit"
         ),
     )]
     pub pod_network_instance: String,
