@@ -31,7 +31,7 @@ pub struct Observation {
     /// What the operator's service account may do.
     pub rights: Found<Vec<RightFacts>>,
     /// Webhooks that requests for our objects go through.
-    pub webhooks: Vec<WebhookFacts>,
+    pub webhooks: Found<Vec<WebhookFacts>>,
 }
 
 /// A Custom Resource Definition.

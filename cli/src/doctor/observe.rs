@@ -43,7 +43,7 @@ pub(super) async fn observe(
         clusters: clusters::observe(&client, table).await?,
         deployments: found(deployments(&client, namespace).await)?,
         rights: found(rights::observe(&client, namespace, table).await)?,
-        webhooks: webhooks::observe(&client, &crds, table).await?,
+        webhooks: found(webhooks::observe(&client, &crds, table).await)?,
         crds: crds.iter().map(crd).collect(),
     })
 }

@@ -38,7 +38,7 @@ pub enum ClusterError {
     NoConfig(#[source] Box<kube::config::InferConfigError>),
     /// The API server cannot be reached, or says no.
     #[error(
-        "the request failed: list on customresourcedefinitions.apiextensions.k8s.io must be allowed"
+        "the request failed: the API server must be reachable, and allow to list customresourcedefinitions.apiextensions.k8s.io"
     )]
     Request(#[source] Box<kube::Error>),
 }

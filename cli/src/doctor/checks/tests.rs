@@ -70,7 +70,7 @@ fn well() -> Observation {
             resource: "hostedclusters.hypershift.openshift.io".to_owned(),
             allowed: true,
         }]),
-        webhooks: vec![webhook(Some(2))],
+        webhooks: Found::Read(vec![webhook(Some(2))]),
     }
 }
 
@@ -388,7 +388,7 @@ fn webhooks_must_answer() {
         ),
     ] {
         let finding = only_finding(&Observation {
-            webhooks: vec![webhook],
+            webhooks: Found::Read(vec![webhook]),
             ..well()
         });
         assert!(
@@ -396,6 +396,18 @@ fn webhooks_must_answer() {
             "{finding}"
         );
     }
+}
+
+#[test]
+fn webhooks_that_may_not_be_seen_are_a_warning() {
+    let observation = Observation {
+        webhooks: Found::Refused("forbidden".to_owned()),
+        ..well()
+    };
+    assert_eq!(
+        only_finding(&observation),
+        "warning: webhooks: whether they answer cannot be told: forbidden"
+    );
 }
 
 #[test]

@@ -1,10 +1,18 @@
 //! Whether the webhooks answer that requests for our objects go through.
 
-use crate::doctor::observation::{WebhookFacts, WebhookUser};
+use crate::doctor::observation::{Found, WebhookFacts, WebhookUser};
 use crate::doctor::report::{Finding, Report};
 
-pub(super) fn examine(webhooks: &[WebhookFacts], report: &mut Report) {
-    report.findings.extend(webhooks.iter().flat_map(findings));
+pub(super) fn examine(webhooks: &Found<Vec<WebhookFacts>>, report: &mut Report) {
+    match webhooks {
+        Found::Read(webhooks) => report.findings.extend(webhooks.iter().flat_map(findings)),
+        Found::Unknown => {}
+        Found::Refused(reason) => report.findings.push(Finding::warning(
+            "webhooks",
+            format!("whether they answer cannot be told: {reason}"),
+            "ask for the right to list webhook configurations, Services and EndpointSlices",
+        )),
+    }
 }
 
 fn findings(webhook: &WebhookFacts) -> Vec<Finding> {
