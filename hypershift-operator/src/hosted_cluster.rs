@@ -13,14 +13,15 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
 use kube::{Api, Resource as _};
+use serde_json::json;
 use support::apply;
 use support::error::chain;
 use support::reconcile::{Report as _, Retry};
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::scope::{Duty, Invalid, Mark, Verdict, duty, verdict};
-use condition::Condition;
+use crate::scope::{Duty, Invalid, Mark, Scope, Verdict, duty, verdict};
+pub(crate) use condition::Condition;
 
 /// Field manager of marks and of the condition.
 const MANAGER: &str = "hypershift-operator-scope";
@@ -135,6 +136,27 @@ pub(crate) async fn mark(
     Ok(())
 }
 
+/// The condition that this operator has to write, unless it is there.
+pub(crate) fn due(scope: Scope, cluster: &DynamicObject, verdict: &Verdict) -> Option<Condition> {
+    match duty(scope, verdict) {
+        Duty::Leave | Duty::Mark(_) => return None,
+        Duty::Own | Duty::Report => {}
+    }
+    let found = condition::find(cluster);
+    let failure = protocol(&cluster.metadata).failed;
+    let wanted = Condition::of(scope, verdict, failure.as_deref(), found.is_some())?;
+    let told = found.is_some_and(|found| wanted.is(found));
+    (!told).then_some(wanted)
+}
+
+/// The cluster without what is not looked at: a fleet of them fits into memory.
+pub(crate) fn slim(mut cluster: DynamicObject) -> DynamicObject {
+    cluster.metadata.managed_fields = None;
+    let told = condition::find(&cluster).cloned();
+    cluster.data = json!({ "status": { "conditions": Vec::from_iter(told) } });
+    cluster
+}
+
 /// Tells who owns it: by a condition, and by an Event when the state is invalid. Writes when that has changed only.
 async fn publish(
     id: &Id,
@@ -142,20 +164,15 @@ async fn publish(
     verdict: &Verdict,
     ctx: &Context,
 ) -> Result<(), Error> {
-    let found = condition::find(cluster);
-    let failure = protocol(&cluster.metadata).failed;
-    let Some(wanted) = Condition::of(ctx.scope, verdict, failure.as_deref(), found.is_some())
-    else {
+    let Some(wanted) = due(ctx.scope, cluster, verdict) else {
         return Ok(());
     };
-    if found.is_some_and(|found| wanted.is(found)) {
-        return Ok(());
-    }
     if let Some(invalid) = verdict.invalid {
         report(id, cluster, invalid, ctx).await?;
     }
     let api: Api<DynamicObject> = ctx.hosted_clusters(id);
-    apply::status(&api, &cluster.metadata, wanted.object(found), MANAGER)
+    let object = wanted.object(condition::find(cluster));
+    apply::status(&api, &cluster.metadata, object, MANAGER)
         .await
         .map_err(|source| Error::Status {
             object: id.to_string(),

@@ -124,6 +124,7 @@ async fn judge_again(judged: &Judged, ctx: &Context) -> Result<Option<Judged>, E
         id: id.clone(),
         verdict: verdict(&protocol(&found.metadata), evidence),
         metadata: found.metadata,
+        untold: true,
     }))
 }
 

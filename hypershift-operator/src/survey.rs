@@ -7,11 +7,11 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::hosted_cluster::{Id, protocol, resource};
+use crate::hosted_cluster::{self, Id, protocol, resource};
 use crate::scope::{Verdict, verdict};
 
-/// HostedClusters in one page of a list.
-const PAGE: u32 = 500;
+/// HostedClusters in one page of a list: they are large, and little of each is kept.
+const PAGE: u32 = 100;
 
 /// A hosted cluster, and what was decided about it.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub(crate) struct Judged {
     pub(crate) id: Id,
     pub(crate) metadata: ObjectMeta,
     pub(crate) verdict: Verdict,
+    /// Its condition does not say so yet.
+    pub(crate) untold: bool,
 }
 
 /// Decides about every hosted cluster. Whatever cannot be read is an error: there are no partial surveys.
@@ -27,13 +29,17 @@ pub(crate) async fn classify(ctx: &Context) -> Result<Vec<Judged>, Error> {
     // The clusters first: objects that appear after a cluster was listed are then seen, and never the other way round.
     let clusters = list(ctx).await?;
     let evidence = ctx.evidence.everywhere().await?;
-    let judged = clusters.into_iter().map(|metadata| {
-        let id = Id::of(&metadata);
+    let judged = clusters.into_iter().map(|cluster| {
+        let id = Id::of(&cluster.metadata);
         let found = evidence.get(&id.control_plane_namespace());
-        let verdict = verdict(&protocol(&metadata), found.copied().unwrap_or_default());
+        let verdict = verdict(
+            &protocol(&cluster.metadata),
+            found.copied().unwrap_or_default(),
+        );
         Judged {
+            untold: hosted_cluster::due(ctx.scope, &cluster, &verdict).is_some(),
             id,
-            metadata,
+            metadata: cluster.metadata,
             verdict,
         }
     });
@@ -42,14 +48,15 @@ pub(crate) async fn classify(ctx: &Context) -> Result<Vec<Judged>, Error> {
     Ok(judged)
 }
 
-async fn list(ctx: &Context) -> Result<Vec<ObjectMeta>, Error> {
+/// The clusters, less what is not looked at.
+async fn list(ctx: &Context) -> Result<Vec<DynamicObject>, Error> {
     let api: Api<DynamicObject> = Api::all_with(ctx.client.clone(), &resource());
     let mut params = ListParams::default().limit(PAGE);
     let mut found = Vec::new();
     loop {
-        let list = api.list_metadata(&params).await;
+        let list = api.list(&params).await;
         let list = list.map_err(Error::list("HostedClusters"))?;
-        found.extend(list.items.into_iter().map(|object| object.metadata));
+        found.extend(list.items.into_iter().map(hosted_cluster::slim));
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(found),

@@ -13,7 +13,7 @@ const TYPE: &str = "PrivateCAPITypes";
 
 /// The condition as it should be.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Condition {
+pub(crate) struct Condition {
     status: &'static str,
     reason: &'static str,
     message: String,
