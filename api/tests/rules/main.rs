@@ -1,0 +1,107 @@
+//! Every rule has an object that it accepts and one that it refuses, in words that say what to do.
+
+mod cases;
+mod coverage;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use api::crds;
+use kube_cel::{ErrorKind, ValidationError, Validator};
+use serde_json::Value;
+
+use cases::{Case, Verdict};
+use coverage::Coverage;
+
+#[test]
+fn rules_accept_and_refuse_as_the_table_says() {
+    let schemas = schemas();
+    let mut report = String::new();
+    for case in cases::all() {
+        let errors = evaluate(&schemas[case.crd.as_str()], &case);
+        if let Some(complaint) = complaint(&case, &errors) {
+            let _ = writeln!(report, "{} ({}): {complaint}", case.name, case.crd);
+        }
+    }
+    assert!(report.is_empty(), "\n{report}");
+}
+
+#[test]
+fn every_rule_has_an_object_that_it_accepts_and_one_that_it_refuses() {
+    let schemas = schemas();
+    let mut covered: BTreeMap<_, Coverage> = BTreeMap::new();
+    for case in cases::all() {
+        let schema = &schemas[case.crd.as_str()];
+        let coverage = covered.entry(case.crd.clone()).or_default();
+        match &case.verdict {
+            Verdict::Accepted => coverage.accepted(schema, case.old.as_ref(), &case.object),
+            Verdict::Refused(_) => coverage.refused(&evaluate(schema, &case)),
+            Verdict::Invalid(_) => {}
+        }
+    }
+    let mut report = String::new();
+    for (name, schema) in &schemas {
+        let coverage = covered.entry((*name).to_owned()).or_default();
+        for gap in coverage.gaps(schema) {
+            let _ = writeln!(report, "{name}: {gap}");
+        }
+    }
+    assert!(
+        report.is_empty(),
+        "add cases to tests/data/rules for:\n{report}"
+    );
+}
+
+#[test]
+fn every_message_is_for_people() {
+    for (name, schema) in schemas() {
+        for rule in coverage::rules(&schema) {
+            let message = &rule.message;
+            assert!(
+                message.len() > 20 && message.contains(' ') && !message.contains("self."),
+                "{name}{}: {message:?} does not say what to do",
+                rule.path
+            );
+        }
+    }
+}
+
+/// The definitions' schemas.
+fn schemas() -> BTreeMap<&'static str, Value> {
+    let of = |crd: &crds::Crd| {
+        let mut rendered = (crd.render)();
+        let schema = &mut rendered["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        ((crd.name)(), schema.take())
+    };
+    crds::ALL.iter().map(of).collect()
+}
+
+/// What the rules say, without an API server.
+fn evaluate(schema: &Value, case: &Case) -> Vec<ValidationError> {
+    let verdict = Validator::new().validate(schema, &case.object, case.old.as_ref());
+    verdict.map_or_else(kube_cel::ValidationErrors::into_vec, |()| Vec::new())
+}
+
+/// Where a case does not go as it should.
+fn complaint(case: &Case, errors: &[ValidationError]) -> Option<String> {
+    let cannot = |error: &&ValidationError| {
+        !matches!(
+            error.kind,
+            ErrorKind::ValidationFailure | ErrorKind::EvaluationError
+        )
+    };
+    if let Some(error) = errors.iter().find(cannot) {
+        return Some(format!("cannot be evaluated: {error}"));
+    }
+    let found: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    let found = found.join("; ");
+    match &case.verdict {
+        Verdict::Accepted if errors.is_empty() => None,
+        Verdict::Accepted => Some(format!("should be accepted, and is refused: {found}")),
+        Verdict::Refused(words) => {
+            let missing = !errors.iter().any(|error| error.message.contains(words));
+            missing.then(|| format!("should be refused for {words:?}, and is: {found:?}"))
+        }
+        Verdict::Invalid(_) => None,
+    }
+}
