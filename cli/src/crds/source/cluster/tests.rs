@@ -118,7 +118,7 @@ async fn says_what_is_wrong_with_access() {
             access(path.clone(), Some("missing")),
             "the kubeconfig cannot be used",
         ),
-        (access(path, Some("bad")), "must be allowed"),
+        (access(path, Some("bad")), "must be reachable"),
     ] {
         let error = read(&access, &GroupTable::default()).await.unwrap_err();
         let SourceError::Cluster(source) = error else {
