@@ -5,7 +5,7 @@ use std::io;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::crds;
+use crate::{crds, doctor, install, uninstall};
 
 /// Hosted control planes on private Cluster API types.
 #[derive(Debug, Parser)]
@@ -20,6 +20,12 @@ enum Command {
     /// Work with Custom Resource Definitions (CRDs)
     #[command(subcommand)]
     Crds(crds::command::Command),
+    /// Install the operator, or change how it is installed
+    Install(Box<install::Install>),
+    /// Take away what was installed, but for what holds somebody's objects
+    Uninstall(uninstall::Uninstall),
+    /// Find out what is installed, who owns what, and what is wrong
+    Doctor(doctor::command::Doctor),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -31,6 +37,9 @@ enum Command {
 pub fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Command::Crds(command) => crds::command::run(command),
+        Command::Install(install) => install::run(&install),
+        Command::Uninstall(uninstall) => uninstall::run(&uninstall),
+        Command::Doctor(doctor) => doctor.run(),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "hypershift", &mut io::stdout());
             Ok(())

@@ -4,7 +4,10 @@
 
 pub mod args;
 pub mod crds;
+pub mod doctor;
+pub mod install;
 mod progress;
+pub mod uninstall;
 mod usage;
 
 pub use args::{Cli, run};

@@ -61,11 +61,13 @@ impl Uninstall {
         let decisions = removal::decide(&look(&cluster, &self.namespace).await?);
         step.done(&format!("{} objects", decisions.len()));
         if self.dry_run {
+            let lines: Vec<String> = decisions.iter().map(Decision::to_string).collect();
             return print(
-                &decisions
-                    .iter()
-                    .map(|one| format!("{one}\n"))
-                    .collect::<String>(),
+                &(lines.join(
+                    "
+",
+                ) + "
+"),
             );
         }
         for decision in &decisions {

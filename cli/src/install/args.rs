@@ -126,6 +126,7 @@ pub(crate) struct TargetArgs {
 
 /// How it is installed.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct RunArgs {
     /// Say what would be done with each object, and do nothing
     #[arg(long)]
@@ -250,7 +251,8 @@ pub(crate) enum Platform {
     Kubevirt,
     /// Bare machines by agents
     Agent,
-    /// OpenStack
+    /// Clouds of that name
+    #[value(help = "OpenStack")]
     Openstack,
     /// IBM Cloud and Power VS
     Ibmcloud,

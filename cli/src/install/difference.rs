@@ -49,7 +49,9 @@ impl Outcome {
         let mut changes = Vec::new();
         compare("", &stripped(live), &stripped(after), &mut changes);
         if kind == Kind::Secret {
-            changes.iter_mut().for_each(|change| change.values = None);
+            for change in &mut changes {
+                change.values = None;
+            }
         }
         if !changes.is_empty() {
             return Self::Change(changes);

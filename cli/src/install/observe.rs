@@ -173,20 +173,23 @@ pub(crate) async fn live(cluster: &Cluster, objects: &[Object]) -> kube::Result<
         .collect())
 }
 
-/// What the new CRDs would do to stored objects. `objects` and `observed` are of the same order.
+/// What the new CRDs would do to stored objects. A CRD as it would be is what the API server answers, since others may
+/// have added to it; where it refuses, it is what we want. All three are of the same order.
 pub(crate) async fn losses(
     cluster: &Cluster,
     objects: &[Object],
     observed: &[Observed],
+    answers: &[kube::Result<Value>],
 ) -> kube::Result<Vec<Loss>> {
     let mut losses = Vec::new();
-    for (object, observed) in objects.iter().zip(observed) {
+    for ((object, observed), answer) in objects.iter().zip(observed).zip(answers) {
         let Some(live) = &observed.live else {
             continue;
         };
         if object.id.kind == Kind::Crd {
-            losses.extend(orphaned(&object.body, live));
-            losses.extend(pruned(cluster, &object.body, live).await?);
+            let new = answer.as_ref().unwrap_or(&object.body);
+            losses.extend(orphaned(new, live));
+            losses.extend(pruned(cluster, new, live).await?);
         }
     }
     Ok(losses)

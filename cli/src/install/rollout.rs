@@ -85,15 +85,16 @@ fn explain_container(status: &Value) -> Option<String> {
     let restarts = status["restartCount"].as_i64().unwrap_or(0);
     let waiting = &status["state"]["waiting"];
     if waiting.is_object() {
-        let mut line = format!("container {name} waits: {}", reason(waiting));
         let last = &status["lastState"]["terminated"];
-        if last.is_object() {
-            line.push_str(&format!(
-                "; it ended {restarts} times, last with {}",
-                end(last)
-            ));
-        }
-        return Some(line);
+        let before = if last.is_object() {
+            format!("; it ended {restarts} times, last with {}", end(last))
+        } else {
+            String::new()
+        };
+        return Some(format!(
+            "container {name} waits: {}{before}",
+            reason(waiting)
+        ));
     }
     let ended = &status["state"]["terminated"];
     if ended.is_object() && ended["exitCode"] != 0 {

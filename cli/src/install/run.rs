@@ -14,7 +14,7 @@ use super::kind::Stage;
 use super::object::Object;
 use super::options::Options;
 use super::plan::{LeftOut, Plan};
-use super::preflight::{Facts, Finding, Installed, findings};
+use super::preflight::{Facts, Installed, findings};
 use super::render;
 use crate::crds::source::cluster::Access;
 use look::Sight;
@@ -125,14 +125,7 @@ fn refuse(facts: &Facts) -> anyhow::Result<()> {
     if findings.is_empty() {
         return Ok(());
     }
-    bail!("nothing was changed, because{}", listed(&findings))
-}
-
-fn listed(findings: &[Finding]) -> String {
-    findings
-        .iter()
-        .map(|finding| format!("\n  - {finding}"))
-        .collect()
+    bail!("nothing was changed, because{}", listed(findings))
 }
 
 // === impl Work ===
@@ -140,18 +133,30 @@ fn listed(findings: &[Finding]) -> String {
 impl Work {
     /// What would be done, a line an object.
     fn told(&self) -> String {
-        let mut text = String::new();
-        for (object, outcome) in &self.steps {
-            text.push_str(&format!("{}: {outcome}\n", object.id));
-        }
-        for object in &self.surplus {
-            text.push_str(&format!("{}: remove, no longer wanted\n", object.id));
-        }
-        for left_out in &self.left_out {
-            text.push_str(&format!("left out: {left_out}\n"));
-        }
-        text
+        let steps = self
+            .steps
+            .iter()
+            .map(|(object, outcome)| format!("{}: {outcome}", object.id));
+        let surplus = self
+            .surplus
+            .iter()
+            .map(|object| format!("{}: remove, no longer wanted", object.id));
+        let left_out = self
+            .left_out
+            .iter()
+            .map(|left_out| format!("left out: {left_out}"));
+        let lines: Vec<String> = steps.chain(surplus).chain(left_out).collect();
+        lines.join("\n") + "\n"
     }
+}
+
+/// Items, one a line, to follow a sentence.
+fn listed(items: impl IntoIterator<Item = impl std::fmt::Display>) -> String {
+    let lines: Vec<String> = items
+        .into_iter()
+        .map(|item| format!("\n  - {item}"))
+        .collect();
+    lines.concat()
 }
 
 /// An error of the API server, as one line.

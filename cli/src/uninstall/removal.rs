@@ -1,5 +1,6 @@
 //! What is removed, and what stays. Pure.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -57,7 +58,7 @@ pub(super) fn decide(found: &Found) -> Vec<Decision> {
             verdict: found.verdict(object),
         })
         .collect();
-    decisions.sort_by(|a, b| b.object.id.kind.cmp(&a.object.id.kind));
+    decisions.sort_by_key(|decision| Reverse(decision.object.id.kind));
     decisions
 }
 

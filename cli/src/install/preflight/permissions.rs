@@ -14,11 +14,26 @@ pub(crate) fn needed(namespace: &str, outputs: Outputs, monitoring: bool) -> Vec
         Stage::Definitions => outputs.crds(),
         Stage::Ground | Stage::Workloads => outputs.resources(),
     };
-    Kind::ALL
+    let mut rights: Vec<Permission> = Kind::ALL
         .into_iter()
         .filter(|kind| wanted(*kind) && (monitoring || !kind.is_optional()))
         .flat_map(|kind| of_kind(kind, namespace))
-        .collect()
+        .collect();
+    if outputs.resources() {
+        rights.push(list_hosted_clusters());
+    }
+    rights
+}
+
+/// They decide whether operator-legacy is needed.
+fn list_hosted_clusters() -> Permission {
+    Permission {
+        verb: "list".to_owned(),
+        group: "hypershift.openshift.io".to_owned(),
+        resource: "hostedclusters".to_owned(),
+        namespace: None,
+        name: None,
+    }
 }
 
 fn of_kind(kind: Kind, namespace: &str) -> Vec<Permission> {

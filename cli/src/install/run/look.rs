@@ -98,17 +98,17 @@ pub(super) async fn at_objects(
     facts.observed = observe::live(cluster, objects)
         .await
         .context("cannot read what is installed")?;
-    facts.losses = observe::losses(cluster, objects, &facts.observed)
-        .await
-        .context("cannot read the objects of a CRD that is to change")?;
     facts.installed = installed(cluster, options)
         .await
         .context("cannot read the operator's Deployment")?;
     facts.conversion_service = conversion_service(cluster, options)
         .await
         .context("cannot look for the conversion webhook")?;
-    let mut after = Vec::new();
     let answers = cluster.try_all(objects, facts.take_over).await;
+    facts.losses = observe::losses(cluster, objects, &facts.observed, &answers)
+        .await
+        .context("cannot read the objects of a CRD that is to change")?;
+    let mut after = Vec::new();
     for (index, answer) in answers.into_iter().enumerate() {
         let observed = &facts.observed[index];
         match answer {

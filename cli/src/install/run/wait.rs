@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::said;
+use super::{listed, said};
 use crate::install::cluster::Cluster;
 use crate::install::difference::Outcome;
 use crate::install::display::Display;
@@ -121,10 +121,11 @@ async fn explain(cluster: &Cluster, deployment: &Value) -> String {
         .await;
     let events = cluster.list(&format!("{base}/events"), "").await;
     match pods {
-        Ok(pods) => rollout::explain(deployment, &pods, &events.unwrap_or_default())
-            .iter()
-            .map(|line| format!("\n  - {line}"))
-            .collect(),
+        Ok(pods) => listed(rollout::explain(
+            deployment,
+            &pods,
+            &events.unwrap_or_default(),
+        )),
         Err(error) => format!("\n  - its pods cannot be listed: {}", said(&error)),
     }
 }

@@ -1,0 +1,231 @@
+//! `hypershift install render`: the same bytes for the same arguments, as they are under `golden/install`.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p cli --test install_render` writes them anew.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use cli::crds::parse;
+use serde_json::Value;
+
+const IMAGES: [&str; 2] = [
+    "--hypershift-image=registry.example.com/hypershift-operator:v1",
+    "--capi-proxy-image=registry.example.com/capi-proxy:v1",
+];
+
+fn directory() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))
+}
+
+fn render(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hypershift"))
+        .args(["install", "render"])
+        .args(IMAGES)
+        .args(arguments)
+        .env_remove("KUBECONFIG")
+        .output()
+        .expect("the binary runs")
+}
+
+fn text(output: &Output) -> String {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout.clone()).expect("YAML is text")
+}
+
+fn data(name: &str) -> String {
+    directory()
+        .join("data/install")
+        .join(name)
+        .display()
+        .to_string()
+}
+
+fn private() -> [String; 2] {
+    [
+        "--private-capi-types".to_owned(),
+        format!("--private-crds-from=file={}", data("crds.yaml")),
+    ]
+}
+
+fn rendered(arguments: &[&str]) -> String {
+    let private = private();
+    let mut all: Vec<&str> = private.iter().map(String::as_str).collect();
+    all.extend(arguments);
+    text(&render(&all))
+}
+
+fn compare(name: &str, actual: &str) {
+    let path = directory().join("golden/install").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().expect("it has a directory")).expect("a directory");
+        fs::write(&path, actual).expect("golden files can be written");
+        return;
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        expected == actual,
+        "{} differs: look at it after UPDATE_GOLDEN=1",
+        path.display()
+    );
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    let documents = parse("rendered", text).expect("what is rendered is YAML");
+    documents.into_iter().map(|one| one.value).collect()
+}
+
+fn names(text: &str) -> BTreeSet<String> {
+    objects(text)
+        .iter()
+        .map(|object| format!("{} {}", object["kind"], object["metadata"]["name"]).replace('"', ""))
+        .collect()
+}
+
+#[test]
+fn private_types() {
+    compare("private.yaml", &rendered(&["--outputs=resources"]));
+}
+
+#[test]
+fn standard_types() {
+    compare("standard.yaml", &text(&render(&["--outputs=resources"])));
+}
+
+#[test]
+fn everything_that_can_be_asked_for() {
+    let (secret, bundle) = (data("pull-secret.json"), data("ca.pem"));
+    let text = rendered(&[
+        "--outputs=resources",
+        "--assume=monitoring,console,legacy",
+        "--namespace=control-planes",
+        "--image-pull-policy=Always",
+        "--registry-overrides=registry.example.com=mirror.example.com/copy",
+        "--replicas=1",
+        &format!("--pull-secret={secret}"),
+        &format!("--additional-trust-bundle={bundle}"),
+        "--additional-operator-env-vars=HTTPS_PROXY=http://proxy.example.com:3128,METRICS_SET=All",
+        "--platform-monitoring=OperatorOnly",
+        "--monitoring-dashboards",
+        "--render-sensitive",
+    ]);
+    compare("everything.yaml", &text);
+}
+
+#[test]
+fn the_same_arguments_give_the_same_bytes() {
+    assert_eq!(rendered(&[]), rendered(&[]));
+}
+
+#[test]
+fn flags_may_stand_before_the_verb() {
+    let private = private();
+    let output = Command::new(env!("CARGO_BIN_EXE_hypershift"))
+        .arg("install")
+        .args(&private)
+        .args(IMAGES)
+        .arg("render")
+        .output()
+        .expect("the binary runs");
+    assert_eq!(text(&output), rendered(&[]));
+}
+
+#[test]
+fn crds_are_our_own_and_the_private_ones() {
+    let crds = names(&rendered(&["--outputs=crds"]));
+    for name in [
+        "nodepools.hypershift.openshift.io",
+        "machines.cluster.hypershift.openshift.io",
+        "awsmachines.infrastructure.cluster.hypershift.openshift.io",
+    ] {
+        assert!(
+            crds.contains(&format!("CustomResourceDefinition {name}")),
+            "{name}: {crds:?}"
+        );
+    }
+    assert!(
+        !format!("{crds:?}").contains("cluster.x-k8s.io"),
+        "{crds:?}"
+    );
+
+    let standard = names(&text(&render(&["--outputs=crds"])));
+    assert!(
+        !format!("{standard:?}").contains("machines"),
+        "{standard:?}"
+    );
+
+    let limited = names(&rendered(&["--outputs=crds", "--limit-crd-install=gcp"]));
+    assert!(
+        !format!("{limited:?}").contains("awsmachines"),
+        "{limited:?}"
+    );
+}
+
+#[test]
+fn parts_add_up_to_the_whole() {
+    let mut parts = names(&rendered(&["--outputs=crds"]));
+    parts.extend(names(&rendered(&["--outputs=resources"])));
+    assert_eq!(parts, names(&rendered(&["--outputs=all"])));
+}
+
+#[test]
+fn secrets_are_rendered_only_on_request() {
+    let flag = format!("--pull-secret={}", data("pull-secret.json"));
+    let without = rendered(&["--outputs=resources", &flag]);
+    assert!(!without.contains("kind: Secret"), "{without}");
+    assert!(!without.contains("dockerconfigjson:"), "{without}");
+    let with = rendered(&["--outputs=resources", &flag, "--render-sensitive"]);
+    assert!(with.contains("kind: Secret"), "{with}");
+}
+
+#[test]
+fn json_holds_the_same_objects() {
+    let json = rendered(&["--format=json"]);
+    let list: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(list["items"], Value::from(objects(&rendered(&[]))));
+}
+
+#[test]
+fn every_object_says_which_installation_it_is_of() {
+    for object in objects(&rendered(&["--assume=monitoring,console,legacy"])) {
+        let labels = &object["metadata"]["labels"];
+        assert_eq!(
+            labels["app.kubernetes.io/managed-by"], "hypershift-install",
+            "{object:.200}"
+        );
+        assert_eq!(
+            labels["hypershift.openshift.io/installation"], "hypershift",
+            "{object:.200}"
+        );
+    }
+}
+
+#[test]
+fn wrong_usage_is_told_as_such() {
+    let private = private();
+    let table: [(&[&str], &str); 6] = [
+        (&["--namespace=A"], "--namespace"),
+        (&["--private-crds-from=cluster"], "--private-capi-types"),
+        (
+            &["--private-capi-types", "--private-crds-from=nowhere"],
+            "--private-crds-from",
+        ),
+        (&["--registry-overrides=a"], "--registry-overrides"),
+        (
+            &[&private[0], &private[1], "--enable-conversion-webhook"],
+            "--conversion-ca",
+        ),
+        (&["--replicas=0"], "--replicas"),
+    ];
+    for (arguments, flag) in table {
+        let output = render(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(flag), "{arguments:?}: {stderr}");
+    }
+}
