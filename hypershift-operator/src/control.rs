@@ -12,6 +12,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{PredicateConfig, WatchStreamExt, watcher};
 use support::error::chain;
 use support::health::Check;
+use support::reconcile::{Backoff, Report as _};
 use support::shutdown::Drain;
 use tokio::sync::mpsc;
 
@@ -59,9 +60,9 @@ async fn work(
     while let Some(done) = done.next().await {
         if let Err(controller::Error::QueueError(error)) = done {
             let error = Error::Watch(error);
-            metrics.error(error.step(), support::reconcile::Report::reason(&error));
+            metrics.error(error.step(), error.reason());
             let problem = chain(&error);
-            tracing::warn!(problem, "Watch failed");
+            tracing::debug!(problem, "Watch failed");
             check.fail(problem);
         }
     }
@@ -71,7 +72,7 @@ async fn work(
 fn watch(client: kube::Client, writer: Writer<Meta>, check: &Check) -> impl Stream<Item = Request> {
     let api: Api<Meta> = Api::all_with(client, &resource());
     let events = watcher(api, watcher::Config::default())
-        .default_backoff()
+        .backoff(Backoff::default())
         .modify(|found| found.metadata.managed_fields = None)
         .reflect(writer)
         .inspect(|event| {

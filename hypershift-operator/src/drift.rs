@@ -66,6 +66,6 @@ async fn look(ctx: &Context, drifted: &mpsc::Sender<Id>) -> Result<(), Error> {
 fn failed(ctx: &Context, error: &Error, check: &Check) {
     ctx.metrics.error(error.step(), error.reason());
     let problem = chain(error);
-    tracing::warn!(problem, "Evidence cannot be read");
+    tracing::debug!(problem, "Evidence cannot be read");
     check.fail(problem);
 }

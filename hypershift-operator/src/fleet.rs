@@ -61,7 +61,7 @@ impl Fleet {
     /// A hosted cluster could not be dealt with; gives the pause before the next attempt.
     pub(crate) fn failed(&self, id: Id, retry: Retry) -> Duration {
         let mut state = self.state();
-        let pause = state.failing.entry(id).or_default().next(retry);
+        let pause = state.failing.entry(id).or_default().pause(retry);
         self.count(&state);
         pause
     }

@@ -42,9 +42,9 @@ pub(crate) async fn run(ctx: &Context, check: &Check, drain: &mut Drain) -> Outc
         };
         ctx.metrics.error(error.step(), error.reason());
         let problem = chain(&error);
-        tracing::warn!(problem, "Scan failed");
+        tracing::debug!(problem, "Scan failed");
         check.fail(problem);
-        tokio::time::sleep(backoff.next(error.retry())).await;
+        tokio::time::sleep(backoff.pause(error.retry())).await;
     }
 }
 

@@ -52,5 +52,7 @@ pub async fn config(args: &ApiServerArgs) -> Result<kube::Config, Error> {
             None => kube::Config::infer().await.map_err(Error::Nowhere)?,
         };
     config.connect_timeout = Some(CONNECT_TIME);
+    // Callers try again themselves: they have deadlines, and say what is wrong meanwhile.
+    config.default_retry = false;
     Ok(config)
 }

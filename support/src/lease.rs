@@ -466,7 +466,7 @@ impl Elector {
             what,
             source: error,
         });
-        tracing::warn!(lease = self.settings.name, problem, "Lease request failed");
+        tracing::debug!(lease = self.settings.name, problem, "Lease request failed");
         self.check.fail(problem);
     }
 }

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::time::Duration;
 
+use kube::runtime::utils;
+
 /// The pause after a first failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
@@ -64,7 +66,7 @@ pub fn is_missing(error: &kube::Error) -> bool {
 
 impl Backoff {
     /// The pause after one more failure.
-    pub fn next(&mut self, retry: Retry) -> Duration {
+    pub fn pause(&mut self, retry: Retry) -> Duration {
         match retry {
             // Not quite: two writers that meet again and again must not fill the server with it.
             Retry::AtOnce => FIRST_PAUSE / 10,
@@ -74,6 +76,21 @@ impl Backoff {
                 pause.min(LONGEST_PAUSE)
             }
         }
+    }
+}
+
+/// For streams of the client's runtime.
+impl Iterator for Backoff {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(self.pause(Retry::Backoff))
+    }
+}
+
+impl utils::Backoff for Backoff {
+    fn reset(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -87,10 +104,10 @@ mod tests {
     fn pauses_grow_up_to_a_limit() {
         let mut backoff = Backoff::default();
         let pauses: Vec<_> = (0..6)
-            .map(|_| backoff.next(Retry::Backoff).as_secs())
+            .map(|_| backoff.pause(Retry::Backoff).as_secs())
             .collect();
         assert_eq!(pauses, [1, 2, 4, 8, 10, 10]);
-        assert!(backoff.next(Retry::AtOnce) < FIRST_PAUSE);
+        assert!(backoff.pause(Retry::AtOnce) < FIRST_PAUSE);
     }
 
     #[test]
