@@ -88,11 +88,11 @@ pub enum KarpenterPlatform {
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = with("minProperties", 1))]
 pub struct AutoNodeStatus {
-    /// Nodes that are part of the cluster.
+    /// Nodes of it that are part of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_count: Option<i32>,
-    /// Nodes that were asked for, whether they are there yet or not.
+    /// Nodes that it has asked for, whether they are there yet or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_claim_count: Option<i32>,

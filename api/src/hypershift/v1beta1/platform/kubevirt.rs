@@ -37,7 +37,7 @@ pub struct KubevirtPlatformSpec {
     )]
     pub generate_id: Option<String>,
     /// Access to another cluster that runs the virtual machines.
-    /// Without it they run on the management cluster.
+    /// Without it they run on the management cluster, in the namespace of the control plane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<KubevirtPlatformCredentials>,
     /// Which storage classes of the infrastructure cluster the hosted cluster may use. It is

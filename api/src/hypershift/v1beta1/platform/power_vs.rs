@@ -12,7 +12,7 @@ use crate::schema;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PowerVsPlatformSpec {
-    /// ID of the IBM Cloud account that owns everything here.
+    /// ID of the IBM Cloud account that the cluster's resources belong to.
     #[serde(rename = "accountID")]
     #[schemars(length(max = 255))]
     pub account_id: String,

@@ -15,8 +15,9 @@ pub struct IbmCloudKmsSpec {
     pub region: String,
     /// How the control plane authenticates to the service.
     pub auth: IbmCloudKmsAuthSpec,
-    /// The keys, newest version first or not; the one with the highest `keyVersion` encrypts, the
-    /// others decrypt what was written before.
+    /// The keys, in any order: the one with the highest `keyVersion` encrypts, the others decrypt
+    /// what was written before.
+    /// To rotate, add a key with a higher version.
     #[schemars(length(max = 100))]
     pub key_list: Vec<IbmCloudKmsKeyEntry>,
 }

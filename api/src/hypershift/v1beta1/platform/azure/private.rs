@@ -75,8 +75,7 @@ pub struct AzurePrivateLinkSpec {
 #[schemars(
     transform = rule(
         "self.matches('^[[:xdigit:]]{8}(-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}$')",
-        "a subscription must be the ID of a subscription, a UUID such as \
-         00000000-0000-0000-0000-000000000000"
+        "the ID of a subscription must be a UUID such as 00000000-0000-0000-0000-000000000000"
     ),
 )]
 pub struct AzureSubscriptionId(#[schemars(length(equal = 36))] pub String);
