@@ -1,0 +1,134 @@
+//! Hosted clusters and control planes as Rust types: what the API accepts is read, and written again as it was.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "these are tests, and their helpers fail as they do"
+)]
+
+#[expect(dead_code, reason = "other tests look at what is refused")]
+#[path = "rules/cases.rs"]
+mod cases;
+
+use api::crds;
+use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
+use cases::Verdict;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+const HOSTED_CLUSTER: &str = "hostedclusters.hypershift.openshift.io";
+const HOSTED_CONTROL_PLANE: &str = "hostedcontrolplanes.hypershift.openshift.io";
+
+#[test]
+fn accepted_objects_are_written_as_they_were_read() {
+    let mut seen = 0;
+    for case in cases::all() {
+        if case.verdict != Verdict::Accepted {
+            continue;
+        }
+        let stored = as_stored(&schema(&case.crd), &case.object);
+        let Some(written) = rewritten(&case.crd, &stored) else {
+            continue;
+        };
+        seen += 1;
+        assert_eq!(written, stored, "{} ({})", case.name, case.crd);
+    }
+    assert!(seen > 100, "{seen} objects were looked at");
+}
+
+#[test]
+fn defaults_of_the_types_are_those_of_the_schema() {
+    for crd in [HOSTED_CLUSTER, HOSTED_CONTROL_PLANE] {
+        let mut object = cases::base(crd);
+        object["spec"]["autoscaling"] = json!({});
+        object["spec"]["capabilities"] = json!({});
+        object["spec"]["configuration"] = json!({ "apiServer": { "audit": {} } });
+        object["spec"]["operatorConfiguration"] = json!({
+            "clusterNetworkOperator": {},
+            "ingressOperator": {
+                "endpointPublishingStrategy": { "type": "HostNetwork", "hostNetwork": {} },
+            },
+        });
+        object["spec"]["platform"]["kubevirt"] = json!({ "storageDriver": {} });
+        object["spec"]["networking"] = json!({});
+        object["spec"]["etcd"]["managed"]["storage"]["persistentVolume"] = json!({});
+        let written = rewritten(crd, &object).unwrap();
+        assert_eq!(written, as_stored(&schema(crd), &object), "{crd}");
+    }
+}
+
+#[test]
+fn members_that_the_types_do_not_know_are_kept_where_the_schema_keeps_them() {
+    let mut cluster = cases::base(HOSTED_CLUSTER);
+    let strategy = json!({ "type": "Private", "loadBalancerTuning": { "level": 2 } });
+    cluster["spec"]["operatorConfiguration"] =
+        json!({ "ingressOperator": { "endpointPublishingStrategy": strategy } });
+    let written = rewritten(HOSTED_CLUSTER, &cluster).unwrap();
+    let operators = &written["spec"]["operatorConfiguration"];
+    let kept = &operators["ingressOperator"]["endpointPublishingStrategy"];
+    assert_eq!(*kept, strategy);
+}
+
+#[test]
+fn null_stays_null_where_the_schema_allows_it() {
+    let mut cluster = cases::base(HOSTED_CLUSTER);
+    cluster["status"] = json!({ "version": {
+        "desired": { "version": "4.20.1", "image": "quay.io/example/release:4.20.1" },
+        "history": [{
+            "state": "Partial",
+            "startedTime": "2030-01-31T12:00:00Z",
+            "completionTime": null,
+            "image": "quay.io/example/release:4.20.1",
+            "verified": false,
+        }],
+        "observedGeneration": 1,
+        "availableUpdates": null,
+    }});
+    let written = rewritten(HOSTED_CLUSTER, &cluster).unwrap();
+    assert_eq!(written["status"], cluster["status"]);
+}
+
+/// Through the Rust type and back. `None` for other kinds.
+fn rewritten(crd: &str, object: &Value) -> Option<Value> {
+    match crd {
+        HOSTED_CLUSTER => Some(through::<HostedCluster>(object)),
+        HOSTED_CONTROL_PLANE => Some(through::<HostedControlPlane>(object)),
+        _ => None,
+    }
+}
+
+fn through<T: Serialize + DeserializeOwned>(object: &Value) -> Value {
+    let typed: T = serde_json::from_value(object.clone()).unwrap();
+    serde_json::to_value(typed).unwrap()
+}
+
+fn schema(crd: &str) -> Value {
+    let crd = crds::ALL.iter().find(|found| (found.name)() == crd);
+    let mut rendered = (crd.unwrap().render)();
+    rendered["spec"]["versions"][0]["schema"]["openAPIV3Schema"].take()
+}
+
+/// The object with the schema's defaults, as an API server stores it, and without empty lists, which say nothing.
+fn as_stored(schema: &Value, value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields = fields.clone();
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                if let Some(default) = property.get("default") {
+                    fields.entry(name).or_insert_with(|| default.clone());
+                }
+            }
+            let stored = |(name, value): (String, Value)| {
+                let stored = as_stored(&schema["properties"][&name], &value);
+                (stored != json!([])).then_some((name, stored))
+            };
+            fields.into_iter().filter_map(stored).collect()
+        }
+        Value::Array(items) => {
+            let stored = items.iter().map(|item| as_stored(&schema["items"], item));
+            stored.collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
