@@ -24,6 +24,7 @@ pub mod target;
 pub mod text;
 pub mod yaml;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::group::{GroupTable, Side};
@@ -38,9 +39,16 @@ struct Inner {
     table: GroupTable,
     version: String,
     spellings: name::Spellings,
-    /// The names that every name of the table contains.
-    needles: Vec<Finder<'static>>,
+    /// What every body contains that names a group.
+    needles: Arc<[Needle]>,
     checks_leaks: bool,
+}
+
+/// Names that begin alike, found in one pass by how they begin.
+#[derive(Debug)]
+struct Needle {
+    beginning: Finder<'static>,
+    names: Vec<String>,
 }
 
 impl Rules {
@@ -67,10 +75,7 @@ impl Rules {
 
     /// Whether a JSON body might name a group of the table, plainly or behind an escape.
     pub fn mentions_group(&self, body: &[u8]) -> bool {
-        self.0
-            .needles
-            .iter()
-            .any(|needle| needle.find(body).is_some())
+        self.0.needles.iter().any(|needle| needle.is_in(body))
     }
 
     /// The same rules, by which translators of answers also count the private names that they leave standing.
@@ -82,7 +87,7 @@ impl Rules {
             table: self.0.table.clone(),
             version: self.0.version.clone(),
             spellings: name::Spellings::new(&self.0.table),
-            needles: self.0.needles.clone(),
+            needles: Arc::clone(&self.0.needles),
             checks_leaks: true,
         };
         Self(Arc::new(inner))
@@ -106,7 +111,7 @@ impl Rules {
 }
 
 /// The shortest set of texts of which every name of the table contains one, and the start of an escape.
-fn needles(table: &GroupTable) -> Vec<Finder<'static>> {
+fn needles(table: &GroupTable) -> Arc<[Needle]> {
     let names = || {
         table
             .pairs()
@@ -114,10 +119,29 @@ fn needles(table: &GroupTable) -> Vec<Finder<'static>> {
             .flat_map(|pair| [Side::Standard, Side::Private].map(|side| pair.name(side)))
     };
     let is_minimal = |name: &&str| !names().any(|other| other != *name && name.contains(other));
-    let needles = names().filter(is_minimal).chain([r"\u"]);
+    let mut needles: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for name in names().filter(is_minimal).chain([r"\u"]) {
+        let beginning = name.find('.').map_or(name, |dot| &name[..=dot]);
+        needles.entry(beginning).or_default().push(name.to_owned());
+    }
     needles
-        .map(|needle| Finder::new(needle.as_bytes()).into_owned())
+        .into_iter()
+        .map(|(beginning, names)| Needle {
+            beginning: Finder::new(beginning.as_bytes()).into_owned(),
+            names,
+        })
         .collect()
+}
+
+impl Needle {
+    fn is_in(&self, body: &[u8]) -> bool {
+        self.beginning.find_iter(body).any(|at| {
+            let here = &body[at..];
+            self.names
+                .iter()
+                .any(|name| here.starts_with(name.as_bytes()))
+        })
+    }
 }
 
 impl Default for Rules {
@@ -246,5 +270,32 @@ impl Counts {
         self.to_standard += other.to_standard;
         self.to_private += other.to_private;
         self.leaks += other.leaks;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_mentions_a_group_where_a_name_stands_in_it() {
+        let own = "infra.example.com=infra.private.example.com".parse();
+        let table = GroupTable::default().with(own.unwrap()).unwrap();
+        let rules = Rules::new(table);
+        for (body, expected) in [
+            ("", false),
+            ("cluster.", false),
+            ("cluster.x-k8s.i", false),
+            ("cluster.example.com cluster.x-k8s.org", false),
+            ("infra.example.org", false),
+            ("a cluster. and then a cluster.x-k8s.io/v1beta2", true),
+            ("cluster.cluster.hypershift.openshift.io", true),
+            ("infrastructure.cluster.x-k8s.io", true),
+            ("infra.infra.example.com", true),
+            ("infra.private.example.com", true),
+            (r"\u0063luster", true),
+        ] {
+            assert_eq!(rules.mentions_group(body.as_bytes()), expected, "{body}");
+        }
     }
 }
