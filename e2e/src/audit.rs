@@ -29,6 +29,12 @@ pub struct Event {
     pub uri: String,
     /// Who asked.
     pub user: User,
+    /// The program that asked, in its own words.
+    #[serde(default)]
+    pub user_agent: String,
+    /// When the request arrived, in microseconds of UTC: times sort as texts.
+    #[serde(default, rename = "requestReceivedTimestamp")]
+    pub received: String,
     /// What it was about.
     #[serde(default)]
     pub object_ref: ObjectRef,

@@ -95,6 +95,11 @@ impl Testbed {
         self.home.path()
     }
 
+    /// The testbed's directory, for what a test runs in it.
+    pub fn home(&self) -> &Arc<Home> {
+        &self.home
+    }
+
     /// Leaves the directory, with its logs, when the testbed ends.
     pub fn keep(&self) {
         self.home.keep();

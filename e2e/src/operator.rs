@@ -1,0 +1,266 @@
+//! hypershift-operator as processes: each replica a program of its own, with the least rights that it needs.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::jiff::Timestamp;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::client::{ApiClient, Resource};
+use crate::fixtures;
+use crate::home::kill_group;
+use crate::kubeconfig::{Credentials, write_kubeconfig};
+use crate::ports;
+use crate::process::Launch;
+use crate::progress::Progress;
+use crate::raw::RawClient;
+use crate::service::{Service, plain_health};
+use crate::service_account::{Reach, ServiceAccount};
+use crate::testbed::Testbed;
+
+/// Environment variable that names a ready-built operator.
+pub const BINARY_VARIABLE: &str = "HYPERSHIFT_OPERATOR";
+/// Namespace that the operators run in.
+pub const NAMESPACE: &str = "hypershift";
+
+const LEASES: Resource<'_> = Resource::new("coordination.k8s.io/v1", "leases");
+
+/// Which of the two operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// `operator`: private types, and the marks of all.
+    Private,
+    /// `operator-legacy`: what is marked legacy.
+    Legacy,
+}
+
+/// An operator's identity before the API server, with its rights.
+#[derive(Debug)]
+pub struct Identity {
+    /// Which one it is.
+    pub operator: Operator,
+    account: ServiceAccount,
+    program: PathBuf,
+}
+
+/// A running replica.
+#[derive(Debug)]
+pub struct Replica {
+    /// The process; ready when it is alive.
+    pub service: Service,
+    admin: RawClient,
+}
+
+/// A lease as its candidates see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Who holds it.
+    pub holder: String,
+    /// The fencing epoch.
+    pub epoch: u64,
+    /// When it was taken, as its holder says.
+    pub acquired: Timestamp,
+    /// When others may take it, as its holder says.
+    pub expires: Timestamp,
+}
+
+// === impl Operator ===
+
+impl Operator {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Private, Self::Legacy];
+
+    /// The name of its Deployment and of its service account.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Private => "operator",
+            Self::Legacy => "operator-legacy",
+        }
+    }
+
+    fn scope(self) -> &'static str {
+        match self {
+            Self::Private => "private",
+            Self::Legacy => "legacy",
+        }
+    }
+
+    fn roles(self) -> &'static str {
+        match self {
+            Self::Private => "roles",
+            Self::Legacy => "roles-legacy",
+        }
+    }
+
+    /// The name of its lease.
+    pub fn lease(self) -> &'static str {
+        match self {
+            Self::Private => "hypershift-operator-leader-elect",
+            Self::Legacy => "hypershift-operator-legacy-leader-elect",
+        }
+    }
+
+    /// Its lease, if anybody holds it.
+    pub async fn holder(self, admin: &ApiClient) -> Result<Option<Lease>> {
+        let found = admin.find(&LEASES.named(NAMESPACE, self.lease())).await?;
+        let spec = found.as_ref().map(|lease| &lease["spec"]);
+        Ok(spec.and_then(|spec| {
+            let time = |field: &str| spec[field].as_str()?.parse::<Timestamp>().ok();
+            let lives = Duration::from_secs(spec["leaseDurationSeconds"].as_u64()?);
+            Some(Lease {
+                holder: spec["holderIdentity"].as_str()?.to_owned(),
+                epoch: spec["leaseTransitions"].as_u64()?,
+                acquired: time("acquireTime")?,
+                expires: time("renewTime")?.checked_add(lives).ok()?,
+            })
+        }))
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// Creates the service account and grants it what the operator needs, and no more.
+    pub async fn create(testbed: &Testbed, operator: Operator, program: &Path) -> Result<Self> {
+        let account =
+            ServiceAccount::create(&testbed.admin, testbed.home(), NAMESPACE, operator.name())
+                .await?;
+        let file = fixtures::directory().join(format!("operator/{}.yaml", operator.roles()));
+        let reach = Reach::Namespace(NAMESPACE.to_owned());
+        account
+            .grant(&testbed.admin, &fixtures::load(&file)?, &reach)
+            .await?;
+        Ok(Self {
+            operator,
+            account,
+            program: program.to_owned(),
+        })
+    }
+
+    /// The user name that the API server knows it by.
+    pub fn username(&self) -> String {
+        self.account.username()
+    }
+
+    /// Prepares a replica in the pod called `pod`. The times of its lease are short.
+    pub fn replica(&self, testbed: &Testbed, pod: &str) -> Result<Replica> {
+        let endpoint = testbed.control_plane.endpoint();
+        let kubeconfig = testbed.home().join(format!("{pod}.kubeconfig"));
+        write_kubeconfig(
+            &kubeconfig,
+            &endpoint.server,
+            Some(&endpoint.authority),
+            Credentials::TokenFile(self.account.token_file()),
+        )?;
+        let port = ports::allocate()?;
+        let launch = Launch::new(pod, &self.program)
+            .arg("run")
+            .flag("scope", self.operator.scope())
+            .flag("namespace", NAMESPACE)
+            .flag("pod-name", pod)
+            .flag("metrics-addr", format!("127.0.0.1:{port}"))
+            .flag("resync-period", "1s")
+            .flag("leader-elect-lease-duration", "3s")
+            .flag("leader-elect-renew-deadline", "2s")
+            .flag("leader-elect-retry-period", "500ms")
+            .flag("log-format", "text")
+            .path_flag("kubeconfig", &kubeconfig);
+        Ok(Replica {
+            service: Service::new(launch, testbed.home(), plain_health(port, "/livez")?),
+            // Another client would hide an answer of 503 and ask again.
+            admin: RawClient::new(&format!("http://127.0.0.1:{port}"), None)?,
+        })
+    }
+}
+
+// === impl Replica ===
+
+impl Replica {
+    /// Fails, with what it says, unless it is ready.
+    pub async fn is_ready(&self) -> Result<()> {
+        self.text("/readyz").await.map(drop)
+    }
+
+    async fn text(&self, path: &str) -> Result<String> {
+        let answer = self.admin.get(path).await?;
+        let status = answer.status;
+        let text = String::from_utf8(answer.bytes().await?)?;
+        ensure!(status.is_success(), "{path}: {status}: {text}");
+        Ok(text)
+    }
+
+    /// The value of a metric: of the first line that begins with `series`.
+    pub async fn metric(&self, series: &str) -> Result<f64> {
+        let text = self.text("/metrics").await?;
+        let line = text.lines().find(|line| line.starts_with(series));
+        let line = line.with_context(|| format!("there is no metric {series}"))?;
+        let value = line.rsplit(' ').next().unwrap_or_default();
+        value.parse().with_context(|| line.to_owned())
+    }
+
+    /// Freezes it, as a machine without CPU would.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.service.pid() {
+            kill_group(pid, signal);
+        }
+    }
+
+    /// The lines of its log that hold `text`.
+    pub fn logged(&self, text: &str) -> Result<usize> {
+        let path = self.service.log();
+        let log = std::fs::read(&path).with_context(|| path.display().to_string())?;
+        let log = String::from_utf8_lossy(&log);
+        Ok(log.lines().filter(|line| line.contains(text)).count())
+    }
+}
+
+/// How long an operator may take to notice what tests do to it.
+pub const SOON: Duration = Duration::from_mins(1);
+
+/// Builds the operator, or takes the one that the environment names.
+pub async fn build(progress: &Progress) -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
+        return Ok(PathBuf::from(path));
+    }
+    let step = progress.step("building hypershift-operator");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = tokio::process::Command::new(cargo)
+        .args(["build", "--package=hypershift-operator", "--bins"])
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!(
+            "cargo cannot build hypershift-operator:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    step.done();
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .find_map(executable)
+        .context("cargo built hypershift-operator but did not say where")
+}
+
+/// The program that a message of cargo tells of.
+fn executable(message: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let path = message["executable"].as_str()?;
+    Some(PathBuf::from(path))
+}

@@ -1,0 +1,180 @@
+//! Hosted clusters with every combination of annotations and evidence.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use api::annotations::{
+    MIGRATION_FAILED, MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES, Protocol, SCOPE,
+};
+use api::group::Side;
+use e2e::client::{ApiClient, Resource};
+use e2e::service_account::ensure_namespace;
+use hypershift_operator::scope::{Evidence, Owner, Verdict, verdict};
+use serde_json::{Value, json};
+
+/// Namespace of the hosted clusters.
+pub(crate) const NAMESPACE: &str = "clusters";
+pub(crate) const HOSTED_CLUSTERS: Resource<'_> =
+    Resource::new("hypershift.openshift.io/v1beta1", "hostedclusters");
+
+/// A hosted cluster, as it is made.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) evidence: Evidence,
+}
+
+// === impl Member ===
+
+impl Member {
+    /// Annotations by letters: `p`rivate, `l`egacy, `i`n progress, `f`ailed.
+    pub(crate) fn new(name: &str, letters: &str, evidence: Evidence) -> Self {
+        let known = [
+            ('p', PRIVATE_CAPI_TYPES, "true"),
+            ('l', SCOPE, "legacy"),
+            ('i', MIGRATION_IN_PROGRESS, "true"),
+            ('f', MIGRATION_FAILED, "quiesce-timeout"),
+        ];
+        let annotations = known
+            .iter()
+            .filter(|(letter, ..)| letters.contains(*letter))
+            .map(|(_, key, value)| ((*key).to_owned(), (*value).to_owned()));
+        Self {
+            name: name.to_owned(),
+            annotations: annotations.collect(),
+            evidence,
+        }
+    }
+
+    /// All 16 combinations of annotations on each kind of evidence.
+    pub(crate) fn all() -> Vec<Self> {
+        let evidence = [
+            ("none", Evidence::None),
+            ("standard", Evidence::Standard),
+            ("private", Evidence::Private),
+            ("both", Evidence::Both),
+        ];
+        let letters = (0..16_u8).map(|bits| {
+            let chosen = "plif".chars().enumerate();
+            let chosen = chosen.filter(|(bit, _)| bits & (1 << bit) != 0);
+            chosen.map(|(_, letter)| letter).collect::<String>()
+        });
+        letters
+            .flat_map(|letters| {
+                evidence.map(|(name, evidence)| {
+                    Self::new(&format!("x{letters}-{name}"), &letters, evidence)
+                })
+            })
+            .collect()
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        verdict(&Protocol::read(&self.annotations), self.evidence)
+    }
+
+    pub(crate) fn path(&self) -> String {
+        HOSTED_CLUSTERS.named(NAMESPACE, &self.name)
+    }
+
+    /// Makes the objects of its control plane, then the hosted cluster.
+    pub(crate) async fn create(&self, admin: &ApiClient) -> Result<()> {
+        let sides: &[Side] = match self.evidence {
+            Evidence::None => &[],
+            Evidence::Standard => &[Side::Standard],
+            Evidence::Private => &[Side::Private],
+            Evidence::Both => &[Side::Standard, Side::Private],
+        };
+        for side in sides {
+            self.put(admin, *side).await?;
+        }
+        let cluster = json!({
+            "apiVersion": HOSTED_CLUSTERS.api_version,
+            "kind": "HostedCluster",
+            "metadata": { "name": self.name, "annotations": self.annotations },
+            "spec": {},
+        });
+        admin
+            .create(&HOSTED_CLUSTERS.within(NAMESPACE), &cluster)
+            .await?;
+        Ok(())
+    }
+
+    /// Puts an object of Cluster API into the namespace of its control plane.
+    pub(crate) async fn put(&self, admin: &ApiClient, side: Side) -> Result<()> {
+        let namespace = format!("{NAMESPACE}-{}", self.name);
+        ensure_namespace(admin, &namespace).await?;
+        let object = json!({
+            "apiVersion": group(side),
+            "kind": "Cluster",
+            "metadata": { "name": self.name, "namespace": namespace },
+            "spec": {
+                "infrastructureRef": {
+                    "apiGroup": format!("infrastructure.{}", group(side).trim_end_matches("/v1beta2")),
+                    "kind": "AWSCluster",
+                    "name": self.name,
+                },
+            },
+        });
+        let path = Resource::new(group(side), "clusters").within(&namespace);
+        admin.create(&path, &object).await?;
+        Ok(())
+    }
+
+    /// Takes that object away.
+    pub(crate) async fn take(&self, admin: &ApiClient, side: Side) -> Result<()> {
+        let namespace = format!("{NAMESPACE}-{}", self.name);
+        let path = Resource::new(group(side), "clusters").named(&namespace, &self.name);
+        admin.delete(&path).await
+    }
+
+    /// Its annotations now.
+    pub(crate) async fn marks(&self, admin: &ApiClient) -> Result<BTreeMap<String, String>> {
+        let found = admin.get(&self.path()).await?;
+        let annotations = found["metadata"]["annotations"].clone();
+        Ok(serde_json::from_value(annotations).unwrap_or_default())
+    }
+
+    /// Status and reason of its condition now, if it has one.
+    pub(crate) async fn condition(&self, admin: &ApiClient) -> Result<Option<(String, String)>> {
+        let found = admin.get(&self.path()).await?;
+        let conditions = found["status"]["conditions"].as_array();
+        let condition = conditions
+            .into_iter()
+            .flatten()
+            .find(|condition| condition["type"] == "PrivateCAPITypes");
+        let Some(condition) = condition else {
+            return Ok(None);
+        };
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let status = text(&condition["status"]).context("no status")?;
+        let reason = text(&condition["reason"]).context("no reason")?;
+        Ok(Some((status, reason)))
+    }
+
+    /// The condition that its owner has to give it.
+    pub(crate) fn wanted(&self) -> Option<(String, String)> {
+        let verdict = self.verdict();
+        let status = match verdict.owner {
+            Owner::New => "True",
+            Owner::Legacy => "False",
+            Owner::Migration | Owner::Nobody => "Unknown",
+        };
+        let failed = self.annotations.contains_key(MIGRATION_FAILED);
+        let reason = match (verdict.invalid, verdict.owner) {
+            (Some(invalid), _) => invalid.reason(),
+            (None, Owner::New) => "PrivateTypes",
+            (None, Owner::Legacy) if failed => "MigrationFailed",
+            (None, Owner::Legacy) => "LegacyTypes",
+            (None, Owner::Migration | Owner::Nobody) => return None,
+        };
+        Some((status.to_owned(), reason.to_owned()))
+    }
+}
+
+fn group(side: Side) -> &'static str {
+    match side {
+        Side::Standard => "cluster.x-k8s.io/v1beta2",
+        Side::Private => "cluster.hypershift.openshift.io/v1beta2",
+    }
+}

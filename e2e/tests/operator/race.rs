@@ -1,0 +1,371 @@
+//! Two replicas of each operator. Their leaders are killed and frozen at random while hosted clusters change all the
+//! time; the API server's audit log then tells who wrote what, in which fencing epoch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, ensure};
+use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
+use e2e::audit::Event;
+use e2e::client::{ApiClient, Patch};
+use e2e::operator::{self, Identity, Lease, Operator, Replica, SOON};
+use e2e::service_account::ensure_namespace;
+use e2e::testbed::Testbed;
+use e2e::wait;
+use hypershift_operator::scope::Evidence;
+use serde_json::{Value, json};
+
+use crate::fleet::{self, Member};
+
+/// For how long; another number of seconds can be given.
+const TIME: Duration = Duration::from_secs(40);
+const TIME_VARIABLE: &str = "HYPERSHIFT_RACE_SECONDS";
+/// Hosted clusters of each operator.
+const EACH: usize = 4;
+/// The replicas of each operator.
+const REPLICAS: [&str; 2] = ["a", "b"];
+
+/// One operator: its identity, its replicas, its hosted clusters.
+struct Side {
+    identity: Identity,
+    replicas: Vec<Replica>,
+    members: Vec<Member>,
+}
+
+/// How often leaders went, and how they were followed.
+#[derive(Default)]
+struct Tally {
+    killed: usize,
+    frozen: usize,
+    changes: usize,
+    /// From the lease's expiry to its being taken; below zero when the clocks' rounding says so.
+    waits: Vec<f64>,
+}
+
+/// A write of an operator.
+#[derive(Debug)]
+struct Write {
+    object: String,
+    username: String,
+    lease: String,
+    identity: String,
+    epoch: u64,
+    received: String,
+}
+
+pub(crate) async fn scenario(testbed: &Testbed) -> Result<()> {
+    let program = operator::build(&testbed.progress).await?;
+    ensure_namespace(&testbed.admin, fleet::NAMESPACE).await?;
+    let mut sides = Vec::new();
+    for operator in Operator::ALL {
+        sides.push(Side::start(testbed, operator, &program).await?);
+    }
+    let [mut private, mut legacy] =
+        <[Side; 2]>::try_from(sides).map_err(|_| anyhow::anyhow!("there are two operators"))?;
+    let mark = testbed.control_plane.audit.mark()?;
+    let step = testbed.progress.step("leaders are killed and frozen");
+    let end = Instant::now() + time()?;
+    let admin = &testbed.admin;
+    let (one, other) = tokio::try_join!(
+        private.race(admin, end, seed()),
+        legacy.race(admin, end, seed().rotate_left(17))
+    )?;
+    step.done_with(&format!("{one}; {other}"));
+    let events = testbed.control_plane.audit.since(mark)?;
+    let writes = writes(&events)?;
+    judge(&writes, &[&private, &legacy])?;
+    testbed
+        .progress
+        .note(&format!("{} writes judged", writes.len()));
+    Ok(())
+}
+
+fn time() -> Result<Duration> {
+    match std::env::var(TIME_VARIABLE) {
+        Ok(seconds) => Ok(Duration::from_secs(seconds.parse().context(TIME_VARIABLE)?)),
+        Err(_) => Ok(TIME),
+    }
+}
+
+fn seed() -> u64 {
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    u64::try_from(now.as_nanos() & u128::from(u64::MAX)).unwrap_or(1) | 1
+}
+
+/// The next number of a xorshift generator.
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+// === impl Tally ===
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut waits = self.waits.clone();
+        waits.sort_unstable_by(f64::total_cmp);
+        let late = waits.len().saturating_sub(1) * 95 / 100;
+        write!(
+            f,
+            "{} killed, {} frozen, {} changes, taken {:.2} s (p95) and {:.2} s (most) after expiry",
+            self.killed,
+            self.frozen,
+            self.changes,
+            waits.get(late).copied().unwrap_or_default(),
+            waits.last().copied().unwrap_or_default(),
+        )
+    }
+}
+
+// === impl Side ===
+
+impl Side {
+    async fn start(
+        testbed: &Testbed,
+        operator: Operator,
+        program: &std::path::Path,
+    ) -> Result<Self> {
+        let (letters, evidence) = match operator {
+            Operator::Private => ("p", Evidence::Private),
+            Operator::Legacy => ("l", Evidence::Standard),
+        };
+        let mut members = Vec::new();
+        for number in 0..EACH {
+            let member = Member::new(&format!("{}-{number}", operator.name()), letters, evidence);
+            member.create(&testbed.admin).await?;
+            members.push(member);
+        }
+        let identity = Identity::create(testbed, operator, program).await?;
+        let mut replicas = Vec::new();
+        for suffix in REPLICAS {
+            let mut replica =
+                identity.replica(testbed, &format!("{}-{suffix}", operator.name()))?;
+            replica.service.start().await?;
+            replicas.push(replica);
+        }
+        Ok(Self {
+            identity,
+            replicas,
+            members,
+        })
+    }
+
+    /// Changes clusters and disturbs leaders until the end.
+    async fn race(&mut self, admin: &ApiClient, end: Instant, seed: u64) -> Result<Tally> {
+        let operator = self.identity.operator;
+        let changes = AtomicUsize::new(0);
+        let ((), mut tally) = tokio::try_join!(
+            change(admin, operator, &mut self.members, end, &changes),
+            disturb(admin, operator, &mut self.replicas, end, seed, &changes)
+        )?;
+        tally.changes = changes.into_inner();
+        Ok(tally)
+    }
+}
+
+/// Puts the other operator's mark on one cluster after the other and takes it off again. Each time the owner has to
+/// tell of it, whoever leads by then.
+async fn change(
+    admin: &ApiClient,
+    operator: Operator,
+    members: &mut [Member],
+    end: Instant,
+    changes: &AtomicUsize,
+) -> Result<()> {
+    let (key, value) = match operator {
+        Operator::Private => (SCOPE, "legacy"),
+        Operator::Legacy => (PRIVATE_CAPI_TYPES, "true"),
+    };
+    let mut number = 0;
+    while Instant::now() < end {
+        let count = members.len();
+        let member = &mut members[number % count];
+        number += 1;
+        let new = match member.annotations.remove(key) {
+            Some(_) => Value::Null,
+            None => {
+                member.annotations.insert(key.to_owned(), value.to_owned());
+                json!(value)
+            }
+        };
+        let patch = json!({ "metadata": { "annotations": { key: new } } });
+        admin.patch(&member.path(), Patch::Merge, &patch).await?;
+        let wanted = member.wanted();
+        wait::until(
+            &format!("the condition of {}", member.name),
+            SOON,
+            async || {
+                let found = member.condition(admin).await?;
+                ensure!(found == wanted, "{found:?}, not {wanted:?}");
+                Ok(())
+            },
+        )
+        .await?;
+        changes.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Kills or freezes whoever leads, in the midst of its work, and waits for the next leader.
+async fn disturb(
+    admin: &ApiClient,
+    operator: Operator,
+    replicas: &mut [Replica],
+    end: Instant,
+    mut seed: u64,
+    changes: &AtomicUsize,
+) -> Result<Tally> {
+    let mut tally = Tally::default();
+    while Instant::now() < end {
+        let before = led(admin, operator, 0).await?;
+        let work = usize::try_from(1 + random(&mut seed) % 4)?;
+        let enough = changes.load(Ordering::Relaxed) + work;
+        wait::until("a leader to work", SOON, async || {
+            ensure!(
+                changes.load(Ordering::Relaxed) >= enough || Instant::now() >= end,
+                "it is idle"
+            );
+            Ok(())
+        })
+        .await?;
+        let leader = replicas.iter_mut().find(|replica| {
+            before
+                .holder
+                .starts_with(&format!("{}_", replica.service.name()))
+        });
+        let leader = leader.with_context(|| format!("{before:?} is none of the replicas"))?;
+        if random(&mut seed).is_multiple_of(3) {
+            leader.freeze();
+            tally.frozen += 1;
+        } else {
+            leader.service.kill();
+            tally.killed += 1;
+        }
+        // Its last renewal may have been later than what was read.
+        let last = operator.holder(admin).await?;
+        let after = led(admin, operator, before.epoch).await?;
+        if let Some(last) = last.filter(|last| last.epoch == before.epoch) {
+            let wait = after.acquired.duration_since(last.expires);
+            tally.waits.push(wait.as_secs_f64());
+        }
+        leader.thaw();
+        if leader.service.pid().is_none() {
+            leader.service.start().await?;
+        }
+    }
+    Ok(tally)
+}
+
+/// The lease, once somebody holds it in a later epoch.
+async fn led(admin: &ApiClient, operator: Operator, after: u64) -> Result<Lease> {
+    let what = format!("a leader of {} after epoch {after}", operator.name());
+    wait::until(&what, SOON, async || {
+        let lease = operator
+            .holder(admin)
+            .await?
+            .context("nobody holds the lease")?;
+        ensure!(lease.epoch > after, "{lease:?}");
+        Ok(lease)
+    })
+    .await
+}
+
+/// The writes to hosted clusters that succeeded, in the order in which they arrived.
+fn writes(events: &[Event]) -> Result<Vec<Write>> {
+    let mut writes = Vec::new();
+    for event in events {
+        let operators = event
+            .user
+            .username
+            .starts_with("system:serviceaccount:hypershift:");
+        let done = event.response_status.code < 300;
+        if !operators || !done || !event.is_write() || event.object_ref.resource != "hostedclusters"
+        {
+            continue;
+        }
+        writes.push(Write::parse(event).with_context(|| event.user_agent.clone())?);
+    }
+    writes.sort_by(|one, other| one.received.cmp(&other.received));
+    Ok(writes)
+}
+
+// === impl Write ===
+
+impl Write {
+    fn parse(event: &Event) -> Option<Self> {
+        let (_, inner) = event.user_agent.split_once(" (")?;
+        let mut parts = inner.strip_suffix(')')?.split("; ");
+        Some(Self {
+            object: event.object_ref.name.clone(),
+            username: event.user.username.clone(),
+            lease: parts.next()?.to_owned(),
+            identity: parts.next()?.to_owned(),
+            epoch: parts.next()?.strip_prefix("epoch=")?.parse().ok()?,
+            received: event.received.clone(),
+        })
+    }
+}
+
+/// O02: each cluster is written by its own operator alone; an epoch has one holder; and once a later epoch has written
+/// anything, an earlier one never writes again.
+fn judge(writes: &[Write], sides: &[&Side]) -> Result<()> {
+    for side in sides {
+        let names: BTreeSet<_> = side
+            .members
+            .iter()
+            .map(|member| member.name.as_str())
+            .collect();
+        let (username, lease) = (side.identity.username(), side.identity.operator.lease());
+        let own: Vec<_> = writes
+            .iter()
+            .filter(|write| names.contains(write.object.as_str()))
+            .collect();
+        for write in &own {
+            ensure!(
+                write.username == username && write.lease == lease,
+                "{write:?}"
+            );
+        }
+        let mut holders = BTreeMap::new();
+        let mut latest = 0;
+        for write in &own {
+            let holder = holders.entry(write.epoch).or_insert(&write.identity);
+            ensure!(
+                *holder == &write.identity,
+                "two holders of an epoch: {write:?}, {holder}"
+            );
+            ensure!(
+                write.epoch >= latest,
+                "epoch {latest} has written before: {write:?}"
+            );
+            latest = write.epoch;
+        }
+        ensure!(
+            holders.len() >= 3,
+            "only {} epochs of {lease} have written: the race was none",
+            holders.len()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_epoch_is_read_from_the_user_agent() {
+        let event: Event = serde_json::from_value(json!({
+            "verb": "patch",
+            "requestURI": "/",
+            "user": { "username": "u" },
+            "userAgent": "hypershift-operator/0.0.0 (lease; pod-a_1; epoch=12)",
+        }))
+        .unwrap();
+        let write = Write::parse(&event).unwrap();
+        assert_eq!((write.identity.as_str(), write.epoch), ("pod-a_1", 12));
+    }
+}
