@@ -81,7 +81,7 @@ fn views(direct: &Path, standard: &Path, example: &Path, clusterctl: &Path) -> S
 
 /// How to use nodes.
 fn nodes(kubeconfig: &Path, registry: SocketAddr, images: &[String]) -> String {
-    let images: String = images.iter().map(|image| format!("    {image}\n")).collect();
+    let images = images.join("\n    ");
     format!(
         "  export KUBECONFIG={}
 
@@ -89,7 +89,8 @@ fn nodes(kubeconfig: &Path, registry: SocketAddr, images: &[String]) -> String {
   kubectl get pods -A
 
   images of this tree, for pods:
-{images}  more can be pushed to http://{registry}, and are {}/NAME:TAG for pods
+    {images}
+  more can be pushed to http://{registry}, and are {}/NAME:TAG for pods
   Services and pods are reached from this machine by their addresses.
 ",
         kubeconfig.display(),

@@ -117,7 +117,10 @@ async fn foreground(name: &str, shape: &Shape) -> Result<ExitCode> {
     let progress = Progress::detect();
     match shape.level {
         Level::ControlPlane => hold(bring_up(name, &progress), &progress).await,
-        Level::Node => hold(nodes::bring_up(name, shape.nodes, &progress), &progress).await,
+        Level::Node => {
+            let coming_up = Box::pin(nodes::bring_up(name, shape.nodes, &progress));
+            hold(coming_up, &progress).await
+        }
     }
 }
 
@@ -213,7 +216,10 @@ fn clean_up(name: &str) -> Result<ExitCode> {
         bail!("no testbed called {name} is running: cargo xtask testbed status lists them");
     }
     for path in left {
-        println!("removed {}, left by a testbed that was killed", path.display());
+        println!(
+            "removed {}, left by a testbed that was killed",
+            path.display()
+        );
     }
     background::forget(name);
     Ok(ExitCode::SUCCESS)

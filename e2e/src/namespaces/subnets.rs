@@ -36,56 +36,56 @@ impl Subnets {
     }
 
     /// All of them.
-    pub fn all(&self) -> String {
+    pub fn all(self) -> String {
         format!("{}/20", self.start)
     }
 
     /// Services.
-    pub fn services(&self) -> String {
+    pub fn services(self) -> String {
         format!("{}/22", self.address(SERVICES, 0))
     }
 
     /// The API server's Service, which takes the first address.
-    pub fn api_service(&self) -> Ipv4Addr {
+    pub fn api_service(self) -> Ipv4Addr {
         self.address(SERVICES, 1)
     }
 
     /// The name service's Service.
-    pub fn name_service(&self) -> Ipv4Addr {
+    pub fn name_service(self) -> Ipv4Addr {
         self.address(SERVICES, 10)
     }
 
     /// The network of the nodes.
-    pub fn nodes(&self) -> String {
+    pub fn nodes(self) -> String {
         format!("{}/24", self.address(NODES, 0))
     }
 
     /// A node, counted from 1. The first one also holds the control plane and the registry.
-    pub fn node(&self, number: u8) -> Ipv4Addr {
+    pub fn node(self, number: u8) -> Ipv4Addr {
         self.address(NODES, number)
     }
 
     /// The outer end of the link to the rest of the machine.
-    pub fn outside(&self) -> Ipv4Addr {
+    pub fn outside(self) -> Ipv4Addr {
         self.address(LINK, 1)
     }
 
     /// The inner end of that link.
-    pub fn inside(&self) -> Ipv4Addr {
+    pub fn inside(self) -> Ipv4Addr {
         self.address(LINK, 2)
     }
 
     /// All pods.
-    pub fn pods(&self) -> String {
+    pub fn pods(self) -> String {
         format!("{}/21", self.address(PODS, 0))
     }
 
     /// The pods of a node, counted from 1 to [`MOST_NODES`].
-    pub fn pods_of(&self, node: u8) -> String {
+    pub fn pods_of(self, node: u8) -> String {
         format!("{}/24", self.address(PODS + node - 1, 0))
     }
 
-    fn address(&self, network: u8, host: u8) -> Ipv4Addr {
+    fn address(self, network: u8, host: u8) -> Ipv4Addr {
         let offset = u32::from(network) * 256 + u32::from(host);
         Ipv4Addr::from(u32::from(self.start) + offset)
     }

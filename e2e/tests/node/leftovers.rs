@@ -94,11 +94,11 @@ async fn a_testbed_whose_owner_is_killed_ends_by_itself() -> Result<()> {
 /// What the owner does: starts a testbed, says so, and waits to be killed.
 async fn own() -> Result<()> {
     let testbed = NodeTestbed::builder(OWNED).start().await?;
-    let mut report = format!("{}\n", testbed.namespaces().pid());
-    for trace in testbed.namespaces().traces()? {
-        report.push_str(&format!("{}\n", trace.display()));
-    }
-    std::fs::write(testbed.path().join("up"), report)?;
+    let mut lines = vec![testbed.namespaces().pid().to_string()];
+    let traces = testbed.namespaces().traces()?;
+    lines.extend(traces.iter().map(|trace| trace.display().to_string()));
+    lines.push(String::new());
+    std::fs::write(testbed.path().join("up"), lines.join("\n"))?;
     std::future::pending().await
 }
 

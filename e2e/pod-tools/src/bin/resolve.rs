@@ -12,7 +12,9 @@ fn main() -> ExitCode {
     match (name.as_str(), 0).to_socket_addrs() {
         Ok(addresses) => {
             let each: BTreeSet<_> = addresses.map(|address| address.ip()).collect();
-            each.iter().for_each(|address| println!("{address}"));
+            for address in each {
+                println!("{address}");
+            }
             ExitCode::SUCCESS
         }
         Err(error) => {
