@@ -1,9 +1,19 @@
-//! The annotations of the migration protocol, on a HostedCluster.
+//! The annotations of the migration protocol, on a HostedCluster, and those that change how an object is run.
 //!
-//! They say which operator owns the object and whether a migration has locked it.
+//! The protocol's say which operator owns the object and whether a migration has locked it.
 //! Absence is never trusted alone: who owns an unannotated HostedCluster is decided by evidence, elsewhere.
 
+#[cfg(feature = "types")]
+pub mod cluster;
+#[cfg(feature = "types")]
+pub mod node_pool;
+#[cfg(feature = "types")]
+mod typed;
+
 use std::collections::BTreeMap;
+
+#[cfg(feature = "types")]
+pub use typed::{Annotation, AnnotationError};
 
 /// `"true"`: migrated, or born private; the new operator's.
 pub const PRIVATE_CAPI_TYPES: &str = "hypershift.openshift.io/private-capi-types";

@@ -7,6 +7,9 @@ use std::fmt;
 
 /// Suffix shared by the standard Cluster API groups.
 const STANDARD_SUFFIX: &str = "cluster.x-k8s.io";
+/// The label by which a CRD says which of its versions fulfils Cluster API's contract v1beta1.
+/// It is the same on both sides: a key that only looks like a group.
+pub const V1BETA1_CONTRACT: &str = "cluster.x-k8s.io/v1beta1";
 /// Suffix shared by the private groups.
 const PRIVATE_SUFFIX: &str = "cluster.hypershift.openshift.io";
 /// The served groups of Cluster API, by what stands before the suffix.

@@ -2,6 +2,7 @@
 //!
 //! - [`group`]: the table of API group pairs, standard and private. No other module spells a group's name.
 //! - [`annotations`]: the annotations of the migration protocol on a HostedCluster. No other module spells them.
+//! - [`conditions`]: the types and common reasons of conditions, as closed sets.
 //!
 //! With the feature `types`, which is on by default, also the custom resources:
 //!
@@ -16,6 +17,7 @@ pub mod annotations;
 pub mod audit_log_persistence;
 #[cfg(feature = "types")]
 pub mod certificates;
+pub mod conditions;
 #[cfg(feature = "types")]
 pub mod crds;
 pub mod group;

@@ -109,14 +109,14 @@ macro_rules! markers {
 }
 
 markers! {
-    /// A `meta/v1` Time.
+    /// A `Time` of `meta/v1`.
     Time => {"type": "string", "format": "date-time"}
     /// A number, or a text such as a percentage.
     IntOrString => {
         "x-kubernetes-int-or-string": true,
         "anyOf": [{"type": "integer"}, {"type": "string"}],
     }
-    /// A `meta/v1` Condition.
+    /// A `Condition` of `meta/v1`.
     Condition => {
         "description": "One aspect of the object's state.",
         "type": "object",
@@ -158,7 +158,7 @@ markers! {
             },
         },
     }
-    /// A `core/v1` LocalObjectReference.
+    /// A `LocalObjectReference` of `core/v1`.
     LocalObjectReference => {
         "description": "An object of the same namespace.",
         "type": "object",
@@ -171,7 +171,7 @@ markers! {
             },
         },
     }
-    /// A `core/v1` Toleration.
+    /// A `Toleration` of `core/v1`.
     Toleration => {
         "description": "Lets pods onto nodes that a taint keeps them away from.",
         "type": "object",
@@ -199,7 +199,7 @@ markers! {
             },
         },
     }
-    /// A `meta/v1` LabelSelector.
+    /// A `LabelSelector` of `meta/v1`.
     LabelSelector => {
         "description": "Objects with these labels. Several demands all have to hold; none selects everything.",
         "type": "object",

@@ -5,6 +5,12 @@
 //! `data/parity/<name>.tsv` holds those facts: names, versions, columns, then one property a line with its type and what
 //! is said of it. Rules are counted here; what they accept and refuse is shown by the objects in `data/rules`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may fail them"
+)]
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -253,9 +259,10 @@ fn property(path: &str, schema: &Value, needed: Needed, lines: &mut Vec<String>)
         .into_iter()
         .flatten()
     {
-        let needed = match required.contains(&name.as_str()) {
-            true => Needed::Required,
-            false => Needed::Unsaid,
+        let needed = if required.contains(&name.as_str()) {
+            Needed::Required
+        } else {
+            Needed::Unsaid
         };
         property(&format!("{path}.{name}"), schema, needed, lines);
     }

@@ -11,6 +11,12 @@
 //!
 //! The same cases are read by the tests in this directory and by those of the `e2e` crate on a real API server.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests read it: a table that cannot be read fails them"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -24,7 +24,7 @@ const NEVER_BROKEN: [(&str, &str); 4] = [
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) path: String,
-    pub(crate) rule: String,
+    pub(crate) expression: String,
     pub(crate) message: String,
 }
 
@@ -63,11 +63,11 @@ impl Coverage {
     pub(crate) fn gaps(&self, schema: &Value) -> Vec<String> {
         let mut gaps = Vec::new();
         for rule in rules(schema) {
-            let key = (rule.path.clone(), rule.rule.clone());
+            let key = (rule.path.clone(), rule.expression.clone());
             let gap = |what| {
                 format!(
                     "{what} the rule at {}: {} ({})",
-                    rule.path, rule.message, rule.rule
+                    rule.path, rule.message, rule.expression
                 )
             };
             if !self.accepted.contains(&key) {
@@ -85,8 +85,8 @@ impl Coverage {
     fn walk(&mut self, path: &str, schema: &Value, old: Option<&Value>, value: &Value) {
         for rule in own_rules(path, schema) {
             // Rules about a change have nothing to say where there was nothing before.
-            if old.is_some() || !rule.rule.contains("oldSelf") {
-                self.accepted.insert((rule.path, rule.rule));
+            if old.is_some() || !rule.expression.contains("oldSelf") {
+                self.accepted.insert((rule.path, rule.expression));
             }
         }
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -139,7 +139,7 @@ fn own_rules(path: &str, schema: &Value) -> Vec<Rule> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let rule = |rule: &Value| Rule {
         path: path.to_owned(),
-        rule: text(&rule["rule"]),
+        expression: text(&rule["rule"]),
         message: text(&rule["message"]),
     };
     rules.into_iter().flatten().map(rule).collect()

@@ -1,5 +1,6 @@
 //! A cluster whose control plane runs as pods on a management cluster.
 
+mod policy;
 pub mod status;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,8 @@ use crate::hypershift::v1beta1::secret_encryption::SecretEncryptionSpec;
 use crate::hypershift::v1beta1::services::ServicePublishingStrategyMapping;
 use crate::schema::{self, immutable, rule, with};
 use status::HostedClusterStatus;
+
+pub use policy::{AvailabilityPolicy, OlmCatalogPlacement};
 
 /// What the cluster should be.
 #[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -393,27 +396,6 @@ pub struct HostedClusterSpec {
     pub paused_until: Option<String>,
 }
 
-/// How many replicas components have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub enum AvailabilityPolicy {
-    /// Several, on different nodes, so that one may fail.
-    HighlyAvailable,
-    /// One.
-    SingleReplica,
-}
-
-/// Where the catalogs of operators run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub enum OlmCatalogPlacement {
-    /// In the control plane, on the management cluster.
-    #[default]
-    #[serde(rename = "management")]
-    Management,
-    /// On the cluster's nodes.
-    #[serde(rename = "guest")]
-    Guest,
-}
-
 impl Kind for HostedCluster {
     const DESCRIPTION: &'static str = "A cluster whose control plane runs as pods on a management cluster. Its nodes come from NodePools.";
     const RULES: &'static [(&'static str, &'static str)] = &[
@@ -435,16 +417,4 @@ fn default_value<T: Default + Serialize>() -> Value {
 
 fn default_issuer_url() -> String {
     "https://kubernetes.default.svc".into()
-}
-
-// === impl AvailabilityPolicy ===
-
-impl AvailabilityPolicy {
-    pub(super) fn highly_available() -> Self {
-        Self::HighlyAvailable
-    }
-
-    pub(super) fn single_replica() -> Self {
-        Self::SingleReplica
-    }
 }

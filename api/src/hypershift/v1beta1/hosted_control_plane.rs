@@ -215,4 +215,7 @@ pub struct HostedControlPlaneSpec {
 
 impl Kind for HostedControlPlane {
     const DESCRIPTION: &'static str = "The control plane of a hosted cluster. It is made from a HostedCluster, which is the place for changes.";
+    // Cluster API takes it for a cluster's control plane.
+    const LABELS: &'static [(&'static str, &'static str)] =
+        &[(crate::group::V1BETA1_CONTRACT, "v1beta1")];
 }
