@@ -70,28 +70,33 @@ impl Uninstall {
 "),
             );
         }
+        let mut removed = Vec::new();
         for decision in &decisions {
-            self.carry_out(&cluster, decision, &display).await?;
+            if self.carry_out(&cluster, decision, &display).await? {
+                removed.push(&decision.object);
+            }
         }
+        self.until_gone(&cluster, &removed, &display).await?;
         report(&decisions, &display);
         Ok(())
     }
 
+    /// Whether it was removed.
     async fn carry_out(
         &self,
         cluster: &Cluster,
         decision: &Decision,
         display: &Display,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let Decision { object, verdict } = decision;
         match verdict {
-            Verdict::Keep { .. } => return Ok(()),
+            Verdict::Keep { .. } => return Ok(false),
             Verdict::Remove => {}
         }
         // Somebody may have made one since it was looked at, and a CRD takes its objects with it.
         if object.id.kind == Kind::Crd && holds_objects(cluster, &object.body).await? {
             display.say(&format!("kept: {}: it has objects now", object.id));
-            return Ok(());
+            return Ok(false);
         }
         cluster
             .delete(&object.id, &object.body)
@@ -102,43 +107,50 @@ impl Uninstall {
                     object.id
                 )
             })?;
+        // Rights are taken away only when nobody uses them any more.
         if object.id.kind == Kind::Deployment {
-            self.until_gone(cluster, object, display).await?;
+            self.until_gone(cluster, &[object], display).await?;
         }
         display.say(&format!("removed: {}", object.id));
-        Ok(())
+        Ok(true)
     }
 
-    /// Rights are taken away only when nobody uses them any more.
+    /// Until nothing of these is left, pods and finalizers included.
     async fn until_gone(
         &self,
         cluster: &Cluster,
-        object: &Object,
+        objects: &[&Object],
         display: &Display,
     ) -> anyhow::Result<()> {
         let deadline = Instant::now() + self.timeout;
-        let step = display.step(&format!("waiting for the pods of {}", object.id));
-        while let Some(live) = cluster
-            .find(&object.id.path())
-            .await
-            .with_context(|| format!("cannot read {}", object.id))?
-        {
-            // Another one of that name is not ours to wait for.
-            if live["metadata"]["uid"] != object.body["metadata"]["uid"] {
-                break;
-            }
+        let mut step = display.step("waiting until they are gone");
+        let mut rest = objects.to_vec();
+        loop {
+            let paths = rest.iter().map(|object| object.id.path()).collect();
+            let found = cluster.find_all(paths).await;
+            let found = found.context("cannot read what is being removed")?;
+            let left = rest.iter().zip(&found).filter_map(|(object, live)| {
+                // Another one of that name is not ours to wait for.
+                let uid = &live.as_ref()?["metadata"]["uid"];
+                (*uid == object.body["metadata"]["uid"]).then_some((*object, live.as_ref()?))
+            });
+            let left: Vec<(&Object, &Value)> = left.collect();
+            let Some((first, live)) = left.first() else {
+                step.done("gone");
+                return Ok(());
+            };
             if Instant::now() >= deadline {
                 bail!(
-                    "{} is still there after {} s, held by {}: see to its pods, then run the command again",
-                    object.id,
+                    "{} is still there after {} s, held by {}: see to what holds it, then run the command again",
+                    first.id,
                     self.timeout.as_secs(),
-                    live["metadata"]["finalizers"]
+                    removal::holders(live)
                 );
             }
+            step.update(&format!("{} to go", left.len()));
+            rest = left.into_iter().map(|(object, _)| object).collect();
             tokio::time::sleep(INTERVAL).await;
         }
-        step.done("gone");
-        Ok(())
     }
 }
 

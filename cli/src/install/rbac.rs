@@ -73,7 +73,7 @@ const TABLE: &[Row] = &[
         needed_for: "the scan at the start, and every reconcile after it",
     },
     Row {
-        holder: Holder::Both,
+        holder: Holder::New,
         reach: Reach::Cluster,
         group: HYPERSHIFT,
         resources: &["hostedclusters"],

@@ -71,6 +71,25 @@ pub(super) fn is_somebodys(object: &Value) -> bool {
     !is_ours(object) && !token && !owned && !OF_THE_CLUSTER.contains(&name)
 }
 
+/// What keeps an object that is being removed.
+pub(super) fn holders(live: &Value) -> String {
+    let finalizers = live["metadata"]["finalizers"].as_array();
+    let names = finalizers.into_iter().flatten().filter_map(Value::as_str);
+    // A namespace says what is left in it.
+    let conditions = live["status"]["conditions"].as_array();
+    let messages = conditions
+        .into_iter()
+        .flatten()
+        .filter(|one| one["status"] == "True")
+        .map(|one| text(one, "/message"))
+        .filter(|message| !message.is_empty());
+    let all: Vec<&str> = names.chain(messages).collect();
+    if all.is_empty() {
+        return "nobody who says so".to_owned();
+    }
+    all.join("; ")
+}
+
 // === impl Found ===
 
 impl Found {
