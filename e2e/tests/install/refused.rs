@@ -1,0 +1,241 @@
+//! What speaks against an installation is told, and nothing is changed.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use e2e::client::{Patch, Resource};
+use e2e::kubeconfig::{Credentials, write_kubeconfig};
+use e2e::testbed::Testbed;
+use serde_json::{Value, json};
+
+use crate::command::{Hypershift, NAMESPACE};
+use crate::stored;
+
+const ROLES: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "clusterroles");
+const SERVICES: Resource<'_> = Resource::new("v1", "services");
+const CRDS: Resource<'_> = Resource::new("apiextensions.k8s.io/v1", "customresourcedefinitions");
+/// A kind of which a field is dropped.
+const PRUNED: &str = "ipaddressclaims.ipam.cluster.hypershift.openshift.io";
+/// Kinds that an installation writes, with their groups.
+const WRITTEN: [(&str, &[&str]); 6] = [
+    (
+        "",
+        &[
+            "namespaces",
+            "serviceaccounts",
+            "secrets",
+            "configmaps",
+            "services",
+        ],
+    ),
+    ("apiextensions.k8s.io", &["customresourcedefinitions"]),
+    ("scheduling.k8s.io", &["priorityclasses"]),
+    (
+        "rbac.authorization.k8s.io",
+        &[
+            "clusterroles",
+            "clusterrolebindings",
+            "roles",
+            "rolebindings",
+        ],
+    ),
+    ("networking.k8s.io", &["networkpolicies"]),
+    ("apps", &["deployments"]),
+];
+
+/// Users who lack a right, of their own or to hand out.
+pub(crate) async fn without_rights(testbed: &Testbed, hypershift: &Hypershift) -> Result<()> {
+    let before = stored::revisions(testbed).await?;
+    let reader = user(testbed, "reader", &[rule(&["get", "list"], &WRITTEN)]).await?;
+    let but_deployments = rule(&["*"], &WRITTEN[..5]);
+    let almost = user(
+        testbed,
+        "almost",
+        &[but_deployments, rule(&["get", "list"], &WRITTEN)],
+    )
+    .await?;
+    let no_escalation = rule(&["get", "list", "create", "patch", "delete"], &WRITTEN);
+    let hosted_clusters: [(&str, &[&str]); 1] = [("hypershift.openshift.io", &["hostedclusters"])];
+    let look = rule(&["list"], &hosted_clusters);
+    let writer = user(testbed, "writer", &[no_escalation, look]).await?;
+    let with_users = stored::changed(testbed, &before).await?;
+    let before = stored::revisions(testbed).await?;
+
+    let table: [(&PathBuf, &[&str]); 3] = [
+        (
+            &reader,
+            &[
+                "namespaces: you may not create, patch it",
+                "deployments.apps in namespace hypershift: you may not create, patch, delete it",
+            ],
+        ),
+        (
+            &almost,
+            &["deployments.apps in namespace hypershift: you may not create, patch, delete it"],
+        ),
+        (
+            &writer,
+            &[
+                "right of the operators to patch hostedclusters.hypershift.openshift.io: you do not have it yourself",
+            ],
+        ),
+    ];
+    for (kubeconfig, words) in table {
+        let user = hypershift.as_user(kubeconfig);
+        user.install(&[]).await?.refused(words)?;
+        stored::unchanged(testbed, &before).await?;
+    }
+    ensure!(with_users.len() == 6, "users: {with_users:?}");
+    Ok(())
+}
+
+/// A field that somebody else manages, and an object that belongs to somebody.
+pub(crate) async fn names_of_others(testbed: &Testbed, hypershift: &Hypershift) -> Result<()> {
+    let admin = &testbed.admin;
+    let path = SERVICES.named(NAMESPACE, "operator");
+    let theirs = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": "operator" },
+        "spec": { "selector": { "name": "something-else" } },
+    });
+    admin.patch(&path, Patch::Apply, &theirs).await?;
+    let before = stored::revisions(testbed).await?;
+    let words = [
+        "Service hypershift/operator",
+        ".spec.selector",
+        "--take-over",
+    ];
+    hypershift.install(&[]).await?.refused(&words)?;
+    stored::unchanged(testbed, &before).await?;
+
+    hypershift.install(&["--take-over"]).await?.succeeded()?;
+    let selector = admin.get(&path).await?["spec"]["selector"].take();
+    ensure!(
+        selector == json!({ "name": "operator" }),
+        "the selector is {selector}"
+    );
+    hypershift.install(&[]).await?.succeeded()?;
+
+    let helm = json!({ "metadata": { "annotations": { "meta.helm.sh/release-name": "other" } } });
+    admin.patch(&path, Patch::Merge, &helm).await?;
+    let words = ["it belongs to the Helm release other"];
+    hypershift.install(&[]).await?.refused(&words)?;
+    let nobody = json!({ "metadata": { "annotations": { "meta.helm.sh/release-name": null } } });
+    admin.patch(&path, Patch::Merge, &nobody).await.map(drop)
+}
+
+/// An earlier installation's CRD knew a field that this one's does not, and an object has it.
+pub(crate) async fn pruned_fields(testbed: &Testbed, hypershift: &Hypershift) -> Result<()> {
+    let admin = &testbed.admin;
+    let path = format!("{}/{PRUNED}", CRDS.all());
+    let mut crd = admin.get(&path).await?;
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties";
+    let version = crd["spec"]["versions"][0]["name"]
+        .as_str()
+        .context("no version")?
+        .to_owned();
+    let properties = crd.pointer_mut(schema).context("no schema")?;
+    properties["extra"] = json!({ "type": "string" });
+    apply_as_installer(testbed, &path, &crd).await?;
+
+    let object = json!({
+        "apiVersion": format!("ipam.cluster.hypershift.openshift.io/{version}"),
+        "kind": "IPAddressClaim",
+        "metadata": { "namespace": crate::PLATFORM, "name": "precious" },
+        "spec": { "poolRef": { "apiGroup": "example.com", "kind": "Pool", "name": "pool" } },
+        "extra": "kept",
+    });
+    e2e::wait::until(
+        "the field to be kept",
+        std::time::Duration::from_secs(30),
+        async || {
+            admin.apply(std::slice::from_ref(&object)).await?;
+            let stored = admin.get(&admin.path_of(&object).await?).await?;
+            ensure!(stored["extra"] == "kept", "it is dropped");
+            Ok(())
+        },
+    )
+    .await?;
+    let before = stored::revisions(testbed).await?;
+    let words = [PRUNED, "does not know extra of platform/precious"];
+    hypershift.install(&[]).await?.refused(&words)?;
+    stored::unchanged(testbed, &before).await?;
+
+    let without = json!({ "extra": null });
+    let path = admin.path_of(&object).await?;
+    admin.patch(&path, Patch::Merge, &without).await?;
+    hypershift.install(&[]).await?.succeeded().map(drop)
+}
+
+/// From private types to standard ones.
+pub(crate) async fn the_way_back(testbed: &Testbed, hypershift: &Hypershift) -> Result<()> {
+    let before = stored::revisions(testbed).await?;
+    let standard = [
+        "install",
+        "--hypershift-image=registry.example.com/hypershift-operator:v1",
+        "--wait-until-available=false",
+    ];
+    let words = [
+        "--private-capi-types",
+        "hosted clusters are in private groups",
+    ];
+    hypershift.run(&standard).await?.refused(&words)?;
+    stored::unchanged(testbed, &before).await
+}
+
+fn rule(verbs: &[&str], kinds: &[(&str, &[&str])]) -> Vec<Value> {
+    kinds
+        .iter()
+        .map(|(group, resources)| {
+            json!({ "apiGroups": [group], "resources": resources, "verbs": verbs })
+        })
+        .collect()
+}
+
+/// A user with these rules; gives the user's kubeconfig.
+async fn user(testbed: &Testbed, name: &str, rules: &[Vec<Value>]) -> Result<PathBuf> {
+    let role = json!({
+        "apiVersion": ROLES.api_version,
+        "kind": "ClusterRole",
+        "metadata": { "name": name },
+        "rules": rules.concat(),
+    });
+    let binding = json!({
+        "apiVersion": ROLES.api_version,
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": name },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name }],
+    });
+    testbed.admin.apply(&[role, binding]).await?;
+    let certificate = testbed.control_plane.authority.client(name, name, None)?;
+    let endpoint = testbed.control_plane.endpoint();
+    let path = testbed.path().join(format!("{name}.kubeconfig"));
+    write_kubeconfig(
+        &path,
+        &endpoint.server,
+        Some(&endpoint.authority),
+        Credentials::Certificate(&certificate),
+    )?;
+    Ok(path)
+}
+
+/// As an earlier release would have applied it.
+async fn apply_as_installer(testbed: &Testbed, path: &str, crd: &Value) -> Result<()> {
+    let mut crd = crd.clone();
+    crd["metadata"] = json!({
+        "name": crd["metadata"]["name"],
+        "labels": crd["metadata"]["labels"],
+    });
+    if let Value::Object(fields) = &mut crd {
+        fields.remove("status");
+    }
+    let request =
+        http::Request::patch(format!("{path}?fieldManager=hypershift-install&force=true"))
+            .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
+            .body(crd.to_string().into_bytes())
+            .context("the path is none")?;
+    let _: Value = testbed.admin.kube().request(request).await?;
+    Ok(())
+}
