@@ -29,6 +29,8 @@ const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 pub enum Image {
     /// The command line.
     Hypershift,
+    /// The operator of hosted clusters and node pools.
+    HypershiftOperator,
     /// The sidecar that swaps group names.
     CapiProxy,
 }
@@ -50,12 +52,13 @@ pub struct Recipe {
 
 impl Image {
     /// All of them, in the Dockerfile's order.
-    pub const ALL: [Self; 2] = [Self::Hypershift, Self::CapiProxy];
+    pub const ALL: [Self; 3] = [Self::Hypershift, Self::HypershiftOperator, Self::CapiProxy];
 
     /// Its name: of the Dockerfile's target, and in a registry.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hypershift => "hypershift",
+            Self::HypershiftOperator => "hypershift-operator",
             Self::CapiProxy => "capi-proxy",
         }
     }
@@ -69,6 +72,12 @@ impl Image {
                 command: &[],
                 // It reads CRDs from URLs.
                 needs: &[CERTIFICATES],
+            },
+            Self::HypershiftOperator => Recipe {
+                package: "hypershift-operator",
+                program: "hypershift-operator",
+                command: &["run"],
+                needs: &[],
             },
             Self::CapiProxy => Recipe {
                 package: "capi-proxy",
