@@ -5,6 +5,7 @@
 mod leftovers;
 mod pods;
 mod processes;
+mod sidecar;
 
 use anyhow::{Result, ensure};
 use e2e::node::{NodeTestbed, supported};

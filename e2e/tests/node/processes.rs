@@ -61,3 +61,19 @@ pub(crate) fn naming(text: &str) -> Result<Vec<String>> {
 fn namespace(process: &Path) -> Option<PathBuf> {
     fs::read_link(process.join("ns/pid")).ok()
 }
+
+/// The process in a pod whose program is `program`, by the pod's control group.
+pub(crate) fn in_pod(uid: &str, program: &str) -> Result<rustix::process::Pid> {
+    let entries = fs::read_dir("/proc").context("cannot read /proc")?;
+    let found = entries.flatten().map(|entry| entry.path()).find(|path| {
+        let line = fs::read(path.join("cmdline")).unwrap_or_default();
+        let groups = fs::read_to_string(path.join("cgroup")).unwrap_or_default();
+        line.split(|&byte| byte == 0).next() == Some(program.as_bytes()) && groups.contains(uid)
+    });
+    let found = found.with_context(|| format!("pod {uid} runs no {program}"))?;
+    let pid = found
+        .file_name()
+        .and_then(|name| name.to_str()?.parse().ok());
+    pid.and_then(rustix::process::Pid::from_raw)
+        .context("not a process id")
+}
