@@ -25,6 +25,8 @@ use crate::testbed::Testbed;
 pub const BINARY_VARIABLE: &str = "HYPERSHIFT_OPERATOR";
 /// Namespace that the operators run in.
 pub const NAMESPACE: &str = "hypershift";
+/// How long an operator may take to notice what tests do to it.
+pub const SOON: Duration = Duration::from_mins(1);
 
 const LEASES: Resource<'_> = Resource::new("coordination.k8s.io/v1", "leases");
 
@@ -192,8 +194,8 @@ impl Replica {
         Ok(text)
     }
 
-    /// The value of a metric: of the first line that begins with `series`.
-    pub async fn metric(&self, series: &str) -> Result<f64> {
+    /// The value of a metric that counts: of the first line that begins with `series`.
+    pub async fn metric(&self, series: &str) -> Result<u64> {
         let text = self.text("/metrics").await?;
         let line = text.lines().find(|line| line.starts_with(series));
         let line = line.with_context(|| format!("there is no metric {series}"))?;
@@ -225,9 +227,6 @@ impl Replica {
         Ok(log.lines().filter(|line| line.contains(text)).count())
     }
 }
-
-/// How long an operator may take to notice what tests do to it.
-pub const SOON: Duration = Duration::from_mins(1);
 
 /// Builds the operator, or takes the one that the environment names.
 pub async fn build(progress: &Progress) -> Result<PathBuf> {

@@ -81,12 +81,15 @@ fn watch(client: kube::Client, writer: Writer<Meta>, check: &Check) -> impl Stre
             }
         })
         .touched_objects()
-        .predicate_filter(ownership, PredicateConfig::default());
+        .predicate_filter(
+            |found: &Meta| Some(ownership(found)),
+            PredicateConfig::default(),
+        );
     trigger_self(events, resource())
 }
 
 /// What a verdict depends on, apart from evidence. A status that changes every second wakes nobody.
-fn ownership(found: &Meta) -> Option<u64> {
+fn ownership(found: &Meta) -> u64 {
     let mut hasher = DefaultHasher::new();
     let metadata = &found.metadata;
     metadata.uid.hash(&mut hasher);
@@ -98,7 +101,7 @@ fn ownership(found: &Meta) -> Option<u64> {
         failed,
     } = protocol(metadata);
     (private, legacy, in_progress, failed).hash(&mut hasher);
-    Some(hasher.finish())
+    hasher.finish()
 }
 
 /// The clusters that have drifted.

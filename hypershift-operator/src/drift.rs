@@ -55,7 +55,7 @@ async fn look(ctx: &Context, drifted: &mpsc::Sender<Id>) -> Result<(), Error> {
     let ids: HashSet<_> = judged.iter().map(|one| one.id.clone()).collect();
     ctx.fleet.keep(&ids);
     for one in &judged {
-        if one.untold || ctx.fleet.differs(&one.id, &one.verdict) {
+        if one.untold || ctx.fleet.differs(&one.id, one.verdict) {
             // Whoever should hear of it has ended otherwise.
             let _ = drifted.send(one.id.clone()).await;
         }

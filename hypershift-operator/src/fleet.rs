@@ -67,8 +67,8 @@ impl Fleet {
     }
 
     /// Whether a verdict is other than the last one.
-    pub(crate) fn differs(&self, id: &Id, verdict: &Verdict) -> bool {
-        self.state().verdicts.get(id) != Some(verdict)
+    pub(crate) fn differs(&self, id: &Id, verdict: Verdict) -> bool {
+        self.state().verdicts.get(id) != Some(&verdict)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -92,5 +92,6 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         // Who does not lead knows nothing.
         self.count(&State::default());
+        self.metrics.legacy(false, false);
     }
 }

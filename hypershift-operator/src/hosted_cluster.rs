@@ -78,7 +78,7 @@ pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Act
     match duty {
         Duty::Leave => {}
         Duty::Mark(due) => mark(&id, &cluster.metadata, due, &ctx).await?,
-        Duty::Own | Duty::Report => publish(&id, &cluster, &verdict, &ctx).await?,
+        Duty::Own | Duty::Report => publish(&id, &cluster, verdict, &ctx).await?,
     }
     ctx.fleet.decided(id, verdict);
     Ok(Action::await_change())
@@ -137,8 +137,8 @@ pub(crate) async fn mark(
 }
 
 /// The condition that this operator has to write, unless it is there.
-pub(crate) fn due(scope: Scope, cluster: &DynamicObject, verdict: &Verdict) -> Option<Condition> {
-    match duty(scope, verdict) {
+pub(crate) fn due(scope: Scope, cluster: &DynamicObject, verdict: Verdict) -> Option<Condition> {
+    match duty(scope, &verdict) {
         Duty::Leave | Duty::Mark(_) => return None,
         Duty::Own | Duty::Report => {}
     }
@@ -161,7 +161,7 @@ pub(crate) fn slim(mut cluster: DynamicObject) -> DynamicObject {
 async fn publish(
     id: &Id,
     cluster: &DynamicObject,
-    verdict: &Verdict,
+    verdict: Verdict,
     ctx: &Context,
 ) -> Result<(), Error> {
     let Some(wanted) = due(ctx.scope, cluster, verdict) else {

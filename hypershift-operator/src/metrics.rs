@@ -229,6 +229,26 @@ mod tests {
     }
 
     #[test]
+    fn alerts_and_their_runbooks_name_metrics_that_exist() {
+        let text = text();
+        let pages = [
+            include_str!("../../manifests/alerts/operator.yaml"),
+            include_str!("../../docs/runbooks/HyperShiftOperatorDegraded.md"),
+        ];
+        let mut names = 0;
+        for word in pages
+            .iter()
+            .flat_map(|page| page.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+            .filter(|word| word.starts_with(PREFIX))
+        {
+            names += 1;
+            let name = word.strip_suffix("_total").unwrap_or(word);
+            assert!(text.contains(&format!("# TYPE {name} ")), "{word}");
+        }
+        assert!(names >= 5, "{names}");
+    }
+
+    #[test]
     fn every_metric_is_documented() {
         let page = include_str!("../../docs/metrics.md");
         for line in text().lines() {

@@ -73,7 +73,7 @@ pub(crate) async fn scan(ctx: &Context) -> Result<(), Error> {
 async fn settle(judged: &Judged, ctx: &Context) -> Result<(), Error> {
     let mut current = judged.clone();
     for _ in 0..ATTEMPTS {
-        let written = match due(ctx, &current.verdict) {
+        let written = match due(ctx, current.verdict) {
             Some(mark) => hosted_cluster::mark(&current.id, &current.metadata, mark, ctx).await,
             None => Ok(()),
         };
@@ -100,8 +100,8 @@ async fn settle(judged: &Judged, ctx: &Context) -> Result<(), Error> {
     })
 }
 
-fn due(ctx: &Context, verdict: &Verdict) -> Option<Mark> {
-    match duty(ctx.scope, verdict) {
+fn due(ctx: &Context, verdict: Verdict) -> Option<Mark> {
+    match duty(ctx.scope, &verdict) {
         Duty::Mark(mark) => Some(mark),
         Duty::Own | Duty::Report | Duty::Leave => None,
     }

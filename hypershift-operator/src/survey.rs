@@ -37,7 +37,7 @@ pub(crate) async fn classify(ctx: &Context) -> Result<Vec<Judged>, Error> {
             found.copied().unwrap_or_default(),
         );
         Judged {
-            untold: hosted_cluster::due(ctx.scope, &cluster, &verdict).is_some(),
+            untold: hosted_cluster::due(ctx.scope, &cluster, verdict).is_some(),
             id,
             metadata: cluster.metadata,
             verdict,

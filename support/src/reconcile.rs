@@ -29,7 +29,7 @@ pub enum Retry {
 }
 
 /// Pauses between attempts: 1 s, 2 s, 4 s, 8 s, then 10 s, until an attempt succeeds.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Backoff {
     failures: u32,
 }

@@ -184,12 +184,11 @@ async fn change(
         let count = members.len();
         let member = &mut members[number % count];
         number += 1;
-        let new = match member.annotations.remove(key) {
-            Some(_) => Value::Null,
-            None => {
-                member.annotations.insert(key.to_owned(), value.to_owned());
-                json!(value)
-            }
+        let new = if member.annotations.remove(key).is_some() {
+            Value::Null
+        } else {
+            member.annotations.insert(key.to_owned(), value.to_owned());
+            json!(value)
         };
         let patch = json!({ "metadata": { "annotations": { key: new } } });
         admin.patch(&member.path(), Patch::Merge, &patch).await?;

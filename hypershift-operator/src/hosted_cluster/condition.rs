@@ -33,7 +33,7 @@ impl Condition {
     /// What is to be told; `told` is whether something is told already, `failure` the reason of a failed migration.
     pub(super) fn of(
         scope: Scope,
-        verdict: &Verdict,
+        verdict: Verdict,
         failure: Option<&str>,
         told: bool,
     ) -> Option<Self> {
@@ -157,7 +157,7 @@ mod tests {
             ),
         ];
         for (scope, owner, invalid, expected) in table {
-            let found = Condition::of(scope, &verdict(owner, invalid), None, false);
+            let found = Condition::of(scope, verdict(owner, invalid), None, false);
             let found = found.map(|condition| (condition.status, condition.reason));
             assert_eq!(found, expected, "{scope:?} {owner:?} {invalid:?}");
         }
@@ -167,7 +167,7 @@ mod tests {
     fn a_failed_migration_is_told_with_the_way_out() {
         let legacy = verdict(Owner::Legacy, None);
         let failure = Some("quiesce-timeout");
-        let condition = Condition::of(Scope::Legacy, &legacy, failure, true).unwrap();
+        let condition = Condition::of(Scope::Legacy, legacy, failure, true).unwrap();
         assert_eq!(condition.reason, "MigrationFailed");
         assert!(condition.message.contains("quiesce-timeout"));
         assert!(condition.message.contains(MIGRATION_FAILED));
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn the_time_changes_with_the_status_only() {
         let condition =
-            Condition::of(Scope::Private, &verdict(Owner::New, None), None, false).unwrap();
+            Condition::of(Scope::Private, verdict(Owner::New, None), None, false).unwrap();
         let time = |object: Value| {
             object["status"]["conditions"][0]["lastTransitionTime"]
                 .as_str()

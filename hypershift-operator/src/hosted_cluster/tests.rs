@@ -46,7 +46,7 @@ fn a_condition_that_another_operator_has_overwritten_is_due_again() {
     let own = due(
         Scope::Private,
         &cluster("False", "LegacyTypes", ""),
-        &verdict,
+        verdict,
     )
     .unwrap();
     let object = own.object(None);
@@ -57,6 +57,6 @@ fn a_condition_that_another_operator_has_overwritten_is_due_again() {
             .to_owned()
     };
     let told = cluster(&text("status"), &text("reason"), &text("message"));
-    assert_eq!(due(Scope::Private, &told, &verdict), None);
-    assert_eq!(due(Scope::Legacy, &told, &verdict), None);
+    assert_eq!(due(Scope::Private, &told, verdict), None);
+    assert_eq!(due(Scope::Legacy, &told, verdict), None);
 }
