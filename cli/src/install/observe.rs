@@ -1,9 +1,11 @@
 //! What is there already: reads, and never writes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::annotations::Protocol;
 use api::group::{GroupTable, Side};
+use hypershift_operator::legacy::needed;
+use hypershift_operator::scope::{Evidence as Found, verdict};
 use serde_json::Value;
 
 use super::cluster::Cluster;
@@ -105,38 +107,32 @@ fn namespaced(list: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The hosted clusters that need operator-legacy: marked so, or with objects in a standard group. In doubt, yes: it is
-/// removed by the operator as soon as nobody needs it.
+/// The hosted clusters that need operator-legacy, by the operator's own rule on annotations and evidence.
 async fn legacy(cluster: &Cluster, kinds: &[Served]) -> kube::Result<Vec<String>> {
     let hosted = cluster.list_metadata(HOSTED_CLUSTERS).await?;
     if hosted.is_empty() {
         return Ok(Vec::new());
     }
-    let mut namespaces = BTreeSet::new();
-    for kind in kinds.iter().filter(|kind| kind.side == Side::Standard) {
-        let objects = cluster.list_metadata(&kind.path).await?;
-        namespaces.extend(
-            objects
-                .iter()
-                .map(|object| text(object, "/metadata/namespace").to_owned()),
-        );
+    let mut evidence = BTreeMap::<String, Found>::new();
+    for kind in kinds {
+        for object in cluster.list_metadata(&kind.path).await? {
+            let namespace = text(&object, "/metadata/namespace").to_owned();
+            let known = evidence.entry(namespace).or_default();
+            *known = known.with(kind.side);
+        }
     }
     Ok(hosted
         .iter()
-        .filter(|one| is_legacy(one, &namespaces))
+        .filter(|one| needs_legacy(one, &evidence))
         .map(hosted_name)
         .collect())
 }
 
-fn is_legacy(hosted: &Value, with_objects: &BTreeSet<String>) -> bool {
+fn needs_legacy(hosted: &Value, evidence: &BTreeMap<String, Found>) -> bool {
     let annotations = serde_json::from_value(hosted["metadata"]["annotations"].clone());
-    let Protocol {
-        private: _,
-        legacy,
-        in_progress,
-        failed,
-    } = Protocol::read(&annotations.unwrap_or_default());
-    legacy || in_progress || failed.is_some() || with_objects.contains(&control_plane(hosted))
+    let protocol = Protocol::read(&annotations.unwrap_or_default());
+    let found = evidence.get(&control_plane(hosted)).copied();
+    needed([verdict(&protocol, found.unwrap_or_default())])
 }
 
 /// The namespace of a hosted cluster's control plane.
@@ -262,37 +258,34 @@ mod tests {
     #[test]
     fn hosted_clusters_are_legacy_by_annotation_or_by_evidence() {
         let hosted = |annotations: Value| json!({"metadata": {"namespace": "clusters", "name": "a.b", "annotations": annotations}});
-        let none = BTreeSet::new();
-        let objects = BTreeSet::from(["clusters-a-b".to_owned()]);
+        let none = BTreeMap::new();
+        let found = |evidence| BTreeMap::from([("clusters-a-b".to_owned(), evidence)]);
+        let (standard, private) = (found(Found::Standard), found(Found::Private));
         let prefix = "hypershift.openshift.io";
         let table = [
             (json!({}), &none, false),
-            (json!({}), &objects, true),
+            (json!({}), &standard, true),
+            (json!({}), &private, false),
             (json!({format!("{prefix}/scope"): "legacy"}), &none, true),
             (
                 json!({format!("{prefix}/private-capi-types"): "true"}),
-                &none,
+                &private,
                 false,
             ),
             (
                 json!({format!("{prefix}/private-capi-types"): "true"}),
-                &objects,
+                &standard,
                 true,
             ),
             (
                 json!({format!("{prefix}/migration-in-progress"): "true"}),
-                &none,
-                true,
-            ),
-            (
-                json!({format!("{prefix}/migration-failed"): "timeout"}),
-                &none,
+                &private,
                 true,
             ),
         ];
         for (annotations, evidence, expected) in table {
             assert_eq!(
-                is_legacy(&hosted(annotations.clone()), evidence),
+                needs_legacy(&hosted(annotations.clone()), evidence),
                 expected,
                 "{annotations}"
             );
