@@ -1,13 +1,12 @@
 //! Where API servers of hosted clusters keep their audit logs.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube_core::Duration;
 use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::crds::Kind;
-use crate::hypershift::v1beta1::common::Quantity;
+use crate::hypershift::v1beta1::common::{Duration, Quantity};
 use crate::schema::{self, list_map};
 
 /// Whether and how audit logs are kept.

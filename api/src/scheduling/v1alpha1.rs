@@ -1,13 +1,12 @@
 //! The sizes of hosted control planes, and what follows from a size.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube_core::Duration;
 use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::crds::Kind;
-use crate::hypershift::v1beta1::common::Quantity;
+use crate::hypershift::v1beta1::common::{Duration, Quantity};
 use crate::schema::{self, list_map, no_format, rule};
 
 /// The sizes, and how clusters go from one to another.

@@ -111,3 +111,62 @@ fn unwrapped(text: &str) -> String {
     });
     paragraphs.collect::<Vec<_>>().join("\n\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rust_means_becomes_what_an_api_server_takes() {
+        for (name, derived, expected) in [
+            (
+                "an optional text may be absent, not null",
+                json!({"type": ["string", "null"], "enum": ["a", null]}),
+                json!({"type": "string", "enum": ["a"]}),
+            ),
+            (
+                "the words of a field go before those of its type, and the rules of both hold",
+                json!({
+                    "description": "the field",
+                    "anyOf": [
+                        {"type": "object", "description": "the type", RULES: [{"rule": "a"}]},
+                        {"type": "null"},
+                    ],
+                    RULES: [{"rule": "b"}],
+                }),
+                json!({
+                    "description": "the field",
+                    "type": "object",
+                    RULES: [{"rule": "a"}, {"rule": "b"}],
+                }),
+            ),
+            (
+                "variants with words are one list of values",
+                json!({
+                    "description": "which",
+                    "oneOf": [
+                        {"type": "string", "const": "A", "description": "the\nfirst"},
+                        {"type": "string", "const": "", "description": "none"},
+                    ],
+                }),
+                json!({
+                    "description": "which\n\nA: the first\n\n(empty): none",
+                    "type": "string",
+                    "enum": ["A", ""],
+                }),
+            ),
+            (
+                "a choice between types stays one",
+                json!({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+                json!({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+            ),
+            (
+                "everything within is treated alike",
+                json!({"title": "T", "items": {"properties": {"a": {"type": ["integer", "null"]}}}}),
+                json!({"items": {"properties": {"a": {"type": "integer"}}}}),
+            ),
+        ] {
+            assert_eq!(structural(derived), expected, "{name}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! A custom resource definition as a file.
 
 use anyhow::Result;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 const HEAD: &str = "# Written by `cargo xtask codegen` from the types of the api crate.\n";
 
@@ -20,10 +20,9 @@ fn sorted(value: &Value) -> Value {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(key, _)| *key);
-            let fields = fields
-                .into_iter()
-                .map(|(key, value)| (key.clone(), sorted(value)));
-            Value::Object(Map::from_iter(fields))
+            let fields = fields.into_iter();
+            let fields = fields.map(|(key, value)| (key.clone(), sorted(value)));
+            Value::Object(fields.collect())
         }
         Value::Array(items) => items.iter().map(sorted).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),

@@ -9,6 +9,18 @@ use crate::schema::rule;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Quantity(pub String);
 
+/// A span of time as somebody wrote it, such as `1h30m`. It is written again in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Duration(pub String);
+
+/// A text that is no span of time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a span of time: write numbers with units, such as 1h30m or 90s")]
+pub struct DurationError {
+    /// The text.
+    pub text: String,
+}
+
 /// A reference to a release image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Release {
@@ -17,7 +29,7 @@ pub struct Release {
         length(min = 1, max = 253),
         transform = rule(
             r"self.matches(r'^\w+\S+$')",
-            "image must be an image reference without spaces, such as quay.io/example/release:4.20.1"
+            "image must be an image reference without spaces, such as images.example.com/example/release:4.20.1"
         ),
     )]
     pub image: String,
@@ -81,6 +93,31 @@ pub enum TaintEffect {
     PreferNoSchedule,
     /// No new ones come to the node, and those that are there leave.
     NoExecute,
+}
+
+// === impl Duration ===
+
+impl Duration {
+    /// How long it is.
+    ///
+    /// ```
+    /// use api::hypershift::v1beta1::common::Duration;
+    ///
+    /// let duration = Duration("1h30m".to_owned());
+    /// assert_eq!(duration.length().unwrap().as_secs(), 5400);
+    /// assert!(Duration("soon".to_owned()).length().is_err());
+    /// assert!(Duration("-5m".to_owned()).length().is_err());
+    /// ```
+    pub fn length(&self) -> Result<std::time::Duration, DurationError> {
+        let error = || DurationError {
+            text: self.0.clone(),
+        };
+        let duration: kube_core::Duration = self.0.parse().map_err(|_| error())?;
+        if duration.is_negative() {
+            return Err(error());
+        }
+        Ok(duration.into())
+    }
 }
 
 // === impl Quantity ===

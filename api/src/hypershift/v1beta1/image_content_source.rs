@@ -10,7 +10,7 @@ use crate::schema::set;
 #[serde(rename_all = "camelCase")]
 pub struct ImageContentSource {
     /// Repository that images are named by, for example
-    /// `quay.io/openshift-release-dev/ocp-release`.
+    /// `images.example.com/openshift-release-dev/ocp-release`.
     #[schemars(length(max = 255))]
     pub source: String,
     /// Repositories that hold the same images and are tried instead, in this order. Images are

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::LocalObjectReference;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube_core::Duration;
 use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{Release, Taint};
+use super::common::{Duration, Release, Taint};
 use crate::crds::Kind;
 use crate::schema::{self, immutable, rule};
 

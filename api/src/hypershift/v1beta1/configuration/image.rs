@@ -84,8 +84,8 @@ pub struct RegistrySources {
     transform = rule(
         "self.matches('^[*]([.]([a-zA-Z0-9]|[a-zA-Z0-9][-a-zA-Z0-9]*[a-zA-Z0-9]))+$') || \
          self.matches('^([a-zA-Z0-9]|[a-zA-Z0-9][-a-zA-Z0-9]*[a-zA-Z0-9])([.]([a-zA-Z0-9]|[a-zA-Z0-9][-a-zA-Z0-9]*[a-zA-Z0-9]))*(:[0-9]+)?(/[a-z0-9]+(([._]|__|-*)[a-z0-9]+)*)*$')",
-        "an entry must be a registry such as quay.io or registry.example.com:5000, a repository \
-         such as quay.io/team/app, or a wildcard such as *.example.com"
+        "an entry must be a registry such as images.example.com or registry.example.com:5000, a repository \
+         such as images.example.com/team/app, or a wildcard such as *.example.com"
     ),
 )]
 pub struct RegistryScope(#[schemars(length(min = 1, max = 256))] pub String);
