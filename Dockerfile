@@ -4,7 +4,7 @@
 # The programs are static, so that the images hold nothing else: no shell, no library, no package to update.
 # The testbed makes the same images without a builder; e2e/src/images.rs has the recipe, and a test compares.
 
-ARG RUST_IMAGE=docker.io/library/rust:1.95-bookworm
+ARG RUST_IMAGE=rust:1.95-bookworm
 
 FROM ${RUST_IMAGE} AS build
 WORKDIR /src
