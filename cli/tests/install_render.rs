@@ -99,7 +99,7 @@ fn standard_types() {
 
 #[test]
 fn everything_that_can_be_asked_for() {
-    let (secret, bundle) = (data("pull-secret.json"), data("ca.pem"));
+    let (secret, bundle) = (data("pull-secret.json"), data("trusted.txt"));
     let text = rendered(&[
         "--outputs=resources",
         "--assume=monitoring,console,legacy",
