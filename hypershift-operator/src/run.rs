@@ -1,6 +1,7 @@
 //! `hypershift-operator run`: starts everything, and ends it in order.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
@@ -23,6 +24,8 @@ use crate::{control, drift, startup};
 
 /// Who asks, in the API server's audit log.
 const PROGRAM: &str = concat!("hypershift-operator/", env!("CARGO_PKG_VERSION"));
+/// How long a lease is kept that is of no use.
+const PAUSE: Duration = Duration::from_secs(5);
 /// Hosted clusters that wait to be looked at again.
 const DRIFTED: usize = 64;
 
@@ -114,6 +117,8 @@ impl Operator {
             Ok(client) => client,
             Err(error) => {
                 tracing::error!(problem = chain(&error), "No client can be made");
+                // Another replica may have better luck.
+                let _ = tokio::time::timeout(PAUSE, drain.begun()).await;
                 return;
             }
         };

@@ -11,9 +11,10 @@
 //! The holder stops to write at the renew deadline, counted from when its last renewal was *sent*; the others count the
 //! longer duration from when they *saw* it. No clock is compared with another machine's.
 
+mod claim;
 mod decision;
+mod metrics;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -21,22 +22,15 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Api;
 use kube::api::PostParams;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::error::chain;
 use crate::health::Check;
 use crate::reconcile::{client_reason, is_conflict, is_missing};
 use crate::shutdown::Drain;
+pub use claim::{Claim, Term};
 use decision::{Move, Seen};
-
-/// Longer than any process lives.
-const FOREVER: Duration = Duration::from_hours(24 * 365 * 10);
+pub use metrics::Metrics;
 
 /// Which lease, who we are, and the times.
 #[derive(Debug, Clone)]
@@ -53,33 +47,6 @@ pub struct Settings {
     pub renew_deadline: Duration,
     /// Between two renewals.
     pub retry: Duration,
-}
-
-/// The right to write, for as long as it is held. Clones are of the same term.
-#[derive(Debug, Clone)]
-pub struct Claim {
-    lease: Arc<str>,
-    identity: Arc<str>,
-    epoch: i32,
-    until: watch::Receiver<Option<Instant>>,
-}
-
-/// One time of leading; ends the claims to it.
-#[derive(Debug)]
-pub struct Term(watch::Sender<Option<Instant>>);
-
-/// What is counted about a lease.
-#[derive(Debug, Clone, Default)]
-pub struct Metrics {
-    held: Gauge,
-    epoch: Gauge,
-    lost: Counter,
-    errors: Family<ReasonLabels, Counter>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabels {
-    reason: &'static str,
 }
 
 /// A candidate for the lease, and its holder in between.
@@ -142,118 +109,6 @@ impl Settings {
     }
 }
 
-// === impl Term ===
-
-impl Term {
-    fn begin(settings: &Settings, epoch: i32, until: Instant) -> (Self, Claim) {
-        let (sender, receiver) = watch::channel(Some(until));
-        let claim = Claim {
-            lease: settings.name.as_str().into(),
-            identity: settings.identity.as_str().into(),
-            epoch,
-            until: receiver,
-        };
-        (Self(sender), claim)
-    }
-
-    fn extend(&self, until: Instant) {
-        self.0.send_replace(Some(until));
-    }
-
-    /// Ends it: from now on nothing is written for it.
-    pub fn end(&self) {
-        self.0.send_replace(None);
-    }
-}
-
-// === impl Claim ===
-
-impl Claim {
-    /// The claim of a process that runs alone: it is held for ever, in epoch 0.
-    pub fn alone(settings: &Settings) -> (Term, Self) {
-        Term::begin(settings, 0, Instant::now() + FOREVER)
-    }
-
-    /// A claim that is held until its term is ended.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn for_tests(lease: &str, identity: &str, epoch: i32) -> (Term, Self) {
-        let (sender, receiver) = watch::channel(Some(Instant::now() + FOREVER));
-        let claim = Self {
-            lease: lease.into(),
-            identity: identity.into(),
-            epoch,
-            until: receiver,
-        };
-        (Term(sender), claim)
-    }
-
-    /// The lease's name.
-    pub fn lease(&self) -> &str {
-        &self.lease
-    }
-
-    /// The holder.
-    pub fn identity(&self) -> &str {
-        &self.identity
-    }
-
-    /// The fencing epoch: greater than that of every earlier holder.
-    pub fn epoch(&self) -> i32 {
-        self.epoch
-    }
-
-    /// Whether something may be written now.
-    pub fn is_held(&self) -> bool {
-        self.until
-            .borrow()
-            .is_some_and(|until| Instant::now() < until)
-    }
-
-    /// Completes when nothing may be written any more.
-    pub async fn ended(&mut self) {
-        loop {
-            let until = *self.until.borrow_and_update();
-            let Some(until) = until.filter(|until| Instant::now() < *until) else {
-                return;
-            };
-            tokio::select! {
-                () = sleep_until(until) => {}
-                changed = self.until.changed() => if changed.is_err() { return },
-            }
-        }
-    }
-}
-
-// === impl Metrics ===
-
-impl Metrics {
-    /// Metrics at zero.
-    pub fn new(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            "lease_held",
-            "Whether this process leads (1) or stands by (0)",
-            metrics.held.clone(),
-        );
-        registry.register(
-            "lease_epoch",
-            "The fencing epoch of this process's last term",
-            metrics.epoch.clone(),
-        );
-        registry.register(
-            "lease_lost",
-            "Terms that ended because the lease could not be renewed",
-            metrics.lost.clone(),
-        );
-        registry.register(
-            "lease_errors",
-            "Failed reads and writes of the lease",
-            metrics.errors.clone(),
-        );
-        metrics
-    }
-}
-
 // === impl Elector ===
 
 impl Elector {
@@ -292,8 +147,7 @@ impl Elector {
     {
         let (term, claim) = Term::begin(&self.settings, held.epoch, held.until);
         tracing::info!(lease = self.settings.name, epoch = held.epoch, "Leading");
-        self.metrics.epoch.set(held.epoch.into());
-        self.metrics.held.set(1);
+        self.metrics.begun(held.epoch);
         let done = {
             let work = lead(claim);
             tokio::select! {
@@ -303,12 +157,12 @@ impl Elector {
             }
         };
         term.end();
-        self.metrics.held.set(0);
+        self.metrics.ended();
         if done {
             self.release(held).await;
             return;
         }
-        self.metrics.lost.inc();
+        self.metrics.lost();
         tracing::warn!(
             lease = self.settings.name,
             epoch = held.epoch,
@@ -457,11 +311,7 @@ impl Elector {
     }
 
     fn failed(&self, what: &str, error: &kube::Error) {
-        let reason = client_reason(error);
-        self.metrics
-            .errors
-            .get_or_create(&ReasonLabels { reason })
-            .inc();
+        self.metrics.error(client_reason(error));
         let problem = chain(&Failure {
             what,
             source: error,

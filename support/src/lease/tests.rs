@@ -1,5 +1,6 @@
 //! Terms before an API server of expected calls, in time that stands still unless everybody waits.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use prometheus_client::registry::Registry;
