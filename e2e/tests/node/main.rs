@@ -2,6 +2,7 @@
 //!
 //! They need root; without it each says so and does nothing.
 
+mod authority;
 mod leftovers;
 mod pods;
 mod processes;

@@ -1,6 +1,7 @@
 //! The proxy as a native sidecar, beside a program that asks it ten times a second.
 //!
-//! It is restarted alone when it crashes, goes on without an error when the kubelet replaces its token, and leaves last.
+//! It is restarted alone when it crashes, goes on without an error when the kubelet replaces its token, trusts a new
+//! authority as soon as its pod does, and leaves last.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,10 +15,10 @@ use e2e::images::{Archive, Contents, File, Image, StaticProgram, build_static};
 use e2e::node::{NodeTestbed, condition};
 use e2e::wait;
 use k8s_openapi::api::apps::v1::Deployment;
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-use crate::can_run;
-use crate::processes;
+use crate::{authority, can_run, processes};
 
 const NAMESPACE: &str = "sidecar";
 const POD: &str = "controller";
@@ -29,7 +30,8 @@ const CREDENTIAL: &str = "/user/extra/authentication.kubernetes.io~1credential-i
 const WITHIN: Duration = Duration::from_mins(4);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sidecar_outlives_crashes_tokens_and_its_controllers() -> Result<()> {
+async fn f07_s14_the_sidecar_outlives_crashes_tokens_authorities_and_its_controllers() -> Result<()>
+{
     if !can_run() {
         return Ok(());
     }
@@ -46,6 +48,7 @@ async fn scenario(testbed: &mut NodeTestbed) -> Result<()> {
     ready(testbed, 0).await?;
     crashes_alone(testbed).await?;
     takes_a_new_token(testbed).await?;
+    trusts_a_new_authority(testbed).await?;
     leaves_last(testbed).await
 }
 
@@ -128,15 +131,20 @@ async fn said(testbed: &NodeTestbed) -> Result<Vec<String>> {
 
 async fn crashes_alone(testbed: &NodeTestbed) -> Result<()> {
     let step = testbed.progress.step("the proxy is killed");
-    let id = pod(testbed).await?["metadata"]["uid"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let proxy = processes::in_pod(&id, "/capi-proxy")?;
-    rustix::process::kill_process(proxy, rustix::process::Signal::KILL)?;
+    let proxy = process(testbed).await?;
+    rustix::process::kill_process(proxy, Signal::KILL)?;
     ready(testbed, 1).await?;
     step.done();
     Ok(())
+}
+
+/// The proxy's process, as it is outside of the pod.
+async fn process(testbed: &NodeTestbed) -> Result<Pid> {
+    let pod = pod(testbed).await?;
+    let uid = pod["metadata"]["uid"]
+        .as_str()
+        .context("the pod has no uid")?;
+    processes::in_pod(uid, "/capi-proxy")
 }
 
 /// A kubelet that is started anew asks for a new token: the proxy takes it, and nobody notices.
@@ -173,6 +181,20 @@ fn credentials(testbed: &NodeTestbed) -> Result<BTreeSet<String>> {
         .filter(|event| event["user"]["username"] == ACCOUNT)
         .filter_map(|event| Some(event.pointer(CREDENTIAL)?.as_str()?.to_owned()))
         .collect())
+}
+
+/// S14: the API server gets a certificate of another authority. While it starts, nobody answers; then all is as before,
+/// with the same proxy.
+async fn trusts_a_new_authority(testbed: &mut NodeTestbed) -> Result<()> {
+    let step = testbed
+        .progress
+        .step("the API server changes its authority");
+    let proxy = process(testbed).await?;
+    authority::change(testbed, NAMESPACE, proxy.as_raw_nonzero().get()).await?;
+    ready(testbed, 1).await?;
+    ensure!(process(testbed).await? == proxy, "the proxy was restarted");
+    step.done();
+    Ok(())
 }
 
 /// F07: told to end, the controller goes on asking for seconds and is answered; then the proxy ends in peace.
