@@ -56,7 +56,8 @@ pub(crate) async fn keep_working(testbed: &Testbed, definitions: &[Value]) -> Re
         refused.is_err(),
         "a change that breaks the rule anew is accepted"
     );
-    let better = json!({ "spec": { "release": { "image": "images.example.com/example/release:1" } } });
+    let better =
+        json!({ "spec": { "release": { "image": "images.example.com/example/release:1" } } });
     admin
         .patch(&path, Patch::Merge, &better)
         .await
