@@ -139,7 +139,7 @@ impl Cluster {
             .await
     }
 
-    /// Deletes an object if it is still the one that was seen; gone already is as good.
+    /// Deletes an object if it is the very one that was seen; gone already is as good.
     ///
     /// What it owns goes first, so that a Deployment is gone only when its pods are.
     pub(crate) async fn delete(&self, id: &Id, seen: &Value) -> kube::Result<()> {
@@ -147,10 +147,8 @@ impl Cluster {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": propagation(id.kind),
-            "preconditions": {
-                "uid": seen["metadata"]["uid"],
-                "resourceVersion": seen["metadata"]["resourceVersion"],
-            },
+            // Not by its version, which moves with the status.
+            "preconditions": { "uid": seen["metadata"]["uid"] },
         });
         match self.send(Method::DELETE, &id.path(), Some(&body)).await {
             Err(error) if status_code(&error) != Some(404) => Err(error),
