@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::testbed::Testbed;
+use e2e::progress::Progress;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
@@ -42,16 +42,16 @@ pub(crate) struct Run {
 // === impl Hypershift ===
 
 impl Hypershift {
-    /// Builds the command; the testbed's administrator runs it.
-    pub(crate) async fn build(testbed: &Testbed) -> Result<Self> {
-        let kubeconfig = testbed.control_plane.admin_kubeconfig().to_owned();
+    /// Builds the command; the user of the kubeconfig runs it.
+    pub(crate) async fn build(kubeconfig: &Path, progress: &Progress) -> Result<Self> {
+        let kubeconfig = kubeconfig.to_owned();
         if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
             return Ok(Self {
                 program: PathBuf::from(path),
                 kubeconfig,
             });
         }
-        let step = testbed.progress.step("building hypershift");
+        let step = progress.step("building hypershift");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let output = Command::new(cargo)
             .args(["build", "--package=cli", "--bin=hypershift"])
@@ -167,6 +167,11 @@ impl Run {
     pub(crate) fn remarks(self) -> Result<String> {
         let remarks = self.stderr.clone();
         self.succeeded().map(|_| remarks)
+    }
+
+    /// Whether it failed, with these words.
+    pub(crate) fn failed_with(&self, words: &str) -> bool {
+        self.code == Some(1) && self.stderr.contains(words)
     }
 
     /// Fails unless it refused, with these words.

@@ -2,10 +2,11 @@
 //! changes nothing the second time, what is killed is finished by the next run, and the platform's own Cluster API never
 //! notices.
 //!
-//! There is no kubelet here, so nothing waits for pods.
+//! Most of it needs no kubelet, so that nothing waits for pods; [`nodes`] has one.
 
 mod command;
 mod killed;
+mod nodes;
 mod refused;
 mod removed;
 mod stored;
@@ -35,7 +36,8 @@ async fn an_installation_is_whole_repeatable_and_leaves_the_platform_alone() -> 
 async fn scenario(testbed: &mut Testbed) -> Result<()> {
     testbed.install_crds(Side::Standard).await?;
     create_platform(testbed).await?;
-    let hypershift = Hypershift::build(testbed).await?;
+    let hypershift =
+        Hypershift::build(testbed.control_plane.admin_kubeconfig(), &testbed.progress).await?;
     let platform = stored::platform(testbed).await?;
 
     step(testbed, "refusing what may not be done");

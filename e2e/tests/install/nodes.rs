@@ -1,0 +1,263 @@
+//! An installation that runs: images of this tree, as pods on a real kubelet.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::group::Side;
+use e2e::client::Resource;
+use e2e::images::{Archive, Contents, File, Image, StaticProgram, build_static};
+use e2e::node::{NodeTestbed, supported};
+use e2e::service_account::ensure_namespace;
+use e2e::{crds, fixtures, wait};
+use serde_json::{Value, json};
+
+use crate::command::{Hypershift, NAMESPACE};
+use crate::{CLUSTERS, DEPLOYMENTS};
+
+const PODS: Resource<'_> = Resource::new("v1", "pods");
+const HOSTED_CLUSTERS: Resource<'_> =
+    Resource::new("hypershift.openshift.io/v1beta1", "hostedclusters");
+/// Generous: a busy machine is no failure.
+const WITHIN: Duration = Duration::from_mins(3);
+
+/// The images that are installed.
+struct Images {
+    operator: String,
+    proxy: String,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn o01_what_is_installed_runs_and_takes_existing_clusters_for_legacy() -> Result<()> {
+    if let Err(reason) = supported() {
+        eprintln!("skipped: {reason}");
+        return Ok(());
+    }
+    let testbed = NodeTestbed::builder("install-nodes")
+        .images(&[Image::CapiProxy])
+        .start()
+        .await?;
+    let outcome = scenario(&testbed).await;
+    testbed.finish(outcome)
+}
+
+async fn scenario(testbed: &NodeTestbed) -> Result<()> {
+    let hypershift = Hypershift::build(testbed.kubeconfig(), &testbed.progress).await?;
+    let images = Images {
+        operator: push_operator(testbed).await?,
+        proxy: testbed.image(Image::CapiProxy)?.to_owned(),
+    };
+    crds::install(&testbed.admin, &crds::cluster_api(Side::Standard).await?).await?;
+
+    let step = testbed
+        .progress
+        .step("installing, and waiting for the pods");
+    images.install(&hypershift, &[]).await?.succeeded()?;
+    all_run(testbed, "operator").await?;
+    ensure!(
+        deployment(testbed, "operator-legacy").await?.is_none(),
+        "operator-legacy is there, and nobody needs it"
+    );
+    step.done();
+
+    let before = made(testbed).await?;
+    images.install(&hypershift, &[]).await?.succeeded()?;
+    ensure!(before == made(testbed).await?, "a second run has written");
+
+    let step = testbed
+        .progress
+        .step("installing again, with a hosted cluster of the standard groups");
+    create_legacy(testbed).await?;
+    images.install(&hypershift, &[]).await?.succeeded()?;
+    all_run(testbed, "operator-legacy").await?;
+    is_marked_legacy(testbed).await?;
+    step.done();
+
+    let step = testbed.progress.step("failing to install, with a reason");
+    a_failure_is_explained(&images, &hypershift).await?;
+    images.install(&hypershift, &[]).await?.succeeded()?;
+    step.done();
+
+    let step = testbed
+        .progress
+        .step("uninstalling beside a hosted cluster");
+    what_a_hosted_cluster_needs_is_kept(testbed, &hypershift).await?;
+    step.done();
+    Ok(())
+}
+
+// === impl Images ===
+
+impl Images {
+    async fn install(
+        &self,
+        hypershift: &Hypershift,
+        flags: &[&str],
+    ) -> Result<crate::command::Run> {
+        let operator = format!("--hypershift-image={}", self.operator);
+        let proxy = format!("--capi-proxy-image={}", self.proxy);
+        let usual = [
+            "install",
+            "--private-capi-types",
+            "--private-crds-from=module=sigs.k8s.io/cluster-api",
+            &proxy,
+        ];
+        let mut all = usual.to_vec();
+        if !flags
+            .iter()
+            .any(|flag| flag.starts_with("--hypershift-image"))
+        {
+            all.push(&operator);
+        }
+        all.extend(flags);
+        hypershift.run(&all).await
+    }
+}
+
+/// The operator's image, by the recipe of the others.
+async fn push_operator(testbed: &NodeTestbed) -> Result<String> {
+    let name = "hypershift-operator";
+    let program = StaticProgram {
+        package: name,
+        name,
+    };
+    let built = build_static(&program, &testbed.progress).await?;
+    let archive = Archive::of(&Contents {
+        entrypoint: format!("/{name}"),
+        command: &[],
+        files: vec![File::program(format!("/{name}"), built)],
+    })?;
+    testbed.registry.push(name, &archive).await
+}
+
+async fn deployment(testbed: &NodeTestbed, name: &str) -> Result<Option<Value>> {
+    let path = DEPLOYMENTS.named(NAMESPACE, name);
+    testbed.admin.find(&path).await
+}
+
+/// Every pod of a Deployment is ready, and no container was ever started again.
+async fn all_run(testbed: &NodeTestbed, name: &str) -> Result<()> {
+    let path = format!("{}?labelSelector=name%3D{name}", PODS.within(NAMESPACE));
+    let pods = testbed.admin.list(&path).await?;
+    ensure!(pods.len() == 2, "{name} has {} pods", pods.len());
+    for pod in &pods {
+        e2e::node::condition(pod, "Ready")?;
+        for list in ["initContainerStatuses", "containerStatuses"] {
+            let statuses = pod["status"][list].as_array();
+            for status in statuses.into_iter().flatten() {
+                ensure!(status["restartCount"] == 0, "restarted: {status}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the installation made, with the version of each.
+async fn made(testbed: &NodeTestbed) -> Result<Vec<String>> {
+    let mut made = Vec::new();
+    for collection in [
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        "/apis/rbac.authorization.k8s.io/v1/roles",
+        "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        "/apis/networking.k8s.io/v1/networkpolicies",
+        "/apis/apps/v1/deployments",
+        "/api/v1/namespaces",
+        "/api/v1/serviceaccounts",
+        "/api/v1/services",
+    ] {
+        let label = "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dhypershift-install";
+        let objects = testbed.admin.list(&format!("{collection}?{label}")).await?;
+        ensure!(!objects.is_empty(), "none of {collection}");
+        made.extend(objects.iter().map(|object| {
+            let metadata = &object["metadata"];
+            format!(
+                "{collection}/{} {}",
+                metadata["name"], metadata["resourceVersion"]
+            )
+        }));
+    }
+    Ok(made)
+}
+
+/// A hosted cluster that was there before, as another release has made it: without annotations, with its objects in
+/// the standard groups.
+async fn create_legacy(testbed: &NodeTestbed) -> Result<()> {
+    let admin = &testbed.admin;
+    for namespace in ["clusters", "clusters-old"] {
+        ensure_namespace(admin, namespace).await?;
+    }
+    let cluster = json!({
+        "apiVersion": CLUSTERS.api_version,
+        "kind": "Cluster",
+        "metadata": { "namespace": "clusters-old", "name": "old" },
+        "spec": { "paused": true },
+    });
+    admin.apply(&[cluster]).await?;
+    admin
+        .apply(&fixtures::render(
+            "install/hosted-cluster",
+            &[("NAME", "old")],
+        )?)
+        .await
+}
+
+async fn is_marked_legacy(testbed: &NodeTestbed) -> Result<()> {
+    let path = HOSTED_CLUSTERS.named("clusters", "old");
+    wait::until("the hosted cluster to be marked", WITHIN, async || {
+        let hosted = testbed.admin.get(&path).await?;
+        let annotations = &hosted["metadata"]["annotations"];
+        ensure!(
+            annotations["hypershift.openshift.io/scope"] == "legacy",
+            "its annotations are {annotations}"
+        );
+        Ok(())
+    })
+    .await
+}
+
+async fn a_failure_is_explained(images: &Images, hypershift: &Hypershift) -> Result<()> {
+    let missing = images
+        .operator
+        .split_once('@')
+        .map_or(images.operator.as_str(), |(name, _)| name);
+    let flag = format!("--hypershift-image={missing}:missing");
+    let run = images
+        .install(hypershift, &[&flag, "--timeout=20s"])
+        .await?;
+    for words in [
+        "Deployment hypershift/operator is not available after 20 s",
+        "container operator waits: ",
+        "last warning: Pod operator-",
+    ] {
+        ensure!(run.failed_with(words), "no {words:?} in {run:?}");
+    }
+    Ok(())
+}
+
+async fn what_a_hosted_cluster_needs_is_kept(
+    testbed: &NodeTestbed,
+    hypershift: &Hypershift,
+) -> Result<()> {
+    let remarks = hypershift.run(&["uninstall"]).await?.remarks()?;
+    for words in [
+        "Namespace hypershift: keep: there are hosted clusters, for example clusters/old",
+        "PriorityClass hypershift-etcd: keep: pods of hosted clusters name it",
+        "CustomResourceDefinition hostedclusters.hypershift.openshift.io: keep: it has objects",
+    ] {
+        ensure!(remarks.contains(words), "no {words:?} in {remarks}");
+    }
+    for name in ["operator", "operator-legacy"] {
+        ensure!(deployment(testbed, name).await?.is_none(), "{name} is left");
+    }
+    let pods = testbed.admin.list(&PODS.within(NAMESPACE)).await?;
+    ensure!(pods.is_empty(), "pods are left: {}", pods.len());
+    let hosted = HOSTED_CLUSTERS.named("clusters", "old");
+    testbed
+        .admin
+        .get(&hosted)
+        .await
+        .context("the hosted cluster is gone")?;
+    Ok(())
+}
