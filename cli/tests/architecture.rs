@@ -77,7 +77,8 @@ fn invariants_name_tests_that_exist() {
 #[test]
 fn links_and_paths_in_documents_lead_somewhere() {
     for document in files(".md") {
-        let text = read(&document);
+        // What is set as code is no link, however it looks: regular expressions have brackets of both kinds.
+        let text: String = read(&document).split('`').step_by(2).collect();
         let directory = root()
             .join(&document)
             .parent()
