@@ -9,7 +9,8 @@
 //! 3. The kind implements `crds::Kind` (what it is; what `#[kube]` has no word for) and gets a line in `crds::ALL`.
 //! 4. Every field has a doc comment: `kubectl explain` shows it, so it speaks to users, without links to Rust items.
 //! 5. `tests/data/parity/<crd name>.tsv` says what every property must be like, and `tests/parity.rs` compares.
-//!    Each rule has accepted and refused objects in `tests/data/rules/`.
+//!    Each rule has accepted and refused objects in `tests/data/rules/`, with one to begin from in `base/`, and
+//!    `tests/types.rs` reads and writes those that are accepted.
 //! 6. `cargo xtask codegen` writes the manifest and the reference page.
 //!
 //! # How a property is written
