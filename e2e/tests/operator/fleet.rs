@@ -8,6 +8,7 @@ use api::annotations::{
 };
 use api::group::Side;
 use e2e::client::{ApiClient, Resource};
+use e2e::fixtures;
 use e2e::service_account::ensure_namespace;
 use hypershift_operator::scope::{Evidence, Owner, Verdict, verdict};
 use serde_json::{Value, json};
@@ -92,7 +93,7 @@ impl Member {
             "apiVersion": HOSTED_CLUSTERS.api_version,
             "kind": "HostedCluster",
             "metadata": { "name": self.name, "annotations": self.annotations },
-            "spec": {},
+            "spec": example()?,
         });
         admin
             .create(&HOSTED_CLUSTERS.within(NAMESPACE), &cluster)
@@ -170,6 +171,16 @@ impl Member {
         };
         Some((status.to_owned(), reason.to_owned()))
     }
+}
+
+/// The specification of the hosted cluster that users are shown.
+fn example() -> Result<Value> {
+    let file = fixtures::install_manifests().join("../examples/hosted-cluster.yaml");
+    let objects = fixtures::load(&file)?;
+    let cluster = objects
+        .into_iter()
+        .find(|object| object["kind"] == "HostedCluster");
+    Ok(cluster.context("there is no example")?["spec"].clone())
 }
 
 fn group(side: Side) -> &'static str {

@@ -43,6 +43,7 @@ async fn prepare(testbed: &mut Testbed) -> Result<()> {
 }
 
 async fn install_hosted_clusters(testbed: &Testbed) -> Result<()> {
-    let file = fixtures::directory().join("operator/hostedcluster-crd.yaml");
+    let file =
+        fixtures::install_manifests().join("../crds/hostedclusters.hypershift.openshift.io.yaml");
     crds::install(&testbed.admin, &fixtures::load(&file)?).await
 }

@@ -328,32 +328,68 @@ fn judge(writes: &[Write], sides: &[&Side]) -> Result<()> {
                 "{write:?}"
             );
         }
-        let mut holders = BTreeMap::new();
-        let mut latest = 0;
-        for write in &own {
-            let holder = holders.entry(write.epoch).or_insert(&write.identity);
-            ensure!(
-                *holder == &write.identity,
-                "two holders of an epoch: {write:?}, {holder}"
-            );
-            ensure!(
-                write.epoch >= latest,
-                "epoch {latest} has written before: {write:?}"
-            );
-            latest = write.epoch;
-        }
+        let epochs = epochs(&own)?;
         ensure!(
-            holders.len() >= 3,
-            "only {} epochs of {lease} have written: the race was none",
-            holders.len()
+            epochs >= 3,
+            "only {epochs} epochs of {lease} have written: the race was none"
         );
     }
     Ok(())
 }
 
+/// How many epochs have written. Each has one holder, and none writes after a later one.
+fn epochs(writes: &[&Write]) -> Result<usize> {
+    let mut holders = BTreeMap::new();
+    let mut latest = 0;
+    for write in writes {
+        let holder = holders.entry(write.epoch).or_insert(&write.identity);
+        ensure!(
+            *holder == &write.identity,
+            "two holders of an epoch: {write:?}, {holder}"
+        );
+        ensure!(
+            write.epoch >= latest,
+            "epoch {latest} has written before: {write:?}"
+        );
+        latest = write.epoch;
+    }
+    Ok(holders.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn write(identity: &str, epoch: u64) -> Write {
+        Write {
+            object: "one".to_owned(),
+            username: "operator".to_owned(),
+            lease: "lease".to_owned(),
+            identity: identity.to_owned(),
+            epoch,
+            received: String::new(),
+        }
+    }
+
+    #[test]
+    fn two_writers_in_one_epoch_are_found() {
+        for (name, writes, expected) in [
+            (
+                "one after the other",
+                vec![write("a", 1), write("b", 2), write("b", 2)],
+                Some(2),
+            ),
+            ("both in one", vec![write("a", 1), write("b", 1)], None),
+            (
+                "late",
+                vec![write("a", 1), write("b", 2), write("a", 1)],
+                None,
+            ),
+        ] {
+            let writes: Vec<_> = writes.iter().collect();
+            assert_eq!(epochs(&writes).ok(), expected, "{name}");
+        }
+    }
 
     #[test]
     fn the_epoch_is_read_from_the_user_agent() {
