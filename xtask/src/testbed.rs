@@ -118,6 +118,8 @@ async fn foreground(name: &str, shape: &Shape) -> Result<ExitCode> {
     match shape.level {
         Level::ControlPlane => hold(bring_up(name, &progress), &progress).await,
         Level::Node => {
+            // Before anything is built for it.
+            supported()?;
             let coming_up = Box::pin(nodes::bring_up(name, shape.nodes, &progress));
             hold(coming_up, &progress).await
         }
