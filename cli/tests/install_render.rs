@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use cli::crds::parse;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const IMAGES: [&str; 2] = [
     "--hypershift-image=registry.example.com/hypershift-operator:v1",
@@ -46,10 +47,50 @@ fn data(name: &str) -> String {
         .to_string()
 }
 
+/// Stand-ins for Cluster API's CRDs: what is rendered depends on their names only.
+fn crds() -> &'static Path {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let crds = [
+            crd("", "Machine", "Namespaced"),
+            crd("", "ClusterWide", "Cluster"),
+            crd("infrastructure.", "AWSMachine", "Namespaced"),
+        ];
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install-crds.json");
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": crds });
+        fs::write(&path, list.to_string()).expect("it can be written");
+        path
+    })
+}
+
+fn crd(prefix: &str, kind: &str, scope: &str) -> Value {
+    let group = format!("{prefix}cluster.x-k8s.io");
+    let plural = cli::crds::plural::plural(kind);
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{plural}.{group}"),
+            "labels": { "cluster.x-k8s.io/v1beta2": "v1beta2" },
+        },
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": { "kind": kind, "plural": plural },
+            "versions": [{
+                "name": "v1beta2",
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } },
+            }],
+        },
+    })
+}
+
 fn private() -> [String; 2] {
     [
         "--private-capi-types".to_owned(),
-        format!("--private-crds-from=file={}", data("crds.yaml")),
+        format!("--private-crds-from=file={}", crds().display()),
     ]
 }
 
@@ -203,6 +244,72 @@ fn every_object_says_which_installation_it_is_of() {
             "{object:.200}"
         );
     }
+}
+
+/// A right, without where it holds: group, resource, verb.
+type Right = (String, String, String);
+
+fn rights<'o>(roles: impl Iterator<Item = &'o Value>) -> BTreeSet<Right> {
+    let mut rights = BTreeSet::new();
+    for rule in roles.filter_map(|role| role["rules"].as_array()).flatten() {
+        for group in strings(&rule["apiGroups"]) {
+            for resource in strings(&rule["resources"]) {
+                for verb in strings(&rule["verbs"]) {
+                    rights.insert((group.clone(), resource.clone(), verb.clone()));
+                }
+            }
+        }
+    }
+    rights
+}
+
+fn strings(list: &Value) -> Vec<String> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(|one| one.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// The operators' tests on a real API server run with these roles and no others. What is installed grants the same,
+/// kind by kind where theirs say all kinds of Cluster API.
+#[test]
+fn operators_get_the_rights_that_they_are_tested_with() {
+    let rendered = objects(&rendered(&["--outputs=resources", "--assume=legacy"]));
+    for (operator, fixture) in [("operator", "roles"), ("operator-legacy", "roles-legacy")] {
+        let path = format!("../../e2e/fixtures/operator/{fixture}.yaml");
+        let text = fs::read_to_string(directory().join(path)).expect("the operators' roles");
+        let mut tested = rights(objects(&text).iter());
+        let mut installed = rights(rendered.iter().filter(|object| {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            name == operator || name == format!("hypershift-{operator}")
+        }));
+        let cluster_api = |right: &Right| {
+            right.0.ends_with("cluster.x-k8s.io")
+                || right.0.ends_with("cluster.hypershift.openshift.io")
+        };
+        for right in installed.iter().filter(|right| cluster_api(right)) {
+            assert_eq!(right.2, "list", "{operator}: {right:?}");
+        }
+        installed.retain(|right| !cluster_api(right));
+        tested.retain(|right| !cluster_api(right));
+        assert_eq!(installed, tested, "{operator}");
+    }
+}
+
+#[test]
+fn the_dashboard_shows_metrics_that_exist() {
+    let root = directory().join("../..");
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect(path);
+    let documented = read("docs/metrics.md") + &read("docs/proxy.md");
+    let dashboard = read("manifests/install/dashboard.json");
+    let mut seen = 0;
+    for word in dashboard.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        let metric = word.trim_end_matches("_bucket").trim_end_matches("_total");
+        if word.starts_with("hypershift_") {
+            assert!(documented.contains(metric), "{word} is no metric");
+            seen += 1;
+        }
+    }
+    assert!(seen > 3, "{seen} metrics in the dashboard");
 }
 
 #[test]
