@@ -22,6 +22,7 @@ pub mod cluster;
 pub mod cluster_api;
 pub mod control_plane;
 pub mod crds;
+pub mod embedded;
 pub mod etcd;
 pub mod fixtures;
 pub mod home;

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::client::Resource;
+use e2e::embedded;
 use e2e::images::{Image, StaticProgram, build_static};
 use e2e::node::{NodeTestbed, supported};
 use e2e::wait;
@@ -79,6 +80,8 @@ struct Reader<'t> {
 
 impl<'t> Reader<'t> {
     async fn new(testbed: &'t NodeTestbed) -> Result<Self> {
+        // As it is released: the private CRDs are in it.
+        embedded::fill().await?;
         let hypershift = StaticProgram {
             package: "cli",
             name: "hypershift",

@@ -61,7 +61,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Demo(args) => demo::run(&args).await,
         Command::Testbed(command) => testbed::run(&command).await,
         Command::Bench(command) => bench::run(&command).await,
-        Command::Embed => embed::run(),
+        Command::Embed => embed::run().await,
         Command::Codegen(args) => codegen::run(&args),
         Command::Tidy => tidy::run(),
     }

@@ -96,6 +96,18 @@ pub(crate) fn read(labels: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
         .collect()
 }
 
+/// The contract and the version that a controller picks: the newest, and of it the newest.
+pub(crate) fn picked(labels: &BTreeMap<String, String>) -> Option<(&str, &str)> {
+    read(labels)
+        .into_iter()
+        .filter_map(|(contract, versions)| {
+            let rank = KubeVersion::parse(contract)?;
+            Some((rank, contract, newest(versions)?))
+        })
+        .max_by(|(a, ..), (b, ..)| a.cmp(b))
+        .map(|(_, contract, version)| (contract, version))
+}
+
 /// Refuses a CRD whose newest contract leads controllers to a version that is not served.
 pub(super) fn check_served(
     metadata: &Map<String, Value>,

@@ -5,12 +5,13 @@ use std::pin::Pin;
 
 use anyhow::Result;
 use e2e::binaries::{Binaries, Binary};
+use e2e::embedded;
 use e2e::progress::Progress;
 
 use super::cargo;
 use super::fuzz;
 use super::tally::Tally;
-use crate::{codegen, embed, tidy};
+use crate::{codegen, tidy};
 
 /// A step.
 #[derive(Debug)]
@@ -117,6 +118,6 @@ fn generated() -> Result<Tally> {
 
 async fn programs() -> Result<Tally> {
     Binaries::ensure(&Binary::ALL, &Progress::detect()).await?;
-    embed::fill()?;
+    embedded::fill().await?;
     Ok(Tally::success())
 }

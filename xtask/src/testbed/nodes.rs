@@ -1,6 +1,7 @@
 //! A testbed of level node, for a person.
 
 use anyhow::Result;
+use e2e::embedded;
 use e2e::images::Image;
 use e2e::node::NodeTestbed;
 use e2e::progress::Progress;
@@ -13,6 +14,8 @@ pub(super) async fn bring_up(
     nodes: u8,
     progress: &Progress,
 ) -> Result<(NodeTestbed, State)> {
+    // One of the images is of the command line.
+    embedded::fill().await?;
     let testbed = NodeTestbed::builder(name)
         .nodes(nodes)
         .images(&Image::ALL)

@@ -41,7 +41,7 @@ pub(super) fn examine(crds: &[CrdFacts], table: &GroupTable, report: &mut Report
         if let Some((pair, _)) = found {
             private += 1;
             if contract::required(pair) {
-                report.findings.extend(labels(crd));
+                report.findings.extend(label(crd));
             }
         }
     }
@@ -95,34 +95,23 @@ fn owner(crd: &CrdFacts, side: Option<Side>) -> (String, String) {
     ("unknown".to_owned(), because)
 }
 
-fn labels(crd: &CrdFacts) -> Vec<Finding> {
-    let labels = contract::read(&crd.marks);
-    if labels.is_empty() {
-        return vec![Finding::error(
+/// Older contracts may name versions that are not served: nobody who knows the newest one asks for them.
+fn label(crd: &CrdFacts) -> Option<Finding> {
+    let Some((contract, version)) = contract::picked(&crd.marks) else {
+        return Some(Finding::error(
             &crd.name,
             "it has no contract label, so that controllers cannot tell which version to use",
             "derive it again with --contract-label, and apply it",
-        )];
-    }
-    let unserved = |versions: &str| {
-        let unserved: Vec<&str> = versions
-            .split('_')
-            .filter(|version| !crd.served.iter().any(|served| served == version))
-            .collect();
-        (!unserved.is_empty()).then(|| unserved.join(", "))
+        ));
     };
-    labels
-        .into_iter()
-        .filter_map(|(contract, versions)| {
-            let unserved = unserved(versions)?;
-            Some(Finding::warning(
-                &crd.name,
-                format!("its label for contract {contract} names {unserved}, which is not served"),
-                "controllers that need that contract find nothing: derive it again with all versions and a \
-                 conversion webhook if you have such",
-            ))
-        })
-        .collect()
+    if crd.served.iter().any(|served| served == version) {
+        return None;
+    }
+    Some(Finding::error(
+        &crd.name,
+        format!("controllers use version {version} for contract {contract}, and it is not served"),
+        "derive it again from the provider's release, and apply it",
+    ))
 }
 
 fn versions(crd: &CrdFacts) -> Vec<Finding> {

@@ -179,11 +179,11 @@ fn private_crds_are_judged() {
         ),
         (
             CrdFacts {
-                marks: marks(&[("cluster.x-k8s.io/v1beta1", "v1beta1_v1beta2")]),
+                marks: marks(&[("cluster.x-k8s.io/v1beta1", "v1alpha4_v1beta1")]),
                 ..private()
             },
-            "warning: awsmachines.infrastructure.cluster.hypershift.openshift.io: its label for contract v1beta1 \
-             names v1beta1, which is not served",
+            "error: awsmachines.infrastructure.cluster.hypershift.openshift.io: controllers use version v1beta1 for \
+             contract v1beta1, and it is not served",
         ),
         (
             CrdFacts {
@@ -210,6 +210,20 @@ fn private_crds_are_judged() {
             expected
         );
     }
+}
+
+#[test]
+fn older_contracts_may_name_versions_that_are_gone() {
+    let marks = marks(&[
+        ("cluster.x-k8s.io/v1alpha4", "v1alpha4"),
+        ("cluster.x-k8s.io/v1beta1", "v1beta1_v1beta2"),
+    ]);
+    let crd = CrdFacts { marks, ..private() };
+    let observation = Observation {
+        crds: vec![crd],
+        ..well()
+    };
+    assert_eq!(report(&observation).findings, []);
 }
 
 #[test]

@@ -12,6 +12,8 @@ use crate::doctor::observation::RightFacts;
 
 /// The operator's service account.
 const ACCOUNT: &str = "operator";
+/// The lease by which its replicas find their leader.
+const LEASE: &str = "hypershift-operator-leader-elect";
 const READ: [&str; 3] = ["get", "list", "watch"];
 /// What hosted clusters are marked with.
 const WRITE: [&str; 1] = ["patch"];
@@ -22,6 +24,8 @@ struct Need {
     group: String,
     resource: &'static str,
     namespace: Option<String>,
+    /// Only the object of this name.
+    name: Option<&'static str>,
 }
 
 pub(super) async fn observe(
@@ -54,13 +58,10 @@ fn needs(namespace: &str, table: &GroupTable) -> Vec<Need> {
             group: OWN_GROUP.to_owned(),
             resource: "hostedclusters",
             namespace: None,
+            name: None,
         },
-        Need {
-            verbs: vec!["get", "create", "update"],
-            group: "coordination.k8s.io".to_owned(),
-            resource: "leases",
-            namespace: Some(namespace.to_owned()),
-        },
+        lease(vec!["create"], namespace, None),
+        lease(vec!["get", "update"], namespace, Some(LEASE)),
     ];
     // Both sides, since which of them holds a cluster's objects decides who owns it.
     let core = table.pairs().first();
@@ -70,9 +71,20 @@ fn needs(namespace: &str, table: &GroupTable) -> Vec<Need> {
             group: pair.name(side).to_owned(),
             resource: "clusters",
             namespace: None,
+            name: None,
         }));
     }
     needs
+}
+
+fn lease(verbs: Vec<&'static str>, namespace: &str, name: Option<&'static str>) -> Need {
+    Need {
+        verbs,
+        group: "coordination.k8s.io".to_owned(),
+        resource: "leases",
+        namespace: Some(namespace.to_owned()),
+        name,
+    }
 }
 
 fn review(user: &str, verb: &str, need: &Need) -> SubjectAccessReview {
@@ -84,6 +96,7 @@ fn review(user: &str, verb: &str, need: &Need) -> SubjectAccessReview {
                 resource: Some(need.resource.to_owned()),
                 verb: Some(verb.to_owned()),
                 namespace: need.namespace.clone(),
+                name: need.name.map(str::to_owned),
                 ..ResourceAttributes::default()
             }),
             ..SubjectAccessReviewSpec::default()
