@@ -44,8 +44,8 @@ pub struct Violation {
     pub message: Cow<'static, str>,
 }
 
-/// Follows the requests of one connection.
-#[derive(Debug)]
+/// Follows the requests of one connection; a new one waits for the first head.
+#[derive(Debug, Default)]
 pub struct Gate {
     state: State,
 }
@@ -76,13 +76,6 @@ impl Violation {
 // === impl Gate ===
 
 impl Gate {
-    /// A gate that waits for the first head.
-    pub fn new() -> Self {
-        Self {
-            state: State::head(),
-        }
-    }
-
     /// Judges `pending`: all bytes that have arrived and were not released.
     pub fn step(&mut self, pending: &[u8]) -> Step {
         if pending.is_empty() {
@@ -133,6 +126,12 @@ impl Gate {
 }
 
 // === impl State ===
+
+impl Default for State {
+    fn default() -> Self {
+        Self::head()
+    }
+}
 
 impl State {
     fn head() -> Self {

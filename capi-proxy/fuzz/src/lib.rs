@@ -187,7 +187,7 @@ pub fn gate(data: &[u8]) {
 
 /// How many bytes the gate lets through, and whether it then closed.
 fn run_gate(stream: &[u8], piece: usize) -> (usize, bool) {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let (mut released, mut arrived) = (0, 0);
     while arrived < stream.len() {
         arrived = stream.len().min(arrived + piece);

@@ -163,7 +163,7 @@ impl<S> GateIo<S> {
     pub(crate) fn new(socket: S, connection: Arc<Connection>, limits: Limits) -> Self {
         Self {
             socket,
-            gate: Gate::new(),
+            gate: Gate::default(),
             connection,
             limits,
             timer: None,

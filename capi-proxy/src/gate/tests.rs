@@ -16,7 +16,7 @@ const LIMITS: Limits = Limits {
 
 /// Feeds `input` in pieces of `size` bytes; what came through, and why the gate closed, if it did.
 fn feed(input: &[u8], size: usize) -> (Vec<u8>, Option<Violation>) {
-    let mut gate = Gate::new();
+    let mut gate = Gate::default();
     let (mut out, mut pending) = (Vec::new(), Vec::new());
     for piece in input.chunks(size) {
         pending.extend_from_slice(piece);
