@@ -193,8 +193,8 @@ mod tests {
         let wanted = format!("for package in {}; do", packages.join(" "));
         assert!(build.contains(&wanted), "no {wanted:?} in {build}");
         for image in Image::ALL {
-            let built = format!("target/{TARGET}/release/{}", image.recipe().program);
-            assert!(build.contains(&built), "no {built:?} in {build}");
+            let installed = format!("target/{TARGET}/release/{}", image.recipe().program);
+            assert!(build.contains(&installed), "no {installed:?} in {build}");
         }
     }
 
