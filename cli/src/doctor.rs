@@ -1,6 +1,6 @@
 //! `hypershift doctor`: what is installed, who owns what, and what is wrong.
 //!
-//! [`observe`] asks the cluster and only reads. [`examine`] decides, without I/O, and gives a [`Report`], which is
+//! `observe` asks the cluster and only reads. [`examine`] decides, without I/O, and gives a [`Report`], which is
 //! printed as text or JSON.
 
 mod checks;

@@ -1,6 +1,6 @@
 //! `hypershift uninstall`: takes away what `install` made, and nothing else.
 //!
-//! [`removal`] decides, on what is there; what is done is done here, in the reverse order of installing. What holds
+//! `removal` decides, on what is there; what is done is done here, in the reverse order of installing. What holds
 //! somebody's objects stays, and is told with the reason and the way to remove it.
 
 mod removal;

@@ -14,7 +14,6 @@ use super::object::Object;
 use super::plan::Surroundings;
 use super::preflight::{Loss, Observed, Version};
 use super::pruning;
-use super::rbac::Evidence;
 
 const HOSTED_CLUSTERS: &str = "/apis/hypershift.openshift.io/v1beta1/hostedclusters";
 /// Objects that a finding about a CRD names.
@@ -38,16 +37,10 @@ pub(crate) async fn version(cluster: &Cluster) -> kube::Result<Option<Version>> 
 /// What the objects of an installation depend on.
 pub(crate) async fn surroundings(cluster: &Cluster) -> kube::Result<Surroundings> {
     let kinds = cluster_api(cluster).await?;
-    let mut evidence = Evidence::new();
-    for kind in &kinds {
-        let plurals = evidence.entry(kind.group.clone()).or_default();
-        plurals.insert(kind.plural.clone());
-    }
     Ok(Surroundings {
         monitoring: has_monitoring(cluster).await?,
         console: cluster.find("/apis/console.openshift.io").await?.is_some(),
         legacy: legacy(cluster, &kinds).await?,
-        cluster_api: evidence,
     })
 }
 

@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use api::group::GroupTable;
 use serde_json::Value;
 
 use super::args::{Outputs, PlatformMonitoring};
-use super::kind::{Kind, text};
+use super::kind::Kind;
 use super::object::Object;
 use super::options::{Options, Types};
-use super::rbac::Evidence;
 use super::workload::{self, Operator};
 use super::{ground, monitoring, rbac};
 
@@ -22,8 +20,6 @@ pub(crate) struct Surroundings {
     pub(crate) console: bool,
     /// Hosted clusters that operator-legacy is needed for, by `namespace/name`.
     pub(crate) legacy: Vec<String>,
-    /// Kinds of Cluster API that are served, on both sides.
-    pub(crate) cluster_api: Evidence,
 }
 
 /// CRDs by where they come from.
@@ -75,7 +71,7 @@ impl Plan {
         if outputs.resources() {
             plan.add_ground(options);
             plan.add_monitoring(options, surroundings)?;
-            plan.add_operators(options, definitions, surroundings)?;
+            plan.add_operators(options, surroundings)?;
         }
         plan.objects = plan
             .objects
@@ -158,10 +154,8 @@ impl Plan {
     fn add_operators(
         &mut self,
         options: &Options,
-        definitions: &Definitions,
         surroundings: &Surroundings,
     ) -> anyhow::Result<()> {
-        let evidence = evidence(&definitions.private, &surroundings.cluster_api);
         for operator in Operator::ALL {
             if operator == Operator::Legacy && !self.wants_legacy(options, surroundings) {
                 continue;
@@ -169,7 +163,7 @@ impl Plan {
             self.objects
                 .push(ground::service_account(options, operator));
             self.objects
-                .extend(rbac::objects(&options.namespace, operator, &evidence));
+                .extend(rbac::objects(&options.namespace, operator));
             self.objects.push(ground::service(options, operator));
             self.objects.push(workload::deployment(options, operator)?);
         }
@@ -187,23 +181,4 @@ impl Plan {
         self.leave_out("operator-legacy", why);
         false
     }
-}
-
-/// The kinds that operators look at to find out who owns a hosted cluster: what is served, what is going to be, and its
-/// standard twins, which the platform may install any day.
-pub(crate) fn evidence(private: &[Value], served: &Evidence) -> Evidence {
-    let table = GroupTable::default();
-    let mut evidence = served.clone();
-    for crd in private
-        .iter()
-        .filter(|crd| text(crd, "/spec/scope") == "Namespaced")
-    {
-        let (group, plural) = (text(crd, "/spec/group"), text(crd, "/spec/names/plural"));
-        let twin = table.swap(group.as_bytes());
-        for group in [Some(group), twin].into_iter().flatten() {
-            let plurals = evidence.entry(group.to_owned()).or_default();
-            plurals.insert(plural.to_owned());
-        }
-    }
-    evidence
 }

@@ -1,7 +1,6 @@
 //! What the operators may do: one table, each row with what needs it. No row has a wildcard.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use api::group::{GroupTable, Side};
 use serde_json::{Value, json};
 
 use super::kind::Kind;
@@ -16,9 +15,6 @@ pub(crate) enum Reach {
     /// In the operator's own namespace.
     Own,
 }
-
-/// Kinds whose objects are evidence of which operator owns a hosted cluster: plurals by API group.
-pub(crate) type Evidence = BTreeMap<String, BTreeSet<String>>;
 
 /// Which operators have a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,16 +147,22 @@ const TABLE: &[Row] = &[
 /// The rules of an operator.
 ///
 /// Both operators look for objects in the groups of both, since that is how a hosted cluster's owner is found. They
-/// list and never read more, and each kind is named: one that is installed later asks for another installation.
-pub(crate) fn rules(operator: Operator, evidence: &Evidence) -> Vec<Rule> {
+/// list and never read more. Kinds are not named: the platform may bring a new one any day, and an operator that may
+/// not look for its objects could not tell who owns a hosted cluster.
+pub(crate) fn rules(operator: Operator) -> Vec<Rule> {
     let fixed = TABLE
         .iter()
         .filter(|row| row.is_for(operator))
         .map(Row::rule);
-    let evidence = evidence.iter().map(|(group, plurals)| Rule {
+    let table = GroupTable::default();
+    let groups = table
+        .pairs()
+        .iter()
+        .flat_map(|pair| [Side::Standard, Side::Private].map(|side| pair.name(side)));
+    let evidence = groups.map(|group| Rule {
         reach: Reach::Cluster,
-        group: group.clone(),
-        resources: plurals.iter().cloned().collect(),
+        group: group.to_owned(),
+        resources: vec!["*".to_owned()],
         names: &[],
         verbs: &["list"],
     });
@@ -168,8 +170,8 @@ pub(crate) fn rules(operator: Operator, evidence: &Evidence) -> Vec<Rule> {
 }
 
 /// Roles and bindings of an operator.
-pub(crate) fn objects(namespace: &str, operator: Operator, evidence: &Evidence) -> Vec<Object> {
-    let rules = rules(operator, evidence);
+pub(crate) fn objects(namespace: &str, operator: Operator) -> Vec<Object> {
+    let rules = rules(operator);
     let of = |reach: Reach| -> Vec<Value> {
         rules
             .iter()
@@ -261,28 +263,30 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn evidence() -> Evidence {
-        let plurals = BTreeSet::from(["clusters".to_owned(), "machines".to_owned()]);
-        Evidence::from([("cluster.x-k8s.io".to_owned(), plurals)])
-    }
-
+    /// A kind that the platform brings tomorrow is looked at, too.
     #[test]
-    fn evidence_is_listed_kind_by_kind_and_not_read() {
-        let rules = rules(Operator::Legacy, &evidence());
-        let rule = rules
-            .iter()
-            .find(|rule| rule.group == "cluster.x-k8s.io")
-            .unwrap();
-        assert_eq!(rule.resources, ["clusters", "machines"]);
-        assert_eq!(rule.verbs, ["list"]);
-    }
-
-    #[test]
-    fn nothing_is_granted_by_a_wildcard() {
+    fn evidence_is_listed_in_all_groups_of_cluster_api_and_nowhere_else() {
+        let table = GroupTable::default();
         for operator in Operator::ALL {
-            let objects = objects("hypershift", operator, &evidence());
-            let text = format!("{objects:?}");
-            assert!(!text.contains('*'), "{text}");
+            let rules = rules(operator);
+            let any: Vec<&Rule> = rules
+                .iter()
+                .filter(|rule| rule.resources.iter().any(|one| one == "*"))
+                .collect();
+            assert_eq!(any.len(), 2 * table.pairs().len());
+            for rule in any {
+                assert!(table.find(rule.group.as_bytes()).is_some(), "{rule:?}");
+                assert_eq!(rule.verbs, ["list"]);
+            }
+        }
+    }
+
+    #[test]
+    fn no_group_and_no_verb_is_granted_by_a_wildcard() {
+        for operator in Operator::ALL {
+            for rule in rules(operator) {
+                assert!(rule.group != "*" && !rule.verbs.contains(&"*"), "{rule:?}");
+            }
         }
     }
 
@@ -334,7 +338,7 @@ mod tests {
 
     #[test]
     fn operator_legacy_deletes_nothing() {
-        let verbs: Vec<_> = rules(Operator::Legacy, &evidence())
+        let verbs: Vec<_> = rules(Operator::Legacy)
             .into_iter()
             .flat_map(|rule| rule.verbs)
             .collect();

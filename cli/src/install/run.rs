@@ -81,15 +81,7 @@ async fn prepare(
     let surroundings = look::at_surroundings(cluster).await?;
     let definitions = render::definitions(options, access).await?;
     let plan = Plan::make(options, args.install_scope, &definitions, &surroundings)?;
-    look::at_grants(
-        &mut facts,
-        options,
-        &definitions,
-        &surroundings,
-        args.install_scope,
-        cluster,
-    )
-    .await?;
+    look::at_grants(&mut facts, options, args.install_scope, cluster).await?;
     let Sight { after } = look::at_objects(&mut facts, options, &plan.objects, cluster).await?;
     refuse(&facts)?;
     let steps = plan

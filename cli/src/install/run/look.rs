@@ -11,7 +11,7 @@ use crate::install::kind::{Kind, Scope};
 use crate::install::object::{Id, Object, is_ours, selector};
 use crate::install::observe;
 use crate::install::options::{CONVERSION_SERVICE, Options};
-use crate::install::plan::{Definitions, Surroundings, evidence};
+use crate::install::plan::Surroundings;
 use crate::install::preflight::{Facts, Installed, Loss, Refusal, grants, handing_out, needed};
 use crate::install::rbac;
 use crate::install::workload::Operator;
@@ -66,8 +66,6 @@ pub(super) async fn at_surroundings(cluster: &Cluster) -> anyhow::Result<Surroun
 pub(super) async fn at_grants(
     facts: &mut Facts,
     options: &Options,
-    definitions: &Definitions,
-    surroundings: &Surroundings,
     outputs: Outputs,
     cluster: &Cluster,
 ) -> anyhow::Result<()> {
@@ -78,8 +76,7 @@ pub(super) async fn at_grants(
         if cluster.denied(handing_out()).await?.is_empty() {
             return Ok(Vec::new());
         }
-        let evidence = evidence(&definitions.private, &surroundings.cluster_api);
-        let rules = rbac::rules(Operator::New, &evidence);
+        let rules = rbac::rules(Operator::New);
         cluster.denied(grants(&options.namespace, &rules)).await
     };
     facts.not_held = rights
