@@ -97,6 +97,11 @@ impl Operator {
         }
     }
 
+    /// Its roles.
+    pub fn role_objects(self) -> Result<Vec<Value>> {
+        fixtures::load(&fixtures::directory().join(format!("operator/{}.yaml", self.roles())))
+    }
+
     /// The name of its lease.
     pub fn lease(self) -> &'static str {
         match self {
@@ -130,10 +135,9 @@ impl Identity {
         let account =
             ServiceAccount::create(&testbed.admin, testbed.home(), NAMESPACE, operator.name())
                 .await?;
-        let file = fixtures::directory().join(format!("operator/{}.yaml", operator.roles()));
         let reach = Reach::Namespace(NAMESPACE.to_owned());
         account
-            .grant(&testbed.admin, &fixtures::load(&file)?, &reach)
+            .grant(&testbed.admin, &operator.role_objects()?, &reach)
             .await?;
         Ok(Self {
             operator,

@@ -2,6 +2,7 @@
 //! hosted cluster, and that nobody else writes to it.
 
 mod fleet;
+mod minimal;
 mod ownership;
 mod race;
 

@@ -15,6 +15,7 @@ use hypershift_operator::scope::{Duty, Evidence, Owner, Scope, duty};
 use serde_json::{Value, json};
 
 use crate::fleet::{self, Member};
+use crate::minimal;
 
 const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
 const EVENTS: Resource<'_> = Resource::new("events.k8s.io/v1", "events");
@@ -42,6 +43,9 @@ pub(crate) async fn scenario(testbed: &Testbed) -> Result<()> {
 
     newborn(testbed).await?;
     drift(testbed).await?;
+    for identity in [&private, &legacy] {
+        minimal::judge(testbed, identity)?;
+    }
     let pid = new.service.pid();
     rights(testbed, &new).await?;
     crds(testbed, &new).await?;
