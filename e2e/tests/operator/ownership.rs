@@ -370,7 +370,8 @@ async fn rights(testbed: &Testbed, replica: &Replica) -> Result<()> {
     Ok(())
 }
 
-/// O06: the same without the CRD of HostedClusters. With them the need for operator-legacy goes.
+/// O06: the same without the CRD of HostedClusters. With them the need for operator-legacy goes, which the operator may
+/// have seen before it could not look any more; from then on it deletes nothing.
 async fn crds(testbed: &Testbed, replica: &Replica) -> Result<()> {
     let step = testbed
         .progress
@@ -378,16 +379,17 @@ async fn crds(testbed: &Testbed, replica: &Replica) -> Result<()> {
     let crds = Resource::new("apiextensions.k8s.io/v1", "customresourcedefinitions");
     let path = format!("{}/hostedclusters.hypershift.openshift.io", crds.all());
     testbed.admin.delete(&path).await?;
-    until_degraded(replica, "HostedClusters").await?;
-    ensure!(
-        !is_retired(&testbed.admin).await?,
-        "operator-legacy was deleted although nobody can tell whether it is needed"
-    );
+    until_degraded(replica, "cannot list HostedClusters").await?;
+    deploy_legacy(&testbed.admin).await?;
     wait::until("the CRD to be gone", SOON, async || {
         ensure!(testbed.admin.find(&path).await?.is_none(), "it is there");
         Ok(())
     })
     .await?;
+    ensure!(
+        !is_retired(&testbed.admin).await?,
+        "operator-legacy was deleted although nobody can tell whether it is needed"
+    );
     crate::install_hosted_clusters(testbed).await?;
     until_ready(replica).await?;
     until_retired(&testbed.admin).await?;
