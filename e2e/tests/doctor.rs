@@ -50,11 +50,9 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
         &platforms(crds::cluster_api(Side::Standard).await?),
     )
     .await?;
-    crds::install(
-        &testbed.admin,
-        &fixtures::load(&fixtures::directory().join("operator/hostedcluster-crd.yaml"))?,
-    )
-    .await?;
+    let manifests = fixtures::install_manifests();
+    let definition = manifests.join("../crds/hostedclusters.hypershift.openshift.io.yaml");
+    crds::install(&testbed.admin, &fixtures::load(&definition)?).await?;
     for namespace in [CLUSTERS, "clusters-old", OPERATORS] {
         ensure_namespace(&testbed.admin, namespace).await?;
     }
@@ -118,6 +116,12 @@ fn platforms(mut crds: Vec<Value>) -> Vec<Value> {
 }
 
 async fn clusters(testbed: &Testbed) -> Result<()> {
+    let examples =
+        fixtures::load(&fixtures::install_manifests().join("../examples/hosted-cluster.yaml"))?;
+    let example = examples
+        .iter()
+        .find(|object| object["kind"] == "HostedCluster");
+    let example = example.context("the example has no HostedCluster")?;
     for (name, annotations) in [
         ("old", json!({})),
         (
@@ -128,12 +132,9 @@ async fn clusters(testbed: &Testbed) -> Result<()> {
             }),
         ),
     ] {
-        let object = json!({
-            "apiVersion": HOSTED_CLUSTERS.api_version,
-            "kind": "HostedCluster",
-            "metadata": { "name": name, "namespace": CLUSTERS, "annotations": annotations },
-            "spec": {},
-        });
+        let mut object = example.clone();
+        object["metadata"]["name"] = name.into();
+        object["metadata"]["annotations"] = annotations;
         testbed
             .admin
             .create(&HOSTED_CLUSTERS.within(CLUSTERS), &object)
