@@ -23,18 +23,18 @@ type Right = (String, String, String);
 
 /// Judges what an operator has done since the API server's start.
 pub(crate) fn judge(testbed: &Testbed, identity: &Identity) -> Result<()> {
-    let user = identity.username();
+    let name = identity.username();
     let events = testbed.control_plane.audit.all()?;
     let own: Vec<&Event> = events
         .iter()
-        .filter(|event| event.user.username == user)
+        .filter(|event| event.user.username == name)
         .collect();
     let refused: Vec<String> = own
         .iter()
         .filter(|event| event.response_status.code == 403)
         .map(|event| event.summary())
         .collect();
-    ensure!(refused.is_empty(), "{user} lacks rights: {refused:#?}");
+    ensure!(refused.is_empty(), "{name} lacks rights: {refused:#?}");
     let granted = granted(&identity.operator.role_objects()?)?;
     let used: BTreeSet<Right> = own.iter().filter_map(|event| right(event)).collect();
     let idle: Vec<&Right> = granted
@@ -43,7 +43,7 @@ pub(crate) fn judge(testbed: &Testbed, identity: &Identity) -> Result<()> {
         .collect();
     ensure!(
         idle.is_empty(),
-        "{user} has rights that nothing uses: {idle:#?}"
+        "{name} has rights that nothing uses: {idle:#?}"
     );
     Ok(())
 }
@@ -51,8 +51,8 @@ pub(crate) fn judge(testbed: &Testbed, identity: &Identity) -> Result<()> {
 fn granted(roles: &[Value]) -> Result<BTreeSet<Right>> {
     let mut rights = BTreeSet::new();
     for role in roles {
-        let rules = role["rules"].as_array().context("a role without rules")?;
-        for rule in rules {
+        let list = role["rules"].as_array();
+        for rule in list.context("a role without rules")? {
             for group in texts(&rule["apiGroups"]) {
                 for resource in texts(&rule["resources"]) {
                     let verbs = texts(&rule["verbs"]);
