@@ -23,6 +23,7 @@ pub mod crds;
 pub mod group;
 #[cfg(feature = "types")]
 pub mod hypershift;
+pub mod names;
 #[cfg(feature = "types")]
 pub mod scheduling;
 #[cfg(feature = "types")]

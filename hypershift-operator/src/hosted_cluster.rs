@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use api::annotations::Protocol;
+use api::names::control_plane_namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
@@ -225,7 +226,7 @@ impl Id {
 
     /// The namespace of its control plane, where its Cluster API objects are.
     pub(crate) fn control_plane_namespace(&self) -> String {
-        format!("{}-{}", self.namespace, self.name.replace('.', "-"))
+        control_plane_namespace(&self.namespace, &self.name)
     }
 }
 

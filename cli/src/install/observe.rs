@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::annotations::Protocol;
 use api::group::{GroupTable, Side};
+use api::names::control_plane_namespace;
 use hypershift_operator::legacy::needed;
 use hypershift_operator::scope::{Evidence as Found, verdict};
 use serde_json::Value;
@@ -130,8 +131,10 @@ fn needs_legacy(hosted: &Value, evidence: &BTreeMap<String, Found>) -> bool {
 
 /// The namespace of a hosted cluster's control plane.
 fn control_plane(hosted: &Value) -> String {
-    let name = text(hosted, "/metadata/name").replace('.', "-");
-    format!("{}-{name}", text(hosted, "/metadata/namespace"))
+    control_plane_namespace(
+        text(hosted, "/metadata/namespace"),
+        text(hosted, "/metadata/name"),
+    )
 }
 
 fn hosted_name(hosted: &Value) -> String {

@@ -1,6 +1,7 @@
 //! The hosted clusters, and which groups hold their Cluster API objects.
 
 use api::group::GroupTable;
+use api::names::control_plane_namespace;
 use hypershift_operator::evidence::Reader;
 use kube::Client;
 use serde_json::Value;
@@ -32,8 +33,7 @@ async fn one(reader: &Reader, cluster: &Value) -> ClusterFacts {
     let text = |key: &str| metadata[key].as_str().unwrap_or_default();
     let (namespace, name) = (text("namespace"), text("name"));
     let annotations = metadata["annotations"].as_object().into_iter().flatten();
-    // Where the control plane of the cluster runs.
-    let inner = format!("{namespace}-{name}").replace('.', "-");
+    let inner = control_plane_namespace(namespace, name);
     ClusterFacts {
         name: format!("{namespace}/{name}"),
         annotations: annotations
