@@ -16,6 +16,7 @@
 pub mod audit;
 pub mod bench;
 pub mod binaries;
+pub mod cargo;
 pub mod certs;
 pub mod client;
 pub mod cluster;

@@ -1,14 +1,14 @@
 //! hypershift-operator as processes: each replica a program of its own, with the least rights that it needs.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::cargo::Program;
 use crate::client::{ApiClient, Resource};
 use crate::fixtures;
 use crate::home::kill_group;
@@ -237,33 +237,7 @@ pub async fn build(progress: &Progress) -> Result<PathBuf> {
     if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
         return Ok(PathBuf::from(path));
     }
-    let step = progress.step("building hypershift-operator");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = tokio::process::Command::new(cargo)
-        .args(["build", "--package=hypershift-operator", "--bins"])
-        .arg("--message-format=json-render-diagnostics")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output()
+    Program::dev("hypershift-operator", "hypershift-operator")
+        .build(progress)
         .await
-        .context("cannot run cargo")?;
-    if !output.status.success() {
-        bail!(
-            "cargo cannot build hypershift-operator:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-    step.done();
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .find_map(executable)
-        .context("cargo built hypershift-operator but did not say where")
-}
-
-/// The program that a message of cargo tells of.
-fn executable(message: &str) -> Option<PathBuf> {
-    let message: Value = serde_json::from_str(message).ok()?;
-    let path = message["executable"].as_str()?;
-    Some(PathBuf::from(path))
 }

@@ -1,12 +1,11 @@
 //! Our proxy, as a process in front of the testbed's API server.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use anyhow::Result;
 
+use crate::cargo::Program;
 use crate::client::ApiClient;
 use crate::control_plane::Endpoint;
 use crate::home::Home;
@@ -103,33 +102,7 @@ pub async fn build(progress: &Progress) -> Result<PathBuf> {
     if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
         return Ok(PathBuf::from(path));
     }
-    let step = progress.step("building capi-proxy");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = tokio::process::Command::new(cargo)
-        .args(["build", "--package=capi-proxy", "--bin=capi-proxy"])
-        .arg("--message-format=json-render-diagnostics")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output()
+    Program::dev("capi-proxy", "capi-proxy")
+        .build(progress)
         .await
-        .context("cannot run cargo")?;
-    if !output.status.success() {
-        bail!(
-            "cargo cannot build capi-proxy:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-    step.done();
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .find_map(executable)
-        .context("cargo built capi-proxy but did not say where")
-}
-
-/// The program that a message of cargo tells of.
-fn executable(message: &str) -> Option<PathBuf> {
-    let message: Value = serde_json::from_str(message).ok()?;
-    let path = message["executable"].as_str()?;
-    (message["target"]["name"] == "capi-proxy").then(|| PathBuf::from(path))
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
+use e2e::cargo::Program;
 use e2e::progress::Progress;
-use serde_json::Value;
 use tokio::process::{Child, Command};
 
 /// Where the operator is installed.
@@ -51,27 +51,7 @@ impl Hypershift {
                 kubeconfig,
             });
         }
-        let step = progress.step("building hypershift");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = Command::new(cargo)
-            .args(["build", "--package=cli", "--bin=hypershift"])
-            .arg("--message-format=json-render-diagnostics")
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await
-            .context("cannot run cargo")?;
-        ensure!(
-            output.status.success(),
-            "cargo cannot build hypershift:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let program = String::from_utf8_lossy(&output.stdout)
-            .lines()
-            .find_map(executable)
-            .context("cargo built hypershift but did not say where")?;
-        step.done();
+        let program = Program::dev("cli", "hypershift").build(progress).await?;
         Ok(Self {
             program,
             kubeconfig,
@@ -136,16 +116,6 @@ fn with_image<'a>(flags: &[&'a str]) -> Vec<&'a str> {
     }
     all.extend(flags);
     all
-}
-
-/// The program that a message of cargo tells of.
-fn executable(message: &str) -> Option<PathBuf> {
-    let message: Value = serde_json::from_str(message).ok()?;
-    let wanted = message["target"]["name"] == "hypershift";
-    wanted
-        .then(|| message["executable"].as_str())
-        .flatten()
-        .map(PathBuf::from)
 }
 
 // === impl Run ===

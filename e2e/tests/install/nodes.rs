@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
 use e2e::client::Resource;
-use e2e::images::{Archive, Contents, File, Image, StaticProgram, build_static};
+use e2e::images::Image;
 use e2e::node::{NodeTestbed, supported};
 use e2e::service_account::ensure_namespace;
 use e2e::{crds, fixtures, wait};
@@ -33,7 +33,7 @@ async fn o01_what_is_installed_runs_and_takes_existing_clusters_for_legacy() -> 
         return Ok(());
     }
     let testbed = NodeTestbed::builder("install-nodes")
-        .images(&[Image::CapiProxy])
+        .images(&[Image::HypershiftOperator, Image::CapiProxy])
         .start()
         .await?;
     let outcome = scenario(&testbed).await;
@@ -43,7 +43,7 @@ async fn o01_what_is_installed_runs_and_takes_existing_clusters_for_legacy() -> 
 async fn scenario(testbed: &NodeTestbed) -> Result<()> {
     let hypershift = Hypershift::build(testbed.kubeconfig(), &testbed.progress).await?;
     let images = Images {
-        operator: push_operator(testbed).await?,
+        operator: testbed.image(Image::HypershiftOperator)?.to_owned(),
         proxy: testbed.image(Image::CapiProxy)?.to_owned(),
     };
     crds::install(&testbed.admin, &crds::cluster_api(Side::Standard).await?).await?;
@@ -111,22 +111,6 @@ impl Images {
         all.extend(flags);
         hypershift.run(&all).await
     }
-}
-
-/// The operator's image, by the recipe of the others.
-async fn push_operator(testbed: &NodeTestbed) -> Result<String> {
-    let name = "hypershift-operator";
-    let program = StaticProgram {
-        package: name,
-        name,
-    };
-    let built = build_static(&program, &testbed.progress).await?;
-    let archive = Archive::of(&Contents {
-        entrypoint: format!("/{name}"),
-        command: &[],
-        files: vec![File::program(format!("/{name}"), built)],
-    })?;
-    testbed.registry.push(name, &archive).await
 }
 
 async fn deployment(testbed: &NodeTestbed, name: &str) -> Result<Option<Value>> {
