@@ -14,12 +14,13 @@ ENV RUSTFLAGS="-C target-feature=+crt-static"
 # One after the other, so that each has only the features that it asks for.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    for package in cli hypershift-operator capi-proxy; do \
+    for package in cli hypershift-operator control-plane-operator capi-proxy; do \
         cargo build --locked --release --target x86_64-unknown-linux-gnu -p "$package" || exit 1; \
     done && \
     install -D -t /out \
         target/x86_64-unknown-linux-gnu/release/hypershift \
         target/x86_64-unknown-linux-gnu/release/hypershift-operator \
+        target/x86_64-unknown-linux-gnu/release/control-plane-operator \
         target/x86_64-unknown-linux-gnu/release/capi-proxy
 
 FROM scratch AS hypershift
@@ -29,9 +30,17 @@ USER 65532:65532
 ENTRYPOINT ["/hypershift"]
 
 FROM scratch AS hypershift-operator
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/hypershift-operator /hypershift-operator
 USER 65532:65532
 ENTRYPOINT ["/hypershift-operator"]
+CMD ["run"]
+
+FROM scratch AS control-plane-operator
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /out/control-plane-operator /usr/bin/control-plane-operator
+USER 65532:65532
+ENTRYPOINT ["/usr/bin/control-plane-operator"]
 CMD ["run"]
 
 FROM scratch AS capi-proxy

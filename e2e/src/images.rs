@@ -21,6 +21,8 @@ pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 pub const FLAGS: &str = "-C target-feature=+crt-static";
 /// The user that images run as: nobody in particular.
 pub const USER: &str = "65532:65532";
+/// The directory of most programs: the root, which is written so.
+const ROOT: &str = "";
 /// The authorities that a program trusts which calls servers outside of the cluster.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
@@ -31,6 +33,8 @@ pub enum Image {
     Hypershift,
     /// The operator of hosted clusters and node pools.
     HypershiftOperator,
+    /// The operator of one hosted control plane, and the helpers of its components.
+    ControlPlaneOperator,
     /// The sidecar that swaps group names.
     CapiProxy,
 }
@@ -40,8 +44,10 @@ pub enum Image {
 pub struct Recipe {
     /// The crate.
     pub package: &'static str,
-    /// The program in it: the only one in the image, in its root.
+    /// The program in it: the only one in the image.
     pub program: &'static str,
+    /// The directory that it is in.
+    pub directory: &'static str,
     /// What the program is told when nothing else is said.
     pub command: &'static [&'static str],
     /// Which files it needs beside itself.
@@ -52,13 +58,19 @@ pub struct Recipe {
 
 impl Image {
     /// All of them, in the Dockerfile's order.
-    pub const ALL: [Self; 3] = [Self::Hypershift, Self::HypershiftOperator, Self::CapiProxy];
+    pub const ALL: [Self; 4] = [
+        Self::Hypershift,
+        Self::HypershiftOperator,
+        Self::ControlPlaneOperator,
+        Self::CapiProxy,
+    ];
 
     /// Its name: of the Dockerfile's target, and in a registry.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hypershift => "hypershift",
             Self::HypershiftOperator => "hypershift-operator",
+            Self::ControlPlaneOperator => "control-plane-operator",
             Self::CapiProxy => "capi-proxy",
         }
     }
@@ -69,6 +81,7 @@ impl Image {
             Self::Hypershift => Recipe {
                 package: "cli",
                 program: "hypershift",
+                directory: ROOT,
                 command: &[],
                 // It reads CRDs from URLs.
                 needs: &[CERTIFICATES],
@@ -76,12 +89,23 @@ impl Image {
             Self::HypershiftOperator => Recipe {
                 package: "hypershift-operator",
                 program: "hypershift-operator",
+                directory: ROOT,
                 command: &["run"],
-                needs: &[],
+                // It reads releases from registries.
+                needs: &[CERTIFICATES],
+            },
+            Self::ControlPlaneOperator => Recipe {
+                package: "control-plane-operator",
+                program: "control-plane-operator",
+                // Manifests of components name it there, as those of OpenShift do.
+                directory: "/usr/bin",
+                command: &["run"],
+                needs: &[CERTIFICATES],
             },
             Self::CapiProxy => Recipe {
                 package: "capi-proxy",
                 program: "capi-proxy",
+                directory: ROOT,
                 command: &["serve"],
                 needs: &[],
             },
@@ -104,7 +128,7 @@ impl Image {
 
 impl Recipe {
     fn entrypoint(&self) -> String {
-        format!("/{}", self.program)
+        format!("{}/{}", self.directory, self.program)
     }
 
     /// What is in the image, with the program at `built`.
