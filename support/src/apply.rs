@@ -1,6 +1,10 @@
 //! Writes that carry a precondition: the object is still the one that was read.
 //!
 //! Whoever has decided on what he read writes with these. A conflict means that the decision has to be taken again.
+//! [`Applier`] is for whole objects that are wanted again and again.
+
+mod applier;
+mod difference;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -11,6 +15,8 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+pub use applier::{Applied, Applier, Change, Deletion, Error, own, owner};
 
 /// Sets annotations in one write, if the object is still as it was read.
 pub async fn annotate<K>(
