@@ -37,6 +37,8 @@ pub enum Binary {
     KubeadmControlPlane,
     /// Cluster API's development provider, with its in-memory backend.
     DevProvider,
+    /// The core manager of a platform's own Cluster API, of another version.
+    PlatformCore,
     /// Cluster API's command line.
     Clusterctl,
     /// Decides which node a pod runs on.
@@ -76,7 +78,7 @@ pub struct Binaries {
 
 impl Binary {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -85,6 +87,7 @@ impl Binary {
         Self::KubeadmBootstrap,
         Self::KubeadmControlPlane,
         Self::DevProvider,
+        Self::PlatformCore,
         Self::Clusterctl,
         Self::KubeScheduler,
         Self::Kubelet,
@@ -135,6 +138,8 @@ impl Binary {
             Self::KubeadmBootstrap => "kubeadm-bootstrap-manager",
             Self::KubeadmControlPlane => "kubeadm-control-plane-manager",
             Self::DevProvider => "dev-provider-manager",
+            // It lies in a directory of its own.
+            Self::PlatformCore => "cluster-api-manager",
             Self::Clusterctl => "clusterctl",
             Self::KubeScheduler => "kube-scheduler",
             Self::Kubelet => "kubelet",
@@ -184,6 +189,10 @@ impl Binary {
                 cluster_api("sigs.k8s.io/cluster-api/controlplane/kubeadm")
             }
             Self::DevProvider => cluster_api("sigs.k8s.io/cluster-api/test/infrastructure/docker"),
+            Self::PlatformCore => Recipe {
+                module: Module::Platform,
+                ..cluster_api("sigs.k8s.io/cluster-api")
+            },
             Self::Clusterctl => cluster_api("sigs.k8s.io/cluster-api/cmd/clusterctl"),
             Self::KubeScheduler => kubernetes("k8s.io/kubernetes/cmd/kube-scheduler"),
             Self::Kubelet => kubernetes("k8s.io/kubernetes/cmd/kubelet"),

@@ -16,6 +16,8 @@ pub enum Module {
     Etcd,
     /// The Cluster API managers and clusterctl.
     ClusterApi,
+    /// A platform's own Cluster API, of another version.
+    Platform,
     /// Providers of which only the CRDs are used.
     Providers,
     /// What nodes need beside Kubernetes: container runtime, registry, name service.
@@ -41,6 +43,7 @@ impl Module {
             Self::Kubernetes => "kubernetes",
             Self::Etcd => "etcd",
             Self::ClusterApi => "cluster-api",
+            Self::Platform => "platform",
             Self::Providers => "providers",
             Self::Node => "node",
         }
@@ -146,6 +149,7 @@ mod tests {
             (Module::Kubernetes, "k8s.io/kubernetes"),
             (Module::Etcd, "go.etcd.io/etcd/server/v3"),
             (Module::ClusterApi, "sigs.k8s.io/cluster-api"),
+            (Module::Platform, "sigs.k8s.io/cluster-api"),
             (Module::Providers, "sigs.k8s.io/cluster-api-provider-gcp"),
             (Module::Node, "github.com/containerd/containerd/v2"),
         ] {

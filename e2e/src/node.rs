@@ -187,6 +187,11 @@ impl NodeTestbed {
         self.home.path()
     }
 
+    /// The testbed's directory, for what is run beside it.
+    pub fn home(&self) -> &Arc<Home> {
+        &self.home
+    }
+
     /// The kubectl that fits.
     pub fn kubectl(&self) -> &Path {
         &self.kubectl
@@ -347,6 +352,11 @@ impl NodeTestbed {
         }
         Ok(())
     }
+}
+
+/// Has the machine have what nodes need of it, so that a start does not fail for want of a package.
+pub async fn furnish(progress: &Progress) -> Result<()> {
+    packages::ensure(progress).await.map(drop)
 }
 
 /// Removes what a killed testbed called `name`, or any other that was killed, left on the machine; gives what there was.
