@@ -1,0 +1,97 @@
+//! What a control-plane-operator can do, as the labels of its image say.
+
+use std::collections::BTreeMap;
+
+/// What the labels begin with.
+const PREFIX: &str = "io.openshift.hypershift.";
+
+/// Declares the labels.
+macro_rules! labels {
+    ($($(#[$doc:meta])* $capability:ident = $label:literal,)*) => {
+        /// Something that not every control-plane-operator can do.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Capability {
+            $($(#[$doc])* $capability,)*
+        }
+
+        impl Capability {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$capability,)*];
+
+            /// The label without its prefix.
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$capability => $label,)*
+                }
+            }
+        }
+    };
+}
+
+labels! {
+    /// Has the other programs of a control plane as subcommands.
+    Subcommands = "control-plane-operator-subcommands",
+    /// Leaves the nodes' HAProxy to whoever makes the pools.
+    SkipsHaproxy = "control-plane-operator-skips-haproxy",
+    /// Its ignition server answers a health check.
+    IgnitionHealthz = "ignition-server-healthz-handler",
+    /// Runs the ignition server itself.
+    ManagesIgnitionServer = "control-plane-operator-manages-ignition-server",
+    /// Runs the machine approver itself.
+    ManagesMachineApprover = "control-plane-operator-manages.cluster-machine-approver",
+    /// Runs the cluster autoscaler itself.
+    ManagesAutoscaler = "control-plane-operator-manages.cluster-autoscaler",
+    /// Takes configuration of nodes that is compressed and encoded.
+    DecompressesConfig = "control-plane-operator-manages.decompress-decode-config",
+    /// Makes the workers' security group on AWS.
+    CreatesAwsSecurityGroup = "control-plane-operator-creates-aws-sg",
+    /// Labels pods that may reach the management cluster's API server.
+    LabelsManagementAccess = "control-plane-operator-applies-management-kas-network-policy-label",
+    /// Its pods keep to the restricted pod security standard.
+    RestrictedPodSecurity = "restricted-psa",
+    /// Its PKI operator signs certificate requests.
+    SignsCertificates = "control-plane-pki-operator-signs-csrs",
+    /// Counts the guest's nodes.
+    ReportsNodeCount = "hosted-cluster-config-operator-reports-node-count",
+    /// Makes a kubeconfig for a name of the user's choice.
+    CustomKubeconfig = "control-plane-operator-supports-kas-custom-kubeconfig",
+    /// Works with components as this one does.
+    V2 = "control-plane-operator.v2-isdefault",
+}
+
+/// What one control-plane-operator can do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Capabilities(Vec<Capability>);
+
+// === impl Capability ===
+
+impl Capability {
+    /// The label of the image.
+    pub fn label(self) -> String {
+        format!("{PREFIX}{}", self.name())
+    }
+}
+
+// === impl Capabilities ===
+
+impl Capabilities {
+    /// What the labels say. One counts that is `true` or empty, as they are written in practice.
+    pub fn of_labels(labels: &BTreeMap<String, String>) -> Self {
+        let has = |capability: &Capability| {
+            labels
+                .get(&capability.label())
+                .is_some_and(|value| matches!(value.as_str(), "" | "true"))
+        };
+        Self(Capability::ALL.iter().copied().filter(has).collect())
+    }
+
+    /// What is assumed when labels cannot be read: today's way to work, and nothing else.
+    pub fn unknown() -> Self {
+        Self(vec![Capability::V2])
+    }
+
+    /// Whether it can.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.0.contains(&capability)
+    }
+}

@@ -1,0 +1,179 @@
+//! Credentials for registries, as a Secret of type `kubernetes.io/dockerconfigjson` holds them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::reference::Reference;
+
+/// The key of the Secret that holds them.
+pub const KEY: &str = ".dockerconfigjson";
+
+/// Credentials for registries.
+#[derive(Clone, Default)]
+pub struct PullSecret {
+    /// By what they are for: a host, or a host and the beginning of a path.
+    entries: BTreeMap<String, Credential>,
+}
+
+/// A user of a registry.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    pub(crate) username: String,
+    pub(crate) password: String,
+    /// A refresh token, for registries that have one in place of a password.
+    pub(crate) identity_token: Option<String>,
+}
+
+/// What is not a pull secret. It never repeats what it read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPullSecret {
+    /// It is not a document of the right form.
+    #[error("the pull secret is not a JSON document with \"auths\" (line {line}, column {column})")]
+    Document {
+        /// Where it stops to make sense.
+        line: usize,
+        /// Where in that line.
+        column: usize,
+    },
+    /// One of its entries cannot be read.
+    #[error("the pull secret's entry for {registry} {problem}")]
+    Entry {
+        /// What the entry is for.
+        registry: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+#[derive(Deserialize)]
+struct Document {
+    auths: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Entry {
+    auth: String,
+    username: String,
+    password: String,
+    identitytoken: String,
+}
+
+// === impl PullSecret ===
+
+impl PullSecret {
+    /// Nobody: only what everybody may pull can be pulled.
+    pub fn anonymous() -> Self {
+        Self::default()
+    }
+
+    /// Reads what is under [`KEY`].
+    pub fn parse(json: &[u8]) -> Result<Self, InvalidPullSecret> {
+        let document: Document =
+            serde_json::from_slice(json).map_err(|error| InvalidPullSecret::Document {
+                line: error.line(),
+                column: error.column(),
+            })?;
+        let mut entries = BTreeMap::new();
+        for (key, entry) in document.auths {
+            let credential = entry
+                .credential()
+                .map_err(|problem| InvalidPullSecret::Entry {
+                    registry: key.clone(),
+                    problem,
+                })?;
+            entries.extend(credential.map(|credential| (normalized(&key), credential)));
+        }
+        Ok(Self { entries })
+    }
+
+    /// The credential for an image: that of the longest entry which its name begins with.
+    pub fn credential(&self, image: &Reference) -> Option<&Credential> {
+        let mut name = image.repository();
+        loop {
+            if let Some(credential) = self.entries.get(name.as_str()) {
+                return Some(credential);
+            }
+            name.truncate(name.rfind('/')?);
+        }
+    }
+
+    /// Something that differs when what an image is pulled with differs, and tells nothing about it.
+    pub(crate) fn fingerprint(&self, image: &Reference) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        if let Some(credential) = self.credential(image) {
+            let token = credential.identity_token.as_deref().unwrap_or_default();
+            for part in [&credential.username, &credential.password, token] {
+                hash.update(part.len().to_le_bytes());
+                hash.update(part);
+            }
+        }
+        hash.finalize().into()
+    }
+}
+
+impl fmt::Debug for PullSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.entries.keys()).finish()
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential").finish_non_exhaustive()
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// Who it is; nobody if it is empty, as some tools leave it behind.
+    fn credential(self) -> Result<Option<Credential>, &'static str> {
+        let identity_token = Some(self.identitytoken).filter(|token| !token.is_empty());
+        let (username, password) = if self.auth.is_empty() {
+            (self.username, self.password)
+        } else {
+            decoded(&self.auth)?
+        };
+        if username.is_empty() && identity_token.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Credential {
+            username,
+            password,
+            identity_token,
+        }))
+    }
+}
+
+fn decoded(auth: &str) -> Result<(String, String), &'static str> {
+    let bytes = STANDARD
+        .decode(auth.trim())
+        .map_err(|_| "has an \"auth\" that is not base64")?;
+    let text = String::from_utf8(bytes).map_err(|_| "has an \"auth\" that is not text")?;
+    let (username, password) = text
+        .split_once(':')
+        .ok_or("has an \"auth\" that is not user:password")?;
+    // Some tools pad with zeros.
+    let password = password.trim_end_matches('\0');
+    Ok((username.to_owned(), password.to_owned()))
+}
+
+/// What an entry is for, in the form of a repository. Old tools wrote URLs.
+fn normalized(key: &str) -> String {
+    let key = key
+        .strip_prefix("https://")
+        .or_else(|| key.strip_prefix("http://"))
+        .unwrap_or(key);
+    let key = key.trim_end_matches('/');
+    let (host, path) = key.split_once('/').unwrap_or((key, ""));
+    match path {
+        "" | "v1" | "v2" => host.to_ascii_lowercase(),
+        path => format!("{}/{path}", host.to_ascii_lowercase()),
+    }
+}
