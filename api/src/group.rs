@@ -10,6 +10,10 @@ const STANDARD_SUFFIX: &str = "cluster.x-k8s.io";
 /// The label by which a CRD says which of its versions fulfils Cluster API's contract v1beta1.
 /// It is the same on both sides: a key that only looks like a group.
 pub const V1BETA1_CONTRACT: &str = "cluster.x-k8s.io/v1beta1";
+/// Label, on all objects of a cluster, with the cluster's name. A key, the same on both sides.
+pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
+/// Annotation on an infrastructure object that its provider leaves to somebody else. A key, the same on both sides.
+pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
 /// Suffix shared by the private groups.
 const PRIVATE_SUFFIX: &str = "cluster.hypershift.openshift.io";
 /// The served groups of Cluster API, by what stands before the suffix.
@@ -42,6 +46,29 @@ impl Side {
             Self::Private => Self::Standard,
         }
     }
+}
+
+/// The group of Cluster API's own kinds.
+pub fn core(side: Side) -> String {
+    named("", side)
+}
+
+/// The group of most providers' kinds.
+pub fn infrastructure(side: Side) -> String {
+    named("infrastructure.", side)
+}
+
+/// All served groups.
+pub fn served(side: Side) -> Vec<String> {
+    SERVED_PREFIXES.map(|prefix| named(prefix, side)).to_vec()
+}
+
+fn named(prefix: &str, side: Side) -> String {
+    let suffix = match side {
+        Side::Standard => STANDARD_SUFFIX,
+        Side::Private => PRIVATE_SUFFIX,
+    };
+    format!("{prefix}{suffix}")
 }
 
 /// One group under its two names.
@@ -147,11 +174,9 @@ impl Default for GroupTable {
         SERVED_PREFIXES
             .iter()
             .try_fold(Self::empty(), |table, prefix| {
-                let pair = GroupPair::new(
-                    &format!("{prefix}{STANDARD_SUFFIX}"),
-                    &format!("{prefix}{PRIVATE_SUFFIX}"),
-                )?;
-                table.with(pair)
+                let [standard, private] =
+                    [Side::Standard, Side::Private].map(|side| named(prefix, side));
+                table.with(GroupPair::new(&standard, &private)?)
             })
             .expect("invariant: the served groups are valid and distinct")
     }

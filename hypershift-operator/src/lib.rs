@@ -12,6 +12,7 @@
 //! - [`legacy`]: whether operator-legacy is needed any more, and its removal.
 
 pub mod args;
+pub mod capi;
 mod config;
 mod context;
 mod control;

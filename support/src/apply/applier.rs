@@ -401,9 +401,9 @@ mod tests {
     async fn o06_what_is_as_it_should_be_is_not_written() {
         let scenario = Scenario::new([get("v", "1")]);
         let applier = Applier::new(scenario.client(), "m");
-        let applied = applier.apply(&wanted()).await.unwrap();
-        assert_eq!(applied.change, Change::None);
-        assert_eq!(applied.object.metadata.uid.as_deref(), Some("u"));
+        let done = applier.apply(&wanted()).await.unwrap();
+        assert_eq!(done.change, Change::None);
+        assert_eq!(done.object.metadata.uid.as_deref(), Some("u"));
         scenario.finish();
     }
 
@@ -424,8 +424,8 @@ mod tests {
             decided_on("2").answer(Answer::ok(&live("v", "3"))),
         ]);
         let applier = Applier::new(scenario.client(), "m");
-        let applied = applier.apply(&wanted()).await.unwrap();
-        assert_eq!(applied.change, Change::Updated);
+        let done = applier.apply(&wanted()).await.unwrap();
+        assert_eq!(done.change, Change::Updated);
         scenario.finish();
     }
 
@@ -436,8 +436,8 @@ mod tests {
             Expect::patch(PATH).answer(Answer::ok(&live("v", "1"))),
         ]);
         let applier = Applier::new(scenario.client(), "m");
-        let applied = applier.apply(&wanted()).await.unwrap();
-        assert_eq!(applied.change, Change::Created);
+        let done = applier.apply(&wanted()).await.unwrap();
+        assert_eq!(done.change, Change::Created);
         scenario.finish();
     }
 

@@ -1,0 +1,183 @@
+//! The kinds of Cluster API that the operator writes, on one side of the group table.
+//!
+//! Which side is decided once for each reconciliation and handed down as a [`Capi`]: whoever has one cannot write to
+//! the other side.
+
+use api::group::{self, Side};
+use kube::api::ApiResource;
+
+/// The version of Cluster API's own kinds: the one that stock controllers store.
+const CORE_VERSION: &str = "v1beta2";
+/// The group of the Agent provider, which is not one of Cluster API's: it is the same on both sides.
+const AGENT_GROUP: &str = "capi-provider.agent-install.openshift.io";
+
+/// The kinds of one side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capi {
+    side: Side,
+}
+
+// === impl Capi ===
+
+impl Capi {
+    /// The kinds of this side.
+    pub fn new(side: Side) -> Self {
+        Self { side }
+    }
+
+    /// The side.
+    pub fn side(self) -> Side {
+        self.side
+    }
+
+    /// `Cluster`.
+    pub fn cluster(self) -> ApiResource {
+        self.core("Cluster", "clusters")
+    }
+
+    /// `Machine`.
+    pub fn machine(self) -> ApiResource {
+        self.core("Machine", "machines")
+    }
+
+    /// `MachineDeployment`.
+    pub fn machine_deployment(self) -> ApiResource {
+        self.core("MachineDeployment", "machinedeployments")
+    }
+
+    /// `MachineSet`.
+    pub fn machine_set(self) -> ApiResource {
+        self.core("MachineSet", "machinesets")
+    }
+
+    /// `MachineHealthCheck`.
+    pub fn machine_health_check(self) -> ApiResource {
+        self.core("MachineHealthCheck", "machinehealthchecks")
+    }
+
+    /// `AWSCluster`.
+    pub fn aws_cluster(self) -> ApiResource {
+        self.infrastructure("v1beta2", "AWSCluster", "awsclusters")
+    }
+
+    /// `AWSMachineTemplate`.
+    pub fn aws_machine_template(self) -> ApiResource {
+        self.infrastructure("v1beta2", "AWSMachineTemplate", "awsmachinetemplates")
+    }
+
+    /// `AWSMachine`.
+    pub fn aws_machine(self) -> ApiResource {
+        self.infrastructure("v1beta2", "AWSMachine", "awsmachines")
+    }
+
+    /// `KubevirtCluster`.
+    pub fn kubevirt_cluster(self) -> ApiResource {
+        self.infrastructure("v1alpha1", "KubevirtCluster", "kubevirtclusters")
+    }
+
+    /// `KubevirtMachineTemplate`.
+    pub fn kubevirt_machine_template(self) -> ApiResource {
+        let plural = "kubevirtmachinetemplates";
+        self.infrastructure("v1alpha1", "KubevirtMachineTemplate", plural)
+    }
+
+    /// `KubevirtMachine`.
+    pub fn kubevirt_machine(self) -> ApiResource {
+        self.infrastructure("v1alpha1", "KubevirtMachine", "kubevirtmachines")
+    }
+
+    /// `AgentCluster`.
+    pub fn agent_cluster(self) -> ApiResource {
+        agent("AgentCluster", "agentclusters")
+    }
+
+    /// `AgentMachineTemplate`.
+    pub fn agent_machine_template(self) -> ApiResource {
+        agent("AgentMachineTemplate", "agentmachinetemplates")
+    }
+
+    /// `AgentMachine`.
+    pub fn agent_machine(self) -> ApiResource {
+        agent("AgentMachine", "agentmachines")
+    }
+
+    /// The groups that controllers of this side work on, for their roles.
+    pub fn groups(self) -> Vec<String> {
+        group::served(self.side)
+    }
+
+    fn core(self, kind: &str, plural: &str) -> ApiResource {
+        resource(group::core(self.side), CORE_VERSION, kind, plural)
+    }
+
+    fn infrastructure(self, version: &str, kind: &str, plural: &str) -> ApiResource {
+        resource(group::infrastructure(self.side), version, kind, plural)
+    }
+}
+
+fn agent(kind: &str, plural: &str) -> ApiResource {
+    resource(AGENT_GROUP.to_owned(), "v1beta1", kind, plural)
+}
+
+fn resource(group: String, version: &str, kind: &str, plural: &str) -> ApiResource {
+    ApiResource {
+        api_version: format!("{group}/{version}"),
+        group,
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::group::GroupTable;
+
+    use super::*;
+
+    fn all(capi: Capi) -> Vec<ApiResource> {
+        vec![
+            capi.cluster(),
+            capi.machine(),
+            capi.machine_deployment(),
+            capi.machine_set(),
+            capi.machine_health_check(),
+            capi.aws_cluster(),
+            capi.aws_machine_template(),
+            capi.aws_machine(),
+            capi.kubevirt_cluster(),
+            capi.kubevirt_machine_template(),
+            capi.kubevirt_machine(),
+        ]
+    }
+
+    #[test]
+    fn every_kind_is_on_its_side() {
+        let table = GroupTable::default();
+        for side in [Side::Standard, Side::Private] {
+            for kind in all(Capi::new(side)) {
+                let found = table.find(kind.group.as_bytes());
+                assert_eq!(found.map(|(_, side)| side), Some(side), "{}", kind.kind);
+            }
+        }
+    }
+
+    #[test]
+    fn the_sides_differ_in_the_group_only() {
+        let table = GroupTable::default();
+        let other = all(Capi::new(Side::Private));
+        for (standard, private) in all(Capi::new(Side::Standard)).into_iter().zip(other) {
+            assert_eq!(table.swap(standard.group.as_bytes()), Some(&*private.group));
+            assert_eq!(standard.kind, private.kind);
+            assert_eq!(standard.plural, private.plural);
+            assert_eq!(standard.version, private.version);
+        }
+    }
+
+    #[test]
+    fn what_is_no_group_of_cluster_api_has_one_name() {
+        for side in [Side::Standard, Side::Private] {
+            assert_eq!(Capi::new(side).agent_cluster().group, AGENT_GROUP);
+        }
+    }
+}
