@@ -1,5 +1,6 @@
 //! The command line. Its help is the reference; `docs/operator.md` explains it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use api::group::GroupPair;
@@ -70,9 +71,16 @@ pub struct RunArgs {
         value_delimiter = ','
     )]
     pub groups: Vec<GroupPair>,
+    /// How often a hosted cluster in which nothing happens is gone through, for what no watch tells of: a pull secret
+    /// that was replaced, a file of the registry.
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    pub review_period: Time,
     /// For work under way to end after SIGTERM or SIGINT.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub drain_timeout: Time,
+    /// Images, and where they come from.
+    #[command(flatten, next_help_heading = "Images")]
+    pub images: ImageArgs,
     /// How the API server is reached.
     #[command(flatten, next_help_heading = "API server")]
     pub api_server: ApiServerArgs,
@@ -82,6 +90,56 @@ pub struct RunArgs {
     /// What is logged.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
+}
+
+/// Images, and where they come from.
+#[derive(Debug, Args)]
+pub struct ImageArgs {
+    /// Image of the proxy beside controllers that speak Cluster API. Needed for hosted clusters on private types.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_CAPI_PROXY")]
+    pub capi_proxy_image: Option<String>,
+    /// Image of the control-plane-operator, in place of the one of each cluster's release.
+    #[arg(long, value_name = "IMAGE", env = "CONTROL_PLANE_OPERATOR_IMAGE")]
+    pub control_plane_operator_image: Option<String>,
+    /// Image of the Cluster API provider for Agent. No release has one.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_AGENT_CAPI_PROVIDER")]
+    pub agent_capi_provider_image: Option<String>,
+    /// Image of the Cluster API provider for KubeVirt. No release has one.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_KUBEVIRT_CAPI_PROVIDER")]
+    pub kubevirt_capi_provider_image: Option<String>,
+    /// Registries or repositories that are replaced by others, in the release and in all that it names.
+    #[arg(
+        long,
+        value_name = "SOURCE=TARGET",
+        env = "REGISTRY_OVERRIDES",
+        value_delimiter = ',',
+        value_parser = pair
+    )]
+    pub registry_overrides: Vec<(String, String)>,
+    /// Registries that are spoken to without TLS, by host and port. For registries of a test.
+    #[arg(
+        long,
+        value_name = "HOST[:PORT]",
+        env = "INSECURE_REGISTRIES",
+        value_delimiter = ','
+    )]
+    pub insecure_registries: Vec<String>,
+    /// File with PEM certificates of authorities that registries are trusted by, beside the usual ones.
+    #[arg(long, value_name = "FILE", env = "REGISTRY_CA_BUNDLE")]
+    pub registry_ca_bundle: Option<PathBuf>,
+    /// Directory in which releases that were read are kept for the next start. Without it they are read again.
+    #[arg(long, value_name = "DIRECTORY", env = "RELEASE_CACHE")]
+    pub release_cache: Option<PathBuf>,
+}
+
+/// Reads `SOURCE=TARGET`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((source, target)) if !source.is_empty() && !target.is_empty() => {
+            Ok((source.to_owned(), target.to_owned()))
+        }
+        Some(_) | None => Err("write SOURCE=TARGET".to_owned()),
+    }
 }
 
 // === impl RunArgs ===

@@ -1,12 +1,16 @@
 //! The command line, resolved before anything is started.
 
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use api::group::GroupTable;
+use api::hypershift::v1beta1::node_pool::Arch;
+use payload::{Mirrors, Options, Overrides};
 use support::args::Address;
 use support::lease;
 
-use crate::args::RunArgs;
+use crate::args::{ImageArgs, RunArgs};
 use crate::error::Fatal;
 use crate::scope::Scope;
 
@@ -14,6 +18,9 @@ use crate::scope::Scope;
 const LEASE: &str = "hypershift-operator-leader-elect";
 /// Lease of operator-legacy.
 const LEGACY_LEASE: &str = "hypershift-operator-legacy-leader-elect";
+
+/// How long it is believed which image a tag names.
+const BELIEVED: Duration = Duration::from_mins(10);
 
 /// What to run, and how.
 #[derive(Debug, Clone)]
@@ -23,10 +30,28 @@ pub(crate) struct Config {
     pub(crate) metrics_addr: Address,
     pub(crate) legacy_deployment: String,
     pub(crate) resync: Duration,
+    pub(crate) review: Duration,
+    pub(crate) images: Images,
+    pub(crate) releases: Options,
     pub(crate) drain: Duration,
     pub(crate) groups: GroupTable,
     pub(crate) lease: lease::Settings,
     pub(crate) leader_elect: bool,
+}
+
+/// Images that this operator chooses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Images {
+    /// The proxy beside controllers that speak Cluster API.
+    pub(crate) capi_proxy: Option<String>,
+    /// The control-plane-operator, if not the release's.
+    pub(crate) control_plane_operator: Option<String>,
+    /// Cluster API's provider for Agent.
+    pub(crate) agent_provider: Option<String>,
+    /// Cluster API's provider for KubeVirt.
+    pub(crate) kubevirt_provider: Option<String>,
+    /// Registries that are replaced by others.
+    pub(crate) overrides: Overrides,
 }
 
 // === impl Config ===
@@ -53,12 +78,45 @@ impl Config {
             metrics_addr: args.metrics_addr,
             legacy_deployment: args.legacy_deployment.clone(),
             resync: args.resync(),
+            review: args.review_period.0,
+            images: images(&args.images),
+            releases: releases(&args.images)?,
             drain: args.drain_timeout.0,
             groups,
             lease,
             leader_elect: args.leader.leader_elect,
         })
     }
+}
+
+fn images(args: &ImageArgs) -> Images {
+    Images {
+        capi_proxy: args.capi_proxy_image.clone(),
+        control_plane_operator: args.control_plane_operator_image.clone(),
+        agent_provider: args.agent_capi_provider_image.clone(),
+        kubevirt_provider: args.kubevirt_capi_provider_image.clone(),
+        overrides: Overrides::new(args.registry_overrides.clone()),
+    }
+}
+
+fn releases(args: &ImageArgs) -> Result<Options, Fatal> {
+    let read = |path: &PathBuf| {
+        fs::read(path).map_err(|error| Fatal::Usage {
+            message: format!(
+                "--registry-ca-bundle {} cannot be read: {error}",
+                path.display()
+            ),
+        })
+    };
+    Ok(Options {
+        plain_http: args.insecure_registries.iter().cloned().collect(),
+        ca_bundle: args.registry_ca_bundle.as_ref().map(read).transpose()?,
+        directory: args.release_cache.clone(),
+        believed: BELIEVED,
+        mirrors: Mirrors::default(),
+        overrides: Overrides::new(args.registry_overrides.clone()),
+        arch: Arch::Amd64,
+    })
 }
 
 fn lease_settings(args: &RunArgs) -> lease::Settings {
@@ -81,22 +139,41 @@ fn lease_settings(args: &RunArgs) -> lease::Settings {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::Parser;
+impl Config {
+    /// What these flags give.
+    pub(crate) fn of_flags(flags: &[&str]) -> Result<Self, Fatal> {
+        use clap::Parser as _;
 
-    use super::*;
-    use crate::args::{Cli, Command};
+        use crate::args::{Cli, Command};
 
-    fn config(flags: &[&str]) -> Result<Config, Fatal> {
         let fixed = [
             "hypershift-operator",
             "run",
-            "--namespace=a",
-            "--pod-name=b",
+            "--namespace=hypershift",
+            "--pod-name=operator-1",
         ];
         let args = fixed.iter().chain(flags);
         let Command::Run(args) = Cli::try_parse_from(args).unwrap().command;
-        Config::new(&args)
+        Self::new(&args)
+    }
+
+    /// What the flags give that every test has.
+    pub(crate) fn for_tests(scope: Scope) -> Self {
+        let flags = [
+            "--scope=all",
+            "--capi-proxy-image=images.example.com/capi-proxy:v1",
+        ];
+        let config = Self::of_flags(&flags).unwrap();
+        Self { scope, ..config }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(flags: &[&str]) -> Result<Config, Fatal> {
+        Config::of_flags(flags)
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! What everything that a leader does has in common. It lives as long as the term.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Api;
 use kube::api::DynamicObject;
 use kube::runtime::events::{Recorder, Reporter};
+use payload::Releases;
 
-use crate::config::Config;
+use crate::config::{Config, Images};
 use crate::evidence;
 use crate::fleet::Fleet;
 use crate::hosted_cluster::{Id, resource};
@@ -27,13 +29,24 @@ pub(crate) struct Context {
     pub(crate) recorder: Recorder,
     /// Where operator-legacy runs, and its name.
     pub(crate) legacy_deployment: Id,
+    /// Images that this operator chooses.
+    pub(crate) images: Images,
+    /// Reads releases. It outlives the term: what was read once is not read again.
+    pub(crate) releases: Releases,
+    /// How often a hosted cluster is gone through in which nothing happens.
+    pub(crate) review: Duration,
 }
 
 // === impl Context ===
 
 impl Context {
     /// The means of a term that is led with this client.
-    pub(crate) fn new(config: &Config, client: kube::Client, metrics: &Arc<Metrics>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        client: kube::Client,
+        releases: Releases,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
         let reporter = Reporter {
             controller: CONTROLLER.to_owned(),
             instance: Some(config.lease.identity.clone()),
@@ -48,6 +61,9 @@ impl Context {
                 namespace: config.namespace.clone(),
                 name: config.legacy_deployment.clone(),
             },
+            images: config.images.clone(),
+            releases,
+            review: config.review,
             client,
         }
     }

@@ -32,6 +32,9 @@ pub enum Fatal {
     /// A client cannot be made of what is known.
     #[error("cannot make a client of the API server")]
     Connect(#[source] kube::Error),
+    /// Releases cannot be read as the flags say.
+    #[error("cannot make a client of registries: see --registry-ca-bundle and --release-cache")]
+    Releases(#[source] payload::Error),
 }
 
 /// Why a step failed. It is tried again.
@@ -68,7 +71,7 @@ impl Fatal {
     /// The process's exit code.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Usage { .. } => ExitCode::from(USAGE),
+            Self::Usage { .. } | Self::Releases(_) => ExitCode::from(USAGE),
             Self::Listen(_) | Self::System { .. } | Self::Client(_) | Self::Connect(_) => {
                 ExitCode::from(RUNTIME)
             }

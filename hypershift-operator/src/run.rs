@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::join_all;
 use http::HeaderValue;
 use http::header::USER_AGENT;
+use payload::Releases;
 use prometheus_client::registry::Registry;
 use support::admin::{self, Admin};
 use support::args::ApiServerArgs;
@@ -35,6 +38,7 @@ struct Operator {
     kube: kube::Config,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
+    releases: Releases,
 }
 
 /// Runs until a signal ends it.
@@ -56,6 +60,7 @@ async fn serve(config: Config, api_server: &ApiServerArgs) -> Result<(), Fatal> 
     let operator = Operator {
         metrics: Metrics::new(&mut registry),
         health: Health::new(&mut registry),
+        releases: Releases::new(config.releases.clone()).map_err(Fatal::Releases)?,
         kube,
         config,
     };
@@ -122,7 +127,8 @@ impl Operator {
                 return;
             }
         };
-        let ctx = Arc::new(Context::new(&self.config, client, &self.metrics));
+        let releases = self.releases.clone();
+        let ctx = Arc::new(Context::new(&self.config, client, releases, &self.metrics));
         let scan = self
             .health
             .check("scan", "HostedClusters have not been scanned yet");
@@ -135,9 +141,11 @@ impl Operator {
             .check("watch", "HostedClusters are not watched yet");
         let (sender, receiver) = mpsc::channel(DRIFTED);
         let period = self.config.resync;
-        tokio::join!(
-            control::run(Arc::clone(&ctx), receiver, &watch, drain.clone()),
-            drift::run(&ctx, sender, period, &scan, drain),
-        );
+        // All that a leader does, one a line.
+        let work = [
+            control::run(Arc::clone(&ctx), receiver, &watch, drain.clone()).boxed(),
+            drift::run(&ctx, sender, period, &scan, drain.clone()).boxed(),
+        ];
+        join_all(work).await;
     }
 }

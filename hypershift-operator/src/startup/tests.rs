@@ -1,12 +1,8 @@
 //! The scan before an API server of expected calls: what is read before what is written, and what an error stops.
 
-use std::time::Duration;
-
-use api::group::GroupTable;
+use payload::Releases;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
-use support::args::Address;
-use support::lease;
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
@@ -21,26 +17,10 @@ const MACHINES: &str = "/apis/cluster.x-k8s.io/v1beta2/machines";
 const MACHINES_OF_ONE: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/clusters-one/machines";
 
 fn context(scope: Scope, scenario: &Scenario) -> Context {
-    let config = Config {
-        scope,
-        namespace: "hypershift".to_owned(),
-        metrics_addr: Address::All(0),
-        legacy_deployment: "operator-legacy".to_owned(),
-        resync: Duration::from_secs(30),
-        drain: Duration::from_secs(10),
-        groups: GroupTable::default(),
-        lease: lease::Settings {
-            namespace: "hypershift".to_owned(),
-            name: "operator".to_owned(),
-            identity: "a".to_owned(),
-            duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry: Duration::from_secs(2),
-        },
-        leader_elect: true,
-    };
+    let config = Config::for_tests(scope);
+    let releases = Releases::new(config.releases.clone()).unwrap();
     let metrics = Metrics::new(&mut Registry::default());
-    Context::new(&config, scenario.client(), &metrics)
+    Context::new(&config, scenario.client(), releases, &metrics)
 }
 
 fn cluster(version: &str, annotations: &Value) -> Value {
