@@ -5,7 +5,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{render, run};
+use crate::{
+    availability_prober, etcd_defrag, kas_bootstrap, render, resolve_dns, run, token_minter,
+};
 
 /// Runs one hosted control plane, and helps its components.
 #[derive(Debug, Parser)]
@@ -33,6 +35,16 @@ pub enum Command {
     Run(Box<run::Args>),
     /// Write all objects of a hosted control plane as YAML files, without a cluster.
     Render(Box<render::Args>),
+    /// Wait for the hosted API server, and for what a component needs of it.
+    AvailabilityProber(Box<availability_prober::Args>),
+    /// Wait until a name can be resolved; write it first, if asked to.
+    ResolveDns(Box<resolve_dns::Args>),
+    /// Keep a token of a service account of the hosted cluster in a file.
+    TokenMinter(Box<token_minter::Args>),
+    /// Give a fresh API server what must be there before anything else, then wait for the end.
+    KasBootstrap(Box<kas_bootstrap::Args>),
+    /// Defragment etcd, one member at a time.
+    EtcdDefragController(Box<etcd_defrag::Args>),
 }
 
 #[cfg(test)]

@@ -3,11 +3,17 @@
 //! - [`component::sidecar`]: the proxy beside every controller that speaks Cluster API.
 
 pub mod args;
+pub mod availability_prober;
 pub mod component;
 pub mod error;
+pub mod etcd_defrag;
+pub mod kas_bootstrap;
 pub mod render;
+pub mod resolve_dns;
 pub mod run;
 pub mod settings;
+pub mod token_minter;
+mod tool;
 
 use args::{Cli, Command};
 
@@ -16,5 +22,10 @@ pub fn run(cli: Cli) -> Result<(), error::Failure> {
     match cli.command {
         Command::Run(args) => Ok(run::run(*args)?),
         Command::Render(args) => Ok(render::run(&args)?),
+        Command::AvailabilityProber(args) => Ok(availability_prober::run(&args)?),
+        Command::ResolveDns(args) => Ok(resolve_dns::run(&args)?),
+        Command::TokenMinter(args) => Ok(token_minter::run(&args)?),
+        Command::KasBootstrap(args) => Ok(kas_bootstrap::run(&args)?),
+        Command::EtcdDefragController(args) => Ok(etcd_defrag::run(&args)?),
     }
 }

@@ -1,0 +1,180 @@
+//! `control-plane-operator availability-prober`: lets a pod begin once the hosted API server has what it needs.
+//!
+//! It is an init container of components that would otherwise start, fail and be restarted with growing pauses.
+
+mod check;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use support::args::{LoggingArgs, Time};
+use support::error::chain;
+
+use crate::error::Failure;
+use crate::tool::{self, Once};
+use check::{Check, LabeledPods, RequiredApi};
+
+/// How long one question may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The flags of `availability-prober`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// URL that has to answer with a status of success. Its certificate is not looked at: nothing is sent to it.
+    #[arg(long, value_name = "URL")]
+    pub target: http::Uri,
+    /// Kubeconfig of the hosted cluster, for the checks below.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Kind that has to be served. May be repeated.
+    #[arg(long, value_name = "GROUP,VERSION,KIND", requires = "kubeconfig")]
+    pub required_api: Vec<RequiredApi>,
+    /// Wait for the Infrastructure `cluster`.
+    #[arg(long, requires = "kubeconfig")]
+    pub wait_for_infrastructure_resource: bool,
+    /// Wait until no pod with this label is left. May be repeated.
+    #[arg(long, value_name = "NAMESPACE/KEY=VALUE", requires = "kubeconfig")]
+    pub wait_for_labeled_pods_gone: Vec<LabeledPods>,
+    /// Wait for this ClusterRoleBinding.
+    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
+    pub wait_for_cluster_rolebinding: Option<String>,
+    /// Between two looks.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub period: Time,
+    /// What is logged.
+    #[command(flatten, next_help_heading = "Logging")]
+    pub logging: LoggingArgs,
+}
+
+/// Waits.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    tool::run(&args.logging, probe(args))
+}
+
+async fn probe(args: &Args) -> Result<(), kube::Error> {
+    let target = target(args.target.clone())?;
+    let mut once = Once::default();
+    let path = path(&args.target);
+    while let Err(problem) = check::answers(&target, &path).await {
+        tell(&mut once, "target", &problem);
+        tokio::time::sleep(args.period.0).await;
+    }
+    let mut guest = None;
+    for check in checks(args) {
+        loop {
+            match ask(args, &mut guest, &check).await {
+                Ok(()) => break,
+                Err(problem) => tell(&mut once, &check.to_string(), &problem),
+            }
+            tokio::time::sleep(args.period.0).await;
+        }
+    }
+    tracing::info!("All that was waited for is there");
+    Ok(())
+}
+
+fn tell(once: &mut Once, what: &str, problem: &str) {
+    if once.is_news(&format!("{what}{problem}")) {
+        tracing::info!(what, problem, "Waiting");
+    }
+}
+
+fn checks(args: &Args) -> Vec<Check> {
+    let apis = args.required_api.iter().cloned().map(Check::Api);
+    let infrastructure = args
+        .wait_for_infrastructure_resource
+        .then_some(Check::Infrastructure);
+    let pods = args.wait_for_labeled_pods_gone.iter().cloned();
+    let binding = args.wait_for_cluster_rolebinding.clone();
+    apis.chain(infrastructure)
+        .chain(pods.map(Check::PodsGone))
+        .chain(binding.map(Check::ClusterRoleBinding))
+        .collect()
+}
+
+/// Makes the check. The kubeconfig may come later than this program.
+async fn ask(args: &Args, guest: &mut Option<kube::Client>, check: &Check) -> Result<(), String> {
+    let client = match guest {
+        Some(client) => client.clone(),
+        None => guest.insert(self::guest(args).await?).clone(),
+    };
+    match tokio::time::timeout(PATIENCE, check.ask(&client)).await {
+        Ok(answer) => answer,
+        Err(_) => Err("no answer in time".to_owned()),
+    }
+}
+
+async fn guest(args: &Args) -> Result<kube::Client, String> {
+    let path = args.kubeconfig.clone().unwrap_or_default();
+    let unusable = |error: &dyn std::error::Error| {
+        format!(
+            "kubeconfig {} cannot be used: {}",
+            path.display(),
+            chain(error)
+        )
+    };
+    let kubeconfig = Kubeconfig::read_from(&path).map_err(|error| unusable(&error))?;
+    let options = KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|error| unusable(&error))?;
+    config.connect_timeout = Some(PATIENCE);
+    config.default_retry = false;
+    kube::Client::try_from(config).map_err(|error| unusable(&error))
+}
+
+fn target(uri: http::Uri) -> Result<kube::Client, kube::Error> {
+    let mut config = kube::Config::new(uri);
+    config.accept_invalid_certs = true;
+    config.connect_timeout = Some(PATIENCE);
+    config.read_timeout = Some(PATIENCE);
+    config.default_retry = false;
+    kube::Client::try_from(config)
+}
+
+fn path(uri: &http::Uri) -> String {
+    uri.path_and_query()
+        .map_or_else(|| "/".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn parse(args: &[&str]) -> Result<Args, clap::Error> {
+        let begin = ["control-plane-operator", "availability-prober"];
+        match Cli::try_parse_from(begin.iter().chain(args))?.command {
+            Command::AvailabilityProber(args) => Ok(*args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn command_lines_of_the_components_are_taken() {
+        let target = ["--target", "https://kube-apiserver:6443/readyz"];
+        assert!(checks(&parse(&target).unwrap()).is_empty());
+        let args = [
+            target[0],
+            target[1],
+            "--kubeconfig=/var/kubeconfig/kubeconfig",
+            "--required-api=operator.openshift.io,v1,Network",
+            "--required-api=network.operator.openshift.io,v1,EgressRouter",
+            "--wait-for-infrastructure-resource",
+            "--wait-for-labeled-pods-gone=openshift-dns-operator/name=dns-operator",
+            "--wait-for-cluster-rolebinding=cluster-network-operator",
+        ];
+        let args = parse(&args).unwrap();
+        assert_eq!(checks(&args).len(), 5);
+        assert_eq!(path(&args.target), "/readyz");
+    }
+
+    #[test]
+    fn checks_of_the_cluster_need_its_kubeconfig() {
+        let args = ["--target=https://a/readyz", "--required-api=a.b,v1,C"];
+        assert!(parse(&args).is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! The EndpointSlice of one pod. Its account may get, create and update, so that is how it is written.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Api;
+use kube::api::PostParams;
+
+/// Who looks after the slice: Kubernetes' controller deletes those of its own that it does not know.
+const MANAGER: &str = "control-plane-operator";
+/// Ports of a member of etcd.
+const PORTS: [(&str, i32); 2] = [("peer", 2380), ("etcd-client", 2379)];
+
+/// A pod under a headless Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) pod: String,
+    pub(super) service: String,
+    pub(super) namespace: String,
+    pub(super) address: IpAddr,
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// Reads POD.SERVICE.NAMESPACE.svc, with or without what follows.
+    pub(super) fn new(name: &str, address: IpAddr) -> Result<Self, String> {
+        let mut labels = name.split('.');
+        let mut next = || labels.next().filter(|label| !label.is_empty());
+        match (next(), next(), next(), next()) {
+            (Some(pod), Some(service), Some(namespace), Some("svc")) => Ok(Self {
+                pod: pod.to_owned(),
+                service: service.to_owned(),
+                namespace: namespace.to_owned(),
+                address,
+            }),
+            _ => Err(format!(
+                "{name:?} is not the name of a pod: --self-register needs POD.SERVICE.NAMESPACE.svc"
+            )),
+        }
+    }
+
+    fn slice(&self, pod: &Pod) -> EndpointSlice {
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        EndpointSlice {
+            metadata: ObjectMeta {
+                name: Some(format!("{}-{}", self.service, self.pod)),
+                namespace: Some(self.namespace.clone()),
+                labels: Some(self.labels()),
+                owner_references: Some(vec![OwnerReference {
+                    api_version: "v1".to_owned(),
+                    kind: "Pod".to_owned(),
+                    name: self.pod.clone(),
+                    uid: uid.clone(),
+                    ..OwnerReference::default()
+                }]),
+                ..ObjectMeta::default()
+            },
+            address_type: if self.address.is_ipv4() {
+                "IPv4"
+            } else {
+                "IPv6"
+            }
+            .to_owned(),
+            endpoints: vec![self.endpoint(uid)],
+            ports: Some(PORTS.map(port).to_vec()),
+        }
+    }
+
+    fn labels(&self) -> std::collections::BTreeMap<String, String> {
+        [
+            ("kubernetes.io/service-name", self.service.as_str()),
+            ("endpointslice.kubernetes.io/managed-by", MANAGER),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+    }
+
+    fn endpoint(&self, uid: String) -> Endpoint {
+        Endpoint {
+            addresses: vec![self.address.to_string()],
+            hostname: Some(self.pod.clone()),
+            conditions: Some(EndpointConditions {
+                ready: Some(true),
+                ..EndpointConditions::default()
+            }),
+            target_ref: Some(ObjectReference {
+                kind: Some("Pod".to_owned()),
+                name: Some(self.pod.clone()),
+                namespace: Some(self.namespace.clone()),
+                uid: Some(uid),
+                ..ObjectReference::default()
+            }),
+            ..Endpoint::default()
+        }
+    }
+}
+
+fn port((name, port): (&str, i32)) -> EndpointPort {
+    EndpointPort {
+        name: Some(name.to_owned()),
+        port: Some(port),
+        protocol: Some("TCP".to_owned()),
+        ..EndpointPort::default()
+    }
+}
+
+/// Writes the slice, unless it is there as it should be.
+pub(super) async fn write(client: &kube::Client, entry: &Entry) -> kube::Result<()> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &entry.namespace);
+    let pod = pods.get(&entry.pod).await?;
+    let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), &entry.namespace);
+    let mut wanted = entry.slice(&pod);
+    let name = wanted.metadata.name.clone().unwrap_or_default();
+    let params = PostParams::default();
+    let Some(found) = slices.get_opt(&name).await? else {
+        return slices.create(&params, &wanted).await.map(drop);
+    };
+    if is_same(&found, &wanted) {
+        return Ok(());
+    }
+    if found.address_type != wanted.address_type {
+        tracing::warn!(name, "The EndpointSlice is of another family of addresses");
+    }
+    wanted.metadata.resource_version = found.metadata.resource_version;
+    slices.replace(&name, &params, &wanted).await.map(drop)
+}
+
+fn is_same(found: &EndpointSlice, wanted: &EndpointSlice) -> bool {
+    found.endpoints == wanted.endpoints
+        && found.ports == wanted.ports
+        && found.metadata.labels == wanted.metadata.labels
+        && found.metadata.owner_references == wanted.metadata.owner_references
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use support::testing::{Answer, Expect, Scenario};
+
+    use super::*;
+
+    const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/c-d/endpointslices";
+
+    fn entry() -> Entry {
+        let address = "10.0.0.7".parse().unwrap();
+        Entry::new("etcd-0.etcd-discovery.c-d.svc", address).unwrap()
+    }
+
+    fn pod() -> Value {
+        json!({ "metadata": { "name": "etcd-0", "uid": "u" } })
+    }
+
+    #[test]
+    fn names_of_pods_have_four_parts() {
+        let address = "10.0.0.7".parse().unwrap();
+        assert_eq!(entry().service, "etcd-discovery");
+        assert!(Entry::new("a.b.c.svc.cluster.local", address).is_ok());
+        for name in ["", "a", "a.b.c", "a.b.c.d", ".b.c.svc"] {
+            assert!(Entry::new(name, address).is_err(), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slice_is_made_changed_and_left_alone() {
+        let ready: Pod = serde_json::from_value(pod()).unwrap();
+        let slice = serde_json::to_value(entry().slice(&ready)).unwrap();
+        let mut of_before = slice.clone();
+        of_before["metadata"]["resourceVersion"] = json!("5");
+        of_before["endpoints"][0]["addresses"][0] = json!("10.0.0.6");
+        let one = format!("{SLICES}/etcd-discovery-etcd-0");
+        let get_pod =
+            || Expect::get("/api/v1/namespaces/c-d/pods/etcd-0").answer(Answer::ok(&pod()));
+        let scenario = Scenario::new([
+            get_pod(),
+            Expect::get(&one).answer(Answer::error(404, "NotFound")),
+            Expect::post(SLICES)
+                .body(json!({ "endpoints": [{ "addresses": ["10.0.0.7"], "hostname": "etcd-0" }] }))
+                .answer(Answer::ok(&slice)),
+            get_pod(),
+            Expect::get(&one).answer(Answer::ok(&slice)),
+            get_pod(),
+            Expect::get(&one).answer(Answer::ok(&of_before)),
+            Expect::put(&one)
+                .body(json!({ "metadata": { "resourceVersion": "5", "ownerReferences": [{ "uid": "u" }] } }))
+                .answer(Answer::ok(&slice)),
+        ]);
+        for _ in 0..3 {
+            write(&scenario.client(), &entry()).await.unwrap();
+        }
+        scenario.finish();
+    }
+}
