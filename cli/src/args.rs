@@ -5,7 +5,7 @@ use std::io;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{crds, doctor, install, uninstall};
+use crate::{crds, create, destroy, doctor, dump, install, scale, uninstall};
 
 /// Hosted control planes on private Cluster API types.
 #[derive(Debug, Parser)]
@@ -24,6 +24,18 @@ enum Command {
     Install(Box<install::Install>),
     /// Take away what was installed, but for what holds somebody's objects
     Uninstall(uninstall::Uninstall),
+    /// Create hosted clusters, node pools, and kubeconfigs
+    #[command(subcommand)]
+    Create(create::Create),
+    /// Destroy hosted clusters and node pools
+    #[command(subcommand)]
+    Destroy(destroy::Destroy),
+    /// Change the number of nodes
+    #[command(subcommand)]
+    Scale(scale::Scale),
+    /// Write everything about a hosted cluster to files
+    #[command(subcommand)]
+    Dump(dump::Dump),
     /// Find out what is installed, who owns what, and what is wrong
     Doctor(doctor::command::Doctor),
     /// Print a completion script for a shell
@@ -39,9 +51,56 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Crds(command) => crds::command::run(command),
         Command::Install(install) => install::run(&install),
         Command::Uninstall(uninstall) => uninstall::run(&uninstall),
+        Command::Create(create) => create::run(&create),
+        Command::Destroy(destroy) => destroy::run(&destroy),
+        Command::Scale(scale) => scale::run(&scale),
+        Command::Dump(dump) => dump::run(&dump),
         Command::Doctor(doctor) => doctor.run(),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "hypershift", &mut io::stdout());
+            Ok(())
+        }
+    }
+}
+
+/// Hosted clusters, for those who use them: what needs no rights on the operator.
+#[derive(Debug, Parser)]
+#[command(name = "hcp", version, arg_required_else_help = true)]
+pub struct Hcp {
+    #[command(subcommand)]
+    command: HcpCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum HcpCommand {
+    /// Create hosted clusters, node pools, and kubeconfigs
+    #[command(subcommand)]
+    Create(create::Create),
+    /// Destroy hosted clusters and node pools
+    #[command(subcommand)]
+    Destroy(destroy::Destroy),
+    /// Change the number of nodes
+    #[command(subcommand)]
+    Scale(scale::Scale),
+    /// Write everything about a hosted cluster to files
+    #[command(subcommand)]
+    Dump(dump::Dump),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// Runs what the command line of `hcp` asks for.
+pub fn run_hcp(hcp: Hcp) -> anyhow::Result<()> {
+    match hcp.command {
+        HcpCommand::Create(create) => create::run(&create),
+        HcpCommand::Destroy(destroy) => destroy::run(&destroy),
+        HcpCommand::Scale(scale) => scale::run(&scale),
+        HcpCommand::Dump(dump) => dump::run(&dump),
+        HcpCommand::Completions { shell } => {
+            clap_complete::generate(shell, &mut Hcp::command(), "hcp", &mut io::stdout());
             Ok(())
         }
     }
@@ -54,5 +113,6 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        Hcp::command().debug_assert();
     }
 }

@@ -1,14 +1,22 @@
-//! The `hypershift` command, as a library for its binary and for tests.
+//! The commands `hypershift` and `hcp`, as a library for their binaries and for tests.
 //!
 //! Each verb is a module with its arguments and a `run`; what a verb decides is decided in pure code below it.
 
 pub mod args;
 pub mod crds;
+mod create;
+mod destroy;
 pub mod doctor;
+mod dump;
+mod exit;
+mod hosted;
 pub mod install;
 mod progress;
+mod scale;
 pub mod uninstall;
 mod usage;
+mod waiting;
 
-pub use args::{Cli, run};
+pub use args::{Cli, Hcp, run, run_hcp};
+pub use exit::outcome;
 pub use usage::Usage;

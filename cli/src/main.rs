@@ -1,50 +1,9 @@
-//! The `hypershift` binary: parses arguments, runs the command, and turns errors into messages and exit statuses.
+//! The `hypershift` binary.
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use cli::doctor::command::Unwell;
-use cli::{Cli, Usage};
-
-/// `EX_USAGE` of sysexits.h.
-const BAD_USAGE: u8 = 64;
-/// What was examined is not as it should be.
-const UNWELL: u8 = 2;
+use cli::{Cli, outcome, run};
 
 fn main() -> ExitCode {
-    // An error means that a provider is installed already, which is as good.
-    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return refuse(&error),
-    };
-    match cli::run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
-}
-
-/// Help and version are no errors, although the parser reports them as such.
-fn refuse(error: &clap::Error) -> ExitCode {
-    // Nothing can be said when standard error is closed.
-    drop(error.print());
-    if error.use_stderr() {
-        return ExitCode::from(BAD_USAGE);
-    }
-    ExitCode::SUCCESS
-}
-
-fn fail(error: &anyhow::Error) -> ExitCode {
-    if error.is::<Unwell>() {
-        // The report has said it all.
-        return ExitCode::from(UNWELL);
-    }
-    eprintln!("error: {error}");
-    for cause in error.chain().skip(1) {
-        eprintln!("  because {cause}");
-    }
-    if error.is::<Usage>() {
-        return ExitCode::from(BAD_USAGE);
-    }
-    ExitCode::FAILURE
+    outcome::<Cli>(run)
 }

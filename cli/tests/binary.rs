@@ -105,3 +105,45 @@ fn errors_name_the_object_and_the_chain_of_causes_once() {
     );
     assert_eq!(lines.next(), None, "{stderr}");
 }
+
+#[test]
+fn hcp_prints_a_cluster_without_secrets_and_without_a_cluster() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/create");
+    let secret = format!("--pull-secret={data}/pull-secret.json");
+    let usual = [
+        "create",
+        "cluster",
+        "none",
+        "--name=a",
+        "--release-image=registry.example.com/release:1",
+        "--external-api-server-address=192.0.2.1",
+        "--render",
+    ];
+    let hcp = |more: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_hcp"))
+            .args(usual)
+            .args(more)
+            .output()
+            .expect("the binary starts");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (status, text, _) = hcp(&[&secret]);
+    assert_eq!(status, Some(0));
+    assert!(text.contains("kind: HostedCluster") && text.contains("kind: NodePool"));
+    assert!(!text.contains("kind: Secret"), "{text}");
+    let (_, text, _) = hcp(&[&secret, "--render-sensitive"]);
+    assert!(text.contains("kind: Secret"), "{text}");
+
+    let (status, _, said) = hcp(&[]);
+    assert_eq!(status, Some(64), "{said}");
+    let (status, _, said) = hcp(&["--pull-secret=/does/not/exist"]);
+    assert_eq!(status, Some(1));
+    assert!(
+        said.contains("cannot read /does/not/exist, named by --pull-secret"),
+        "{said}"
+    );
+}

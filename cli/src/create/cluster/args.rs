@@ -1,0 +1,307 @@
+//! Flags that clusters of all platforms share.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::install::{TargetArgs, time};
+
+/// What the cluster is to be.
+#[derive(Debug, Clone, Args)]
+pub(super) struct CommonArgs {
+    /// Name of the cluster: of its HostedCluster, and the first part of its API's host name
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: String,
+
+    /// Namespace of the HostedCluster on the management cluster
+    #[arg(long, value_name = "NAME", default_value = "clusters")]
+    pub(super) namespace: String,
+
+    /// Release image that the control plane and the nodes run
+    #[arg(long, value_name = "IMAGE")]
+    pub(super) release_image: String,
+
+    /// File with the credentials of the release's registry (.dockerconfigjson)
+    #[arg(long, value_name = "FILE")]
+    pub(super) pull_secret: PathBuf,
+
+    /// Domain that the cluster's domain lies in
+    #[arg(long, value_name = "DOMAIN")]
+    pub(super) base_domain: Option<String>,
+
+    /// First part of the cluster's domain, if it is not the cluster's name; "none" for no such part
+    #[arg(long, value_name = "NAME")]
+    pub(super) base_domain_prefix: Option<String>,
+
+    /// Domain that external-dns manages: services get host names in it
+    #[arg(long, value_name = "DOMAIN")]
+    pub(super) external_dns_domain: Option<String>,
+
+    /// Name by which the infrastructure knows the cluster; made from the cluster's name if it is not given
+    #[arg(long, value_name = "NAME")]
+    pub(super) infra_id: Option<String>,
+
+    /// Nodes of each node pool; below zero no node pool is made
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    pub(super) node_pool_replicas: i32,
+
+    /// How a new release reaches nodes [default: by new machines, or in place where machines are not made]
+    #[arg(long, value_enum)]
+    pub(super) node_upgrade_type: Option<UpgradeType>,
+
+    /// How long a node may take to let go of its pods, for example 30m; without it, for ever
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) node_drain_timeout: Option<Duration>,
+
+    /// How long a node may take to let go of its volumes, for example 5m; without it, for ever
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) node_volume_detach_timeout: Option<Duration>,
+
+    /// Replace machines whose nodes stay unhealthy
+    #[arg(long)]
+    pub(super) auto_repair: bool,
+
+    /// Processor architecture of the nodes
+    #[arg(long, value_enum, default_value_t = Arch::Amd64)]
+    pub(super) arch: Arch,
+
+    /// How many replicas the control plane has. It cannot be changed later
+    #[arg(long, value_enum, default_value_t = Availability::HighlyAvailable)]
+    pub(super) control_plane_availability_policy: Availability,
+
+    /// How many replicas those components have that run on the nodes
+    #[arg(long, value_enum, default_value_t = Availability::SingleReplica)]
+    pub(super) infra_availability_policy: Availability,
+
+    /// File with a public SSH key that may log in to the nodes
+    #[arg(long, value_name = "FILE")]
+    pub(super) ssh_key: Option<PathBuf>,
+
+    /// File with PEM certificates that the cluster trusts beside the system's
+    #[arg(long, value_name = "FILE")]
+    pub(super) additional_trust_bundle: Option<PathBuf>,
+
+    /// YAML file with a list of image mirrors: items of `source` and `mirrors`
+    #[arg(long, value_name = "FILE")]
+    pub(super) image_content_sources: Option<PathBuf>,
+
+    /// Use cryptography that is validated for FIPS 140 only. It cannot be changed later
+    #[arg(long)]
+    pub(super) fips: bool,
+
+    /// Feature set of the cluster, for features that are still being tried
+    #[arg(long, value_name = "NAME")]
+    pub(super) feature_set: Option<String>,
+
+    /// Annotation of the HostedCluster. May be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) annotations: Vec<String>,
+
+    /// Label of the HostedCluster. May be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) labels: Vec<String>,
+
+    /// Image of the control plane operator in place of the release's (for developers)
+    #[arg(long, value_name = "IMAGE")]
+    pub(super) control_plane_operator_image: Option<String>,
+
+    /// When the reconciliation of the cluster begins: a time such as 2030-01-31T12:00:00Z, or true for "not yet"
+    #[arg(long = "pausedUntil", alias = "paused-until", value_name = "TIME")]
+    pub(super) paused_until: Option<String>,
+
+    #[command(flatten, next_help_heading = "Network")]
+    pub(super) network: NetworkArgs,
+
+    #[command(flatten, next_help_heading = "Control plane")]
+    pub(super) control_plane: ControlPlaneArgs,
+}
+
+/// Addresses and names.
+#[derive(Debug, Clone, Args)]
+pub(super) struct NetworkArgs {
+    /// Network provider
+    #[arg(long, value_enum, default_value_t = NetworkType::OvnKubernetes)]
+    pub(super) network_type: NetworkType,
+
+    /// Address range of Services; a second one makes it dual-stack [default: 172.31.0.0/16]
+    #[arg(long, value_name = "CIDR")]
+    pub(super) service_cidr: Vec<String>,
+
+    /// Address range of pods; a second one makes it dual-stack [default: 10.132.0.0/14]
+    #[arg(long, value_name = "CIDR")]
+    pub(super) cluster_cidr: Vec<String>,
+
+    /// Address range of machines. May be repeated
+    #[arg(long, value_name = "CIDR")]
+    pub(super) machine_cidr: Vec<String>,
+
+    /// Use the usual ranges of IPv4 and IPv6, both
+    #[arg(long, conflicts_with_all = ["service_cidr", "cluster_cidr"])]
+    pub(super) default_dual: bool,
+
+    /// Let the controller manager give nodes their pod ranges; needs --network-type=Other
+    #[arg(long)]
+    pub(super) allocate_node_cidrs: bool,
+
+    /// Do without several networks for a pod; needs --network-type=Other
+    #[arg(long)]
+    pub(super) disable_multi_network: bool,
+
+    /// Largest packet of OVN-Kubernetes
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=9216))]
+    pub(super) ovn_kubernetes_mtu: Option<u16>,
+
+    /// Further host name of the API server, with a kubeconfig of its own
+    #[arg(long, value_name = "HOST")]
+    pub(super) kas_dns_name: Option<String>,
+}
+
+/// How the control plane runs on the management cluster.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ControlPlaneArgs {
+    /// Storage class of etcd's volumes; without it, the default one
+    #[arg(long, value_name = "NAME")]
+    pub(super) etcd_storage_class: Option<String>,
+
+    /// Size of each of etcd's volumes
+    #[arg(long, value_name = "SIZE", default_value = "8Gi")]
+    pub(super) etcd_storage_size: String,
+
+    /// Label of the nodes that the control plane runs on. May be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) node_selector: Vec<String>,
+
+    /// Label of the control plane's pods. May be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) pods_labels: Vec<String>,
+
+    /// Toleration of the control plane's pods, such as key=a,operator=Exists,effect=NoSchedule. May be repeated
+    #[arg(long, value_name = "FIELDS")]
+    pub(super) toleration: Vec<String>,
+
+    /// Where the catalogs of operators run
+    #[arg(long, value_enum, default_value_t = CatalogPlacement::Management)]
+    pub(super) olm_catalog_placement: CatalogPlacement,
+
+    /// Do without the catalogs of operators that come with the release
+    #[arg(long)]
+    pub(super) olm_disable_default_sources: bool,
+
+    /// Optional parts of OpenShift to do without, for example ImageRegistry,Console
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(super) disable_cluster_capabilities: Vec<String>,
+
+    /// Optional parts of OpenShift to have although they are off by default, for example baremetal
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(super) enable_cluster_capabilities: Vec<String>,
+}
+
+/// What this command does.
+#[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
+
+    /// Print the objects instead of creating them; needs no cluster
+    #[arg(long)]
+    pub(super) render: bool,
+
+    /// Write the objects to this file instead of creating them
+    #[arg(long, value_name = "FILE")]
+    pub(super) render_into: Option<PathBuf>,
+
+    /// Include Secrets when rendering
+    #[arg(long)]
+    pub(super) render_sensitive: bool,
+
+    /// Ask the API server whether it would take the objects, and create nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+
+    /// Wait until the cluster is available, and show what it waits for
+    #[arg(long)]
+    pub(super) wait: bool,
+
+    /// How long to wait
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = time)]
+    pub(super) timeout: Duration,
+
+    /// Say nothing on standard error unless something fails
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+/// Replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(super) enum Availability {
+    /// Several, so that the loss of a node does no harm
+    HighlyAvailable,
+    /// One
+    SingleReplica,
+}
+
+/// How a new release reaches nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(in crate::create) enum UpgradeType {
+    /// New machines take the place of old ones
+    Replace,
+    /// Machines stay, and their systems are updated
+    InPlace,
+}
+
+/// A processor architecture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lowercase")]
+pub(in crate::create) enum Arch {
+    /// 64-bit x86
+    Amd64,
+    /// 64-bit Arm
+    Arm64,
+    /// 64-bit POWER, little-endian
+    Ppc64le,
+    /// 64-bit IBM Z
+    S390x,
+}
+
+/// A network provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum NetworkType {
+    /// OVN-Kubernetes
+    #[value(name = "OVNKubernetes")]
+    OvnKubernetes,
+    /// Calico
+    #[value(name = "Calico")]
+    Calico,
+    /// One that you install
+    #[value(name = "Other")]
+    Other,
+    /// The old one, for old releases
+    #[value(name = "OpenShiftSDN")]
+    OpenShiftSdn,
+}
+
+/// Where catalogs of operators run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum CatalogPlacement {
+    /// Beside the control plane
+    Management,
+    /// On the cluster's own nodes
+    Guest,
+}
+
+/// The name of a value, as it stands in an object.
+pub(in crate::create) fn name_of(value: impl ValueEnum + Copy) -> String {
+    value
+        .to_possible_value()
+        .map(|value| value.get_name().to_owned())
+        .unwrap_or_default()
+}

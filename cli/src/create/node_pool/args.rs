@@ -1,0 +1,91 @@
+//! Flags of `create nodepool`.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::create::cluster::{Arch, AwsNodeArgs, UpgradeType};
+use crate::install::TargetArgs;
+
+/// Flags that pools of all platforms share.
+#[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(super) struct CommonArgs {
+    /// Name of the node pool
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: String,
+
+    /// Namespace of the hosted cluster
+    #[arg(long, value_name = "NAME", default_value = "clusters")]
+    pub(super) namespace: String,
+
+    /// Name of the hosted cluster
+    #[arg(long, value_name = "NAME")]
+    pub(super) cluster_name: String,
+
+    /// Number of nodes
+    #[arg(long, alias = "node-count", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(i32).range(0..))]
+    pub(super) replicas: i32,
+
+    /// Release image of the nodes [default: that of the hosted cluster]
+    #[arg(long, value_name = "IMAGE")]
+    pub(super) release_image: Option<String>,
+
+    /// How a new release reaches nodes
+    #[arg(long, value_enum, default_value_t = UpgradeType::Replace)]
+    pub(super) node_upgrade_type: UpgradeType,
+
+    /// Processor architecture of the nodes
+    #[arg(long, value_enum, default_value_t = Arch::Amd64)]
+    pub(super) arch: Arch,
+
+    /// Replace machines whose nodes stay unhealthy
+    #[arg(long)]
+    pub(super) auto_repair: bool,
+
+    /// Print the object instead of creating it; with --release-image this needs no cluster
+    #[arg(long)]
+    pub(super) render: bool,
+
+    /// Ask the API server whether it would take the object, and create nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+
+    /// Say nothing on standard error unless something fails
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
+}
+
+/// Flags of platform AWS.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct AwsPoolArgs {
+    /// Subnet of the instances
+    #[arg(long, value_name = "ID")]
+    subnet_id: String,
+
+    /// Security group of the instances [default: that of the cluster]
+    #[arg(long, value_name = "ID")]
+    securitygroup_id: Option<String>,
+
+    /// Instance profile of the instances
+    #[arg(long, value_name = "NAME")]
+    instance_profile: Option<String>,
+
+    #[command(flatten)]
+    nodes: AwsNodeArgs,
+}
+
+// === impl AwsPoolArgs ===
+
+impl AwsPoolArgs {
+    /// `spec.platform` of the NodePool.
+    pub(super) fn platform(&self) -> Value {
+        self.nodes.platform(
+            &self.subnet_id,
+            self.instance_profile.as_deref(),
+            self.securitygroup_id.as_deref(),
+        )
+    }
+}

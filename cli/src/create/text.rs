@@ -1,0 +1,119 @@
+//! Values of flags that are more than a word: pairs, tolerations, files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::{Map, Value, json};
+
+use crate::Usage;
+
+/// Pairs of the form `KEY=VALUE`. A key may be given once.
+pub(super) fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<String, String>, Usage> {
+    let mut pairs = BTreeMap::new();
+    for text in given {
+        let (key, value) = text
+            .split_once('=')
+            .filter(|(key, _)| !key.is_empty())
+            .ok_or_else(|| Usage::new(&format!("{flag} {text:?}: write KEY=VALUE")))?;
+        if pairs.insert(key.to_owned(), value.to_owned()).is_some() {
+            return Err(Usage::new(&format!("{flag}: {key} is given twice")));
+        }
+    }
+    Ok(pairs)
+}
+
+/// A toleration of the form `key=K,value=V,operator=O,effect=E,tolerationSeconds=N`.
+pub(super) fn toleration(text: &str) -> Result<Value, Usage> {
+    let fields = text.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let mut toleration = Map::new();
+    for (key, value) in pairs("--toleration", &fields)? {
+        let value = match key.as_str() {
+            "key" | "value" => json!(value),
+            "operator" => json!(one_of(&key, &value, &["Exists", "Equal"])?),
+            "effect" => {
+                let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+                json!(one_of(&key, &value, &effects)?)
+            }
+            "tolerationSeconds" => json!(value.parse::<i64>().map_err(|_| Usage::new(
+                &format!("--toleration: tolerationSeconds must be a number, not {value:?}")
+            ))?),
+            other => {
+                return Err(Usage::new(&format!(
+                    "--toleration: there is no field {other}; there are key, value, operator, effect and tolerationSeconds"
+                )));
+            }
+        };
+        toleration.insert(key, value);
+    }
+    Ok(Value::Object(toleration))
+}
+
+fn one_of<'v>(key: &str, value: &'v str, allowed: &[&str]) -> Result<&'v str, Usage> {
+    if allowed.contains(&value) {
+        return Ok(value);
+    }
+    let message = format!("--toleration: {key} must be one of {}", allowed.join(", "));
+    Err(Usage::new(&message))
+}
+
+/// The text of a file that a flag names.
+pub(super) fn file(flag: &str, path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path)
+        .with_context(|| format!("cannot read {}, named by {flag}", path.display()))
+}
+
+/// The text of a `.dockerconfigjson`, which must be one.
+pub(super) fn pull_secret(path: &Path) -> anyhow::Result<String> {
+    let text = file("--pull-secret", path)?;
+    let parsed: Value = serde_json::from_str(&text)
+        .with_context(|| format!("--pull-secret {}: this is not JSON", path.display()))?;
+    if !parsed["auths"].is_object() {
+        let message = format!(
+            "--pull-secret {}: there is no object \"auths\" in it, so it is no .dockerconfigjson",
+            path.display()
+        );
+        return Err(Usage::new(&message).into());
+    }
+    Ok(text.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_read_and_doubles_refused() {
+        let given = ["a=1".to_owned(), "b=x=y".to_owned(), "c=".to_owned()];
+        let pairs = pairs("--labels", &given).unwrap();
+        assert_eq!(pairs["b"], "x=y");
+        assert_eq!(pairs["c"], "");
+        for wrong in [vec!["a"], vec!["=b"], vec!["a=1", "a=2"]] {
+            let wrong: Vec<_> = wrong.into_iter().map(str::to_owned).collect();
+            super::pairs("--labels", &wrong).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn tolerations_are_read_by_field() {
+        let read = toleration("key=a,operator=Equal,value=b,effect=NoExecute,tolerationSeconds=5");
+        let expected = json!({
+            "key": "a", "operator": "Equal", "value": "b", "effect": "NoExecute", "tolerationSeconds": 5
+        });
+        assert_eq!(read.unwrap(), expected);
+        for (wrong, words) in [
+            ("key", "KEY=VALUE"),
+            (
+                "key=a,effect=Never",
+                "NoSchedule, PreferNoSchedule, NoExecute",
+            ),
+            ("key=a,operator=Is", "Exists, Equal"),
+            ("key=a,colour=red", "no field colour"),
+            ("key=a,tolerationSeconds=x", "must be a number"),
+        ] {
+            let error = toleration(wrong).unwrap_err().to_string();
+            assert!(error.contains(words), "{wrong}: {error}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `destroy nodepool`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use clap::Args;
+use kube::api::{DeleteParams, Preconditions};
+
+use crate::hosted::{Hosted, nodes, refused};
+use crate::install::display::Display;
+use crate::install::{TargetArgs, runtime, time};
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Flags of `destroy nodepool`.
+#[derive(Debug, Args)]
+pub(crate) struct NodePool {
+    /// Name of the node pool
+    #[arg(long, value_name = "NAME")]
+    name: String,
+
+    /// Namespace of the node pool
+    #[arg(long, value_name = "NAME", default_value = "clusters")]
+    namespace: String,
+
+    /// How long to wait until its machines are gone
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
+    timeout: Duration,
+
+    /// Say nothing on standard error unless something fails
+    #[arg(long, short)]
+    quiet: bool,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+// === impl NodePool ===
+
+impl NodePool {
+    /// Destroys it, and waits until it is gone.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        runtime()?.block_on(self.destroy())
+    }
+
+    async fn destroy(&self) -> anyhow::Result<()> {
+        let display = Display::new(self.quiet);
+        let hosted = Hosted::connect(&self.target.access()).await?;
+        let pools = hosted.pools(&self.namespace);
+        let named = format!("NodePool {}/{}", self.namespace, self.name);
+        let found = pools.get_opt(&self.name).await;
+        let Some(pool) =
+            found.map_err(|error| refused(&error).context(format!("cannot read {named}")))?
+        else {
+            display.say(&format!(
+                "{named}: there is none, so there is nothing to destroy"
+            ));
+            return Ok(());
+        };
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: pool.metadata.uid,
+                resource_version: None,
+            }),
+            ..DeleteParams::background()
+        };
+        let deleted = pools.delete(&self.name, &params).await;
+        deleted.map_err(|error| refused(&error).context(format!("cannot delete {named}")))?;
+        self.wait(&hosted, &named, &display).await
+    }
+
+    async fn wait(&self, hosted: &Hosted, named: &str, display: &Display) -> anyhow::Result<()> {
+        let deadline = Instant::now() + self.timeout;
+        let mut step = display.step(&format!("waiting until {named} is gone"));
+        loop {
+            let found = hosted.pools(&self.namespace).get_opt(&self.name).await;
+            let Some(pool) = found.map_err(|error| refused(&error))? else {
+                step.done("gone");
+                return Ok(());
+            };
+            let left = format!("{} nodes are left", nodes(&pool));
+            if Instant::now() >= deadline {
+                bail!(
+                    "{named} is not gone after {} s: {left}. It goes on by itself; run the command again to watch",
+                    self.timeout.as_secs()
+                );
+            }
+            step.update(&left);
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+}

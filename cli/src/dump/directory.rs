@@ -1,0 +1,102 @@
+//! Where a dump is written: `namespaces/<namespace>/<resource>/<name>.yaml`, `cluster/<resource>/<name>.yaml`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use super::redact::redacted;
+
+/// A directory of files that are written once.
+#[derive(Debug)]
+pub(super) struct Directory {
+    root: PathBuf,
+}
+
+// === impl Directory ===
+
+impl Directory {
+    /// A directory that is empty, so that old dumps and new ones are not mixed.
+    pub(super) fn create(root: &Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
+        let entries =
+            fs::read_dir(root).with_context(|| format!("cannot read {}", root.display()))?;
+        if entries.count() > 0 {
+            bail!(
+                "--artifact-dir {}: it is not empty, name another one",
+                root.display()
+            );
+        }
+        Ok(Self {
+            root: root.to_owned(),
+        })
+    }
+
+    /// A directory in this one.
+    pub(super) fn below(&self, name: &str) -> anyhow::Result<Self> {
+        Self::create(&self.root.join(name))
+    }
+
+    /// Writes an object without secrets.
+    pub(super) fn object(
+        &self,
+        namespace: Option<&str>,
+        resource: &str,
+        object: &Value,
+    ) -> anyhow::Result<()> {
+        let name = object["metadata"]["name"].as_str().unwrap_or("unnamed");
+        let text = serde_saphyr::to_string(&redacted(object.clone()))?;
+        self.write(
+            namespace,
+            resource,
+            &format!("{name}.yaml"),
+            text.as_bytes(),
+        )
+    }
+
+    /// Writes a file.
+    pub(super) fn write(
+        &self,
+        namespace: Option<&str>,
+        resource: &str,
+        file: &str,
+        bytes: &[u8],
+    ) -> anyhow::Result<()> {
+        let within = match namespace {
+            Some(namespace) => self.root.join("namespaces").join(safe(namespace)),
+            None => self.root.join("cluster"),
+        };
+        let within = within.join(safe(resource));
+        let path = within.join(safe(file));
+        fs::create_dir_all(&within)
+            .and_then(|()| fs::write(&path, bytes))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Names of objects may hold colons and, in principle, slashes.
+fn safe(name: &str) -> String {
+    name.replace(['/', '\\'], "_")
+        .trim_start_matches('.')
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn files_stay_in_the_directory() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("dump");
+        let directory = Directory::create(&root).unwrap();
+        let object = json!({ "metadata": { "name": "../../system:a" } });
+        directory.object(Some("ns"), "roles", &object).unwrap();
+        assert!(root.join("namespaces/ns/roles/_.._system:a.yaml").exists());
+        let error = Directory::create(&root).unwrap_err();
+        assert!(error.to_string().contains("not empty"), "{error}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Waiting for a hosted cluster: what it waits for, told while it does.
+
+mod progress;
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+
+use crate::hosted::Hosted;
+use crate::install::display::Display;
+use progress::{Progress, progress};
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Waits until a cluster is available and its nodes are there.
+pub(crate) async fn until_available(
+    hosted: &Hosted,
+    namespace: &str,
+    name: &str,
+    timeout: Duration,
+    display: &Display,
+) -> anyhow::Result<()> {
+    let deadline = Instant::now() + timeout;
+    let mut step = display.step(&format!("waiting for HostedCluster {namespace}/{name}"));
+    loop {
+        let sight = Box::pin(hosted.sight(namespace, name)).await?;
+        if sight.cluster.is_none() {
+            bail!("HostedCluster {namespace}/{name} is gone: somebody has deleted it");
+        }
+        let waits = match progress(&sight) {
+            Progress::Done => {
+                step.done("available");
+                return Ok(());
+            }
+            Progress::Waits(waits) => waits,
+        };
+        if Instant::now() >= deadline {
+            bail!(
+                "HostedCluster {namespace}/{name} is not available after {} s: {}",
+                timeout.as_secs(),
+                waits.join("; ")
+            );
+        }
+        step.update(&waits.join("; "));
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Waits until a cluster is gone, and tells what is still there.
+pub(crate) async fn until_gone(
+    hosted: &Hosted,
+    namespace: &str,
+    name: &str,
+    timeout: Duration,
+    display: &Display,
+) -> anyhow::Result<Gone> {
+    let deadline = Instant::now() + timeout;
+    let mut step = display.step(&format!(
+        "waiting until HostedCluster {namespace}/{name} is gone"
+    ));
+    loop {
+        let sight = Box::pin(hosted.sight(namespace, name)).await?;
+        let Some(cluster) = &sight.cluster else {
+            step.done("gone");
+            return Ok(Gone::Yes);
+        };
+        let left = progress::left(cluster, &sight.pools);
+        if Instant::now() >= deadline {
+            return Ok(Gone::No { left });
+        }
+        step.update(&left);
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Whether a cluster has gone in time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// It has.
+    Yes,
+    /// It has not.
+    No {
+        /// What is still there.
+        left: String,
+    },
+}
