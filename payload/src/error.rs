@@ -59,6 +59,23 @@ impl Error {
         self
     }
 
+    /// The same about the image that was asked for, when it was looked for at another place.
+    pub(crate) fn about(self, image: &str) -> Self {
+        if self.image == image {
+            return self;
+        }
+        let detail = match self.image.split_once('@').or(image.split_once('@')) {
+            // The same image, with the digest that its tag has.
+            Some((place, _)) if image.starts_with(place) => self.detail,
+            _ => format!("{} (as {})", self.detail, self.image),
+        };
+        Self {
+            image: image.to_owned(),
+            detail,
+            ..self
+        }
+    }
+
     /// The image, as it was asked for.
     pub fn image(&self) -> &str {
         &self.image

@@ -6,24 +6,31 @@
 //!
 //! Reading is done here, and judging: nothing is pulled to a node, and nothing is written to a cluster.
 
+pub mod args;
 pub mod boot_images;
+mod cache;
 pub mod capabilities;
+mod contents;
 pub mod error;
 pub mod image_references;
+mod layers;
 pub mod mirrors;
 pub mod pull_secret;
 pub mod reference;
+mod registry;
 pub mod release;
 pub mod releases;
 pub mod skew;
 pub mod version;
 
+pub use args::Args;
 pub use boot_images::Stream;
 pub use capabilities::{Capabilities, Capability};
 pub use error::{Error, Reason};
 pub use mirrors::{Mirrors, Overrides};
 pub use pull_secret::PullSecret;
 pub use reference::Reference;
+pub use registry::InvalidAuthorities;
 pub use release::{MissingImage, Release};
 pub use releases::{Options, Releases};
 pub use version::{Minor, Version};

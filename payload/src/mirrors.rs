@@ -24,6 +24,13 @@ impl Mirrors {
         Self(sources.into_iter().collect())
     }
 
+    /// These, and after them others.
+    #[must_use]
+    pub fn then(mut self, others: &Self) -> Self {
+        self.0.extend(others.0.iter().cloned());
+        self
+    }
+
     /// Where copies of an image may be, in the order in which they are tried.
     pub fn of_image(&self, image: &str) -> Vec<String> {
         let longest = self.0.iter().filter(|(source, _)| covers(source, image));

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use api::hypershift::v1beta1::hosted_cluster::status::PayloadArch;
 
-use crate::boot_images::Stream;
-use crate::error::Error;
+use crate::boot_images::{Stream, Streams};
+use crate::error::{Error, Reason};
+use crate::image_references::ImageReferences;
 use crate::mirrors::Overrides;
+use crate::reference::Reference;
 use crate::version::Version;
 
 /// Components that are not tags of a release: parts of the control-plane-operator's image.
@@ -17,13 +19,19 @@ pub const UTILITIES: [&str; 5] = [
     "hosted-cluster-config-operator",
     "socks5-proxy",
 ];
+/// The tag of the control-plane-operator's image.
+const CONTROL_PLANE_OPERATOR: &str = "hypershift";
+/// The component that is the release's own image, where no tag says otherwise.
+const VERSION_OPERATOR: &str = "cluster-version-operator";
 
 /// A release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// Its image, as it was asked for.
     pub image: String,
-    /// The digest of its image: what was read.
+    /// Its image with registries replaced as they were asked to be.
+    pub overridden_image: String,
+    /// The digest of its image: what was read. Empty if it was read from a file.
     pub digest: String,
     /// The mirror that it was read from, if it was one.
     pub mirror: Option<String>,
@@ -45,7 +53,7 @@ pub struct Release {
     pub labels: BTreeMap<String, String>,
 }
 
-/// A component that a release has no image for.
+/// Components that a release has no image for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the release {version} has no image for {}", names.join(", "))]
 pub struct MissingImage {
@@ -55,38 +63,191 @@ pub struct MissingImage {
     pub names: Vec<String>,
 }
 
+// === impl Release ===
+
 impl Release {
-    /// Reads the file `image-references` of the release `image`.
+    /// Reads the file `image-references` of the release `image`: one that is for 64-bit x86, without boot images.
     pub fn from_image_references(
-        _image: &str,
-        _json: &[u8],
-        _overrides: &Overrides,
+        image: &str,
+        json: &[u8],
+        overrides: &Overrides,
     ) -> Result<Self, Error> {
-        todo!()
+        let references = ImageReferences::parse(json).map_err(|error| {
+            Error::new(image, Reason::NotAPayload, error.to_string()).caused_by(error)
+        })?;
+        Ok(Self::new(image, &references, overrides))
+    }
+
+    /// The release that these references make.
+    pub(crate) fn new(image: &str, references: &ImageReferences, overrides: &Overrides) -> Self {
+        let overridden = |(name, image): (&String, &String)| (name.clone(), overrides.apply(image));
+        Self {
+            image: image.to_owned(),
+            overridden_image: overrides.apply(image),
+            digest: digest_in(image),
+            mirror: None,
+            version: references.version.clone(),
+            components: references.images.iter().map(overridden).collect(),
+            canonical: references.images.clone(),
+            component_versions: references.versions.clone(),
+            architectures: PayloadArch::Amd64,
+            boot_images: None,
+            boot_image_streams: BTreeMap::new(),
+            labels: BTreeMap::new(),
+        }
+    }
+
+    /// The same with boot images.
+    pub fn with_boot_images(self, streams: Streams) -> Self {
+        Self {
+            boot_images: streams.default,
+            boot_image_streams: streams.named,
+            ..self
+        }
+    }
+
+    /// The same with other images for some components, by their names: those of an annotation or a flag. They count as they
+    /// are written, for the control plane and for nodes.
+    pub fn with_images(mut self, images: &BTreeMap<String, String>) -> Self {
+        for map in [&mut self.components, &mut self.canonical] {
+            map.extend(images.clone());
+        }
+        self
+    }
+
+    /// The same with one image for all [`UTILITIES`]: that of the control-plane-operator that runs.
+    pub fn with_utilities(self, image: &str) -> Self {
+        let of = |name: &str| (name.to_owned(), image.to_owned());
+        self.with_images(&UTILITIES.into_iter().map(of).collect())
+    }
+
+    /// The same with the images as the release has them: what nodes pull, which know of no overrides.
+    pub fn for_user(self) -> Self {
+        Self {
+            components: self.canonical.clone(),
+            overridden_image: self.image.clone(),
+            ..self
+        }
     }
 
     /// The image of a component: by its tag, or by one of [`UTILITIES`].
-    pub fn component(&self, _name: &str) -> Result<&str, MissingImage> {
-        todo!()
+    pub fn component(&self, name: &str) -> Result<&str, MissingImage> {
+        self.find(name).ok_or_else(|| self.missing(&[name]))
     }
 
-    /// Which of these components it has no image for, all at once.
-    pub fn require(&self, _names: &[&str]) -> Result<(), MissingImage> {
-        todo!()
+    /// Refuses if there is no image for one of these components; names all of those.
+    pub fn require(&self, names: &[&str]) -> Result<(), MissingImage> {
+        let absent = names.iter().filter(|name| self.find(name).is_none());
+        let absent: Vec<&str> = absent.copied().collect();
+        match absent.is_empty() {
+            true => Ok(()),
+            false => Err(self.missing(&absent)),
+        }
     }
 
-    /// The same with other images for some components, by their names.
-    pub fn with_images(self, _images: &BTreeMap<String, String>) -> Self {
-        todo!()
+    fn find(&self, name: &str) -> Option<&str> {
+        let found = self.components.get(name).or_else(|| {
+            let utility = UTILITIES.contains(&name);
+            self.components
+                .get(CONTROL_PLANE_OPERATOR)
+                .filter(|_| utility)
+        });
+        let own = || (name == VERSION_OPERATOR).then_some(&self.overridden_image);
+        found.or_else(own).map(String::as_str)
     }
 
-    /// The same with the image of the control-plane-operator for all [`UTILITIES`].
-    pub fn with_utilities(self, _image: &str) -> Self {
-        todo!()
+    fn missing(&self, names: &[&str]) -> MissingImage {
+        MissingImage {
+            version: self.version.clone(),
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+        }
+    }
+}
+
+fn digest_in(image: &str) -> String {
+    let reference = image.parse::<Reference>().ok();
+    let digest = reference.and_then(|reference| reference.digest().cloned());
+    digest.map_or_else(String::new, |digest| digest.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const IMAGE: &str = "registry.example.com/release:4.22.0";
+
+    fn release(tags: &[(&str, &str)]) -> Release {
+        let tags: Vec<_> = tags
+            .iter()
+            .map(|(name, image)| json!({ "name": name, "from": { "kind": "DockerImage", "name": image } }))
+            .collect();
+        let json = json!({
+            "kind": "ImageStream", "apiVersion": "image.openshift.io/v1",
+            "metadata": { "name": "4.22.0" }, "spec": { "tags": tags },
+        });
+        let pairs = [("registry.example.com", "mirror.example.com/copy")];
+        let overrides = Overrides::new(pairs.map(|(a, b)| (a.to_owned(), b.to_owned())));
+        Release::from_image_references(IMAGE, json.to_string().as_bytes(), &overrides).unwrap()
     }
 
-    /// The same with the images as the release has them: what is pulled by nodes, which know of no overrides.
-    pub fn for_user(&self) -> Self {
-        todo!()
+    #[test]
+    fn components_are_overridden_and_kept_as_they_were() {
+        let release = release(&[("etcd", "registry.example.com/etcd@sha256:1")]);
+        let component = release.component("etcd").unwrap();
+        assert_eq!(component, "mirror.example.com/copy/etcd@sha256:1");
+        let user = release.for_user();
+        let component = user.component("etcd").unwrap();
+        assert_eq!(component, "registry.example.com/etcd@sha256:1");
+        assert_eq!(user.component("cluster-version-operator").unwrap(), IMAGE);
+    }
+
+    #[test]
+    fn utilities_are_parts_of_the_operators_image() {
+        let release = release(&[("hypershift", "registry.example.com/hypershift@sha256:1")]);
+        for name in UTILITIES {
+            let image = release.component(name).unwrap();
+            assert_eq!(
+                image, "mirror.example.com/copy/hypershift@sha256:1",
+                "{name}"
+            );
+        }
+        let running = release.with_utilities("images.example.com/ours:1");
+        for name in UTILITIES {
+            assert_eq!(
+                running.component(name).unwrap(),
+                "images.example.com/ours:1"
+            );
+        }
+        let tag = running.component("hypershift").unwrap();
+        assert_eq!(tag, "mirror.example.com/copy/hypershift@sha256:1");
+    }
+
+    #[test]
+    fn the_version_operator_is_the_releases_own_image_by_default() {
+        let plain = release(&[("etcd", "e")]);
+        let own = plain.component("cluster-version-operator").unwrap();
+        assert_eq!(own, "mirror.example.com/copy/release:4.22.0");
+        let named = release(&[("cluster-version-operator", "images.example.com/cvo:1")]);
+        let own = named.component("cluster-version-operator").unwrap();
+        assert_eq!(own, "images.example.com/cvo:1");
+    }
+
+    #[test]
+    fn everything_that_is_missing_is_named_at_once() {
+        let release = release(&[("etcd", "e")]);
+        let error = release
+            .require(&["etcd", "hyperkube", "token-minter"])
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the release 4.22.0 has no image for hyperkube, token-minter"
+        );
+        let images = ["hyperkube", "hypershift"].map(|name| (name.to_owned(), name.to_owned()));
+        let release = release.with_images(&images.into());
+        release
+            .require(&["etcd", "hyperkube", "token-minter"])
+            .unwrap();
     }
 }

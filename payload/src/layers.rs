@@ -1,0 +1,157 @@
+//! Finds files in a layer of an image while it is read: nothing but what is wanted is kept.
+
+mod zstd;
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read};
+
+use flate2::bufread::MultiGzDecoder;
+use tar::{Archive, Entry, EntryType};
+
+/// The largest file that is taken out of a layer.
+const LARGEST_FILE: u64 = 32 << 20;
+/// The most that a layer may unpack to.
+const LARGEST_LAYER: u64 = 8 << 30;
+/// What layers call a file that is gone from those beneath.
+const WHITEOUT: &str = ".wh.";
+/// What they call the mark that all of a directory is gone from those beneath.
+const OPAQUE: &str = ".wh..wh..opq";
+
+/// What a layer has of the files that are wanted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Files and what is in them.
+    pub(crate) files: BTreeMap<&'static str, Vec<u8>>,
+    /// Files that the layers beneath may have, and the image does not.
+    pub(crate) gone: Vec<&'static str>,
+}
+
+/// Why a layer cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    /// It is no archive.
+    #[error("a layer is not an archive")]
+    Archive(#[source] io::Error),
+    /// Too much of it.
+    #[error("a layer unpacks to more than 8 GiB")]
+    Layer,
+    /// Too much of a file.
+    #[error("{0} is larger than 32 MiB")]
+    File(&'static str),
+}
+
+/// Counts what is read, and stops at a limit.
+struct Limited<R> {
+    source: R,
+    left: u64,
+}
+
+/// Looks for files in a layer, whatever it is compressed with. Stops when it has all of them.
+pub(crate) fn scan(layer: impl Read, wanted: &[&'static str]) -> Result<Found, Unreadable> {
+    let layer = unpacked(BufReader::new(layer)).map_err(Unreadable::Archive)?;
+    let mut archive = Archive::new(Limited {
+        source: layer,
+        left: LARGEST_LAYER,
+    });
+    let mut found = Found::default();
+    // Raw: what is wanted has short names, and long ones would be kept in memory however long they are.
+    for entry in archive.entries().map_err(unreadable)?.raw(true) {
+        let entry = entry.map_err(unreadable)?;
+        take(entry, wanted, &mut found)?;
+        if found.files.len() == wanted.len() {
+            break;
+        }
+    }
+    found.gone.retain(|name| !found.files.contains_key(name));
+    Ok(found)
+}
+
+/// By its first bytes: media types are not always right.
+fn unpacked<'a>(mut layer: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    Ok(match layer.fill_buf()? {
+        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(layer)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(layer)),
+        _ => Box::new(layer),
+    })
+}
+
+fn take(
+    mut entry: Entry<'_, impl Read>,
+    wanted: &[&'static str],
+    found: &mut Found,
+) -> Result<(), Unreadable> {
+    let Some(path) = path_of(&entry) else {
+        return Ok(());
+    };
+    if let Some(&name) = wanted.iter().find(|&&name| name == path) {
+        if entry.header().entry_type() == EntryType::Regular {
+            found.files.insert(name, content(&mut entry, name)?);
+        }
+        return Ok(());
+    }
+    let hidden = wanted.iter().filter(|name| hides(&path, name));
+    found.gone.extend(hidden);
+    Ok(())
+}
+
+/// Its path from the image's root; nothing if it is not text, as none that is wanted.
+fn path_of(entry: &Entry<'_, impl Read>) -> Option<String> {
+    let bytes = entry.path_bytes();
+    let path = std::str::from_utf8(&bytes).ok()?;
+    let path = path.trim_start_matches("./").trim_matches('/');
+    Some(path.to_owned())
+}
+
+fn content(entry: &mut Entry<'_, impl Read>, name: &'static str) -> Result<Vec<u8>, Unreadable> {
+    let size = entry.size();
+    if size > LARGEST_FILE {
+        return Err(Unreadable::File(name));
+    }
+    let mut bytes = Vec::new();
+    entry.read_to_end(&mut bytes).map_err(unreadable)?;
+    if u64::try_from(bytes.len()) != Ok(size) {
+        return Err(unreadable(io::ErrorKind::UnexpectedEof.into()));
+    }
+    Ok(bytes)
+}
+
+/// Whether an entry of a layer takes a file away that layers beneath have.
+fn hides(path: &str, name: &str) -> bool {
+    let (directory, last) = path.rsplit_once('/').unwrap_or(("", path));
+    let within = |directory: &str| {
+        let rest = name.strip_prefix(directory);
+        directory.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    if last == OPAQUE {
+        return within(directory);
+    }
+    let Some(gone) = last.strip_prefix(WHITEOUT) else {
+        return false;
+    };
+    let gone = match directory {
+        "" => gone.to_owned(),
+        directory => format!("{directory}/{gone}"),
+    };
+    name == gone || within(&gone)
+}
+
+fn unreadable(error: io::Error) -> Unreadable {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => Unreadable::Layer,
+        _ => Unreadable::Archive(error),
+    }
+}
+
+// === impl Limited ===
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests;

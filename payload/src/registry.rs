@@ -1,0 +1,445 @@
+//! One image at one registry, read as one user.
+//!
+//! A session keeps what it was given to itself: tokens of one user are never used for another.
+
+mod challenge;
+mod http;
+mod manifest;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ::http::uri::Scheme;
+use ::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
+use api::hypershift::v1beta1::hosted_cluster::status::PayloadArch;
+use api::hypershift::v1beta1::node_pool::Arch;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use form_urlencoded::Serializer;
+use hyper::body::Incoming;
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::error::{Error, Reason};
+use crate::layers::{self, Found, Unreadable};
+use crate::pull_secret::{Credential, PullSecret};
+use crate::reference::{Digest, Reference};
+use challenge::Challenge;
+use http::{ChannelReader, Failed};
+use manifest::{Descriptor, ImageConfig, Manifest};
+
+pub(crate) use http::Http;
+pub use http::InvalidAuthorities;
+pub(crate) use manifest::ImageManifest;
+
+/// The largest manifest, as registries themselves have it.
+const LARGEST_MANIFEST: usize = 4 << 20;
+/// The largest configuration of an image.
+const LARGEST_CONFIG: usize = 8 << 20;
+/// The largest answer with a token.
+const LARGEST_TOKEN: usize = 1 << 20;
+/// The largest layer, as it is downloaded.
+const LARGEST_LAYER: u64 = 4 << 30;
+/// The most layers of an image.
+const MOST_LAYERS: usize = 128;
+/// The pauses after failures that may pass; after the last one it is given up.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
+/// Pieces of a layer that were downloaded and not looked at yet.
+const AHEAD: usize = 8;
+
+/// An image at a registry, for one user.
+pub(crate) struct Session<'a> {
+    http: &'a Http,
+    image: Reference,
+    credential: Option<Credential>,
+    authorization: Mutex<Option<HeaderValue>>,
+}
+
+/// What an image says about itself.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// The architectures it is for; nothing if it is for none that is known.
+    pub(crate) architectures: Option<PayloadArch>,
+    /// Its labels.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// What it is made of.
+    pub(crate) manifest: ImageManifest,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+// === impl Session ===
+
+impl<'a> Session<'a> {
+    /// Nothing is asked yet.
+    pub(crate) fn new(http: &'a Http, image: Reference, pull_secret: &PullSecret) -> Self {
+        let credential = pull_secret.credential(&image).cloned();
+        Self {
+            http,
+            image,
+            credential,
+            authorization: Mutex::new(None),
+        }
+    }
+
+    /// The digest of what the reference names: shows at once that it may be read.
+    pub(crate) async fn digest(&self) -> Result<Digest, Error> {
+        let (digest, _) = self.manifest(self.image.identifier()).await?;
+        Ok(digest)
+    }
+
+    /// What the image says about itself; of a list, the image of this architecture.
+    pub(crate) async fn image(&self, arch: Arch) -> Result<Image, Error> {
+        let (_, manifest) = self.manifest(self.image.identifier()).await?;
+        let (manifest, listed) = match manifest {
+            Manifest::Image(manifest) => (manifest, None),
+            Manifest::List { manifests } => (
+                self.listed(&manifests, arch).await?,
+                manifest::architectures(&manifests),
+            ),
+        };
+        let config = self.config(&manifest.config).await?;
+        Ok(Image {
+            architectures: listed.or(config.architectures()),
+            labels: config.labels(),
+            manifest,
+        })
+    }
+
+    /// Looks for files in an image's layers, from the top down, and reads no layer more than it has to.
+    pub(crate) async fn files(
+        &self,
+        manifest: &ImageManifest,
+        wanted: &[&'static str],
+    ) -> Result<BTreeMap<&'static str, Vec<u8>>, Error> {
+        if manifest.layers.len() > MOST_LAYERS {
+            return Err(self.error(Reason::TooLarge, "it has more than 128 layers"));
+        }
+        let mut wanted = wanted.to_vec();
+        let mut files = BTreeMap::new();
+        for layer in manifest.layers.iter().rev() {
+            if wanted.is_empty() {
+                break;
+            }
+            let found = self.patiently(|| self.scan(layer, &wanted)).await?;
+            wanted.retain(|name| !found.files.contains_key(name) && !found.gone.contains(name));
+            files.extend(found.files);
+        }
+        Ok(files)
+    }
+
+    /// The image of one architecture in a list.
+    async fn listed(
+        &self,
+        manifests: &[manifest::Listed],
+        arch: Arch,
+    ) -> Result<ImageManifest, Error> {
+        let chosen = manifest::choose(manifests, arch)
+            .ok_or_else(|| self.error(Reason::NotFound, "it is for no known architecture"))?;
+        match self.manifest(chosen.digest.as_str()).await?.1 {
+            Manifest::Image(manifest) => Ok(manifest),
+            Manifest::List { .. } => Err(self.error(Reason::Corrupt, "it is a list of lists")),
+        }
+    }
+
+    async fn manifest(&self, identifier: &str) -> Result<(Digest, Manifest), Error> {
+        let path = format!("manifests/{identifier}");
+        let bytes = self
+            .patiently(|| self.document(&path, LARGEST_MANIFEST))
+            .await?;
+        let digest = Digest::of(&bytes);
+        if identifier.starts_with("sha256:") && identifier != digest.as_str() {
+            return Err(self.not_what_was_asked(identifier));
+        }
+        let manifest = serde_json::from_slice(&bytes).map_err(|error| {
+            let detail = "what the registry sends is not the manifest of an image";
+            self.error(Reason::Corrupt, detail).caused_by(error)
+        })?;
+        Ok((digest, manifest))
+    }
+
+    async fn config(&self, config: &Descriptor) -> Result<ImageConfig, Error> {
+        let path = format!("blobs/{}", config.digest);
+        let bytes = self
+            .patiently(|| self.document(&path, LARGEST_CONFIG))
+            .await?;
+        if Digest::of(&bytes) != config.digest {
+            return Err(self.not_what_was_asked(config.digest.as_str()));
+        }
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let detail = "its configuration cannot be read";
+            self.error(Reason::Corrupt, detail).caused_by(error)
+        })
+    }
+
+    async fn document(&self, path: &str, limit: usize) -> Result<Bytes, Error> {
+        let body = self.get(path).await?.into_body();
+        http::whole(body, limit).await.map_err(|e| self.failed(e))
+    }
+
+    /// Downloads a layer and looks into it at the same time. The whole of it is downloaded, because its digest is of the whole.
+    async fn scan(&self, layer: &Descriptor, wanted: &[&'static str]) -> Result<Found, Error> {
+        if layer.size > LARGEST_LAYER {
+            return Err(self.error(Reason::TooLarge, "it has a layer of more than 4 GiB"));
+        }
+        let body = self.get(&format!("blobs/{}", layer.digest)).await?;
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let wanted = wanted.to_vec();
+        let scan = tokio::task::spawn_blocking(move || {
+            layers::scan(ChannelReader::new(receiver), &wanted)
+        });
+        self.download(body.into_body(), layer, sender).await?;
+        let scanned = scan.await.map_err(|error| {
+            let detail = "looking into a layer was interrupted";
+            self.error(Reason::Unreachable, detail).caused_by(error)
+        })?;
+        scanned.map_err(|error| self.unreadable(error))
+    }
+
+    async fn download(
+        &self,
+        mut body: Incoming,
+        layer: &Descriptor,
+        sender: mpsc::Sender<Bytes>,
+    ) -> Result<(), Error> {
+        let (mut hash, mut size) = (Sha256::new(), 0_u64);
+        while let Some(chunk) = http::chunk(&mut body).await.map_err(|e| self.failed(e))? {
+            hash.update(&chunk);
+            size += chunk.len() as u64;
+            if size > layer.size {
+                break;
+            }
+            // Whoever looks into it may have seen enough.
+            let _ = sender.send(chunk).await;
+        }
+        if size != layer.size || Digest::from_hash(hash.finalize()) != layer.digest {
+            return Err(self.not_what_was_asked(layer.digest.as_str()));
+        }
+        Ok(())
+    }
+
+    /// Tries again what may pass.
+    async fn patiently<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        for pause in PAUSES {
+            match attempt().await {
+                Err(error) if error.is_transient() => tokio::time::sleep(pause).await,
+                done => return done,
+            }
+        }
+        attempt().await
+    }
+
+    /// An answer to who we are.
+    async fn get(&self, path: &str) -> Result<Response<Incoming>, Error> {
+        let known = self.authorization.lock().await.clone();
+        let response = self.request(path, known.as_ref()).await?;
+        if response.status() != StatusCode::UNAUTHORIZED || known.is_some() {
+            return self.judged(response);
+        }
+        let shown = self.introduce(response.headers()).await?;
+        self.authorization.lock().await.clone_from(&shown);
+        let response = self.request(path, shown.as_ref()).await?;
+        self.judged(response)
+    }
+
+    async fn request(
+        &self,
+        path: &str,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Response<Incoming>, Error> {
+        let uri = Uri::builder()
+            .scheme(self.http.scheme(self.image.host()))
+            .authority(self.image.host())
+            .path_and_query(format!("/v2/{}/{path}", self.image.path()))
+            .build()
+            .map_err(|error| {
+                let detail = "it cannot be asked for";
+                self.error(Reason::InvalidReference, detail)
+                    .caused_by(error)
+            })?;
+        let accepted = HeaderValue::from_static(manifest::ACCEPTED);
+        let mut headers = HeaderMap::from_iter([(header::ACCEPT, accepted)]);
+        headers.extend(authorization.map(|value| (header::AUTHORIZATION, value.clone())));
+        let response = self.http.get(uri, headers).await;
+        response.map_err(|error| self.failed(error))
+    }
+
+    fn judged(&self, response: Response<Incoming>) -> Result<Response<Incoming>, Error> {
+        let (host, status) = (self.image.host(), response.status());
+        match status.as_u16() {
+            200 => Ok(response),
+            401 | 403 => Err(self.refused()),
+            404 => Err(self.error(Reason::NotFound, format!("{host} has no such image"))),
+            408 | 429 | 500.. => {
+                let detail = format!("{host} cannot answer for now ({status})");
+                Err(self.error(Reason::Unreachable, detail))
+            }
+            _ => {
+                let detail = format!("{host} gives no answer that a registry gives ({status})");
+                Err(self.error(Reason::NotFound, detail))
+            }
+        }
+    }
+
+    /// What shows the registry who asks, in the way that it wants.
+    async fn introduce(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Error> {
+        let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
+        let texts = challenges.filter_map(|value| value.to_str().ok());
+        let known: Vec<_> = texts.filter_map(Challenge::parse).collect();
+        let bearer = known.iter().find(|one| **one != Challenge::Basic);
+        match bearer.or(known.first()) {
+            Some(Challenge::Bearer { realm, service }) => {
+                let token = self.token(realm, service.as_deref()).await?;
+                Ok(Some(
+                    sensitive(&format!("Bearer {token}")).ok_or_else(|| self.refused())?,
+                ))
+            }
+            Some(Challenge::Basic) if self.credential.is_some() => Ok(self.basic()),
+            Some(Challenge::Basic) | None => Err(self.refused()),
+        }
+    }
+
+    fn basic(&self) -> Option<HeaderValue> {
+        let credential = self.credential.as_ref()?;
+        if credential.username.is_empty() {
+            return None;
+        }
+        let pair = format!("{}:{}", credential.username, credential.password);
+        sensitive(&format!("Basic {}", STANDARD.encode(pair)))
+    }
+
+    async fn token(&self, realm: &str, service: Option<&str>) -> Result<String, Error> {
+        let (uri, query) = self.realm(realm, service)?;
+        let response = match self
+            .credential
+            .as_ref()
+            .and_then(|c| c.identity_token.clone())
+        {
+            Some(refresh) => {
+                let form = refresh_form(query, &refresh);
+                self.http.post_form(&uri, form).await
+            }
+            None => {
+                let uri = with_query(&uri, &query).ok_or_else(|| self.bad_realm())?;
+                let basic = self.basic().map(|value| (header::AUTHORIZATION, value));
+                self.http.get(uri, HeaderMap::from_iter(basic)).await
+            }
+        };
+        let response = response.map_err(|error| self.failed(error))?;
+        let response = match response.status().as_u16() {
+            400..=404 => return Err(self.refused()),
+            _ => self.judged(response)?,
+        };
+        let body = http::whole(response.into_body(), LARGEST_TOKEN).await;
+        let body = body.map_err(|error| self.failed(error))?;
+        let token: Option<Token> = serde_json::from_slice(&body).ok();
+        let token = token.and_then(|token| token.token.or(token.access_token));
+        token.ok_or_else(|| self.refused())
+    }
+
+    /// Where a token is to be had. A password is never sent without TLS, unless the registry itself has none.
+    fn realm(&self, realm: &str, service: Option<&str>) -> Result<(Uri, String), Error> {
+        let uri: Uri = realm.parse().map_err(|_| self.bad_realm())?;
+        let plain = self.http.scheme(self.image.host()) == Scheme::HTTP;
+        let safe = uri.scheme() == Some(&Scheme::HTTPS) || plain;
+        if !safe || uri.authority().is_none() {
+            return Err(self.bad_realm());
+        }
+        let mut query = Serializer::new(String::new());
+        if let Some(service) = service {
+            query.append_pair("service", service);
+        }
+        query.append_pair("scope", &format!("repository:{}:pull", self.image.path()));
+        Ok((uri, query.finish()))
+    }
+
+    // Errors, which all name the image.
+
+    fn error(&self, reason: Reason, detail: impl Into<String>) -> Error {
+        Error::new(self.image.to_string(), reason, detail)
+    }
+
+    fn failed(&self, failed: Failed) -> Error {
+        let host = self.image.host();
+        match failed {
+            Failed::TooLarge(_) => {
+                let detail = format!("{host} sends more than is read of a manifest");
+                self.error(Reason::TooLarge, detail).caused_by(failed)
+            }
+            Failed::Redirect => {
+                let detail = format!("{host} is no registry that can be read");
+                self.error(Reason::NotFound, detail).caused_by(failed)
+            }
+            Failed::Connection(_) | Failed::Silent => {
+                let detail = format!("{host} cannot be reached");
+                self.error(Reason::Unreachable, detail).caused_by(failed)
+            }
+        }
+    }
+
+    fn refused(&self) -> Error {
+        let host = self.image.host();
+        match self.credential {
+            Some(_) => self.error(
+                Reason::Unauthorized,
+                format!("{host} refuses who the pull secret says we are: correct its entry for {host}"),
+            ),
+            None => self.error(
+                Reason::PullSecretMissing,
+                format!("{host} gives it to known users only, and the pull secret has no entry for {host}: add one"),
+            ),
+        }
+    }
+
+    fn bad_realm(&self) -> Error {
+        let detail = format!(
+            "{} wants a token from a place that cannot be trusted with a password",
+            self.image.host()
+        );
+        self.error(Reason::Unauthorized, detail)
+    }
+
+    fn not_what_was_asked(&self, digest: &str) -> Error {
+        let detail = format!("{} sends something else than {digest}", self.image.host());
+        self.error(Reason::Corrupt, detail)
+    }
+
+    fn unreadable(&self, error: Unreadable) -> Error {
+        let reason = match &error {
+            Unreadable::Archive(_) => Reason::Corrupt,
+            Unreadable::Layer | Unreadable::File(_) => Reason::TooLarge,
+        };
+        self.error(reason, error.to_string()).caused_by(error)
+    }
+}
+
+fn refresh_form(query: String, token: &str) -> String {
+    let mut form = Serializer::new(query);
+    form.append_pair("grant_type", "refresh_token");
+    form.append_pair("client_id", "hypershift");
+    form.append_pair("refresh_token", token);
+    form.finish()
+}
+
+fn with_query(uri: &Uri, query: &str) -> Option<Uri> {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let separator = if path.contains('?') { '&' } else { '?' };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = format!("{path}{separator}{query}").parse().ok();
+    Uri::from_parts(parts).ok()
+}
+
+fn sensitive(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
