@@ -14,9 +14,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-use crate::metrics::Metrics;
-use crate::readiness::Readiness;
-
 /// How long a request's head may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long to wait when the system has nothing to accept a connection with.
@@ -26,11 +23,12 @@ const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Tells how the proxy does.
-#[derive(Debug)]
+/// Tells how the program does.
 pub(crate) struct Admin {
-    pub(crate) readiness: Arc<Readiness>,
-    pub(crate) metrics: Arc<Metrics>,
+    /// Why it is not ready.
+    pub(crate) problem: Box<dyn Fn() -> Option<String> + Send + Sync>,
+    /// All metrics, in the text format of `OpenMetrics`.
+    pub(crate) metrics: Box<dyn Fn() -> String + Send + Sync>,
 }
 
 // === impl Admin ===
@@ -71,7 +69,7 @@ impl Admin {
         }
         match request.uri().path() {
             "/healthz" => answer(StatusCode::OK, TEXT, "ok\n"),
-            "/readyz" => match self.readiness.problem() {
+            "/readyz" => match (self.problem)() {
                 None => answer(StatusCode::OK, TEXT, "ok\n"),
                 Some(problem) => answer(
                     StatusCode::SERVICE_UNAVAILABLE,
@@ -79,7 +77,7 @@ impl Admin {
                     format!("{problem}\n"),
                 ),
             },
-            "/metrics" => answer(StatusCode::OK, OPEN_METRICS, self.metrics.render()),
+            "/metrics" => answer(StatusCode::OK, OPEN_METRICS, (self.metrics)()),
             _ => answer(
                 StatusCode::NOT_FOUND,
                 TEXT,

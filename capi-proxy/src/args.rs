@@ -10,6 +10,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use http::{Method, StatusCode};
 
+pub use crate::shim::args::ConversionArgs;
+
 /// Lets stock Cluster API controllers work on private API groups.
 ///
 /// Clients talk plain HTTP to the proxy, on loopback, and see the standard groups (*.cluster.x-k8s.io). The API server
@@ -40,6 +42,8 @@ Examples:
 pub enum Command {
     /// Serve clients.
     Serve(Box<ServeArgs>),
+    /// Convert objects of the private groups for the API server, by stock Cluster API beside it.
+    ConversionWebhook(Box<ConversionArgs>),
     /// Read a body on standard input, write what it becomes to standard output.
     Translate(TranslateArgs),
     /// Print a completion script for a shell.

@@ -5,6 +5,7 @@
 //! - `stack` is the request path, and `layer` holds its steps.
 //! - `upstream` is the way to the API server, with the credentials that `credentials` keeps up to date.
 //! - `serve` runs it all; `admin` tells how it goes.
+//! - `shim` is the other program in here: the conversion webhook of the private CRDs.
 //!
 //! Without the default feature `serve` only what does no I/O is built, as the fuzz targets do.
 
@@ -44,6 +45,8 @@ mod serve;
 #[cfg(feature = "serve")]
 mod server;
 #[cfg(feature = "serve")]
+mod shim;
+#[cfg(feature = "serve")]
 mod stack;
 #[cfg(feature = "serve")]
 mod telemetry;
@@ -58,6 +61,7 @@ pub fn run(cli: args::Cli) -> Result<(), error::Error> {
     use args::Command;
     match cli.command {
         Command::Serve(args) => serve::run(&args),
+        Command::ConversionWebhook(args) => shim::run(&args),
         Command::Translate(args) => command::translate(&args),
         Command::Completions(args) => {
             command::completions(&args);

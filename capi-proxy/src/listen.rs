@@ -143,7 +143,16 @@ pub(crate) fn announce(
     listeners: &[Listener],
     admin: SocketAddr,
 ) -> Result<(), Error> {
-    let listeners: Vec<_> = listeners.iter().map(Listener::to_string).collect();
+    let listeners = listeners.iter().map(Listener::to_string).collect();
+    announce_as(path, listeners, admin)
+}
+
+/// The same, of addresses.
+pub(crate) fn announce_as(
+    path: &Path,
+    listeners: Vec<String>,
+    admin: SocketAddr,
+) -> Result<(), Error> {
     let addresses = Addresses {
         listen: listeners.first().cloned(),
         admin: admin.to_string(),

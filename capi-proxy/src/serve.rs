@@ -56,13 +56,7 @@ async fn serve(config: Config) -> Result<(), Error> {
     let workers = start_workers(config, &store, &metrics, &readiness, drain.clone())?;
     let fresh = Arc::clone(&store);
     tokio::spawn(async move { fresh.keep_fresh().await });
-    tokio::spawn(
-        Admin {
-            readiness: Arc::clone(&readiness),
-            metrics,
-        }
-        .serve(admin),
-    );
+    tokio::spawn(told(&readiness, metrics).serve(admin));
     for listener in listeners {
         tokio::spawn(Arc::clone(&workers).accept(listener, drain.clone()));
     }
@@ -80,6 +74,14 @@ async fn serve(config: Config) -> Result<(), Error> {
     }
     tracing::info!("Ended");
     Ok(())
+}
+
+fn told(readiness: &Arc<Readiness>, metrics: Arc<Metrics>) -> Admin {
+    let readiness = Arc::clone(readiness);
+    Admin {
+        problem: Box::new(move || readiness.problem()),
+        metrics: Box::new(move || metrics.render()),
+    }
 }
 
 /// Keeps asking whether the API server can be reached, on connections of its own.
@@ -148,7 +150,7 @@ fn raise_file_limit() {
 }
 
 /// The signals that end the process.
-struct Signals {
+pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
@@ -156,14 +158,14 @@ struct Signals {
 // === impl Signals ===
 
 impl Signals {
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
     }
 
-    async fn any(&mut self) {
+    pub(crate) async fn any(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

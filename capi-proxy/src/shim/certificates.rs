@@ -1,0 +1,173 @@
+//! The certificate that is shown and the authorities that are trusted, read again when their files change.
+//!
+//! What cannot be used changes nothing: what was read last goes on serving.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::sync::watch;
+
+/// Between two looks at the files.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Where certificates are.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+    pub(super) authority: PathBuf,
+}
+
+/// TLS on both sides, as the files have it.
+#[derive(Debug, Clone)]
+pub(super) struct Tls {
+    pub(super) server: Arc<ServerConfig>,
+    pub(super) client: Arc<ClientConfig>,
+}
+
+/// The latest [`Tls`].
+pub(super) type Latest = watch::Receiver<Tls>;
+
+/// Why certificates cannot be used. Never holds a byte of a key.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {path}: {problem}", path = .path.display())]
+pub(super) struct Unusable {
+    path: PathBuf,
+    problem: String,
+}
+
+#[derive(PartialEq, Eq)]
+struct Contents {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    authority: Vec<u8>,
+}
+
+/// Reads the files, and goes on doing so.
+pub(super) fn load(files: Files) -> Result<Latest, Unusable> {
+    let contents = files.read()?;
+    let (sender, receiver) = watch::channel(contents.tls(&files)?);
+    tokio::spawn(keep_fresh(files, contents, sender));
+    Ok(receiver)
+}
+
+async fn keep_fresh(files: Files, mut known: Contents, sender: watch::Sender<Tls>) {
+    let mut complained = String::new();
+    while !sender.is_closed() {
+        tokio::time::sleep(INTERVAL).await;
+        match files.changed(&known) {
+            Ok(None) => {}
+            Ok(Some((contents, tls))) => {
+                known = contents;
+                complained.clear();
+                sender.send_replace(tls);
+                tracing::info!("Certificates were read again");
+            }
+            Err(error) => {
+                let error = error.to_string();
+                if error != complained {
+                    tracing::warn!(error, "Certificates cannot be read again");
+                    complained = error;
+                }
+            }
+        }
+    }
+}
+
+// === impl Files ===
+
+impl Files {
+    fn read(&self) -> Result<Contents, Unusable> {
+        Ok(Contents {
+            certificate: read(&self.certificate)?,
+            key: read(&self.key)?,
+            authority: read(&self.authority)?,
+        })
+    }
+
+    fn changed(&self, known: &Contents) -> Result<Option<(Contents, Tls)>, Unusable> {
+        let contents = self.read()?;
+        if contents == *known {
+            return Ok(None);
+        }
+        let tls = contents.tls(self)?;
+        Ok(Some((contents, tls)))
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Unusable> {
+    fs::read(path).map_err(|error| unusable(path, error))
+}
+
+fn unusable(path: &Path, problem: impl fmt::Display) -> Unusable {
+    Unusable {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    }
+}
+
+// === impl Contents ===
+
+impl Contents {
+    fn tls(&self, files: &Files) -> Result<Tls, Unusable> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        Ok(Tls {
+            server: Arc::new(self.server(files, Arc::clone(&provider))?),
+            client: Arc::new(self.client(files, provider)?),
+        })
+    }
+
+    fn server(
+        &self,
+        files: &Files,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<ServerConfig, Unusable> {
+        let chain = certificates(&self.certificate, &files.certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key)
+            .map_err(|_| unusable(&files.key, "it holds no private key"))?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable(&files.certificate, error))?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|error| unusable(&files.certificate, error))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
+
+    fn client(
+        &self,
+        files: &Files,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<ClientConfig, Unusable> {
+        let mut roots = RootCertStore::empty();
+        let (added, _) =
+            roots.add_parsable_certificates(certificates(&self.authority, &files.authority)?);
+        if added == 0 {
+            return Err(unusable(&files.authority, "it holds no certificate"));
+        }
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable(&files.authority, error))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(config)
+    }
+}
+
+fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(_) => Err(unusable(path, "it holds no certificate")),
+        Err(error) => Err(unusable(path, error)),
+    }
+}

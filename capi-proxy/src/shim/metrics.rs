@@ -1,0 +1,139 @@
+//! What the shim counts. No label is made from what a review holds.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+/// What all names begin with.
+const PREFIX: &str = "hypershift_capi_conversion";
+/// Buckets for the time that a review took.
+const DURATION: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 25.0];
+
+/// The metrics of the shim. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Metrics {
+    reviews: Family<ReviewLabels, Counter>,
+    objects: Counter,
+    durations: Histogram,
+    retries: Counter,
+    ready: Gauge<f64, AtomicU64>,
+    registry: Arc<Registry>,
+}
+
+/// How a review ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Result {
+    /// All objects were converted.
+    Converted,
+    /// An object cannot be converted.
+    Object,
+    /// The backend could not be asked, or its answer is of no use.
+    Backend,
+    /// It was no review.
+    Malformed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReviewLabels {
+    result: &'static str,
+}
+
+// === impl Result ===
+
+impl Result {
+    const ALL: [Self; 4] = [
+        Self::Converted,
+        Self::Object,
+        Self::Backend,
+        Self::Malformed,
+    ];
+
+    fn labels(self) -> ReviewLabels {
+        ReviewLabels {
+            result: match self {
+                Self::Converted => "converted",
+                Self::Object => "object",
+                Self::Backend => "backend",
+                Self::Malformed => "malformed",
+            },
+        }
+    }
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Metrics at zero.
+    pub(super) fn new() -> Self {
+        let mut registry = Registry::with_prefix(PREFIX);
+        let reviews = Family::<ReviewLabels, Counter>::default();
+        for result in Result::ALL {
+            // An alert on a rate needs the zero before the one.
+            drop(reviews.get_or_create(&result.labels()));
+        }
+        let objects = Counter::default();
+        let durations = Histogram::new(DURATION);
+        let retries = Counter::default();
+        let ready = Gauge::<f64, AtomicU64>::default();
+        registry.register(
+            "reviews",
+            "Reviews answered, by how they ended",
+            reviews.clone(),
+        );
+        registry.register("objects", "Objects converted", objects.clone());
+        registry.register_with_unit(
+            "review_duration",
+            "Time from a review's head to its answer",
+            Unit::Seconds,
+            durations.clone(),
+        );
+        registry.register(
+            "backend_retries",
+            "Questions that were asked again, because a backend's answer was lost",
+            retries.clone(),
+        );
+        registry.register("ready", "Whether every backend can convert", ready.clone());
+        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The running program", build);
+        Self {
+            reviews,
+            objects,
+            durations,
+            retries,
+            ready,
+            registry: Arc::new(registry),
+        }
+    }
+
+    /// A review was answered.
+    pub(super) fn answered(&self, result: Result, objects: usize, took: Duration) {
+        self.reviews.get_or_create(&result.labels()).inc();
+        self.objects
+            .inc_by(u64::try_from(objects).unwrap_or(u64::MAX));
+        self.durations.observe(took.as_secs_f64());
+    }
+
+    pub(super) fn asked_again(&self) {
+        self.retries.inc();
+    }
+
+    pub(super) fn ready(&self, ready: bool) {
+        self.ready.set(f64::from(u8::from(ready)));
+    }
+
+    /// All of it, in the text format of `OpenMetrics`.
+    pub(super) fn render(&self) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)
+            .expect("invariant: writing to a string does not fail");
+        text
+    }
+}

@@ -1,0 +1,46 @@
+//! Swaps the names in one object, place by place. Pure.
+
+use crate::translate::json::{Documents, Json};
+use crate::translate::place::{Node, Shape};
+use crate::translate::{Direction, Refusal, Rules};
+
+/// Kinds whose `variables` hold the user's own values.
+const TOPOLOGY: [&str; 2] = ["Cluster", "ClusterClass"];
+
+/// Appends an object of this kind to `out`, with its names swapped.
+pub(crate) fn object(
+    rules: &Rules,
+    kind: &str,
+    bytes: &str,
+    out: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    if !rules.mentions_group(bytes.as_bytes()) {
+        out.extend_from_slice(bytes.as_bytes());
+        return Ok(());
+    }
+    let shape = if TOPOLOGY.contains(&kind) {
+        Shape::Topology
+    } else {
+        Shape::Plain
+    };
+    // Not as an answer: an object's own text is nobody's message.
+    let mut json = Json::new(
+        rules,
+        Direction::Request,
+        Documents::One,
+        Node::Object(shape),
+    );
+    json.push(bytes.as_bytes(), out)?;
+    json.finish(out)
+}
+
+/// An API version under its other name.
+pub(crate) fn api_version(rules: &Rules, text: &str) -> String {
+    match text.split_once('/') {
+        Some((group, version)) => match rules.table().swap(group.as_bytes()) {
+            Some(swapped) => format!("{swapped}/{version}"),
+            None => text.to_owned(),
+        },
+        None => text.to_owned(),
+    }
+}
