@@ -1,10 +1,14 @@
 //! The operator of one hosted control plane, and the helpers of its components: one binary with subcommands.
 //!
+//! - [`components`]: what a control plane is made of, and how to add to it; [`component`]: what they share.
+//! - [`render`]: all objects of a hosted control plane, without a cluster; [`mod@run`]: the operator.
 //! - [`component::sidecar`]: the proxy beside every controller that speaks Cluster API.
+//! - The other modules are the helpers that run in pods of components.
 
 pub mod args;
 pub mod availability_prober;
 pub mod component;
+pub mod components;
 pub mod error;
 pub mod etcd_defrag;
 pub mod kas_bootstrap;

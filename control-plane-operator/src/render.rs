@@ -1,9 +1,21 @@
 //! `control-plane-operator render`: all objects of a hosted control plane as files, without a cluster.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use crate::error::Failure;
-use crate::settings::SettingsArgs;
+use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use payload::Overrides;
+use serde_json::{Value, json};
+
+use crate::component::facts::Infra;
+use crate::component::render::{Rendered, identity};
+use crate::component::status::{Observation, status};
+use crate::component::{Component, Context, Objects, Predicates, Release, render};
+use crate::components;
+use crate::error::{Failure, Usage};
+use crate::settings::{Settings, SettingsArgs};
 
 /// The flags of `render`.
 #[derive(Debug, clap::Args)]
@@ -14,7 +26,8 @@ pub struct Args {
     /// The release's images: an ImageStream as releases have in /release-manifests/image-references.
     #[arg(long, value_name = "FILE")]
     pub release_images: PathBuf,
-    /// Objects that exist already, as YAML files.
+    /// Objects that exist already, as YAML files. Objects that components take values from have to be among them:
+    /// certificates, for instance.
     #[arg(long, value_name = "DIR")]
     pub objects: Option<PathBuf>,
     /// Where to write DIR/<component>/<kind>-<name>.yaml.
@@ -28,8 +41,195 @@ pub struct Args {
     pub settings: SettingsArgs,
 }
 
+/// What is rendered from.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// The hosted control plane.
+    pub hosted_control_plane: HostedControlPlane,
+    /// The release.
+    pub release: Release,
+    /// Objects that are there.
+    pub objects: Objects,
+    /// What is known of the management cluster.
+    pub settings: Settings,
+    /// Whether components are asked if they are wanted.
+    pub predicates: Predicates,
+}
+
+/// A file of the output: its name below the directory, and its object.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// `<component>/<kind>-<name>.yaml`.
+    pub path: String,
+    /// The object.
+    pub object: Value,
+}
+
 /// Renders.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let _ = args;
-    Err("render is not wired up in this build".into())
+    let input = Input::read(args)?;
+    let mut problems = Vec::new();
+    let mut written = 0;
+    for component in components::all() {
+        match input.component(&component) {
+            Ok(files) => {
+                for file in files {
+                    write(&args.output, &file)?;
+                    written += 1;
+                }
+            }
+            Err(error) => problems.push(format!(
+                "{}: {}",
+                component.name,
+                support::error::chain(&error)
+            )),
+        }
+    }
+    println!("{written} objects in {}", args.output.display());
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(problems.join("\n").into())
+}
+
+// === impl Input ===
+
+impl Input {
+    fn read(args: &Args) -> Result<Self, Failure> {
+        let hcp: HostedControlPlane = parse(&args.hosted_control_plane)?;
+        let settings = args.settings.settings()?;
+        let references = read(&args.release_images)?;
+        let overrides = Overrides::new(settings.registry_overrides.0.clone());
+        let pull_spec = &hcp.spec.release_image;
+        let release =
+            payload::Release::from_image_references(pull_spec, references.as_bytes(), &overrides)?;
+        let release =
+            Release::from(&release).with_overrides(&settings.own_image, &settings.image_overrides);
+        Ok(Self {
+            hosted_control_plane: hcp,
+            release,
+            objects: args
+                .objects
+                .as_deref()
+                .map(objects)
+                .transpose()?
+                .unwrap_or_default(),
+            predicates: if args.all_platforms {
+                Predicates::Ignored
+            } else {
+                Predicates::Asked
+            },
+            settings,
+        })
+    }
+
+    /// The objects of a component, and its `ControlPlaneComponent` as it is before anything has started.
+    pub fn component(&self, component: &Component) -> crate::component::Result<Vec<File>> {
+        let infra = Infra::default();
+        let context = Context {
+            hcp: &self.hosted_control_plane,
+            release: &self.release,
+            user_release: &self.release,
+            infra: &infra,
+            objects: &self.objects,
+            settings: &self.settings,
+            predicates: self.predicates,
+        };
+        let rendered = render::render(component, &context)?;
+        if rendered.workload.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut files: Vec<_> = rendered
+            .objects()
+            .map(|object| file(component, object))
+            .collect();
+        files.push(file(component, &told(component, &context, &rendered)));
+        Ok(files)
+    }
+}
+
+/// The `ControlPlaneComponent` of a component whose workload has just been written.
+fn told(component: &Component, context: &Context<'_>, rendered: &Rendered) -> Value {
+    let seen = Observation {
+        name: component.name,
+        workload: rendered.workload.as_ref(),
+        is_current: false,
+        waits_for: &[],
+        problem: None,
+    };
+    let status = status(
+        &seen,
+        rendered.resources.clone(),
+        &context.release.version,
+        context.hcp.metadata.generation,
+        &ControlPlaneComponentStatus::default(),
+        // What is rendered twice is the same twice.
+        &Time(Timestamp::UNIX_EPOCH),
+    );
+    json!({
+        "apiVersion": "hypershift.openshift.io/v1beta1",
+        "kind": "ControlPlaneComponent",
+        "metadata": { "name": component.name, "namespace": context.namespace() },
+        "spec": {},
+        "status": status,
+    })
+}
+
+fn file(component: &Component, object: &Value) -> File {
+    let identity = identity(object);
+    let kind = identity.kind.to_lowercase();
+    File {
+        path: format!("{}/{kind}-{}.yaml", component.name, identity.name),
+        object: object.clone(),
+    }
+}
+
+fn write(directory: &Path, file: &File) -> Result<(), Failure> {
+    let path = directory.join(&file.path);
+    let cannot = |error| usage(&path, "written", &error);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(cannot)?;
+    }
+    fs::write(&path, yaml(&file.object)).map_err(cannot)?;
+    Ok(())
+}
+
+/// An object as YAML.
+pub fn yaml(object: &Value) -> String {
+    components::kubeconfig::yaml(object)
+}
+
+/// All objects of the YAML files of a directory.
+fn objects(directory: &Path) -> Result<Objects, Failure> {
+    let files = fs::read_dir(directory).map_err(|error| usage(directory, "listed", &error))?;
+    let mut all = Objects::default();
+    for file in files {
+        let path = file
+            .map_err(|error| usage(directory, "listed", &error))?
+            .path();
+        if path
+            .extension()
+            .is_some_and(|ending| ending == "yaml" || ending == "yml")
+        {
+            all.insert(parse(&path)?);
+        }
+    }
+    Ok(all)
+}
+
+fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    serde_saphyr::from_str(&read(path)?).map_err(|error| {
+        let message = format!("{} is not what is expected there: {error}", path.display());
+        Usage { message }.into()
+    })
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    Ok(fs::read_to_string(path).map_err(|error| usage(path, "read", &error))?)
+}
+
+fn usage(path: &Path, what: &str, error: &std::io::Error) -> Usage {
+    Usage {
+        message: format!("{} cannot be {what}: {error}", path.display()),
+    }
 }

@@ -1,0 +1,57 @@
+//! Which components have to be rolled out before which.
+
+use api::hypershift::v1beta1::ControlPlaneComponentStatus;
+
+use super::context::Context;
+use super::declaration::Component;
+use super::status::{AVAILABLE, ROLLOUT_COMPLETE, is_true};
+
+const KUBE_API_SERVER: &str = "kube-apiserver";
+const ETCD: &str = "etcd";
+
+/// Components that do not wait for the API server: it waits for them, or they serve no cluster of ours.
+const FIRST: [&str; 10] = [
+    ETCD,
+    "featuregate-generator",
+    "control-plane-operator",
+    "cluster-api",
+    "capi-provider",
+    "karpenter-operator",
+    "karpenter",
+    "router",
+    "ignition-server",
+    "ignition-server-proxy",
+];
+
+/// The components that one waits for.
+pub fn dependencies(component: &Component, context: &Context<'_>) -> Vec<&'static str> {
+    let mut all: Vec<_> = component
+        .depends_on
+        .iter()
+        .copied()
+        .filter(|name| *name != ETCD || context.is_etcd_managed())
+        .collect();
+    let implied = component.name != KUBE_API_SERVER && !FIRST.contains(&component.name);
+    if implied && !all.contains(&KUBE_API_SERVER) {
+        all.push(KUBE_API_SERVER);
+    }
+    all
+}
+
+/// Those of them that are not there yet in the wanted version.
+pub fn missing(component: &Component, context: &Context<'_>) -> Vec<&'static str> {
+    let mut all = dependencies(component, context);
+    all.retain(|name| !is_there(name, context));
+    all
+}
+
+fn is_there(name: &str, context: &Context<'_>) -> bool {
+    let Some(object) = context.objects.get("ControlPlaneComponent", name) else {
+        return false;
+    };
+    let status: ControlPlaneComponentStatus =
+        serde_json::from_value(object["status"].clone()).unwrap_or_default();
+    status.version.as_deref() == Some(context.release.version.as_str())
+        && is_true(&status.conditions, AVAILABLE)
+        && is_true(&status.conditions, ROLLOUT_COMPLETE)
+}

@@ -1,0 +1,35 @@
+//! What is the same in all containers: where images come from, and what is kept of their end.
+
+use k8s_openapi::api::core::v1::{PodSpec, SecurityContext};
+
+use super::{Context, Result, containers_mut};
+
+/// Replaces names of images by pull specs of the release.
+pub(super) fn images(pod: &mut PodSpec, context: &Context<'_>) -> Result<()> {
+    for container in containers_mut(pod) {
+        if let Some(name) = &container.image {
+            let image = context.release.image(name)?;
+            let policy = if image.ends_with(":latest") {
+                "Always"
+            } else {
+                "IfNotPresent"
+            };
+            container.image_pull_policy = Some(policy.to_owned());
+            container.image = Some(image);
+        }
+    }
+    Ok(())
+}
+
+/// Messages of failed containers; root file systems that nobody can write to.
+pub(super) fn defaults(pod: &mut PodSpec) {
+    for container in containers_mut(pod) {
+        container.termination_message_policy = Some("FallbackToLogsOnError".to_owned());
+    }
+    for container in &mut pod.containers {
+        let context = container
+            .security_context
+            .get_or_insert_with(SecurityContext::default);
+        context.read_only_root_filesystem = Some(true);
+    }
+}

@@ -1,0 +1,120 @@
+//! Images and versions of a release, as components see them.
+
+use std::collections::BTreeMap;
+
+use super::error::{Error, Result};
+
+/// Names of images that are this program, whatever the release has.
+const OWN: [&str; 6] = [
+    "controlplane-operator",
+    "controlplane-pki-operator",
+    "hosted-cluster-config-operator",
+    "token-minter",
+    "availability-prober",
+    "socks5-proxy",
+];
+/// The name that stands for the release's own image where the release has no such image.
+const RELEASE: &str = "cluster-version-operator";
+
+/// Images and versions of a release.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Release {
+    /// Where the release is pulled from.
+    pub pull_spec: String,
+    /// Its version, for example `4.20.0`.
+    pub version: String,
+    /// Versions of what is in it, for example `kubernetes`.
+    pub component_versions: BTreeMap<String, String>,
+    /// Pull spec by name.
+    pub images: BTreeMap<String, String>,
+}
+
+// === impl Release ===
+
+impl From<&payload::Release> for Release {
+    fn from(release: &payload::Release) -> Self {
+        Self {
+            pull_spec: release.image.clone(),
+            version: release.version.to_string(),
+            component_versions: release.component_versions.clone(),
+            images: release.components.clone(),
+        }
+    }
+}
+
+impl Release {
+    /// With this program's image, and overrides, in place of what the release has.
+    pub fn with_overrides(mut self, own_image: &str, overrides: &BTreeMap<String, String>) -> Self {
+        for name in OWN {
+            self.images.insert(name.to_owned(), own_image.to_owned());
+        }
+        let release = self.pull_spec.clone();
+        self.images.entry(RELEASE.to_owned()).or_insert(release);
+        let overrides = overrides
+            .iter()
+            .map(|(name, image)| (name.clone(), image.clone()));
+        self.images.extend(overrides);
+        self
+    }
+
+    /// The pull spec of a name. What is a pull spec already stays as it is.
+    pub fn image(&self, name: &str) -> Result<String> {
+        if let Some(image) = self.images.get(name) {
+            return Ok(image.clone());
+        }
+        if name.contains([':', '/', '@']) {
+            return Ok(name.to_owned());
+        }
+        Err(Error::MissingImage {
+            release: self.version.clone(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// The version of Kubernetes, or 0.0.0 where the release does not tell.
+    pub fn kubernetes(&self) -> &str {
+        self.component_versions
+            .get("kubernetes")
+            .map_or("0.0.0", String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn release() -> Release {
+        let release = Release {
+            pull_spec: "registry.example.com/release:1".to_owned(),
+            images: [
+                ("etcd".to_owned(), "registry.example.com/etcd".to_owned()),
+                ("token-minter".to_owned(), "other".to_owned()),
+            ]
+            .into(),
+            ..Release::default()
+        };
+        let overrides = BTreeMap::from([("etcd".to_owned(), "images.example.com/e".to_owned())]);
+        release.with_overrides("images.example.com/cpo", &overrides)
+    }
+
+    #[test]
+    fn names_become_pull_specs() {
+        for (name, image) in [
+            ("etcd", "images.example.com/e"),
+            ("token-minter", "images.example.com/cpo"),
+            ("cluster-version-operator", "registry.example.com/release:1"),
+            (
+                "images.example.com/x@sha256:0",
+                "images.example.com/x@sha256:0",
+            ),
+        ] {
+            assert_eq!(release().image(name).unwrap(), image, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_image_that_the_release_lacks_is_an_error_that_names_it() {
+        let error = release().image("cli").unwrap_err();
+        assert!(error.to_string().contains("no image cli"), "{error}");
+    }
+}

@@ -1,0 +1,102 @@
+//! All components of a control plane, in the order in which they are reconciled.
+//!
+//! # How a component is added
+//!
+//! 1. Its manifests in `assets/<name>/`, one object a file. The workload is `deployment.yaml`, `statefulset.yaml`,
+//!    `job.yaml` or `cronjob.yaml`; all other files are side objects, written before it in the order of their names.
+//!    A manifest holds only what is the component's own: no namespace of objects, no replicas unless there is always one
+//!    (then `replicas: 1`), no labels, affinities, tolerations, `/tmp`, security contexts, modes of volumes or priority
+//!    classes: [`crate::component::pod`] adds them. `image:` is the name of an image of the release. `{{namespace}}` and
+//!    `{{name}}` are those of the hosted control plane.
+//! 2. A directory `src/components/<name>/` with a `mod.rs` of one screen:
+//!
+//!    ```ignore
+//!    //! kube-scheduler: puts the guest's pods on nodes.
+//!
+//!    mod config;
+//!
+//!    pub(super) fn component() -> Component {
+//!        Component::new(NAME, assets!("kube-scheduler": "config.yaml", "deployment.yaml", "kubeconfig.yaml"))
+//!            .zone_spread()                                    // replicas in different zones
+//!            .prober(Prober::default())                        // waits for the guest's API server
+//!            .manifest("config.yaml", config::adapt)           // fn(&Context, &mut ConfigMap) -> Result<()>
+//!            .manifest("kubeconfig.yaml", kubeconfig::service("kube-scheduler-client"))
+//!            .adapt(adapt)                                     // fn(&Context, &mut Workload) -> Result<()>
+//!    }
+//!    ```
+//!
+//!    An adapt function fills in what depends on the hosted control plane, and nothing else. It cannot write, and looks
+//!    only at its [`Context`](crate::component::Context): the hosted control plane and questions about it
+//!    (`context.api_service_url()`, `context.tls()`, ...), the releases, the addresses of services, and objects that are
+//!    there. When one of those is missing, it says so with [`Error::missing`](crate::component::Error::missing): the
+//!    component's condition tells it, and it is tried again. [`crate::components::edit`] has small helpers.
+//! 3. A line in [`all`], at its place.
+//! 4. `tests/facts/<name>.txt`, what the component is like elsewhere: `HCP_FACTS=<directory> cargo test -p
+//!    control-plane-operator --test components -- --ignored` makes it; differences that are right go into the table in
+//!    `tests/components/parity.rs`.
+//! 5. `UPDATE_GOLDEN=1 cargo test -p control-plane-operator --test components` writes `tests/golden/<name>/`; read it.
+//!
+//! What else can be said of a component: `request_serving`, `management_api` (it has a token for the management cluster),
+//! `speaks_capi` (with private types it gets the proxy), `wanted_if` and `manifest_if`, `depends_on`, `konnectivity`,
+//! `minter`, `service_account_kubeconfig`, `signed` (the certificate authority writes that Secret): see
+//! [`Component`](crate::component::Component).
+
+pub(crate) mod edit;
+mod etcd;
+pub(crate) mod kubeconfig;
+
+use crate::component::Component;
+
+/// All of them, in the order in which they are reconciled.
+pub fn all() -> Vec<Component> {
+    vec![etcd::component()]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_manifest_in_the_directory_is_listed_in_order() {
+        let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+        for component in all() {
+            let listed: Vec<_> = component.assets.iter().map(|asset| asset.file).collect();
+            assert!(listed.is_sorted(), "{}: {listed:?}", component.name);
+            let files = std::fs::read_dir(assets.join(component.name)).unwrap();
+            let files: BTreeSet<_> = files
+                .map(|file| file.unwrap().file_name().into_string().unwrap())
+                .collect();
+            let listed = listed.into_iter().map(str::to_owned).collect();
+            assert_eq!(files, listed, "{}", component.name);
+            for file in component.rules.keys() {
+                assert!(
+                    files.contains(*file),
+                    "{} has a rule for {file}",
+                    component.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_used_once_and_dependencies_come_first() {
+        let mut before = BTreeSet::new();
+        for component in all() {
+            for dependency in component.depends_on {
+                assert!(
+                    before.contains(dependency),
+                    "{}: {dependency}",
+                    component.name
+                );
+            }
+            assert!(
+                before.insert(component.name),
+                "{} is there twice",
+                component.name
+            );
+        }
+    }
+}

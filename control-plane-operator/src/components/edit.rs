@@ -1,0 +1,53 @@
+//! Small changes of manifests that adapt functions make.
+
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use crate::component::{Context, Error, Result, Workload};
+
+/// A container of a pod, or init container, by name. It is an error if the manifest has none.
+pub(crate) fn container<'a>(pod: &'a mut PodSpec, name: &str) -> Result<&'a mut Container> {
+    pod.init_containers
+        .iter_mut()
+        .flatten()
+        .chain(&mut pod.containers)
+        .find(|container| container.name == name)
+        .ok_or_else(|| Error::missing(format!("container {name}"), "in the manifest"))
+}
+
+/// The pod of a workload.
+pub(crate) fn pod(workload: &mut Workload) -> &mut PodSpec {
+    workload.template().spec.get_or_insert_default()
+}
+
+/// Adds arguments.
+pub(crate) fn args(container: &mut Container, args: impl IntoIterator<Item = String>) {
+    container.args.get_or_insert_default().extend(args);
+}
+
+/// Adds a variable, or replaces it.
+pub(crate) fn env(container: &mut Container, name: &str, value: impl Into<String>) {
+    let variables = container.env.get_or_insert_default();
+    variables.retain(|variable| variable.name != name);
+    variables.push(EnvVar {
+        name: name.to_owned(),
+        value: Some(value.into()),
+        value_from: None,
+    });
+}
+
+/// How many pods may be gone at a time.
+#[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
+pub(crate) fn disruption_budget(
+    context: &Context<'_>,
+    budget: &mut PodDisruptionBudget,
+) -> Result<()> {
+    let spec = budget.spec.get_or_insert_default();
+    if context.is_single_replica() {
+        spec.min_available = Some(IntOrString::Int(1));
+    } else {
+        spec.max_unavailable = Some(IntOrString::Int(1));
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! The members of etcd: how they find each other, where their data is, and from which snapshot it comes.
+
+use std::collections::BTreeMap;
+
+use api::hypershift::v1beta1::etcd::ManagedEtcdStorageSpec;
+use k8s_openapi::api::apps::v1::StatefulSetSpec;
+use k8s_openapi::api::core::v1::{
+    Container, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceRequirements, VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::has_several_members;
+use crate::component::{Context, Result, Workload};
+use crate::components::edit::{args, container, env, pod};
+
+/// True on a hosted control plane whose etcd has been restored: the snapshot is not looked at any more.
+const RESTORED: &str = "EtcdSnapshotRestored";
+const RESTORE: &str = include_str!("restore.sh");
+
+pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    let tls = context.tls();
+    let spec = pod(workload);
+    let etcd = container(spec, "etcd")?;
+    env(etcd, "ETCD_INITIAL_CLUSTER", initial_cluster(context));
+    env(etcd, "ETCD_TLS_MIN_VERSION", tls.etcd_version());
+    if !tls.ciphers.is_empty() {
+        env(etcd, "ETCD_CIPHER_SUITES", tls.ciphers.join(","));
+    }
+    let metrics = container(spec, "etcd-metrics")?;
+    args(
+        metrics,
+        [format!("--tls-min-version={}", tls.etcd_version())],
+    );
+    args(metrics, tls.cipher_flag("--listen-cipher-suites"));
+    let health = container(spec, "healthz")?;
+    args(
+        health,
+        [format!("--listen-tls-min-version={}", tls.etcd_version())],
+    );
+    args(health, tls.cipher_flag("--listen-cipher-suites"));
+    if has_several_members(context) {
+        spec.containers.push(defragmenter());
+    }
+    let storage = context
+        .spec()
+        .etcd
+        .managed
+        .as_ref()
+        .map(|managed| &managed.storage);
+    if let Some(url) = storage.and_then(|storage| snapshot(context, storage)) {
+        let init = spec.init_containers.get_or_insert_default();
+        init.push(restorer(url));
+    }
+    if let (Some(storage), Workload::StatefulSet(set)) = (storage, workload) {
+        data(storage, set.spec.get_or_insert_default());
+    }
+    Ok(())
+}
+
+/// All members, by name and address.
+fn initial_cluster(context: &Context<'_>) -> String {
+    let members = if context.is_single_replica() { 1 } else { 3 };
+    let namespace = context.namespace();
+    let members: Vec<_> = (0..members)
+        .map(|member| {
+            format!("etcd-{member}=https://etcd-{member}.etcd-discovery.{namespace}.svc:2380")
+        })
+        .collect();
+    members.join(",")
+}
+
+/// Size and class of the volumes. They are decided when the cluster is made.
+fn data(storage: &ManagedEtcdStorageSpec, set: &mut StatefulSetSpec) {
+    let Some(volume) = &storage.persistent_volume else {
+        return;
+    };
+    for claim in set.volume_claim_templates.iter_mut().flatten() {
+        let spec = claim.spec.get_or_insert_default();
+        spec.storage_class_name
+            .clone_from(&volume.storage_class_name);
+        let requests = spec
+            .resources
+            .get_or_insert_default()
+            .requests
+            .get_or_insert_default();
+        requests.insert("storage".to_owned(), volume.size.clone().into());
+    }
+}
+
+/// Where the snapshot is that the data come from, until they have come.
+fn snapshot<'a>(context: &Context<'_>, storage: &'a ManagedEtcdStorageSpec) -> Option<&'a str> {
+    let conditions = context
+        .hcp
+        .status
+        .iter()
+        .flat_map(|status| &status.conditions);
+    let restored = conditions
+        .into_iter()
+        .any(|condition| condition.type_ == RESTORED && condition.status == "True");
+    if restored {
+        return None;
+    }
+    storage.restore_snapshot_url.first().map(String::as_str)
+}
+
+/// Gives back the space of deleted data.
+fn defragmenter() -> Container {
+    let field = |path: &str| EnvVarSource {
+        field_ref: Some(ObjectFieldSelector {
+            field_path: path.to_owned(),
+            api_version: None,
+        }),
+        ..EnvVarSource::default()
+    };
+    let variable = |name: &str, path: &str| EnvVar {
+        name: name.to_owned(),
+        value: None,
+        value_from: Some(field(path)),
+    };
+    Container {
+        name: "etcd-defrag".to_owned(),
+        image: Some("controlplane-operator".to_owned()),
+        command: Some(vec![
+            "/usr/bin/control-plane-operator".to_owned(),
+            "etcd-defrag-controller".to_owned(),
+        ]),
+        env: Some(vec![
+            variable("NAMESPACE", "metadata.namespace"),
+            variable("HOSTNAME", "metadata.name"),
+        ]),
+        resources: Some(ResourceRequirements {
+            requests: Some(requests("10m", "50Mi")),
+            ..ResourceRequirements::default()
+        }),
+        volume_mounts: Some(vec![
+            mount("client-tls", "/etc/etcd/tls/client"),
+            mount("etcd-ca", "/etc/etcd/tls/etcd-ca"),
+        ]),
+        ..Container::default()
+    }
+}
+
+/// Fills an empty data directory from a snapshot.
+fn restorer(url: &str) -> Container {
+    let mut container = Container {
+        name: "etcd-init".to_owned(),
+        image: Some("etcd".to_owned()),
+        command: Some(vec!["/bin/bash".to_owned()]),
+        args: Some(vec!["-ce".to_owned(), RESTORE.to_owned()]),
+        volume_mounts: Some(vec![mount("data", "/var/lib")]),
+        ..Container::default()
+    };
+    env(&mut container, "RESTORE_URL_ETCD", url);
+    container
+}
+
+fn requests(cpu: &str, memory: &str) -> BTreeMap<String, Quantity> {
+    [("cpu", cpu), ("memory", memory)]
+        .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
+        .into()
+}
+
+fn mount(name: &str, path: &str) -> VolumeMount {
+    VolumeMount {
+        name: name.to_owned(),
+        mount_path: path.to_owned(),
+        ..VolumeMount::default()
+    }
+}

@@ -1,0 +1,188 @@
+//! Objects as lines `Kind/name path = value`, so that two of them can be compared one fact at a time.
+//!
+//! Facts come from JSON descriptions of the components of another implementation, where text that holds a configuration
+//! is written as `{format, value}`, and scripts as `{script, description}`. They become lines with `@json` or `@yaml` in
+//! the path, and `<script>`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// Path to value, both as text.
+pub(crate) type Facts = BTreeMap<String, String>;
+
+const HASH: &str = "component.hypershift.openshift.io/config-hash";
+pub(crate) const SCRIPT: &str = "<script>";
+
+/// The facts of a described component.
+pub(crate) fn described(component: &Value) -> Facts {
+    let mut facts = Facts::new();
+    for object in component["objects"].as_array().unwrap() {
+        let mut object = object.clone();
+        let name = take(&mut object, "name");
+        let kind = take(&mut object, "kind");
+        let at = format!("{}/{}", text(&kind), text(&name));
+        facts.insert(format!("{at} metadata.name"), name.to_string());
+        for field in ["namespace", "labels", "annotations"] {
+            let value = take(&mut object, field);
+            flatten(
+                &format!("{at} metadata.{field}"),
+                &value,
+                &Embedded::default(),
+                &mut facts,
+            );
+        }
+        flatten(&format!("{at} "), &object, &Embedded::default(), &mut facts);
+    }
+    facts
+}
+
+/// The facts of a rendered object. `embedded` are the places that hold a configuration as text.
+pub(crate) fn rendered(object: &Value, embedded: &Embedded) -> Facts {
+    let mut facts = Facts::new();
+    let mut object = object.clone();
+    let kind = take(&mut object, "kind");
+    let name = object["metadata"]["name"].clone();
+    let at = format!("{}/{}", text(&kind), text(&name));
+    if let Some(owner) = object["metadata"]["ownerReferences"].get(0) {
+        let owner = format!("{}/{}", text(&owner["kind"]), text(&owner["name"]));
+        facts.insert(format!("{at} owner"), Value::String(owner).to_string());
+    }
+    take(&mut object["metadata"], "ownerReferences");
+    if kind == "Secret" {
+        decode(&mut object["data"]);
+    }
+    flatten(&format!("{at} "), &object, embedded, &mut facts);
+    facts
+}
+
+/// The places that hold a configuration as text, and its format.
+#[derive(Debug, Default)]
+pub(crate) struct Embedded(BTreeMap<String, String>);
+
+// === impl Embedded ===
+
+impl Embedded {
+    /// The places that facts name.
+    pub(crate) fn of(facts: &Facts) -> Self {
+        let mut places = BTreeMap::new();
+        for format in ["json", "yaml"] {
+            let mark = format!("@{format}");
+            for path in facts.keys() {
+                if let Some((place, _)) = path.split_once(&mark) {
+                    places.insert(place.to_owned(), format.to_owned());
+                }
+            }
+        }
+        Self(places)
+    }
+}
+
+fn take(object: &mut Value, field: &str) -> Value {
+    object
+        .as_object_mut()
+        .and_then(|fields| fields.remove(field))
+        .unwrap_or_default()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn decode(data: &mut Value) {
+    use base64::Engine as _;
+    for value in data
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|data| data.values_mut())
+    {
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(text(value))
+            .unwrap();
+        *value = Value::String(String::from_utf8(bytes).unwrap());
+    }
+}
+
+fn flatten(path: &str, value: &Value, embedded: &Embedded, facts: &mut Facts) {
+    match value {
+        Value::Object(fields) if fields.get("script") == Some(&Value::Bool(true)) => {
+            facts.insert(path.to_owned(), SCRIPT.to_owned());
+        }
+        Value::Object(fields) if fields.contains_key("format") => {
+            described_text(path, value, embedded, facts)
+        }
+        Value::Object(fields) if fields.is_empty() => {
+            facts.insert(path.to_owned(), "{}".to_owned());
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                if key == "annotations_with_computed_hash" {
+                    let path = join(&join(path, "annotations"), HASH);
+                    facts.insert(path, "<computed>".to_owned());
+                    continue;
+                }
+                flatten(&join(path, key), value, embedded, facts);
+            }
+        }
+        Value::Array(items) if items.is_empty() => {
+            facts.insert(path.to_owned(), "[]".to_owned());
+        }
+        Value::Array(items) => {
+            let key = ["name", "mountPath", "record", "type"]
+                .into_iter()
+                .find(|key| {
+                    items
+                        .iter()
+                        .all(|item| item.get(key).is_some_and(Value::is_string))
+                });
+            for (index, item) in items.iter().enumerate() {
+                let at = key.map_or_else(|| index.to_string(), |key| text(&item[key]).to_owned());
+                flatten(&format!("{path}[{at}]"), item, embedded, facts);
+            }
+        }
+        Value::String(config) if embedded.0.contains_key(path) => {
+            let format = &embedded.0[path];
+            // JSON is YAML.
+            let value: Value = serde_saphyr::from_str(config).unwrap();
+            flatten(
+                &format!("{path}@{format}"),
+                &value,
+                &Embedded::default(),
+                facts,
+            );
+        }
+        Value::Null if !path.contains('@') => {}
+        value => {
+            facts.insert(path.to_owned(), value.to_string());
+        }
+    }
+}
+
+fn described_text(path: &str, value: &Value, embedded: &Embedded, facts: &mut Facts) {
+    match value["format"].as_str() {
+        Some(format @ ("json" | "yaml")) => {
+            flatten(
+                &format!("{path}@{format}"),
+                &value["value"],
+                embedded,
+                facts,
+            );
+        }
+        Some("empty") => {
+            facts.insert(path.to_owned(), "\"\"".to_owned());
+        }
+        _ => {
+            facts.insert(path.to_owned(), value["value"].to_string());
+        }
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if key.contains(['.', '/']) {
+        return format!("{path}[{key}]");
+    }
+    if path.ends_with(' ') {
+        return format!("{path}{key}");
+    }
+    format!("{path}.{key}")
+}

@@ -1,0 +1,69 @@
+//! The input of `tests/data/base`, as the renderer takes it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use api::group::Side;
+use control_plane_operator::component::{Objects, Predicates, Release};
+use control_plane_operator::render::Input;
+use control_plane_operator::settings::{Pairs, Settings};
+
+/// Images of a release in which each image is its own name: what is rendered shows which one was meant.
+const IMAGES: &str = include_str!("../data/base/images.txt");
+
+/// The crate's directory.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn pairs(text: &str) -> Pairs {
+    text.parse().unwrap()
+}
+
+/// The input.
+pub(crate) fn base() -> Input {
+    let directory = root().join("tests/data/base");
+    let read = |path: PathBuf| fs::read_to_string(&path).unwrap();
+    let hcp = read(directory.join("hosted-control-plane.yaml"));
+    let files = fs::read_dir(directory.join("objects")).unwrap();
+    let objects = files.map(|file| serde_saphyr::from_str(&read(file.unwrap().path())).unwrap());
+    let images: BTreeMap<_, _> = IMAGES
+        .lines()
+        .map(|name| (name.to_owned(), name.to_owned()))
+        .collect();
+    let release = Release {
+        pull_spec: "registry.example.com/release:4.16.10-x86_64".to_owned(),
+        version: "4.18.0".to_owned(),
+        component_versions: [("kubernetes".to_owned(), "1.30.1".to_owned())].into(),
+        images: BTreeMap::new(),
+    };
+    Input {
+        hosted_control_plane: serde_saphyr::from_str(&hcp).unwrap(),
+        release: release.with_overrides("own", &images),
+        objects: Objects::from_iter(objects),
+        settings: settings(images),
+        predicates: Predicates::Ignored,
+    }
+}
+
+fn settings(image_overrides: BTreeMap<String, String>) -> Settings {
+    Settings {
+        own_image: "own".to_owned(),
+        image_overrides,
+        registry_overrides: pairs("registry=override"),
+        openshift_img_overrides: pairs("registry=override"),
+        capi: Side::Standard,
+        capi_proxy_image: None,
+        default_ingress_domain: String::new(),
+        uid: None,
+        managed_service: None,
+        served_groups: [
+            "monitoring.coreos.com",
+            "route.openshift.io",
+            "image.openshift.io",
+        ]
+        .map(str::to_owned)
+        .into(),
+    }
+}

@@ -1,0 +1,222 @@
+//! Our components are like those that users already run: fact by fact, but for differences that have a reason.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use control_plane_operator::component::Component;
+use control_plane_operator::components;
+
+use crate::facts::{self, Embedded, Facts, SCRIPT};
+use crate::input;
+
+/// Where the described release is pulled from. No real registry is named in this project.
+const REAL_RELEASE: &str = concat!("quay", ".io/openshift-release-dev/ocp-release");
+const RELEASE: &str = "registry.example.com/release";
+
+/// Ends of paths with a value that the API server gives anyway, or that says nothing.
+const DEFAULTS: [(&str, &str); 28] = [
+    ("volumeClaimTemplates[0].apiVersion", "\"v1\""),
+    ("volumeClaimTemplates[0].kind", "\"PersistentVolumeClaim\""),
+    (".protocol", "\"TCP\""),
+    (".successThreshold", "1"),
+    ("Probe.failureThreshold", "3"),
+    ("Probe.periodSeconds", "10"),
+    ("Probe.timeoutSeconds", "1"),
+    (".scheme", "\"HTTP\""),
+    (".schedulerName", "\"default-scheduler\""),
+    ("template.spec.restartPolicy", "\"Always\""),
+    ("spec.revisionHistoryLimit", "10"),
+    (".imagePullPolicy", "\"IfNotPresent\""),
+    (".fieldRef.apiVersion", "\"v1\""),
+    (".resources", "{}"),
+    (".status", "{}"),
+    (".annotations", "{}"),
+    (".configMap.defaultMode", "420"),
+    ("rollingUpdate.partition", "0"),
+    ("strategy.type", "\"RollingUpdate\""),
+    ("rollingUpdate.maxSurge", "\"25%\""),
+    ("rollingUpdate.maxUnavailable", "\"25%\""),
+    (" spec.type", "\"ClusterIP\""),
+    (" spec", "{}"),
+    (".operator", "\"Equal\""),
+    (" type", "\"Opaque\""),
+    (".weight", "0"),
+    (" status.resources", "[]"),
+    (".dnsPolicy", "\"ClusterFirst\""),
+];
+
+/// Ends of paths that are computed, and differ with every render or every release of ours.
+const COMPUTED: [&str; 7] = [
+    ".message",
+    ".lastTransitionTime",
+    ".observedGeneration",
+    "[hypershift.openshift.io/desired-state-hash]",
+    "[component.hypershift.openshift.io/config-hash]",
+    " metadata.name",
+    ".expr",
+];
+
+/// Differences that are right: component, path (with `*` for anything) and the reason.
+const ALLOWED: &[(&str, &str, &str)] = &[
+    (
+        "*",
+        "PodDisruptionBudget/* spec.maxUnavailable",
+        "the API always has an availability policy",
+    ),
+    (
+        "*",
+        "PrometheusRule/* spec.groups*.expression*",
+        "PromQL is described there, and written here",
+    ),
+    (
+        "etcd",
+        "StatefulSet/etcd spec.template.spec.containers[etcd-defrag]*",
+        "the API's availability policy is HighlyAvailable",
+    ),
+    (
+        "etcd",
+        "Role/etcd-defrag-controller *",
+        "the API's availability policy is HighlyAvailable",
+    ),
+    (
+        "etcd",
+        "RoleBinding/etcd-defrag-controller *",
+        "the API's availability policy is HighlyAvailable",
+    ),
+    (
+        "etcd",
+        "ControlPlaneComponent/etcd status.resources[etcd-defrag-controller]*",
+        "the API's availability policy is HighlyAvailable",
+    ),
+    (
+        "etcd",
+        "StatefulSet/etcd spec.template.spec.initContainers[ensure-dns]*",
+        "the image holds no shell, so its program is called directly",
+    ),
+    (
+        "etcd",
+        "StatefulSet/etcd spec.template.spec.initContainers[reset-member].env*",
+        "the script names what it uses",
+    ),
+];
+
+fn file(component: &Component) -> PathBuf {
+    input::root().join(format!("tests/facts/{}.txt", component.name))
+}
+
+fn read(component: &Component) -> Facts {
+    let text = fs::read_to_string(file(component)).unwrap_or_default();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter_map(|line| line.split_once(" = "))
+        .map(|(path, value)| (path.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn ours(component: &Component, facts: &Facts) -> Facts {
+    let embedded = Embedded::of(facts);
+    let files = input::base().component(component).unwrap();
+    files
+        .iter()
+        .flat_map(|file| facts::rendered(&file.object, &embedded))
+        .collect()
+}
+
+fn is_told(path: &str, value: &str) -> bool {
+    let computed = COMPUTED.iter().any(|end| path.ends_with(end));
+    let default = DEFAULTS
+        .iter()
+        .any(|(end, default)| path.ends_with(end) && value == *default);
+    !computed && !default
+}
+
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(text) = text.strip_prefix(head) else {
+        return false;
+    };
+    (0..=text.len())
+        .filter(|at| text.is_char_boundary(*at))
+        .any(|at| matches(rest, &text[at..]))
+}
+
+fn is_allowed(component: &str, path: &str) -> bool {
+    ALLOWED.iter().any(|(of, pattern, reason)| {
+        assert!(!reason.is_empty());
+        matches(of, component) && matches(pattern, path)
+    })
+}
+
+fn differences(component: &Component) -> Vec<String> {
+    let theirs = read(component);
+    assert!(
+        !theirs.is_empty(),
+        "{} is missing",
+        file(component).display()
+    );
+    let ours = ours(component, &theirs);
+    let paths = theirs
+        .keys()
+        .chain(ours.keys().filter(|path| !theirs.contains_key(*path)));
+    let mut differences = Vec::new();
+    for path in paths.filter(|path| !is_allowed(component.name, path)) {
+        let pair = (theirs.get(path), ours.get(path));
+        let told = |value: Option<&String>| value.is_some_and(|value| is_told(path, value));
+        let same = match pair {
+            (Some(expected), Some(value)) => {
+                expected == value || expected == SCRIPT || !told(pair.0) && !told(pair.1)
+            }
+            _ => !told(pair.0) && !told(pair.1),
+        };
+        if !same {
+            let show = |value: Option<&String>| value.map_or("-", String::as_str).to_owned();
+            differences.push(format!(
+                "{path}: {} there, {} here",
+                show(pair.0),
+                show(pair.1)
+            ));
+        }
+    }
+    differences
+}
+
+#[test]
+fn components_are_like_those_that_users_already_run() {
+    let mut text = String::new();
+    for component in components::all() {
+        for difference in differences(&component) {
+            let _ = writeln!(text, "{}: {difference}", component.name);
+        }
+    }
+    assert!(text.is_empty(), "\n{text}");
+}
+
+#[test]
+fn patterns_match_whole_paths() {
+    assert!(matches("a*c", "abbc") && matches("*", "") && !matches("a*c", "abcd"));
+}
+
+#[test]
+#[ignore = "writes tests/facts from the descriptions in the directory HCP_FACTS"]
+fn write_facts() {
+    let directory = PathBuf::from(std::env::var("HCP_FACTS").unwrap());
+    for component in components::all() {
+        let path = directory.join(format!("{}.json", component.name));
+        let Ok(text) = fs::read_to_string(path) else {
+            continue;
+        };
+        let text = text.replace(REAL_RELEASE, RELEASE);
+        let facts = facts::described(&serde_json::from_str(&text).unwrap());
+        let mut lines = format!(
+            "# What {} is like, one fact a line: tests/components/facts.rs.\n",
+            component.name
+        );
+        for (path, value) in facts {
+            let _ = writeln!(lines, "{path} = {value}");
+        }
+        fs::write(file(&component), lines).unwrap();
+    }
+}
