@@ -57,7 +57,7 @@ pub enum HyperVGeneration {
     V2,
 }
 
-/// An image of PowerVS: an object in a bucket.
+/// An image of IBM Power Virtual Server: an object in a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PowerVsObject {
     /// Its version.
@@ -253,12 +253,12 @@ impl Stream {
         Some(&image.digest_ref)
     }
 
-    /// The object in a region of PowerVS.
+    /// The object in a region of IBM Power Virtual Server.
     pub fn powervs(&self, arch: Arch, region: &str) -> Option<&PowerVsObject> {
         self.images(arch)?.powervs.as_ref()?.regions.get(region)
     }
 
-    /// The disk for OpenStack, compressed.
+    /// The compressed disk for clouds of `OpenStack`.
     pub fn openstack(&self, arch: Arch) -> Option<&Disk> {
         self.disk(arch, "openstack", "qcow2.gz")
     }

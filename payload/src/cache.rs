@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::error::Reason;
 
-    const BELIEVED: Duration = Duration::from_secs(60);
+    const BELIEVED: Duration = Duration::from_mins(1);
 
     #[derive(Clone, Default)]
     struct Source(Arc<AtomicUsize>);

@@ -95,3 +95,39 @@ impl Capabilities {
         self.0.contains(&capability)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn labels_say_what_is_possible() {
+        let labels = [
+            (Capability::Subcommands.label(), "true"),
+            (Capability::SkipsHaproxy.label(), ""),
+            (Capability::V2.label(), "false"),
+            ("control-plane-operator-creates-aws-sg".to_owned(), "true"),
+        ];
+        let labels = labels.map(|(label, value)| (label, value.to_owned()));
+        let capabilities = Capabilities::of_labels(&labels.into());
+        let has: Vec<_> = Capability::ALL
+            .iter()
+            .filter(|one| capabilities.has(**one))
+            .collect();
+        assert_eq!(has, [&Capability::Subcommands, &Capability::SkipsHaproxy]);
+    }
+
+    #[test]
+    fn each_has_a_label_of_its_own() {
+        let labels: BTreeSet<_> = Capability::ALL.iter().map(|one| one.label()).collect();
+        assert_eq!(labels.len(), Capability::ALL.len());
+        assert!(
+            labels
+                .iter()
+                .all(|label| label.starts_with("io.openshift.hypershift."))
+        );
+        assert!(Capabilities::unknown().has(Capability::V2));
+    }
+}

@@ -95,3 +95,90 @@ fn moved(image: &str, source: &str, target: &str) -> String {
     let rest = &image[source.trim_end_matches('/').len()..];
     format!("{}{rest}", target.trim_end_matches('/'))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn mirrors(sources: &[(&str, &[&str])]) -> Mirrors {
+        let sources = sources.iter().map(|(source, mirrors)| ImageContentSource {
+            source: (*source).to_owned(),
+            mirrors: mirrors.iter().map(|&mirror| mirror.to_owned()).collect(),
+        });
+        Mirrors::of(&sources.collect::<Vec<_>>())
+    }
+
+    fn overrides(pairs: &[(&str, &str)]) -> Overrides {
+        let pairs = pairs.iter().map(|&(a, b)| (a.to_owned(), b.to_owned()));
+        Overrides::new(pairs)
+    }
+
+    #[test]
+    fn mirrors_come_in_order_and_the_most_specific_first() {
+        let mirrors = mirrors(&[
+            ("a.example.com", &["m1.example.com", "m2.example.com/x"]),
+            (
+                "a.example.com/ocp/release",
+                &["m3.example.com/release", "a.example.com/ocp/release"],
+            ),
+            ("b.example.com", &["m4.example.com"]),
+        ]);
+        assert_eq!(
+            mirrors.of_image("a.example.com/ocp/release@sha256:1"),
+            [
+                "m3.example.com/release@sha256:1",
+                "m1.example.com/ocp/release@sha256:1",
+                "m2.example.com/x/ocp/release@sha256:1",
+            ]
+        );
+        assert_eq!(
+            mirrors.of_image("a.example.com/ocp/release-dev:1"),
+            [
+                "m1.example.com/ocp/release-dev:1",
+                "m2.example.com/x/ocp/release-dev:1"
+            ]
+        );
+        assert!(mirrors.of_image("c.example.com/a").is_empty());
+    }
+
+    #[test]
+    fn the_override_that_says_most_is_the_one() {
+        let overrides = overrides(&[
+            ("a.example.com", "b.example.com"),
+            ("a.example.com/x/", "c.example.com/y/"),
+            ("registry", "override"),
+        ]);
+        for (image, expected) in [
+            ("a.example.com/z:1", "b.example.com/z:1"),
+            ("a.example.com/x/z:1", "c.example.com/y/z:1"),
+            ("a.example.com/xy:1", "b.example.com/xy:1"),
+            ("a.example.com:5000/z:1", "b.example.com:5000/z:1"),
+            ("registry/z", "override/z"),
+            ("a.example.community/z", "a.example.community/z"),
+            (
+                "z.example.com/a.example.com/z",
+                "z.example.com/a.example.com/z",
+            ),
+        ] {
+            assert_eq!(overrides.apply(image), expected, "{image}");
+        }
+        assert_eq!(
+            overrides.as_flag(),
+            "a.example.com=b.example.com,a.example.com/x/=c.example.com/y/,registry=override"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn going_there_and_back_gives_the_same_image(path in "[a-z]{1,5}(/[a-z]{1,5}){0,2}(:[a-z]{1,3})?") {
+            let there = overrides(&[("a.example.com/x", "b.example.com/y/z")]);
+            let back = overrides(&[("b.example.com/y/z", "a.example.com/x")]);
+            let image = format!("a.example.com/x/{path}");
+            let moved = there.apply(&image);
+            prop_assert_ne!(&moved, &image);
+            prop_assert_eq!(back.apply(&moved), image);
+        }
+    }
+}

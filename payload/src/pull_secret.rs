@@ -177,3 +177,111 @@ fn normalized(key: &str) -> String {
         path => format!("{}/{path}", host.to_ascii_lowercase()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn secret(auths: &Value) -> PullSecret {
+        let json = json!({ "auths": auths }).to_string();
+        PullSecret::parse(json.as_bytes()).unwrap()
+    }
+
+    fn user(secret: &PullSecret, image: &str) -> Option<String> {
+        let credential = secret.credential(&image.parse().unwrap())?;
+        Some(credential.username.clone())
+    }
+
+    fn entry(user: &str) -> Value {
+        json!({ "auth": STANDARD.encode(format!("{user}:secret")) })
+    }
+
+    #[test]
+    fn the_entry_that_says_most_about_an_image_counts() {
+        let secret = secret(&json!({
+            "registry.example.com": entry("host"),
+            "registry.example.com/a/b": entry("path"),
+            "https://old.example.com/v1/": entry("url"),
+            "registry.example.com:5000": entry("port"),
+            "UPPER.example.com": entry("upper"),
+        }));
+        for (image, expected) in [
+            ("registry.example.com/a/b/c:1", Some("path")),
+            ("registry.example.com/a/b:1", Some("path")),
+            ("registry.example.com/a/bc:1", Some("host")),
+            ("registry.example.com/a:1", Some("host")),
+            ("old.example.com/a:1", Some("url")),
+            ("registry.example.com:5000/a:1", Some("port")),
+            ("upper.example.com/a:1", Some("upper")),
+            ("example.com/a:1", None),
+            ("evil-registry.example.com/a:1", None),
+        ] {
+            assert_eq!(user(&secret, image).as_deref(), expected, "{image}");
+        }
+    }
+
+    #[test]
+    fn both_forms_and_empty_entries_are_read() {
+        let secret = secret(&json!({
+            "a.example.com": { "auth": STANDARD.encode("user:pass:word\0\0") },
+            "b.example.com": { "username": "user", "password": "p", "email": "x" },
+            "c.example.com": {},
+        }));
+        let password = |image: &str| {
+            let credential = secret.credential(&image.parse().unwrap());
+            credential.map(|credential| credential.password.clone())
+        };
+        assert_eq!(password("a.example.com/x").as_deref(), Some("pass:word"));
+        assert_eq!(password("b.example.com/x").as_deref(), Some("p"));
+        assert_eq!(password("c.example.com/x"), None);
+    }
+
+    #[test]
+    fn what_is_no_pull_secret_is_told_without_repeating_it() {
+        for (json, expected) in [
+            ("", "line 1"),
+            ("{\"auths\": \"topsecret\"}", "\"auths\""),
+            ("{\"a\": {\"auth\": \"topsecret\"}}", "\"auths\""),
+            (
+                r#"{"auths": {"a.example.com": {"auth": "topsecret!"}}}"#,
+                "a.example.com",
+            ),
+            (
+                r#"{"auths": {"a.example.com": {"auth": "dG9wc2VjcmV0"}}}"#,
+                "user:password",
+            ),
+        ] {
+            let error = PullSecret::parse(json.as_bytes()).unwrap_err();
+            let text = format!("{error} {error:?}");
+            assert!(text.contains(expected), "{json}: {text}");
+            assert!(!text.contains("topsecret"), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_by_accident() {
+        let secret = secret(&json!({ "registry.example.com": entry("someone") }));
+        let image = "registry.example.com/a".parse().unwrap();
+        let text = format!("{secret:?} {:?}", secret.credential(&image));
+        assert!(
+            text.contains("registry.example.com") && !text.contains("someone"),
+            "{text}"
+        );
+        assert!(!text.contains("secret\""), "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn fingerprints_differ_when_credentials_do(a in "[a-z]{1,3}", b in "[a-z]{1,3}", c in "[a-z]{1,3}", d in "[a-z]{1,3}") {
+            let image = "registry.example.com/a".parse().unwrap();
+            let print = |user: &str, password: &str| {
+                let entry = json!({ "username": user, "password": password });
+                secret(&json!({ "registry.example.com": entry, "other.example.com": entry })).fingerprint(&image)
+            };
+            prop_assert_eq!(print(&a, &b) == print(&c, &d), (a, b) == (c, d));
+        }
+    }
+}

@@ -129,8 +129,8 @@ fn check_host(host: &str) -> Result<(), &'static str> {
 fn is_host(host: &str) -> bool {
     if let Some(rest) = host.strip_prefix('[') {
         return rest.split_once(']').is_some_and(|(address, port)| {
-            let port = port.strip_prefix(':');
-            address.parse::<std::net::Ipv6Addr>().is_ok() && port.is_none_or(is_port)
+            let port = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+            port && address.parse::<std::net::Ipv6Addr>().is_ok()
         });
     }
     match host.split_once(':') {
@@ -231,5 +231,117 @@ impl FromStr for Digest {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HEX: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn references_have_their_parts() {
+        for (text, host, path, identifier) in [
+            (
+                "registry.example.com/a/b:4.22.1-x86_64",
+                "registry.example.com",
+                "a/b",
+                "4.22.1-x86_64",
+            ),
+            (
+                "registry.example.com/a",
+                "registry.example.com",
+                "a",
+                "latest",
+            ),
+            (
+                "registry:5000/a__b/c-d.e",
+                "registry:5000",
+                "a__b/c-d.e",
+                "latest",
+            ),
+            ("localhost/a:1", "localhost", "a", "1"),
+            ("[2001:db8::1]:5000/a:1", "[2001:db8::1]:5000", "a", "1"),
+            ("[::1]/a:1", "[::1]", "a", "1"),
+            (
+                "Registry.Example.com/a:V_1",
+                "registry.example.com",
+                "a",
+                "V_1",
+            ),
+        ] {
+            let reference: Reference = text.parse().unwrap();
+            assert_eq!(reference.host(), host, "{text}");
+            assert_eq!(reference.path(), path, "{text}");
+            assert_eq!(reference.identifier(), identifier, "{text}");
+        }
+        let both = format!("registry.example.com/a:1@sha256:{HEX}");
+        let reference: Reference = both.parse().unwrap();
+        assert_eq!(reference.identifier(), format!("sha256:{HEX}"));
+        assert_eq!(reference.to_string(), both);
+    }
+
+    #[test]
+    fn what_is_no_reference_is_refused_with_the_reason() {
+        let long = format!("registry.example.com/{}", "a".repeat(240));
+        let upper = format!("registry.example.com/a@sha256:{}", HEX.to_uppercase());
+        for (text, expected) in [
+            ("", "host"),
+            ("a", "host"),
+            ("library/a", "host"),
+            ("-bad.example.com/a", "host"),
+            ("registry.example.com:99999/a", "host"),
+            ("registry.example.com:/a", "host"),
+            ("someone@registry.example.com/a", "digest"),
+            ("https://registry.example.com/a", "host"),
+            ("[::1]x/a", "host"),
+            ("[::1/a", "host"),
+            ("registry.example.com/", "lower-case"),
+            ("registry.example.com/A", "lower-case"),
+            ("registry.example.com/a//b", "lower-case"),
+            ("registry.example.com/../b", "lower-case"),
+            ("registry.example.com/a/", "lower-case"),
+            ("registry.example.com/a..b", "lower-case"),
+            ("registry.example.com/a?b", "lower-case"),
+            ("registry.example.com/a:", "tag"),
+            ("registry.example.com/a:b c", "tag"),
+            ("registry.example.com/a:b/c", "tag"),
+            ("registry.example.com/a@sha256:00", "digest"),
+            ("registry.example.com/a@md5:00", "digest"),
+            (&upper, "digest"),
+            (&long, "255"),
+        ] {
+            let error = text.parse::<Reference>().unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(
+            host in "[a-z0-9]{1,9}\\.[a-z]{2,5}(:[1-9][0-9]{1,3})?",
+            path in "[a-z0-9]{1,9}(/[a-z0-9]{1,5}([._-][a-z0-9]{1,4})?){0,3}",
+            tag in proptest::option::of("[A-Za-z0-9_][A-Za-z0-9_.-]{0,20}"),
+            digest in proptest::option::of("[0-9a-f]{64}"),
+        ) {
+            let tag = tag.map_or(String::new(), |tag| format!(":{tag}"));
+            let digest = digest.map_or(String::new(), |digest| format!("@sha256:{digest}"));
+            let text = format!("{host}/{path}{tag}{digest}");
+            let reference: Reference = text.parse().unwrap();
+            prop_assert_eq!(reference.to_string(), text);
+        }
+
+        #[test]
+        fn whatever_is_read_is_written_alike(text in "\\PC{0,60}") {
+            if let Ok(reference) = text.parse::<Reference>() {
+                prop_assert_eq!(reference.to_string().to_lowercase(), text.to_lowercase());
+                // It can be put into a URL as it is.
+                let url = format!("https://{}/v2/{}/manifests/{}", reference.host(), reference.path(), reference.identifier());
+                prop_assert!(url.parse::<http::Uri>().is_ok());
+            }
+        }
     }
 }

@@ -319,22 +319,7 @@ impl<'a> Session<'a> {
 
     async fn token(&self, realm: &str, service: Option<&str>) -> Result<String, Error> {
         let (uri, query) = self.realm(realm, service)?;
-        let response = match self
-            .credential
-            .as_ref()
-            .and_then(|c| c.identity_token.clone())
-        {
-            Some(refresh) => {
-                let form = refresh_form(query, &refresh);
-                self.http.post_form(&uri, form).await
-            }
-            None => {
-                let uri = with_query(&uri, &query).ok_or_else(|| self.bad_realm())?;
-                let basic = self.basic().map(|value| (header::AUTHORIZATION, value));
-                self.http.get(uri, HeaderMap::from_iter(basic)).await
-            }
-        };
-        let response = response.map_err(|error| self.failed(error))?;
+        let response = self.ask_for_token(&uri, query).await?;
         let response = match response.status().as_u16() {
             400..=404 => return Err(self.refused()),
             _ => self.judged(response)?,
@@ -344,6 +329,21 @@ impl<'a> Session<'a> {
         let token: Option<Token> = serde_json::from_slice(&body).ok();
         let token = token.and_then(|token| token.token.or(token.access_token));
         token.ok_or_else(|| self.refused())
+    }
+
+    /// With a refresh token if there is one, else with name and password, else as nobody.
+    async fn ask_for_token(&self, uri: &Uri, query: String) -> Result<Response<Incoming>, Error> {
+        let credential = self.credential.as_ref();
+        let response = if let Some(refresh) = credential.and_then(|one| one.identity_token.as_ref())
+        {
+            let form = refresh_form(query, refresh);
+            self.http.post_form(uri, form).await
+        } else {
+            let uri = with_query(uri, &query).ok_or_else(|| self.bad_realm())?;
+            let basic = self.basic().map(|value| (header::AUTHORIZATION, value));
+            self.http.get(uri, HeaderMap::from_iter(basic)).await
+        };
+        response.map_err(|error| self.failed(error))
     }
 
     /// Where a token is to be had. A password is never sent without TLS, unless the registry itself has none.

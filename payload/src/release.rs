@@ -139,10 +139,10 @@ impl Release {
     pub fn require(&self, names: &[&str]) -> Result<(), MissingImage> {
         let absent = names.iter().filter(|name| self.find(name).is_none());
         let absent: Vec<&str> = absent.copied().collect();
-        match absent.is_empty() {
-            true => Ok(()),
-            false => Err(self.missing(&absent)),
+        if absent.is_empty() {
+            return Ok(());
         }
+        Err(self.missing(&absent))
     }
 
     fn find(&self, name: &str) -> Option<&str> {

@@ -121,7 +121,7 @@ pub fn cluster_may_have(
             upward(wanted, current)?;
             upgrade_with(wanted, current, cluster.network)
         }
-        None => begin_with(wanted, cluster),
+        None => begin_with(wanted, *cluster),
     }
 }
 
@@ -196,7 +196,7 @@ fn upgrade_with(wanted: &Version, current: &Version, network: NetworkType) -> Re
     })
 }
 
-fn begin_with(wanted: &Version, cluster: &Cluster) -> Result<(), Refused> {
+fn begin_with(wanted: &Version, cluster: Cluster) -> Result<(), Refused> {
     let (ovn, wanted) = (wanted.minor() >= FIRST_WITH_OVN, wanted.clone());
     match cluster.network {
         NetworkType::OpenShiftSdn if ovn && cluster.platform != PlatformType::PowerVs => {
@@ -213,15 +213,195 @@ fn begin_with(wanted: &Version, cluster: &Cluster) -> Result<(), Refused> {
 /// Neither by a minor nor by a patch version.
 fn not_ahead(pool: &Version, control_plane: &Version) -> Result<(), Refused> {
     let (pool_minor, newest) = (pool.minor(), control_plane.minor());
-    let ahead = match pool_minor == newest {
-        true => pool.patch() > control_plane.patch(),
-        false => pool_minor > newest,
-    };
-    if !ahead {
+    if (pool_minor, pool.patch()) <= (newest, control_plane.patch()) {
         return Ok(());
     }
     Err(Refused::AheadOfControlPlane {
         wanted: pool.clone(),
         control_plane: control_plane.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn version(text: &str) -> Version {
+        text.parse().unwrap()
+    }
+
+    fn cluster(network: NetworkType) -> Cluster {
+        Cluster {
+            network,
+            platform: PlatformType::Aws,
+            limits: Limits::Kept,
+        }
+    }
+
+    /// The beginning of what is said; nothing if all is well.
+    fn said(result: Result<(), Refused>) -> String {
+        result
+            .err()
+            .map_or_else(String::new, |refused| refused.to_string())
+    }
+
+    #[test]
+    fn a_cluster_may_have_what_is_supported_and_not_older_than_what_it_has() {
+        let (ovn, sdn) = (NetworkType::OvnKubernetes, NetworkType::OpenShiftSdn);
+        for (wanted, current, network, expected) in [
+            ("4.14.0", None, ovn, ""),
+            ("5.1.0", None, ovn, ""),
+            ("5.0.0", Some("4.22.3"), ovn, ""),
+            ("4.23.1", Some("5.0.2"), ovn, ""),
+            ("4.22.1", Some("4.22.9"), ovn, ""),
+            (
+                "4.13.9",
+                None,
+                ovn,
+                "4.13.9 is older than the oldest supported release",
+            ),
+            (
+                "5.2.0",
+                None,
+                ovn,
+                "5.2.0 is newer than this operator supports",
+            ),
+            (
+                "4.21.9",
+                Some("4.22.0"),
+                ovn,
+                "going back from 4.22.0 to 4.21.9",
+            ),
+            (
+                "4.22.0",
+                Some("5.0.0"),
+                ovn,
+                "going back from 5.0.0 to 4.22.0",
+            ),
+            (
+                "4.15.0",
+                Some("4.14.1"),
+                sdn,
+                "a cluster with OpenShiftSDN cannot go from 4.14.1",
+            ),
+            ("4.14.2", Some("4.14.1"), sdn, ""),
+            (
+                "4.14.2",
+                None,
+                sdn,
+                "a new cluster of 4.14.2 cannot have OpenShiftSDN",
+            ),
+            ("4.14.2", None, NetworkType::Calico, ""),
+        ] {
+            let current = current.map(version);
+            let may = cluster_may_have(&version(wanted), current.as_ref(), &cluster(network));
+            let said = said(may);
+            let fits = said.starts_with(expected) && said.is_empty() == expected.is_empty();
+            assert!(fits, "{current:?} to {wanted} with {network:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn limits_can_be_skipped_and_nothing_else() {
+        let skipped = |network| Cluster {
+            limits: Limits::Skipped,
+            ..cluster(network)
+        };
+        let (ovn, sdn) = (
+            skipped(NetworkType::OvnKubernetes),
+            skipped(NetworkType::OpenShiftSdn),
+        );
+        let power = Cluster {
+            platform: PlatformType::PowerVs,
+            ..sdn
+        };
+        let current = version("4.22.0");
+        for (wanted, current, cluster, allowed) in [
+            ("5.9.0", None, &ovn, true),
+            ("4.12.0", None, &ovn, true),
+            ("4.10.0", None, &ovn, false),
+            ("4.10.0", None, &sdn, true),
+            ("4.12.0", None, &sdn, false),
+            ("4.12.0", None, &power, true),
+            ("4.21.0", Some(&current), &ovn, false),
+        ] {
+            let may = cluster_may_have(&version(wanted), current, cluster);
+            assert_eq!(may.is_ok(), allowed, "{wanted}: {may:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_are_up_to_three_minor_versions_behind() {
+        for (pool, control_plane, expected) in [
+            ("4.22.1", "4.22.1", ""),
+            ("4.19.0", "4.22.1", ""),
+            ("4.21.0", "5.1.0", ""),
+            ("5.0.0", "4.23.0", ""),
+            (
+                "4.18.30",
+                "4.22.1",
+                "nodes of 4.18.30 are more than 3 minor versions behind",
+            ),
+            (
+                "4.20.9",
+                "5.1.0",
+                "nodes of 4.20.9 are more than 3 minor versions behind",
+            ),
+            ("4.22.2", "4.22.1", "nodes of 4.22.2 cannot join"),
+            ("5.0.0", "4.22.9", "nodes of 5.0.0 cannot join"),
+            ("4.22.1", "4.22.1-rc.2", "nodes of 4.22.1 cannot join"),
+        ] {
+            let said = said(skew(&version(pool), &version(control_plane)));
+            let fits = said.starts_with(expected) && said.is_empty() == expected.is_empty();
+            assert!(fits, "{pool} with {control_plane}: {said}");
+        }
+        let far = said(skew(&version("4.15.0"), &version("5.1.0")));
+        assert!(far.ends_with("upgrade the pool to 4.21 or newer"), "{far}");
+    }
+
+    #[test]
+    fn a_pool_follows_its_cluster() {
+        let cluster = cluster(NetworkType::OvnKubernetes);
+        let control_plane = version("4.22.5");
+        for (wanted, current, allowed) in [
+            ("4.22.5", None, true),
+            ("4.22.6", None, false),
+            ("4.21.0", Some("4.22.0"), false),
+            ("4.22.3", Some("4.22.4"), true),
+            ("4.13.0", None, false),
+        ] {
+            let current = current.map(version);
+            let may = pool_may_have(&version(wanted), current.as_ref(), &control_plane, &cluster);
+            assert_eq!(may.is_ok(), allowed, "{wanted}: {may:?}");
+        }
+    }
+
+    #[test]
+    fn a_release_is_for_its_architectures() {
+        for (payload, pool, allowed) in [
+            (PayloadArch::Multi, Arch::S390x, true),
+            (PayloadArch::Amd64, Arch::Amd64, true),
+            (PayloadArch::Amd64, Arch::Arm64, false),
+            (PayloadArch::Ppc64le, Arch::Ppc64le, true),
+        ] {
+            assert_eq!(
+                architecture(payload, pool).is_ok(),
+                allowed,
+                "{payload:?} {pool:?}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_is_ahead_and_behind_at_once(a in 14_u64..24, x in 0_u64..4, b in 14_u64..24, y in 0_u64..4) {
+            let (pool, control_plane) = (version(&format!("4.{a}.{x}")), version(&format!("4.{b}.{y}")));
+            let both = [skew(&pool, &control_plane), skew(&control_plane, &pool)];
+            // One of the two is not ahead of the other, and only what is equal goes with each other both ways.
+            prop_assert_eq!(both.iter().all(Result::is_ok), (a, x) == (b, y));
+            prop_assert!(a.abs_diff(b) > 3 || both.iter().any(Result::is_ok));
+        }
+    }
 }

@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_layer_never_gives_other_content(at in 0_usize..2000, with in any::<u8>()) {
+    fn a_damaged_layer_never_gives_half_a_file(at in 0_usize..2000, with in any::<u8>()) {
         let mut layer = gzip(&archive(&[(A, &[9; 3000])]));
         let at = at % layer.len();
         layer[at] = with;

@@ -36,17 +36,19 @@ impl Challenge {
 fn parse_parameters(mut text: &str) -> BTreeMap<String, String> {
     let mut parameters = BTreeMap::new();
     while let Some((name, rest)) = text.split_once('=') {
-        let (value, rest) = match rest.strip_prefix('"') {
-            Some(rest) => quoted(rest),
-            None => {
-                let (value, rest) = rest.split_once(',').unwrap_or((rest, ""));
-                (value.trim().to_owned(), rest)
-            }
-        };
+        let (value, rest) = rest
+            .strip_prefix('"')
+            .map_or_else(|| unquoted(rest), quoted);
         parameters.insert(name.trim().to_ascii_lowercase(), value);
         text = rest.trim_start_matches([',', ' ']);
     }
     parameters
+}
+
+/// Up to the next comma; and what follows.
+fn unquoted(text: &str) -> (String, &str) {
+    let (value, rest) = text.split_once(',').unwrap_or((text, ""));
+    (value.trim().to_owned(), rest)
 }
 
 /// Up to the closing quote, with escapes taken away; and what follows.

@@ -101,10 +101,10 @@ impl Http {
 
     /// How this registry is spoken to.
     pub(super) fn scheme(&self, host: &str) -> Scheme {
-        match self.plain.contains(host) {
-            true => Scheme::HTTP,
-            false => Scheme::HTTPS,
+        if self.plain.contains(host) {
+            return Scheme::HTTP;
         }
+        Scheme::HTTPS
     }
 
     /// Sends a GET request, and follows where it is sent on to.
