@@ -55,6 +55,12 @@ pub enum Binary {
     Registry,
     /// The cluster's name service.
     CoreDns,
+    /// Cluster API's AWS provider.
+    AwsProvider,
+    /// Gives pods volumes on their node.
+    LocalPath,
+    /// etcd's command line.
+    Etcdctl,
 }
 
 /// How one program is built.
@@ -78,7 +84,7 @@ pub struct Binaries {
 
 impl Binary {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -96,6 +102,9 @@ impl Binary {
         Self::ContainerdShim,
         Self::Registry,
         Self::CoreDns,
+        Self::AwsProvider,
+        Self::LocalPath,
+        Self::Etcdctl,
     ];
     /// What a testbed of level control-plane consists of, with the command lines for people.
     pub const LEVEL_CONTROL_PLANE: [Self; 9] = [
@@ -149,6 +158,9 @@ impl Binary {
             Self::ContainerdShim => "containerd-shim-runc-v2",
             Self::Registry => "registry",
             Self::CoreDns => "coredns",
+            Self::AwsProvider => "cluster-api-provider-aws-controller",
+            Self::LocalPath => "local-path-provisioner",
+            Self::Etcdctl => "etcdctl",
         }
     }
 
@@ -211,6 +223,24 @@ impl Binary {
                 module: Module::Node,
                 versioned_by: "github.com/coredns/coredns",
                 package: "github.com/coredns/coredns",
+                version_package: None,
+            },
+            Self::AwsProvider => Recipe {
+                module: Module::Aws,
+                versioned_by: "sigs.k8s.io/cluster-api-provider-aws/v2",
+                package: "sigs.k8s.io/cluster-api-provider-aws/v2",
+                version_package: None,
+            },
+            Self::LocalPath => Recipe {
+                module: Module::Storage,
+                versioned_by: "github.com/rancher/local-path-provisioner",
+                package: "github.com/rancher/local-path-provisioner",
+                version_package: None,
+            },
+            Self::Etcdctl => Recipe {
+                module: Module::Etcdctl,
+                versioned_by: "go.etcd.io/etcd/etcdctl/v3",
+                package: "go.etcd.io/etcd/etcdctl/v3",
                 version_package: None,
             },
         }

@@ -136,7 +136,7 @@ impl Recipe {
         let mut files = vec![File::program(self.entrypoint(), built)];
         let needed = self.needs.iter().map(|path| File::data(path));
         // A machine without certificates trusts nobody, and neither does what is built on it.
-        files.extend(needed.filter(|file| file.from.exists()));
+        files.extend(needed.filter(File::exists));
         Contents {
             entrypoint: self.entrypoint(),
             command: self.command,

@@ -35,6 +35,7 @@ pub mod modules;
 pub mod namespaces;
 pub mod node;
 pub mod operator;
+pub mod payload;
 pub mod ports;
 pub mod process;
 pub mod progress;

@@ -22,6 +22,12 @@ pub enum Module {
     Providers,
     /// What nodes need beside Kubernetes: container runtime, registry, name service.
     Node,
+    /// The AWS provider.
+    Aws,
+    /// What gives pods their volumes.
+    Storage,
+    /// etcd's command line.
+    Etcdctl,
 }
 
 /// What `go mod download -json` says of a module.
@@ -46,6 +52,9 @@ impl Module {
             Self::Platform => "platform",
             Self::Providers => "providers",
             Self::Node => "node",
+            Self::Aws => "aws",
+            Self::Storage => "storage",
+            Self::Etcdctl => "etcdctl",
         }
     }
 
@@ -144,6 +153,13 @@ mod tests {
     }
 
     #[test]
+    fn the_aws_provider_and_its_crds_are_of_one_version() {
+        let path = "sigs.k8s.io/cluster-api-provider-aws/v2";
+        let of = |module: Module| module.version_of(path).unwrap();
+        assert_eq!(of(Module::Aws), of(Module::Providers));
+    }
+
+    #[test]
     fn the_version_table_names_every_module() {
         for (module, path) in [
             (Module::Kubernetes, "k8s.io/kubernetes"),
@@ -152,6 +168,9 @@ mod tests {
             (Module::Platform, "sigs.k8s.io/cluster-api"),
             (Module::Providers, "sigs.k8s.io/cluster-api-provider-gcp"),
             (Module::Node, "github.com/containerd/containerd/v2"),
+            (Module::Aws, "sigs.k8s.io/cluster-api-provider-aws/v2"),
+            (Module::Storage, "github.com/rancher/local-path-provisioner"),
+            (Module::Etcdctl, "go.etcd.io/etcd/etcdctl/v3"),
         ] {
             assert!(module.version_of(path).unwrap().starts_with('v'));
             assert_ne!(

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 
-use command::run;
+pub(crate) use command::run;
 pub use slot::sweep;
 pub use subnets::{MOST_NODES, Subnets};
 

@@ -70,15 +70,20 @@ impl Registry {
 
     /// Pushes an image; gives its reference by digest, which no later push changes.
     pub async fn push(&self, name: &str, image: &Archive) -> Result<String> {
+        self.push_as(name, TAG, image).await
+    }
+
+    /// Pushes an image under a tag of its own; gives its reference by digest.
+    pub async fn push_as(&self, name: &str, tag: &str, image: &Archive) -> Result<String> {
         for blob in [&image.layer, &image.config] {
             self.push_blob(name, blob)
                 .await
                 .with_context(|| format!("cannot push {} of {name}", blob.digest))?;
         }
         let manifest = &image.manifest;
-        let request = Request::put(format!("/v2/{name}/manifests/{TAG}"))
+        let request = Request::put(format!("/v2/{name}/manifests/{tag}"))
             .header(header::CONTENT_TYPE, manifest.kind)
-            .body(manifest.bytes.clone())?;
+            .body(manifest.bytes.to_vec())?;
         expect(self.client.send(request).await?, StatusCode::CREATED)
             .await
             .with_context(|| format!("cannot push the manifest of {name}"))?;
@@ -95,7 +100,7 @@ impl Registry {
         let upload = upload_path(&answer, &blob.digest)?;
         let request = Request::put(upload)
             .header(header::CONTENT_TYPE, "application/octet-stream")
-            .body(blob.bytes.clone())?;
+            .body(blob.bytes.to_vec())?;
         expect(self.client.send(request).await?, StatusCode::CREATED).await?;
         Ok(())
     }

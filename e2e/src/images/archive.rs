@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use bytes::Bytes;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -21,17 +22,27 @@ pub struct Contents {
 }
 
 /// A file in an image.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct File {
     /// Its path in the image.
     pub at: String,
-    /// Where it is now.
-    pub from: PathBuf,
+    content: Content,
     mode: u32,
 }
 
-/// An image, ready to be pushed.
-#[derive(Debug)]
+/// What a file holds.
+#[derive(Debug, Clone)]
+enum Content {
+    /// What a file of this machine holds.
+    Copy(PathBuf),
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// The way to another file.
+    Link(String),
+}
+
+/// An image, ready to be pushed. Copies share the layer.
+#[derive(Debug, Clone)]
 pub struct Archive {
     /// The layer, not compressed: it travels within one machine.
     pub layer: Blob,
@@ -42,14 +53,14 @@ pub struct Archive {
 }
 
 /// Bytes and their digest.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Blob {
     /// The media type.
     pub kind: &'static str,
     /// `sha256:` and 64 hexadecimal digits.
     pub digest: String,
     /// The bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
 }
 
 // === impl File ===
@@ -59,7 +70,7 @@ impl File {
     pub fn program(at: impl Into<String>, from: impl Into<PathBuf>) -> Self {
         Self {
             at: at.into(),
-            from: from.into(),
+            content: Content::Copy(from.into()),
             mode: 0o755,
         }
     }
@@ -68,8 +79,34 @@ impl File {
     pub fn data(path: &str) -> Self {
         Self {
             at: path.to_owned(),
-            from: PathBuf::from(path),
+            content: Content::Copy(PathBuf::from(path)),
             mode: 0o644,
+        }
+    }
+
+    /// A file that is only read, and that is nowhere yet.
+    pub fn text(at: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            at: at.into(),
+            content: Content::Bytes(bytes.into()),
+            mode: 0o644,
+        }
+    }
+
+    /// A symbolic link.
+    pub fn link(at: impl Into<String>, to: impl Into<String>) -> Self {
+        Self {
+            at: at.into(),
+            content: Content::Link(to.into()),
+            mode: 0o777,
+        }
+    }
+
+    /// Whether what it holds can be had.
+    pub fn exists(&self) -> bool {
+        match &self.content {
+            Content::Copy(from) => from.exists(),
+            Content::Bytes(_) | Content::Link(_) => true,
         }
     }
 }
@@ -80,17 +117,34 @@ impl Archive {
     /// Puts an image together.
     pub fn of(contents: &Contents) -> Result<Self> {
         let layer = Blob::new("application/vnd.oci.image.layer.v1.tar", layer(contents)?);
+        let config = json!({
+            "User": USER,
+            "Entrypoint": [contents.entrypoint],
+            "Cmd": contents.command,
+            "WorkingDir": "/",
+        });
+        Ok(Self::with(layer, &config))
+    }
+
+    /// The same files, run by another entry point and with one variable more.
+    #[must_use]
+    pub fn variant(&self, entrypoint: &str, variable: &str) -> Self {
+        let config = json!({
+            "User": USER,
+            "Entrypoint": [entrypoint],
+            "Env": [variable],
+            "WorkingDir": "/",
+        });
+        Self::with(self.layer.clone(), &config)
+    }
+
+    fn with(layer: Blob, config: &Value) -> Self {
         let config = Blob::json(
             "application/vnd.oci.image.config.v1+json",
             &json!({
                 "architecture": "amd64",
                 "os": "linux",
-                "config": {
-                    "User": USER,
-                    "Entrypoint": [contents.entrypoint],
-                    "Cmd": contents.command,
-                    "WorkingDir": "/",
-                },
+                "config": config,
                 "rootfs": { "type": "layers", "diff_ids": [layer.digest] },
             }),
         );
@@ -104,11 +158,11 @@ impl Archive {
                 "layers": [layer.descriptor()],
             }),
         );
-        Ok(Self {
+        Self {
             layer,
             config,
             manifest,
-        })
+        }
     }
 
     /// What it weighs.
@@ -124,7 +178,7 @@ impl Blob {
         Self {
             kind,
             digest: format!("sha256:{:x}", Sha256::digest(&bytes)),
-            bytes,
+            bytes: bytes.into(),
         }
     }
 
@@ -144,13 +198,30 @@ fn layer(contents: &Contents) -> Result<Vec<u8>> {
         append(&mut layer, header, &directory, &[])?;
     }
     for file in &contents.files {
-        let bytes = std::fs::read(&file.from)
-            .with_context(|| format!("cannot read {}", file.from.display()))?;
-        let size = u64::try_from(bytes.len()).context("a file is larger than any image")?;
-        let header = header(tar::EntryType::Regular, file.mode, size);
-        append(&mut layer, header, relative(&file.at), &bytes)?;
+        match &file.content {
+            Content::Copy(from) => {
+                let bytes = std::fs::read(from)
+                    .with_context(|| format!("cannot read {}", from.display()))?;
+                regular(&mut layer, file, &bytes)?;
+            }
+            Content::Bytes(bytes) => regular(&mut layer, file, bytes)?,
+            Content::Link(to) => link(&mut layer, file, to)?,
+        }
     }
     layer.into_inner().context("cannot write an image's layer")
+}
+
+fn regular(layer: &mut tar::Builder<Vec<u8>>, file: &File, bytes: &[u8]) -> Result<()> {
+    let size = u64::try_from(bytes.len()).context("a file is larger than any image")?;
+    let header = header(tar::EntryType::Regular, file.mode, size);
+    append(layer, header, relative(&file.at), bytes)
+}
+
+fn link(layer: &mut tar::Builder<Vec<u8>>, file: &File, to: &str) -> Result<()> {
+    let mut header = header(tar::EntryType::Symlink, file.mode, 0);
+    layer
+        .append_link(&mut header, relative(&file.at), to)
+        .with_context(|| format!("cannot add {} to an image's layer", file.at))
 }
 
 /// The directories above all files, the outer before the inner.
@@ -205,11 +276,8 @@ mod tests {
             command: &["serve"],
             files: vec![
                 File::program("/program", here("README.md")),
-                File {
-                    at: "/etc/deep/Cargo.toml".to_owned(),
-                    from: here("Cargo.toml"),
-                    mode: 0o644,
-                },
+                File::text("/etc/deep/Cargo.toml", "[package]"),
+                File::link("/bin/program", "/program"),
             ],
         }
     }
@@ -229,9 +297,17 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_is_another_image_of_the_same_files() {
+        let one = Archive::of(&contents()).unwrap();
+        let two = one.variant("/bin/program", "VERSION=2");
+        assert_eq!(one.layer.digest, two.layer.digest);
+        assert_ne!(one.manifest.digest, two.manifest.digest);
+    }
+
+    #[test]
     fn a_layer_holds_the_files_with_their_modes_and_directories() {
         let archive = Archive::of(&contents()).unwrap();
-        let mut layer = tar::Archive::new(archive.layer.bytes.as_slice());
+        let mut layer = tar::Archive::new(archive.layer.bytes.as_ref());
         let entries: Vec<_> = layer
             .entries()
             .unwrap()
@@ -245,10 +321,12 @@ mod tests {
             })
             .collect();
         let expected = [
+            ("bin", 0o755),
             ("etc", 0o755),
             ("etc/deep", 0o755),
             ("program", 0o755),
             ("etc/deep/Cargo.toml", 0o644),
+            ("bin/program", 0o777),
         ];
         assert_eq!(
             entries,

@@ -1,0 +1,78 @@
+//! Stands in for a program of OpenShift that cannot be had: it serves the program's ports and answers its probes, and does
+//! nothing else.
+//!
+//! It goes by the name under which it is started. Its ports are those that the flags of its command line name; programs
+//! that have theirs in a configuration file are in a table. A program that others wait for, and that would only write
+//! files or look something up, ends at once.
+
+mod ports;
+
+use std::collections::BTreeSet;
+use std::io::Result;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use pod_tools::serve::{self, Answer};
+use pod_tools::tls;
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Programs that are run to their end.
+const ENDING: [&str; 5] = [
+    "authentication-operator",
+    "collect-profiles",
+    "copy-content",
+    "grpc_health_probe",
+    "render",
+];
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let mut args = std::env::args();
+    let called = args.next().unwrap_or_default();
+    let name = Path::new(&called)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let args: Vec<String> = args.collect();
+    if ENDING.contains(&name.as_str()) {
+        println!("{name}: this is a stand-in, and there is nothing to do");
+        return ExitCode::SUCCESS;
+    }
+    let ports = ports::of(&name, &args);
+    println!("{name}: this is a stand-in; it only answers on ports {ports:?}");
+    match serve::local(run(ports)).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: the stand-in of {name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves until it is told to end.
+async fn run(ports: BTreeSet<u16>) -> Result<()> {
+    tls::install_provider();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let tls = tls::self_made(vec!["localhost".to_owned()])?;
+    for port in ports {
+        let listener = TcpListener::bind(("0.0.0.0", port)).await?;
+        tokio::task::spawn_local(answer(listener, Arc::clone(&tls)));
+    }
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+async fn answer(listener: TcpListener, tls: Arc<ServerConfig>) {
+    let outcome = serve::forever(listener, tls, async |_: &str| Answer::ok()).await;
+    if let Err(error) = outcome {
+        eprintln!("error: {error}");
+    }
+}

@@ -1,0 +1,168 @@
+//! A server that answers the first line of each connection, in TLS or plain as its first byte says.
+
+use std::io::{Error, Result};
+use std::ops::AsyncFn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::LocalSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+/// For one connection.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// What a connection of TLS begins with.
+const HANDSHAKE: u8 = 0x16;
+/// More than any probe asks.
+const LONGEST_HEAD: usize = 8192;
+
+/// The answer to one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code and its words.
+    pub status: &'static str,
+    /// What is said.
+    pub body: String,
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// All is well.
+    #[must_use]
+    pub fn ok() -> Self {
+        Self {
+            status: "200 OK",
+            body: "ok\n".to_owned(),
+        }
+    }
+
+    /// Something is not.
+    #[must_use]
+    pub fn unavailable(why: impl std::fmt::Display) -> Self {
+        Self {
+            status: "503 Service Unavailable",
+            body: format!("{why}\n"),
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let Self { status, body } = self;
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        )
+        .into_bytes()
+    }
+}
+
+/// Answers on a port until the process ends. `answer` is given the path that was asked for.
+///
+/// It runs on a [`LocalSet`].
+pub async fn forever<F>(listener: TcpListener, tls: Arc<ServerConfig>, answer: F) -> Result<()>
+where
+    F: AsyncFn(&str) -> Answer + Clone + 'static,
+{
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let (tls, answer) = (Arc::clone(&tls), answer.clone());
+        tokio::task::spawn_local(async move {
+            // Who asked has gone, or asked what nobody answers: no matter to anybody else.
+            drop(timeout(PATIENCE, connection(stream, tls, answer)).await);
+        });
+    }
+}
+
+/// Runs servers on one thread.
+pub async fn local<T>(work: impl Future<Output = T>) -> T {
+    LocalSet::new().run_until(work).await
+}
+
+async fn connection<F>(stream: TcpStream, tls: Arc<ServerConfig>, answer: F) -> Result<()>
+where
+    F: AsyncFn(&str) -> Answer,
+{
+    let mut first = [0];
+    stream.peek(&mut first).await?;
+    if first[0] == HANDSHAKE {
+        let stream = TlsAcceptor::from(tls).accept(stream).await?;
+        return exchange(stream, answer).await;
+    }
+    exchange(stream, answer).await
+}
+
+async fn exchange<S, F>(mut stream: S, answer: F) -> Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    F: AsyncFn(&str) -> Answer,
+{
+    let head = head(&mut stream).await?;
+    let path = head.split(' ').nth(1).unwrap_or("/");
+    let answer = answer(path).await;
+    stream.write_all(&answer.bytes()).await?;
+    stream.shutdown().await
+}
+
+/// The lines of a request up to the first empty one.
+async fn head<S: AsyncRead + Unpin>(stream: &mut S) -> Result<String> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let mut piece = [0; 1024];
+        let read = stream.read(&mut piece).await?;
+        if read == 0 || head.len() > LONGEST_HEAD {
+            return Err(Error::other("this is no request"));
+        }
+        head.extend_from_slice(&piece[..read]);
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn ask<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> String {
+        stream
+            .write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        let mut said = Vec::new();
+        drop(stream.read_to_end(&mut said).await);
+        String::from_utf8(said).unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_port_speaks_plain_and_tls() {
+        crate::tls::install_provider();
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let server = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key.into())
+            .unwrap();
+        let client = rustls::ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        local(async move {
+            let echo = async |path: &str| Answer::unavailable(path);
+            tokio::task::spawn_local(forever(listener, Arc::new(server), echo));
+            let plain = ask(TcpStream::connect(address).await.unwrap()).await;
+            let name = "localhost".try_into().unwrap();
+            let stream = TcpStream::connect(address).await.unwrap();
+            let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
+            let secure = ask(connector.connect(name, stream).await.unwrap()).await;
+            for said in [plain, secure] {
+                assert!(said.starts_with("HTTP/1.1 503 "), "{said}");
+                assert!(said.ends_with("/readyz\n"), "{said}");
+            }
+        })
+        .await;
+    }
+}
