@@ -110,7 +110,8 @@ impl Capi {
         resource(group::core(self.side), CORE_VERSION, kind, plural)
     }
 
-    fn infrastructure(self, version: &str, kind: &str, plural: &str) -> ApiResource {
+    /// A kind of the group of infrastructures.
+    pub(crate) fn infrastructure(self, version: &str, kind: &str, plural: &str) -> ApiResource {
         resource(group::infrastructure(self.side), version, kind, plural)
     }
 }

@@ -45,6 +45,8 @@ pub const KUBEVIRT_VM_JSONPATCH: Annotation<String> =
 /// `required`: machines answer questions about themselves to those only who hold a session's token.
 pub const EC2_METADATA_TOKENS: Annotation<String> =
     Annotation::text("hypershift.openshift.io/ec2-instance-metadata-http-tokens");
+/// Machines are spare capacity, which AWS may take back at any time; `spec.platform.aws.placement` is the newer way.
+pub const ENABLE_SPOT: Annotation<()> = Annotation::presence("hypershift.openshift.io/enable-spot");
 /// The image of the load balancer in front of the API server, on nodes.
 pub const HAPROXY_IMAGE: Annotation<String> =
     Annotation::text("hypershift.openshift.io/haproxy-image");
