@@ -34,7 +34,7 @@ pub enum Fatal {
     Connect(#[source] kube::Error),
     /// Releases cannot be read as the flags say.
     #[error("cannot make a client of registries: see --registry-ca-bundle and --release-cache")]
-    Releases(#[source] payload::Error),
+    Releases(#[source] payload::InvalidAuthorities),
 }
 
 /// Why a step failed. It is tried again.
