@@ -1,5 +1,11 @@
 //! Releases read from a registry on a real socket: who may read, what is downloaded, and what is made of what goes wrong.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed expectation is a failed test"
+)]
+
 mod image;
 mod server;
 

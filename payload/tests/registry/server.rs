@@ -188,7 +188,7 @@ async fn answer(
     let form = body
         .collect()
         .await
-        .map(|body| body.to_bytes())
+        .map(http_body_util::Collected::to_bytes)
         .unwrap_or_default();
     let path = parts.uri.path().to_owned();
     let authorization = parts.headers.get(header::AUTHORIZATION);
@@ -283,14 +283,14 @@ fn challenge(state: &State, address: SocketAddr, authorization: Option<&str>) ->
     if authorization == Some(expected.as_str()) {
         return None;
     }
-    Some(match state.access {
-        Access::Basic(_) => "Basic realm=\"registry\"".to_owned(),
-        _ => {
-            let here = format!("http://{address}/token");
-            let realm = state.realm.as_ref().unwrap_or(&here);
-            format!("Bearer realm=\"{realm}\",service=\"the registry\",scope=\"anything\"")
-        }
-    })
+    if let Access::Basic(_) = state.access {
+        return Some("Basic realm=\"registry\"".to_owned());
+    }
+    let here = format!("http://{address}/token");
+    let realm = state.realm.as_ref().unwrap_or(&here);
+    Some(format!(
+        "Bearer realm=\"{realm}\",service=\"the registry\",scope=\"anything\""
+    ))
 }
 
 fn basic(pair: &str) -> String {
