@@ -6,7 +6,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    availability_prober, etcd_defrag, kas_bootstrap, render, resolve_dns, run, token_minter,
+    availability_prober, etcd_defrag, ignition_server, kas_bootstrap, render, resolve_dns, run,
+    token_minter,
 };
 
 /// Runs one hosted control plane, and helps its components.
@@ -45,6 +46,8 @@ pub enum Command {
     KasBootstrap(Box<kas_bootstrap::Args>),
     /// Defragment etcd, one member at a time.
     EtcdDefragController(Box<etcd_defrag::Args>),
+    /// Tell new machines how to become nodes.
+    IgnitionServer(Box<ignition_server::Args>),
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod component;
 pub mod components;
 pub mod error;
 pub mod etcd_defrag;
+pub mod ignition_server;
 pub mod kas_bootstrap;
 pub mod render;
 pub mod resolve_dns;
@@ -31,5 +32,6 @@ pub fn run(cli: Cli) -> Result<(), error::Failure> {
         Command::TokenMinter(args) => Ok(token_minter::run(&args)?),
         Command::KasBootstrap(args) => Ok(kas_bootstrap::run(&args)?),
         Command::EtcdDefragController(args) => Ok(etcd_defrag::run(&args)?),
+        Command::IgnitionServer(args) => Ok(ignition_server::run(&args)?),
     }
 }

@@ -1,0 +1,149 @@
+//! `control-plane-operator ignition-server`: tells new machines how to become nodes.
+//!
+//! ```text
+//! Secret of a token ──> reconcile ──> payload ──> cache ──> HTTPS ──> machine with the token
+//!        ^                  |                                 |
+//!        └── reason, new tokens, payload in place             └──> "machines have come"
+//! ```
+//!
+//! Several replicas serve at once: what they write carries a precondition, so that one of them is first.
+
+mod cache;
+mod metrics;
+mod payload;
+mod reached;
+mod read;
+mod reconcile;
+mod request;
+mod serve;
+mod token;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use prometheus_client::registry::Registry;
+use support::admin::{self, Admin};
+use support::args::{Address, ApiServerArgs, LoggingArgs};
+use support::health::Health;
+use tokio::sync::mpsc;
+
+use crate::error::Failure;
+use crate::settings::Pairs;
+use crate::tool;
+use cache::Cache;
+use metrics::Metrics;
+use reconcile::Context;
+use serve::Server;
+
+/// Fetches that wait to be told of.
+const TOLD: usize = 256;
+
+/// The flags of `ignition-server`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Namespace of the hosted control plane.
+    #[arg(long, value_name = "NAME", env = "MY_NAMESPACE")]
+    pub namespace: String,
+    /// Address for machines.
+    #[arg(long, value_name = "[IP]:PORT", default_value = ":9090")]
+    pub addr: Address,
+    /// Certificate to show, PEM.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/var/run/secrets/ignition/tls.crt"
+    )]
+    pub cert_file: PathBuf,
+    /// Key of that certificate, PEM.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/var/run/secrets/ignition/tls.key"
+    )]
+    pub key_file: PathBuf,
+    /// Address for probes and metrics: /livez, /readyz, /metrics.
+    #[arg(long, value_name = "[IP]:PORT", default_value = ":8080")]
+    pub metrics_addr: Address,
+    /// Taken for compatibility: payloads are rendered in memory.
+    #[arg(long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// Taken for compatibility: the platform is that of the HostedControlPlane.
+    #[arg(long, value_name = "PLATFORM")]
+    pub platform: Option<String>,
+    /// Taken for compatibility: nodes have the gates that their kubelet has.
+    #[arg(long, value_name = "FILE")]
+    pub feature_gate_manifest: Option<PathBuf>,
+    /// Taken for compatibility: no image is read.
+    #[arg(long, value_name = "SOURCE=MIRROR,...", default_value = "")]
+    pub registry_overrides: Pairs,
+    /// How the API server is reached.
+    #[command(flatten, next_help_heading = "API server")]
+    pub api_server: ApiServerArgs,
+    /// What is logged.
+    #[command(flatten, next_help_heading = "Logging")]
+    pub logging: LoggingArgs,
+}
+
+/// Serves until a signal ends it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let tls = serve::tls(&args.cert_file, &args.key_file)?;
+    tool::run(&args.logging, work(args, tls))
+}
+
+async fn work(args: &Args, tls: rustls::ServerConfig) -> Result<(), Failure> {
+    let client = kube::Client::try_from(support::client::config(&args.api_server).await?)?;
+    let mut registry = Registry::default();
+    let health = Health::new(&mut registry);
+    let metrics = Metrics::new(&mut registry);
+    let check = health.check("watch", "Secrets are not watched yet");
+    let listener = admin::listen(args.addr).await?;
+    let probes = admin::listen(args.metrics_addr).await?;
+    tokio::spawn(Admin { health, registry }.serve(probes));
+
+    let cache = Arc::new(Cache::default());
+    let (sender, receiver) = mpsc::channel(TOLD);
+    let server = Server {
+        cache: Arc::clone(&cache),
+        metrics: metrics.clone(),
+        reached: sender,
+    };
+    let ctx = Arc::new(Context {
+        client: client.clone(),
+        namespace: args.namespace.clone(),
+        cache,
+        metrics,
+    });
+    tokio::join!(
+        server.run(listener, tls),
+        reconcile::run(ctx, &check),
+        reached::run(client, args.namespace.clone(), receiver),
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn the_command_line_of_the_component_is_taken() {
+        let args = [
+            "control-plane-operator",
+            "ignition-server",
+            "--namespace=clusters-dev",
+            "--cert-file",
+            "/var/run/secrets/ignition/serving-cert/tls.crt",
+            "--key-file",
+            "/var/run/secrets/ignition/serving-cert/tls.key",
+            "--feature-gate-manifest=/shared/99_feature-gate.yaml",
+            "--registry-overrides",
+            "registry=override",
+            "--platform",
+            "AWS",
+        ];
+        let cli = Cli::try_parse_from(args).unwrap();
+        assert!(matches!(cli.command, Command::IgnitionServer(_)));
+    }
+}

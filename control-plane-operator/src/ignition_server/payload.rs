@@ -1,0 +1,107 @@
+//! What a new machine is told: Ignition that makes it a worker of the hosted cluster. Pure.
+//!
+//! ```text
+//! facts of the control plane ──> files and units of ours ─┐
+//! MachineConfigs of the pool ── by name, later wins ──────┴─ merge ──> Ignition 3.2
+//! KubeletConfig, ContainerRuntimeConfig, mirrors ──> the files that they are about
+//! ```
+
+mod facts;
+mod file;
+mod kubelet;
+mod machine_config;
+mod manifests;
+mod merge;
+mod runtime;
+#[cfg(test)]
+mod tests;
+
+pub(super) use facts::{Facts, Proxy, cluster_dns};
+pub(super) use manifests::InvalidConfig;
+
+use serde_json::{Value, json};
+
+use file::{PRIVATE, PUBLIC, Unit, file};
+use manifests::Manifests;
+
+/// The version of Ignition that is written: all releases of the operating system in use read it.
+const IGNITION: &str = "3.2.0";
+/// What Ignition itself cannot say is left here for the machine-config-daemon of the first boot.
+const ENCAPSULATED: &str = "/etc/ignition-machine-config-encapsulated.json";
+/// Where the operating system looks for authorities that it does not bring.
+const TRUST_BUNDLE: &str = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt";
+
+/// Renders the Ignition of a pool.
+pub(super) fn render(facts: &Facts, config: &str) -> Result<Value, InvalidConfig> {
+    let manifests = Manifests::read(config)?;
+    let mut ignition = base(facts, &manifests)?;
+    for user in &manifests.machine_configs {
+        merge::merge(&mut ignition, user.ignition()?);
+    }
+    if let Some(rest) = machine_config::beyond_ignition(&manifests.machine_configs) {
+        let text = rest.to_string();
+        let own = json!({ "storage": { "files": [file(ENCAPSULATED, PUBLIC, text.as_bytes())] } });
+        merge::merge(&mut ignition, own);
+    }
+    Ok(ignition)
+}
+
+/// What is ours.
+fn base(facts: &Facts, manifests: &Manifests) -> Result<Value, InvalidConfig> {
+    let mut files = vec![
+        file(
+            "/etc/kubernetes/kubeconfig",
+            PRIVATE,
+            &facts.bootstrap_kubeconfig,
+        ),
+        file(kubelet::CA, PUBLIC, facts.kubelet_ca.as_bytes()),
+        file("/var/lib/kubelet/config.json", PRIVATE, &facts.pull_secret),
+        kubelet::config(facts, &manifests.kubelet_configs)?,
+    ];
+    files.extend(kubelet::environment(&manifests.kubelet_configs)?);
+    files.extend(runtime::config(&manifests.runtime_configs)?);
+    files.extend(runtime::mirrors(&facts.mirrors, &manifests.mirrors));
+    let bundle = facts.trust_bundle.as_ref();
+    files.extend(bundle.map(|text| file(TRUST_BUNDLE, PUBLIC, text.as_bytes())));
+    let mut units = kubelet::units(facts);
+    if let Some(proxy) = &facts.proxy {
+        files.push(file(Proxy::FILE, PUBLIC, proxy.environment().as_bytes()));
+        units.extend(proxied());
+    }
+    Ok(json!({
+        "ignition": { "version": IGNITION },
+        "passwd": { "users": users(facts) },
+        "storage": { "files": files },
+        "systemd": { "units": merge_units(units) },
+    }))
+}
+
+fn users(facts: &Facts) -> Vec<Value> {
+    let keys: Vec<_> = facts.ssh_keys.iter().map(|key| json!(key)).collect();
+    if keys.is_empty() {
+        return Vec::new();
+    }
+    vec![json!({ "name": "core", "sshAuthorizedKeys": keys })]
+}
+
+/// What fetches images and speaks with clouds goes through the proxy.
+fn proxied() -> [Unit; 2] {
+    ["crio.service", "kubelet.service"].map(|name| {
+        Unit::new(name).with_drop_in(
+            "10-proxy.conf",
+            &format!("[Service]\nEnvironmentFile={}\n", Proxy::FILE),
+        )
+    })
+}
+
+/// A unit may come in several parts.
+fn merge_units(units: Vec<Unit>) -> Value {
+    let mut merged = json!({ "systemd": { "units": [] } });
+    for unit in units {
+        merge::merge(
+            &mut merged,
+            json!({ "systemd": { "units": [Value::from(unit)] } }),
+        );
+    }
+    merged["systemd"]["units"].take()
+}

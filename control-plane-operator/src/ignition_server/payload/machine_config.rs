@@ -1,0 +1,236 @@
+//! A MachineConfig: whether its Ignition can be merged, and what in it is more than Ignition.
+
+use serde_json::{Map, Value, json};
+
+use super::manifests::{InvalidConfig, Manifest};
+
+/// Versions of Ignition that have no other meaning in 3.2 than in themselves, as long as they use no field of later ones.
+const VERSIONS: [&str; 6] = ["3.0", "3.1", "3.2", "3.3", "3.4", "3.5"];
+/// Sections of Ignition 3.2.
+const SECTIONS: [&str; 4] = ["ignition", "passwd", "storage", "systemd"];
+/// Lists of its storage.
+const STORAGE: [&str; 7] = [
+    "directories",
+    "disks",
+    "files",
+    "filesystems",
+    "links",
+    "luks",
+    "raid",
+];
+/// Kinds of units that can be installed.
+const UNITS: [&str; 8] = [
+    ".automount",
+    ".mount",
+    ".path",
+    ".service",
+    ".slice",
+    ".socket",
+    ".swap",
+    ".timer",
+];
+/// Fields beside `config`.
+const BEYOND: [&str; 7] = [
+    "baseOSExtensionsContainerImage",
+    "extensions",
+    "fips",
+    "kernelArguments",
+    "kernelType",
+    "osImageURL",
+    "role",
+];
+/// Permission bits of a file.
+const MODES: u64 = 0o7777;
+
+/// A MachineConfig.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct MachineConfig(Manifest);
+
+impl From<Manifest> for MachineConfig {
+    fn from(manifest: Manifest) -> Self {
+        Self(manifest)
+    }
+}
+
+// === impl MachineConfig ===
+
+impl MachineConfig {
+    /// Its Ignition, if it can be merged into ours.
+    pub(super) fn ignition(&self) -> Result<Value, InvalidConfig> {
+        self.check_fields()?;
+        let mut config = match &self.0.spec["config"] {
+            Value::Null => return Ok(json!({})),
+            Value::Object(config) => config.clone(),
+            _ => return Err(self.0.invalid("spec.config", "write an object of Ignition")),
+        };
+        self.check_version(&config)?;
+        self.check_sections(&config)?;
+        let config_value = Value::Object(config.clone());
+        self.check_storage(&config_value)?;
+        self.check_units(&config_value)?;
+        // The version that is written is ours.
+        if let Some(ignition) = config.get_mut("ignition").and_then(Value::as_object_mut) {
+            ignition.remove("version");
+        }
+        Ok(Value::Object(config))
+    }
+
+    fn check_fields(&self) -> Result<(), InvalidConfig> {
+        let known = |field: &str| field == "config" || BEYOND.contains(&field);
+        let fields = self.0.spec.as_object().into_iter().flat_map(Map::keys);
+        match fields.into_iter().find(|field| !known(field)) {
+            None => Ok(()),
+            Some(field) => Err(self.0.invalid(
+                &format!("spec.{field}"),
+                "a MachineConfig has no such field; remove it",
+            )),
+        }
+    }
+
+    fn check_version(&self, config: &Map<String, Value>) -> Result<(), InvalidConfig> {
+        let version = config.get("ignition").and_then(|it| it["version"].as_str());
+        let version = version.unwrap_or_default();
+        let is_of = |minor: &str| {
+            let rest = version.strip_prefix(minor);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if VERSIONS.into_iter().any(is_of) {
+            return Ok(());
+        }
+        Err(self.0.invalid(
+            "spec.config.ignition.version",
+            format!("{version:?} cannot be read; write 3.2.0, and the configuration in its form"),
+        ))
+    }
+
+    fn check_sections(&self, config: &Map<String, Value>) -> Result<(), InvalidConfig> {
+        for section in config.keys() {
+            if !SECTIONS.contains(&section.as_str()) {
+                return Err(self.0.invalid(
+                    &format!("spec.config.{section}"),
+                    "Ignition 3.2 has no such section; remove it (kernel arguments belong into \
+                     spec.kernelArguments)",
+                ));
+            }
+        }
+        let storage = config.get("storage").and_then(Value::as_object);
+        for list in storage.into_iter().flat_map(Map::keys) {
+            if !STORAGE.contains(&list.as_str()) {
+                let field = format!("spec.config.storage.{list}");
+                return Err(self
+                    .0
+                    .invalid(&field, "Ignition 3.2 has no such list; remove it"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_storage(&self, config: &Value) -> Result<(), InvalidConfig> {
+        for list in ["files", "directories", "links"] {
+            for (field, entry) in entries(config, "storage", list) {
+                self.check_path(&field, &entry["path"])?;
+                self.check_mode(&field, &entry["mode"])?;
+                self.check_source(&field, &entry["contents"]["source"])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_path(&self, field: &str, path: &Value) -> Result<(), InvalidConfig> {
+        let path = path.as_str().unwrap_or_default();
+        let plain = |part: &str| part != "." && part != "..";
+        if path.starts_with('/') && path.len() > 1 && path.split('/').all(plain) {
+            return Ok(());
+        }
+        let problem = format!("{path:?} is no absolute path; write one without . and ..");
+        Err(self.0.invalid(&format!("{field}.path"), problem))
+    }
+
+    fn check_mode(&self, field: &str, mode: &Value) -> Result<(), InvalidConfig> {
+        if mode.is_null() || mode.as_u64().is_some_and(|mode| mode <= MODES) {
+            return Ok(());
+        }
+        let problem =
+            format!("{mode} is no mode; write a number up to 4095, for instance 420 for 0644");
+        Err(self.0.invalid(&format!("{field}.mode"), problem))
+    }
+
+    fn check_source(&self, field: &str, source: &Value) -> Result<(), InvalidConfig> {
+        let Some(source) = source.as_str() else {
+            return Ok(());
+        };
+        let scheme = source.split_once(':').map_or("", |(scheme, _)| scheme);
+        // The scheme only: what follows can be a secret.
+        if source.is_empty()
+            || matches!(
+                scheme,
+                "data" | "http" | "https" | "s3" | "gs" | "arn" | "tftp"
+            )
+        {
+            return Ok(());
+        }
+        let field = format!("{field}.contents.source");
+        Err(self.0.invalid(
+            &field,
+            "it is no URL; write data:,TEXT or the URL of a server",
+        ))
+    }
+
+    fn check_units(&self, config: &Value) -> Result<(), InvalidConfig> {
+        for (field, unit) in entries(config, "systemd", "units") {
+            let name = unit["name"].as_str().unwrap_or_default();
+            if !UNITS.iter().any(|ending| name.ends_with(ending)) {
+                let problem =
+                    format!("{name:?} is no name of a unit; end it in .service or the like");
+                return Err(self.0.invalid(&format!("{field}.name"), problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The entries of a list, each with where it is.
+fn entries<'a>(
+    config: &'a Value,
+    section: &'a str,
+    list: &'a str,
+) -> impl Iterator<Item = (String, &'a Value)> {
+    let found = config[section][list].as_array();
+    let entries = found.into_iter().flatten().enumerate();
+    entries.map(move |(index, entry)| (format!("spec.config.{section}.{list}[{index}]"), entry))
+}
+
+/// What MachineConfigs say beyond Ignition, merged: the last of them wins, and lists are joined.
+pub(super) fn beyond_ignition(configs: &[MachineConfig]) -> Option<Value> {
+    let mut merged = Map::new();
+    for config in configs {
+        for field in BEYOND {
+            match &config.0.spec[field] {
+                Value::Null => {}
+                Value::String(text) if text.is_empty() => {}
+                Value::Bool(false) => {}
+                Value::Array(items) if items.is_empty() => {}
+                Value::Array(items) => join(&mut merged, field, items),
+                value => {
+                    merged.insert(field.to_owned(), value.clone());
+                }
+            }
+        }
+    }
+    if merged.is_empty() {
+        return None;
+    }
+    Some(json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": { "name": "rendered-worker" },
+        "spec": merged,
+    }))
+}
+
+fn join(merged: &mut Map<String, Value>, field: &str, items: &[Value]) {
+    let list = merged.entry(field).or_insert_with(|| json!([]));
+    if let Some(list) = list.as_array_mut() {
+        list.extend(items.iter().cloned());
+    }
+}

@@ -1,0 +1,139 @@
+//! The manifests of a pool's configuration, by kind.
+
+use api::hypershift::v1beta1::image_content_source::ImageContentSource;
+use serde_json::Value;
+
+use super::machine_config::MachineConfig;
+use super::runtime::{Mirror, Pull};
+
+/// The pool's configuration cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{manifest}: {field}: {problem}")]
+pub(in crate::ignition_server) struct InvalidConfig {
+    /// Kind and name.
+    pub(super) manifest: String,
+    /// Where in it.
+    pub(super) field: String,
+    /// What is wrong, and the way out.
+    pub(super) problem: String,
+}
+
+/// A manifest whose `spec` some file is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Manifest {
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) spec: Value,
+}
+
+/// All of a pool, each kind in the order of names.
+#[derive(Debug, Default)]
+pub(super) struct Manifests {
+    pub(super) machine_configs: Vec<MachineConfig>,
+    pub(super) kubelet_configs: Vec<Manifest>,
+    pub(super) runtime_configs: Vec<Manifest>,
+    pub(super) mirrors: Vec<Mirror>,
+}
+
+// === impl InvalidConfig ===
+
+impl InvalidConfig {
+    fn text(problem: String) -> Self {
+        Self {
+            manifest: "the pool's configuration".to_owned(),
+            field: "as a whole".to_owned(),
+            problem,
+        }
+    }
+}
+
+// === impl Manifest ===
+
+impl Manifest {
+    /// Something is wrong with a field.
+    pub(super) fn invalid(&self, field: &str, problem: impl Into<String>) -> InvalidConfig {
+        InvalidConfig {
+            manifest: format!("{} {}", self.kind, self.name),
+            field: field.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    fn read(document: &Value, index: usize) -> Self {
+        let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str);
+        let unnamed = || format!("number {}", index + 1);
+        Self {
+            kind: text("/kind").unwrap_or("manifest").to_owned(),
+            name: text("/metadata/name").map_or_else(unnamed, str::to_owned),
+            spec: document["spec"].clone(),
+        }
+    }
+
+    fn mirrors(&self) -> Result<Vec<Mirror>, InvalidConfig> {
+        let (list, pull) = match self.kind.as_str() {
+            "ImageTagMirrorSet" => ("imageTagMirrors", Pull::ByTag),
+            "ImageDigestMirrorSet" => ("imageDigestMirrors", Pull::ByDigest),
+            _ => ("repositoryDigestMirrors", Pull::ByDigest),
+        };
+        let field = format!("spec.{list}");
+        let sources = match &self.spec[list] {
+            Value::Null => Vec::new(),
+            found => serde_json::from_value::<Vec<ImageContentSource>>(found.clone())
+                .map_err(|error| self.invalid(&field, error.to_string()))?,
+        };
+        Ok(sources
+            .into_iter()
+            .map(|source| Mirror { source, pull })
+            .collect())
+    }
+}
+
+// === impl Manifests ===
+
+impl Manifests {
+    /// Reads YAML documents.
+    pub(super) fn read(text: &str) -> Result<Self, InvalidConfig> {
+        let options = serde_saphyr::options! { strict_booleans: true };
+        let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
+            .map_err(|error| InvalidConfig::text(not_yaml(&error)))?;
+        let mut found: Vec<_> = documents
+            .iter()
+            .filter(|document| !document.is_null())
+            .enumerate()
+            .map(|(index, document)| Manifest::read(document, index))
+            .collect();
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut manifests = Self::default();
+        for manifest in found {
+            manifests.add(manifest)?;
+        }
+        Ok(manifests)
+    }
+
+    fn add(&mut self, manifest: Manifest) -> Result<(), InvalidConfig> {
+        match manifest.kind.as_str() {
+            "MachineConfig" => self.machine_configs.push(MachineConfig::from(manifest)),
+            "KubeletConfig" => self.kubelet_configs.push(manifest),
+            "ContainerRuntimeConfig" => self.runtime_configs.push(manifest),
+            "ImageContentSourcePolicy" | "ImageDigestMirrorSet" | "ImageTagMirrorSet" => {
+                self.mirrors.extend(manifest.mirrors()?);
+            }
+            _ => {
+                return Err(manifest.invalid(
+                    "kind",
+                    "nodes are configured by MachineConfig, KubeletConfig, ContainerRuntimeConfig, \
+                     ImageContentSourcePolicy, ImageDigestMirrorSet and ImageTagMirrorSet",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The parser's own message would quote the text.
+fn not_yaml(error: &serde_saphyr::Error) -> String {
+    match error.location() {
+        Some(location) => format!("it is no YAML from line {} on", location.line()),
+        None => "it is no YAML".to_owned(),
+    }
+}

@@ -1,0 +1,155 @@
+//! Tells that machines have come: an annotation once, and an Event each time.
+
+use std::collections::{BTreeMap, HashSet};
+
+use api::annotations::node_pool::IGNITION_REACHED;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::Api;
+use kube::api::PostParams;
+use kube::core::PartialObjectMeta;
+use support::apply;
+use support::error::chain;
+use support::reconcile::{is_conflict, is_missing};
+use tokio::sync::mpsc;
+
+use super::token::Token;
+
+/// Who tells.
+const COMPONENT: &str = "ignition-server";
+
+/// Tells of each Secret whose name comes, until nobody sends any more.
+pub(super) async fn run(
+    client: kube::Client,
+    namespace: String,
+    mut names: mpsc::Receiver<String>,
+) {
+    let mut marked = HashSet::new();
+    while let Some(name) = names.recv().await {
+        match tell(&client, &namespace, &name, marked.contains(&name)).await {
+            Ok(()) => {
+                marked.insert(name);
+            }
+            Err(error) => {
+                let problem = chain(&error);
+                tracing::warn!(
+                    secret = name,
+                    problem,
+                    "Machine came, and it cannot be told"
+                );
+            }
+        }
+    }
+}
+
+async fn tell(
+    client: &kube::Client,
+    namespace: &str,
+    name: &str,
+    is_marked: bool,
+) -> kube::Result<()> {
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let Some(found) = api.get_metadata_opt(name).await? else {
+        return Ok(());
+    };
+    let metadata = found.metadata;
+    if !is_marked && !Token::is_reached(&metadata) {
+        mark(&api, &metadata).await?;
+    }
+    let events: Api<Event> = Api::namespaced(client.clone(), namespace);
+    events
+        .create(&PostParams::default(), &event(namespace, &metadata))
+        .await
+        .map(drop)
+}
+
+/// Decided anew when the Secret has changed meanwhile: a token may just have been renewed.
+async fn mark(api: &Api<Secret>, read: &ObjectMeta) -> kube::Result<()> {
+    let annotations = BTreeMap::from([(IGNITION_REACHED.key(), "True")]);
+    let mut read = read.clone();
+    loop {
+        match apply::annotate(api, &read, &annotations, COMPONENT).await {
+            Err(error) if is_conflict(&error) => {
+                let name = read.name.unwrap_or_default();
+                let found: PartialObjectMeta<Secret> = api.get_metadata(&name).await?;
+                read = found.metadata;
+            }
+            Err(error) if is_missing(&error) => return Ok(()),
+            done => return done.map(drop),
+        }
+    }
+}
+
+fn event(namespace: &str, secret: &ObjectMeta) -> Event {
+    let now = Some(Time(Timestamp::now()));
+    Event {
+        metadata: ObjectMeta {
+            generate_name: Some("ignition-".to_owned()),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        },
+        involved_object: ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Secret".to_owned()),
+            name: secret.name.clone(),
+            namespace: Some(namespace.to_owned()),
+            uid: secret.uid.clone(),
+            ..ObjectReference::default()
+        },
+        type_: Some("Normal".to_owned()),
+        reason: Some("GetPayload".to_owned()),
+        message: Some("A machine has fetched its configuration".to_owned()),
+        source: Some(EventSource {
+            component: Some(COMPONENT.to_owned()),
+            ..EventSource::default()
+        }),
+        first_timestamp: now.clone(),
+        last_timestamp: now,
+        count: Some(1),
+        ..Event::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use support::testing::{Answer, Expect, Scenario};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_mark_is_written_once() {
+        let one = "/api/v1/namespaces/a/secrets/token-x";
+        let fresh =
+            json!({ "metadata": { "name": "token-x", "uid": "u", "resourceVersion": "1" } });
+        let newer =
+            json!({ "metadata": { "name": "token-x", "uid": "u", "resourceVersion": "2" } });
+        let event = || {
+            Expect::post("/api/v1/namespaces/a/events")
+                .body(json!({ "reason": "GetPayload", "involvedObject": { "name": "token-x", "uid": "u" } }))
+                .answer(Answer::ok(&json!({ "metadata": {}, "involvedObject": {} })))
+        };
+        let scenario = Scenario::new([
+            Expect::get(one).answer(Answer::ok(&fresh)),
+            Expect::patch(one).answer(Answer::error(409, "Conflict")),
+            Expect::get(one).answer(Answer::ok(&newer)),
+            Expect::patch(one)
+                .body(json!({ "metadata": {
+                    "resourceVersion": "2",
+                    "annotations": { "hypershift.openshift.io/ignition-reached": "True" },
+                } }))
+                .answer(Answer::ok(&newer)),
+            event(),
+            Expect::get(one).answer(Answer::ok(&newer)),
+            event(),
+        ]);
+        let (sender, receiver) = mpsc::channel(2);
+        for _ in 0..2 {
+            sender.send("token-x".to_owned()).await.unwrap();
+        }
+        drop(sender);
+        run(scenario.client(), "a".to_owned(), receiver).await;
+        scenario.finish();
+    }
+}

@@ -1,0 +1,195 @@
+//! One Secret at a time, against an API server of expected calls.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+use support::testing::{Answer, Expect, Scenario};
+
+use super::*;
+
+const SECRETS: &str = "/api/v1/namespaces/clusters-dev/secrets";
+const ONE: &str = "/api/v1/namespaces/clusters-dev/secrets/token-workers-0a";
+
+fn context(scenario: &Scenario) -> Context {
+    Context {
+        client: scenario.client(),
+        namespace: "clusters-dev".to_owned(),
+        cache: Arc::new(Cache::default()),
+        metrics: Metrics::new(&mut Registry::default()),
+    }
+}
+
+fn secret(annotations: &[(&str, &str)], config: &str) -> Value {
+    let mut all = json!({
+        "hypershift.openshift.io/ignition-config": "true",
+        "hypershift.openshift.io/nodePool": "clusters/workers",
+        "hypershift.openshift.io/last-token-generation-time": Timestamp::now().to_string(),
+    });
+    for (key, value) in annotations {
+        all[format!("hypershift.openshift.io/{key}")] = json!(value);
+    }
+    json!({
+        "metadata": { "name": "token-workers-0a", "uid": "u", "resourceVersion": "7", "annotations": all },
+        "data": { "token": STANDARD.encode("0b7c"), "config": STANDARD.encode(config) },
+    })
+}
+
+fn get_secret(secret: &Value) -> Expect {
+    Expect::get(ONE).answer(Answer::ok(secret))
+}
+
+/// The calls that read what payloads are made of.
+fn facts() -> Vec<Expect> {
+    let hcp = json!({
+        "metadata": { "name": "dev", "namespace": "clusters-dev" },
+        "spec": {
+            "releaseImage": "images.example.com/release:4.22.0",
+            "infraID": "dev-x", "issuerURL": "https://kubernetes.default.svc",
+            "platform": { "type": "None" },
+            "dns": { "baseDomain": "example.com" },
+            "services": [], "etcd": { "managementType": "Managed" },
+            "pullSecret": { "name": "pull-secret" }, "sshKey": { "name": "" },
+        },
+    });
+    let secret = |name: &str, key: &str| {
+        let object =
+            json!({ "metadata": { "name": name }, "data": { key: STANDARD.encode("{}") } });
+        Expect::get(&format!("{SECRETS}/{name}")).answer(Answer::ok(&object))
+    };
+    let ca = json!({ "metadata": {}, "data": { "ca.crt": "CA\n" } });
+    vec![
+        Expect::get(
+            "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters-dev/hostedcontrolplanes",
+        )
+        .answer(Answer::list(&[hcp])),
+        secret("bootstrap-kubeconfig", "kubeconfig"),
+        secret("pull-secret", ".dockerconfigjson"),
+        Expect::get("/api/v1/namespaces/clusters-dev/configmaps/kubelet-client-ca")
+            .answer(Answer::ok(&ca)),
+    ]
+}
+
+fn verdict(reason: &str) -> Expect {
+    Expect::patch(ONE)
+        .body(json!({
+            "metadata": { "uid": "u", "resourceVersion": "7" },
+            "data": { "reason": STANDARD.encode(reason) },
+        }))
+        .answer(Answer::ok(
+            &json!({ "metadata": { "name": "token-workers-0a" } }),
+        ))
+}
+
+#[tokio::test]
+async fn a_payload_is_kept_and_told_of() {
+    let secret = secret(&[], "");
+    let scenario = Scenario::new(
+        [
+            vec![get_secret(&secret)],
+            facts(),
+            vec![verdict("AsExpected")],
+        ]
+        .concat(),
+    );
+    let ctx = context(&scenario);
+    let again = reconcile("token-workers-0a", &ctx).await.unwrap();
+    assert_eq!(again, REFRESH);
+    assert_eq!(ctx.cache.get("0b7c").unwrap().pool, "clusters/workers");
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn o05_a_payload_that_is_told_of_writes_nothing() {
+    let mut secret = secret(&[], "");
+    secret["data"]["reason"] = json!(STANDARD.encode("AsExpected"));
+    secret["data"]["message"] = json!(STANDARD.encode("Payload generated successfully"));
+    let scenario = Scenario::new([vec![get_secret(&secret)], facts()].concat());
+    reconcile("token-workers-0a", &context(&scenario))
+        .await
+        .unwrap();
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_refused_gives_no_payload() {
+    let secret = secret(&[], "kind: ConfigMap\nmetadata: {name: c}\n");
+    let scenario = Scenario::new(
+        [
+            vec![get_secret(&secret)],
+            facts(),
+            vec![verdict("InvalidConfig")],
+        ]
+        .concat(),
+    );
+    let ctx = context(&scenario);
+    reconcile("token-workers-0a", &ctx).await.unwrap();
+    assert_eq!(ctx.cache.get("0b7c"), None);
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn a_control_plane_that_is_not_ready_is_waited_for() {
+    let secret = secret(&[], "");
+    let mut calls = vec![get_secret(&secret)];
+    calls.extend(facts().into_iter().take(1));
+    let missing = format!("{SECRETS}/bootstrap-kubeconfig");
+    calls.push(Expect::get(&missing).answer(Answer::error(404, "NotFound")));
+    calls.push(verdict("ControlPlanePending"));
+    let scenario = Scenario::new(calls);
+    let again = reconcile("token-workers-0a", &context(&scenario))
+        .await
+        .unwrap();
+    assert_eq!(again, SOON);
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn old_tokens_are_renewed_and_expired_ones_deleted() {
+    let old = secret(
+        &[("last-token-generation-time", "2020-01-01T00:00:00Z")],
+        "",
+    );
+    let expired = secret(
+        &[(
+            "ignition-token-expiration-timestamp",
+            "2020-01-01T00:00:00Z",
+        )],
+        "",
+    );
+    let scenario = Scenario::new([
+        get_secret(&old),
+        Expect::patch(ONE)
+            .body(json!({ "metadata": { "resourceVersion": "7" }, "data": { "old_token": STANDARD.encode("0b7c") } }))
+            .answer(Answer::ok(&json!({ "metadata": {} }))),
+        get_secret(&expired),
+        Expect::delete(ONE)
+            .body(json!({ "preconditions": { "uid": "u" } }))
+            .answer(Answer::ok(&json!({ "metadata": {} }))),
+        Expect::get(ONE).answer(Answer::error(404, "NotFound")),
+    ]);
+    let ctx = context(&scenario);
+    for _ in 0..3 {
+        reconcile("token-workers-0a", &ctx).await.unwrap();
+    }
+    assert_eq!(ctx.metrics.rotated.get(), 1);
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn a_replica_that_comes_second_looks_again() {
+    let old = secret(
+        &[("last-token-generation-time", "2020-01-01T00:00:00Z")],
+        "",
+    );
+    let scenario = Scenario::new([
+        get_secret(&old),
+        Expect::patch(ONE).answer(Answer::error(409, "Conflict")),
+    ]);
+    let error = reconcile("token-workers-0a", &context(&scenario))
+        .await
+        .unwrap_err();
+    let action = retry(&Meta::default(), &error);
+    assert_eq!(action, Action::requeue(Duration::from_millis(200)));
+    scenario.finish();
+}
