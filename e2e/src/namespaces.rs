@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 
+pub use cgroups::Cgroups as Groups;
 pub(crate) use command::run;
 pub use slot::sweep;
 pub use subnets::{MOST_NODES, Subnets};
@@ -49,6 +50,30 @@ pub struct Namespaces {
     init: u32,
     slot: Slot,
     home: Arc<Home>,
+}
+
+/// The way into a testbed's namespaces, for what outlives a borrow of them.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    line: Vec<OsString>,
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// The beginning of a command line that runs in them.
+    pub fn line(&self) -> &[OsString] {
+        &self.line
+    }
+
+    /// Runs a short command in them.
+    pub fn run<A: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        args: impl IntoIterator<Item = A>,
+    ) -> Result<String> {
+        run_through(&self.line, program, args)
+    }
 }
 
 // === impl Namespaces ===
@@ -96,6 +121,18 @@ impl Namespaces {
     /// Creates a control group; gives its path as the kubelet wants it.
     pub fn cgroup(&self, name: &str) -> Result<String> {
         self.slot.cgroups().create(name)
+    }
+
+    /// The way into them, as the first node's. Unlike [`Self::entry`], it keeps no signal away.
+    pub fn bare(&self) -> Entry {
+        Entry {
+            line: self.bare_entry(),
+        }
+    }
+
+    /// Their control groups.
+    pub fn groups(&self) -> Groups {
+        self.slot.cgroups().clone()
     }
 
     /// The beginning of a command line that runs in them, as the first node does.

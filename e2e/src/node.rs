@@ -33,13 +33,14 @@ use crate::binaries::{Binaries, Binary};
 use crate::client::{ApiClient, Resource};
 use crate::control_plane::{ControlPlane, Endpoint, KUBELET_CLIENT};
 use crate::fixtures;
+use crate::guest::Programs;
 use crate::home::{self, Home};
-use crate::images::Image;
+use crate::images::{Image, StaticProgram, build_static};
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::namespaces::{self, MOST_NODES, Namespaces};
 use crate::process::{self, Launch};
 use crate::progress::Progress;
-use crate::registry::Registry;
+use crate::registry::{self, Registry};
 use crate::service::{Service, secure_health};
 use crate::site::Site;
 use crate::wait;
@@ -82,6 +83,7 @@ pub struct NodeTestbed {
     /// What people see.
     pub progress: Progress,
     images: HashMap<Image, String>,
+    machine: Programs,
     kubectl: PathBuf,
     home: Arc<Home>,
 }
@@ -125,7 +127,8 @@ impl Builder {
         let step = self
             .progress
             .step("starting the control plane and the registry");
-        let mut testbed = NodeTestbed::prepare(&self, &binaries, home).await?;
+        let machine = programs(&binaries, &tools)?;
+        let mut testbed = NodeTestbed::prepare(&self, &binaries, machine, home).await?;
         testbed.start_control_plane().await?;
         step.done();
         let step = self
@@ -175,6 +178,21 @@ impl NodeTestbed {
     /// The image of the testbed's own program `resolve`, which looks up a name in its pod.
     pub fn resolve_image(&self) -> String {
         Registry::reference(contents::RESOLVE)
+    }
+
+    /// The image of the process that a pod's network belongs to.
+    pub fn pause_image(&self) -> String {
+        Registry::reference(contents::PAUSE)
+    }
+
+    /// What machines of a fake cloud have of programs, `ignite` among them.
+    pub(crate) async fn machine_programs(&self) -> Result<Programs> {
+        let (package, name) = ("pod-tools", "ignite");
+        let ignite = build_static(&StaticProgram { package, name }, &self.progress).await?;
+        Ok(Programs {
+            ignite,
+            ..self.machine.clone()
+        })
     }
 
     /// The namespaces in which everything runs.
@@ -253,7 +271,12 @@ impl NodeTestbed {
     }
 
     /// Creates the namespaces, and prepares what runs in them beside the nodes.
-    async fn prepare(builder: &Builder, binaries: &Binaries, home: Arc<Home>) -> Result<Self> {
+    async fn prepare(
+        builder: &Builder,
+        binaries: &Binaries,
+        machine: Programs,
+        home: Arc<Home>,
+    ) -> Result<Self> {
         let namespaces = Namespaces::start(&home)?;
         let site = Site::Namespaces(&namespaces);
         let control_plane = ControlPlane::new(binaries, site, &home)?;
@@ -264,6 +287,7 @@ impl NodeTestbed {
             nodes: Vec::new(),
             progress: builder.progress.clone(),
             images: HashMap::new(),
+            machine,
             kubectl: binaries.path(Binary::Kubectl)?.to_owned(),
             control_plane,
             namespaces,
@@ -306,6 +330,12 @@ impl NodeTestbed {
                     "NAME_SERVICE",
                     &self.namespaces.subnets().name_service().to_string(),
                 ),
+                ("REGISTRY", registry::HOST),
+                (
+                    "REGISTRY_ADDRESS",
+                    &self.registry.address().ip().to_string(),
+                ),
+                ("ROUTER", &self.namespaces.subnets().router().to_string()),
             ],
         )?;
         // Each waits for something else, so that all start at once.
@@ -388,6 +418,20 @@ pub fn condition(object: &serde_json::Value, kind: &str) -> Result<()> {
         )),
         None => wait::not_yet(format!("there is no condition {kind} yet")),
     }
+}
+
+/// What a machine of a fake cloud is given. The program that carries out user data is built only when there is a cloud.
+fn programs(binaries: &Binaries, tools: &Tools) -> Result<Programs> {
+    let path = |binary: Binary| binaries.path(binary).map(Path::to_owned);
+    Ok(Programs {
+        containerd: path(Binary::Containerd)?,
+        shim: path(Binary::ContainerdShim)?,
+        kubelet: path(Binary::Kubelet)?,
+        kube_proxy: path(Binary::KubeProxy)?,
+        ignite: PathBuf::new(),
+        runc: tools.runc.clone(),
+        cni: tools.cni.clone(),
+    })
 }
 
 fn scheduler(

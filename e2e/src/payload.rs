@@ -27,6 +27,7 @@ use crate::images::{Archive, Contents, File};
 use crate::progress::Progress;
 use crate::registry::{self, Registry};
 
+pub(crate) use base::files as shell;
 use images::Made;
 pub use manifests::{BOOT_IMAGE, REGION};
 

@@ -16,8 +16,12 @@ use crate::raw::{Answer, RawClient};
 use crate::service::{Service, plain_health_at};
 use crate::site::Site;
 
-/// The registry's name in the references of images: the same in every testbed, whatever its addresses are.
-pub const NAME: &str = "registry.testbed";
+/// The registry's name and port in the references of images: the same in every testbed, whatever its addresses are. Pods
+/// find it by that name, too.
+pub const NAME: &str = "registry.testbed:5000";
+/// The name alone.
+pub const HOST: &str = "registry.testbed";
+const PORT: u16 = 5000;
 /// The tag of what the testbed pushes.
 const TAG: &str = "testbed";
 
@@ -35,7 +39,7 @@ pub struct Registry {
 impl Registry {
     /// Prepares a registry that keeps its images in the testbed's directory.
     pub fn new(program: &Path, site: Site<'_>, home: &Arc<Home>) -> Result<Self> {
-        let address = site.address(5000)?;
+        let address = site.address(PORT)?;
         let config = home.join("registry.json");
         let settings = json!({
             "version": "0.1",

@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The control groups of one testbed, or of one that was killed.
 #[derive(Debug, Clone)]
-pub(super) struct Cgroups {
+pub struct Cgroups {
     /// Of the number that the testbed holds.
     prefix: String,
     name: String,
@@ -42,7 +42,7 @@ impl Cgroups {
     }
 
     /// Creates the group `child` in the testbed's own, everywhere; gives its path as the kubelet wants it.
-    pub(super) fn create(&self, child: &str) -> Result<String> {
+    pub fn create(&self, child: &str) -> Result<String> {
         for hierarchy in hierarchies()? {
             let own = hierarchy.join(&self.name);
             let path = own.join(child);

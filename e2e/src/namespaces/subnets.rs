@@ -15,6 +15,10 @@ const NODES: u8 = 4;
 const LINK: u8 = 5;
 const PODS: u8 = 8;
 
+/// Parts of the nodes' network, after the nodes themselves.
+const ROUTER: u8 = 60;
+const FIRST_BALANCER: u8 = 64;
+
 /// The addresses of one testbed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subnets {
@@ -26,6 +30,8 @@ pub struct Subnets {
 impl Subnets {
     /// How many testbeds have room.
     pub const COUNT: u8 = 32;
+    /// How many Services of type LoadBalancer have room.
+    pub const BALANCERS: u8 = 64;
 
     /// The addresses of the testbed with this number, below [`Self::COUNT`].
     pub fn new(number: u8) -> Self {
@@ -63,6 +69,21 @@ impl Subnets {
     /// A node, counted from 1. The first one also holds the control plane and the registry.
     pub fn node(self, number: u8) -> Ipv4Addr {
         self.address(NODES, number)
+    }
+
+    /// Where names of Routes lead.
+    pub fn router(self) -> Ipv4Addr {
+        self.address(NODES, ROUTER)
+    }
+
+    /// An address for a Service of type LoadBalancer, counted from 0 up to [`Self::BALANCERS`].
+    pub fn balancer(self, number: u8) -> Ipv4Addr {
+        self.address(NODES, FIRST_BALANCER + number % Self::BALANCERS)
+    }
+
+    /// The part of the nodes' network in which the machines of the fake cloud are.
+    pub fn machines(self) -> String {
+        format!("{}/25", self.address(NODES, 128))
     }
 
     /// The outer end of the link to the rest of the machine.
@@ -113,6 +134,13 @@ mod tests {
             (subnets.services(), "198.18.16.0/22"),
             (subnets.nodes(), "198.18.20.0/24"),
             (subnets.inside().to_string(), "198.18.21.2"),
+            (subnets.router().to_string(), "198.18.20.60"),
+            (subnets.balancer(0).to_string(), "198.18.20.64"),
+            (
+                subnets.balancer(Subnets::BALANCERS - 1).to_string(),
+                "198.18.20.127",
+            ),
+            (subnets.machines(), "198.18.20.128/25"),
             (subnets.pods(), "198.18.24.0/21"),
             (subnets.pods_of(1), "198.18.24.0/24"),
             (subnets.pods_of(MOST_NODES), "198.18.31.0/24"),

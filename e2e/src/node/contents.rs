@@ -11,7 +11,8 @@ use crate::registry::Registry;
 
 /// The image of the program that looks up a name.
 pub(super) const RESOLVE: &str = "resolve";
-const PAUSE: &str = "pause";
+/// The image of the process that a pod's network belongs to.
+pub(super) const PAUSE: &str = "pause";
 const COREDNS: &str = "coredns";
 
 /// Images that are ready to be pushed.

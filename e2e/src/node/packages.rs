@@ -28,13 +28,15 @@ enum Place {
     CniDirectory,
 }
 
-const NEEDED: [Needed; 7] = [
+const NEEDED: [Needed; 9] = [
     in_path("unshare", "util-linux"),
     in_path("nsenter", "util-linux"),
     in_path("bash", "bash"),
     in_path("ip", "iproute2"),
     in_path("iptables", "iptables"),
     in_path("runc", "runc"),
+    in_path("busybox", "busybox-static"),
+    in_path("haproxy", "haproxy"),
     Needed {
         name: "bridge",
         package: "containernetworking-plugins",

@@ -18,7 +18,7 @@ const APPLETS: [&str; 50] = [
 ];
 
 /// The shell and its tools.
-pub(super) fn files() -> Result<Vec<File>> {
+pub(crate) fn files() -> Result<Vec<File>> {
     let busybox = PathBuf::from(BUSYBOX);
     ensure!(
         busybox.is_file(),

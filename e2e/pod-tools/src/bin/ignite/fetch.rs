@@ -1,5 +1,6 @@
 //! Fetching another document over HTTPS, once.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ async fn exchange(reference: &Reference, authorities: &[Vec<u8>]) -> Result<Vec<
     let mut request = format!("GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: {ACCEPT}\r\n");
     for header in &reference.http_headers {
         let value = header.value.as_deref().unwrap_or_default();
-        request.push_str(&format!("{}: {value}\r\n", header.name));
+        let _ = write!(request, "{}: {value}\r\n", header.name);
     }
     request.push_str("\r\n");
     stream.write_all(request.as_bytes()).await.map_err(text)?;
@@ -47,7 +48,7 @@ async fn exchange(reference: &Reference, authorities: &[Vec<u8>]) -> Result<Vec<
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {}
         Err(error) => return Err(text(error)),
     }
-    body(answer)
+    body(&answer).map(<[u8]>::to_vec)
 }
 
 /// Host, port and path of an https URL.
@@ -77,7 +78,7 @@ fn client(authorities: &[Vec<u8>]) -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::new(config))
 }
 
-fn body(answer: Vec<u8>) -> Result<Vec<u8>, String> {
+fn body(answer: &[u8]) -> Result<&[u8], String> {
     let end = answer
         .windows(4)
         .position(|end| end == b"\r\n\r\n")
@@ -87,7 +88,7 @@ fn body(answer: Vec<u8>) -> Result<Vec<u8>, String> {
     if status.split(' ').nth(1) != Some("200") {
         return Err(format!("answered {status:?}"));
     }
-    Ok(answer[end + 4..].to_vec())
+    Ok(&answer[end + 4..])
 }
 
 fn text(error: impl std::fmt::Display) -> String {
@@ -112,11 +113,8 @@ mod tests {
 
     #[test]
     fn only_success_has_a_body() {
-        assert_eq!(
-            body(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n{}".to_vec()).unwrap(),
-            b"{}"
-        );
-        let error = body(b"HTTP/1.1 511 Network Authentication Required\r\n\r\n".to_vec());
+        assert_eq!(body(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n{}").unwrap(), b"{}");
+        let error = body(b"HTTP/1.1 511 Network Authentication Required\r\n\r\n");
         assert!(error.unwrap_err().contains("511"));
     }
 }

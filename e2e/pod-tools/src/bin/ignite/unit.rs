@@ -49,7 +49,7 @@ impl Service {
         // Files of variables come after the variables of the unit, as systemd reads them.
         script.push_str("set -a\n");
         for value in self.values("Environment") {
-            script.push_str(&format!("{}\n", assignments(value)));
+            let _ = writeln!(script, "{}", assignments(value));
         }
         for file in self.values("EnvironmentFile") {
             let path = file.trim_start_matches('-');

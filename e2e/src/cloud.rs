@@ -1,0 +1,177 @@
+//! A fake EC2: moto, which answers AWS's API, and a watcher that makes of each running instance a machine of the testbed.
+
+mod client;
+mod server;
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::task::JoinHandle;
+
+use crate::guest::{Ground, Guest, Machine};
+use crate::node::NodeTestbed;
+use crate::service::Service;
+
+pub use client::{Cloud, Instance};
+
+/// How often instances are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Where instances are.
+pub const ZONE: &str = "us-east-1a";
+
+/// A fake cloud that runs.
+#[derive(Debug)]
+pub struct FakeCloud {
+    /// Asks it.
+    pub client: Cloud,
+    /// What clusters in it are made with.
+    pub network: Network,
+    watcher: JoinHandle<()>,
+    guests: Arc<Mutex<HashMap<String, Guest>>>,
+    _service: Service,
+}
+
+/// What there is in the cloud before any cluster.
+#[derive(Debug, Clone)]
+pub struct Network {
+    /// The network.
+    pub vpc: String,
+    /// Its part in which instances are.
+    pub subnet: String,
+    /// What lets everything through.
+    pub security_group: String,
+    /// Which addresses the network has.
+    pub cidr: String,
+}
+
+// === impl FakeCloud ===
+
+impl FakeCloud {
+    /// Starts the cloud and the watcher, and makes a network.
+    pub async fn start(testbed: &NodeTestbed) -> Result<Self> {
+        let mut service = server::service(testbed).await?;
+        service.start().await?;
+        let client = Cloud::new(server::address(testbed))?;
+        let subnets = testbed.namespaces().subnets();
+        let network = client
+            .create_network(&subnets.all(), &subnets.machines(), ZONE)
+            .await
+            .context("cannot make a network in the fake cloud")?;
+        let ground = Ground::new(testbed).await?;
+        let guests = Arc::default();
+        let watcher = tokio::spawn(watch(client.clone(), ground, Arc::clone(&guests)));
+        Ok(Self {
+            client,
+            network,
+            watcher,
+            guests,
+            _service: service,
+        })
+    }
+
+    /// The URL of its API, for pods and for us.
+    pub fn url(&self) -> String {
+        self.client.url()
+    }
+
+    /// The machines that run, by instance.
+    pub fn machines(&self) -> Vec<Machine> {
+        let guests = self
+            .guests
+            .lock()
+            .expect("invariant: nobody panics with it");
+        guests
+            .values()
+            .map(|guest| guest.machine().clone())
+            .collect()
+    }
+
+    /// What machines have said, for people who look for what went wrong.
+    pub fn said(&self) -> String {
+        let guests = self
+            .guests
+            .lock()
+            .expect("invariant: nobody panics with it");
+        let each = guests
+            .values()
+            .map(|guest| format!("--- {}\n{}", guest.machine().instance, guest.said()));
+        each.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Kills the machine of an instance, without a word to the cloud: as when its power fails.
+    pub fn kill(&self, instance: &str) {
+        let mut guests = self
+            .guests
+            .lock()
+            .expect("invariant: nobody panics with it");
+        if let Some(guest) = guests.get_mut(instance) {
+            guest.kill();
+        }
+    }
+}
+
+impl Drop for FakeCloud {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+/// Makes a machine of each running instance, and ends the machines of others.
+async fn watch(client: Cloud, ground: Ground, guests: Arc<Mutex<HashMap<String, Guest>>>) {
+    loop {
+        match client.instances().await {
+            Ok(instances) => {
+                end_others(&instances, &guests);
+                for instance in instances.iter().filter(|instance| instance.runs()) {
+                    if let Err(error) = ensure(&client, &ground, &guests, instance).await {
+                        eprintln!("the machine of {}: {error:#}", instance.id);
+                    }
+                }
+            }
+            Err(error) => eprintln!("the fake cloud does not answer: {error:#}"),
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn end_others(instances: &[Instance], guests: &Mutex<HashMap<String, Guest>>) {
+    let runs = |id: &str| instances.iter().any(|one| one.id == id && one.runs());
+    let mut guests = guests.lock().expect("invariant: nobody panics with it");
+    let gone: Vec<String> = guests.keys().filter(|id| !runs(id)).cloned().collect();
+    // Dropping one waits for its processes; the others wait for that, which is short.
+    let ended: Vec<_> = gone.iter().filter_map(|id| guests.remove(id)).collect();
+    drop(ended);
+}
+
+async fn ensure(
+    client: &Cloud,
+    ground: &Ground,
+    guests: &Mutex<HashMap<String, Guest>>,
+    instance: &Instance,
+) -> Result<()> {
+    if is_known(guests, &instance.id) {
+        return Ok(());
+    }
+    let machine = Machine {
+        instance: instance.id.clone(),
+        zone: instance.zone.clone(),
+        name: instance.name.clone(),
+        address: instance
+            .address
+            .parse::<Ipv4Addr>()
+            .with_context(|| format!("{:?} is no address", instance.address))?,
+        user_data: client.user_data(&instance.id).await?,
+    };
+    let guest = ground.start(machine)?;
+    let mut guests = guests.lock().expect("invariant: nobody panics with it");
+    guests.insert(instance.id.clone(), guest);
+    Ok(())
+}
+
+fn is_known(guests: &Mutex<HashMap<String, Guest>>, instance: &str) -> bool {
+    let guests = guests.lock().expect("invariant: nobody panics with it");
+    guests.contains_key(instance)
+}

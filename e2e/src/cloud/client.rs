@@ -1,0 +1,255 @@
+//! A small client of AWS's query API, as far as the testbed needs it. The fake cloud checks no signature.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{Request, header};
+
+use super::Network;
+use crate::payload::BOOT_IMAGE;
+use crate::raw::RawClient;
+
+/// The versions of the APIs.
+const EC2: (&str, &str) = ("ec2", "2016-11-15");
+const IAM: (&str, &str) = ("iam", "2010-05-08");
+/// Who may act for an instance.
+const TRUST: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
+
+/// The fake cloud's API.
+#[derive(Debug, Clone)]
+pub struct Cloud {
+    client: RawClient,
+}
+
+/// An instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// `i-` and digits.
+    pub id: String,
+    /// `running`, `terminated`, ...
+    pub state: String,
+    /// Its address in the network.
+    pub address: String,
+    /// Its host name.
+    pub name: String,
+    /// Where it is.
+    pub zone: String,
+}
+
+// === impl Instance ===
+
+impl Instance {
+    /// Whether it is to be there.
+    pub fn runs(&self) -> bool {
+        self.state == "running"
+    }
+}
+
+// === impl Cloud ===
+
+impl Cloud {
+    /// The API at an address.
+    pub(super) fn new(address: SocketAddr) -> Result<Self> {
+        let client = RawClient::new(&format!("http://{address}"), None)?;
+        Ok(Self { client })
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        self.client.server().to_owned()
+    }
+
+    /// All instances, those that have ended too, as long as the cloud remembers them.
+    pub async fn instances(&self) -> Result<Vec<Instance>> {
+        let answer = self.ask(EC2, "DescribeInstances", &[]).await?;
+        Ok(instances(&answer))
+    }
+
+    /// What an instance is told at its first boot.
+    pub async fn user_data(&self, instance: &str) -> Result<Vec<u8>> {
+        let parameters = [("InstanceId", instance), ("Attribute", "userData")];
+        let answer = self
+            .ask(EC2, "DescribeInstanceAttribute", &parameters)
+            .await?;
+        let encoded = inside(&answer, "value").unwrap_or_default();
+        STANDARD
+            .decode(encoded.trim())
+            .with_context(|| format!("the user data of {instance} are not in base64"))
+    }
+
+    /// Makes a network with one part for instances, and a rule that lets everything through.
+    pub async fn create_network(&self, cidr: &str, part: &str, zone: &str) -> Result<Network> {
+        let vpc = self
+            .created("CreateVpc", &[("CidrBlock", cidr)], "vpcId")
+            .await?;
+        let parameters = [
+            ("VpcId", vpc.as_str()),
+            ("CidrBlock", part),
+            ("AvailabilityZone", zone),
+        ];
+        let subnet = self
+            .created("CreateSubnet", &parameters, "subnetId")
+            .await?;
+        let parameters = [
+            ("VpcId", vpc.as_str()),
+            ("GroupName", "workers"),
+            ("GroupDescription", "workers"),
+        ];
+        let security_group = self
+            .created("CreateSecurityGroup", &parameters, "groupId")
+            .await?;
+        Ok(Network {
+            vpc,
+            subnet,
+            security_group,
+            cidr: cidr.to_owned(),
+        })
+    }
+
+    /// Starts an instance by hand, as the provider of a cluster would; gives its id.
+    pub async fn run_instance(&self, network: &Network, user_data: &[u8]) -> Result<String> {
+        let encoded = STANDARD.encode(user_data);
+        let parameters = [
+            ("ImageId", BOOT_IMAGE),
+            ("InstanceType", "m5.large"),
+            ("MinCount", "1"),
+            ("MaxCount", "1"),
+            ("SubnetId", network.subnet.as_str()),
+            ("UserData", &encoded),
+        ];
+        self.created("RunInstances", &parameters, "instanceId")
+            .await
+    }
+
+    /// Ends an instance.
+    pub async fn terminate(&self, instance: &str) -> Result<()> {
+        let parameters = [("InstanceId.1", instance)];
+        self.ask(EC2, "TerminateInstances", &parameters).await?;
+        Ok(())
+    }
+
+    /// Makes an instance profile with a role of the same name.
+    pub async fn create_instance_profile(&self, name: &str) -> Result<()> {
+        let role = [("RoleName", name), ("AssumeRolePolicyDocument", TRUST)];
+        self.ask(IAM, "CreateRole", &role).await?;
+        let profile = [("InstanceProfileName", name)];
+        self.ask(IAM, "CreateInstanceProfile", &profile).await?;
+        let both = [("InstanceProfileName", name), ("RoleName", name)];
+        self.ask(IAM, "AddRoleToInstanceProfile", &both).await?;
+        Ok(())
+    }
+
+    async fn created(
+        &self,
+        action: &str,
+        parameters: &[(&str, &str)],
+        field: &str,
+    ) -> Result<String> {
+        let answer = self.ask(EC2, action, parameters).await?;
+        inside(&answer, field)
+            .map(str::to_owned)
+            .with_context(|| format!("{action} does not say its {field}: {answer:.300}"))
+    }
+
+    async fn ask(
+        &self,
+        (service, version): (&str, &str),
+        action: &str,
+        parameters: &[(&str, &str)],
+    ) -> Result<String> {
+        let mut body = format!("Action={action}&Version={version}");
+        for (name, value) in parameters {
+            let _ = write!(body, "&{name}={}", encoded(value));
+        }
+        // By the scope of the signature, the cloud knows which service is meant.
+        let scope = format!("testing/20260101/us-east-1/{service}/aws4_request");
+        let request = Request::post("/")
+            .header(
+                header::CONTENT_TYPE,
+                "application/x-www-form-urlencoded; charset=utf-8",
+            )
+            .header(
+                header::AUTHORIZATION,
+                format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=none"),
+            )
+            .body(body.into_bytes())?;
+        let answer = self.client.send(request).await?;
+        let status = answer.status;
+        let text = String::from_utf8_lossy(&answer.bytes().await?).into_owned();
+        if !status.is_success() {
+            bail!("{action} was answered {status}: {text:.500}");
+        }
+        Ok(text)
+    }
+}
+
+/// The instances of an answer. Each begins with its id, and what is looked for is there only once in each.
+fn instances(answer: &str) -> Vec<Instance> {
+    answer
+        .split("<instanceId>")
+        .skip(1)
+        .map(|part| Instance {
+            id: part.split('<').next().unwrap_or_default().to_owned(),
+            state: inside(part, "instanceState")
+                .and_then(|state| inside(state, "name"))
+                .unwrap_or_default()
+                .to_owned(),
+            address: text(part, "privateIpAddress"),
+            name: text(part, "privateDnsName"),
+            zone: text(part, "availabilityZone"),
+        })
+        .collect()
+}
+
+fn text(part: &str, field: &str) -> String {
+    inside(part, field).unwrap_or_default().to_owned()
+}
+
+/// What the first element of a name holds.
+fn inside<'a>(text: &'a str, element: &str) -> Option<&'a str> {
+    let open = format!("<{element}>");
+    let start = text.find(&open)? + open.len();
+    let end = text[start..].find(&format!("</{element}>"))?;
+    Some(&text[start..start + end])
+}
+
+fn encoded(value: &str) -> String {
+    let mut text = String::new();
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_are_read_from_the_answer() {
+        let answer = "<reservationSet><item><instancesSet><item><instanceId>i-1</instanceId>\
+            <instanceState><code>16</code><name>running</name></instanceState>\
+            <privateDnsName>ip-198-18-4-130.ec2.internal</privateDnsName>\
+            <placement><availabilityZone>us-east-1a</availabilityZone></placement>\
+            <privateIpAddress>198.18.4.130</privateIpAddress></item>\
+            <item><instanceId>i-2</instanceId><instanceState><name>terminated</name></instanceState></item>";
+        let found = instances(answer);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].runs() && !found[1].runs());
+        assert_eq!(found[0].address, "198.18.4.130");
+        assert_eq!(found[0].zone, "us-east-1a");
+        assert_eq!(found[1].id, "i-2");
+    }
+
+    #[test]
+    fn values_are_encoded() {
+        assert_eq!(encoded("a b/{\"x\"}~"), "a%20b%2F%7B%22x%22%7D~");
+    }
+}

@@ -1,0 +1,86 @@
+//! moto's server: its packages, in a place of their own, and its process.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use sha2::{Digest, Sha256};
+use tokio::process::Command;
+
+use crate::binaries;
+use crate::lock::Lock;
+use crate::node::NodeTestbed;
+use crate::process::Launch;
+use crate::progress::Progress;
+use crate::service::{Service, plain_health_at};
+use crate::site::Site;
+
+/// The packages, with their versions.
+const REQUIREMENTS: &str = include_str!("requirements.txt");
+const PORT: u16 = 5566;
+
+/// Where its API is.
+pub(super) fn address(testbed: &NodeTestbed) -> SocketAddr {
+    (testbed.namespaces().subnets().node(1), PORT).into()
+}
+
+/// Its process.
+pub(super) async fn service(testbed: &NodeTestbed) -> Result<Service> {
+    let program = ensure_installed(&testbed.progress).await?;
+    let address = address(testbed);
+    let launch = Launch::new("moto", &program)
+        .arg("-H")
+        .arg(address.ip().to_string())
+        .arg("-p")
+        .arg(address.port().to_string());
+    let launch = Site::Namespaces(testbed.namespaces()).place(launch);
+    let health = plain_health_at(address, "/moto-api/data.json")?;
+    Ok(Service::new(launch, testbed.home(), health))
+}
+
+/// Finds the server, or installs it. What is half installed has another name.
+async fn ensure_installed(progress: &Progress) -> Result<PathBuf> {
+    let cache = binaries::cache()?;
+    let digest = format!("{:x}", Sha256::digest(REQUIREMENTS));
+    let place = cache.join(format!("moto-{}", &digest[..12]));
+    let program = place.join("bin/moto_server");
+    if place.join("complete").is_file() {
+        return Ok(program);
+    }
+    std::fs::create_dir_all(&cache)
+        .with_context(|| format!("cannot create {}", cache.display()))?;
+    let _lock = Lock::take(&cache.join("moto.lock")).await?;
+    if place.join("complete").is_file() {
+        return Ok(program);
+    }
+    let step = progress.step("installing moto, which stands in for AWS");
+    // A killed installation is begun anew: an environment does not bear to be renamed.
+    run(
+        "python3",
+        &["-m", "venv", "--clear", &place.to_string_lossy()],
+    )
+    .await?;
+    let list = place.join("requirements.txt");
+    std::fs::write(&list, REQUIREMENTS)?;
+    let pip = place.join("bin/pip");
+    let list = list.to_string_lossy();
+    run(&pip.to_string_lossy(), &["install", "--quiet", "-r", &list]).await?;
+    std::fs::write(place.join("complete"), "")?;
+    step.done();
+    Ok(program)
+}
+
+async fn run(program: &str, args: &[&str]) -> Result<()> {
+    let output = Command::new(program)
+        .args(args)
+        .output()
+        .await
+        .with_context(|| format!("cannot run {program} (Debian package python3-venv)"))?;
+    ensure!(
+        output.status.success(),
+        "{program} {} failed: {}",
+        args.join(" "),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(())
+}

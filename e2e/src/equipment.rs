@@ -1,0 +1,47 @@
+//! Test equipment of a testbed with nodes: what a platform brings that cannot be had here, each a small piece of its own.
+//!
+//! Volumes are made by the real local-path provisioner. Addresses for Services of type `LoadBalancer` and the names of
+//! Routes are handed out by loops in this process, which end when they are dropped.
+
+mod load_balancers;
+mod routes;
+mod storage;
+
+pub use load_balancers::LoadBalancers;
+pub use routes::{DOMAIN, Routes};
+pub use storage::install as install_storage;
+
+use anyhow::Result;
+use tokio::task::JoinHandle;
+
+use crate::node::NodeTestbed;
+
+/// All of it.
+#[derive(Debug)]
+pub struct Equipment {
+    _balancers: LoadBalancers,
+    _routes: Routes,
+}
+
+// === impl Equipment ===
+
+impl Equipment {
+    /// Sets all of it up.
+    pub async fn start(testbed: &NodeTestbed) -> Result<Self> {
+        install_storage(testbed).await?;
+        Ok(Self {
+            _balancers: LoadBalancers::start(testbed),
+            _routes: Routes::start(testbed).await?,
+        })
+    }
+}
+
+/// A loop that ends when it is dropped.
+#[derive(Debug)]
+struct Loop(JoinHandle<()>);
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,363 @@
+//! A machine of the fake cloud: Linux namespaces of its own, in which its user data is carried out.
+//!
+//! It has its own network, mounts, processes and host name, a container runtime of its own, and nothing that makes it a
+//! worker: that comes with the user data, which `ignite` (of `pod-tools`) carries out as Ignition would. What a worker
+//! finds on a machine of OpenShift's operating system it finds here too: the kubelet at /usr/bin/kubelet, the runtime's
+//! socket at /var/run/crio/crio.sock, and what the cloud's metadata say in /run/metadata/afterburn. What a machine
+//! without systemd and with control groups of version 1 needs of its kubelet is handed to it as a drop-in configuration.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use crate::certs::write;
+use crate::home::Home;
+use crate::namespaces::{self, Entry};
+use crate::node::NodeTestbed;
+use crate::process::{Launch, Process};
+use crate::registry;
+
+/// The machine's first process.
+const INIT: &str = include_str!("guest/init.sh");
+/// The runtime's configuration, in which the pods' network is the machine's own.
+const CONTAINERD: &str = include_str!("node/containerd.toml");
+/// Pods of guests have addresses that only their machine knows, below this one.
+const PODS: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
+/// Port of the runtime's metrics.
+const METRICS: u16 = 1338;
+
+/// What a machine is to be.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// The cloud's name of it.
+    pub instance: String,
+    /// Where the cloud has it.
+    pub zone: String,
+    /// Its host name.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// What it is told at its first boot.
+    pub user_data: Vec<u8>,
+}
+
+/// What machines stand on.
+#[derive(Debug, Clone)]
+pub struct Ground {
+    home: Arc<Home>,
+    entry: Entry,
+    programs: Programs,
+    registry: SocketAddr,
+    pause: String,
+    gateway: Ipv4Addr,
+    name_service: Ipv4Addr,
+    /// The testbed's control group, and how one is made in it.
+    cgroups: namespaces::Groups,
+}
+
+/// Programs on a machine.
+#[derive(Debug, Clone)]
+pub(crate) struct Programs {
+    pub(crate) containerd: PathBuf,
+    pub(crate) shim: PathBuf,
+    pub(crate) kubelet: PathBuf,
+    pub(crate) kube_proxy: PathBuf,
+    pub(crate) ignite: PathBuf,
+    pub(crate) runc: PathBuf,
+    pub(crate) cni: PathBuf,
+}
+
+/// A machine that runs. Dropped, it is gone, with all that ran on it.
+#[derive(Debug)]
+pub struct Guest {
+    machine: Machine,
+    process: Option<Process>,
+    link: String,
+    entry: Entry,
+}
+
+// === impl Ground ===
+
+impl Ground {
+    /// The ground of a testbed's machines.
+    pub async fn new(testbed: &NodeTestbed) -> Result<Self> {
+        let subnets = testbed.namespaces().subnets();
+        Ok(Self {
+            home: Arc::clone(testbed.home()),
+            entry: testbed.namespaces().bare(),
+            programs: testbed.machine_programs().await?,
+            registry: testbed.registry.address(),
+            pause: testbed.pause_image(),
+            gateway: subnets.node(1),
+            name_service: subnets.name_service(),
+            cgroups: testbed.namespaces().groups(),
+        })
+    }
+
+    /// Starts a machine.
+    pub fn start(&self, machine: Machine) -> Result<Guest> {
+        let name = machine.instance.clone();
+        // Interfaces have names of at most 15 characters.
+        let short = &name[name.len().saturating_sub(10)..];
+        let link = format!("m-{short}");
+        let guest = Guest {
+            machine,
+            process: None,
+            link: link.clone(),
+            entry: self.entry.clone(),
+        };
+        self.network(&guest)
+            .with_context(|| format!("cannot connect the machine {name}"))?;
+        self.boot(guest)
+            .with_context(|| format!("cannot start the machine {name}"))
+    }
+
+    fn network(&self, guest: &Guest) -> Result<()> {
+        let (link, own) = (guest.link.as_str(), format!("{}/24", guest.machine.address));
+        let gateway = self.gateway.to_string();
+        // What a machine of that name left, if it was killed.
+        drop(self.entry.run("ip", ["netns", "del", link]));
+        for line in [
+            ["netns", "add", link].as_slice(),
+            &[
+                "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", link,
+            ],
+            &["link", "set", link, "master", "nodes", "up"],
+            &["-n", link, "addr", "add", &own, "dev", "eth0"],
+            &["-n", link, "link", "set", "lo", "up"],
+            &["-n", link, "link", "set", "eth0", "up"],
+            &["-n", link, "route", "add", "default", "via", &gateway],
+        ] {
+            self.entry.run("ip", line)?;
+        }
+        Ok(())
+    }
+
+    fn boot(&self, mut guest: Guest) -> Result<Guest> {
+        let machine = &guest.machine;
+        let directory = self.home.join("machines").join(&machine.instance);
+        self.write(&directory, machine)?;
+        let mut entry: Vec<OsString> = self.entry.line().to_vec();
+        entry.extend(
+            [
+                "nsenter".to_owned(),
+                format!("--net=/run/netns/{}", guest.link),
+                "--".to_owned(),
+            ]
+            .map(OsString::from),
+        );
+        let launch = Launch::new(machine.instance.clone(), Path::new("unshare"))
+            .arg("--mount")
+            .arg("--uts")
+            .arg("--pid")
+            .arg("--fork")
+            .arg("--kill-child=KILL")
+            .arg("--mount-proc")
+            .arg("bash")
+            .arg("-c")
+            .arg(INIT)
+            .arg("machine-init")
+            .arg(&directory)
+            .arg(&machine.name)
+            .arg(&self.programs.ignite)
+            .through(&entry);
+        guest.process = Some(launch.spawn(&self.home)?);
+        Ok(guest)
+    }
+
+    /// Writes what the machine is given.
+    fn write(&self, directory: &Path, machine: &Machine) -> Result<()> {
+        for part in ["cni", "registries", "kubelet.d", "bin"] {
+            let path = directory.join(part);
+            std::fs::create_dir_all(&path)
+                .with_context(|| format!("cannot create {}", path.display()))?;
+        }
+        let file = |name: &str, text: &str| write(&directory.join(name), text);
+        file("user-data", &String::from_utf8_lossy(&machine.user_data))?;
+        file("afterburn", &metadata(machine))?;
+        file("kubelet-env", &environment(machine))?;
+        file(
+            "kubelet.d/90-machine.conf",
+            &kubelet_drop_in(&self.cgroups.create(&machine.instance)?).to_string(),
+        )?;
+        file(
+            "resolv.conf",
+            &format!("nameserver {}\n", self.name_service),
+        )?;
+        file("cni/10-testbed.conflist", &pod_network(machine.address))?;
+        file("containerd.toml", &self.runtime(directory, machine.address))?;
+        let hosts = directory.join("registries").join(registry::NAME);
+        std::fs::create_dir_all(&hosts)
+            .with_context(|| format!("cannot create {}", hosts.display()))?;
+        write(&hosts.join("hosts.toml"), &registry_hosts(self.registry))?;
+        for (name, program) in [
+            ("containerd", &self.programs.containerd),
+            ("containerd-shim-runc-v2", &self.programs.shim),
+            ("kubelet", &self.programs.kubelet),
+            ("kube-proxy", &self.programs.kube_proxy),
+            ("runc", &self.programs.runc),
+        ] {
+            let link = directory.join("bin").join(name);
+            drop(std::fs::remove_file(&link));
+            std::os::unix::fs::symlink(program, &link)
+                .with_context(|| format!("cannot create {}", link.display()))?;
+        }
+        Ok(())
+    }
+
+    fn runtime(&self, directory: &Path, address: Ipv4Addr) -> String {
+        let path = |name: &str| directory.join(name).display().to_string();
+        let values = [
+            ("ROOT", path("containerd")),
+            ("STATE", "/run/containerd".to_owned()),
+            ("METRICS", format!("{address}:{METRICS}")),
+            ("PAUSE", self.pause.clone()),
+            ("REGISTRIES", path("registries")),
+            ("CNI_PROGRAMS", self.programs.cni.display().to_string()),
+            ("CNI_CONFIG", path("cni")),
+            ("RUNC", self.programs.runc.display().to_string()),
+        ];
+        values
+            .iter()
+            .fold(CONTAINERD.to_owned(), |text, (name, value)| {
+                text.replace(&format!("${{{name}}}"), value)
+            })
+    }
+}
+
+// === impl Guest ===
+
+impl Guest {
+    /// What it is.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The last lines of what it has said.
+    pub fn said(&self) -> String {
+        self.process.as_ref().map(Process::tail).unwrap_or_default()
+    }
+}
+
+impl Guest {
+    /// Ends all that runs on it, and leaves it there.
+    pub(crate) fn kill(&mut self) {
+        drop(self.process.take());
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        // Its first process takes all others with it.
+        drop(self.process.take());
+        // When the testbed has ended, this is gone already.
+        drop(self.entry.run("ip", ["netns", "del", &self.link]));
+    }
+}
+
+/// What the cloud's metadata service would say, in the form of the program that asks it.
+fn metadata(machine: &Machine) -> String {
+    let Machine {
+        instance,
+        zone,
+        name,
+        address,
+        user_data: _,
+    } = machine;
+    let region = zone.trim_end_matches(char::is_alphabetic);
+    format!(
+        "AFTERBURN_AWS_INSTANCE_ID={instance}\nAFTERBURN_AWS_AVAILABILITY_ZONE={zone}\nAFTERBURN_AWS_REGION={region}\n\
+         AFTERBURN_AWS_HOSTNAME={name}\nAFTERBURN_AWS_IPV4_LOCAL={address}\n"
+    )
+}
+
+/// For kubelets of units that ask for it: no cloud provider runs in the guest that would finish the node.
+fn environment(machine: &Machine) -> String {
+    let Machine { name, address, .. } = machine;
+    format!("KUBELET_NODE_NAME={name}\nKUBELET_NODE_IP={address}\nKUBELET_CLOUD_PROVIDER=\n")
+}
+
+/// Control groups are of version 1 and nobody's but the testbed's, there is no systemd, and the kernel's settings and the
+/// disk are not the machine's.
+fn kubelet_drop_in(cgroup: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": cgroup,
+        "enforceNodeAllocatable": [],
+        "failCgroupV1": false,
+        "failSwapOn": false,
+        "protectKernelDefaults": false,
+        "imageGCHighThresholdPercent": 100,
+        "evictionHard": { "memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%" },
+    })
+}
+
+/// Pods hang on a bridge of the machine, and are hidden behind its address.
+fn pod_network(address: Ipv4Addr) -> String {
+    let [.., host] = address.octets();
+    let [first, second, ..] = PODS.octets();
+    let network = json!({
+        "cniVersion": "1.0.0",
+        "name": "guest",
+        "plugins": [{
+            "type": "bridge",
+            "bridge": "cni0",
+            "isGateway": true,
+            "hairpinMode": true,
+            "ipMasq": true,
+            "ipam": {
+                "type": "host-local",
+                "ranges": [[{ "subnet": format!("{first}.{second}.{host}.0/24") }]],
+                "routes": [{ "dst": "0.0.0.0/0" }],
+                "dataDir": "/run/addresses",
+            },
+        }],
+    });
+    network.to_string()
+}
+
+fn registry_hosts(address: SocketAddr) -> String {
+    format!(
+        "server = \"http://{address}\"\n\n[host.\"http://{address}\"]\ncapabilities = [\"pull\", \"resolve\"]\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> Machine {
+        Machine {
+            instance: "i-0123456789abcdef0".to_owned(),
+            zone: "us-east-1a".to_owned(),
+            name: "ip-198-18-4-130.ec2.internal".to_owned(),
+            address: Ipv4Addr::new(198, 18, 4, 130),
+            user_data: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn metadata_say_where_the_machine_is() {
+        let text = metadata(&machine());
+        for line in [
+            "AFTERBURN_AWS_INSTANCE_ID=i-0123456789abcdef0\n",
+            "AFTERBURN_AWS_AVAILABILITY_ZONE=us-east-1a\n",
+            "AFTERBURN_AWS_REGION=us-east-1\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+    }
+
+    #[test]
+    fn pods_of_two_machines_have_other_addresses() {
+        let one = pod_network(Ipv4Addr::new(198, 18, 4, 130));
+        assert!(one.contains("100.64.130.0/24"), "{one}");
+        assert_ne!(one, pod_network(Ipv4Addr::new(198, 18, 4, 131)));
+    }
+}
