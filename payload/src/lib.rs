@@ -6,7 +6,6 @@
 //!
 //! Reading is done here, and judging: nothing is pulled to a node, and nothing is written to a cluster.
 
-pub mod args;
 pub mod boot_images;
 mod cache;
 pub mod capabilities;
@@ -23,7 +22,6 @@ pub mod releases;
 pub mod skew;
 pub mod version;
 
-pub use args::Args;
 pub use boot_images::Stream;
 pub use capabilities::{Capabilities, Capability};
 pub use error::{Error, Reason};

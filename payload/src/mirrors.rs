@@ -24,6 +24,15 @@ impl Mirrors {
         Self(sources.into_iter().collect())
     }
 
+    /// The pairs, for a flag of another program: `source=mirror,...`.
+    pub fn as_flag(&self) -> String {
+        let pairs = self.0.iter().flat_map(|(source, mirrors)| {
+            let pair = move |mirror| format!("{source}={mirror}");
+            mirrors.iter().map(pair)
+        });
+        pairs.collect::<Vec<_>>().join(",")
+    }
+
     /// These, and after them others.
     #[must_use]
     pub fn then(mut self, others: &Self) -> Self {
@@ -141,6 +150,12 @@ mod tests {
             ]
         );
         assert!(mirrors.of_image("c.example.com/a").is_empty());
+        let flag = mirrors.as_flag();
+        let pairs = flag.split(',').filter_map(|pair| pair.split_once('='));
+        let pairs = pairs.map(|(source, mirror)| (source.to_owned(), vec![mirror.to_owned()]));
+        let again = Mirrors::new(pairs);
+        let image = "a.example.com/ocp/release@sha256:1";
+        assert_eq!(again.of_image(image), mirrors.of_image(image));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod challenge;
 mod http;
 mod manifest;
+mod route;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

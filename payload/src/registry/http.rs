@@ -13,11 +13,14 @@ use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioExecutor;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::timeout;
+
+use super::route::Route;
 
 /// How long a registry may take to accept a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -29,7 +32,7 @@ const MOST_REDIRECTS: usize = 5;
 /// A client of any registry.
 #[derive(Clone)]
 pub(crate) struct Http {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client<HttpsConnector<Route>, Full<Bytes>>,
     plain: BTreeSet<String>,
 }
 
@@ -74,7 +77,7 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    /// Trusts what the system trusts and the authorities of `bundle`; speaks to `plain` without TLS.
+    /// Goes through the proxy that the environment names; trusts what the system trusts and the authorities of `bundle`; speaks to `plain` without TLS.
     pub(crate) fn new(
         plain: BTreeSet<String>,
         bundle: Option<&[u8]>,
@@ -92,7 +95,7 @@ impl Http {
             .with_tls_config(config)
             .https_or_http()
             .enable_http1()
-            .wrap_connector(tcp);
+            .wrap_connector(Route::new(tcp, Matcher::from_env()));
         Ok(Self {
             client: Client::builder(TokioExecutor::new()).build(connector),
             plain,

@@ -1,0 +1,130 @@
+//! The way to a registry: direct, or through the proxy that the environment names.
+//!
+//! `HTTPS_PROXY` and `NO_PROXY` are read as other programs read them. What has no TLS is a registry of a test, and reached
+//! directly; so is what is on this machine.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::Uri;
+use http::uri::Scheme;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tower::Service;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// Connects to registries.
+#[derive(Clone)]
+pub(super) struct Route {
+    tcp: HttpConnector,
+    proxies: Arc<Matcher>,
+}
+
+// === impl Route ===
+
+impl Route {
+    /// Connects with `tcp`, and through `proxies` where they apply.
+    pub(super) fn new(tcp: HttpConnector, proxies: Matcher) -> Self {
+        Self {
+            tcp,
+            proxies: Arc::new(proxies),
+        }
+    }
+
+    fn proxy(&self, to: &Uri) -> Option<Intercept> {
+        let direct = to.scheme() != Some(&Scheme::HTTPS) || is_here(to);
+        self.proxies.intercept(to).filter(|_| !direct)
+    }
+}
+
+impl Service<Uri> for Route {
+    type Response = TokioIo<TcpStream>;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.tcp.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let Some(proxy) = self.proxy(&to) else {
+            let connecting = self.tcp.call(to);
+            return Box::pin(async { connecting.await.map_err(Into::into) });
+        };
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), self.tcp.clone());
+        if let Some(credential) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(credential.clone());
+        }
+        let connecting = tunnel.call(to);
+        Box::pin(async { connecting.await.map_err(Into::into) })
+    }
+}
+
+fn is_here(to: &Uri) -> bool {
+    let host = to.host().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn route(proxy: &str) -> Route {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        let proxies = Matcher::builder().all(proxy).no("direct.example.com");
+        Route::new(tcp, proxies.build())
+    }
+
+    #[test]
+    fn only_tls_to_other_machines_goes_through_a_proxy() {
+        let route = route("http://proxy.example.com:3128");
+        for (to, through) in [
+            ("https://registry.example.com/v2/", true),
+            ("https://registry.example.com:5000/v2/", true),
+            ("http://registry.example.com/v2/", false),
+            ("https://direct.example.com/v2/", false),
+            ("https://127.0.0.1:5000/v2/", false),
+            ("https://[::1]:5000/v2/", false),
+            ("https://localhost:5000/v2/", false),
+        ] {
+            let proxy = route.proxy(&to.parse().unwrap());
+            assert_eq!(proxy.is_some(), through, "{to}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_asked_for_the_registry_and_told_who_asks() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut route = route(&format!("http://someone:secret@{address}"));
+        let to = "https://registry.example.com/v2/".parse().unwrap();
+        let proxy = async {
+            let (mut client, _) = listener.accept().await.unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                asked.push(client.read_u8().await.unwrap());
+            }
+            client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            String::from_utf8(asked).unwrap()
+        };
+        let (connection, asked) = tokio::join!(route.call(to), proxy);
+        connection.unwrap();
+        let asked = asked.to_lowercase();
+        assert!(
+            asked.starts_with("connect registry.example.com:443 "),
+            "{asked}"
+        );
+        assert!(asked.contains("proxy-authorization: basic "), "{asked}");
+    }
+}
