@@ -95,6 +95,18 @@ impl Event {
     }
 }
 
+// === impl ObjectRef ===
+
+impl ObjectRef {
+    /// The group that it is about: of a CRD, that which it defines.
+    pub fn group_of_definition(&self) -> &str {
+        match (self.resource.as_str(), self.name.split_once('.')) {
+            ("customresourcedefinitions", Some((_, group))) => group,
+            _ => &self.api_group,
+        }
+    }
+}
+
 // === impl AuditLog ===
 
 impl AuditLog {

@@ -4,6 +4,8 @@
 //! only. On the standard side the managers speak to the API server themselves, with upstream's own roles: this is the
 //! platform's Cluster API, the one that must never notice us.
 
+pub mod pods;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -100,6 +102,11 @@ impl Plan {
     /// The side that its managers work on.
     pub fn side(&self) -> Side {
         self.side
+    }
+
+    /// Where its service accounts are.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     /// The programs that it needs.

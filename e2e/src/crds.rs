@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::group::{GroupTable, Side};
 use cli::crds::source::module;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::{ApiClient, Resource};
 use crate::modules::Module;
@@ -29,6 +29,54 @@ pub async fn cluster_api(side: Side) -> Result<Vec<Value>> {
         Side::Private => cli::crds::derive(&GroupTable::default(), standard)
             .context("cannot derive the private CRDs"),
     }
+}
+
+/// The CRDs of a platform that has another version of Cluster API, and those of the test's own provider for it.
+pub async fn platform() -> Result<Vec<Value>> {
+    let read = || {
+        let version = Module::Platform.version_of(CLUSTER_API[0])?;
+        let module: module::Module = format!("{}@{version}", CLUSTER_API[0]).parse()?;
+        anyhow::Ok(module::read(&module)?)
+    };
+    let batch = tokio::task::spawn_blocking(read)
+        .await
+        .context("reading the platform's CRDs was cut short")??;
+    let theirs = batch.documents.into_iter().map(|document| document.value);
+    let own = [
+        "PlatformCluster",
+        "PlatformMachine",
+        "PlatformMachineTemplate",
+    ]
+    .map(of_own_provider);
+    Ok(theirs.map(without_conversion).chain(own).collect())
+}
+
+/// A CRD of a provider that has no manager: any object is one of its.
+fn of_own_provider(kind: &str) -> Value {
+    let (singular, group) = (kind.to_lowercase(), "infrastructure.cluster.x-k8s.io");
+    json!({
+        "apiVersion": CRDS.api_version,
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{singular}s.{group}"),
+            "labels": { "cluster.x-k8s.io/v1beta1": "v1beta1" },
+        },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": { "kind": kind, "plural": format!("{singular}s"), "singular": singular },
+            "versions": [{
+                "name": "v1beta1",
+                "served": true,
+                "storage": true,
+                "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                } },
+            }],
+        },
+    })
 }
 
 /// Installs CRDs and waits until their kinds are served.

@@ -1,8 +1,8 @@
-//! The four stock managers of Cluster API: which programs they are, and how they are run outside a cluster.
+//! The stock managers of Cluster API: which programs they are, what they may do, and how they are run outside a cluster.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use api::group::Side;
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ pub enum Manager {
     KubeadmControlPlane,
     /// `DevCluster` and `DevMachine`, whose in-memory backend pretends to be a cloud with clusters in it.
     DevProvider,
+    /// The core manager of a platform that has another version of Cluster API. It works on standard types only.
+    PlatformCore,
 }
 
 /// What a manager is told about where it runs.
@@ -53,7 +55,7 @@ pub(crate) struct ManagerPorts {
 // === impl Manager ===
 
 impl Manager {
-    /// All four.
+    /// The four of one version, which make a whole Cluster API.
     pub const ALL: [Self; 4] = [
         Self::Core,
         Self::KubeadmBootstrap,
@@ -68,6 +70,7 @@ impl Manager {
             Self::KubeadmBootstrap => "capi-kubeadm-bootstrap",
             Self::KubeadmControlPlane => "capi-kubeadm-control-plane",
             Self::DevProvider => "capi-dev-provider",
+            Self::PlatformCore => "capi-platform-core",
         }
     }
 
@@ -78,15 +81,16 @@ impl Manager {
             Self::KubeadmBootstrap => Binary::KubeadmBootstrap,
             Self::KubeadmControlPlane => Binary::KubeadmControlPlane,
             Self::DevProvider => Binary::DevProvider,
+            Self::PlatformCore => Binary::PlatformCore,
         }
     }
 
     /// The roles that it is given on a side: ours on private groups, upstream's own on standard ones.
     pub(crate) async fn roles(self, side: Side) -> Result<Vec<Value>> {
         match side {
-            Side::Private => fixtures::load(&self.private_roles()),
+            Side::Private => fixtures::load(&self.private_roles()?),
             Side::Standard => {
-                let sources = Module::ClusterApi.sources_of(self.go_module()).await?;
+                let sources = self.module().sources_of(self.go_module()).await?;
                 let mut roles = fixtures::load(&sources.join(self.upstream_role()))?;
                 for role in &mut roles {
                     // Upstream's are all called manager-role until kustomize prefixes them.
@@ -97,32 +101,61 @@ impl Manager {
         }
     }
 
-    fn private_roles(self) -> PathBuf {
+    fn private_roles(self) -> Result<PathBuf> {
         let installed = fixtures::install_manifests().join("cluster-api");
-        match self {
+        Ok(match self {
             Self::Core => installed.join("core.yaml"),
             Self::KubeadmBootstrap => installed.join("kubeadm-bootstrap.yaml"),
             Self::KubeadmControlPlane => installed.join("kubeadm-control-plane.yaml"),
             Self::DevProvider => fixtures::directory().join("rbac/dev-provider.yaml"),
+            Self::PlatformCore => {
+                bail!("a platform's own manager has no business with private types")
+            }
+        })
+    }
+
+    /// The version table that it is in.
+    fn module(self) -> Module {
+        match self {
+            Self::PlatformCore => Module::Platform,
+            _ => Module::ClusterApi,
         }
     }
 
     fn go_module(self) -> &'static str {
         match self {
-            Self::Core | Self::KubeadmBootstrap | Self::KubeadmControlPlane => {
-                "sigs.k8s.io/cluster-api"
-            }
+            Self::Core
+            | Self::KubeadmBootstrap
+            | Self::KubeadmControlPlane
+            | Self::PlatformCore => "sigs.k8s.io/cluster-api",
             Self::DevProvider => "sigs.k8s.io/cluster-api/test",
         }
     }
 
     fn upstream_role(self) -> &'static str {
         match self {
-            Self::Core => "config/rbac/role.yaml",
+            Self::Core | Self::PlatformCore => "config/rbac/role.yaml",
             Self::KubeadmBootstrap => "bootstrap/kubeadm/config/rbac/role.yaml",
             Self::KubeadmControlPlane => "controlplane/kubeadm/config/rbac/role.yaml",
             Self::DevProvider => "infrastructure/docker/config/rbac/role.yaml",
         }
+    }
+
+    /// What it is told wherever it runs.
+    pub(crate) fn flags(side: Side, reach: &Reach) -> Vec<String> {
+        let mut flags = vec![
+            "--insecure-diagnostics".to_owned(),
+            "--feature-gates=ClusterTopology=true".to_owned(),
+        ];
+        if let Reach::Namespace(namespace) = reach {
+            flags.push(format!("--namespace={namespace}"));
+        }
+        if side == Side::Private {
+            // Private CRDs belong to the product's installer: their managers have no right to write them.
+            let phases = "StorageVersionMigration,CleanupManagedFields";
+            flags.push(format!("--skip-crd-migration-phases={phases}"));
+        }
+        flags
     }
 
     /// How it is started.
@@ -133,33 +166,22 @@ impl Manager {
         settings: &Settings<'_>,
     ) -> Result<Launch> {
         let ports = settings.ports;
-        let mut launch = Launch::new(name, binaries.path(self.binary())?)
+        let launch = Launch::new(name, binaries.path(self.binary())?)
             .path_flag("kubeconfig", settings.kubeconfig)
             .flag("health-addr", format!("127.0.0.1:{}", ports.health))
             .flag(
                 "diagnostics-address",
                 format!("127.0.0.1:{}", ports.diagnostics),
             )
-            .arg("--insecure-diagnostics")
             // The webhook server cannot be turned off; nothing calls it.
             .flag("webhook-port", ports.webhook)
             .path_flag("webhook-cert-dir", settings.certificates)
-            .flag("feature-gates", "ClusterTopology=true")
             .environment("POD_NAMESPACE", settings.namespace)
             .environment("POD_NAME", self.name())
             .environment("POD_UID", "00000000-0000-0000-0000-000000000000")
             // The in-memory provider puts it into control plane endpoints.
             .environment("POD_IP", "127.0.0.1");
-        if let Reach::Namespace(namespace) = settings.reach {
-            launch = launch.flag("namespace", namespace);
-        }
-        if settings.side == Side::Private {
-            // Private CRDs belong to the product's installer: their managers have no right to write them.
-            launch = launch.flag(
-                "skip-crd-migration-phases",
-                "StorageVersionMigration,CleanupManagedFields",
-            );
-        }
-        Ok(launch)
+        let flags = Self::flags(settings.side, settings.reach);
+        Ok(flags.into_iter().fold(launch, Launch::arg))
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cargo::Program;
 use crate::client::{ApiClient, Resource};
-use crate::fixtures;
+use crate::control_plane::Endpoint;
 use crate::home::kill_group;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::ports;
@@ -18,7 +18,7 @@ use crate::process::Launch;
 use crate::progress::Progress;
 use crate::raw::RawClient;
 use crate::service::{Service, plain_health};
-use crate::service_account::{Reach, ServiceAccount};
+use crate::service_account::ServiceAccount;
 use crate::testbed::Testbed;
 
 /// Environment variable that names a ready-built operator.
@@ -90,16 +90,10 @@ impl Operator {
         }
     }
 
-    fn roles(self) -> &'static str {
-        match self {
-            Self::Private => "roles",
-            Self::Legacy => "roles-legacy",
-        }
-    }
-
-    /// Its roles.
-    pub fn role_objects(self) -> Result<Vec<Value>> {
-        fixtures::load(&fixtures::directory().join(format!("operator/{}.yaml", self.roles())))
+    /// Its roles and their bindings, as `hypershift install` makes them.
+    pub fn rights(self) -> Result<Vec<Value>> {
+        cli::install::rights_of(self.name(), NAMESPACE)
+            .with_context(|| format!("the installation knows no {}", self.name()))
     }
 
     /// The name of its lease.
@@ -130,15 +124,12 @@ impl Operator {
 // === impl Identity ===
 
 impl Identity {
-    /// Creates the service account and grants it what the operator needs, and no more.
+    /// Creates the service account and grants it what an installation grants, and no more.
     pub async fn create(testbed: &Testbed, operator: Operator, program: &Path) -> Result<Self> {
         let account =
             ServiceAccount::create(&testbed.admin, testbed.home(), NAMESPACE, operator.name())
                 .await?;
-        let reach = Reach::Namespace(NAMESPACE.to_owned());
-        account
-            .grant(&testbed.admin, &operator.role_objects()?, &reach)
-            .await?;
+        testbed.admin.apply(&operator.rights()?).await?;
         Ok(Self {
             operator,
             account,
@@ -153,14 +144,21 @@ impl Identity {
 
     /// Prepares a replica in the pod called `pod`. The times of its lease are short.
     pub fn replica(&self, testbed: &Testbed, pod: &str) -> Result<Replica> {
-        let endpoint = testbed.control_plane.endpoint();
+        let Endpoint { server, authority } = testbed.control_plane.endpoint();
+        self.replica_at(testbed, pod, &server, Some(&authority))
+    }
+
+    /// The same, with something between it and the API server.
+    pub fn replica_at(
+        &self,
+        testbed: &Testbed,
+        pod: &str,
+        server: &str,
+        authority: Option<&Path>,
+    ) -> Result<Replica> {
         let kubeconfig = testbed.home().join(format!("{pod}.kubeconfig"));
-        write_kubeconfig(
-            &kubeconfig,
-            &endpoint.server,
-            Some(&endpoint.authority),
-            Credentials::TokenFile(self.account.token_file()),
-        )?;
+        let credentials = Credentials::TokenFile(self.account.token_file());
+        write_kubeconfig(&kubeconfig, server, authority, credentials)?;
         let port = ports::allocate()?;
         let launch = Launch::new(pod, &self.program)
             .arg("run")

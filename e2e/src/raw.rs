@@ -170,7 +170,7 @@ impl Lines {
 }
 
 /// The first certificate of a PEM file.
-fn certificate(path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn certificate(path: &Path) -> Result<Vec<u8>> {
     let certificate = CertificateDer::from_pem_file(path)
         .with_context(|| format!("no certificate in {}", path.display()))?;
     Ok(certificate.to_vec())

@@ -24,16 +24,13 @@ use crate::client::ApiClient;
 use crate::cluster_api::{ClusterApi, Ground, Plan};
 use crate::control_plane::ControlPlane;
 use crate::crds;
-use crate::fixtures;
 use crate::home::Home;
 use crate::process;
 use crate::progress::Progress;
-use crate::proxy::{self, Proxy, Upstream};
-use crate::service_account::{Reach, ServiceAccount};
+use crate::proxy::{self, Upstream};
 use crate::site::Site;
+use crate::view::View;
 
-/// Namespace of the testbed's own service accounts.
-const NAMESPACE: &str = "testbed";
 /// How much of each log a failed test shows.
 const TAIL_LINES: usize = 12;
 
@@ -42,7 +39,7 @@ const TAIL_LINES: usize = 12;
 pub struct Testbed {
     // In the order in which they are to end.
     worlds: Vec<ClusterApi>,
-    user: Option<User>,
+    user: Option<View>,
     /// etcd, API server, controller manager.
     pub control_plane: ControlPlane,
     /// The administrator's client, straight to the API server.
@@ -52,13 +49,6 @@ pub struct Testbed {
     proxy_program: Option<PathBuf>,
     installed: Vec<Side>,
     home: Arc<Home>,
-}
-
-/// Somebody who works through a proxy.
-#[derive(Debug)]
-struct User {
-    proxy: Proxy,
-    _account: ServiceAccount,
 }
 
 // === impl Testbed ===
@@ -103,6 +93,11 @@ impl Testbed {
     /// Leaves the directory, with its logs, when the testbed ends.
     pub fn keep(&self) {
         self.home.keep();
+    }
+
+    /// Takes the CRDs of a side for installed: somebody else has done it.
+    pub fn has_crds(&mut self, side: Side) {
+        self.installed.push(side);
     }
 
     /// Starts kube-controller-manager, which is best done once the CRDs are installed.
@@ -178,27 +173,18 @@ impl Testbed {
 
     /// The API server as a client of Cluster API sees it through a proxy: private types under their standard names.
     pub async fn standard_view(&mut self) -> Result<ApiClient> {
-        self.user().await?.proxy.client()
+        self.user().await?.client()
     }
 
     /// A kubeconfig of that view.
     pub async fn standard_kubeconfig(&mut self) -> Result<PathBuf> {
-        Ok(self.user().await?.proxy.kubeconfig().to_owned())
+        Ok(self.user().await?.kubeconfig().to_owned())
     }
 
-    async fn user(&mut self) -> Result<&User> {
+    async fn user(&mut self) -> Result<&View> {
         if self.user.is_none() {
             let upstream = self.upstream().await?;
-            let account =
-                ServiceAccount::create(&self.admin, &self.home, NAMESPACE, "user").await?;
-            let roles = fixtures::load(&fixtures::directory().join("rbac/user.yaml"))?;
-            account.grant(&self.admin, &roles, &Reach::Cluster).await?;
-            let mut proxy = Proxy::new("user-proxy", &upstream, &account, &self.home)?;
-            proxy.service.start().await?;
-            self.user = Some(User {
-                proxy,
-                _account: account,
-            });
+            self.user = Some(View::open(&self.admin, &self.home, &upstream).await?);
         }
         Ok(self.user.as_ref().expect("invariant: it was just set"))
     }

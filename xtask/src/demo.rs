@@ -1,27 +1,26 @@
 //! `cargo xtask demo`: a stranger sees it work.
+//!
+//! Where nodes can run, it is the whole product on a management cluster, installed by its own command. Elsewhere the
+//! managers run as processes before a real API server, and it says so before it starts.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
+mod control_plane;
+mod narration;
+mod nodes;
+
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::Result;
-use api::group::{GroupTable, Side};
-use e2e::cluster::{Cluster, Shape};
-use e2e::fixtures;
+use anyhow::{Context, Result};
+use e2e::node::{furnish, supported};
 use e2e::progress::Progress;
-use e2e::testbed::Testbed;
 
-use crate::testbed::{self, NAMESPACE, State};
-use crate::{show, signals};
+use crate::signals;
+use crate::testbed::Level;
 
 /// Name of the demo's testbed.
 const NAME: &str = "demo";
-/// How long the machines may take.
-const RUNNING_WITHIN: Duration = Duration::from_mins(5);
-/// How often the machines are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Name of the cluster that comes up.
+const CLUSTER: &str = "demo";
 /// Exit code of a program that was told to end by Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
@@ -31,6 +30,9 @@ pub(crate) struct Args {
     /// Keep it running until Ctrl-C, also when standard input is not a terminal.
     #[arg(long)]
     keep: bool,
+    /// How much of a cluster it is shown on [default: node, where nodes can run].
+    #[arg(long, value_enum)]
+    level: Option<Level>,
 }
 
 /// Runs the demo. It ends by itself, or by Ctrl-C when there is somebody to press it; either way nothing is left.
@@ -38,7 +40,7 @@ pub(crate) async fn run(args: &Args) -> Result<ExitCode> {
     let stays = args.keep || std::io::stdin().is_terminal();
     let progress = Progress::detect();
     tokio::select! {
-        result = whole(&progress, stays) => result.map(|()| ExitCode::SUCCESS),
+        result = whole(args.level, &progress, stays) => result.map(|()| ExitCode::SUCCESS),
         result = signals::told_to_end() => {
             result?;
             progress.note("ended; nothing is left behind");
@@ -47,76 +49,40 @@ pub(crate) async fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-async fn whole(progress: &Progress, stays: bool) -> Result<()> {
-    let (mut testbed, state) = testbed::bring_up(NAME, progress).await?;
-    let outcome = act(&mut testbed, &state, stays).await;
-    testbed.finish(outcome)?;
+async fn whole(asked: Option<Level>, progress: &Progress, stays: bool) -> Result<()> {
+    match level(asked, progress).await? {
+        Level::Node => Box::pin(nodes::show(progress, stays)).await?,
+        Level::ControlPlane => control_plane::show(progress, stays).await?,
+    }
     progress.note("ended; nothing is left behind");
     Ok(())
 }
 
-async fn act(testbed: &mut Testbed, state: &State, stays: bool) -> Result<()> {
-    let view = testbed.standard_view().await?;
-    let step = testbed.progress.step(
-        "a cluster of one control plane machine and three workers comes up, in the standard groups",
-    );
-    let values = [("NAMESPACE", NAMESPACE), ("NAME", "demo"), ("WORKERS", "3")];
-    view.apply(&fixtures::render("cluster", &values)?).await?;
-    let shape = Shape {
-        control_plane: 1,
-        workers: 3,
+/// The level that was asked for; else the highest that this machine can have, and why it is not a higher one.
+async fn level(asked: Option<Level>, progress: &Progress) -> Result<Level> {
+    let can = match supported() {
+        Ok(()) => furnish(progress).await,
+        Err(reason) => Err(reason.into()),
     };
-    let cluster = Cluster::new(&view, NAMESPACE, "demo");
-    tokio::select! {
-        settled = cluster.settled(shape, RUNNING_WITHIN) => drop(settled?),
-        never = narrate(&cluster, &testbed.progress) => match never {},
+    match (asked, can) {
+        (Some(Level::ControlPlane), _) => Ok(Level::ControlPlane),
+        (Some(Level::Node) | None, Ok(())) => Ok(Level::Node),
+        (Some(Level::Node), Err(reason)) => Err(reason).context("the demo cannot have nodes here"),
+        (None, Err(reason)) => {
+            progress.note(&format!("no nodes here: {reason:#}"));
+            progress.note(
+                "so nothing is installed and there are no pods: you will see the stock managers as processes, each \
+                 with its own proxy, before a real API server",
+            );
+            Ok(Level::ControlPlane)
+        }
     }
-    step.done();
-    println!(
-        "\n{}",
-        show::both_views(&view, &testbed.admin, NAMESPACE).await?
-    );
-    println!("{}", stored(testbed).await?);
-    println!("{}", show::instructions(state));
+}
+
+/// Keeps what is shown for as long as somebody looks at it.
+async fn until_told(stays: bool) {
     if stays {
         println!("  Ctrl-C ends it and removes everything.\n");
         std::future::pending::<()>().await;
     }
-    Ok(())
-}
-
-/// Tells what becomes of each machine, for as long as it is listened to.
-async fn narrate(cluster: &Cluster, progress: &Progress) -> Infallible {
-    let mut known = BTreeMap::new();
-    loop {
-        // A list that fails is only a line less.
-        for machine in cluster.machines().await.unwrap_or_default() {
-            let before = known.insert(machine.name.clone(), machine.phase.clone());
-            if before.as_ref() != Some(&machine.phase) && !machine.phase.is_empty() {
-                progress.note(&format!("  machine {} is {}", machine.name, machine.phase));
-            }
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-/// How many keys etcd holds in groups of each side.
-async fn stored(testbed: &Testbed) -> Result<String> {
-    let table = GroupTable::default();
-    let keys = testbed.control_plane.etcd.keys("/registry/").await?;
-    let count = |side: Side| {
-        let groups = keys.iter().filter_map(|key| key.split('/').nth(2));
-        groups
-            .filter(|group| {
-                table
-                    .find(group.as_bytes())
-                    .is_some_and(|(_, found)| found == side)
-            })
-            .count()
-    };
-    Ok(format!(
-        "objects in etcd: {} in private groups, {} in standard groups",
-        count(Side::Private),
-        count(Side::Standard)
-    ))
 }

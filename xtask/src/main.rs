@@ -27,7 +27,7 @@ struct Args {
 enum Command {
     /// Check everything: format, lints, docs, house rules, unit tests, tests on a real API server.
     Test(ci::Args),
-    /// Show stock Cluster API bringing machines up on private types, on a real API server.
+    /// Show it work: installed on a management cluster, stock Cluster API on private types, beside the platform's own.
     Demo(demo::Args),
     /// Start, stop and look at testbeds.
     #[command(subcommand)]

@@ -57,10 +57,7 @@ pub(crate) fn instructions(state: &State) -> String {
 
 /// How to use Cluster API on private types.
 fn views(direct: &Path, standard: &Path, example: &Path, clusterctl: &Path) -> String {
-    let (standard_core, private_core) = (
-        group(cluster::CORE, Side::Standard),
-        group(cluster::CORE, Side::Private),
-    );
+    let (standard_core, private_core) = (core_group(Side::Standard), core_group(Side::Private));
     format!(
         "  alias clusterctl={clusterctl}
   VIEW={standard}    # through a proxy, as Cluster API's clients see it
@@ -96,6 +93,11 @@ fn nodes(kubeconfig: &Path, registry: SocketAddr, images: &[String]) -> String {
         kubeconfig.display(),
         registry::NAME,
     )
+}
+
+/// The group of clusters and machines on a side.
+pub(crate) fn core_group(side: Side) -> String {
+    group(cluster::CORE, side)
 }
 
 fn group(standard: &str, side: Side) -> String {

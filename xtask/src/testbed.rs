@@ -5,7 +5,7 @@
 //! unless told to be it.
 
 mod background;
-mod nodes;
+pub(crate) mod nodes;
 mod state;
 
 use std::path::PathBuf;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use e2e::binaries::{Binaries, Binary};
 use e2e::cluster_api::Plan;
+use e2e::images::Image;
 use e2e::namespaces::MOST_NODES;
 use e2e::node::{self, supported};
 use e2e::progress::Progress;
@@ -120,7 +121,7 @@ async fn foreground(name: &str, shape: &Shape) -> Result<ExitCode> {
         Level::Node => {
             // Before anything is built for it.
             supported()?;
-            let coming_up = Box::pin(nodes::bring_up(name, shape.nodes, &progress));
+            let coming_up = Box::pin(nodes::bring_up(name, shape.nodes, &Image::ALL, &progress));
             hold(coming_up, &progress).await
         }
     }

@@ -1,23 +1,31 @@
 //! `hypershift install` and `uninstall` before a real API server: what is refused changes nothing, what is done twice
-//! changes nothing the second time, what is killed is finished by the next run, and the platform's own Cluster API never
-//! notices.
+//! changes nothing the second time, what is killed is finished by the next run.
+//!
+//! All the while the platform has a Cluster API of its own, of another version (v1.8, which knows no v1beta2), with a
+//! manager at work. It never notices: neither the installation, nor stock managers on the private types, nor their end.
 //!
 //! Most of it needs no kubelet, so that nothing waits for pods; [`nodes`] has one.
 
 mod command;
+mod hosted;
 mod killed;
 mod nodes;
 mod refused;
 mod removed;
 mod stored;
+mod upgrade;
+
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
 use e2e::client::Resource;
+use e2e::cluster_api::Plan;
+use e2e::kubeconfig::{Credentials, write_kubeconfig};
+use e2e::platform::{self, Platform};
 use e2e::progress::Progress;
-use e2e::service_account::ensure_namespace;
 use e2e::testbed::Testbed;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use command::Hypershift;
 
@@ -34,14 +42,13 @@ async fn an_installation_is_whole_repeatable_and_leaves_the_platform_alone() -> 
 }
 
 async fn scenario(testbed: &mut Testbed) -> Result<()> {
-    testbed.install_crds(Side::Standard).await?;
-    create_platform(testbed).await?;
-    let hypershift =
-        Hypershift::build(testbed.control_plane.admin_kubeconfig(), &testbed.progress).await?;
-    let platform = stored::platform(testbed).await?;
+    let mut platform = platform_with_a_manager(testbed).await?;
+    let installer = installer(testbed)?;
+    let hypershift = Hypershift::build(&installer, &testbed.progress).await?;
 
     step(testbed, "refusing what may not be done");
     refused::without_rights(testbed, &hypershift).await?;
+    refused::too_old(testbed, &hypershift, &installer).await?;
 
     step(
         testbed,
@@ -49,7 +56,7 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
     );
     killed::at_any_point(testbed, &hypershift).await?;
     is_complete(testbed).await?;
-    stored::platform_is(testbed, &platform).await?;
+    platform.is_unchanged(&testbed.control_plane).await?;
 
     step(testbed, "installing again");
     again_changes_nothing(testbed, &hypershift).await?;
@@ -59,29 +66,52 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
     refused::names_of_others(testbed, &hypershift).await?;
     refused::pruned_fields(testbed, &hypershift).await?;
     refused::the_way_back(testbed, &hypershift).await?;
-    stored::platform_is(testbed, &platform).await?;
+    platform.is_unchanged(&testbed.control_plane).await?;
 
     testbed.start_controller_manager().await?;
+    hosted::comes_and_goes(testbed, &mut platform).await?;
     step(testbed, "uninstalling, with somebody's objects there");
     removed::but_for_what_is_somebodys(testbed, &hypershift).await?;
     step(testbed, "uninstalling the rest");
     removed::to_the_last_object(testbed, &hypershift).await?;
-    stored::platform_is(testbed, &platform).await
+    let admin = testbed.admin.clone();
+    platform.scales(&admin, &testbed.control_plane, 1).await?;
+    platform.is_its_own(&testbed.control_plane.audit)
 }
 
 fn step(testbed: &Testbed, what: &str) {
     testbed.progress.note(what);
 }
 
-async fn create_platform(testbed: &Testbed) -> Result<()> {
-    ensure_namespace(&testbed.admin, PLATFORM).await?;
-    let cluster = json!({
-        "apiVersion": CLUSTERS.api_version,
-        "kind": "Cluster",
-        "metadata": { "namespace": PLATFORM, "name": "its-own" },
-        "spec": { "paused": true },
-    });
-    testbed.admin.apply(&[cluster]).await
+/// Standard CRDs of another version, a manager of that version, and a cluster that it looks after.
+async fn platform_with_a_manager(testbed: &mut Testbed) -> Result<Platform> {
+    let step = testbed
+        .progress
+        .step(format!("the platform's Cluster API {}", platform::version()?));
+    platform::install_crds(&testbed.admin).await?;
+    testbed.has_crds(Side::Standard);
+    let world = testbed.add(&Plan::platform(&[platform::MANAGER])).await?;
+    let manager = world.usernames().concat();
+    let (admin, control_plane) = (&testbed.admin, &testbed.control_plane);
+    let platform = Platform::create(admin, control_plane, PLATFORM, &manager).await?;
+    step.done_with(&format!("{} objects and CRDs", platform.len()));
+    Ok(platform)
+}
+
+/// Somebody who may do anything, and whose requests are told apart from the test's own. Gives the kubeconfig.
+fn installer(testbed: &Testbed) -> Result<PathBuf> {
+    let name = "installer";
+    let authority = &testbed.control_plane.authority;
+    let certificate = authority.client(name, name, Some("system:masters"))?;
+    let endpoint = testbed.control_plane.endpoint();
+    let path = testbed.path().join(format!("{name}.kubeconfig"));
+    write_kubeconfig(
+        &path,
+        &endpoint.server,
+        Some(&endpoint.authority),
+        Credentials::Certificate(&certificate),
+    )?;
+    Ok(path)
 }
 
 /// The operator is there with its proxy; operator-legacy is not, since no hosted cluster needs it.

@@ -1,4 +1,4 @@
-//! An installation that runs: images of this tree, as pods on a real kubelet.
+//! An installation that runs: images of this tree, as pods on a real kubelet, from the previous release to the end.
 
 use std::time::Duration;
 
@@ -7,21 +7,23 @@ use api::group::Side;
 use e2e::client::Resource;
 use e2e::images::Image;
 use e2e::node::{NodeTestbed, supported};
+use e2e::registry::Registry;
 use e2e::service_account::ensure_namespace;
 use e2e::{crds, fixtures, wait};
 use serde_json::{Value, json};
 
 use crate::command::{Hypershift, NAMESPACE};
-use crate::{CLUSTERS, DEPLOYMENTS};
+use crate::{DEPLOYMENTS, upgrade};
 
 const PODS: Resource<'_> = Resource::new("v1", "pods");
+const CLUSTERS: Resource<'_> = Resource::new("cluster.x-k8s.io/v1beta2", "clusters");
 const HOSTED_CLUSTERS: Resource<'_> =
     Resource::new("hypershift.openshift.io/v1beta1", "hostedclusters");
 /// Generous: a busy machine is no failure.
-const WITHIN: Duration = Duration::from_mins(3);
+pub(crate) const WITHIN: Duration = Duration::from_mins(3);
 
 /// The images that are installed.
-struct Images {
+pub(crate) struct Images {
     operator: String,
     proxy: String,
 }
@@ -42,10 +44,9 @@ async fn o01_what_is_installed_runs_and_takes_existing_clusters_for_legacy() -> 
 
 async fn scenario(testbed: &NodeTestbed) -> Result<()> {
     let hypershift = Hypershift::build(testbed.kubeconfig(), &testbed.progress).await?;
-    let images = Images {
-        operator: testbed.image(Image::HypershiftOperator)?.to_owned(),
-        proxy: testbed.image(Image::CapiProxy)?.to_owned(),
-    };
+    let new = Images::by_digest(testbed)?;
+    // Until the upgrade.
+    let images = Images::by_tag();
     crds::install(&testbed.admin, &crds::cluster_api(Side::Standard).await?).await?;
 
     let step = testbed
@@ -72,6 +73,13 @@ async fn scenario(testbed: &NodeTestbed) -> Result<()> {
     is_marked_legacy(testbed).await?;
     step.done();
 
+    let step = testbed
+        .progress
+        .step("upgrading from the previous release");
+    upgrade::from_the_previous_release(testbed, &hypershift, &new).await?;
+    step.done();
+    let images = new;
+
     let step = testbed.progress.step("failing to install, with a reason");
     a_failure_is_explained(&images, &hypershift).await?;
     images.install(&hypershift, &[]).await?.succeeded()?;
@@ -88,7 +96,23 @@ async fn scenario(testbed: &NodeTestbed) -> Result<()> {
 // === impl Images ===
 
 impl Images {
-    async fn install(
+    /// Those of this tree.
+    fn by_digest(testbed: &NodeTestbed) -> Result<Self> {
+        Ok(Self {
+            operator: testbed.image(Image::HypershiftOperator)?.to_owned(),
+            proxy: testbed.image(Image::CapiProxy)?.to_owned(),
+        })
+    }
+
+    /// By other references.
+    fn by_tag() -> Self {
+        Self {
+            operator: Registry::reference(Image::HypershiftOperator.name()),
+            proxy: Registry::reference(Image::CapiProxy.name()),
+        }
+    }
+
+    pub(crate) async fn install(
         &self,
         hypershift: &Hypershift,
         flags: &[&str],
@@ -119,7 +143,7 @@ async fn deployment(testbed: &NodeTestbed, name: &str) -> Result<Option<Value>> 
 }
 
 /// Every pod of a Deployment is ready, and no container was ever started again.
-async fn all_run(testbed: &NodeTestbed, name: &str) -> Result<()> {
+pub(crate) async fn all_run(testbed: &NodeTestbed, name: &str) -> Result<()> {
     let path = format!("{}?labelSelector=name%3D{name}", PODS.within(NAMESPACE));
     let pods = testbed.admin.list(&path).await?;
     ensure!(pods.len() == 2, "{name} has {} pods", pods.len());
@@ -136,7 +160,7 @@ async fn all_run(testbed: &NodeTestbed, name: &str) -> Result<()> {
 }
 
 /// What the installation made, with the version of each.
-async fn made(testbed: &NodeTestbed) -> Result<Vec<String>> {
+pub(crate) async fn made(testbed: &NodeTestbed) -> Result<Vec<String>> {
     let mut made = Vec::new();
     for collection in [
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",

@@ -1,11 +1,13 @@
 //! What speaks against an installation is told, and nothing is changed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use e2e::client::{Patch, Resource};
 use e2e::kubeconfig::{Credentials, write_kubeconfig};
+use e2e::relay::{Moment, Relay, Verdict};
 use e2e::testbed::Testbed;
+use http::request::Parts;
 use serde_json::{Value, json};
 
 use crate::command::{Hypershift, NAMESPACE};
@@ -87,6 +89,39 @@ pub(crate) async fn without_rights(testbed: &Testbed, hypershift: &Hypershift) -
     }
     ensure!(with_users.len() == 6, "users: {with_users:?}");
     Ok(())
+}
+
+/// A server whose rules do not know what the CRDs ask of them. Through the same relay, saying what it is, it would do.
+pub(crate) async fn too_old(
+    testbed: &Testbed,
+    hypershift: &Hypershift,
+    installer: &Path,
+) -> Result<()> {
+    let before = stored::revisions(testbed).await?;
+    let kubeconfig = testbed.path().join("relay.kubeconfig");
+    let mut version = testbed.admin.get("/version").await?;
+    for (minor, refused) in [("30", true), ("31", false)] {
+        version["minor"] = json!(minor);
+        version["gitVersion"] = json!(format!("v1.{minor}.9"));
+        let said = version.clone();
+        let relay = Relay::as_user_of(installer, move |request: &Parts, moment| {
+            if request.uri.path() == "/version" && moment == Moment::Arrived {
+                return Verdict::Say(said.clone());
+            }
+            Verdict::Pass
+        });
+        let relay = relay.await?;
+        write_kubeconfig(&kubeconfig, &relay.server(), None, Credentials::None)?;
+        let run = hypershift.as_user(&kubeconfig).install(&["--dry-run"]).await?;
+        if refused {
+            run.refused(&["API server 1.30", "older than 1.31"])?;
+            let run = hypershift.as_user(&kubeconfig).install(&[]).await?;
+            run.refused(&["API server 1.30", "older than 1.31"])?;
+        } else {
+            run.succeeded()?;
+        }
+    }
+    stored::unchanged(testbed, &before).await
 }
 
 /// A field that somebody else manages, and an object that belongs to somebody.

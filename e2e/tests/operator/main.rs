@@ -2,7 +2,6 @@
 //! hosted cluster, and that nobody else writes to it.
 
 mod fleet;
-mod minimal;
 mod ownership;
 mod race;
 

@@ -8,21 +8,24 @@ use e2e::progress::Progress;
 
 use super::{Offer, State};
 
-/// Starts it, and writes down how to use it.
-pub(super) async fn bring_up(
+/// Starts it with some of our images, and writes down how to use it.
+pub(crate) async fn bring_up(
     name: &str,
     nodes: u8,
+    images: &[Image],
     progress: &Progress,
 ) -> Result<(NodeTestbed, State)> {
-    // One of the images is of the command line.
+    // One of the images may be of the command line.
     embedded::fill().await?;
     let testbed = NodeTestbed::builder(name)
         .nodes(nodes)
-        .images(&Image::ALL)
+        .images(images)
         .progress(progress)
         .start()
         .await?;
-    let images = Image::ALL.map(|image| testbed.image(image).map(str::to_owned));
+    let references = images
+        .iter()
+        .map(|&image| testbed.image(image).map(str::to_owned));
     let state = State {
         name: name.to_owned(),
         pid: std::process::id(),
@@ -31,7 +34,7 @@ pub(super) async fn bring_up(
         offer: Offer::Node {
             kubeconfig: testbed.kubeconfig().to_owned(),
             registry: testbed.registry.address(),
-            images: images.into_iter().collect::<Result<_>>()?,
+            images: references.collect::<Result<_>>()?,
         },
     };
     state.write()?;

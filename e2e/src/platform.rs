@@ -1,0 +1,174 @@
+//! A platform's own Cluster API of another version: CRDs, its core manager, and a cluster that this one looks after.
+//!
+//! It is what an installation must never touch. So it is known byte for byte, and asked now and then to do something.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::group::{GroupTable, Side};
+use serde_json::json;
+
+use crate::audit::AuditLog;
+use crate::client::{ApiClient, Patch, Resource};
+use crate::control_plane::ControlPlane;
+use crate::etcd::Stored;
+use crate::managers::Manager;
+use crate::modules::Module;
+use crate::service_account::ensure_namespace;
+use crate::{crds, fixtures, sides, wait};
+
+/// The only manager that it has.
+pub const MANAGER: Manager = Manager::PlatformCore;
+/// Its cluster.
+const NAME: &str = "its-own";
+const MACHINES: Resource<'_> = Resource::new("cluster.x-k8s.io/v1beta1", "machines");
+const MACHINE_DEPLOYMENTS: Resource<'_> =
+    Resource::new("cluster.x-k8s.io/v1beta1", "machinedeployments");
+/// Generous: a busy machine is no failure.
+const WITHIN: Duration = Duration::from_mins(2);
+/// How long nothing may be written to believe that nothing more will be.
+const CALM: Duration = Duration::from_secs(3);
+/// Who prepares and asks.
+const ADMINISTRATOR: &str = "testbed-admin";
+/// Who says of a CRD that it is established.
+const API_SERVER: &str = "system:apiserver";
+
+/// A platform's own Cluster API, and what etcd held of it when it was last asked for something.
+#[derive(Debug)]
+pub struct Platform {
+    namespace: String,
+    /// The user name of its manager.
+    manager: String,
+    stored: Vec<Stored>,
+}
+
+/// The version that it has.
+pub fn version() -> Result<String> {
+    Module::Platform.version_of("sigs.k8s.io/cluster-api")
+}
+
+/// Installs its CRDs; gives how many there are.
+pub async fn install_crds(admin: &ApiClient) -> Result<usize> {
+    let crds = crds::platform().await?;
+    crds::install(admin, &crds).await?;
+    Ok(crds.len())
+}
+
+// === impl Platform ===
+
+impl Platform {
+    /// Creates its cluster, and waits until its manager, which is known as the user `manager`, has done its work.
+    pub async fn create(
+        admin: &ApiClient,
+        control_plane: &ControlPlane,
+        namespace: &str,
+        manager: &str,
+    ) -> Result<Self> {
+        ensure_namespace(admin, namespace).await?;
+        let values = [("NAMESPACE", namespace), ("NAME", NAME)];
+        admin
+            .apply(&fixtures::render("older-platform", &values)?)
+            .await?;
+        let mut platform = Self {
+            namespace: namespace.to_owned(),
+            manager: manager.to_owned(),
+            stored: Vec::new(),
+        };
+        platform.settles(admin, control_plane, 2).await?;
+        Ok(platform)
+    }
+
+    /// Asks it for so many machines, which its manager, and nobody else, makes.
+    pub async fn scales(
+        &mut self,
+        admin: &ApiClient,
+        control_plane: &ControlPlane,
+        machines: usize,
+    ) -> Result<()> {
+        self.is_unchanged(control_plane).await?;
+        let path = MACHINE_DEPLOYMENTS.named(&self.namespace, &format!("{NAME}-workers"));
+        let change = json!({ "spec": { "replicas": machines } });
+        admin.patch(&path, Patch::Merge, &change).await?;
+        self.settles(admin, control_plane, machines).await
+    }
+
+    /// How many objects and CRDs it consists of.
+    pub fn len(&self) -> usize {
+        self.stored.len()
+    }
+
+    /// Whether it consists of nothing.
+    pub fn is_empty(&self) -> bool {
+        self.stored.is_empty()
+    }
+
+    /// Checks that each of its objects and CRDs is as it was, to the byte and to the revision.
+    pub async fn is_unchanged(&self, control_plane: &ControlPlane) -> Result<()> {
+        let now = sides::world(&control_plane.etcd, Side::Standard).await?;
+        let changed: Vec<_> = now
+            .iter()
+            .filter(|one| !self.stored.contains(one))
+            .collect();
+        let keys: Vec<_> = changed.iter().map(|one| one.key.as_str()).collect();
+        ensure!(
+            changed.is_empty() && now.len() == self.stored.len(),
+            "the platform had {} objects and has {}; new or changed are {keys:?}",
+            self.stored.len(),
+            now.len()
+        );
+        Ok(())
+    }
+
+    /// Checks by the audit log that nobody but its own manager, and the administrator who asked it for something, has
+    /// ever tried to write to a standard group or to its CRDs.
+    pub fn is_its_own(&self, audit: &AuditLog) -> Result<()> {
+        let table = GroupTable::default();
+        let mut own = 0;
+        for event in audit.all()? {
+            let group = event.object_ref.group_of_definition();
+            let found = table.find(group.as_bytes());
+            if !event.is_write() || found.is_none_or(|(_, side)| side == Side::Private) {
+                continue;
+            }
+            let user = event.user.username.as_str();
+            own += usize::from(user == self.manager);
+            ensure!(
+                [&self.manager, ADMINISTRATOR, API_SERVER].contains(&user),
+                "{}",
+                event.summary()
+            );
+        }
+        ensure!(own > 0, "{} has written nothing", self.manager);
+        Ok(())
+    }
+
+    async fn settles(
+        &mut self,
+        admin: &ApiClient,
+        control_plane: &ControlPlane,
+        machines: usize,
+    ) -> Result<()> {
+        wait::until("the platform's machines", WITHIN, async || {
+            let found = admin.list(&MACHINES.within(&self.namespace)).await?;
+            ensure!(found.len() == machines, "there are {}", found.len());
+            let path = MACHINE_DEPLOYMENTS.named(&self.namespace, &format!("{NAME}-workers"));
+            let status = admin.get(&path).await?["status"].take();
+            ensure!(status["replicas"] == machines, "its status is {status}");
+            Ok(())
+        })
+        .await?;
+        self.stored = wait::until("the platform to come to rest", WITHIN, async || {
+            let before = sides::world(&control_plane.etcd, Side::Standard).await?;
+            wait::throughout("calm", CALM, async || {
+                let now = sides::world(&control_plane.etcd, Side::Standard).await?;
+                ensure!(now == before, "still changing");
+                Ok(())
+            })
+            .await?;
+            Ok(before)
+        })
+        .await
+        .context("the platform's own Cluster API")?;
+        Ok(())
+    }
+}

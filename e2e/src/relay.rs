@@ -1,0 +1,178 @@
+//! An HTTP relay before an API server, that answers, holds or passes on what a test decides.
+//!
+//! Clients come in plain HTTP on loopback. Their credentials are passed on, or the relay has its own.
+
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use http::{Request, Response, StatusCode, header, request::Parts};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::control_plane::Endpoint;
+use crate::raw::certificate;
+
+/// When a request is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// It has arrived, and the API server knows nothing of it.
+    Arrived,
+    /// The API server has answered, and the client knows nothing of it.
+    Answered(StatusCode),
+}
+
+/// What becomes of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It goes no further, and its client waits.
+    Hold,
+    /// This is answered, with success.
+    Say(Value),
+}
+
+/// Decides on each request, twice.
+pub trait Judge: Fn(&Parts, Moment) -> Verdict + Send + Sync + 'static {}
+
+impl<F: Fn(&Parts, Moment) -> Verdict + Send + Sync + 'static> Judge for F {}
+
+/// A relay on a port of its own.
+#[derive(Debug)]
+pub struct Relay {
+    port: u16,
+    accepting: JoinHandle<()>,
+}
+
+struct Line<J> {
+    upstream: kube::Client,
+    judge: J,
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// Before an API server; clients bring their tokens.
+    pub async fn before(endpoint: &Endpoint, judge: impl Judge) -> Result<Self> {
+        let server = &endpoint.server;
+        let url = server
+            .parse()
+            .with_context(|| format!("{server:?} is not a URL"))?;
+        let mut config = kube::Config::new(url);
+        config.root_cert = Some(vec![certificate(&endpoint.authority)?]);
+        Self::start(config, judge).await
+    }
+
+    /// Before the API server of a kubeconfig, as its user.
+    pub async fn as_user_of(kubeconfig: &Path, judge: impl Judge) -> Result<Self> {
+        let read = Kubeconfig::read_from(kubeconfig)
+            .with_context(|| format!("cannot read {}", kubeconfig.display()))?;
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(read, &options)
+            .await
+            .with_context(|| format!("cannot use {}", kubeconfig.display()))?;
+        Self::start(config, judge).await
+    }
+
+    async fn start(mut config: kube::Config, judge: impl Judge) -> Result<Self> {
+        // Who stands behind is to see every answer as it is.
+        config.default_retry = false;
+        config.read_timeout = None;
+        let upstream = kube::Client::try_from(config).context("cannot make the relay's client")?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .context("cannot listen on loopback")?;
+        let port = listener.local_addr()?.port();
+        let line = Arc::new(Line { upstream, judge });
+        Ok(Self {
+            port,
+            accepting: tokio::spawn(accept(listener, line)),
+        })
+    }
+
+    /// Where it listens.
+    pub fn server(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept<J: Judge>(listener: TcpListener, line: Arc<Line<J>>) {
+    // Connections end with the relay.
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(serve(stream, Arc::clone(&line)));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve<J: Judge>(stream: TcpStream, line: Arc<Line<J>>) {
+    let service = service_fn(|request| {
+        let line = Arc::clone(&line);
+        async move { Ok::<_, Infallible>(line.answer(request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new();
+    // A client that goes away is its own affair.
+    drop(
+        connection
+            .serve_connection(TokioIo::new(stream), service)
+            .await,
+    );
+}
+
+// === impl Line ===
+
+impl<J: Judge> Line<J> {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let (mut parts, body) = request.into_parts();
+        parts.headers.remove(header::HOST);
+        if let Some(said) = self.ask(&parts, Moment::Arrived).await {
+            return said;
+        }
+        let Ok(body) = body.collect().await else {
+            return plain(StatusCode::BAD_REQUEST, "the request was not whole");
+        };
+        let onward = Request::from_parts(parts.clone(), Body::from(body.to_bytes().to_vec()));
+        let answer = match self.upstream.send(onward).await {
+            Ok(answer) => answer,
+            Err(error) => return plain(StatusCode::BAD_GATEWAY, &error.to_string()),
+        };
+        let moment = Moment::Answered(answer.status());
+        self.ask(&parts, moment).await.unwrap_or(answer)
+    }
+
+    /// What is said in place of going on, if anything ever is.
+    async fn ask(&self, parts: &Parts, moment: Moment) -> Option<Response<Body>> {
+        match (self.judge)(parts, moment) {
+            Verdict::Pass => None,
+            Verdict::Hold => std::future::pending().await,
+            Verdict::Say(value) => {
+                let mut answer = plain(StatusCode::OK, &value.to_string());
+                let kind = header::HeaderValue::from_static("application/json");
+                answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+                Some(answer)
+            }
+        }
+    }
+}
+
+fn plain(status: StatusCode, text: &str) -> Response<Body> {
+    let mut answer = Response::new(Body::from(text.as_bytes().to_vec()));
+    *answer.status_mut() = status;
+    answer
+}

@@ -1,0 +1,184 @@
+//! The demo on a management cluster with nodes: the product is installed by its own command, and everything is a pod.
+//!
+//! It is a list of [`Act`]s: another one is a variant, its title, and what it does on the [`Stage`].
+
+mod acts;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, ensure};
+use e2e::embedded;
+use e2e::images::{Image, StaticProgram, build_static};
+use e2e::node::NodeTestbed;
+use e2e::platform::Platform;
+use e2e::progress::Progress;
+use e2e::view::View;
+use e2e::wait::seconds;
+use tokio::process::Command;
+
+use super::{NAME, until_told};
+use crate::show;
+use crate::testbed::nodes;
+use acts::Act;
+
+/// What is installed, and therefore built.
+const IMAGES: [Image; 2] = [Image::HypershiftOperator, Image::CapiProxy];
+/// Width of a heading.
+const LINE: usize = 100;
+
+/// Where the acts are played.
+#[derive(Debug)]
+struct Stage {
+    // Before what it stands on.
+    view: Option<View>,
+    platform: Option<Platform>,
+    testbed: NodeTestbed,
+    programs: Programs,
+}
+
+/// The programs of this tree that somebody at a terminal uses.
+#[derive(Debug)]
+struct Programs {
+    hypershift: PathBuf,
+    proxy: PathBuf,
+}
+
+/// Starts everything, plays all acts, and ends it.
+pub(super) async fn show(progress: &Progress, stays: bool) -> Result<()> {
+    println!("{}", playbill()?);
+    let programs = Programs::build(progress).await?;
+    let (testbed, state) = nodes::bring_up(NAME, 1, &IMAGES, progress).await?;
+    let mut stage = Stage {
+        view: None,
+        platform: None,
+        testbed,
+        programs,
+    };
+    let outcome = play(&mut stage, progress).await;
+    if outcome.is_ok() {
+        println!("{}", show::instructions(&state));
+        println!("{}", stage.more());
+        until_told(stays).await;
+    }
+    stage.testbed.finish(outcome)
+}
+
+/// What there will be.
+fn playbill() -> Result<String> {
+    let acts: Vec<_> = Act::ALL
+        .iter()
+        .enumerate()
+        .map(|(number, act)| Ok(format!("  {}  {}", number + 1, act.title()?)))
+        .collect::<Result<_>>()?;
+    Ok(format!(
+        "\nA management cluster on this machine, in namespaces of its own, with images of this tree:\n\n{}\n",
+        acts.join("\n")
+    ))
+}
+
+async fn play(stage: &mut Stage, progress: &Progress) -> Result<()> {
+    for (number, act) in Act::ALL.iter().enumerate() {
+        println!("{}", heading(number + 1, &act.title()?));
+        act.play(stage).await?;
+    }
+    println!("\nall of it took {}", seconds(progress.elapsed()));
+    Ok(())
+}
+
+fn heading(number: usize, title: &str) -> String {
+    let text = format!("── {number} of {}  {title} ", Act::ALL.len());
+    let rest = LINE.saturating_sub(text.chars().count());
+    let line = text + &"─".repeat(rest);
+    if std::io::stdout().is_terminal() {
+        return format!("\n\u{1b}[1m{line}\u{1b}[0m");
+    }
+    format!("\n{line}")
+}
+
+// === impl Programs ===
+
+impl Programs {
+    async fn build(progress: &Progress) -> Result<Self> {
+        // The command line carries the private CRDs.
+        embedded::fill().await?;
+        let program = |package, name| StaticProgram { package, name };
+        Ok(Self {
+            hypershift: build_static(&program("cli", "hypershift"), progress).await?,
+            proxy: build_static(&program("capi-proxy", "capi-proxy"), progress).await?,
+        })
+    }
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// Types a command, as a reader would, and shows what it says.
+    async fn types(&self, words: &[&str]) -> Result<()> {
+        println!("\n$ {}", words.join(" "));
+        let [program, args @ ..] = words else {
+            return Ok(());
+        };
+        let status = Command::new(program)
+            .args(args)
+            .env("PATH", self.path()?)
+            .env("KUBECONFIG", self.testbed.kubeconfig())
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .status()
+            .await
+            .with_context(|| format!("cannot run {program}"))?;
+        ensure!(status.success(), "{program} failed ({status})");
+        Ok(())
+    }
+
+    /// The programs of this tree and the kubectl that fits come first.
+    fn path(&self) -> Result<OsString> {
+        let own = [self.programs.hypershift.as_path(), self.testbed.kubectl()]
+            .map(|program| program.parent().unwrap_or(Path::new("/")).to_owned());
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let all = own.into_iter().chain(std::env::split_paths(&path));
+        std::env::join_paths(all).context("PATH cannot be set")
+    }
+
+    fn view(&self) -> Result<&View> {
+        let view = self.view.as_ref();
+        view.context("no act has opened a view through a proxy")
+    }
+
+    /// What can be tried beside what every testbed offers.
+    fn more(&self) -> String {
+        let view = self.view.as_ref().map(View::kubeconfig);
+        let view = view.unwrap_or(Path::new("")).display();
+        format!(
+            "  alias hypershift={}
+  VIEW={view}    # through a proxy, as Cluster API's clients see it
+
+  hypershift doctor
+  kubectl -n {namespace} get pods,machines.{private}
+  kubectl --kubeconfig $VIEW -n {namespace} get machines.{standard}
+",
+            self.programs.hypershift.display(),
+            namespace = crate::testbed::NAMESPACE,
+            private = show::core_group(api::group::Side::Private),
+            standard = show::core_group(api::group::Side::Standard),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_playbill_names_every_act_and_the_platforms_version() {
+        let text = playbill().unwrap();
+        for (number, act) in Act::ALL.iter().enumerate() {
+            let line = format!("  {}  {}", number + 1, act.title().unwrap());
+            assert!(text.contains(&line), "{text}");
+        }
+        assert!(text.contains(&e2e::platform::version().unwrap()), "{text}");
+    }
+}
