@@ -1,0 +1,128 @@
+//! A pool's conditions while they are found out: what is found again keeps its time.
+
+use api::conditions::{PoolCondition, Status};
+use api::hypershift::v1beta1::node_pool::NodePoolCondition;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// The longest message that the API takes, in bytes, and a little less.
+const LONGEST: usize = 32_000;
+
+/// The conditions of one reconciliation.
+#[derive(Debug, Clone)]
+pub(crate) struct Conditions {
+    list: Vec<NodePoolCondition>,
+    generation: Option<i64>,
+    now: Timestamp,
+}
+
+// === impl Conditions ===
+
+impl Conditions {
+    /// What was found before, to be found anew for this generation.
+    pub(crate) fn new(
+        before: Vec<NodePoolCondition>,
+        generation: Option<i64>,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            list: before,
+            generation,
+            now,
+        }
+    }
+
+    /// Notes what is the case.
+    pub(crate) fn set(
+        &mut self,
+        about: PoolCondition,
+        status: impl Into<Status>,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) {
+        let status = status.into().as_str();
+        let mut message = message.into();
+        cut(&mut message);
+        let before = self.list.iter().position(|it| it.type_ == about.as_str());
+        let since = before
+            .map(|index| &self.list[index])
+            .filter(|it| it.status == status)
+            .map(|it| it.last_transition_time.clone());
+        let condition = NodePoolCondition {
+            type_: about.as_str().to_owned(),
+            status: status.to_owned(),
+            severity: None,
+            last_transition_time: since.unwrap_or(Time(self.now)),
+            reason: Some(reason.into()),
+            message: Some(message).filter(|it| !it.is_empty()),
+            observed_generation: self.generation,
+        };
+        match before {
+            Some(index) => self.list[index] = condition,
+            None => self.list.push(condition),
+        }
+    }
+
+    /// All is well in this regard.
+    pub(crate) fn good(&mut self, about: PoolCondition, message: impl Into<String>) {
+        self.set(about, Status::True, "AsExpected", message);
+    }
+
+    /// It is not the case, and that is as it should be.
+    pub(crate) fn off(&mut self, about: PoolCondition, message: impl Into<String>) {
+        self.set(about, Status::False, "AsExpected", message);
+    }
+
+    /// There is nothing to say about it.
+    pub(crate) fn clear(&mut self, about: PoolCondition) {
+        self.list.retain(|it| it.type_ != about.as_str());
+    }
+
+    /// All of them.
+    pub(crate) fn list(&self) -> &[NodePoolCondition] {
+        &self.list
+    }
+}
+
+fn cut(message: &mut String) {
+    let mut end = LONGEST.min(message.len());
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.truncate(end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_again_keeps_its_time() {
+        let (first, second): (Timestamp, Timestamp) = (
+            "2026-11-22T00:00:00Z".parse().unwrap(),
+            "2026-11-22T01:00:00Z".parse().unwrap(),
+        );
+        let mut before = Conditions::new(Vec::new(), Some(1), first);
+        before.good(PoolCondition::Ready, "3 of 3 nodes are ready");
+        before.good(PoolCondition::AllMachinesReady, "");
+        before.good(PoolCondition::IgnitionEndpointAvailable, "");
+        let mut after = Conditions::new(before.list().to_vec(), Some(2), second);
+        after.good(PoolCondition::Ready, "4 of 4 nodes are ready");
+        after.set(
+            PoolCondition::AllMachinesReady,
+            Status::False,
+            "Deleting",
+            "ü".repeat(20_000),
+        );
+        after.clear(PoolCondition::IgnitionEndpointAvailable);
+        let [ready, machines] = after.list() else {
+            panic!("{:?}", after.list());
+        };
+        assert_eq!(
+            (ready.last_transition_time.0, ready.observed_generation),
+            (first, Some(2))
+        );
+        assert_eq!(machines.last_transition_time.0, second);
+        assert!(machines.message.as_ref().unwrap().len() <= LONGEST);
+    }
+}

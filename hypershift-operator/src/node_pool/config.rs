@@ -1,0 +1,210 @@
+//! The configuration of a pool's nodes: all manifests as one text, and the hashes by which a change of it is noticed.
+
+use std::collections::BTreeSet;
+
+use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
+use serde_json::{Value, json};
+
+use super::canonical;
+use super::manifest::{Kind, Manifest};
+use super::names;
+
+/// The key of the ConfigMaps that hold manifests.
+pub(crate) const KEY: &str = "config";
+
+/// A ConfigMap with manifests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) content: Content,
+}
+
+/// What a ConfigMap has under [`KEY`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// There is no such ConfigMap.
+    Missing,
+    /// It has no such key.
+    Empty,
+    Text(String),
+}
+
+/// All that is known before anything is joined.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sources<'a> {
+    /// What the pool names.
+    pub(crate) own: &'a [Source],
+    /// What the control plane puts forward. It goes before what is made here.
+    pub(crate) core: &'a [Source],
+    /// What the tuning operator made of the pool's tuning.
+    pub(crate) tuning: &'a [Source],
+    /// What is made here.
+    pub(crate) made: &'a [Manifest],
+}
+
+/// The configuration as one text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) raw: String,
+}
+
+/// What else new machines depend on: by name, never by content, so that renewing a secret replaces no node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Context {
+    pub(crate) version: String,
+    pub(crate) pull_secret: String,
+    pub(crate) trust_bundle: String,
+    pub(crate) global: String,
+}
+
+/// By what a change is noticed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hashes {
+    /// Of all that new machines depend on.
+    pub(crate) with_version: String,
+    /// The same without the release and without what holds for the whole cluster.
+    pub(crate) without_version: String,
+}
+
+/// Why there is no configuration: all that is wrong, each with its way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub(crate) struct Refused(Vec<String>);
+
+// === impl Sources ===
+
+impl Sources<'_> {
+    /// Everything in one text, the same for the same manifests in whatever order they come.
+    pub(crate) fn join(&self) -> Result<Config, Refused> {
+        let mut wrong = Vec::new();
+        let mut read = |sources: &[Source]| {
+            let mut manifests = Vec::new();
+            for source in sources {
+                match source.manifests() {
+                    Ok(read) => manifests.extend(read),
+                    Err(error) => wrong.push(error),
+                }
+            }
+            manifests
+        };
+        let mut manifests = read(self.core);
+        let made = self
+            .made
+            .iter()
+            .filter(|made| !manifests.iter().any(|core| core.is_same(made)));
+        let made: Vec<_> = made.cloned().collect();
+        manifests.extend(made);
+        manifests.extend(read(self.own));
+        manifests.extend(read(self.tuning));
+        wrong.extend(conflicts(&manifests));
+        if !wrong.is_empty() {
+            return Err(Refused(wrong));
+        }
+        let mut texts: Vec<_> = manifests.iter().map(Manifest::text).collect();
+        texts.sort();
+        let raw = texts.join("\n---\n");
+        Ok(Config { raw })
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    fn manifests(&self) -> Result<Vec<Manifest>, String> {
+        let Self { name, content } = self;
+        match content {
+            Content::Missing => Err(format!(
+                "ConfigMap {name} does not exist: create it, or remove it from spec.config"
+            )),
+            Content::Empty => Err(format!(
+                "ConfigMap {name} has no key {KEY}: put the manifests there"
+            )),
+            Content::Text(text) => {
+                Manifest::read(text).map_err(|error| format!("ConfigMap {name}: {error}"))
+            }
+        }
+    }
+}
+
+// === impl Config ===
+
+impl Config {
+    /// The hashes of this configuration in such a cluster.
+    pub(crate) fn hashes(&self, context: &Context) -> Hashes {
+        let Context {
+            version,
+            pull_secret,
+            trust_bundle,
+            global,
+        } = context;
+        let raw = &self.raw;
+        let all = format!("{raw}{version}{pull_secret}{trust_bundle}{global}");
+        let stays = format!("{raw}{pull_secret}{trust_bundle}");
+        Hashes {
+            with_version: names::hash(all.as_bytes()),
+            without_version: names::hash(stays.as_bytes()),
+        }
+    }
+}
+
+/// What holds for all nodes of the cluster, as text. Nothing that is unset is in it: a field that is added to the API
+/// must not replace a node.
+pub(crate) fn global(cluster: &HostedCluster) -> String {
+    let configuration = serde_json::to_value(&cluster.spec.configuration).unwrap_or_default();
+    let part = |name: &str| pruned(configuration.get(name).cloned().unwrap_or_default());
+    let global = pruned(json!({ "proxy": part("proxy"), "image": part("image") }));
+    match global {
+        Value::Null => String::new(),
+        Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => canonical::text(&global),
+    }
+}
+
+/// The value without what is empty.
+fn pruned(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| (key, pruned(value)));
+            let fields: serde_json::Map<_, _> =
+                fields.filter(|(_, value)| !value.is_null()).collect();
+            if fields.is_empty() {
+                return Value::Null;
+            }
+            Value::Object(fields)
+        }
+        Value::Array(items) if items.is_empty() => Value::Null,
+        Value::String(text) if text.is_empty() => Value::Null,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            value
+        }
+    }
+}
+
+/// Manifests of which one would undo the other.
+fn conflicts(manifests: &[Manifest]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for Manifest { kind, name, .. } in manifests {
+        if !seen.insert((kind.as_str(), name)) {
+            let kind = kind.as_str();
+            wrong.push(format!(
+                "{kind} {name} is given more than once: rename one of them, or remove it"
+            ));
+        }
+    }
+    let kubelet = manifests.iter().filter(|it| it.kind == Kind::KubeletConfig);
+    let names: BTreeSet<_> = kubelet.map(|it| it.name.as_str()).collect();
+    if names.len() > 1 {
+        let names = Vec::from_iter(names).join(", ");
+        wrong.push(format!(
+            "a pool has one KubeletConfig, and there are several ({names}): merge them"
+        ));
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests;

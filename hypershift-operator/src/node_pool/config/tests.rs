@@ -1,0 +1,181 @@
+//! Which configurations are taken, and what changes their hashes.
+
+use super::*;
+
+fn machine_config(name: &str) -> String {
+    format!(
+        "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {{name: {name}}}\nspec: {{}}\n"
+    )
+}
+
+fn kubelet_config(name: &str) -> String {
+    machine_config(name).replace("MachineConfig", "KubeletConfig")
+}
+
+fn source(name: &str, text: &str) -> Source {
+    Source {
+        name: name.to_owned(),
+        content: Content::Text(text.to_owned()),
+    }
+}
+
+fn join(own: &[Source], core: &[Source]) -> Result<Config, Refused> {
+    let made = [Manifest::machine_config("20-made", json!({}))];
+    let sources = Sources {
+        own,
+        core,
+        tuning: &[],
+        made: &made,
+    };
+    sources.join()
+}
+
+#[test]
+fn the_order_of_sources_is_no_difference() {
+    let (a, b) = (
+        source("a", &machine_config("1")),
+        source("b", &machine_config("2")),
+    );
+    let one = join(&[a.clone(), b.clone()], &[]).unwrap();
+    assert_eq!(one, join(&[b.clone(), a.clone()], &[]).unwrap());
+    assert_eq!(one, join(&[b], &[a]).unwrap());
+    assert_eq!(one.raw.split("\n---\n").count(), 3);
+}
+
+#[test]
+fn every_mistake_is_told_with_its_way_out() {
+    let missing = Source {
+        name: "gone".to_owned(),
+        content: Content::Missing,
+    };
+    let empty = Source {
+        name: "empty".to_owned(),
+        content: Content::Empty,
+    };
+    for (name, own, expected) in [
+        (
+            "missing",
+            vec![missing.clone()],
+            "ConfigMap gone does not exist",
+        ),
+        (
+            "no key",
+            vec![empty.clone()],
+            "ConfigMap empty has no key config",
+        ),
+        ("two mistakes", vec![missing, empty], "; ConfigMap empty"),
+        (
+            "another kind",
+            vec![source("a", "kind: Pod")],
+            "ConfigMap a: document 1 is of kind",
+        ),
+        (
+            "twice the same",
+            vec![
+                source("a", &machine_config("1")),
+                source("b", &machine_config("1")),
+            ],
+            "MachineConfig 1 is given more than once",
+        ),
+        (
+            "a name that is taken",
+            vec![source("a", &machine_config("20-made"))],
+            "MachineConfig 20-made is given more than once",
+        ),
+        (
+            "two kubelets",
+            vec![
+                source("a", &kubelet_config("1")),
+                source("b", &kubelet_config("2")),
+            ],
+            "several (1, 2): merge them",
+        ),
+    ] {
+        let found = join(&own, &[]).unwrap_err().to_string();
+        assert!(found.contains(expected), "{name}: {found}");
+    }
+}
+
+#[test]
+fn what_the_control_plane_puts_forward_goes_before_what_is_made_here() {
+    let core = format!(
+        "{}  x: 1\n",
+        machine_config("20-made").replace("spec: {}", "spec:")
+    );
+    let joined = join(&[], &[source("core", &core)]).unwrap();
+    assert!(joined.raw.contains(r#""spec":{"x":1}"#), "{}", joined.raw);
+    assert!(!joined.raw.contains("---"), "{}", joined.raw);
+}
+
+fn context() -> Context {
+    Context {
+        version: "4.22.0".to_owned(),
+        pull_secret: "pull-secret".to_owned(),
+        trust_bundle: String::new(),
+        global: r#"{"proxy":{"httpProxy":"http://proxy.example.com"}}"#.to_owned(),
+    }
+}
+
+#[test]
+fn the_hashes_change_with_what_they_are_of() {
+    let config = join(&[source("a", &machine_config("1"))], &[]).unwrap();
+    let other = join(&[source("a", &machine_config("2"))], &[]).unwrap();
+    let before = config.hashes(&context());
+    let version = Context {
+        version: "4.22.1".to_owned(),
+        ..context()
+    };
+    let pull_secret = Context {
+        pull_secret: "other".to_owned(),
+        ..context()
+    };
+    let trust_bundle = Context {
+        trust_bundle: "bundle".to_owned(),
+        ..context()
+    };
+    let global = Context {
+        global: String::new(),
+        ..context()
+    };
+    for (name, after, with, without) in [
+        ("nothing", config.hashes(&context()), false, false),
+        ("configuration", other.hashes(&context()), true, true),
+        ("release", config.hashes(&version), true, false),
+        ("pull secret", config.hashes(&pull_secret), true, true),
+        ("trust bundle", config.hashes(&trust_bundle), true, true),
+        ("cluster's settings", config.hashes(&global), true, false),
+    ] {
+        assert_eq!(before.with_version != after.with_version, with, "{name}");
+        assert_eq!(
+            before.without_version != after.without_version,
+            without,
+            "{name}"
+        );
+    }
+}
+
+/// A new value here is a rollout of every node of every fleet: it has to be on purpose.
+#[test]
+fn o07_the_hashes_are_the_same_for_ever() {
+    let config = join(&[source("a", &machine_config("1"))], &[]).unwrap();
+    let Hashes {
+        with_version,
+        without_version,
+    } = config.hashes(&context());
+    assert_eq!(
+        (with_version.as_str(), without_version.as_str()),
+        ("?", "?")
+    );
+}
+
+#[test]
+fn what_is_unset_is_not_in_what_holds_for_all() {
+    assert_eq!(
+        pruned(json!({ "proxy": { "httpProxy": "", "readinessEndpoints": [] }, "image": null })),
+        Value::Null
+    );
+    assert_eq!(
+        pruned(json!({ "proxy": { "httpProxy": "a", "x": {} } })),
+        json!({ "proxy": { "httpProxy": "a" } })
+    );
+}

@@ -1,0 +1,131 @@
+//! The order in which a pool goes, and what it says meanwhile.
+
+use serde_json::json;
+use support::testing::{Answer, Expect, Scenario};
+
+use super::*;
+use crate::node_pool::fixtures;
+use crate::node_pool::write::FINALIZER;
+
+const POOL: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/nodepools/workers";
+
+fn capi(path: &str) -> String {
+    let group = Capi::new(Side::Private).machine().api_version;
+    format!("/apis/{group}/namespaces/clusters-dev/{path}")
+}
+
+fn pool() -> NodePool {
+    let mut pool = fixtures::pool();
+    pool.metadata.finalizers = Some(vec!["example.com/other".to_owned(), FINALIZER.to_owned()]);
+    pool
+}
+
+/// Objects that are asked for twice: once for a pause, once for the deletion.
+fn absent(path: &str) -> [Expect; 2] {
+    let get = || Expect::get(&capi(path)).answer(Answer::error(404, "NotFound"));
+    [get(), get()]
+}
+
+#[tokio::test]
+async fn a_pool_waits_for_its_machines_and_says_so() {
+    let deployment = json!({
+        "metadata": {
+            "name": "workers",
+            "uid": "1",
+            "annotations": { PAUSED: "true" },
+            "finalizers": ["cluster.x-k8s.io/machinedeployment"],
+        },
+    });
+    let path = capi("machinedeployments/workers");
+    let machine = |name: &str, pool: &str| {
+        json!({ "metadata": {
+            "name": name,
+            "annotations": { "hypershift.openshift.io/nodePool": pool },
+            "finalizers": ["machine.cluster.x-k8s.io"],
+        } })
+    };
+    let mut calls = Vec::from(absent("machinehealthchecks/workers"));
+    calls.extend(absent("machinehealthchecks/workers-spot"));
+    calls.extend([
+        Expect::get(&path).answer(Answer::ok(&deployment)),
+        // Cluster API does not delete what is paused.
+        Expect::patch(&path)
+            .body(json!({ "metadata": { "annotations": { PAUSED: null } } }))
+            .answer(Answer::ok(&deployment)),
+        Expect::get(&path).answer(Answer::ok(&deployment)),
+        Expect::delete(&path).body(json!({ "preconditions": { "uid": "1" } })),
+    ]);
+    calls.extend(absent("machinesets/workers"));
+    let machines = [
+        machine("a", "clusters/workers"),
+        machine("b", "clusters/others"),
+    ];
+    calls.extend([
+        Expect::get(&capi("machines")).answer(Answer::list(&machines)),
+        Expect::get(POOL).answer(Answer::ok(&serde_json::to_value(pool()).unwrap())),
+        Expect::patch(&format!("{POOL}/status"))
+            .body(json!({ "status": { "conditions": [{
+                "type": "Ready",
+                "status": "False",
+                "reason": "Deleting",
+                "message": "the pool is being deleted, and waits for MachineDeployment workers \
+                            (held by cluster.x-k8s.io/machinedeployment); Machine a (held by machine.cluster.x-k8s.io)",
+            }] } }))
+            .answer(Answer::ok(&serde_json::to_value(pool()).unwrap())),
+    ]);
+    let scenario = Scenario::new(calls);
+    let writer = Writer::new(scenario.client());
+    let pause = delete(&pool(), &[Side::Private], "clusters-dev", &writer)
+        .await
+        .unwrap();
+    scenario.finish();
+    assert_eq!(pause, Some(AGAIN));
+}
+
+#[tokio::test]
+async fn what_machines_needed_goes_after_them_and_the_pool_last() {
+    let ours = |name: &str| {
+        json!({ "metadata": {
+            "name": name,
+            "uid": name,
+            "annotations": { "hypershift.openshift.io/nodePool": "clusters/workers" },
+        } })
+    };
+    let mut calls = Vec::new();
+    for path in [
+        "machinehealthchecks/workers",
+        "machinehealthchecks/workers-spot",
+        "machinedeployments/workers",
+        "machinesets/workers",
+    ] {
+        calls.extend(absent(path));
+    }
+    let templates = Capi::new(Side::Private).aws_machine_template();
+    let templates = format!(
+        "/apis/{}/namespaces/clusters-dev/awsmachinetemplates",
+        templates.api_version
+    );
+    let secrets = "/api/v1/namespaces/clusters-dev/secrets";
+    let template = format!("{templates}/workers-1");
+    let secret = format!("{secrets}/token-workers-1");
+    calls.extend([
+        Expect::get(&capi("machines")).answer(Answer::list(&[])),
+        Expect::get(&templates).answer(Answer::list(&[ours("workers-1")])),
+        Expect::get(&template).answer(Answer::ok(&ours("workers-1"))),
+        Expect::delete(&template),
+        Expect::get(secrets).answer(Answer::list(&[ours("token-workers-1"), json!({ "metadata": { "name": "other" } })])),
+        Expect::get(&secret).answer(Answer::ok(&ours("token-workers-1"))),
+        Expect::delete(&secret),
+        Expect::get("/api/v1/namespaces/clusters-dev/configmaps?labelSelector=").answer(Answer::list(&[])),
+        Expect::patch(POOL)
+            .body(json!({ "metadata": { "finalizers": ["example.com/other"], "resourceVersion": "7" } }))
+            .answer(Answer::ok(&serde_json::to_value(pool()).unwrap())),
+    ]);
+    let scenario = Scenario::new(calls);
+    let writer = Writer::new(scenario.client());
+    let pause = delete(&pool(), &[Side::Private], "clusters-dev", &writer)
+        .await
+        .unwrap();
+    scenario.finish();
+    assert_eq!(pause, None);
+}

@@ -1,0 +1,382 @@
+//! Reads all that a pool is decided on. The only part that knows where things are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::annotations::cluster::CONTROL_PLANE_OPERATOR_IMAGE;
+use api::annotations::node_pool::NODE_POOL;
+use api::group::Side;
+use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
+use api::hypershift::v1beta1::node_pool::NodePool;
+use api::hypershift::v1beta1::platform::PlatformType;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::{Api, ResourceExt as _};
+use payload::{Capabilities, PullSecret, Release, Version, pull_secret};
+use support::reconcile::is_missing;
+
+use super::config::{self, Content, Source};
+use super::error::Error;
+use super::facts::{Facts, Unread};
+use super::observed::{Machine, PlatformMachine, Template, Told, Workload, told};
+use super::{machines, names, workload};
+use crate::capi::Capi;
+use crate::context::Context;
+
+/// How long a registry may take.
+const REGISTRY: Duration = Duration::from_mins(1);
+/// ConfigMaps that the control plane puts forward for every pool.
+const CORE: &str = "hypershift.openshift.io/core-ignition-config=true";
+/// ConfigMaps that the tuning operator made.
+const TUNING: &str = "hypershift.openshift.io/nto-generated-machine-config=true";
+/// The Secret with the certificate authority of the ignition server.
+const IGNITION_CA: &str = "ignition-server-ca-cert";
+/// The component that is the control plane's operator.
+const OPERATOR: &str = "hypershift";
+
+/// Everything about a pool of a cluster whose objects are on this side.
+pub(crate) async fn facts(
+    pool: NodePool,
+    cluster: HostedCluster,
+    side: Side,
+    namespace: String,
+    ctx: &Context,
+) -> Result<Facts, Error> {
+    let reader = Reader {
+        ctx,
+        home: cluster.namespace().unwrap_or_default(),
+        away: namespace,
+        capi: Capi::new(side),
+    };
+    let pull_secret = reader.pull_secret(&cluster).await?;
+    let (release, cluster_version, capabilities) = reader
+        .releases(&pool, &cluster, pull_secret.as_deref())
+        .await;
+    let infra_id = cluster.spec.infra_id.clone().unwrap_or_default();
+    let label = names::generation(&infra_id, &pool.spec.cluster_name, names::of(&pool));
+    let machines: Vec<_> = reader.list(&reader.capi.machine(), Some(&label)).await?;
+    let kind = workload::kind(reader.capi, pool.spec.management.upgrade_type);
+    let sets: Vec<_> = reader.list(&reader.capi.machine_set(), None).await?;
+    let (tokens, user_data) = reader.secrets(&pool).await?;
+    let facts = Facts {
+        release,
+        cluster_version,
+        capabilities,
+        pull_secret: pull_secret.unwrap_or_default(),
+        trust_bundle: reader.trust_bundle(&cluster).await?,
+        ssh_key: reader.ssh_key(&cluster).await?,
+        own: reader.own(&pool).await?,
+        core: reader.labelled(CORE, |_| true).await?,
+        tuning: reader.labelled(TUNING, |it| belongs(it, &pool)).await?,
+        ignition_ca: reader.key(&reader.away, IGNITION_CA, "tls.crt").await?,
+        tokens,
+        user_data,
+        platform_machines: reader.platform_machines(&pool, &machines).await?,
+        machines: machines.iter().map(Machine::read).collect(),
+        machine_sets: sets.iter().map(Workload::read).collect(),
+        workload: reader
+            .get(&kind, names::of(&pool))
+            .await?
+            .as_ref()
+            .map(Workload::read),
+        templates: reader.templates(&pool).await?,
+        remediation: reader.remediation(&pool).await?,
+        now: Timestamp::now(),
+        namespace: reader.away,
+        side,
+        pool,
+        cluster,
+    };
+    Ok(facts)
+}
+
+/// What the reads have in common.
+struct Reader<'a> {
+    ctx: &'a Context,
+    /// Where the HostedCluster is, and where its control plane is.
+    home: String,
+    away: String,
+    capi: Capi,
+}
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    fn secrets_in(&self, namespace: &str) -> Api<Secret> {
+        Api::namespaced(self.ctx.client.clone(), namespace)
+    }
+
+    fn config_maps_in(&self, namespace: &str) -> Api<ConfigMap> {
+        Api::namespaced(self.ctx.client.clone(), namespace)
+    }
+
+    fn api(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.ctx.client.clone(), &self.away, kind)
+    }
+
+    /// A key of a Secret.
+    async fn key(&self, namespace: &str, name: &str, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        let read = self.secrets_in(namespace).get_opt(name).await;
+        let secret = read.map_err(Error::read(format!("Secret {namespace}/{name}")))?;
+        Ok(secret.and_then(|it| it.data?.remove(key)).map(|it| it.0))
+    }
+
+    async fn config_map(&self, name: &str) -> Result<Option<ConfigMap>, Error> {
+        let read = self.config_maps_in(&self.home).get_opt(name).await;
+        read.map_err(Error::read(format!("ConfigMap {}/{name}", self.home)))
+    }
+
+    async fn pull_secret(&self, cluster: &HostedCluster) -> Result<Option<Vec<u8>>, Error> {
+        let name = &cluster.spec.pull_secret.name;
+        self.key(&self.home, name, pull_secret::KEY).await
+    }
+
+    async fn ssh_key(&self, cluster: &HostedCluster) -> Result<Option<String>, Error> {
+        let Some(reference) = &cluster.spec.ssh_key else {
+            return Ok(None);
+        };
+        let key = self.key(&self.home, &reference.name, "id_rsa.pub").await?;
+        Ok(key.and_then(|it| String::from_utf8(it).ok()))
+    }
+
+    async fn trust_bundle(&self, cluster: &HostedCluster) -> Result<Option<String>, Error> {
+        let Some(reference) = &cluster.spec.additional_trust_bundle else {
+            return Ok(None);
+        };
+        let found = self.config_map(&reference.name).await?;
+        Ok(found.and_then(|it| it.data?.remove("ca-bundle.crt")))
+    }
+
+    async fn own(&self, pool: &NodePool) -> Result<Vec<Source>, Error> {
+        let mut sources = Vec::new();
+        for reference in &pool.spec.config {
+            let found = self.config_map(&reference.name).await?;
+            let content = found.map_or(Content::Missing, content);
+            let name = reference.name.clone();
+            sources.push(Source { name, content });
+        }
+        Ok(sources)
+    }
+
+    /// ConfigMaps of the control plane with this label.
+    async fn labelled(
+        &self,
+        label: &str,
+        is_ours: impl Fn(&ConfigMap) -> bool,
+    ) -> Result<Vec<Source>, Error> {
+        let params = ListParams::default().labels(label);
+        let listed = self.config_maps_in(&self.away).list(&params).await;
+        let listed = listed.map_err(Error::read(format!("ConfigMaps with {label}")))?;
+        let ours = listed.items.into_iter().filter(is_ours);
+        Ok(ours
+            .map(|it| Source {
+                name: it.name_any(),
+                content: content(it),
+            })
+            .collect())
+    }
+
+    /// The Secrets of the pool: tokens whole, and of user data the names.
+    async fn secrets(&self, pool: &NodePool) -> Result<(Vec<Secret>, Vec<String>), Error> {
+        let api = self.secrets_in(&self.away);
+        let listed = api.list_metadata(&ListParams::default()).await;
+        let listed = listed.map_err(Error::read(format!("Secrets of {}", self.away)))?;
+        let reference = names::reference(pool);
+        let ours = listed
+            .items
+            .iter()
+            .filter(|it| it.annotations().get(NODE_POOL.key()) == Some(&reference));
+        let (mut tokens, mut user_data) = (Vec::new(), Vec::new());
+        for name in ours.map(|it| it.name_any()) {
+            if name.starts_with("user-data-") {
+                user_data.push(name);
+            } else if name.starts_with("token-") {
+                let read = api
+                    .get_opt(&name)
+                    .await
+                    .map_err(Error::read(format!("Secret {name}")))?;
+                tokens.extend(read);
+            }
+        }
+        Ok((tokens, user_data))
+    }
+
+    async fn get(&self, kind: &ApiResource, name: &str) -> Result<Option<DynamicObject>, Error> {
+        let read = self.api(kind).get_opt(name).await;
+        read.map_err(Error::read(format!("{} {}/{name}", kind.kind, self.away)))
+    }
+
+    /// All of a kind, or those with a label that is its own value. Where the kind is not, there is none.
+    async fn list(
+        &self,
+        kind: &ApiResource,
+        label: Option<&str>,
+    ) -> Result<Vec<DynamicObject>, Error> {
+        let mut params = ListParams::default();
+        if let Some(label) = label {
+            params = params.labels(&format!("{label}={label}"));
+        }
+        match self.api(kind).list(&params).await {
+            Ok(listed) => Ok(listed.items),
+            Err(error) if is_missing(&error) => Ok(Vec::new()),
+            Err(source) => Err(Error::read(format!("{} in {}", kind.plural, self.away))(
+                source,
+            )),
+        }
+    }
+
+    async fn templates(&self, pool: &NodePool) -> Result<Vec<Template>, Error> {
+        let Some(kind) = machines::template_kind(self.capi, pool.spec.platform.type_) else {
+            return Ok(Vec::new());
+        };
+        let reference = names::reference(pool);
+        let listed = self.list(&kind, None).await?;
+        let ours = listed
+            .iter()
+            .filter(|it| it.annotations().get(NODE_POOL.key()) == Some(&reference));
+        Ok(ours.map(Template::read).collect())
+    }
+
+    /// Only where something of them is changed while they run.
+    async fn platform_machines(
+        &self,
+        pool: &NodePool,
+        machines: &[DynamicObject],
+    ) -> Result<Vec<PlatformMachine>, Error> {
+        if pool.spec.platform.type_ != PlatformType::Aws || machines.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<_> = machines
+            .iter()
+            .map(|it| Machine::read(it).infrastructure)
+            .collect();
+        let listed = self.list(&self.capi.aws_machine(), None).await?;
+        let ours = listed
+            .into_iter()
+            .filter(|it| names.contains(&it.name_any()));
+        let ours = ours.filter(|it| it.metadata.deletion_timestamp.is_none());
+        Ok(ours
+            .map(|it| PlatformMachine {
+                name: it.name_any(),
+                spec: it.data["spec"].clone(),
+            })
+            .collect())
+    }
+
+    async fn remediation(&self, pool: &NodePool) -> Result<Option<Told>, Error> {
+        if !pool.spec.management.auto_repair {
+            return Ok(None);
+        }
+        let check = self
+            .get(&self.capi.machine_health_check(), names::of(pool))
+            .await?;
+        Ok(check.map(|it| told(&it.data, "RemediationAllowed")))
+    }
+
+    /// The pool's release, the version that the cluster has, and what its operator can do.
+    async fn releases(
+        &self,
+        pool: &NodePool,
+        cluster: &HostedCluster,
+        pull_secret: Option<&[u8]>,
+    ) -> (Result<Arc<Release>, Unread>, Option<Version>, Capabilities) {
+        let pull_secret = match pull_secret.map(PullSecret::parse) {
+            Some(Ok(pull_secret)) => pull_secret,
+            Some(Err(error)) => {
+                return (
+                    Err(Unread::secret(error.to_string())),
+                    None,
+                    Capabilities::unknown(),
+                );
+            }
+            None => {
+                let name = &cluster.spec.pull_secret.name;
+                let message = format!(
+                    "Secret {name} with the key {} does not exist: create it",
+                    pull_secret::KEY
+                );
+                return (Err(Unread::secret(message)), None, Capabilities::unknown());
+            }
+        };
+        let release = self.release(&pool.spec.release.image, &pull_secret).await;
+        let of_cluster = self
+            .release(&cluster.spec.release.image, &pull_secret)
+            .await
+            .ok();
+        let version =
+            completed(cluster).or_else(|| of_cluster.as_ref().map(|it| it.version.clone()));
+        let capabilities = self
+            .capabilities(cluster, of_cluster.as_deref(), &pull_secret)
+            .await;
+        (release, version, capabilities)
+    }
+
+    async fn release(&self, image: &str, pull_secret: &PullSecret) -> Result<Arc<Release>, Unread> {
+        let releases = self.ctx.releases.for_user();
+        match tokio::time::timeout(REGISTRY, releases.get(image, pull_secret)).await {
+            Ok(Ok(release)) => Ok(release),
+            Ok(Err(error)) => Err(Unread {
+                reason: error.condition_reason().to_owned(),
+                message: support::error::chain(&error),
+            }),
+            Err(_) => Err(Unread {
+                reason: "InvalidImage".to_owned(),
+                message: format!(
+                    "the registry of {image} did not answer in time: it is asked again"
+                ),
+            }),
+        }
+    }
+
+    /// Only AWS asks.
+    async fn capabilities(
+        &self,
+        cluster: &HostedCluster,
+        release: Option<&Release>,
+        pull_secret: &PullSecret,
+    ) -> Capabilities {
+        if cluster.spec.platform.type_ != PlatformType::Aws {
+            return Capabilities::unknown();
+        }
+        let own = CONTROL_PLANE_OPERATOR_IMAGE.get(cluster.annotations());
+        let own = own.ok().flatten();
+        let Some(image) = own.or_else(|| Some(release?.component(OPERATOR).ok()?.to_owned()))
+        else {
+            return Capabilities::unknown();
+        };
+        let labels = self.ctx.releases.labels(&image, pull_secret);
+        match tokio::time::timeout(REGISTRY, labels).await {
+            Ok(Ok(labels)) => Capabilities::of_labels(&labels),
+            Ok(Err(_)) | Err(_) => Capabilities::unknown(),
+        }
+    }
+}
+
+// === impl Unread ===
+
+impl Unread {
+    fn secret(message: String) -> Self {
+        Self {
+            reason: "SecretNotFound".to_owned(),
+            message,
+        }
+    }
+}
+
+fn content(map: ConfigMap) -> Content {
+    let text = map.data.and_then(|mut it| it.remove(config::KEY));
+    text.map_or(Content::Empty, Content::Text)
+}
+
+fn belongs(map: &ConfigMap, pool: &NodePool) -> bool {
+    map.annotations().get(NODE_POOL.key()) == Some(&names::reference(pool))
+}
+
+/// The newest release that the cluster has rolled out.
+fn completed(cluster: &HostedCluster) -> Option<Version> {
+    let version = cluster.status.as_ref()?.version.as_ref()?;
+    let mut history = version.history.iter();
+    let completed = history.find(|it| it.state == "Completed")?;
+    completed.version.as_ref()?.parse().ok()
+}

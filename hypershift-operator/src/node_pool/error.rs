@@ -1,0 +1,60 @@
+//! Why a step of a pool's reconciliation failed. It is tried again.
+
+use support::apply;
+use support::reconcile::{Report, Retry, client_reason, is_conflict};
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("cannot read {what}")]
+    Read { what: String, source: kube::Error },
+    #[error("cannot decide who owns the hosted cluster")]
+    Owner(#[source] crate::error::Error),
+    #[error("cannot write {what}")]
+    Write { what: String, source: kube::Error },
+    #[error(transparent)]
+    Apply(#[from] apply::Error),
+}
+
+// === impl Error ===
+
+impl Error {
+    pub(crate) fn read(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Read { what, source }
+    }
+
+    pub(crate) fn write(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Write { what, source }
+    }
+
+    /// What was attempted, for a metric.
+    pub(crate) fn step(&self) -> &'static str {
+        match self {
+            Self::Read { .. } => "read",
+            Self::Owner(_) => "owner",
+            Self::Write { .. } => "write",
+            Self::Apply(_) => "apply",
+        }
+    }
+}
+
+impl Report for Error {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Read { source, .. } | Self::Write { source, .. } => client_reason(source),
+            Self::Owner(source) => source.reason(),
+            Self::Apply(source) => source.reason(),
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Write { source, .. } if is_conflict(source) => Retry::AtOnce,
+            Self::Read { .. } | Self::Write { .. } => Retry::Backoff,
+            Self::Owner(source) => source.retry(),
+            Self::Apply(source) => source.retry(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What is known about a pool when it is decided about: everything that was read, and nothing else.
+
+use std::sync::Arc;
+
+use api::group::Side;
+use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
+use api::hypershift::v1beta1::node_pool::{NodePool, UpgradeType};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use payload::{Capabilities, Release, Version};
+
+use super::config::Source;
+use super::names;
+use super::observed::{Machine, PlatformMachine, Template, Told, Workload};
+use crate::capi::Capi;
+
+/// What was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) pool: NodePool,
+    pub(crate) cluster: HostedCluster,
+    pub(crate) side: Side,
+    /// The control plane's namespace.
+    pub(crate) namespace: String,
+    pub(crate) now: Timestamp,
+    pub(crate) release: Result<Arc<Release>, Unread>,
+    /// The release that the cluster has, or is to have first.
+    pub(crate) cluster_version: Option<Version>,
+    pub(crate) capabilities: Capabilities,
+    /// The contents of what the cluster refers to: they guard the rendering, and replace no node.
+    pub(crate) pull_secret: Vec<u8>,
+    pub(crate) trust_bundle: Option<String>,
+    /// Who may log in to nodes.
+    pub(crate) ssh_key: Option<String>,
+    pub(crate) own: Vec<Source>,
+    pub(crate) core: Vec<Source>,
+    pub(crate) tuning: Vec<Source>,
+    /// The certificate authority of the ignition server, PEM.
+    pub(crate) ignition_ca: Option<Vec<u8>>,
+    /// The tokens' Secrets of this pool.
+    pub(crate) tokens: Vec<Secret>,
+    /// The names of its user data.
+    pub(crate) user_data: Vec<String>,
+    pub(crate) machines: Vec<Machine>,
+    /// The platform's objects of those machines.
+    pub(crate) platform_machines: Vec<PlatformMachine>,
+    /// All in the namespace: what they refer to is in use.
+    pub(crate) machine_sets: Vec<Workload>,
+    /// What stands for the pool.
+    pub(crate) workload: Option<Workload>,
+    pub(crate) templates: Vec<Template>,
+    /// What its MachineHealthCheck says about replacing machines.
+    pub(crate) remediation: Option<Told>,
+}
+
+/// Why the release is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unread {
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+// === impl Facts ===
+
+impl Facts {
+    pub(crate) fn capi(&self) -> Capi {
+        Capi::new(self.side)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        names::of(&self.pool)
+    }
+
+    pub(crate) fn upgrade_type(&self) -> UpgradeType {
+        self.pool.spec.management.upgrade_type
+    }
+
+    /// The id of the cluster's infrastructure: machines belong to the Cluster of this name.
+    pub(crate) fn infra_id(&self) -> &str {
+        self.cluster.spec.infra_id.as_deref().unwrap_or_default()
+    }
+
+    /// Where machines find their configuration.
+    pub(crate) fn ignition_endpoint(&self) -> Option<&str> {
+        let status = self.cluster.status.as_ref()?;
+        status
+            .ignition_endpoint
+            .as_deref()
+            .filter(|it| !it.is_empty())
+    }
+
+    /// Whether there is a kubeconfig: without an API server nobody can join it.
+    pub(crate) fn has_kubeconfig(&self) -> bool {
+        let status = self.cluster.status.as_ref();
+        status.is_some_and(|it| it.kubeconfig.is_some())
+    }
+
+    /// The Secret with the token of this configuration.
+    pub(crate) fn token(&self, hash: &str) -> Option<&Secret> {
+        let name = names::token(self.name(), hash);
+        self.tokens
+            .iter()
+            .find(|it| it.metadata.name.as_ref() == Some(&name))
+    }
+
+    /// Annotation of the pool.
+    pub(crate) fn annotation(&self, key: &str) -> Option<&str> {
+        let annotations = self.pool.metadata.annotations.as_ref()?;
+        annotations
+            .get(key)
+            .map(String::as_str)
+            .filter(|it| !it.is_empty())
+    }
+}

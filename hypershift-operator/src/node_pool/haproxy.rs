@@ -1,0 +1,251 @@
+//! The load balancer on each node, in front of the API server: pods reach it at one address wherever it is.
+//!
+//! A MachineConfig with three parts: the address on the loopback interface, the configuration, and a static pod.
+
+use api::annotations::node_pool::HAPROXY_IMAGE;
+use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
+use api::hypershift::v1beta1::node_pool::NodePool;
+use api::hypershift::v1beta1::platform::PlatformType;
+use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use payload::Release;
+use serde_json::{Value, json};
+
+use super::canonical;
+use super::manifest::Manifest;
+
+/// The MachineConfig's name.
+const NAME: &str = "20-apiserver-haproxy";
+/// The component whose image has the program.
+const COMPONENT: &str = "haproxy-router";
+/// The address, and the port, that pods see the API server at.
+const ADDRESS: &str = "172.20.0.1";
+const ADDRESS_V6: &str = "fd00::1";
+const PORT: i32 = 6443;
+/// Where the configuration is.
+const CONFIG: &str = "/etc/kubernetes/apiserver-proxy-config";
+const MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver-proxy.yaml";
+
+/// The MachineConfig; nothing where the platform brings its own. An error says what is waited for.
+pub(crate) fn machine_config(
+    pool: &NodePool,
+    cluster: &HostedCluster,
+    release: &Release,
+) -> Result<Option<Manifest>, String> {
+    if pool.spec.platform.type_ == PlatformType::IbmCloud {
+        return Ok(None);
+    }
+    let local = local(cluster);
+    let remote = remote(cluster)
+        .ok_or("the HostedCluster has no address of its API server yet: wait until it has")?;
+    let annotations = pool.metadata.annotations.clone().unwrap_or_default();
+    let image = match HAPROXY_IMAGE.get(&annotations) {
+        Ok(Some(image)) => image,
+        Ok(None) | Err(_) => release
+            .component(COMPONENT)
+            .map_err(|error| error.to_string())?
+            .to_owned(),
+    };
+    let spec = json!({ "config": {
+        "ignition": { "version": "3.2.0" },
+        "storage": { "files": [
+            file(&format!("{CONFIG}/haproxy.cfg"), &config(&local, &remote)),
+            file(MANIFEST, &canonical::text(&pod(&image, &local))),
+        ] },
+        "systemd": { "units": [unit(&local.host)] },
+    } });
+    Ok(Some(Manifest::machine_config(NAME, spec)))
+}
+
+/// Where something listens.
+struct Endpoint {
+    host: String,
+    port: i32,
+}
+
+/// Where the load balancer listens.
+fn local(cluster: &HostedCluster) -> Endpoint {
+    let networking = &cluster.spec.networking;
+    let settings = networking.api_server.clone().unwrap_or_default();
+    let is_v6 = networking
+        .service_network
+        .first()
+        .is_some_and(|it| it.cidr.0.contains(':'));
+    let address = if is_v6 { ADDRESS_V6 } else { ADDRESS };
+    Endpoint {
+        host: settings
+            .advertise_address
+            .unwrap_or_else(|| address.to_owned()),
+        port: settings.port.unwrap_or(PORT),
+    }
+}
+
+/// Where it leads to.
+fn remote(cluster: &HostedCluster) -> Option<Endpoint> {
+    let endpoint = cluster.status.as_ref()?.control_plane_endpoint.as_ref()?;
+    if endpoint.host.is_empty() {
+        return None;
+    }
+    let aws = cluster.spec.platform.aws.as_ref();
+    let is_private = aws.is_some_and(|it| match it.endpoint_access {
+        AwsEndpointAccess::Public => false,
+        AwsEndpointAccess::PublicAndPrivate | AwsEndpointAccess::Private => true,
+    });
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    let host = if is_private {
+        format!("api.{name}.hypershift.local")
+    } else {
+        endpoint.host.clone()
+    };
+    let port = endpoint.port;
+    Some(Endpoint { host, port })
+}
+
+fn config(local: &Endpoint, remote: &Endpoint) -> String {
+    format!(
+        "global
+  maxconn 7000
+  log stdout local0 notice
+
+defaults
+  mode tcp
+  log global
+  option dontlognull
+  retries 3
+  timeout connect 10s
+  timeout queue 5s
+  timeout client 10m
+  timeout server 10m
+
+frontend local
+  bind {}
+  default_backend remote
+
+backend remote
+  option httpchk GET /version
+  default-server inter 10s fall 3 rise 3
+  server controlplane {} check check-ssl verify none
+",
+        local.written(),
+        remote.written()
+    )
+}
+
+/// The address belongs to the node before anything wants to use it.
+fn unit(address: &str) -> Value {
+    let length = if address.contains(':') { 128 } else { 32 };
+    let contents = format!(
+        "[Unit]
+Description=The address at which pods reach the API server
+Wants=network.target
+After=network.target
+Before=kubelet.service crio.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/sbin/ip address replace {address}/{length} dev lo scope host
+ExecStop=/usr/sbin/ip address delete {address}/{length} dev lo
+
+[Install]
+WantedBy=multi-user.target
+"
+    );
+    json!({ "name": "apiserver-ip.service", "enabled": true, "contents": contents })
+}
+
+fn pod(image: &str, local: &Endpoint) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "kube-apiserver-proxy",
+            "namespace": "kube-system",
+            "labels": { "k8s-app": "kube-apiserver-proxy" },
+        },
+        "spec": {
+            "hostNetwork": true,
+            "priorityClassName": "system-node-critical",
+            "containers": [{
+                "name": "haproxy",
+                "image": image,
+                "command": ["haproxy", "-f", "/usr/local/etc/haproxy/haproxy.cfg"],
+                "livenessProbe": {
+                    "httpGet": { "host": local.host, "path": "/version", "port": local.port, "scheme": "HTTPS" },
+                    "failureThreshold": 3,
+                    "initialDelaySeconds": 120,
+                    "periodSeconds": 120,
+                    "timeoutSeconds": 180,
+                },
+                "ports": [{ "name": "apiserver", "containerPort": local.port, "hostPort": local.port, "protocol": "TCP" }],
+                "resources": { "requests": { "cpu": "13m", "memory": "16Mi" } },
+                "securityContext": { "runAsUser": 1001 },
+                "volumeMounts": [{ "name": "config", "mountPath": "/usr/local/etc/haproxy" }],
+            }],
+            "volumes": [{ "name": "config", "hostPath": { "path": CONFIG } }],
+        },
+    })
+}
+
+fn file(path: &str, content: &str) -> Value {
+    let source = format!(
+        "data:text/plain;charset=utf-8;base64,{}",
+        BASE64.encode(content)
+    );
+    json!({ "path": path, "mode": 0o644, "overwrite": true, "contents": { "source": source } })
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    fn written(&self) -> String {
+        let Self { host, port } = self;
+        if host.contains(':') {
+            return format!("[{host}]:{port}");
+        }
+        format!("{host}:{port}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node_pool::fixtures;
+
+    #[test]
+    fn nodes_reach_the_api_server_by_way_of_themselves() {
+        let (local, remote) = (
+            local(&fixtures::cluster()),
+            remote(&fixtures::cluster()).unwrap(),
+        );
+        let config = config(&local, &remote);
+        assert!(config.contains("bind 172.20.0.1:6443\n"), "{config}");
+        assert!(
+            config.contains("server controlplane api.dev.example.com:6443 check"),
+            "{config}"
+        );
+    }
+
+    #[test]
+    fn private_clusters_have_a_name_of_their_own() {
+        let mut cluster = fixtures::cluster();
+        cluster.spec.platform.aws.as_mut().unwrap().endpoint_access = AwsEndpointAccess::Private;
+        assert_eq!(remote(&cluster).unwrap().host, "api.dev.hypershift.local");
+        cluster.status.as_mut().unwrap().control_plane_endpoint = None;
+        assert!(remote(&cluster).is_none());
+    }
+
+    #[test]
+    fn addresses_follow_the_cluster() {
+        let mut cluster = fixtures::cluster();
+        cluster.spec.networking.service_network[0].cidr.0 = "fd02::/112".to_owned();
+        assert_eq!(local(&cluster).written(), "[fd00::1]:6443");
+        assert!(
+            unit("fd00::1")["contents"]
+                .as_str()
+                .unwrap()
+                .contains("fd00::1/128")
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Whether there is a configuration.
+
+use api::conditions::{PoolCondition, Status};
+
+use super::{Found, Stop};
+use crate::node_pool::conditions::Conditions;
+use crate::node_pool::config::{self, Context, Sources};
+use crate::node_pool::facts::Facts;
+use crate::node_pool::{cluster_config, haproxy};
+
+pub(super) fn manifests(
+    facts: &Facts,
+    found: &mut Found,
+    conditions: &mut Conditions,
+) -> Result<(), Stop> {
+    let about = PoolCondition::ValidMachineConfig;
+    let release = found.release.as_ref().ok_or(Stop::Waiting)?;
+    let proxy =
+        haproxy::machine_config(&facts.pool, &facts.cluster, release).map_err(|message| {
+            conditions.set(about, Status::False, "WaitingForAvailable", message);
+            Stop::Waiting
+        })?;
+    let mut made = cluster_config::manifests(&facts.cluster, facts.ssh_key.as_deref());
+    made.extend(proxy);
+    let sources = Sources {
+        own: &facts.own,
+        core: &facts.core,
+        tuning: &facts.tuning,
+        made: &made,
+    };
+    match sources.join() {
+        Err(refused) => {
+            conditions.set(
+                about,
+                Status::False,
+                "ValidationFailed",
+                refused.to_string(),
+            );
+            Err(Stop::Waiting)
+        }
+        Ok(config) => {
+            let spec = &facts.cluster.spec;
+            let hashes = config.hashes(&Context {
+                version: release.version.to_string(),
+                pull_secret: spec.pull_secret.name.clone(),
+                trust_bundle: spec
+                    .additional_trust_bundle
+                    .clone()
+                    .map(|it| it.name)
+                    .unwrap_or_default(),
+                global: config::global(&facts.cluster),
+            });
+            conditions.good(about, format!("configuration {}", hashes.with_version));
+            found.config = Some(config);
+            found.hashes = Some(hashes);
+            Ok(())
+        }
+    }
+}

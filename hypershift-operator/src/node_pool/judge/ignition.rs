@@ -1,0 +1,102 @@
+//! Whether machines find their configuration, and have found it.
+
+use api::annotations::node_pool::IGNITION_REACHED;
+use api::conditions::{PoolCondition, Status};
+use k8s_openapi::api::core::v1::Secret;
+
+use super::{Found, Stop};
+use crate::node_pool::conditions::Conditions;
+use crate::node_pool::facts::Facts;
+
+pub(super) fn endpoint(
+    facts: &Facts,
+    _: &mut Found,
+    conditions: &mut Conditions,
+) -> Result<(), Stop> {
+    let about = PoolCondition::IgnitionEndpointAvailable;
+    let missing = if facts.ignition_endpoint().is_none() {
+        Some((
+            "IgnitionEndpointMissing",
+            "the HostedCluster has no ignition endpoint yet: wait, or look at its conditions",
+        ))
+    } else if facts.ignition_ca.is_none() {
+        Some((
+            "IgnitionCACertMissing",
+            "the control plane has no certificate authority for ignition yet: wait until it is rolled out",
+        ))
+    } else {
+        None
+    };
+    if let Some((reason, message)) = missing {
+        conditions.set(about, Status::False, reason, message);
+        return Err(Stop::Waiting);
+    }
+    conditions.clear(about);
+    Ok(())
+}
+
+/// What the ignition server says about the payload of the configuration that is wanted.
+pub(super) fn payload(
+    facts: &Facts,
+    found: &mut Found,
+    conditions: &mut Conditions,
+) -> Result<(), Stop> {
+    let about = PoolCondition::ValidGeneratedPayload;
+    let Some(secret) = token(facts, found) else {
+        conditions.set(
+            about,
+            Status::Unknown,
+            "StatusUnknown",
+            "the token is not made yet",
+        );
+        return Ok(());
+    };
+    let (reason, message) = (text(secret, "reason"), text(secret, "message"));
+    match reason.as_str() {
+        "" => conditions.set(
+            about,
+            Status::Unknown,
+            "StatusUnknown",
+            "the ignition server has not rendered the configuration yet",
+        ),
+        "AsExpected" => conditions.good(about, message),
+        _ => conditions.set(about, Status::False, reason, message),
+    }
+    Ok(())
+}
+
+pub(super) fn reached(
+    facts: &Facts,
+    found: &mut Found,
+    conditions: &mut Conditions,
+) -> Result<(), Stop> {
+    let about = PoolCondition::ReachedIgnitionEndpoint;
+    let annotations = token(facts, found).and_then(|it| it.metadata.annotations.as_ref());
+    match annotations {
+        None => conditions.set(
+            about,
+            Status::False,
+            "NotFound",
+            "the token is not made yet",
+        ),
+        Some(annotations) if IGNITION_REACHED.is_true(annotations) => conditions.good(about, ""),
+        Some(_) => conditions.set(
+            about,
+            Status::False,
+            "IgnitionNotReached",
+            "no machine has fetched this configuration yet",
+        ),
+    }
+    Ok(())
+}
+
+fn token<'a>(facts: &'a Facts, found: &Found) -> Option<&'a Secret> {
+    facts.token(&found.hashes.as_ref()?.with_version)
+}
+
+fn text(secret: &Secret, key: &str) -> String {
+    let value = secret.data.as_ref().and_then(|it| it.get(key));
+    value
+        .map(|it| String::from_utf8_lossy(&it.0).into_owned())
+        .unwrap_or_default()
+}

@@ -1,0 +1,113 @@
+//! Whether the release can be had, and goes with the cluster and the machines.
+
+use std::sync::Arc;
+
+use api::annotations::cluster::SKIP_RELEASE_IMAGE_VALIDATION;
+use api::conditions::{PoolCondition, Status};
+use payload::skew::{self, Limits};
+
+use super::{Found, Stop};
+use crate::node_pool::conditions::Conditions;
+use crate::node_pool::facts::Facts;
+
+pub(super) fn image(
+    facts: &Facts,
+    found: &mut Found,
+    conditions: &mut Conditions,
+) -> Result<(), Stop> {
+    let about = PoolCondition::ValidReleaseImage;
+    let release = match &facts.release {
+        Ok(release) => release,
+        Err(unread) => {
+            conditions.set(
+                about,
+                Status::False,
+                unread.reason.as_str(),
+                unread.message.as_str(),
+            );
+            return Err(Stop::Soon);
+        }
+    };
+    let current = facts
+        .pool
+        .status
+        .as_ref()
+        .and_then(|it| it.version.as_deref());
+    let current = current.and_then(|it| it.parse().ok());
+    let annotations = facts
+        .cluster
+        .metadata
+        .annotations
+        .clone()
+        .unwrap_or_default();
+    let limits = if SKIP_RELEASE_IMAGE_VALIDATION.is_set(&annotations) {
+        Limits::Skipped
+    } else {
+        Limits::Kept
+    };
+    let spec = &facts.cluster.spec;
+    let cluster = skew::Cluster {
+        network: spec.networking.network_type,
+        platform: spec.platform.type_,
+        limits,
+    };
+    // What is not known binds nothing: the pool's release is as good as any.
+    let control_plane = facts.cluster_version.as_ref().unwrap_or(&release.version);
+    let allowed = skew::pool_may_have(&release.version, current.as_ref(), control_plane, &cluster);
+    if let Err(refused) = allowed {
+        conditions.set(about, Status::False, "InvalidImage", refused.to_string());
+        return Err(Stop::Waiting);
+    }
+    found.release = Some(Arc::clone(release));
+    conditions.good(
+        about,
+        format!(
+            "using release {} ({})",
+            release.version, facts.pool.spec.release.image
+        ),
+    );
+    Ok(())
+}
+
+pub(super) fn arch(
+    facts: &Facts,
+    found: &mut Found,
+    conditions: &mut Conditions,
+) -> Result<(), Stop> {
+    let about = PoolCondition::ValidArchPlatform;
+    let release = found.release.as_ref().ok_or(Stop::Waiting)?;
+    match skew::architecture(release.architectures, facts.pool.spec.arch) {
+        Err(refused) => {
+            conditions.set(
+                about,
+                Status::False,
+                "InvalidArchPlatform",
+                refused.to_string(),
+            );
+            Err(Stop::Waiting)
+        }
+        Ok(()) => {
+            conditions.good(about, "");
+            Ok(())
+        }
+    }
+}
+
+/// Nodes too far from their control plane are told about, and left to run.
+pub(super) fn skew(
+    facts: &Facts,
+    found: &mut Found,
+    conditions: &mut Conditions,
+) -> Result<(), Stop> {
+    let about = PoolCondition::SupportedVersionSkew;
+    let (Some(release), Some(cluster)) = (&found.release, &facts.cluster_version) else {
+        return Ok(());
+    };
+    match skew::skew(&release.version, cluster) {
+        Ok(()) => conditions.good(about, "the release goes with that of the control plane"),
+        Err(refused) => {
+            conditions.set(about, Status::False, "UnsupportedSkew", refused.to_string())
+        }
+    }
+    Ok(())
+}

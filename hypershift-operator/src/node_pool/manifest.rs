@@ -1,0 +1,290 @@
+//! One manifest of a pool's configuration: read, judged, and put into the form that is hashed and rendered.
+
+use serde_json::{Map, Value, json};
+
+use super::canonical;
+
+/// The pool that MachineConfigs are for: a hosted cluster has workers only.
+const ROLE_LABEL: &str = "machineconfiguration.openshift.io/role";
+/// What selects every pool that the machine config operator has by itself.
+const BUILT_IN: &str = "machineconfiguration.openshift.io/mco-built-in";
+
+/// What a pool may be configured with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    MachineConfig,
+    KubeletConfig,
+    ContainerRuntimeConfig,
+    ImageContentSourcePolicy,
+    ImageDigestMirrorSet,
+    ImageTagMirrorSet,
+    ClusterImagePolicy,
+}
+
+/// A manifest that may be rendered.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Manifest {
+    pub(crate) kind: Kind,
+    pub(crate) name: String,
+    object: Value,
+}
+
+/// Why a manifest is refused; it follows the name of where it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    /// The text of the error may quote what it is about, and a MachineConfig may hold what is secret: only the place is told.
+    #[error("document {document} is no YAML (line {line}, column {column}): correct it")]
+    NoYaml {
+        document: usize,
+        line: u64,
+        column: u64,
+    },
+    #[error(
+        "document {document} is of kind {kind:?} in {api_version:?}, which no node is configured with: use {}",
+        Kind::all()
+    )]
+    Kind {
+        document: usize,
+        kind: String,
+        api_version: String,
+    },
+    #[error("document {document}, a {kind}, has no metadata.name: give it one")]
+    NoName { document: usize, kind: &'static str },
+    #[error("{kind} {name} has no spec: fill it in, or remove it")]
+    NoSpec { kind: &'static str, name: String },
+}
+
+// === impl Kind ===
+
+impl Kind {
+    const ALL: [Self; 7] = [
+        Self::MachineConfig,
+        Self::KubeletConfig,
+        Self::ContainerRuntimeConfig,
+        Self::ImageContentSourcePolicy,
+        Self::ImageDigestMirrorSet,
+        Self::ImageTagMirrorSet,
+        Self::ClusterImagePolicy,
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::MachineConfig => "MachineConfig",
+            Self::KubeletConfig => "KubeletConfig",
+            Self::ContainerRuntimeConfig => "ContainerRuntimeConfig",
+            Self::ImageContentSourcePolicy => "ImageContentSourcePolicy",
+            Self::ImageDigestMirrorSet => "ImageDigestMirrorSet",
+            Self::ImageTagMirrorSet => "ImageTagMirrorSet",
+            Self::ClusterImagePolicy => "ClusterImagePolicy",
+        }
+    }
+
+    fn group(self) -> &'static str {
+        match self {
+            Self::MachineConfig | Self::KubeletConfig | Self::ContainerRuntimeConfig => {
+                "machineconfiguration.openshift.io"
+            }
+            Self::ImageContentSourcePolicy => "operator.openshift.io",
+            Self::ImageDigestMirrorSet | Self::ImageTagMirrorSet | Self::ClusterImagePolicy => {
+                "config.openshift.io"
+            }
+        }
+    }
+
+    fn find(api_version: &str, kind: &str) -> Option<Self> {
+        let (group, _) = api_version.split_once('/')?;
+        let mut all = Self::ALL.into_iter();
+        all.find(|known| known.as_str() == kind && known.group() == group)
+    }
+
+    fn all() -> String {
+        Self::ALL.map(Self::as_str).join(", ")
+    }
+}
+
+// === impl Manifest ===
+
+impl Manifest {
+    /// The manifests of a text with one or several.
+    pub(crate) fn read(text: &str) -> Result<Vec<Self>, Refused> {
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(text).map_err(|error| Refused::of_yaml(text, &error))?;
+        let documents = documents.into_iter().enumerate();
+        documents
+            .filter(|(_, document)| !document.is_null())
+            .map(|(index, document)| Self::judge(index + 1, document))
+            .collect()
+    }
+
+    /// One that is made here, of a kind that is known.
+    pub(crate) fn machine_config(name: &str, spec: Value) -> Self {
+        let object = json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1",
+            "kind": "MachineConfig",
+            "metadata": { "name": name },
+            "spec": spec,
+        });
+        Self {
+            kind: Kind::MachineConfig,
+            name: name.to_owned(),
+            object: for_workers(Kind::MachineConfig, object),
+        }
+    }
+
+    /// The same for a mirror of registries.
+    pub(crate) fn mirrors(name: &str, spec: Value) -> Self {
+        Self {
+            kind: Kind::ImageDigestMirrorSet,
+            name: name.to_owned(),
+            object: json!({
+                "apiVersion": "config.openshift.io/v1",
+                "kind": "ImageDigestMirrorSet",
+                "metadata": { "name": name },
+                "spec": spec,
+            }),
+        }
+    }
+
+    /// Whether both are one object, whatever is in it.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.kind, &self.name) == (other.kind, &other.name)
+    }
+
+    /// As it is hashed and rendered.
+    pub(crate) fn text(&self) -> String {
+        canonical::text(&self.object)
+    }
+
+    fn judge(document: usize, object: Value) -> Result<Self, Refused> {
+        let text = |pointer: &str| {
+            let found = object.pointer(pointer).and_then(Value::as_str);
+            found.unwrap_or_default().to_owned()
+        };
+        let (api_version, name) = (text("/apiVersion"), text("/metadata/name"));
+        let word = text("/kind");
+        let kind = Kind::find(&api_version, &word).ok_or(Refused::Kind {
+            document,
+            kind: word,
+            api_version,
+        })?;
+        if name.is_empty() {
+            let kind = kind.as_str();
+            return Err(Refused::NoName { document, kind });
+        }
+        if !object["spec"].is_object() {
+            let kind = kind.as_str();
+            return Err(Refused::NoSpec { kind, name });
+        }
+        let object = for_workers(kind, object);
+        Ok(Self { kind, name, object })
+    }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    fn of_yaml(text: &str, error: &serde_saphyr::Error) -> Self {
+        let (line, column) = error
+            .location()
+            .map_or((0, 0), |at| (at.line(), at.column()));
+        let before = text.lines().take(usize::try_from(line).unwrap_or_default());
+        Self::NoYaml {
+            document: 1 + before.filter(|line| line.trim_end() == "---").count(),
+            line,
+            column,
+        }
+    }
+}
+
+/// The same, for the workers and nobody else.
+fn for_workers(kind: Kind, mut object: Value) -> Value {
+    match kind {
+        Kind::MachineConfig => {
+            let metadata = &mut object["metadata"];
+            if !metadata["labels"].is_object() {
+                metadata["labels"] = Value::Object(Map::new());
+            }
+            metadata["labels"][ROLE_LABEL] = json!("worker");
+        }
+        Kind::KubeletConfig | Kind::ContainerRuntimeConfig => {
+            object["spec"]["machineConfigPoolSelector"] =
+                json!({ "matchLabels": { BUILT_IN: "" } });
+        }
+        Kind::ImageContentSourcePolicy
+        | Kind::ImageDigestMirrorSet
+        | Kind::ImageTagMirrorSet
+        | Kind::ClusterImagePolicy => {}
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KUBELET: &str = "
+apiVersion: machineconfiguration.openshift.io/v1
+kind: KubeletConfig
+metadata: {name: more-pods}
+spec:
+  kubeletConfig: {maxPods: 300}
+";
+
+    #[test]
+    fn manifests_are_made_for_workers() {
+        let both = format!(
+            "{KUBELET}---\napiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {{name: a}}\nspec: {{}}\n"
+        );
+        let manifests = Manifest::read(&both).unwrap();
+        let texts: Vec<_> = manifests.iter().map(Manifest::text).collect();
+        assert_eq!(
+            texts,
+            [
+                r#"{"apiVersion":"machineconfiguration.openshift.io/v1","kind":"KubeletConfig","metadata":{"name":"more-pods"},"spec":{"kubeletConfig":{"maxPods":300},"machineConfigPoolSelector":{"matchLabels":{"machineconfiguration.openshift.io/mco-built-in":""}}}}"#,
+                r#"{"apiVersion":"machineconfiguration.openshift.io/v1","kind":"MachineConfig","metadata":{"labels":{"machineconfiguration.openshift.io/role":"worker"},"name":"a"},"spec":{}}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn comments_and_order_are_no_difference() {
+        let other = "# more\nkind: KubeletConfig\napiVersion: machineconfiguration.openshift.io/v1\nspec: {kubeletConfig: {maxPods: 300}}\nmetadata:\n  name: more-pods\n";
+        assert_eq!(
+            Manifest::read(KUBELET).unwrap(),
+            Manifest::read(other).unwrap()
+        );
+    }
+
+    #[test]
+    fn what_is_no_configuration_is_refused_in_words() {
+        for (text, expected) in [
+            (
+                "kind: Pod\napiVersion: v1",
+                "document 1 is of kind \"Pod\" in \"v1\"",
+            ),
+            (
+                "apiVersion: example.com/v1\nkind: MachineConfig\nmetadata: {name: a}\nspec: {}",
+                "in \"example.com/v1\"",
+            ),
+            (
+                "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nspec: {}",
+                "a MachineConfig, has no metadata.name",
+            ),
+            (
+                "apiVersion: config.openshift.io/v1\nkind: ImageDigestMirrorSet\nmetadata: {name: a}",
+                "ImageDigestMirrorSet a has no spec",
+            ),
+            ("a: 1\n---\nb: [", "document 2 is no YAML"),
+        ] {
+            let found = Manifest::read(text).unwrap_err().to_string();
+            let second = found.contains(expected);
+            assert!(second || expected.contains("document 2"), "{found}");
+        }
+    }
+
+    #[test]
+    fn s_what_cannot_be_read_is_not_quoted() {
+        let found = Manifest::read("a: hunter2\nb: {hunter2").unwrap_err();
+        assert!(!found.to_string().contains("hunter2"), "{found}");
+    }
+}

@@ -1,0 +1,234 @@
+//! What Cluster API's objects say, as far as a pool looks at them. Both forms of their conditions are read: stock
+//! controllers of older releases write the older one.
+
+use std::collections::BTreeMap;
+
+use api::annotations::node_pool::RELEASE_VERSION;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+/// A machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Machine {
+    pub(crate) name: String,
+    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) finalizers: Vec<String>,
+    pub(crate) is_deleting: bool,
+    /// The name of the platform's object.
+    pub(crate) infrastructure: String,
+    pub(crate) user_data: String,
+    pub(crate) node: Option<String>,
+    pub(crate) kubelet: Option<String>,
+    /// What it reported last.
+    pub(crate) ready: Told,
+    pub(crate) healthy: Told,
+}
+
+/// What a condition says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) is_so: bool,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+/// A MachineDeployment or a MachineSet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Workload {
+    pub(crate) name: String,
+    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) is_deleting: bool,
+    pub(crate) finalizers: Vec<String>,
+    /// How many machines are wanted.
+    pub(crate) wanted: Option<i32>,
+    /// How many there are, how many of those are of the newest template, and how many can be used.
+    pub(crate) replicas: i32,
+    pub(crate) up_to_date: i32,
+    pub(crate) available: i32,
+    /// Whether its controller has seen the last change.
+    pub(crate) is_observed: bool,
+    pub(crate) user_data: String,
+    pub(crate) template: String,
+    /// Whose it is, if it is somebody's.
+    pub(crate) owner: Option<String>,
+}
+
+/// A machine as the platform has it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PlatformMachine {
+    pub(crate) name: String,
+    pub(crate) spec: Value,
+}
+
+/// A platform's template.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Template {
+    pub(crate) name: String,
+    /// Whether the provider knows what a machine of it has: without that nobody scales up from nothing.
+    pub(crate) has_capacity: bool,
+}
+
+// === impl Machine ===
+
+impl Machine {
+    pub(crate) fn read(object: &DynamicObject) -> Self {
+        let data = &object.data;
+        Self {
+            name: object.name_any(),
+            annotations: object.annotations().clone(),
+            labels: object.labels().clone(),
+            finalizers: object.finalizers().to_vec(),
+            is_deleting: object.metadata.deletion_timestamp.is_some(),
+            infrastructure: text(data, "/spec/infrastructureRef/name").unwrap_or_default(),
+            user_data: text(data, "/spec/bootstrap/dataSecretName").unwrap_or_default(),
+            node: text(data, "/status/nodeRef/name"),
+            kubelet: text(data, "/status/nodeInfo/kubeletVersion"),
+            ready: told(data, "Ready"),
+            healthy: told(data, "NodeHealthy"),
+        }
+    }
+
+    /// The release that it was made of, or upgraded to.
+    pub(crate) fn release(&self) -> Option<&str> {
+        let version = self.annotations.get(RELEASE_VERSION.key());
+        version.map(String::as_str).filter(|it| !it.is_empty())
+    }
+}
+
+// === impl Workload ===
+
+impl Workload {
+    pub(crate) fn read(object: &DynamicObject) -> Self {
+        let data = &object.data;
+        let spec = "/spec/template/spec";
+        let generation = object.metadata.generation.unwrap_or_default();
+        let owners = object.owner_references().iter();
+        Self {
+            name: object.name_any(),
+            annotations: object.annotations().clone(),
+            is_deleting: object.metadata.deletion_timestamp.is_some(),
+            finalizers: object.finalizers().to_vec(),
+            wanted: number(data, "/spec/replicas"),
+            replicas: number(data, "/status/replicas").unwrap_or_default(),
+            up_to_date: number(data, "/status/upToDateReplicas")
+                .or_else(|| number(data, "/status/updatedReplicas"))
+                .unwrap_or_default(),
+            available: number(data, "/status/availableReplicas").unwrap_or_default(),
+            is_observed: data
+                .pointer("/status/observedGeneration")
+                .and_then(Value::as_i64)
+                >= Some(generation),
+            user_data: text(data, &format!("{spec}/bootstrap/dataSecretName")).unwrap_or_default(),
+            template: text(data, &format!("{spec}/infrastructureRef/name")).unwrap_or_default(),
+            owner: owners
+                .into_iter()
+                .find(|it| it.controller == Some(true))
+                .map(|it| it.name.clone()),
+        }
+    }
+
+    /// Whether all machines are of the newest template, and in use.
+    pub(crate) fn is_rolled_out(&self) -> bool {
+        let wanted = self.wanted.unwrap_or_default();
+        self.is_observed && [self.replicas, self.up_to_date, self.available] == [wanted; 3]
+    }
+}
+
+// === impl Template ===
+
+impl Template {
+    pub(crate) fn read(object: &DynamicObject) -> Self {
+        let capacity = object.data.pointer("/status/capacity");
+        Self {
+            name: object.name_any(),
+            has_capacity: capacity
+                .and_then(Value::as_object)
+                .is_some_and(|it| !it.is_empty()),
+        }
+    }
+}
+
+/// What a condition says, in its newer form or in its older one.
+pub(crate) fn told(data: &Value, about: &str) -> Told {
+    let places = [
+        "/status/conditions",
+        "/status/v1beta2/conditions",
+        "/status/deprecated/v1beta1/conditions",
+    ];
+    let mut lists = places
+        .iter()
+        .filter_map(|place| data.pointer(place)?.as_array());
+    let found = lists.find_map(|list| list.iter().find(|it| it["type"] == about));
+    let word = |name: &str| {
+        let word = found.and_then(|it| it[name].as_str());
+        word.unwrap_or_default().to_owned()
+    };
+    Told {
+        is_so: word("status") == "True",
+        reason: word("reason"),
+        message: word("message"),
+    }
+}
+
+fn text(data: &Value, pointer: &str) -> Option<String> {
+    let text = data.pointer(pointer)?.as_str()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn number(data: &Value, pointer: &str) -> Option<i32> {
+    let number = data.pointer(pointer)?.as_i64()?;
+    i32::try_from(number).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Value) -> DynamicObject {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn conditions_are_read_in_both_forms() {
+        let newer = json!([{ "type": "Ready", "status": "True", "reason": "Ready" }]);
+        for status in [
+            json!({ "conditions": newer }),
+            json!({ "conditions": [], "v1beta2": { "conditions": newer } }),
+            json!({ "deprecated": { "v1beta1": { "conditions": newer } } }),
+        ] {
+            assert!(
+                told(&json!({ "status": status }), "Ready").is_so,
+                "{status}"
+            );
+        }
+        assert_eq!(told(&json!({}), "Ready"), Told::default());
+    }
+
+    #[test]
+    fn a_rollout_is_over_when_all_are_new_and_in_use() {
+        let deployment = |status: Value| {
+            let object = object(json!({
+                "metadata": { "name": "a", "generation": 4 },
+                "spec": { "replicas": 2 },
+                "status": status,
+            }));
+            Workload::read(&object).is_rolled_out()
+        };
+        let done = json!({ "replicas": 2, "upToDateReplicas": 2, "availableReplicas": 2, "observedGeneration": 4 });
+        assert!(deployment(done.clone()));
+        for (field, value) in [
+            ("replicas", 3),
+            ("upToDateReplicas", 1),
+            ("availableReplicas", 1),
+            ("observedGeneration", 3),
+        ] {
+            let mut status = done.clone();
+            status[field] = json!(value);
+            assert!(!deployment(status), "{field}");
+        }
+    }
+}

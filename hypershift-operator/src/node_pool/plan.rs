@@ -1,0 +1,350 @@
+//! What a pool's objects are to be: pure, from what was read and what was found out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::annotations::node_pool::TAINTS;
+use api::conditions::PoolCondition;
+use api::hypershift::v1beta1::node_pool::UpgradeType;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ApiResource;
+use serde_json::{Map, Value, json};
+
+use super::conditions::Conditions;
+use super::config::{self, Config};
+use super::facts::Facts;
+use super::judge::Found;
+use super::machines::{self, Template};
+use super::observed;
+use super::secrets::{self, Outdated, Payload, Proxy, Stub};
+use super::workload::PAUSED;
+use super::{autoscaling, health_check, names, workload};
+
+/// Everything that is written for a pool.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) hash: String,
+    pub(crate) token: Token,
+    pub(crate) user_data: Secret,
+    /// Tokens of older configurations.
+    pub(crate) outdated_tokens: Vec<(Secret, Outdated)>,
+    /// User data that no machine needs any more.
+    pub(crate) outdated_user_data: Vec<String>,
+    /// Nothing where somebody else makes machines.
+    pub(crate) machines: Option<Machines>,
+}
+
+/// The Secret with the token: a new one whole, and of one that is there only what is ours.
+#[derive(Clone)]
+pub(crate) enum Token {
+    New(Secret),
+    Known(Secret),
+}
+
+/// What Cluster API is told.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Machines {
+    pub(crate) template: (ApiResource, Template),
+    pub(crate) outdated_templates: Vec<String>,
+    pub(crate) workload: (ApiResource, Value),
+    /// How many machines there are to be, where that is ours to say.
+    pub(crate) replicas: Option<i32>,
+    /// Somebody paused it for us, and it is to go on.
+    pub(crate) is_resumed: bool,
+    pub(crate) health_checks: Vec<Value>,
+    pub(crate) unwanted_health_checks: Vec<String>,
+    /// Changes of machines that run: kind, name and patch.
+    pub(crate) patches: Vec<(ApiResource, String, Value)>,
+}
+
+// === impl Token ===
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::New(_) => "New",
+            Self::Known(_) => "Known",
+        })
+    }
+}
+
+/// What is to be written; `fresh` is the token of a configuration that has none yet. Nothing before all is found out.
+pub(crate) fn plan(
+    facts: &Facts,
+    found: &Found,
+    conditions: &Conditions,
+    fresh: &str,
+) -> Option<Plan> {
+    let Found {
+        release,
+        config,
+        hashes,
+        machine,
+        is_paused: _,
+    } = found;
+    let (release, config, hashes) = (release.as_ref()?, config.as_ref()?, hashes.as_ref()?);
+    let (endpoint, ca) = (facts.ignition_endpoint()?, facts.ignition_ca.as_ref()?);
+    let hash = hashes.with_version.clone();
+    let reference = names::reference(&facts.pool);
+    let ask = secrets::Ask {
+        namespace: &facts.namespace,
+        pool: facts.name(),
+        reference: &reference,
+        hash: &hash,
+    };
+    let version = release.version.to_string();
+    let global = config::global(&facts.cluster);
+    let payload = payload(facts, config, &version, &global);
+    let known = facts
+        .token(&hash)
+        .and_then(|it| it.data.as_ref()?.get("token"));
+    let (token, value) = match known {
+        Some(value) => (
+            Token::Known(secrets::token_frame(ask, payload)),
+            value.0.as_slice(),
+        ),
+        None => (
+            Token::New(secrets::token(ask, payload, fresh, facts.now)),
+            fresh.as_bytes(),
+        ),
+    };
+    let proxy = proxy(facts);
+    let stub = Stub {
+        endpoint,
+        ca,
+        token: value,
+        proxy: proxy.as_ref(),
+    };
+    let machines = machine.as_ref().map(|machine| {
+        let ask = machines::Ask {
+            capi: facts.capi(),
+            pool: &facts.pool,
+            cluster: &facts.cluster,
+            release,
+            capabilities: &facts.capabilities,
+            infra_id: facts.infra_id(),
+            namespace: &facts.namespace,
+        };
+        plan_machines(facts, machine, &ask, &hash, &version, conditions)
+    });
+    Some(Plan {
+        token,
+        user_data: secrets::user_data(ask, stub),
+        outdated_tokens: outdated_tokens(facts, &hash),
+        outdated_user_data: outdated_user_data(facts, &hash),
+        machines,
+        hash,
+    })
+}
+
+/// The names of Secrets that machines may still read.
+fn user_data_in_use(facts: &Facts) -> BTreeSet<&str> {
+    let machines = facts.machines.iter().map(|it| it.user_data.as_str());
+    let sets = facts.machine_sets.iter().filter(|it| it.wanted != Some(0));
+    machines
+        .chain(sets.map(|it| it.user_data.as_str()))
+        .collect()
+}
+
+fn outdated_user_data(facts: &Facts, hash: &str) -> Vec<String> {
+    let wanted = names::user_data(facts.name(), hash);
+    let in_use = user_data_in_use(facts);
+    let names = facts.user_data.iter();
+    let outdated = names.filter(|name| **name != wanted && !in_use.contains(name.as_str()));
+    outdated.cloned().collect()
+}
+
+fn outdated_tokens(facts: &Facts, hash: &str) -> Vec<(Secret, Outdated)> {
+    let wanted = names::token(facts.name(), hash);
+    let tokens = facts
+        .tokens
+        .iter()
+        .filter(|it| it.metadata.name.as_ref() != Some(&wanted));
+    let outdated = tokens.map(|secret| {
+        let annotations = secret.metadata.annotations.clone().unwrap_or_default();
+        (
+            secret.clone(),
+            secrets::outdated_token(&annotations, facts.now),
+        )
+    });
+    outdated
+        .filter(|(_, what)| *what != Outdated::Keep)
+        .collect()
+}
+
+fn payload<'a>(
+    facts: &'a Facts,
+    config: &'a Config,
+    version: &'a str,
+    global: &'a str,
+) -> Payload<'a> {
+    Payload {
+        upgrade_type: facts.upgrade_type(),
+        release_image: &facts.pool.spec.release.image,
+        version,
+        config: &config.raw,
+        pull_secret: &facts.pull_secret,
+        trust_bundle: facts.trust_bundle.as_deref(),
+        global,
+    }
+}
+
+/// The proxy of the cluster, for a machine's first request.
+fn proxy(facts: &Facts) -> Option<Proxy> {
+    let proxy = facts.cluster.spec.configuration.as_ref()?.proxy.as_ref()?;
+    let text = |it: &Option<String>| it.clone().unwrap_or_default();
+    let no_proxy = text(&proxy.no_proxy);
+    let no_proxy = no_proxy
+        .split(',')
+        .map(str::trim)
+        .filter(|it| !it.is_empty());
+    let proxy = Proxy {
+        http: text(&proxy.http_proxy),
+        https: text(&proxy.https_proxy),
+        no_proxy: no_proxy.map(str::to_owned).collect(),
+    };
+    (proxy != Proxy::default()).then_some(proxy)
+}
+
+fn plan_machines(
+    facts: &Facts,
+    machine: &machines::Machine,
+    ask: &machines::Ask<'_>,
+    hash: &str,
+    version: &str,
+    conditions: &Conditions,
+) -> Machines {
+    let template = machine.template(ask);
+    let from_zero = facts
+        .templates
+        .iter()
+        .any(|it| it.name == template.name && it.has_capacity);
+    let ask = workload::Ask {
+        capi: ask.capi,
+        pool: ask.pool,
+        cluster: &ask.pool.spec.cluster_name,
+        namespace: ask.namespace,
+        infra_id: ask.infra_id,
+        version,
+        hash,
+        template: &machine.template,
+        template_name: &template.name,
+        from_zero,
+    };
+    let now = facts.workload.as_ref().and_then(|it| it.wanted);
+    let health_checks = health_check::objects(&ask, &facts.cluster, is_repaired(facts, conditions));
+    Machines {
+        outdated_templates: outdated_templates(facts, &template.name),
+        workload: (
+            workload::kind(ask.capi, facts.upgrade_type()),
+            workload::object(&ask),
+        ),
+        replicas: autoscaling::replicas(ask.pool, now, from_zero),
+        is_resumed: facts
+            .workload
+            .as_ref()
+            .is_some_and(|it| it.annotations.contains_key(PAUSED)),
+        unwanted_health_checks: unwanted(facts.name(), &health_checks),
+        health_checks,
+        patches: patches(facts, machine),
+        template: (machine.template.clone(), template),
+    }
+}
+
+/// Machines are repaired once one of this configuration has come up: before, replacing them would help nobody.
+fn is_repaired(facts: &Facts, conditions: &Conditions) -> bool {
+    let reached =
+        api::conditions::status(conditions.list(), PoolCondition::ReachedIgnitionEndpoint);
+    facts.pool.spec.management.auto_repair && reached == api::conditions::Status::True
+}
+
+fn unwanted(pool: &str, wanted: &[Value]) -> Vec<String> {
+    let names = health_check::all_names(pool).into_iter();
+    names
+        .filter(|name| {
+            !wanted
+                .iter()
+                .any(|it| it["metadata"]["name"] == name.as_str())
+        })
+        .collect()
+}
+
+fn outdated_templates(facts: &Facts, wanted: &str) -> Vec<String> {
+    let in_use: BTreeSet<_> = facts
+        .machine_sets
+        .iter()
+        .chain(&facts.workload)
+        .map(|it| it.template.as_str())
+        .collect();
+    let templates = facts.templates.iter().map(|it| it.name.as_str());
+    let outdated = templates.filter(|name| *name != wanted && !in_use.contains(name));
+    outdated.map(str::to_owned).collect()
+}
+
+/// Changes that reach machines while they run.
+fn patches(facts: &Facts, machine: &machines::Machine) -> Vec<(ApiResource, String, Value)> {
+    let mut patches = Vec::new();
+    if facts.upgrade_type() == UpgradeType::Replace {
+        let machines = facts.machines.iter().filter(|it| !it.is_deleting);
+        let changed = machines.filter_map(|it| Some((it.name.clone(), node_patch(facts, it)?)));
+        patches.extend(changed.map(|(name, patch)| (facts.capi().machine(), name, patch)));
+    }
+    for platform in &facts.platform_machines {
+        let changed = machine
+            .live
+            .iter()
+            .filter(|field| platform.spec.get(**field) != machine.spec.get(**field));
+        let fields: Map<_, _> = changed
+            .map(|field| {
+                (
+                    (*field).to_owned(),
+                    exchange(platform.spec.get(*field), machine.spec.get(*field)),
+                )
+            })
+            .collect();
+        if !fields.is_empty() {
+            let patch = json!({ "spec": fields });
+            patches.push((machine.machine.clone(), platform.name.clone(), patch));
+        }
+    }
+    patches
+}
+
+/// The merge patch that makes one map of another.
+fn exchange(before: Option<&Value>, after: Option<&Value>) -> Value {
+    let mut patch = after.cloned().unwrap_or(Value::Null);
+    if let (Some(Value::Object(before)), Value::Object(patch)) = (before, &mut patch) {
+        for key in before.keys() {
+            patch.entry(key.clone()).or_insert(Value::Null);
+        }
+    }
+    patch
+}
+
+/// The labels and taints of a node are changed on its machine, without a new one.
+fn node_patch(facts: &Facts, machine: &observed::Machine) -> Option<Value> {
+    let wanted = workload::node_labels(&facts.pool);
+    let mut labels: BTreeMap<String, Value> = BTreeMap::new();
+    for (key, value) in &wanted {
+        if machine.labels.get(key) != Some(value) {
+            labels.insert(key.clone(), json!(value));
+        }
+    }
+    let stale = machine
+        .labels
+        .keys()
+        .filter(|key| workload::is_node_label(key) && !wanted.contains_key(*key));
+    labels.extend(stale.map(|key| (key.clone(), Value::Null)));
+    let taints = workload::taints(&facts.pool);
+    let mut metadata = json!({});
+    if !labels.is_empty() {
+        metadata["labels"] = json!(labels);
+    }
+    if machine.annotations.get(TAINTS.key()) != Some(&taints) {
+        metadata["annotations"] = json!({ TAINTS.key(): taints });
+    }
+    let changes = metadata.as_object().is_some_and(|it| !it.is_empty());
+    changes.then(|| json!({ "metadata": metadata }))
+}
+
+#[cfg(test)]
+mod tests;

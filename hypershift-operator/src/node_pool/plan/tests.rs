@@ -1,0 +1,433 @@
+//! What is made for pools: golden files for each platform and side, and what changes them.
+
+use api::annotations::node_pool::{CURRENT_CONFIG_VERSION, ENABLE_SPOT, TOKEN_EXPIRATION};
+use api::group::Side;
+use api::hypershift::v1beta1::common::{AwsResourceTag, Duration, Taint, TaintEffect};
+use api::hypershift::v1beta1::node_pool::{NodePoolPlatform, UpgradeType};
+use api::hypershift::v1beta1::platform::PlatformType;
+use k8s_openapi::ByteString;
+
+use super::*;
+use crate::node_pool::observed::{PlatformMachine, Workload};
+use crate::node_pool::{fixtures, judge};
+
+fn planned(facts: &Facts) -> Plan {
+    let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
+    let (found, outcome) = judge::judge(facts, &mut conditions);
+    assert_eq!(outcome, Ok(()), "{:#?}", conditions.list());
+    plan(facts, &found, &conditions, "a-token").unwrap()
+}
+
+fn machines(facts: &Facts) -> Machines {
+    planned(facts).machines.unwrap()
+}
+
+/// Compares with a golden file; `UPDATE_GOLDEN=1` writes it.
+fn golden(name: &str, objects: &[(&ApiResource, &Value)]) {
+    let objects = objects.iter().map(|(kind, object)| {
+        let mut object = (*object).clone();
+        object["apiVersion"] = json!(kind.api_version);
+        object["kind"] = json!(kind.kind);
+        let sorted: Value =
+            serde_json::from_str(&crate::node_pool::canonical::text(&object)).unwrap();
+        serde_saphyr::to_string(&sorted).unwrap()
+    });
+    let text = objects.collect::<Vec<_>>().join("---\n");
+    let path = format!(
+        "{}/tests/golden/node-pool/{name}.yaml",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(std::path::Path::new(&path).parent().unwrap()).unwrap();
+        std::fs::write(&path, &text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, golden, "{path} differs: UPDATE_GOLDEN=1 rewrites it");
+}
+
+fn render(name: &str, facts: &Facts) {
+    let machines = machines(facts);
+    let check = facts.capi().machine_health_check();
+    let mut objects = vec![
+        (&machines.template.0, &machines.template.1.object),
+        (&machines.workload.0, &machines.workload.1),
+    ];
+    objects.extend(machines.health_checks.iter().map(|it| (&check, it)));
+    golden(name, &objects);
+}
+
+fn platform(facts: &mut Facts, type_: PlatformType, field: &str, value: &Value) {
+    let platform = json!({ "type": type_, field: value });
+    facts.pool.spec.platform = serde_json::from_value::<NodePoolPlatform>(platform).unwrap();
+}
+
+/// A pool with all that can be asked for of any platform.
+fn rich() -> Facts {
+    let mut facts = fixtures::facts();
+    let spec = &mut facts.pool.spec;
+    spec.node_labels
+        .insert("example.com/zone".to_owned(), "a".to_owned());
+    spec.taints.push(Taint {
+        key: "dedicated".to_owned(),
+        value: Some("team".to_owned()),
+        effect: TaintEffect::NoSchedule,
+    });
+    spec.node_drain_timeout = Some(Duration("30m".to_owned()));
+    spec.node_volume_detach_timeout = Some(Duration("90s".to_owned()));
+    facts
+}
+
+#[test]
+fn aws_pools_are_rendered_on_either_side() {
+    let mut facts = rich();
+    render("aws-replace-private", &facts);
+    facts.side = Side::Standard;
+    render("aws-replace-standard", &facts);
+    facts.pool.spec.management.upgrade_type = UpgradeType::InPlace;
+    render("aws-in-place-standard", &facts);
+    facts.side = Side::Private;
+    render("aws-in-place-private", &facts);
+}
+
+#[test]
+fn aws_machines_have_all_that_was_asked_for() {
+    let mut facts = fixtures::facts();
+    let aws = json!({
+        "instanceType": "m6i.xlarge",
+        "instanceProfile": "profile",
+        "ami": "ami-own",
+        "subnet": { "filters": [{ "name": "tag:Name", "values": ["private"] }] },
+        "securityGroups": [{ "id": "sg-1" }],
+        "rootVolume": { "size": 120, "type": "io1", "iops": 3000, "encrypted": true, "encryptionKey": "key" },
+        "resourceTags": [{ "key": "team", "value": "b" }, { "key": "cost", "value": "1" }],
+        "placement": { "marketType": "Spot", "tenancy": "default", "spot": { "maxPrice": "0.05" } },
+    });
+    platform(&mut facts, PlatformType::Aws, "aws", &aws);
+    render("aws-spot", &facts);
+    let reserved = json!({ "capacityReservation": { "id": "cr-0123456789abcdef0", "marketType": "CapacityBlocks" } });
+    let aws = json!({ "instanceType": "p5.48xlarge", "subnet": { "id": "subnet-1" }, "placement": reserved });
+    platform(&mut facts, PlatformType::Aws, "aws", &aws);
+    render("aws-reserved", &facts);
+}
+
+#[test]
+fn other_platforms_are_rendered() {
+    let mut facts = rich();
+    let selector = json!({ "agentLabelSelector": { "matchLabels": { "size": "large" } } });
+    platform(&mut facts, PlatformType::Agent, "agent", &selector);
+    render("agent", &facts);
+    platform(
+        &mut facts,
+        PlatformType::KubeVirt,
+        "kubevirt",
+        &json!({ "rootVolume": {} }),
+    );
+    render("kubevirt", &facts);
+    let kubevirt = json!({
+        "rootVolume": {
+            "persistent": { "size": "64Gi", "storageClass": "fast", "accessModes": ["ReadWriteMany"], "volumeMode": "Block" },
+            "diskImage": { "containerDiskImage": "images.example.com/disk:1" },
+        },
+        "compute": { "cores": 4, "memory": "16Gi", "qosClass": "Guaranteed" },
+        "networkInterfaceMultiqueue": "Disable",
+        "attachDefaultNetwork": false,
+        "additionalNetworks": [{ "name": "networks/storage" }],
+        "nodeSelector": { "disk": "fast" },
+        "hostDevices": [{ "deviceName": "example.com/gpu", "count": 2 }],
+    });
+    platform(&mut facts, PlatformType::KubeVirt, "kubevirt", &kubevirt);
+    render("kubevirt-rich", &facts);
+    let azure = json!({
+        "vmSize": "Standard_D4s_v5",
+        "image": { "type": "ImageID", "imageID": "/images/1" },
+        "osDisk": { "persistence": "Ephemeral" },
+        "subnetID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n/subnets/workers",
+    });
+    platform(&mut facts, PlatformType::Azure, "azure", &azure);
+    render("azure", &facts);
+}
+
+#[test]
+fn platforms_without_machines_have_user_data_only() {
+    let mut facts = fixtures::facts();
+    platform(&mut facts, PlatformType::None, "aws", &Value::Null);
+    let plan = planned(&facts);
+    assert!(plan.machines.is_none());
+    assert!(
+        plan.user_data
+            .metadata
+            .name
+            .unwrap()
+            .starts_with("user-data-workers-")
+    );
+}
+
+#[test]
+fn health_checks_come_with_the_first_machine_that_came_up() {
+    let mut facts = fixtures::facts();
+    facts.pool.spec.management.auto_repair = true;
+    let all = machines(&facts);
+    assert!(all.health_checks.is_empty());
+    assert_eq!(all.unwanted_health_checks, ["workers", "workers-spot"]);
+    let plan = planned(&facts);
+    let Token::New(mut secret) = plan.token else {
+        panic!("{:?}", plan.token);
+    };
+    let reached = api::annotations::node_pool::IGNITION_REACHED.key();
+    secret
+        .metadata
+        .annotations
+        .as_mut()
+        .unwrap()
+        .insert(reached.to_owned(), "True".to_owned());
+    facts.tokens = vec![secret];
+    let annotations = facts.cluster.metadata.annotations.get_or_insert_default();
+    annotations.insert(
+        "hypershift.openshift.io/machine-health-check-timeout".to_owned(),
+        "10m".to_owned(),
+    );
+    let annotations = facts.pool.metadata.annotations.get_or_insert_default();
+    annotations.insert(
+        "hypershift.openshift.io/machine-health-check-max-unhealthy".to_owned(),
+        "40%".to_owned(),
+    );
+    render("aws-repaired", &facts);
+    facts
+        .pool
+        .metadata
+        .annotations
+        .as_mut()
+        .unwrap()
+        .insert(ENABLE_SPOT.key().to_owned(), String::new());
+    assert_eq!(machines(&facts).health_checks.len(), 2);
+}
+
+/// What replaces machines, and what does not.
+#[test]
+fn o07_machines_are_replaced_for_what_they_are_made_of_and_for_nothing_else() {
+    let names = |facts: &Facts| {
+        let plan = planned(facts);
+        (plan.hash.clone(), plan.machines.unwrap().template.1.name)
+    };
+    let before = names(&fixtures::facts());
+    let changed = |change: fn(&mut Facts)| {
+        let mut facts = fixtures::facts();
+        change(&mut facts);
+        let after = names(&facts);
+        (before.0 != after.0, before.1 != after.1)
+    };
+    let tag = |facts: &mut Facts| {
+        let tag = AwsResourceTag {
+            key: "cost".to_owned(),
+            value: "1".to_owned(),
+        };
+        facts
+            .pool
+            .spec
+            .platform
+            .aws
+            .as_mut()
+            .unwrap()
+            .resource_tags
+            .push(tag);
+    };
+    for (name, change, expected) in [
+        ("nothing", (|_| {}) as fn(&mut Facts), (false, false)),
+        (
+            "number",
+            |it| it.pool.spec.replicas = Some(9),
+            (false, false),
+        ),
+        (
+            "labels",
+            |it| {
+                drop(
+                    it.pool
+                        .spec
+                        .node_labels
+                        .insert("a".to_owned(), "b".to_owned()),
+                )
+            },
+            (false, false),
+        ),
+        (
+            "drain",
+            |it| it.pool.spec.node_drain_timeout = Some(Duration("1m".to_owned())),
+            (false, false),
+        ),
+        ("tags", tag, (false, false)),
+        (
+            "pull secret's content",
+            |it| it.pull_secret = b"{\"auths\":{}}".to_vec(),
+            (false, false),
+        ),
+        (
+            "authority of ignition",
+            |it| it.ignition_ca = Some(b"other".to_vec()),
+            (false, false),
+        ),
+        (
+            "pull secret",
+            |it| it.cluster.spec.pull_secret.name = "other".to_owned(),
+            (true, false),
+        ),
+        (
+            "SSH key",
+            |it| it.ssh_key = Some("ssh-ed25519 A".to_owned()),
+            (true, false),
+        ),
+        (
+            "release",
+            |it| it.release = Ok(std::sync::Arc::new(fixtures::release("4.21.0"))),
+            (true, false),
+        ),
+        (
+            "instance type",
+            |it| it.pool.spec.platform.aws.as_mut().unwrap().instance_type = "m5.xlarge".to_owned(),
+            (false, true),
+        ),
+    ] {
+        assert_eq!(changed(change), expected, "{name}");
+    }
+}
+
+#[test]
+fn the_token_in_use_is_what_machines_are_told() {
+    let mut facts = fixtures::facts();
+    let plan = planned(&facts);
+    let Token::New(mut secret) = plan.token else {
+        panic!("{:?}", plan.token);
+    };
+    secret
+        .data
+        .as_mut()
+        .unwrap()
+        .insert("token".to_owned(), ByteString(b"renewed".to_vec()));
+    facts.tokens = vec![secret];
+    let plan = planned(&facts);
+    assert!(matches!(plan.token, Token::Known(_)));
+    let value = &plan.user_data.data.as_ref().unwrap()["value"].0;
+    // The token in base64.
+    assert!(String::from_utf8_lossy(value).contains("Bearer cmVuZXdlZA=="));
+}
+
+#[test]
+fn what_is_outdated_goes_when_nobody_needs_it() {
+    let mut facts = fixtures::facts();
+    let wanted = planned(&facts);
+    let mut old = Secret::default();
+    old.metadata.name = Some("token-workers-old".to_owned());
+    facts.tokens = vec![old.clone()];
+    let current = wanted.user_data.metadata.name.clone().unwrap();
+    facts.user_data = vec![
+        current,
+        "user-data-workers-old".to_owned(),
+        "user-data-workers-older".to_owned(),
+    ];
+    facts.templates = ["workers-old", "workers-older"].map(template).into();
+    facts.machine_sets = vec![
+        Workload {
+            user_data: "user-data-workers-old".to_owned(),
+            template: "workers-old".to_owned(),
+            ..fixtures::workload(1)
+        },
+        Workload {
+            user_data: "user-data-workers-older".to_owned(),
+            ..fixtures::workload(0)
+        },
+    ];
+    let plan = planned(&facts);
+    assert_eq!(plan.outdated_user_data, ["user-data-workers-older"]);
+    assert_eq!(plan.machines.unwrap().outdated_templates, ["workers-older"]);
+    let [(_, Outdated::Expire(_))] = &*plan.outdated_tokens else {
+        panic!("{:?}", plan.outdated_tokens.len());
+    };
+    let annotations = [(
+        TOKEN_EXPIRATION.key().to_owned(),
+        "2026-11-22T01:00:00Z".to_owned(),
+    )];
+    old.metadata.annotations = Some(annotations.into());
+    facts.tokens = vec![old];
+    assert!(planned(&facts).outdated_tokens.is_empty());
+}
+
+fn template(name: &str) -> observed::Template {
+    observed::Template {
+        name: name.to_owned(),
+        has_capacity: false,
+    }
+}
+
+#[test]
+fn labels_and_taints_reach_nodes_without_new_machines() {
+    let mut facts = rich();
+    let patched = |facts: &Facts| {
+        let patches = machines(facts).patches.into_iter();
+        patches
+            .map(|(kind, name, patch)| (kind.kind, name, patch))
+            .collect::<Vec<_>>()
+    };
+    let mut machine = fixtures::machine("a");
+    machine.labels.insert(
+        "managed.hypershift.openshift.io.gone".to_owned(),
+        "1".to_owned(),
+    );
+    facts.machines = vec![machine];
+    let taints = r#"[{"effect":"NoSchedule","key":"dedicated","value":"team"}]"#;
+    let expected = json!({ "metadata": {
+        "labels": { "managed.hypershift.openshift.io.example.com/zone": "a", "managed.hypershift.openshift.io.gone": null },
+        "annotations": { TAINTS.key(): taints },
+    } });
+    assert_eq!(
+        patched(&facts),
+        [("Machine".to_owned(), "a".to_owned(), expected)]
+    );
+    let mut machine = fixtures::machine("a");
+    machine.labels = workload::node_labels(&facts.pool);
+    machine
+        .annotations
+        .insert(TAINTS.key().to_owned(), workload::taints(&facts.pool));
+    facts.machines = vec![machine];
+    assert_eq!(patched(&facts), []);
+    facts.pool.spec.management.upgrade_type = UpgradeType::InPlace;
+    facts.machines = vec![fixtures::machine("a")];
+    assert_eq!(patched(&facts), []);
+}
+
+#[test]
+fn tags_reach_machines_that_run() {
+    let mut facts = fixtures::facts();
+    let spec = machines(&facts).template.1.object["spec"]["template"]["spec"].clone();
+    let mut other = spec.clone();
+    other["additionalTags"]["old"] = json!("1");
+    facts.platform_machines = vec![
+        PlatformMachine {
+            name: "same".to_owned(),
+            spec,
+        },
+        PlatformMachine {
+            name: "other".to_owned(),
+            spec: other,
+        },
+    ];
+    let patches = machines(&facts).patches;
+    let [(kind, name, patch)] = &*patches else {
+        panic!("{patches:?}");
+    };
+    assert_eq!((kind.kind.as_str(), name.as_str()), ("AWSMachine", "other"));
+    assert_eq!(patch["spec"]["additionalTags"]["old"], Value::Null);
+    assert_eq!(patch["spec"]["additionalTags"]["team"], "a");
+}
+
+#[test]
+fn in_place_upgrades_say_what_is_wanted_and_never_what_is() {
+    let mut facts = fixtures::facts();
+    facts.pool.spec.management.upgrade_type = UpgradeType::InPlace;
+    let object = machines(&facts).workload.1;
+    let annotations = object["metadata"]["annotations"].as_object().unwrap();
+    assert!(!annotations.contains_key(CURRENT_CONFIG_VERSION.key()));
+    assert_eq!(
+        annotations["hypershift.openshift.io/nodePoolTargetConfigVersion"],
+        planned(&facts).hash
+    );
+}

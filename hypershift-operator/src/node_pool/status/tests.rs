@@ -1,0 +1,193 @@
+//! What pools tell about their machines.
+
+use api::conditions::find;
+use std::sync::Arc;
+
+use super::*;
+use crate::node_pool::{fixtures, judge, plan};
+
+fn all(facts: &Facts) -> Conditions {
+    let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
+    machines(facts, &mut conditions);
+    conditions
+}
+
+fn said(conditions: &Conditions, about: PoolCondition) -> (String, String, String) {
+    let condition = find(conditions.list(), about).unwrap();
+    let text = |it: &Option<String>| it.clone().unwrap_or_default();
+    (
+        condition.status.clone(),
+        text(&condition.reason),
+        text(&condition.message),
+    )
+}
+
+#[test]
+fn machines_that_are_not_ready_are_named_with_the_reason() {
+    let mut facts = fixtures::facts();
+    facts.workload = Some(Workload {
+        available: 1,
+        ..fixtures::workload(3)
+    });
+    facts.machines = ["a", "b"].map(fixtures::machine).into();
+    facts.machines[1].ready = Told {
+        is_so: false,
+        reason: "NotReady".to_owned(),
+        message: "* Infrastructure is not ready".to_owned(),
+    };
+    let conditions = all(&facts);
+    let (status, _, message) = said(&conditions, PoolCondition::AllMachinesReady);
+    assert_eq!(status, "False");
+    assert_eq!(
+        message,
+        "1 of 2 are not ready: b (NotReady: * Infrastructure is not ready)"
+    );
+    assert_eq!(
+        said(&conditions, PoolCondition::AllNodesHealthy).2,
+        "2 of 2 are healthy"
+    );
+    assert_eq!(
+        said(&conditions, PoolCondition::Ready).2,
+        "1 of 3 nodes are ready"
+    );
+}
+
+#[test]
+fn a_pool_without_machines_is_well_if_none_are_wanted() {
+    let mut facts = fixtures::facts();
+    assert_eq!(
+        said(&all(&facts), PoolCondition::AllMachinesReady).1,
+        "NotFound"
+    );
+    facts.workload = Some(fixtures::workload(0));
+    let conditions = all(&facts);
+    for about in [
+        PoolCondition::AllMachinesReady,
+        PoolCondition::AllNodesHealthy,
+        PoolCondition::Ready,
+    ] {
+        assert_eq!(said(&conditions, about).0, "True", "{about}");
+    }
+}
+
+#[test]
+fn repair_is_told_as_it_is() {
+    let mut facts = fixtures::facts();
+    let repair = |facts: &Facts, reached: bool| {
+        let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
+        conditions.set(PoolCondition::ReachedIgnitionEndpoint, reached, "a", "");
+        machines(facts, &mut conditions);
+        said(&conditions, PoolCondition::AutorepairEnabled)
+    };
+    assert_eq!(repair(&facts, true).1, "AsExpected");
+    facts.pool.spec.management.auto_repair = true;
+    assert_eq!(repair(&facts, false).1, "IgnitionNotReached");
+    assert_eq!(repair(&facts, true).0, "True");
+    facts.remediation = Some(Told {
+        is_so: false,
+        reason: "TooManyUnhealthy".to_owned(),
+        message: "3 of 3".to_owned(),
+    });
+    assert_eq!(
+        repair(&facts, true),
+        (
+            "False".to_owned(),
+            "TooManyUnhealthy".to_owned(),
+            "3 of 3".to_owned()
+        )
+    );
+}
+
+#[test]
+fn nodes_are_counted_by_version() {
+    let mut facts = fixtures::facts();
+    facts.machines = ["a", "b", "c", "d"].map(fixtures::machine).into();
+    let release = api::annotations::node_pool::RELEASE_VERSION.key();
+    facts.machines[0]
+        .annotations
+        .insert(release.to_owned(), "4.22.0".to_owned());
+    facts.machines[1].healthy.is_so = false;
+    facts.machines[2].kubelet = Some("v1.34.1".to_owned());
+    facts.machines[3].node = None;
+    let info = nodes_info(&facts, Some("4.22.0")).unwrap();
+    let versions: Vec<_> = info
+        .node_versions
+        .iter()
+        .map(|it| {
+            (
+                it.kubelet_version.as_str(),
+                it.ready_node_count,
+                it.unready_node_count,
+            )
+        })
+        .collect();
+    assert_eq!(versions, [("v1.34.1", 1, 0), ("v1.35.4", 1, 1)]);
+    facts.machines.clear();
+    assert_eq!(nodes_info(&facts, None), None);
+}
+
+#[test]
+fn the_version_changes_when_all_nodes_have_it() {
+    let mut facts = fixtures::facts();
+    let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
+    let (found, _) = judge::judge(&facts, &mut conditions);
+    let planned = plan::plan(&facts, &found, &conditions, "a-token").unwrap();
+    assert!(!is_rolled_out(&facts, &planned));
+    assert_eq!(status(&facts, &found, &conditions, false).version, None);
+
+    let template = planned.machines.as_ref().unwrap().template.1.name.clone();
+    let user_data = planned.user_data.metadata.name.clone().unwrap();
+    facts.workload = Some(Workload {
+        template,
+        user_data,
+        ..fixtures::workload(2)
+    });
+    assert!(is_rolled_out(&facts, &planned));
+    let done = status(&facts, &found, &conditions, true);
+    assert_eq!(
+        (done.version.as_deref(), done.replicas),
+        (Some("4.22.0"), Some(2))
+    );
+    let remembered = bookkeeping(&facts, &found, &planned, true);
+    assert_eq!(remembered.len(), 3);
+
+    // The next release: what is remembered stays until its nodes are there.
+    let annotations = remembered
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value));
+    facts.pool.metadata.annotations = Some(annotations.collect());
+    facts.pool.status = Some(done);
+    facts.release = Ok(Arc::new(fixtures::release("4.22.1")));
+    facts.cluster_version = Some("4.22.1".parse().unwrap());
+    let (found, _) = judge::judge(&facts, &mut conditions);
+    let planned = plan::plan(&facts, &found, &conditions, "a-token").unwrap();
+    assert!(!is_rolled_out(&facts, &planned));
+    assert!(bookkeeping(&facts, &found, &planned, false).is_empty());
+    assert_eq!(
+        status(&facts, &found, &conditions, false)
+            .version
+            .as_deref(),
+        Some("4.22.0")
+    );
+    assert_eq!(bookkeeping(&facts, &found, &planned, true).len(), 1);
+}
+
+#[test]
+fn in_place_upgrades_are_over_when_the_machine_set_says_so() {
+    let mut facts = fixtures::facts();
+    facts.pool.spec.management.upgrade_type = UpgradeType::InPlace;
+    let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
+    let (found, _) = judge::judge(&facts, &mut conditions);
+    let planned = plan::plan(&facts, &found, &conditions, "a-token").unwrap();
+    for (current, expected) in [("older", false), (planned.hash.as_str(), true)] {
+        let annotations = [
+            (CURRENT_CONFIG_VERSION.key().to_owned(), current.to_owned()),
+            (TARGET_CONFIG_VERSION.key().to_owned(), planned.hash.clone()),
+        ];
+        facts.workload = Some(Workload {
+            annotations: annotations.into(),
+            ..fixtures::workload(2)
+        });
+        assert_eq!(is_rolled_out(&facts, &planned), expected, "{current}");
+    }
+}

@@ -1,0 +1,345 @@
+//! Writes what is planned. The order is the point: nothing refers to what is not there yet, and what is no longer
+//! wanted goes last.
+
+use std::collections::BTreeMap;
+
+use api::annotations::node_pool::{CURRENT_CONFIG_VERSION, NODE_POOL, TOKEN_EXPIRATION};
+use api::hypershift::v1beta1::node_pool::{NodePool, NodePoolStatus, UpgradeType};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Api, Resource as _};
+use serde_json::{Value, json};
+use support::apply::{self, Applier};
+use support::reconcile::is_missing;
+
+use super::error::Error;
+use super::facts::Facts;
+use super::names;
+use super::plan::{Machines, Plan, Token};
+use super::secrets::Outdated;
+use super::workload::PAUSED;
+
+/// Field manager of what is written again and again.
+const MANAGER: &str = "hypershift-operator-nodepool";
+/// Field manager of what is written once, and is somebody else's from then on.
+const ONCE: &str = "hypershift-operator-nodepool-once";
+/// Field manager of the number of machines, which the autoscaler takes over.
+const SCALE: &str = "hypershift-operator-nodepool-scale";
+/// What keeps a pool from going before its machines do.
+pub(crate) const FINALIZER: &str = "hypershift.openshift.io/finalizer";
+
+/// Who writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Writer {
+    pub(crate) applier: Applier,
+    scaler: Applier,
+}
+
+// === impl Writer ===
+
+impl Writer {
+    pub(crate) fn new(client: kube::Client) -> Self {
+        Self {
+            applier: Applier::new(client.clone(), MANAGER),
+            scaler: Applier::new(client, SCALE),
+        }
+    }
+
+    /// Has the pool go only when all that is made for it is gone, and with its cluster.
+    pub(crate) async fn hold(&self, facts: &Facts) -> Result<(), Error> {
+        let pool = &facts.pool;
+        let metadata = &pool.metadata;
+        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+        let mut owners = metadata.owner_references.clone().unwrap_or_default();
+        let (held, uid) = (
+            finalizers.iter().any(|it| it == FINALIZER),
+            facts.cluster.metadata.uid.clone(),
+        );
+        let owned = owners.iter().any(|it| Some(&it.uid) == uid.as_ref());
+        if held && owned {
+            return Ok(());
+        }
+        if !held {
+            finalizers.push(FINALIZER.to_owned());
+        }
+        if !owned {
+            owners.extend(facts.cluster.owner_ref(&()));
+        }
+        let change = json!({ "finalizers": finalizers, "ownerReferences": owners });
+        self.change_pool(pool, change).await
+    }
+
+    /// Lets the pool go.
+    pub(crate) async fn release(&self, pool: &NodePool) -> Result<(), Error> {
+        let mut finalizers = pool.metadata.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|it| it != FINALIZER);
+        match self
+            .change_pool(pool, json!({ "finalizers": finalizers }))
+            .await
+        {
+            Err(Error::Write { source, .. }) if is_missing(&source) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Remembers what the nodes have.
+    pub(crate) async fn remember(
+        &self,
+        pool: &NodePool,
+        annotations: &BTreeMap<&str, String>,
+    ) -> Result<(), Error> {
+        if annotations.is_empty() {
+            return Ok(());
+        }
+        let api: Api<NodePool> = self.pools(pool);
+        let name = names::of(pool);
+        let patch = json!({ "metadata": { "uid": pool.metadata.uid, "annotations": annotations } });
+        let params = params(MANAGER);
+        let written = api
+            .patch_metadata(name, &params, &Patch::Merge(&patch))
+            .await;
+        written
+            .map(drop)
+            .map_err(Error::write(format!("NodePool {}", names::reference(pool))))
+    }
+
+    /// Tells what the pool is.
+    pub(crate) async fn status(
+        &self,
+        pool: &NodePool,
+        status: &NodePoolStatus,
+    ) -> Result<(), Error> {
+        let metadata = json!({ "namespace": pool.metadata.namespace, "name": pool.metadata.name });
+        let wanted = json!({ "metadata": metadata, "status": status });
+        self.applier
+            .apply_status(&ApiResource::erase::<NodePool>(&()), wanted)
+            .await?;
+        Ok(())
+    }
+
+    /// Stops Cluster API, and nothing else.
+    pub(crate) async fn pause(&self, kind: &ApiResource, facts: &Facts) -> Result<(), Error> {
+        match &facts.workload {
+            Some(workload) if !workload.annotations.contains_key(PAUSED) => {
+                self.annotate(
+                    kind,
+                    &facts.namespace,
+                    &workload.name,
+                    PAUSED,
+                    json!("true"),
+                )
+                .await
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Sets or removes an annotation.
+    pub(crate) async fn annotate(
+        &self,
+        kind: &ApiResource,
+        namespace: &str,
+        name: &str,
+        annotation: &str,
+        value: Value,
+    ) -> Result<(), Error> {
+        let patch = json!({ "metadata": { "annotations": { annotation: value } } });
+        self.patch(kind, namespace, name, &patch).await
+    }
+
+    /// Everything that is planned.
+    pub(crate) async fn apply(&self, facts: &Facts, plan: &Plan) -> Result<(), Error> {
+        self.token(facts, &plan.token).await?;
+        self.applier.apply(&plan.user_data).await?;
+        if let Some(machines) = &plan.machines {
+            self.machines(facts, machines).await?;
+        }
+        self.expire(&plan.outdated_tokens).await?;
+        for name in &plan.outdated_user_data {
+            self.delete_secret(&facts.namespace, name).await?;
+        }
+        Ok(())
+    }
+
+    /// A new token is created whole; of one that is there, the token itself is the ignition server's.
+    async fn token(&self, facts: &Facts, token: &Token) -> Result<(), Error> {
+        match token {
+            Token::Known(secret) => {
+                self.applier.apply(secret).await?;
+            }
+            Token::New(secret) => {
+                let api: Api<Secret> =
+                    Api::namespaced(self.applier.client().clone(), &facts.namespace);
+                let params = PostParams {
+                    field_manager: Some(ONCE.to_owned()),
+                    ..PostParams::default()
+                };
+                let name = secret.metadata.name.clone().unwrap_or_default();
+                let created = api.create(&params, secret).await;
+                created.map_err(Error::write(format!("Secret {}/{name}", facts.namespace)))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn machines(&self, facts: &Facts, machines: &Machines) -> Result<(), Error> {
+        let Machines {
+            template: (template_kind, template),
+            outdated_templates,
+            workload: (kind, workload),
+            replicas,
+            is_resumed,
+            health_checks,
+            unwanted_health_checks,
+            patches,
+        } = machines;
+        self.applier
+            .apply_value(template_kind, template.object.clone())
+            .await?;
+        self.workload(facts, kind, workload, *replicas).await?;
+        if *is_resumed {
+            self.annotate(kind, &facts.namespace, facts.name(), PAUSED, Value::Null)
+                .await?;
+        }
+        let check = facts.capi().machine_health_check();
+        for wanted in health_checks {
+            self.applier.apply_value(&check, wanted.clone()).await?;
+        }
+        for (kind, name, patch) in patches {
+            self.patch(kind, &facts.namespace, name, patch).await?;
+        }
+        for name in unwanted_health_checks {
+            self.applier
+                .delete(&check, Some(&facts.namespace), name)
+                .await?;
+        }
+        for name in outdated_templates {
+            self.applier
+                .delete(template_kind, Some(&facts.namespace), name)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The number of machines has an owner of its own from the beginning, so that the autoscaler can take it over and
+    /// nothing that is applied later sets it back.
+    async fn workload(
+        &self,
+        facts: &Facts,
+        kind: &ApiResource,
+        workload: &Value,
+        replicas: Option<i32>,
+    ) -> Result<(), Error> {
+        let is_new = facts.workload.is_none();
+        if is_new {
+            let mut whole = workload.clone();
+            whole["spec"]["replicas"] = json!(replicas.unwrap_or_default());
+            self.applier.apply_value(kind, whole).await?;
+        }
+        if let Some(replicas) = replicas {
+            let metadata = json!({ "namespace": facts.namespace, "name": facts.name() });
+            let scale = json!({ "metadata": metadata, "spec": { "replicas": replicas } });
+            self.scaler.apply_value(kind, scale).await?;
+        }
+        self.applier.apply_value(kind, workload.clone()).await?;
+        self.first_version(facts, kind, workload).await
+    }
+
+    /// Machines of a new MachineSet have what it asks for; later the upgrade in place says what they have.
+    async fn first_version(
+        &self,
+        facts: &Facts,
+        kind: &ApiResource,
+        workload: &Value,
+    ) -> Result<(), Error> {
+        let key = CURRENT_CONFIG_VERSION.key();
+        let is_known = facts
+            .workload
+            .as_ref()
+            .is_some_and(|it| it.annotations.contains_key(key));
+        if facts.upgrade_type() != UpgradeType::InPlace || is_known {
+            return Ok(());
+        }
+        let target = api::annotations::node_pool::TARGET_CONFIG_VERSION.key();
+        let target = workload["metadata"]["annotations"][target].clone();
+        self.annotate(kind, &facts.namespace, facts.name(), key, target)
+            .await
+    }
+
+    async fn expire(&self, tokens: &[(Secret, Outdated)]) -> Result<(), Error> {
+        for (secret, what) in tokens {
+            let metadata = &secret.metadata;
+            let namespace = metadata.namespace.as_deref().unwrap_or_default();
+            let name = metadata.name.as_deref().unwrap_or_default();
+            match what {
+                Outdated::Keep => {}
+                Outdated::Delete => self.delete_secret(namespace, name).await?,
+                Outdated::Expire(time) => {
+                    let api: Api<Secret> =
+                        Api::namespaced(self.applier.client().clone(), namespace);
+                    let annotations = BTreeMap::from([(TOKEN_EXPIRATION.key(), time.as_str())]);
+                    let written = apply::annotate(&api, metadata, &annotations, ONCE).await;
+                    written.map_err(Error::write(format!("Secret {namespace}/{name}")))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn delete_secret(&self, namespace: &str, name: &str) -> Result<(), Error> {
+        let kind = ApiResource::erase::<Secret>(&());
+        self.applier.delete(&kind, Some(namespace), name).await?;
+        Ok(())
+    }
+
+    /// A machine that is gone needs no change.
+    async fn patch(
+        &self,
+        kind: &ApiResource,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<(), Error> {
+        let client = self.applier.client().clone();
+        let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, kind);
+        match api.patch(name, &params(ONCE), &Patch::Merge(patch)).await {
+            Ok(_) => Ok(()),
+            Err(error) if is_missing(&error) => Ok(()),
+            Err(source) => Err(Error::write(format!("{} {namespace}/{name}", kind.kind))(
+                source,
+            )),
+        }
+    }
+
+    /// A change of the pool's metadata, if it is still the one that was judged.
+    async fn change_pool(&self, pool: &NodePool, change: Value) -> Result<(), Error> {
+        let mut metadata = change;
+        metadata["uid"] = json!(pool.metadata.uid);
+        metadata["resourceVersion"] = json!(pool.metadata.resource_version);
+        let patch = json!({ "metadata": metadata });
+        let api = self.pools(pool);
+        let written = api
+            .patch_metadata(names::of(pool), &params(MANAGER), &Patch::Merge(&patch))
+            .await;
+        written
+            .map(drop)
+            .map_err(Error::write(format!("NodePool {}", names::reference(pool))))
+    }
+
+    fn pools(&self, pool: &NodePool) -> Api<NodePool> {
+        let namespace = pool.metadata.namespace.as_deref().unwrap_or_default();
+        Api::namespaced(self.applier.client().clone(), namespace)
+    }
+}
+
+fn params(manager: &str) -> PatchParams {
+    PatchParams {
+        field_manager: Some(manager.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+/// Whether something is made for this pool.
+pub(crate) fn belongs(annotations: &BTreeMap<String, String>, pool: &NodePool) -> bool {
+    annotations.get(NODE_POOL.key()) == Some(&names::reference(pool))
+}

@@ -1,0 +1,3 @@
+//! Azure.
+
+pub(crate) mod machines;

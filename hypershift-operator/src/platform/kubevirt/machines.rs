@@ -1,0 +1,277 @@
+//! Machines on KubeVirt: virtual machines in a Kubernetes cluster.
+
+use api::annotations::node_pool::KUBEVIRT_VM_JSONPATCH;
+use api::conditions::PoolCondition;
+use api::hypershift::v1beta1::common::Quantity;
+use api::hypershift::v1beta1::node_pool::{
+    KubevirtAccessMode, KubevirtCaching, KubevirtMultiqueue, KubevirtNodePoolPlatform,
+    KubevirtQosClass, KubevirtVolumeMode, NodePool,
+};
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+use crate::node_pool::machines::{Ask, Machine, Note, Refused};
+use crate::node_pool::names;
+
+/// The name of the disk, its volume and what fills it.
+const DISK: &str = "rhcos";
+/// What a machine has that nobody has asked for otherwise.
+const MEMORY: &str = "8Gi";
+const CORES: i32 = 2;
+const DISK_SIZE: &str = "32Gi";
+/// Labels of the virtual machines.
+const INFRA_ID_LABEL: &str = "hypershift.openshift.io/infra-id";
+const POOL_LABEL: &str = "hypershift.openshift.io/nodepool-name";
+
+/// The machine that a pool asks for.
+pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
+    let kubevirt = ask.pool.spec.platform.kubevirt.as_ref();
+    let kubevirt = kubevirt
+        .ok_or_else(|| Refused::invalid("spec.platform.kubevirt is missing: fill it in"))?;
+    let labels = json!({ INFRA_ID_LABEL: ask.infra_id, POOL_LABEL: names::of(ask.pool) });
+    let mut template = json!({
+        "metadata": { "labels": labels, "namespace": vm_namespace(ask) },
+        "spec": {
+            "dataVolumeTemplates": [{ "metadata": { "name": DISK }, "spec": data_volume(ask, kubevirt)? }],
+            "runStrategy": "Always",
+            "template": { "metadata": { "labels": labels }, "spec": instance(ask, kubevirt) },
+        },
+    });
+    for patch in patches(ask)? {
+        json_patch::patch(&mut template, &patch).map_err(|error| {
+            Refused::invalid(format!(
+                "annotation {} cannot be applied to the virtual machine: {error}",
+                KUBEVIRT_VM_JSONPATCH.key()
+            ))
+        })?;
+    }
+    Ok(Machine {
+        template: ask.capi.kubevirt_machine_template(),
+        machine: ask.capi.kubevirt_machine(),
+        // The nodes cannot be reached by SSH from where the provider runs.
+        spec: json!({ "virtualMachineBootstrapCheck": { "checkStrategy": "none" }, "virtualMachineTemplate": template }),
+        live: &[],
+        notes: vec![migration(kubevirt)],
+    })
+}
+
+fn instance(ask: &Ask<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Value {
+    let compute = kubevirt.compute.clone().unwrap_or_default();
+    let memory = compute
+        .memory
+        .unwrap_or_else(|| Quantity(MEMORY.to_owned()));
+    let cores = compute.cores.unwrap_or(CORES);
+    let mut domain = json!({
+        "cpu": { "cores": cores },
+        "devices": devices(kubevirt),
+        "memory": { "guest": memory },
+    });
+    if compute.qos_class == Some(KubevirtQosClass::Guaranteed) {
+        let resources = json!({ "cpu": cores.to_string(), "memory": memory });
+        domain["resources"] = json!({ "requests": resources, "limits": resources });
+    }
+    let mut spec = json!({
+        "affinity": apart(names::of(ask.pool)),
+        "domain": domain,
+        // The provider drains the node first.
+        "evictionStrategy": "External",
+        "networks": networks(kubevirt),
+        "volumes": [{ "name": DISK, "dataVolume": { "name": DISK } }],
+    });
+    if !kubevirt.node_selector.is_empty() {
+        spec["nodeSelector"] = json!(kubevirt.node_selector);
+    }
+    spec
+}
+
+fn devices(kubevirt: &KubevirtNodePoolPlatform) -> Value {
+    let mut devices = json!({
+        "disks": [{ "name": DISK, "disk": { "bus": "virtio" } }],
+        "interfaces": interfaces(kubevirt),
+    });
+    if kubevirt.network_interface_multiqueue != Some(KubevirtMultiqueue::Disable) {
+        devices["networkInterfaceMultiqueue"] = json!(true);
+    }
+    let mut host = Vec::new();
+    for device in &kubevirt.host_devices {
+        for index in 1..=device.count.unwrap_or(1) {
+            let name = format!("{}-{index}", device.device_name.replace(['/', '.'], "-"));
+            host.push(json!({ "name": name, "deviceName": device.device_name }));
+        }
+    }
+    if !host.is_empty() {
+        devices["hostDevices"] = json!(host);
+    }
+    devices
+}
+
+fn interfaces(kubevirt: &KubevirtNodePoolPlatform) -> Vec<Value> {
+    let pod = json!({ "name": "default", "bridge": {} });
+    let further = further(kubevirt).map(|(name, _)| json!({ "name": name, "bridge": {} }));
+    attached(kubevirt)
+        .then_some(pod)
+        .into_iter()
+        .chain(further)
+        .collect()
+}
+
+fn networks(kubevirt: &KubevirtNodePoolPlatform) -> Vec<Value> {
+    let pod = json!({ "name": "default", "pod": {} });
+    let further = further(kubevirt)
+        .map(|(name, network)| json!({ "name": name, "multus": { "networkName": network } }));
+    attached(kubevirt)
+        .then_some(pod)
+        .into_iter()
+        .chain(further)
+        .collect()
+}
+
+fn attached(kubevirt: &KubevirtNodePoolPlatform) -> bool {
+    kubevirt.attach_default_network.unwrap_or(true)
+}
+
+fn further(kubevirt: &KubevirtNodePoolPlatform) -> impl Iterator<Item = (String, &str)> {
+    let networks = kubevirt.additional_networks.iter().enumerate();
+    networks.map(|(index, network)| {
+        let name = network.name.replace('/', "_");
+        (format!("iface{}_{name}", index + 1), network.name.as_str())
+    })
+}
+
+/// Machines of one pool are better on different hosts.
+fn apart(pool: &str) -> Value {
+    let selector =
+        json!({ "matchExpressions": [{ "key": POOL_LABEL, "operator": "In", "values": [pool] }] });
+    let term = json!({ "labelSelector": selector, "topologyKey": "kubernetes.io/hostname" });
+    json!({ "podAntiAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 100, "podAffinityTerm": term }],
+    } })
+}
+
+fn data_volume(ask: &Ask<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Result<Value, Refused> {
+    let volume = kubevirt.root_volume.persistent.clone().unwrap_or_default();
+    let size = volume
+        .size
+        .unwrap_or_else(|| Quantity(DISK_SIZE.to_owned()));
+    let mut storage = json!({ "resources": { "requests": { "storage": size } } });
+    if let Some(class) = &volume.storage_class {
+        storage["storageClassName"] = json!(class);
+    }
+    if !volume.access_modes.is_empty() {
+        storage["accessModes"] = json!(
+            volume
+                .access_modes
+                .iter()
+                .map(|it| access_mode(*it))
+                .collect::<Vec<_>>()
+        );
+    }
+    if let Some(mode) = volume.volume_mode {
+        storage["volumeMode"] = json!(volume_mode(mode));
+    }
+    Ok(json!({ "source": source(ask, kubevirt)?, "storage": storage }))
+}
+
+/// Where the disk's content comes from: a copy that is kept at hand, or the image itself.
+fn source(ask: &Ask<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Result<Value, Refused> {
+    let caching = kubevirt.root_volume.cache_strategy.as_ref();
+    if caching.is_some_and(|it| it.type_ == KubevirtCaching::Pvc)
+        && let Some(name) = cache_name(ask.pool)
+    {
+        return Ok(json!({ "pvc": { "name": name, "namespace": vm_namespace(ask) } }));
+    }
+    let image = image(ask, kubevirt)?;
+    Ok(json!({ "registry": { "url": format!("docker://{image}"), "pullMethod": "node" } }))
+}
+
+fn image<'a>(ask: &Ask<'a>, kubevirt: &'a KubevirtNodePoolPlatform) -> Result<&'a str, Refused> {
+    let own = kubevirt.root_volume.disk_image.as_ref();
+    if let Some(image) = own.and_then(|it| it.container_disk_image.as_deref()) {
+        return Ok(image);
+    }
+    let stream = ask.release.boot_images.as_ref();
+    let found = stream.and_then(|it| it.kubevirt(ask.pool.spec.arch));
+    found.ok_or_else(|| {
+        let version = &ask.release.version;
+        Refused::no_image(format!(
+            "release {version} has no disk for KubeVirt: set spec.platform.kubevirt.rootVolume.diskImage"
+        ))
+    })
+}
+
+/// The volume with the copy, once it is filled.
+fn cache_name(pool: &NodePool) -> Option<&str> {
+    let kubevirt = pool
+        .status
+        .as_ref()?
+        .platform
+        .as_ref()?
+        .kube_virt
+        .as_ref()?;
+    kubevirt.cache_name.as_deref()
+}
+
+/// The namespace of the virtual machines: beside the control plane, or where the cluster's credentials say.
+fn vm_namespace<'a>(ask: &Ask<'a>) -> &'a str {
+    let kubevirt = ask.cluster.spec.platform.kubevirt.as_ref();
+    let credentials = kubevirt.and_then(|it| it.credentials.as_ref());
+    credentials.map_or(ask.namespace, |it| it.infra_namespace.as_str())
+}
+
+fn patches(ask: &Ask<'_>) -> Result<Vec<Patch>, Refused> {
+    let of_cluster = ask.cluster.metadata.annotations.clone().unwrap_or_default();
+    let of_pool = ask.pool.metadata.annotations.clone().unwrap_or_default();
+    let mut patches = Vec::new();
+    for annotations in [of_cluster, of_pool] {
+        let Ok(Some(text)) = KUBEVIRT_VM_JSONPATCH.get(&annotations) else {
+            continue;
+        };
+        let patch = serde_json::from_str(&text).map_err(|error| {
+            Refused::invalid(format!(
+                "annotation {} is no JSON patch ({error}): correct it",
+                KUBEVIRT_VM_JSONPATCH.key()
+            ))
+        })?;
+        patches.push(patch);
+    }
+    Ok(patches)
+}
+
+/// A disk that one host alone may have keeps its machine there.
+fn migration(kubevirt: &KubevirtNodePoolPlatform) -> Note {
+    let volume = kubevirt.root_volume.persistent.clone().unwrap_or_default();
+    let modes = &volume.access_modes;
+    let shared = modes.is_empty() || modes.contains(&KubevirtAccessMode::ReadWriteMany);
+    Note {
+        condition: PoolCondition::KubeVirtNodesLiveMigratable,
+        is_so: shared,
+        reason: if shared {
+            "AsExpected"
+        } else {
+            "DisksNotLiveMigratable"
+        },
+        message: if shared {
+            "machines can move between hosts while they run".to_owned()
+        } else {
+            "the disks' access modes tie machines to their hosts: add ReadWriteMany to \
+             spec.platform.kubevirt.rootVolume.persistent.accessModes if the storage class can"
+                .to_owned()
+        },
+    }
+}
+
+fn access_mode(mode: KubevirtAccessMode) -> &'static str {
+    match mode {
+        KubevirtAccessMode::ReadWriteOnce => "ReadWriteOnce",
+        KubevirtAccessMode::ReadWriteMany => "ReadWriteMany",
+        KubevirtAccessMode::ReadOnly => "ReadOnlyMany",
+        KubevirtAccessMode::ReadWriteOncePod => "ReadWriteOncePod",
+    }
+}
+
+fn volume_mode(mode: KubevirtVolumeMode) -> &'static str {
+    match mode {
+        KubevirtVolumeMode::Filesystem => "Filesystem",
+        KubevirtVolumeMode::Block => "Block",
+    }
+}

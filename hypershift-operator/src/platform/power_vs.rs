@@ -1,0 +1,3 @@
+//! IBM Power Virtual Server.
+
+pub(crate) mod machines;
