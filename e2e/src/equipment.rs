@@ -1,13 +1,16 @@
 //! Test equipment of a testbed with nodes: what a platform brings that cannot be had here, each a small piece of its own.
 //!
 //! Volumes are made by the real local-path provisioner. Addresses for Services of type `LoadBalancer` and the names of
-//! Routes are handed out by loops in this process, which end when they are dropped.
+//! Routes are handed out by loops in this process, and so are the rules that NetworkPolicies make; each ends when it is
+//! dropped.
 
 mod load_balancers;
+mod network_policies;
 mod routes;
 mod storage;
 
 pub use load_balancers::LoadBalancers;
+pub use network_policies::NetworkPolicies;
 pub use routes::{DOMAIN, Routes};
 pub use storage::install as install_storage;
 
@@ -20,6 +23,7 @@ use crate::node::NodeTestbed;
 #[derive(Debug)]
 pub struct Equipment {
     _balancers: LoadBalancers,
+    _policies: NetworkPolicies,
     _routes: Routes,
 }
 
@@ -31,6 +35,7 @@ impl Equipment {
         install_storage(testbed).await?;
         Ok(Self {
             _balancers: LoadBalancers::start(testbed),
+            _policies: NetworkPolicies::start(testbed),
             _routes: Routes::start(testbed).await?,
         })
     }

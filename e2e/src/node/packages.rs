@@ -28,7 +28,7 @@ enum Place {
     CniDirectory,
 }
 
-const NEEDED: [Needed; 9] = [
+const NEEDED: [Needed; 10] = [
     in_path("unshare", "util-linux"),
     in_path("nsenter", "util-linux"),
     in_path("bash", "bash"),
@@ -37,6 +37,7 @@ const NEEDED: [Needed; 9] = [
     in_path("runc", "runc"),
     in_path("busybox", "busybox-static"),
     in_path("haproxy", "haproxy"),
+    in_path("nft", "nftables"),
     Needed {
         name: "bridge",
         package: "containernetworking-plugins",

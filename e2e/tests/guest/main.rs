@@ -3,6 +3,7 @@
 //!
 //! They need root; without it each says so and does nothing.
 
+mod provider;
 mod user_data;
 
 use std::time::Duration;
