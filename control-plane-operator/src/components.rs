@@ -43,13 +43,20 @@
 
 pub(crate) mod edit;
 mod etcd;
+pub(crate) mod feature_gate;
+mod featuregate_generator;
+mod kube_apiserver;
 pub(crate) mod kubeconfig;
 
 use crate::component::Component;
 
 /// All of them, in the order in which they are reconciled.
 pub fn all() -> Vec<Component> {
-    vec![etcd::component()]
+    vec![
+        etcd::component(),
+        featuregate_generator::component(),
+        kube_apiserver::component(),
+    ]
 }
 
 #[cfg(test)]

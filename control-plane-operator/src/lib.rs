@@ -3,6 +3,7 @@
 //! - [`components`]: what a control plane is made of, and how to add to it; [`component`]: what they share.
 //! - [`render`]: all objects of a hosted control plane, without a cluster; [`mod@run`]: the operator.
 //! - [`component::sidecar`]: the proxy beside every controller that speaks Cluster API.
+//! - [`infra`]: Services, Routes and addresses; [`pki`]: certificates.
 //! - The other modules are the helpers that run in pods of components.
 
 pub mod args;
@@ -12,7 +13,9 @@ pub mod components;
 pub mod error;
 pub mod etcd_defrag;
 pub mod ignition_server;
+pub mod infra;
 pub mod kas_bootstrap;
+pub mod pki;
 pub mod render;
 pub mod resolve_dns;
 pub mod run;

@@ -217,7 +217,10 @@ fn rollout(seen: &Observation<'_>) -> Verdict {
         );
     }
     let waiting = |detail: String| Verdict::no("WaitingForRolloutComplete", detail);
-    let Some(workload) = seen.workload.filter(|_| seen.is_current) else {
+    let Some(workload) = seen
+        .workload
+        .filter(|workload| seen.is_current || workload["kind"] == "Job")
+    else {
         return waiting(format!(
             "the workload of {} has just been written",
             seen.name

@@ -1,0 +1,66 @@
+//! The guest's `FeatureGate`: the one that is asked for, and the one that the release made of it.
+
+use serde_json::{Value, json};
+
+use crate::component::{Context, Error, Result};
+
+/// The `ConfigMap` that holds what the release made of it.
+pub(crate) const CONFIG_MAP: &str = "feature-gate";
+/// The key in it.
+pub(crate) const KEY: &str = "feature-gate.yaml";
+
+/// Features and whether they are on, in the order in which the release lists them: those that are on first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Features(pub(crate) Vec<(String, bool)>);
+
+/// The `FeatureGate` that the hosted control plane asks for, as YAML.
+pub(crate) fn wanted(context: &Context<'_>) -> String {
+    let configuration = context.spec().configuration.as_ref();
+    let gate = configuration.and_then(|configuration| configuration.feature_gate.as_ref());
+    let mut spec = json!({});
+    if let Some(set) = context.feature_set() {
+        spec["featureSet"] = json!(set);
+    }
+    if let Some(custom) = gate.and_then(|gate| gate.custom_no_upgrade.as_ref()) {
+        spec["customNoUpgrade"] = json!(custom);
+    }
+    super::kubeconfig::yaml(&json!({
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "FeatureGate",
+        "metadata": { "name": "cluster" },
+        "spec": spec,
+        "status": { "featureGates": null },
+    }))
+}
+
+impl Features {
+    /// What the release made of it.
+    pub(crate) fn of(context: &Context<'_>) -> Result<Self> {
+        let missing = || Error::missing(format!("ConfigMap {CONFIG_MAP}"), format!("key {KEY}"));
+        let text = context
+            .objects
+            .config_value(CONFIG_MAP, KEY)
+            .ok_or_else(missing)?;
+        let gate: Value = serde_saphyr::from_str(&text).map_err(|_| missing())?;
+        let status = &gate["status"]["featureGates"][0];
+        let listed = |field: &str, on: bool| {
+            let names = status[field].as_array().into_iter().flatten();
+            let names = names.filter_map(|feature| feature["name"].as_str());
+            names.map(|name| (name.to_owned(), on)).collect::<Vec<_>>()
+        };
+        Ok(Self(
+            [listed("enabled", true), listed("disabled", false)].concat(),
+        ))
+    }
+
+    /// Whether a feature is on.
+    pub(crate) fn is_on(&self, feature: &str) -> bool {
+        self.0.iter().any(|(name, on)| name == feature && *on)
+    }
+
+    /// As a flag has them: `Name=true`.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let flags = self.0.iter();
+        flags.map(|(name, on)| format!("{name}={on}")).collect()
+    }
+}

@@ -1,0 +1,25 @@
+//! featuregate-generator: asks the release which features a feature set has, for the other components to read.
+
+use crate::assets;
+use crate::component::{Component, Context, Result, Workload};
+
+use super::{edit, feature_gate};
+
+pub(super) fn component() -> Component {
+    Component::new(
+        "featuregate-generator",
+        assets!("featuregate-generator": "job.yaml"),
+    )
+    .management_api()
+    .adapt(adapt)
+}
+
+fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    let pod = edit::pod(workload);
+    let version = &context.user_release.version;
+    let render = edit::container(pod, "render-feature-gates")?;
+    edit::env(render, "PAYLOAD_VERSION", version);
+    edit::env(render, "FEATURE_GATE_YAML", feature_gate::wanted(context));
+    edit::env(edit::container(pod, "apply")?, "PAYLOAD_VERSION", version);
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! The configuration of the API server: what depends on the hosted control plane.
+
+use api::annotations::AnnotationError;
+use api::annotations::cluster::{
+    DISABLE_PROFILING, KUBE_API_SERVER_GOAWAY_CHANCE,
+    KUBE_API_SERVER_MAX_MUTATING_REQUESTS_INFLIGHT, KUBE_API_SERVER_MAX_REQUESTS_INFLIGHT,
+    KUBE_API_SERVER_TOKEN_MAX_EXPIRATION,
+};
+use api::hypershift::v1beta1::configuration::api_server::ApiServerNamedServingCert;
+use api::hypershift::v1beta1::platform::PlatformType;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+
+use super::encryption;
+use crate::component::{Context, Error, Result};
+use crate::components::feature_gate::Features;
+
+const KEY: &str = "config.json";
+const NODE_PORTS: &str = "30000-32767";
+
+pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
+    encryption::check(context)?;
+    let data = config_map.data.get_or_insert_default();
+    let text = data.get(KEY).cloned().unwrap_or_default();
+    let mut config: Value =
+        serde_saphyr::from_str(&text).map_err(|_| Error::missing("manifest kas-config", KEY))?;
+    let features = Features::of(context)?;
+    serving(context, &mut config["servingInfo"]);
+    admission(context, &features, &mut config["admission"]["pluginConfig"]);
+    cluster(context, &mut config);
+    let mut arguments = Arguments(&mut config["apiServerArguments"]);
+    network_arguments(context, &mut arguments);
+    identity_arguments(context, &mut arguments)?;
+    load_arguments(context, &mut arguments)?;
+    feature_arguments(&features, &mut arguments);
+    data.insert(KEY.to_owned(), config.to_string());
+    Ok(())
+}
+
+/// Arguments of the API server: each has a list of values.
+struct Arguments<'a>(&'a mut Value);
+
+impl Arguments<'_> {
+    fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.0[name] = json!([value.into()]);
+    }
+}
+
+/// Certificates that the user has the API server show for names of his own.
+pub(super) fn named_certificates<'a>(context: &Context<'a>) -> &'a [ApiServerNamedServingCert] {
+    let configuration = context.spec().configuration.as_ref();
+    configuration
+        .and_then(|configuration| configuration.api_server.as_ref())
+        .and_then(|api_server| api_server.serving_certs.as_ref())
+        .map_or(&[], |certs| certs.named_certificates.as_slice())
+}
+
+/// Where the n-th of them is mounted.
+pub(super) fn named_certificate_path(number: usize) -> String {
+    format!("/etc/kubernetes/certs/named/{number}")
+}
+
+fn serving(context: &Context<'_>, serving: &mut Value) {
+    let tls = context.tls();
+    let ipv6 = context
+        .cluster_cidrs()
+        .first()
+        .is_some_and(|cidr| cidr.contains(':'));
+    let (address, network) = if ipv6 {
+        ("[::]", "tcp6")
+    } else {
+        ("0.0.0.0", "tcp4")
+    };
+    serving["bindAddress"] = json!(format!("{address}:{}", context.api_pod_port()));
+    serving["bindNetwork"] = json!(network);
+    serving["minTLSVersion"] = json!(tls.version());
+    if !tls.ciphers.is_empty() {
+        serving["cipherSuites"] = json!(tls.ciphers);
+    }
+    let Some(certificates) = serving["namedCertificates"].as_array_mut() else {
+        return;
+    };
+    for (number, named) in named_certificates(context).iter().enumerate() {
+        let path = named_certificate_path(number);
+        certificates.push(json!({
+            "names": named.names,
+            "certFile": format!("{path}/tls.crt"),
+            "keyFile": format!("{path}/tls.key"),
+        }));
+    }
+}
+
+fn admission(context: &Context<'_>, features: &Features, plugins: &mut Value) {
+    let level = if features.is_on("OpenShiftPodSecurityAdmission") {
+        "restricted"
+    } else {
+        "privileged"
+    };
+    let security = &mut plugins["PodSecurity"]["configuration"]["defaults"];
+    for kind in ["enforce", "audit", "warn"] {
+        security[kind] = json!(level);
+    }
+    let mut internal = context.cluster_cidrs();
+    internal.extend(context.service_cidrs());
+    plugins["network.openshift.io/RestrictedEndpointsAdmission"]["configuration"]["restrictedCIDRs"] =
+        json!(internal);
+    let configuration = context.spec().configuration.as_ref();
+    let external = configuration
+        .and_then(|configuration| configuration.network.as_ref())
+        .and_then(|network| network.external_ip.as_ref());
+    if let Some(external) = external {
+        let policy = external.policy.as_ref();
+        // A range with `!` is refused, and those come first.
+        let rejected = policy.iter().flat_map(|policy| &policy.rejected_cidrs);
+        let allowed = policy.iter().flat_map(|policy| &policy.allowed_cidrs);
+        let ranges: Vec<_> = rejected
+            .map(|range| format!("!{range}"))
+            .chain(allowed.cloned())
+            .collect();
+        let ranger = &mut plugins["network.openshift.io/ExternalIPRanger"]["configuration"];
+        ranger["externalIPNetworkCIDRs"] = json!(ranges);
+        ranger["allowIngressIP"] = json!(!external.auto_assign_cidrs.is_empty());
+    }
+}
+
+fn cluster(context: &Context<'_>, config: &mut Value) {
+    config["servicesSubnet"] = json!(context.service_cidrs().join(","));
+    config["consolePublicURL"] = json!(console(context));
+    config["authConfig"]["oauthMetadataFile"] = if context.is_oauth_enabled() {
+        json!("/etc/kubernetes/oauth/oauthMetadata.json")
+    } else {
+        json!("")
+    };
+    let configuration = context.spec().configuration.as_ref();
+    let image = configuration.and_then(|configuration| configuration.image.as_ref());
+    if let Some(image) = image {
+        config["imagePolicyConfig"]["externalRegistryHostnames"] =
+            json!(image.external_registry_hostnames);
+    }
+    let scheduler = configuration.and_then(|configuration| configuration.scheduler.as_ref());
+    let selector = scheduler.and_then(|scheduler| scheduler.default_node_selector.clone());
+    config["projectConfig"]["defaultNodeSelector"] = json!(selector.unwrap_or_default());
+}
+
+/// Where the guest's console is. On IBM Cloud the domain is that of the cluster already.
+fn console(context: &Context<'_>) -> String {
+    let dns = &context.spec().dns;
+    let domain = &dns.base_domain;
+    if context.is_on(PlatformType::IbmCloud) {
+        return format!("https://console-openshift-console.{domain}");
+    }
+    match dns.base_domain_prefix.as_deref() {
+        Some("") => format!("https://console-openshift-console.{domain}"),
+        Some(prefix) => format!("https://console-openshift-console.{prefix}.{domain}"),
+        None => format!(
+            "https://console-openshift-console.{}.{domain}",
+            context.name()
+        ),
+    }
+}
+
+fn network_arguments(context: &Context<'_>, arguments: &mut Arguments<'_>) {
+    arguments.set("advertise-address", context.api_advertise_address());
+    let configuration = context.spec().configuration.as_ref();
+    let range = configuration
+        .and_then(|configuration| configuration.network.as_ref())
+        .and_then(|network| network.service_node_port_range.as_deref())
+        .filter(|range| !range.is_empty());
+    arguments.set("service-node-port-range", range.unwrap_or(NODE_PORTS));
+    arguments.set("etcd-servers", etcd_url(context));
+    let security = if context.is_on(PlatformType::IbmCloud) {
+        "max-age=31536000"
+    } else {
+        "max-age=31536000,includeSubDomains,preload"
+    };
+    arguments.set("strict-transport-security-directives", security);
+}
+
+fn etcd_url(context: &Context<'_>) -> String {
+    match &context.spec().etcd.unmanaged {
+        Some(etcd) if !context.is_etcd_managed() => etcd.endpoint.clone(),
+        _ => format!("https://etcd-client.{}.svc:2379", context.namespace()),
+    }
+}
+
+fn identity_arguments(context: &Context<'_>, arguments: &mut Arguments<'_>) -> Result<()> {
+    let issuer = &context.spec().issuer_url;
+    arguments.set("api-audiences", issuer);
+    arguments.set("service-account-issuer", issuer);
+    arguments.set(
+        "service-account-jwks-uri",
+        format!("{issuer}/openid/v1/jwks"),
+    );
+    let expiration = KUBE_API_SERVER_TOKEN_MAX_EXPIRATION
+        .get(context.annotations())
+        .map_err(invalid)?;
+    if let Some(expiration) = expiration {
+        arguments.set("service-account-max-token-expiration", expiration);
+    }
+    if context.is_oauth_enabled() {
+        let file = "/etc/kubernetes/auth-token-webhook/kubeconfig";
+        arguments.set("authentication-token-webhook-config-file", file);
+        arguments.set("authentication-token-webhook-version", "v1");
+    } else {
+        arguments.set("authentication-config", "/etc/kubernetes/auth/auth.json");
+    }
+    if context.spec().audit_webhook.is_some() {
+        let file = "/etc/kubernetes/auditwebhook/webhook-kubeconfig";
+        arguments.set("audit-webhook-config-file", file);
+        arguments.set("audit-webhook-mode", "batch");
+        arguments.set("audit-webhook-initial-backoff", "5s");
+    }
+    if encryption::is_by_key(context) {
+        arguments.set("encryption-provider-config", encryption::FILE);
+    }
+    Ok(())
+}
+
+fn load_arguments(context: &Context<'_>, arguments: &mut Arguments<'_>) -> Result<()> {
+    let annotations = context.annotations();
+    let chance = KUBE_API_SERVER_GOAWAY_CHANCE
+        .get(annotations)
+        .map_err(invalid)?;
+    // With one server, clients that are sent away come back to the same one.
+    let usual = if context.is_single_replica() {
+        "0"
+    } else {
+        "0.001"
+    };
+    arguments.set(
+        "goaway-chance",
+        chance.map_or(usual.to_owned(), |chance| chance.to_string()),
+    );
+    let reads = KUBE_API_SERVER_MAX_REQUESTS_INFLIGHT
+        .get(annotations)
+        .map_err(invalid)?;
+    arguments.set("max-requests-inflight", reads.unwrap_or(3000).to_string());
+    let writes = KUBE_API_SERVER_MAX_MUTATING_REQUESTS_INFLIGHT
+        .get(annotations)
+        .map_err(invalid)?;
+    arguments.set(
+        "max-mutating-requests-inflight",
+        writes.unwrap_or(1000).to_string(),
+    );
+    let silent = DISABLE_PROFILING
+        .get(annotations)
+        .map_err(invalid)?
+        .unwrap_or_default();
+    if silent.iter().any(|name| name == "kube-apiserver") {
+        arguments.set("profiling", "false");
+    }
+    Ok(())
+}
+
+/// An annotation cannot be read.
+pub(super) fn invalid(error: AnnotationError) -> Error {
+    Error::Invalid {
+        way_out: format!("write {}", error.expected),
+        field: error.key,
+        value: error.value,
+    }
+}
+
+fn feature_arguments(features: &Features, arguments: &mut Arguments<'_>) {
+    let mut flags = features.flags();
+    flags.push("StructuredAuthenticationConfiguration=true".to_owned());
+    flags.sort_unstable();
+    flags.dedup();
+    arguments.0["feature-gates"] = json!(flags);
+    if features.is_on("ValidatingAdmissionPolicy") {
+        arguments.set(
+            "runtime-config",
+            "admissionregistration.k8s.io/v1beta1=true",
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! kube-apiserver: the guest's API, with the server of konnectivity beside it; and all kubeconfigs of the guest.
+
+mod audit;
+mod authentication;
+mod config;
+mod deployment;
+mod encryption;
+mod kubeconfigs;
+
+use api::hypershift::v1beta1::platform::PlatformType;
+
+use super::{edit, kubeconfig};
+use crate::assets;
+use crate::component::{Component, Context};
+
+pub(super) fn component() -> Component {
+    Component::new(
+        "kube-apiserver",
+        assets!("kube-apiserver":
+            "audit-config.yaml",
+            "auth-config.yaml",
+            "authentication-token-webhook-config-secret.yaml",
+            "aws-pod-identity-webhook-kubeconfig.yaml",
+            "bootstrap-kubeconfig.yaml",
+            "capi-kubeconfig.yaml",
+            "custom-admin-kubeconfig.yaml",
+            "deployment.yaml",
+            "egress-selector-config.yaml",
+            "external-admin-kubeconfig.yaml",
+            "hcco-kubeconfig.yaml",
+            "kas-bootstrap-container-kubeconfig.yaml",
+            "kas-config.yaml",
+            "konnectivity-server-local-service.yaml",
+            "localhost-kubeconfig.yaml",
+            "oauth-metadata.yaml",
+            "pdb.yaml",
+            "recording-rules.yaml",
+            "secret-encryption-config.yaml",
+            "service-network-admin-kubeconfig.yaml",
+            "servicemonitor.yaml",
+        ),
+    )
+    .request_serving()
+    .zone_spread()
+    .depends_on(&["etcd", "featuregate-generator"])
+    .manifest("audit-config.yaml", audit::adapt)
+    .manifest("auth-config.yaml", authentication::config)
+    .manifest(
+        "authentication-token-webhook-config-secret.yaml",
+        authentication::webhook,
+    )
+    .manifest_if(
+        "authentication-token-webhook-config-secret.yaml",
+        |context| context.is_oauth_enabled(),
+    )
+    .signed("aws-pod-identity-webhook-kubeconfig.yaml")
+    .manifest_if("aws-pod-identity-webhook-kubeconfig.yaml", is_on_aws)
+    .manifest("bootstrap-kubeconfig.yaml", kubeconfigs::bootstrap)
+    .manifest("capi-kubeconfig.yaml", kubeconfigs::capi)
+    .manifest("custom-admin-kubeconfig.yaml", kubeconfigs::custom_admin)
+    .manifest_if("custom-admin-kubeconfig.yaml", kubeconfigs::has_custom_name)
+    .manifest("external-admin-kubeconfig.yaml", kubeconfigs::admin)
+    .manifest("hcco-kubeconfig.yaml", kubeconfig::service("hcco-client"))
+    .manifest(
+        "kas-bootstrap-container-kubeconfig.yaml",
+        kubeconfig::local("kas-bootstrap-container-client"),
+    )
+    .manifest("kas-config.yaml", config::adapt)
+    .manifest(
+        "localhost-kubeconfig.yaml",
+        kubeconfig::local("system-admin-client"),
+    )
+    .manifest("oauth-metadata.yaml", authentication::metadata)
+    .manifest("pdb.yaml", edit::disruption_budget)
+    .manifest("secret-encryption-config.yaml", encryption::adapt)
+    .manifest_if("secret-encryption-config.yaml", encryption::is_by_key)
+    .manifest(
+        "service-network-admin-kubeconfig.yaml",
+        kubeconfig::service("system-admin-client"),
+    )
+    .adapt(deployment::adapt)
+}
+
+/// Whether the guest's pods get credentials of AWS by a webhook.
+fn is_on_aws(context: &Context<'_>) -> bool {
+    context.is_on(PlatformType::Aws)
+}

@@ -1,0 +1,164 @@
+//! The Services and Routes by which a control plane can be reached, and the addresses that come of them.
+//!
+//! What is wanted is pure ([`wanted`]), and so is what is known ([`facts`]): both look only at a [`Context`].
+
+mod address;
+mod routes;
+mod services;
+
+use api::hypershift::v1beta1::platform::PlatformType;
+use api::hypershift::v1beta1::services::PublishingStrategyType::Route as ByRoute;
+use api::hypershift::v1beta1::services::ServiceType;
+use serde_json::{Value, json};
+
+use crate::component::Context;
+use crate::component::render::{Identity, adopt, hashed, identity};
+
+pub use address::{facts, missing};
+
+/// The managed service of Azure, whose control planes share one way in.
+const ARO: &str = "ARO-HCP";
+/// Where the pods of a control plane on that service are reached from the cluster's own network.
+const SWIFT: &str = "hypershift.openshift.io/swift-pod-network-instance";
+/// All that may have been made for another way of publishing.
+const SERVICES: [&str; 10] = [
+    "kube-apiserver",
+    "kube-apiserverlb",
+    "kube-apiserver-private",
+    "konnectivity-server",
+    "oauth-openshift",
+    "openshift-apiserver",
+    "openshift-oauth-apiserver",
+    "packageserver",
+    "private-router",
+    "router",
+];
+const ROUTES: [&str; 7] = [
+    "kube-apiserver",
+    "kube-apiserver-private",
+    "kube-apiserver-internal",
+    "konnectivity-server",
+    "oauth",
+    "oauth-private",
+    "oauth-internal",
+];
+
+/// What is wanted, and what is not.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Services and Routes.
+    pub objects: Vec<Value>,
+    /// Those that are not wanted any more.
+    pub deletions: Vec<Identity>,
+}
+
+/// The Services and Routes of a hosted control plane.
+pub fn wanted(context: &Context<'_>) -> Wanted {
+    let has_routes = serves_routes(context);
+    let mut objects = services::all(context);
+    if has_routes {
+        objects.extend(routes::all(context));
+    }
+    let there: Vec<_> = objects.iter().map(identity).collect();
+    let of = |api_version: &str, kind: &str, name: &&str| Identity {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        name: (*name).to_owned(),
+    };
+    let mut known: Vec<_> = SERVICES
+        .iter()
+        .map(|name| of("v1", "Service", name))
+        .collect();
+    if has_routes {
+        known.extend(
+            ROUTES
+                .iter()
+                .map(|name| of("route.openshift.io/v1", "Route", name)),
+        );
+    }
+    known.retain(|identity| !there.contains(identity));
+    // What was never made need not be deleted.
+    known.retain(|identity| {
+        context
+            .objects
+            .get(&identity.kind, &identity.name)
+            .is_some()
+    });
+    Wanted {
+        objects: objects
+            .into_iter()
+            .map(|object| own(object, context))
+            .collect(),
+        deletions: known,
+    }
+}
+
+fn own(mut object: Value, context: &Context<'_>) -> Value {
+    adopt(&mut object, context);
+    hashed(object)
+}
+
+/// Whether the management cluster has Routes.
+fn serves_routes(context: &Context<'_>) -> bool {
+    context
+        .settings
+        .served_groups
+        .iter()
+        .any(|group| group == "route.openshift.io")
+}
+
+/// Whether the control plane shares its way in with others.
+fn shares_ingress(context: &Context<'_>) -> bool {
+    context.settings.managed_service.as_deref() == Some(ARO)
+}
+
+/// Whether pods of the control plane are in the cluster's own network.
+fn is_swift(context: &Context<'_>) -> bool {
+    let azure = context.spec().platform.azure.as_ref();
+    let private = azure
+        .and_then(|azure| azure.private.as_ref())
+        .map(|private| json!(private));
+    context.annotation(SWIFT).is_some() || private.is_some_and(|private| private["type"] == "Swift")
+}
+
+/// Whether the API server is published by a Route with a name of its own.
+fn api_has_own_host(context: &Context<'_>) -> bool {
+    context
+        .strategy(ServiceType::ApiServer)
+        .is_some_and(|strategy| {
+            let host = strategy
+                .route
+                .as_ref()
+                .and_then(|route| route.hostname.as_deref());
+            strategy.type_ == ByRoute && host.is_some_and(|host| !host.is_empty())
+        })
+}
+
+/// Whether Routes are for the control plane's own router, and not for the management cluster's.
+fn labels_routes(context: &Context<'_>) -> bool {
+    if shares_ingress(context) || is_swift(context) {
+        return true;
+    }
+    match context.platform() {
+        PlatformType::IbmCloud => false,
+        PlatformType::Aws | PlatformType::Azure => {
+            !context.access().is_public() || api_has_own_host(context)
+        }
+        PlatformType::KubeVirt
+        | PlatformType::Agent
+        | PlatformType::PowerVs
+        | PlatformType::None => api_has_own_host(context),
+    }
+}
+
+/// Whether the control plane has a router of its own.
+pub fn uses_router(context: &Context<'_>) -> bool {
+    let private = context.access().is_private();
+    if context.is_on(PlatformType::IbmCloud) || shares_ingress(context) && !private {
+        return false;
+    }
+    private || labels_routes(context)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! The Routes that are not a component's own.
+
+use api::hypershift::v1beta1::services::PublishingStrategyType::Route as ByRoute;
+use api::hypershift::v1beta1::services::ServiceType;
+use serde_json::{Map, Value, json};
+
+use super::labels_routes;
+use crate::component::Context;
+
+const HOSTED_CONTROL_PLANE: &str = "hypershift.openshift.io/hosted-control-plane";
+const INTERNAL: &str = "hypershift.openshift.io/internal-route";
+const VISIBILITY: &str = "hypershift.openshift.io/route-visibility";
+const BALANCE: (&str, &str) = ("haproxy.router.openshift.io/balance", "roundrobin");
+
+/// Who a Route is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Everybody.
+    External,
+    /// The cluster's own network, by a name that users chose.
+    Private,
+    /// The cluster's own network, by a name of ours.
+    Internal,
+}
+
+/// All Routes that are wanted.
+pub(super) fn all(context: &Context<'_>) -> Vec<Value> {
+    let mut all = api_server(context);
+    all.extend(konnectivity(context));
+    all.extend(oauth(context));
+    all
+}
+
+/// The host that is asked for, if a service is published by a Route.
+fn by_route<'a>(context: &Context<'a>, service: ServiceType) -> Option<Option<&'a str>> {
+    let strategy = context
+        .strategy(service)
+        .filter(|strategy| strategy.type_ == ByRoute)?;
+    let host = strategy
+        .route
+        .as_ref()
+        .and_then(|route| route.hostname.as_deref());
+    Some(host.filter(|host| !host.is_empty()))
+}
+
+fn api_server(context: &Context<'_>) -> Vec<Value> {
+    let Some(host) = by_route(context, ServiceType::ApiServer) else {
+        return Vec::new();
+    };
+    let to = |name: &str, host: Option<String>, reach| {
+        route(context, (name, "kube-apiserver"), host, reach)
+    };
+    let mut all = Vec::new();
+    if context.access().is_public() {
+        let host = chosen(context, "kube-apiserver", host);
+        all.push(to("kube-apiserver", host, Reach::External));
+    } else if let Some(host) = host {
+        all.push(to(
+            "kube-apiserver-private",
+            Some(host.to_owned()),
+            Reach::Private,
+        ));
+    }
+    let internal = Some(context.api_internal_host());
+    all.push(to("kube-apiserver-internal", internal, Reach::Internal));
+    all
+}
+
+fn konnectivity(context: &Context<'_>) -> Option<Value> {
+    let host = by_route(context, ServiceType::Konnectivity)?;
+    let name = "konnectivity-server";
+    let (host, reach) = if context.access().is_public() {
+        (chosen(context, name, host), Reach::External)
+    } else {
+        let host = format!("{name}.apps.{}.hypershift.local", context.name());
+        (Some(host), Reach::Internal)
+    };
+    let mut route = route(context, (name, name), host, reach);
+    route["metadata"]["annotations"][BALANCE.0] = json!(BALANCE.1);
+    Some(route)
+}
+
+fn oauth(context: &Context<'_>) -> Vec<Value> {
+    let Some(host) =
+        by_route(context, ServiceType::OAuthServer).filter(|_| context.is_oauth_enabled())
+    else {
+        return Vec::new();
+    };
+    let to = |name: &str, host: Option<String>, reach| {
+        route(context, (name, "oauth-openshift"), host, reach)
+    };
+    let mut all = Vec::new();
+    if context.access().is_public() {
+        all.push(to("oauth", chosen(context, "oauth", host), Reach::External));
+    } else if let Some(host) = host {
+        all.push(to("oauth-private", Some(host.to_owned()), Reach::Private));
+    }
+    if context.access().is_private() {
+        let host = format!("oauth.apps.{}.hypershift.local", context.name());
+        all.push(to("oauth-internal", Some(host), Reach::Internal));
+    }
+    all
+}
+
+/// The host of an external Route. Without one, the management cluster's domain decides, or its router.
+fn chosen(context: &Context<'_>, name: &str, host: Option<&str>) -> Option<String> {
+    let domain = &context.settings.default_ingress_domain;
+    match host {
+        Some(host) => Some(host.to_owned()),
+        None if domain.is_empty() => None,
+        None => Some(format!("{name}-{}.{domain}", context.namespace())),
+    }
+}
+
+fn route(
+    context: &Context<'_>,
+    (name, service): (&str, &str),
+    host: Option<String>,
+    reach: Reach,
+) -> Value {
+    let mut labels = Map::new();
+    // What only the cluster's own network sees is never for the management cluster's router.
+    if labels_routes(context) || reach == Reach::Internal {
+        labels.insert(HOSTED_CONTROL_PLANE.to_owned(), json!(context.namespace()));
+    }
+    match reach {
+        Reach::External => {}
+        Reach::Private => {
+            labels.insert(VISIBILITY.to_owned(), json!("private"));
+        }
+        Reach::Internal => {
+            labels.insert(INTERNAL.to_owned(), json!("true"));
+        }
+    }
+    let mut spec = json!({
+        "to": { "kind": "Service", "name": service },
+        "tls": { "termination": "passthrough", "insecureEdgeTerminationPolicy": "None" },
+    });
+    if let Some(host) = host {
+        spec["host"] = json!(host);
+    }
+    let mut metadata = json!({ "name": name });
+    if !labels.is_empty() {
+        metadata["labels"] = json!(labels);
+    }
+    json!({ "apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": metadata, "spec": spec })
+}

@@ -1,0 +1,308 @@
+//! The thirteen ways of publishing that users run, each with what is made of it; and addresses from statuses.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::*;
+use crate::component::facts::Infra;
+use crate::component::{Objects, Predicates, Release};
+use crate::settings::{Pairs, Settings};
+
+struct Case {
+    name: &'static str,
+    platform: Value,
+    services: Value,
+    annotations: Value,
+    managed_service: Option<&'static str>,
+}
+
+fn route(service: &str, host: Option<&str>) -> Value {
+    let mut strategy = json!({ "type": "Route" });
+    if let Some(host) = host {
+        strategy["route"] = json!({ "hostname": host });
+    }
+    json!({ "service": service, "servicePublishingStrategy": strategy })
+}
+
+fn balanced(service: &str) -> Value {
+    json!({ "service": service, "servicePublishingStrategy": { "type": "LoadBalancer" } })
+}
+
+/// Services by Routes, with one of them in another way.
+fn publishing(instead: Option<Value>) -> Value {
+    let mut all = vec![
+        route("APIServer", Some("api.test.example.com")),
+        route("Konnectivity", Some("konnectivity.test.example.com")),
+        route("OAuthServer", Some("oauth.test.example.com")),
+        route("Ignition", None),
+    ];
+    if let Some(instead) = instead {
+        all.retain(|service| service["service"] != instead["service"]);
+        all.push(instead);
+    }
+    json!(all)
+}
+
+fn aws(access: &str) -> Value {
+    let roles = [
+        "ingressARN",
+        "imageRegistryARN",
+        "storageARN",
+        "networkARN",
+        "kubeCloudControllerARN",
+        "controlPlaneOperatorARN",
+        "nodePoolManagementARN",
+    ];
+    let roles: BTreeMap<_, _> = roles.map(|role| (role, "")).into();
+    json!({ "type": "AWS", "aws": { "region": "us-east-1", "endpointAccess": access, "rolesRef": roles } })
+}
+
+fn azure(more: &Value) -> Value {
+    let mut azure = json!({
+        "location": "eastus",
+        "resourceGroup": "test-rg",
+        "vnetID": "/subscriptions/s/resourceGroups/test-rg/providers/Microsoft.Network/virtualNetworks/test-vnet",
+        "subnetID": "", "subscriptionID": "", "securityGroupID": "", "tenantID": "",
+        "azureAuthenticationConfig": { "azureAuthenticationConfigType": "ManagedIdentities" },
+    });
+    for (key, value) in more.as_object().unwrap() {
+        azure[key] = value.clone();
+    }
+    json!({ "type": "Azure", "azure": azure })
+}
+
+fn case(name: &'static str, platform: Value, instead: Option<Value>) -> Case {
+    Case {
+        name,
+        platform,
+        services: publishing(instead),
+        annotations: json!({}),
+        managed_service: None,
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let api = || Some(balanced("APIServer"));
+    let private = || azure(&json!({ "topology": "Private" }));
+    let swift = |topology: &str| {
+        let private =
+            json!({ "type": "Swift", "swift": { "podNetworkInstance": "swift-network-instance" } });
+        azure(&json!({ "topology": topology, "private": private }))
+    };
+    let instance = json!({ SWIFT: "swift-network-instance" });
+    vec![
+        case("aws-public-cluster-uses-route", aws("Public"), None),
+        case("aws-private-cluster-uses-route", aws("Private"), None),
+        case(
+            "aws-public-and-private-cluster-uses-route",
+            aws("PublicAndPrivate"),
+            None,
+        ),
+        case(
+            "aws-public-cluster-uses-kas-loadbalancer",
+            aws("Public"),
+            api(),
+        ),
+        case(
+            "aws-private-cluster-uses-kas-loadbalancer",
+            aws("Private"),
+            api(),
+        ),
+        case(
+            "aws-public-and-private-cluster-uses-kas-loadbalancer",
+            aws("PublicAndPrivate"),
+            api(),
+        ),
+        case(
+            "azure-private-cluster-has-route-strategy-without-hostname",
+            private(),
+            Some(route("APIServer", None)),
+        ),
+        case(
+            "azure-self-managed-cluster-has-kas-route-with-hostname",
+            azure(&json!({})),
+            None,
+        ),
+        case(
+            "azure-private-cluster-uses-kas-loadbalancer",
+            private(),
+            api(),
+        ),
+        case(
+            "azure-private-cluster-uses-oauth-loadbalancer",
+            private(),
+            Some(balanced("OAuthServer")),
+        ),
+        Case {
+            annotations: instance.clone(),
+            managed_service: Some(ARO),
+            ..case(
+                "aro-cluster-uses-shared-ingress-with-annotation-fallback",
+                azure(&json!({})),
+                None,
+            )
+        },
+        case(
+            "aro-cluster-uses-swift-with-public-and-private-topology",
+            swift("PublicAndPrivate"),
+            None,
+        ),
+        Case {
+            annotations: instance,
+            ..case(
+                "aro-cluster-uses-swift-with-private-topology",
+                swift("Private"),
+                None,
+            )
+        },
+    ]
+}
+
+/// Does something with the context of a case.
+fn with<R>(case: &Case, objects: &Objects, work: impl FnOnce(&Context<'_>) -> R) -> R {
+    let hcp = json!({
+        "apiVersion": "hypershift.openshift.io/v1beta1",
+        "kind": "HostedControlPlane",
+        "metadata": { "name": "test-cluster", "namespace": "test-namespace", "annotations": case.annotations },
+        "spec": {
+            "releaseImage": "registry.example.com/release:1",
+            "issuerURL": "",
+            "infraID": "infra",
+            "pullSecret": {}, "sshKey": {}, "dns": { "baseDomain": "" },
+            "etcd": { "managementType": "Managed" },
+            "services": case.services,
+            "platform": case.platform,
+        },
+    });
+    let hcp = serde_json::from_value(hcp).unwrap();
+    let release = Release::default();
+    let settings = Settings {
+        own_image: "own".to_owned(),
+        image_overrides: BTreeMap::new(),
+        registry_overrides: Pairs::default(),
+        openshift_img_overrides: Pairs::default(),
+        capi: api::group::Side::Standard,
+        capi_proxy_image: None,
+        default_ingress_domain: "apps.example.com".to_owned(),
+        uid: None,
+        managed_service: case.managed_service.map(str::to_owned),
+        served_groups: vec!["route.openshift.io".to_owned()],
+    };
+    let context = Context {
+        hcp: &hcp,
+        release: &release,
+        user_release: &release,
+        infra: &Infra::default(),
+        objects,
+        settings: &settings,
+        predicates: Predicates::Asked,
+    };
+    work(&context)
+}
+
+/// One line an object: what sets it apart.
+fn summary(objects: &[Value]) -> String {
+    let mut text = String::new();
+    for object in objects {
+        let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+        let spec = &object["spec"];
+        let _ = write!(
+            text,
+            "{} {}",
+            kind.as_str().unwrap(),
+            name.as_str().unwrap()
+        );
+        if kind == "Service" {
+            let port = &spec["ports"][0];
+            let _ = write!(
+                text,
+                " {} {} -> {}",
+                spec["type"].as_str().unwrap(),
+                port["port"],
+                port["targetPort"]
+            );
+        } else {
+            let _ = write!(
+                text,
+                " {} -> {}",
+                spec["host"].as_str().unwrap_or("-"),
+                spec["to"]["name"].as_str().unwrap()
+            );
+        }
+        for (of, skipped) in [
+            ("labels", "app"),
+            ("annotations", "hypershift.openshift.io/desired-state-hash"),
+        ] {
+            for (key, value) in object["metadata"][of].as_object().into_iter().flatten() {
+                if key != skipped {
+                    let _ = write!(text, " {key}={}", value.as_str().unwrap());
+                }
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn ways_of_publishing_make_their_services_and_routes() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/infra");
+    for case in cases() {
+        let found = with(&case, &Objects::default(), |context| {
+            summary(&wanted(context).objects)
+        });
+        let path = directory.join(format!("{}.txt", case.name));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::write(&path, &found).unwrap();
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(
+            found, expected,
+            "{} (UPDATE_GOLDEN=1 writes it anew)",
+            case.name
+        );
+    }
+}
+
+#[test]
+fn addresses_come_from_statuses() {
+    let case = case("", aws("Public"), Some(balanced("APIServer")));
+    let mut objects = Objects::default();
+    let (before, lacks) = with(&case, &objects, |context| {
+        let infra = facts(context);
+        let lacks = missing(context, &infra);
+        (infra, lacks)
+    });
+    assert!(
+        !before.api.is_known() && lacks.contains(&"the address of the API server"),
+        "{before:?}"
+    );
+    objects.insert(json!({
+        "kind": "Service",
+        "metadata": { "name": "kube-apiserver" },
+        "spec": { "ports": [{ "port": 6443 }] },
+        "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.7" }] } },
+    }));
+    let after = with(&case, &objects, facts);
+    assert_eq!(after.api.url(), "https://192.0.2.7:6443");
+    assert_eq!(
+        after.konnectivity.url(),
+        "https://konnectivity.test.example.com:443"
+    );
+}
+
+#[test]
+fn what_is_published_in_another_way_is_deleted() {
+    let case = case("", aws("Public"), Some(balanced("APIServer")));
+    let left = json!({ "kind": "Route", "metadata": { "name": "kube-apiserver" } });
+    let objects = Objects::from_iter([left]);
+    let deletions = with(&case, &objects, |context| wanted(context).deletions);
+    let names: Vec<_> = deletions
+        .iter()
+        .map(|identity| identity.name.as_str())
+        .collect();
+    assert_eq!(names, ["kube-apiserver"]);
+}

@@ -1,0 +1,183 @@
+//! Certificates over time: made once, kept, renewed, and an authority that is rotated under them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::component::facts::Infra;
+use crate::component::{Objects, Predicates, Release};
+use crate::settings::{Pairs, Settings};
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// A control plane and its objects.
+struct World {
+    hcp: api::hypershift::v1beta1::HostedControlPlane,
+    objects: Objects,
+}
+
+fn world() -> World {
+    let text = include_str!("../../tests/data/base/hosted-control-plane.yaml");
+    World {
+        hcp: serde_saphyr::from_str(text).unwrap(),
+        objects: Objects::default(),
+    }
+}
+
+impl World {
+    /// Reconciles; gives the names of the Secrets that were written.
+    fn reconcile(&mut self, now: Timestamp) -> Vec<String> {
+        let release = Release::default();
+        let settings = Settings {
+            own_image: "own".to_owned(),
+            image_overrides: BTreeMap::new(),
+            registry_overrides: Pairs::default(),
+            openshift_img_overrides: Pairs::default(),
+            capi: api::group::Side::Standard,
+            capi_proxy_image: None,
+            default_ingress_domain: String::new(),
+            uid: None,
+            managed_service: None,
+            served_groups: Vec::new(),
+        };
+        let context = Context {
+            hcp: &self.hcp,
+            release: &release,
+            user_release: &release,
+            infra: &Infra::default(),
+            objects: &self.objects,
+            settings: &settings,
+            predicates: Predicates::Asked,
+        };
+        let written = objects(&context, now).unwrap();
+        let names = written.iter().filter(|object| object["kind"] == "Secret");
+        let mut names: Vec<_> = names
+            .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        written
+            .into_iter()
+            .for_each(|object| self.objects.insert(object));
+        names
+    }
+
+    fn pem(&self, secret: &str, key: &str) -> Vec<u8> {
+        self.objects.secret_value(secret, key).unwrap()
+    }
+
+    fn until(&self, secret: &str, key: &str) -> Timestamp {
+        read::certificate(&self.pem(secret, key)).unwrap().until
+    }
+
+    /// Whether a certificate is signed by an authority of a bundle, by rustls' own verifier.
+    fn is_trusted(&self, leaf: &str, bundle: &str) -> bool {
+        let bundle = self.objects.config_value(bundle, "ca.crt").unwrap();
+        let leaf = self.pem(leaf, "tls.crt");
+        let leaf = x509_parser::pem::Pem::iter_from_buffer(&leaf)
+            .next()
+            .unwrap()
+            .unwrap();
+        let leaf = leaf.parse_x509().unwrap();
+        x509_parser::pem::Pem::iter_from_buffer(bundle.as_bytes()).any(|pem| {
+            let pem = pem.unwrap();
+            let authority = pem.parse_x509().unwrap();
+            leaf.issuer() == authority.subject() && key_id(&leaf, true) == key_id(&authority, false)
+        })
+    }
+}
+
+/// The identifier of the key that signed, or of the own key.
+fn key_id(certificate: &x509_parser::certificate::X509Certificate<'_>, of_signer: bool) -> Vec<u8> {
+    use x509_parser::extensions::ParsedExtension;
+    let extensions = certificate.extensions().iter();
+    extensions
+        .filter_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(id) if of_signer => {
+                id.key_identifier.as_ref().map(|id| id.0.to_vec())
+            }
+            ParsedExtension::SubjectKeyIdentifier(id) if !of_signer => Some(id.0.to_vec()),
+            _ => None,
+        })
+        .next()
+        .unwrap()
+}
+
+fn start() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+#[test]
+fn certificates_are_made_once_kept_and_renewed_a_month_before_their_end() {
+    let mut world = world();
+    let now = start();
+    let made = world.reconcile(now);
+    for name in [
+        "root-ca",
+        "etcd-server-tls",
+        "kas-server-crt",
+        "sa-signing-key",
+        "hcco-client",
+    ] {
+        assert!(made.contains(&name.to_owned()), "{name} is not in {made:?}");
+    }
+    assert_eq!(world.reconcile(now + DAY), Vec::<String>::new());
+    assert_eq!(world.reconcile(now + 334 * DAY), Vec::<String>::new());
+    let renewed = world.reconcile(now + 336 * DAY);
+    assert!(
+        renewed.contains(&"kas-server-crt".to_owned()),
+        "{renewed:?}"
+    );
+    assert!(!renewed.contains(&"root-ca".to_owned()), "{renewed:?}");
+    assert!(
+        !renewed.contains(&"sa-signing-key".to_owned()),
+        "{renewed:?}"
+    );
+    let hcco = read::certificate(&world.pem("hcco-client", "tls.crt")).unwrap();
+    assert_eq!(hcco.organizations.len(), 2, "{hcco:?}");
+    assert!(world.is_trusted("kas-server-crt", "root-ca"));
+}
+
+#[test]
+fn a_certificate_whose_names_change_is_made_anew_and_no_other_one() {
+    let mut world = world();
+    world.reconcile(start());
+    let services = json!([{ "cidr": "172.31.0.0/16" }]);
+    let mut networking = json!(world.hcp.spec.networking);
+    networking["serviceNetwork"] = services;
+    world.hcp.spec.networking = serde_json::from_value(networking).unwrap();
+    assert_eq!(world.reconcile(start() + DAY), ["kas-server-crt"]);
+}
+
+#[test]
+fn an_authority_is_rotated_with_a_time_in_which_both_are_trusted() {
+    let mut world = world();
+    world.reconcile(start());
+    let end = world.until("root-ca", "ca.crt");
+    let old = world.pem("root-ca", "ca.crt");
+    let bundle = |world: &World| world.objects.config_value("root-ca", "ca.crt").unwrap();
+    let trusts = |world: &World, pem: &[u8]| {
+        bundle(world).contains(std::str::from_utf8(pem).unwrap().trim())
+    };
+    // Introduced: trusted, and signs nothing yet.
+    let introduced = end - 390 * DAY;
+    world.reconcile(introduced);
+    let new = world.pem("root-ca", "next.crt");
+    assert_eq!(world.pem("root-ca", "ca.crt"), old);
+    assert!(trusts(&world, &old) && trusts(&world, &new));
+    assert!(world.is_trusted("kas-server-crt", "root-ca"));
+    assert_eq!(world.reconcile(introduced + DAY / 2), Vec::<String>::new());
+    // Promoted: signs everything anew.
+    let promoted = world.reconcile(introduced + 2 * DAY);
+    assert!(
+        promoted.contains(&"kas-server-crt".to_owned()),
+        "{promoted:?}"
+    );
+    assert_eq!(world.pem("root-ca", "ca.crt"), new);
+    assert!(trusts(&world, &old) && trusts(&world, &new));
+    assert!(world.is_trusted("kas-server-crt", "root-ca"));
+    // Forgotten, once it has ended.
+    world.reconcile(end + DAY);
+    assert!(!trusts(&world, &old) && trusts(&world, &new));
+}
