@@ -52,6 +52,8 @@ pub(crate) struct Images {
     pub(crate) kubevirt_provider: Option<String>,
     /// Registries that are replaced by others.
     pub(crate) overrides: Overrides,
+    /// Registries that are spoken to without TLS.
+    pub(crate) insecure: Vec<String>,
 }
 
 // === impl Config ===
@@ -96,6 +98,7 @@ fn images(args: &ImageArgs) -> Images {
         agent_provider: args.agent_capi_provider_image.clone(),
         kubevirt_provider: args.kubevirt_capi_provider_image.clone(),
         overrides: Overrides::new(args.registry_overrides.clone()),
+        insecure: args.insecure_registries.clone(),
     }
 }
 

@@ -7,11 +7,12 @@ use kube::Api;
 use kube::api::DynamicObject;
 use kube::runtime::events::{Recorder, Reporter};
 use payload::Releases;
+use support::apply::Applier;
 
 use crate::config::{Config, Images};
 use crate::evidence;
 use crate::fleet::Fleet;
-use crate::hosted_cluster::{Id, resource};
+use crate::hosted_cluster::{Cache, Id, MANAGER_OF_ALL, resource};
 use crate::metrics::Metrics;
 use crate::scope::Scope;
 
@@ -35,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) releases: Releases,
     /// How often a hosted cluster is gone through in which nothing happens.
     pub(crate) review: Duration,
+    /// What the management cluster has.
+    pub(crate) management: Cache,
 }
 
 // === impl Context ===
@@ -64,8 +67,14 @@ impl Context {
             images: config.images.clone(),
             releases,
             review: config.review,
+            management: Cache::default(),
             client,
         }
+    }
+
+    /// Writes what belongs to hosted clusters.
+    pub(crate) fn applier(&self) -> Applier {
+        Applier::new(self.client.clone(), MANAGER_OF_ALL)
     }
 
     /// The HostedClusters beside this one.

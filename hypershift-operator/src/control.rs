@@ -1,8 +1,11 @@
-//! Watches HostedClusters and reconciles those that are new, have changed hands, or have drifted.
+//! Watches HostedClusters and what belongs to them, and reconciles those that have changed, or have drifted.
+
+mod related;
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Api;
@@ -18,10 +21,13 @@ use tokio::sync::mpsc;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::hosted_cluster::{self, Id, Meta, protocol, resource};
+use crate::hosted_cluster::{self, Id, Meta, resource};
 
 /// Hosted clusters that are dealt with at once. One never waits for another of them.
 const AT_ONCE: u16 = 8;
+
+/// A cluster's objects change together: they are looked at once.
+const SETTLE: Duration = Duration::from_millis(100);
 
 type Request = Result<ReconcileRequest<Meta>, watcher::Error>;
 
@@ -35,7 +41,8 @@ pub(crate) async fn run(
     let writer = Writer::new(resource());
     let store = writer.as_reader();
     let watched = watch(ctx.client.clone(), writer, check);
-    let requests = stream::select(watched.boxed(), again(drifted).boxed());
+    let related = related::watch(&ctx.client, ctx.scope);
+    let requests = stream::select_all([watched.boxed(), related.boxed(), again(drifted).boxed()]);
     let requests = requests.take_until(async move { drain.begun().await });
     work(ctx, store, requests, check).await;
 }
@@ -47,7 +54,9 @@ async fn work(
     check: &Check,
 ) {
     let metrics = Arc::clone(&ctx.metrics);
-    let config = controller::Config::default().concurrency(AT_ONCE);
+    let config = controller::Config::default()
+        .concurrency(AT_ONCE)
+        .debounce(SETTLE);
     let done = applier(
         |found, ctx| hosted_cluster::reconcile(found, ctx).boxed(),
         |found, error, ctx| hosted_cluster::retry(&found, error, &ctx),
@@ -81,26 +90,20 @@ fn watch(client: kube::Client, writer: Writer<Meta>, check: &Check) -> impl Stre
             }
         })
         .touched_objects()
-        .predicate_filter(
-            |found: &Meta| Some(ownership(found)),
-            PredicateConfig::default(),
-        );
+        .predicate_filter(|found: &Meta| Some(wish(found)), PredicateConfig::default());
     trigger_self(events, resource())
 }
 
-/// What a verdict depends on, apart from evidence. A status that changes every second wakes nobody.
-fn ownership(found: &Meta) -> u64 {
+/// What is wished for, and by whom. A status that changes every second wakes nobody.
+fn wish(found: &Meta) -> u64 {
     let mut hasher = DefaultHasher::new();
     let metadata = &found.metadata;
     metadata.uid.hash(&mut hasher);
+    metadata.generation.hash(&mut hasher);
     metadata.deletion_timestamp.is_some().hash(&mut hasher);
-    let api::annotations::Protocol {
-        private,
-        legacy,
-        in_progress,
-        failed,
-    } = protocol(metadata);
-    (private, legacy, in_progress, failed).hash(&mut hasher);
+    metadata.annotations.hash(&mut hasher);
+    metadata.labels.hash(&mut hasher);
+    metadata.finalizers.hash(&mut hasher);
     hasher.finish()
 }
 

@@ -61,6 +61,20 @@ pub enum Error {
         "HostedCluster {object} is written to by others all the time: its mark cannot be decided"
     )]
     Contended { object: String },
+    /// One object of a plan; the condition tells of all.
+    #[error(transparent)]
+    Apply(#[from] support::apply::Error),
+    #[error("cannot write {object}")]
+    Write { object: String, source: kube::Error },
+    #[error("cannot build what HostedCluster {object} is made of")]
+    Build {
+        object: String,
+        source: crate::hosted_cluster::build::Error,
+    },
+    #[error("HostedCluster {object} cannot be read: {problem}")]
+    Unreadable { object: String, problem: String },
+    #[error("cannot make a certificate")]
+    Certificate(#[source] rcgen::Error),
     #[error("cannot watch HostedClusters")]
     Watch(#[source] kube::runtime::watcher::Error),
 }
@@ -100,6 +114,8 @@ impl Error {
             Self::Status { .. } => "status",
             Self::Event { .. } => "event",
             Self::Retire { .. } => "retire",
+            Self::Apply(_) | Self::Write { .. } => "apply",
+            Self::Build { .. } | Self::Unreadable { .. } | Self::Certificate(_) => "build",
             Self::Watch(_) => "watch",
         }
     }
@@ -111,8 +127,15 @@ impl Error {
             | Self::Mark { source, .. }
             | Self::Status { source, .. }
             | Self::Event { source, .. }
+            | Self::Write { source, .. }
             | Self::Retire { source, .. } => Some(source),
-            Self::NotServed { .. } | Self::Contended { .. } | Self::Watch(_) => None,
+            Self::Apply(error) => error.client(),
+            Self::NotServed { .. }
+            | Self::Contended { .. }
+            | Self::Build { .. }
+            | Self::Unreadable { .. }
+            | Self::Certificate(_)
+            | Self::Watch(_) => None,
         }
     }
 
@@ -133,11 +156,16 @@ impl Report for Error {
             Self::NotServed { .. } => "NotServed",
             Self::Contended { .. } => "Conflict",
             Self::Watch(_) => "WatchFailed",
+            Self::Apply(error) => error.reason(),
+            Self::Build { .. } => "InvalidRelease",
+            Self::Unreadable { .. } => "UnexpectedAnswer",
+            Self::Certificate(_) => "Internal",
             Self::List { source, .. }
             | Self::Read { source, .. }
             | Self::Mark { source, .. }
             | Self::Status { source, .. }
             | Self::Event { source, .. }
+            | Self::Write { source, .. }
             | Self::Retire { source, .. } => client_reason(source),
         }
     }

@@ -1,12 +1,37 @@
-//! What happens to one hosted cluster: dereference, decide, write.
+//! What happens to one hosted cluster: whose it is, and if it is ours, the five steps.
+//!
+//! ```text
+//! read ── evidence ── verdict ──┬─> mark, or tell (condition.rs)
+//!                               └─> pipeline: dereference ─> validate ─> build ─> apply ─> status
+//!                                                  │ being deleted
+//!                                                  └─> deletion
+//! ```
+//!
+//! What is decided is decided in pure code, of [`facts::Facts`]: `validate`, `build` and `status` have no client.
 
+mod apply;
+pub(crate) mod build;
 mod condition;
+mod defaults;
+mod deletion;
+mod dereference;
+pub(crate) mod facts;
+#[cfg(test)]
+pub(crate) mod fixture;
+pub(crate) mod names;
+pub(crate) mod pause;
+mod pipeline;
+mod references;
+mod status;
+mod validate;
+pub(crate) mod wanted;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use api::annotations::Protocol;
+use api::group::Side;
 use api::names::control_plane_namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
@@ -15,17 +40,19 @@ use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
 use kube::{Api, Resource as _};
 use serde_json::json;
-use support::apply;
 use support::error::chain;
 use support::reconcile::{Report as _, Retry};
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::scope::{Duty, Invalid, Mark, Scope, Verdict, duty, verdict};
+use crate::scope::{Duty, Invalid, Mark, Scope, Verdict, duty, side, verdict};
 pub(crate) use condition::Condition;
+pub(crate) use dereference::Cache;
 
 /// Field manager of marks and of the condition.
 const MANAGER: &str = "hypershift-operator-scope";
+/// Field manager of all else.
+pub(crate) const MANAGER_OF_ALL: &str = "hypershift-operator";
 /// What is logged of a state that no writer of the protocol produces. Alerts and people look for it.
 const INVALID_STATE: &str = "Invalid annotation state detected";
 
@@ -65,7 +92,8 @@ pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Act
     };
     let evidence = ctx.evidence.of(&id.control_plane_namespace()).await?;
     // pure
-    let verdict = verdict(&protocol(&cluster.metadata), evidence);
+    let protocol = protocol(&cluster.metadata);
+    let verdict = verdict(&protocol, evidence);
     let duty = duty(ctx.scope, &verdict);
     // client
     tracing::debug!(
@@ -76,13 +104,32 @@ pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Act
         ?duty,
         "Decided"
     );
+    let mut action = Action::await_change();
     match duty {
         Duty::Leave => {}
         Duty::Mark(due) => mark(&id, &cluster.metadata, due, &ctx).await?,
-        Duty::Own | Duty::Report => publish(&id, &cluster, verdict, &ctx).await?,
+        Duty::Report => publish(&id, &cluster, verdict, &ctx).await?,
+        Duty::Own => {
+            publish(&id, &cluster, verdict, &ctx).await?;
+            let side = side(ctx.scope, &protocol, evidence);
+            action = pipeline::reconcile(cluster, side, &ctx).await?;
+        }
     }
     ctx.fleet.decided(id, verdict);
-    Ok(Action::await_change())
+    Ok(action)
+}
+
+/// The side of a hosted cluster that this operator may act on; `None` for one that is somebody else's. For whoever
+/// reconciles what belongs to one.
+pub(crate) async fn owned_side(
+    metadata: &ObjectMeta,
+    ctx: &Context,
+) -> Result<Option<Side>, Error> {
+    let id = Id::of(metadata);
+    let evidence = ctx.evidence.of(&id.control_plane_namespace()).await?;
+    let protocol = protocol(metadata);
+    let owned = duty(ctx.scope, &verdict(&protocol, evidence)) == Duty::Own;
+    Ok(owned.then(|| side(ctx.scope, &protocol, evidence)))
 }
 
 /// What to do after an error.
@@ -120,7 +167,7 @@ pub(crate) async fn mark(
     let (annotation, value) = due.annotation();
     let annotations = BTreeMap::from([(annotation, value)]);
     let api: Api<DynamicObject> = ctx.hosted_clusters(id);
-    apply::annotate(&api, judged, &annotations, MANAGER)
+    support::apply::annotate(&api, judged, &annotations, MANAGER)
         .await
         .map_err(|source| Error::Mark {
             object: id.to_string(),
@@ -173,7 +220,7 @@ async fn publish(
     }
     let api: Api<DynamicObject> = ctx.hosted_clusters(id);
     let object = wanted.object(condition::find(cluster));
-    apply::status(&api, &cluster.metadata, object, MANAGER)
+    support::apply::status(&api, &cluster.metadata, object, MANAGER)
         .await
         .map_err(|source| Error::Status {
             object: id.to_string(),

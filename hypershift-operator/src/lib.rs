@@ -8,7 +8,8 @@
 //! - [`scope`]: which operator may write to a hosted cluster, and what one operator does about it: pure.
 //! - `evidence` reads which API groups hold a cluster's objects; `survey` does so for all clusters at once.
 //! - `startup` writes the marks before anything is reconciled; `control` and `drift` keep at it.
-//! - `hosted_cluster` is what happens to one of them.
+//! - `hosted_cluster` is what happens to one of them; `platform` is what differs between infrastructures.
+//! - [`capi`]: the kinds of Cluster API, on one side of the group table.
 //! - [`legacy`]: whether operator-legacy is needed any more, and its removal.
 
 pub mod args;
@@ -23,6 +24,8 @@ mod fleet;
 mod hosted_cluster;
 pub mod legacy;
 mod metrics;
+mod node_pool;
+mod platform;
 mod run;
 pub mod scope;
 mod startup;

@@ -28,6 +28,7 @@ pub(crate) struct Metrics {
     invalid_states: Family<InvalidLabels, Counter>,
     marks: Family<MarkLabels, Counter>,
     errors: Family<ErrorLabels, Counter>,
+    writes: Counter,
     legacy_needed: Gauge,
     legacy_running: Gauge,
 }
@@ -66,6 +67,7 @@ impl Metrics {
             invalid_states: Family::default(),
             marks: Family::default(),
             errors: Family::default(),
+            writes: Counter::default(),
             legacy_needed: Gauge::default(),
             legacy_running: Gauge::default(),
         };
@@ -127,6 +129,11 @@ impl Metrics {
             "Failed steps, by what was attempted and why it failed",
             self.errors.clone(),
         );
+        registry.register(
+            "writes",
+            "Objects of HostedClusters that were written since they were not as they should be",
+            self.writes.clone(),
+        );
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The running program", build);
     }
@@ -172,6 +179,12 @@ impl Metrics {
         self.errors
             .get_or_create(&ErrorLabels { step, reason })
             .inc();
+    }
+
+    /// Objects of a hosted cluster were written.
+    pub(crate) fn wrote(&self, objects: usize) {
+        self.writes
+            .inc_by(u64::try_from(objects).unwrap_or(u64::MAX));
     }
 
     pub(crate) fn legacy(&self, needed: bool, running: bool) {

@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::error::Fatal;
 use crate::metrics::{Metrics, PREFIX};
-use crate::{control, drift, startup};
+use crate::{control, drift, node_pool, startup};
 
 /// Who asks, in the API server's audit log.
 const PROGRAM: &str = concat!("hypershift-operator/", env!("CARGO_PKG_VERSION"));
@@ -139,12 +139,14 @@ impl Operator {
         let watch = self
             .health
             .check("watch", "HostedClusters are not watched yet");
+        let pools = self.health.check("pools", "NodePools are not watched yet");
         let (sender, receiver) = mpsc::channel(DRIFTED);
         let period = self.config.resync;
         // All that a leader does, one a line.
         let work = [
             control::run(Arc::clone(&ctx), receiver, &watch, drain.clone()).boxed(),
             drift::run(&ctx, sender, period, &scan, drain.clone()).boxed(),
+            node_pool::run(Arc::clone(&ctx), &pools, drain.clone()).boxed(),
         ];
         join_all(work).await;
     }

@@ -5,11 +5,13 @@
 
 mod duty;
 mod invalid;
+mod side;
 
 use api::annotations::{PRIVATE_CAPI_TYPES, Protocol, SCOPE};
 use api::group::Side;
 pub use duty::{Duty, Scope, duty};
 pub use invalid::Invalid;
+pub use side::side;
 
 /// Which API groups hold the Cluster API objects of a hosted cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -254,7 +254,11 @@ impl Applier {
         resource: &ApiResource,
         wanted: Value,
     ) -> Result<Applied<DynamicObject>, Error> {
-        let mut wanted = without_nulls(wanted);
+        let mut wanted = match part {
+            Part::Main => without_nulls(wanted),
+            // In a status, null is a value: a time that has not come.
+            Part::Status => wanted,
+        };
         wanted["apiVersion"] = json!(resource.api_version);
         wanted["kind"] = json!(resource.kind);
         let name = text(&wanted, "/metadata/name");

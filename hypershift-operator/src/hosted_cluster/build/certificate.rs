@@ -1,0 +1,78 @@
+//! The certificate that managers of Cluster API ask for, and keys.
+//!
+//! Managers do not start without a serving certificate for webhooks. None is ever registered, so nobody trusts it: it is
+//! made once, and signs itself.
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair};
+use serde_json::json;
+
+use super::Wanted;
+use crate::hosted_cluster::names;
+
+/// How long it lasts.
+const YEARS: i32 = 10;
+
+/// Makes one.
+pub(crate) fn webhook_tls(this_year: i16) -> Result<Secret, rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::default();
+    let mut subject = DistinguishedName::new();
+    subject.push(DnType::CommonName, "capi-webhooks");
+    params.distinguished_name = subject;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let year = i32::from(this_year);
+    params.not_before = rcgen::date_time_ymd(year - 1, 1, 1);
+    params.not_after = rcgen::date_time_ymd(year + YEARS, 1, 1);
+    let certificate = params.self_signed(&key)?;
+    let mut secret = Secret {
+        type_: Some("Opaque".to_owned()),
+        ..Secret::default()
+    };
+    let entry = |name: &str, text: String| (name.to_owned(), ByteString(text.into_bytes()));
+    secret.data = Some(
+        [
+            entry("tls.crt", certificate.pem()),
+            entry("tls.key", key.serialize_pem()),
+        ]
+        .into(),
+    );
+    Ok(secret)
+}
+
+/// The Secret that it is kept in.
+pub(super) fn wanted(namespace: &str, made: &Secret) -> Wanted {
+    let fields = json!({ "type": made.type_, "data": made.data });
+    Wanted::new::<Secret>(namespace, names::WEBHOOK_TLS, fields)
+}
+
+/// The public half of a private key in PEM, for those who only verify. `None` for what is no such key.
+pub(super) fn public_key(pem: &[u8]) -> Option<ByteString> {
+    let pem = std::str::from_utf8(pem).ok()?;
+    let key = KeyPair::from_pem(pem).ok()?;
+    Some(ByteString(key.public_key_pem().into_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_certificate_and_its_key_are_in_the_secret() {
+        let secret = webhook_tls(2030).unwrap();
+        let data = secret.data.unwrap();
+        let key = std::str::from_utf8(&data["tls.key"].0).unwrap();
+        assert!(KeyPair::from_pem(key).is_ok());
+        let certificate = std::str::from_utf8(&data["tls.crt"].0).unwrap();
+        assert!(certificate.contains("BEGIN CERTIFICATE"));
+    }
+
+    #[test]
+    fn the_public_half_of_a_key_is_told() {
+        let key = KeyPair::generate().unwrap();
+        let public = public_key(key.serialize_pem().as_bytes()).unwrap();
+        assert_eq!(public.0, key.public_key_pem().into_bytes());
+        assert_eq!(public_key(b"no key"), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! Who may reach the pods of a control plane: each other, and whoever a service is published for.
+
+use api::hypershift::v1beta1::platform::PlatformType;
+use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use kube::api::ApiResource;
+use serde_json::{Value, json};
+
+use super::Wanted;
+use crate::hosted_cluster::facts::Facts;
+use crate::hosted_cluster::names;
+
+/// All names that are ever used: what is not wanted any more is deleted.
+const NAMES: [&str; 14] = [
+    "kas",
+    "loadbalancer-ignition",
+    "loadbalancer-konnectivity",
+    "loadbalancer-oauth",
+    "management-kas",
+    "nodeport-ignition",
+    "nodeport-ignition-proxy",
+    "nodeport-konnectivity",
+    "nodeport-konnectivity-kas",
+    "nodeport-oauth",
+    "openshift-ingress",
+    "openshift-monitoring",
+    "private-router",
+    "same-namespace",
+];
+/// Label by which OpenShift tells namespaces apart for policies.
+const POLICY_GROUP: &str = "network.openshift.io/policy-group";
+
+/// The policies.
+pub(super) fn build(facts: &Facts) -> Vec<Wanted> {
+    let mut policies = vec![
+        // Choosing all pods, it also closes them for everybody whom no policy lets in.
+        ingress(
+            facts,
+            "same-namespace",
+            &json!({}),
+            &json!([{ "podSelector": {} }]),
+            &[],
+        ),
+        ingress(facts, "kas", &app("kube-apiserver"), &json!([]), &[6443]),
+        ingress(
+            facts,
+            "openshift-monitoring",
+            &json!({}),
+            &group("monitoring"),
+            &[],
+        ),
+    ];
+    if facts.management.routes {
+        policies.push(ingress(
+            facts,
+            "openshift-ingress",
+            &json!({}),
+            &group("ingress"),
+            &[],
+        ));
+    }
+    policies.extend(published(facts));
+    if facts.cluster.spec.platform.type_ == PlatformType::Aws {
+        policies.push(ingress(
+            facts,
+            "private-router",
+            &app("private-router"),
+            &json!([]),
+            &[8080, 8443],
+        ));
+        policies.extend(management_api(facts));
+    }
+    policies
+}
+
+/// Policies that are not wanted, of those that ever were.
+pub(super) fn surplus(wanted: &[Wanted]) -> Vec<(ApiResource, String)> {
+    let unwanted = NAMES
+        .iter()
+        .filter(|name| wanted.iter().all(|it| it.name() != **name));
+    let resource = ApiResource::erase::<NetworkPolicy>(&());
+    unwanted
+        .map(|&name| (resource.clone(), name.to_owned()))
+        .collect()
+}
+
+/// What is published by a port of nodes or a load balancer is open to everybody.
+fn published(facts: &Facts) -> Vec<Wanted> {
+    let open = |name: &str, pods: &str, port| ingress(facts, name, &app(pods), &json!([]), &[port]);
+    let mut policies = Vec::new();
+    for service in &facts.cluster.spec.services {
+        match (service.service, service.service_publishing_strategy.type_) {
+            (ServiceType::OAuthServer, PublishingStrategyType::NodePort) => {
+                policies.push(open("nodeport-oauth", "oauth-openshift", 6443));
+            }
+            (ServiceType::OAuthServer, PublishingStrategyType::LoadBalancer) => {
+                policies.push(open("loadbalancer-oauth", "oauth-openshift", 6443));
+            }
+            (ServiceType::Ignition, PublishingStrategyType::NodePort) => {
+                policies.push(open("nodeport-ignition", "ignition-server", 9090));
+                policies.push(open(
+                    "nodeport-ignition-proxy",
+                    "ignition-server-proxy",
+                    8443,
+                ));
+            }
+            (ServiceType::Ignition, PublishingStrategyType::LoadBalancer) => {
+                policies.push(open("loadbalancer-ignition", "ignition-server-proxy", 8443));
+            }
+            (ServiceType::Konnectivity, PublishingStrategyType::NodePort) => {
+                policies.push(open("nodeport-konnectivity", "konnectivity-server", 8091));
+                policies.push(open("nodeport-konnectivity-kas", "kube-apiserver", 8091));
+            }
+            (ServiceType::Konnectivity, PublishingStrategyType::LoadBalancer) => {
+                policies.push(open("loadbalancer-konnectivity", "kube-apiserver", 8091));
+            }
+            (ServiceType::ApiServer | ServiceType::Oidc | ServiceType::OvnSbDb, _)
+            | (
+                _,
+                PublishingStrategyType::Route
+                | PublishingStrategyType::None
+                | PublishingStrategyType::S3,
+            ) => {}
+        }
+    }
+    policies
+}
+
+/// Pods that have no business with the management cluster's API server do not get there.
+fn management_api(facts: &Facts) -> Option<Wanted> {
+    let addresses = &facts.management.api_server;
+    if addresses.is_empty() {
+        return None;
+    }
+    let of = |six: bool, all: &str| {
+        let except = addresses.iter().filter(|it| it.contains(':') == six);
+        let except: Vec<_> = except
+            .map(|it| format!("{it}/{}", if six { 128 } else { 32 }))
+            .collect();
+        let mut block = json!({ "cidr": all });
+        if !except.is_empty() {
+            block["except"] = json!(except);
+        }
+        json!({ "ipBlock": block })
+    };
+    let fields = json!({ "spec": {
+        "podSelector": { "matchExpressions": [
+            { "key": names::NEED_MANAGEMENT_API, "operator": "DoesNotExist" },
+            { "key": names::HOSTED_CONTROL_PLANE, "operator": "In", "values": [facts.namespace] },
+        ]},
+        "policyTypes": ["Egress"],
+        "egress": [
+            { "to": [of(false, "0.0.0.0/0"), of(true, "::/0")] },
+            { "to": [{ "podSelector": {} }, { "namespaceSelector": {} }] },
+        ],
+    }});
+    Some(Wanted::new::<NetworkPolicy>(
+        &facts.namespace,
+        "management-kas",
+        fields,
+    ))
+}
+
+fn app(name: &str) -> Value {
+    json!({ "matchLabels": { "app": name } })
+}
+
+fn group(name: &str) -> Value {
+    json!([{ "namespaceSelector": { "matchLabels": { POLICY_GROUP: name } } }])
+}
+
+/// Lets in `from`, or everybody if that is empty, to some ports or all.
+fn ingress(facts: &Facts, name: &str, pods: &Value, from: &Value, ports: &[u16]) -> Wanted {
+    let mut rule = json!({});
+    if from != &json!([]) {
+        rule["from"] = from.clone();
+    }
+    if !ports.is_empty() {
+        let ports = ports
+            .iter()
+            .map(|port| json!({ "port": port, "protocol": "TCP" }));
+        rule["ports"] = ports.collect();
+    }
+    let fields = json!({ "spec": {
+        "podSelector": pods,
+        "policyTypes": ["Ingress"],
+        "ingress": [rule],
+    }});
+    Wanted::new::<NetworkPolicy>(&facts.namespace, name, fields)
+}

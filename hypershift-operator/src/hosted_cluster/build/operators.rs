@@ -1,0 +1,335 @@
+//! The Deployments that work for one hosted cluster, and what they may do.
+//!
+//! They are components like those of the control plane, rendered by the same framework, with one difference: they are
+//! not owned by the HostedControlPlane. Cluster API has to outlive it, or nobody would delete the machines.
+
+mod roles;
+
+use std::collections::BTreeMap;
+
+use api::annotations::cluster::{CONTROL_PLANE_OPERATOR_IMAGE, IMAGE_OVERRIDES};
+use api::group::Side;
+use api::hypershift::v1beta1::HostedControlPlane;
+use api::hypershift::v1beta1::platform::PlatformType;
+use control_plane_operator::assets;
+use control_plane_operator::component::declaration::{Minter, TokenFor};
+use control_plane_operator::component::facts::Infra;
+use control_plane_operator::component::render::{Rendered, render};
+use control_plane_operator::component::{
+    Component, Context, Objects, Predicates, Release, TokenFrom, Workload, sidecar,
+};
+use control_plane_operator::settings::{Pairs, Settings};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{PodSpec, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::api::ApiResource;
+use serde_json::{Value, json};
+
+use super::{Error, Wanted, certificate};
+use crate::hosted_cluster::facts::Facts;
+use crate::hosted_cluster::names;
+use crate::platform::{Infrastructure, infrastructure};
+
+/// The release's name for the control-plane-operator.
+const IMAGE: &str = "hypershift";
+/// Annotation that names another image of Cluster API's own controllers.
+const MANAGER_IMAGE: &str = "hypershift.openshift.io/capi-manager-image";
+/// The name that the manifest of the platform's controllers has for their image.
+const PROVIDER_IMAGE: &str = "capi-provider";
+/// The name that the manifest of Cluster API's controllers has for their image.
+const CORE_IMAGE: &str = "cluster-capi-controllers";
+/// Groups of the management cluster of which components may make objects.
+const SERVED: [&str; 3] = [
+    "monitoring.coreos.com",
+    "route.openshift.io",
+    "image.openshift.io",
+];
+
+/// The three.
+#[derive(Debug, Default)]
+pub(super) struct Operators {
+    /// Who they are and what they may do.
+    pub(super) rights: Vec<Wanted>,
+    /// What runs.
+    pub(super) workloads: Vec<Wanted>,
+    /// What must not be there.
+    pub(super) surplus: Vec<(ApiResource, String)>,
+}
+
+/// The image of the control-plane-operator: the cluster's, this operator's, or the release's.
+pub(crate) fn operator_image(facts: &Facts) -> Result<String, Error> {
+    let annotated = CONTROL_PLANE_OPERATOR_IMAGE
+        .get(facts.annotations())
+        .ok()
+        .flatten();
+    if let Some(image) = annotated.or_else(|| facts.images.control_plane_operator.clone()) {
+        return Ok(image);
+    }
+    let release = facts.operated().read().ok_or(Error::NoRelease)?;
+    Ok(release.component(IMAGE)?.to_owned())
+}
+
+/// Finalizers of a Deployment, while there is something that only its pods can delete.
+fn finalizers(deployment: &str) -> Option<&'static str> {
+    [names::CLUSTER_API, names::CAPI_PROVIDER]
+        .contains(&deployment)
+        .then_some(names::COMPONENT_FINALIZER)
+}
+
+/// Builds them.
+pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
+    let own_image = operator_image(facts)?;
+    let platform = infrastructure(facts.cluster.spec.platform.type_).ok();
+    let provider_image = platform.and_then(|it| it.provider_image(facts).ok().flatten());
+    let has_provider = provider_image.is_some() && facts.has_machine_management();
+    let settings = settings(facts, own_image);
+    let release = release(facts, &settings, provider_image)?;
+    let mut hcp = HostedControlPlane::new(&facts.id.name, super::control_plane_spec(facts)?);
+    hcp.metadata.namespace = Some(facts.namespace.clone());
+    hcp.metadata.annotations = Some(facts.annotations().clone());
+    // The components of the control plane see Agent as no platform; these ones do not.
+    hcp.spec.platform.type_ = facts.cluster.spec.platform.type_;
+    let (infra, objects) = (Infra::default(), Objects::default());
+    let context = Context {
+        hcp: &hcp,
+        release: &release,
+        user_release: &release,
+        infra: &infra,
+        objects: &objects,
+        settings: &settings,
+        predicates: Predicates::Asked,
+    };
+    let mut operators = Operators::default();
+    operators.add(
+        facts,
+        &control_plane_operator(facts, &settings),
+        &context,
+        roles::control_plane_operator(),
+    )?;
+    if !has_provider {
+        operators.leave_out(names::CLUSTER_API);
+        operators.leave_out(names::CAPI_PROVIDER);
+        return Ok(operators);
+    }
+    let platform = platform.ok_or(Error::NoRelease)?;
+    operators.add(facts, &cluster_api(), &context, roles::cluster_api(facts))?;
+    operators.add(
+        facts,
+        &provider(facts, platform),
+        &context,
+        roles::provider(facts, platform),
+    )?;
+    operators.rights.extend(roles::cluster_wide(facts));
+    operators.rights.extend(platform.elsewhere(facts));
+    if let Some(made) = &facts.webhook_tls {
+        operators
+            .workloads
+            .insert(0, certificate::wanted(&facts.namespace, made));
+    }
+    if facts.capi.side() == Side::Private {
+        operators
+            .workloads
+            .insert(0, Wanted::typed(&sidecar::config_map(&facts.namespace)));
+    }
+    Ok(operators)
+}
+
+// === impl Operators ===
+
+impl Operators {
+    fn add(
+        &mut self,
+        facts: &Facts,
+        component: &Component,
+        context: &Context<'_>,
+        rules: Vec<Value>,
+    ) -> Result<(), Error> {
+        let rendered: Rendered = render(component, context)?;
+        let role = Wanted::new::<Role>(&facts.namespace, component.name, json!({ "rules": rules }));
+        self.rights.push(role);
+        for object in rendered.objects() {
+            let wanted = unowned(object.clone());
+            match wanted.resource.kind.as_str() {
+                "Deployment" => self.workloads.push(wanted),
+                _ => self.rights.push(wanted),
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, name: &str) {
+        let kinds = [
+            ApiResource::erase::<Deployment>(&()),
+            ApiResource::erase::<RoleBinding>(&()),
+            ApiResource::erase::<Role>(&()),
+            ApiResource::erase::<ServiceAccount>(&()),
+        ];
+        self.surplus
+            .extend(kinds.map(|kind| (kind, name.to_owned())));
+    }
+}
+
+/// A rendered object, without its owner and with the finalizer that has it outlive what it works on.
+fn unowned(mut object: Value) -> Wanted {
+    let metadata = &mut object["metadata"];
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.remove("ownerReferences");
+    }
+    if let Some(annotations) = metadata["annotations"].as_object_mut() {
+        // It is for whoever compares by it; server-side apply compares by itself.
+        annotations.remove(control_plane_operator::component::render::DESIRED_STATE_HASH);
+    }
+    let resource = match object["kind"].as_str() {
+        Some("Deployment") => {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            if let Some(finalizer) = finalizers(name) {
+                object["metadata"]["finalizers"] = json!([finalizer]);
+            }
+            ApiResource::erase::<Deployment>(&())
+        }
+        Some("RoleBinding") => ApiResource::erase::<RoleBinding>(&()),
+        _ => ApiResource::erase::<ServiceAccount>(&()),
+    };
+    Wanted {
+        resource,
+        body: object,
+        status: None,
+    }
+}
+
+fn release(
+    facts: &Facts,
+    settings: &Settings,
+    provider_image: Option<String>,
+) -> Result<Release, Error> {
+    let release = facts.operated().read().ok_or(Error::NoRelease)?;
+    let mut release = Release::from(release);
+    // What pods are annotated with is the release that the cluster asks for.
+    facts.operated_image().clone_into(&mut release.pull_spec);
+    let mut overrides = settings.image_overrides.clone();
+    overrides.extend(provider_image.map(|image| (PROVIDER_IMAGE.to_owned(), image)));
+    if let Some(image) = facts.annotations().get(MANAGER_IMAGE) {
+        overrides.insert(CORE_IMAGE.to_owned(), image.clone());
+    }
+    Ok(release.with_overrides(&settings.own_image, &overrides))
+}
+
+fn settings(facts: &Facts, own_image: String) -> Settings {
+    let overrides = IMAGE_OVERRIDES.get(facts.annotations()).ok().flatten();
+    let mirrors = facts
+        .cluster
+        .spec
+        .image_content_sources
+        .iter()
+        .flat_map(|source| {
+            let mirrors = source.mirrors.iter();
+            mirrors.map(|mirror| (source.source.clone(), mirror.clone()))
+        });
+    Settings {
+        own_image,
+        image_overrides: overrides.unwrap_or_default(),
+        registry_overrides: facts.images.overrides.as_flag().parse().unwrap_or_default(),
+        openshift_img_overrides: Pairs(mirrors.collect()),
+        capi: facts.capi.side(),
+        capi_proxy_image: facts.images.capi_proxy.clone(),
+        default_ingress_domain: String::new(),
+        uid: facts.management.uid(&facts.namespace),
+        managed_service: None,
+        served_groups: SERVED.map(str::to_owned).into(),
+    }
+}
+
+fn control_plane_operator(facts: &Facts, settings: &Settings) -> Component {
+    let environment = environment(facts, settings);
+    let manifests = assets!("control-plane-operator": "deployment.yaml", "rolebinding.yaml", "serviceaccount.yaml");
+    let component = Component::new(names::CONTROL_PLANE_OPERATOR, manifests).management_api();
+    component.adapt(move |_, workload| {
+        edit(workload, |pod| {
+            if let Some(container) = pod.containers.first_mut() {
+                crate::platform::add(&mut container.env, environment.clone());
+            }
+        });
+        Ok(())
+    })
+}
+
+/// What the control-plane-operator is told.
+fn environment(facts: &Facts, settings: &Settings) -> Value {
+    let overrides = Pairs(settings.image_overrides.clone().into_iter().collect());
+    let capi = match settings.capi {
+        Side::Private => "private",
+        Side::Standard => "standard",
+    };
+    let mut variables = BTreeMap::from([
+        ("CAPI_TYPES", capi.to_owned()),
+        ("CONTROL_PLANE_OPERATOR_IMAGE", settings.own_image.clone()),
+        (
+            "OPERATE_ON_RELEASE_IMAGE",
+            facts.cluster.spec.release.image.clone(),
+        ),
+    ]);
+    let given = [
+        ("IMAGE_CAPI_PROXY", settings.capi_proxy_image.clone()),
+        ("IMAGE_OVERRIDES", Some(overrides.to_string())),
+        ("INSECURE_REGISTRIES", Some(facts.images.insecure.join(","))),
+        (
+            "OPENSHIFT_IMG_OVERRIDES",
+            Some(settings.openshift_img_overrides.to_string()),
+        ),
+        (
+            "REGISTRY_OVERRIDES",
+            Some(settings.registry_overrides.to_string()),
+        ),
+        (
+            "DEFAULT_SECURITY_CONTEXT_UID",
+            settings.uid.map(|uid| uid.to_string()),
+        ),
+    ];
+    let given = given
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    variables.extend(given.filter(|(_, value)| !value.is_empty()));
+    let variables = variables.into_iter();
+    variables
+        .map(|(name, value)| json!({ "name": name, "value": value }))
+        .collect()
+}
+
+fn cluster_api() -> Component {
+    let manifests =
+        assets!("cluster-api": "deployment.yaml", "rolebinding.yaml", "serviceaccount.yaml");
+    Component::new(names::CLUSTER_API, manifests)
+        .management_api()
+        .speaks_capi()
+}
+
+fn provider(facts: &Facts, platform: &'static dyn Infrastructure) -> Component {
+    let manifests =
+        assets!("capi-provider": "deployment.yaml", "rolebinding.yaml", "serviceaccount.yaml");
+    let component = Component::new(names::CAPI_PROVIDER, manifests);
+    let facts_of_pod = facts.clone();
+    let component = component
+        .management_api()
+        .speaks_capi()
+        .adapt(move |_, workload| {
+            edit(workload, |pod| platform.adapt(&facts_of_pod, pod));
+            Ok(())
+        });
+    if facts.cluster.spec.platform.type_ != PlatformType::Aws {
+        return component;
+    }
+    component.minter(Minter {
+        for_: TokenFor::Cloud,
+        namespace: "kube-system",
+        name: "capa-controller-manager",
+        kubeconfig: TokenFrom::Secret("service-network-admin-kubeconfig"),
+        oneshot: false,
+    })
+}
+
+fn edit(workload: &mut Workload, change: impl FnOnce(&mut PodSpec)) {
+    if let Workload::Deployment(deployment) = workload {
+        let template = &mut deployment.spec.get_or_insert_default().template;
+        change(template.spec.get_or_insert_default());
+    }
+}

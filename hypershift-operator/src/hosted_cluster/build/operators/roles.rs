@@ -1,0 +1,130 @@
+//! What the operators of one control plane may do: in its namespace, and little outside.
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use serde_json::{Value, json};
+
+use crate::hosted_cluster::facts::Facts;
+use crate::hosted_cluster::names;
+use crate::hosted_cluster::wanted::Wanted;
+use crate::platform::Infrastructure;
+
+const ALL: [&str; 1] = ["*"];
+const READ: [&str; 3] = ["get", "list", "watch"];
+const HYPERSHIFT: &str = "hypershift.openshift.io";
+
+/// Rules of Cluster API's own controllers: the groups of one side, and what their contract asks for.
+pub(super) fn cluster_api(facts: &Facts) -> Vec<Value> {
+    vec![
+        rule(&facts.capi.groups(), &ALL, &ALL),
+        json!({
+            "apiGroups": [HYPERSHIFT],
+            "resources": ["hostedcontrolplanes", "hostedcontrolplanes/status"],
+            "verbs": ["get", "list", "watch", "delete", "patch", "update"],
+        }),
+        // Owner references are set on Secrets with kubeconfigs and user data.
+        json!({
+            "apiGroups": [""],
+            "resources": ["secrets", "configmaps"],
+            "verbs": ["get", "list", "watch", "patch", "update"],
+        }),
+        events(),
+        leases(),
+        // The object on the infrastructure, where its provider has a group of its own.
+        json!({
+            "apiGroups": ["capi-provider.agent-install.openshift.io"],
+            "resources": ALL,
+            "verbs": ALL,
+        }),
+    ]
+}
+
+/// Rules of the platform's controllers.
+pub(super) fn provider(facts: &Facts, platform: &dyn Infrastructure) -> Vec<Value> {
+    let mut rules = vec![
+        rule(&facts.capi.groups(), &ALL, &ALL),
+        json!({ "apiGroups": [HYPERSHIFT], "resources": ALL, "verbs": READ }),
+        json!({ "apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ALL }),
+        events(),
+        leases(),
+    ];
+    rules.extend(platform.rules());
+    rules
+}
+
+/// Rules of the control-plane-operator: the namespace is its own.
+///
+/// It makes roles for components, among them some for Cluster API, and may give any right within the namespace: it could
+/// run a pod as any of its service accounts anyway.
+pub(super) fn control_plane_operator() -> Vec<Value> {
+    let all = |group: &str, resources: &[&str]| json!({ "apiGroups": [group], "resources": resources, "verbs": ALL });
+    vec![
+        all(HYPERSHIFT, &ALL),
+        all(
+            "",
+            &[
+                "configmaps",
+                "endpoints",
+                "events",
+                "persistentvolumeclaims",
+                "pods",
+                "pods/log",
+                "secrets",
+                "serviceaccounts",
+                "services",
+            ],
+        ),
+        all("apps", &["deployments", "replicasets", "statefulsets"]),
+        all("batch", &["cronjobs", "jobs"]),
+        all("coordination.k8s.io", &["leases"]),
+        all("discovery.k8s.io", &["endpointslices"]),
+        all("events.k8s.io", &["events"]),
+        all(
+            "monitoring.coreos.com",
+            &["podmonitors", "prometheusrules", "servicemonitors"],
+        ),
+        all("policy", &["poddisruptionbudgets"]),
+        all("rbac.authorization.k8s.io", &["rolebindings"]),
+        json!({
+            "apiGroups": ["rbac.authorization.k8s.io"],
+            "resources": ["roles"],
+            "verbs": ["get", "list", "watch", "create", "update", "patch", "delete", "escalate", "bind"],
+        }),
+        all(
+            "route.openshift.io",
+            &["routes", "routes/custom-host", "routes/status"],
+        ),
+        all("image.openshift.io", &["imagestreams"]),
+        all("security.openshift.io", &["securitycontextconstraints"]),
+    ]
+}
+
+/// What managers read for the whole cluster: which versions of each kind there are.
+pub(super) fn cluster_wide(facts: &Facts) -> Vec<Wanted> {
+    let rules = json!({ "rules": [{
+        "apiGroups": ["apiextensions.k8s.io"],
+        "resources": ["customresourcedefinitions"],
+        "verbs": READ,
+    }]});
+    let subject = |name: &str| json!({ "kind": "ServiceAccount", "name": name, "namespace": facts.namespace });
+    let binding = json!({
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": names::CRD_READER },
+        "subjects": [subject(names::CLUSTER_API), subject(names::CAPI_PROVIDER)],
+    });
+    let name = names::crd_reader_binding(&facts.namespace);
+    vec![
+        Wanted::new::<ClusterRole>("", names::CRD_READER, rules),
+        Wanted::new::<ClusterRoleBinding>("", &name, binding),
+    ]
+}
+
+fn rule(groups: &[String], resources: &[&str], verbs: &[&str]) -> Value {
+    json!({ "apiGroups": groups, "resources": resources, "verbs": verbs })
+}
+
+fn events() -> Value {
+    json!({ "apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"] })
+}
+
+fn leases() -> Value {
+    json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ALL })
+}

@@ -1,0 +1,158 @@
+//! Copies: from beside the HostedCluster into the control plane's namespace, and back.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::{Value, json};
+
+use super::Wanted;
+use crate::hosted_cluster::facts::{Facts, Found};
+use crate::hosted_cluster::names;
+use crate::hosted_cluster::references::{Purpose, Reference};
+use crate::platform::infrastructure;
+
+/// The credentials of the platform.
+pub(super) fn platform(facts: &Facts) -> Vec<Wanted> {
+    let platform = infrastructure(facts.cluster.spec.platform.type_);
+    platform.map(|it| it.secrets(facts)).unwrap_or_default()
+}
+
+/// What the release is pulled with.
+pub(super) fn pull_secret(facts: &Facts) -> Vec<Wanted> {
+    copies(facts, &[Purpose::PullSecret])
+}
+
+/// The keys that Secrets are encrypted with.
+pub(super) fn encryption(facts: &Facts) -> Vec<Wanted> {
+    copies(facts, &[Purpose::EncryptionKey])
+}
+
+/// All else that the cluster refers to.
+pub(super) fn references(facts: &Facts) -> Vec<Wanted> {
+    copies(
+        facts,
+        &[
+            Purpose::AuditWebhook,
+            Purpose::SshKey,
+            Purpose::TrustBundle,
+            Purpose::SigningKey,
+            Purpose::EtcdClient,
+            Purpose::Configuration,
+        ],
+    )
+}
+
+/// What the control plane has made for the administrator, beside the HostedCluster.
+pub(super) fn handover(facts: &Facts) -> Vec<Wanted> {
+    let cluster = &facts.id.name;
+    let status = facts
+        .control_plane
+        .as_ref()
+        .and_then(|it| it.status.as_ref());
+    let custom = status.and_then(|it| it.custom_kubeconfig.as_ref());
+    let password = status.and_then(|it| it.kubeadmin_password.as_ref());
+    let copies = [
+        (
+            facts.admin_kubeconfig(),
+            names::admin_kubeconfig_copy(cluster),
+        ),
+        (
+            custom.and_then(|it| facts.handed_out(&it.name)),
+            names::custom_kubeconfig_copy(cluster),
+        ),
+        (
+            password.and_then(|it| facts.handed_out(&it.name)),
+            names::password_copy(cluster),
+        ),
+    ];
+    let owner = support::apply::owner(&facts.cluster);
+    copies
+        .into_iter()
+        .filter_map(|(secret, name)| {
+            let fields = json!({
+                "metadata": { "ownerReferences": owner },
+                "type": "Opaque",
+                "data": secret?.data,
+            });
+            Some((name, fields))
+        })
+        .map(|(name, mut fields)| {
+            let owners = fields["metadata"]["ownerReferences"].take();
+            fields["metadata"]["ownerReferences"] = json!([owners]);
+            Wanted::new::<Secret>(&facts.id.namespace, &name, fields)
+        })
+        .collect()
+}
+
+fn copies(facts: &Facts, purposes: &[Purpose]) -> Vec<Wanted> {
+    let referenced = facts.referenced.iter();
+    let referenced = referenced.filter(|(reference, _)| purposes.contains(&reference.purpose));
+    referenced
+        .filter_map(|(reference, found)| copy(facts, reference, found))
+        .collect()
+}
+
+fn copy(facts: &Facts, reference: &Reference, found: &Found) -> Option<Wanted> {
+    let name = target(reference);
+    let namespace = &facts.namespace;
+    match found {
+        Found::Secret(secret) => {
+            let fields =
+                json!({ "type": kind(reference, secret), "data": data(reference, secret) });
+            Some(Wanted::new::<Secret>(namespace, name, fields))
+        }
+        Found::ConfigMap(map) => {
+            let fields = json!({ "data": map.data, "binaryData": map.binary_data });
+            Some(Wanted::new::<ConfigMap>(namespace, name, fields))
+        }
+        Found::Missing => None,
+    }
+}
+
+/// The name that the control plane knows the copy by.
+fn target(reference: &Reference) -> &str {
+    match reference.purpose {
+        Purpose::PullSecret => names::PULL_SECRET,
+        Purpose::SshKey => names::SSH_KEY,
+        Purpose::TrustBundle => names::TRUST_BUNDLE,
+        Purpose::SigningKey => names::SIGNING_KEY,
+        Purpose::KubevirtCredentials => names::KUBEVIRT_CREDENTIALS,
+        Purpose::AuditWebhook
+        | Purpose::EncryptionKey
+        | Purpose::EtcdClient
+        | Purpose::Configuration => &reference.name,
+    }
+}
+
+/// A Secret's type cannot be changed later: where the purpose does not decide it, it is the source's.
+fn kind(reference: &Reference, secret: &Secret) -> String {
+    match reference.purpose {
+        Purpose::PullSecret => "kubernetes.io/dockerconfigjson".to_owned(),
+        Purpose::SigningKey => "Opaque".to_owned(),
+        Purpose::SshKey
+        | Purpose::TrustBundle
+        | Purpose::AuditWebhook
+        | Purpose::EncryptionKey
+        | Purpose::EtcdClient
+        | Purpose::KubevirtCredentials
+        | Purpose::Configuration => secret.type_.clone().unwrap_or_else(|| "Opaque".to_owned()),
+    }
+}
+
+fn data(reference: &Reference, secret: &Secret) -> Value {
+    let data = secret.data.as_ref();
+    let of = |key: &str| data.and_then(|data| data.get(key));
+    match reference.purpose {
+        Purpose::PullSecret => json!({ ".dockerconfigjson": of(".dockerconfigjson") }),
+        Purpose::SigningKey => {
+            let key = of("key");
+            let public = key.and_then(|key| super::certificate::public_key(&key.0));
+            json!({ "service-account.key": key, "service-account.pub": public })
+        }
+        Purpose::SshKey
+        | Purpose::TrustBundle
+        | Purpose::AuditWebhook
+        | Purpose::EncryptionKey
+        | Purpose::EtcdClient
+        | Purpose::KubevirtCredentials
+        | Purpose::Configuration => json!(data),
+    }
+}

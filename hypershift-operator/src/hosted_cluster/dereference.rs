@@ -1,0 +1,228 @@
+//! Reads all that a reconciliation looks at, and decides nothing.
+
+mod ignition;
+mod management;
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use api::annotations::cluster::CONTROL_PLANE_OPERATOR_IMAGE_LABELS;
+use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::{Api, Resource};
+use payload::{Mirrors, PullSecret, Releases};
+use serde::de::DeserializeOwned;
+use support::reconcile::is_missing;
+
+use super::build::{operator_image, webhook_tls};
+use super::facts::{Facts, Found, Management, Owner, ReleaseIs};
+use super::names;
+use super::references::{Kind, Purpose, Reference, references};
+use crate::capi::Capi;
+use crate::context::Context;
+use crate::error::Error;
+use crate::hosted_cluster::Id;
+pub(crate) use management::Cache;
+
+/// Deployments of the control plane's namespace that are looked at.
+const DEPLOYMENTS: [&str; 4] = [
+    names::CAPI_PROVIDER,
+    names::CLUSTER_API,
+    names::CONTROL_PLANE_OPERATOR,
+    "ignition-server",
+];
+
+/// Facts about a cluster of which nothing was read but itself.
+pub(super) fn bare(cluster: HostedCluster, capi: Capi, ctx: &Context) -> Facts {
+    let id = Id::of(&cluster.metadata);
+    Facts {
+        namespace: id.control_plane_namespace(),
+        id,
+        capi,
+        namespace_owner: None,
+        control_plane: None,
+        referenced: Vec::new(),
+        agent_namespace: None,
+        release: ReleaseIs::NoPullSecret,
+        control_plane_release: None,
+        operator_labels: BTreeMap::new(),
+        deployments: BTreeMap::new(),
+        handed_out: BTreeMap::new(),
+        ignition: None,
+        management: Management::default(),
+        images: ctx.images.clone(),
+        webhook_tls: None,
+        cluster,
+    }
+}
+
+/// Reads.
+pub(super) async fn dereference(
+    cluster: HostedCluster,
+    capi: Capi,
+    ctx: &Context,
+) -> Result<Facts, Error> {
+    let mut facts = bare(cluster, capi, ctx);
+    facts.namespace_owner = namespace_owner(&facts, ctx).await?;
+    facts.control_plane = get::<HostedControlPlane>(ctx, &facts.namespace, &facts.id.name).await?;
+    facts.referenced = referenced(&facts.cluster, ctx).await?;
+    facts.management = ctx.management.get(&ctx.client).await?;
+    facts.agent_namespace = agent_namespace(&facts.cluster, ctx).await?;
+    for name in DEPLOYMENTS {
+        let found = get::<Deployment>(ctx, &facts.namespace, name).await?;
+        facts
+            .deployments
+            .extend(found.map(|it| (name.to_owned(), it)));
+    }
+    facts.handed_out = handed_out(&facts, ctx).await?;
+    facts.ignition = ignition::endpoint(&facts, ctx).await?;
+    read_releases(&mut facts, ctx).await;
+    let certificate = get::<Secret>(ctx, &facts.namespace, names::WEBHOOK_TLS).await?;
+    if certificate.is_none() {
+        let year = Timestamp::now().to_zoned(TimeZone::UTC).year();
+        facts.webhook_tls = Some(webhook_tls(year).map_err(Error::Certificate)?);
+    }
+    Ok(facts)
+}
+
+/// An object of a namespace, if it is there. Where its kind is not, it is not.
+pub(super) async fn get<K>(ctx: &Context, namespace: &str, name: &str) -> Result<Option<K>, Error>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + Debug
+        + DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
+    match api.get_opt(name).await {
+        Ok(found) => Ok(found),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(source) => Err(Error::Read {
+            what: format!("{} {namespace}/{name}", K::kind(&())),
+            source,
+        }),
+    }
+}
+
+async fn namespace(ctx: &Context, name: &str) -> Result<Option<Namespace>, Error> {
+    let api: Api<Namespace> = Api::all(ctx.client.clone());
+    let found = api.get_opt(name).await;
+    found.map_err(|source| Error::Read {
+        what: format!("Namespace {name}"),
+        source,
+    })
+}
+
+/// Whom the namespace of the control plane belongs to.
+pub(super) async fn namespace_owner(facts: &Facts, ctx: &Context) -> Result<Option<Owner>, Error> {
+    let Some(found) = namespace(ctx, &facts.namespace).await? else {
+        return Ok(None);
+    };
+    let annotations = found.metadata.annotations.unwrap_or_default();
+    let ours = annotations.get(names::CLUSTER) == Some(&facts.id.to_string());
+    Ok(Some(if ours { Owner::Us } else { Owner::Other }))
+}
+
+async fn agent_namespace(cluster: &HostedCluster, ctx: &Context) -> Result<Option<bool>, Error> {
+    let Some(agent) = &cluster.spec.platform.agent else {
+        return Ok(None);
+    };
+    let found = namespace(ctx, &agent.agent_namespace).await?;
+    Ok(Some(found.is_some()))
+}
+
+async fn referenced(
+    cluster: &HostedCluster,
+    ctx: &Context,
+) -> Result<Vec<(Reference, Found)>, Error> {
+    let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+    let mut referenced = Vec::new();
+    for reference in references(cluster) {
+        let found = match reference.kind {
+            Kind::Secret => get::<Secret>(ctx, namespace, &reference.name)
+                .await?
+                .map(|it| Found::Secret(Box::new(it))),
+            Kind::ConfigMap => get::<ConfigMap>(ctx, namespace, &reference.name)
+                .await?
+                .map(|it| Found::ConfigMap(Box::new(it))),
+        };
+        referenced.push((reference, found.unwrap_or(Found::Missing)));
+    }
+    Ok(referenced)
+}
+
+/// What the control plane says that it has made for the administrator.
+async fn handed_out(facts: &Facts, ctx: &Context) -> Result<BTreeMap<String, Secret>, Error> {
+    let status = facts
+        .control_plane
+        .as_ref()
+        .and_then(|it| it.status.as_ref());
+    let Some(status) = status else {
+        return Ok(BTreeMap::new());
+    };
+    let named = [
+        status.kube_config.as_ref().map(|it| &it.name),
+        status.custom_kubeconfig.as_ref().map(|it| &it.name),
+        status.kubeadmin_password.as_ref().map(|it| &it.name),
+    ];
+    let mut found = BTreeMap::new();
+    for name in named.into_iter().flatten() {
+        let secret = get::<Secret>(ctx, &facts.namespace, name).await?;
+        found.extend(secret.map(|secret| (name.clone(), secret)));
+    }
+    Ok(found)
+}
+
+/// Releases, and the labels of the control-plane-operator that belongs to them. What cannot be read is a fact, too.
+async fn read_releases(facts: &mut Facts, ctx: &Context) {
+    let Some(pull_secret) = pull_secret(facts) else {
+        return;
+    };
+    let mirrors = Mirrors::of(&facts.cluster.spec.image_content_sources);
+    let releases = ctx.releases.with_mirrors(&mirrors);
+    facts.release = release(&releases, &facts.cluster.spec.release.image, &pull_secret).await;
+    if let Some(other) = &facts.cluster.spec.control_plane_release {
+        facts.control_plane_release = Some(release(&releases, &other.image, &pull_secret).await);
+    }
+    facts.operator_labels = operator_labels(facts, &releases, &pull_secret).await;
+}
+
+async fn release(releases: &Releases, image: &str, pull_secret: &PullSecret) -> ReleaseIs {
+    match releases.get(image, pull_secret).await {
+        Ok(release) => ReleaseIs::Read(release),
+        Err(error) => ReleaseIs::Unreadable(error),
+    }
+}
+
+fn pull_secret(facts: &Facts) -> Option<PullSecret> {
+    let mut referenced = facts.referenced.iter();
+    let (_, found) = referenced.find(|(it, _)| it.purpose == Purpose::PullSecret)?;
+    let Found::Secret(secret) = found else {
+        return None;
+    };
+    let json = secret.data.as_ref()?.get(payload::pull_secret::KEY)?;
+    PullSecret::parse(&json.0).ok()
+}
+
+/// Without labels the operator is taken for the newest.
+async fn operator_labels(
+    facts: &Facts,
+    releases: &Releases,
+    pull_secret: &PullSecret,
+) -> BTreeMap<String, String> {
+    let annotated = CONTROL_PLANE_OPERATOR_IMAGE_LABELS.get(facts.annotations());
+    if let Ok(Some(labels)) = annotated {
+        return labels;
+    }
+    let Ok(image) = operator_image(facts) else {
+        return BTreeMap::new();
+    };
+    let labels = releases.labels(&image, pull_secret).await;
+    labels
+        .map(|labels| labels.as_ref().clone())
+        .unwrap_or_default()
+}

@@ -1,0 +1,217 @@
+//! What was read about one hosted cluster: all that the pure parts of a reconciliation may look at.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use payload::Release;
+
+use super::names;
+use super::references::{Kind, Reference};
+use crate::capi::Capi;
+use crate::config::Images;
+use crate::hosted_cluster::Id;
+
+/// What was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) id: Id,
+    pub(crate) cluster: HostedCluster,
+    /// The kinds of Cluster API that it is on.
+    pub(crate) capi: Capi,
+    /// Where its control plane is.
+    pub(crate) namespace: String,
+    /// Whom the namespace belongs to, if it is there.
+    pub(crate) namespace_owner: Option<Owner>,
+    pub(crate) control_plane: Option<HostedControlPlane>,
+    /// Each object that the cluster refers to, with what was found.
+    pub(crate) referenced: Vec<(Reference, Found)>,
+    /// The namespace of agents is there. `None` where there is none to be.
+    pub(crate) agent_namespace: Option<bool>,
+    pub(crate) release: ReleaseIs,
+    /// The release of the components that the management cluster sees, where it is another.
+    pub(crate) control_plane_release: Option<ReleaseIs>,
+    /// Labels of the control-plane-operator's image, if they could be read.
+    pub(crate) operator_labels: BTreeMap<String, String>,
+    /// Deployments of the control plane's namespace that are looked at.
+    pub(crate) deployments: BTreeMap<String, Deployment>,
+    /// What the control plane has made for the administrator, by name.
+    pub(crate) handed_out: BTreeMap<String, Secret>,
+    /// Where nodes get their configuration.
+    pub(crate) ignition: Option<String>,
+    /// What the management cluster has.
+    pub(crate) management: Management,
+    /// Images that this operator chooses.
+    pub(crate) images: Images,
+    /// The serving certificate for managers, if it has to be made.
+    pub(crate) webhook_tls: Option<Secret>,
+}
+
+/// An object that the cluster refers to.
+#[derive(Debug, Clone)]
+pub(crate) enum Found {
+    Secret(Box<Secret>),
+    ConfigMap(Box<ConfigMap>),
+    Missing,
+}
+
+/// A release, as far as it is known.
+#[derive(Debug, Clone)]
+pub(crate) enum ReleaseIs {
+    Read(Arc<Release>),
+    Unreadable(payload::Error),
+    /// Nothing was asked of a registry: there is nothing to ask with.
+    NoPullSecret,
+}
+
+/// Whom a namespace belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// This hosted cluster.
+    Us,
+    /// Another hosted cluster, or nobody that we know.
+    Other,
+}
+
+/// What the management cluster has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Management {
+    /// Whether it serves OpenShift's routes.
+    pub(crate) routes: bool,
+    /// Whether it chooses the users that pods run as, as OpenShift does.
+    pub(crate) chooses_users: bool,
+    /// Addresses of its own API server.
+    pub(crate) api_server: Vec<String>,
+}
+
+// === impl Management ===
+
+/// The first user that pods run as, where nobody chooses one.
+const FIRST_USER: i64 = 1001;
+/// How many there are.
+const USERS: i64 = 50_000;
+
+impl Management {
+    /// The user that pods of a namespace run as, unless the management cluster chooses one. Control planes have
+    /// different ones, as far as that can be had without keeping a list.
+    pub(crate) fn uid(&self, namespace: &str) -> Option<i64> {
+        if self.chooses_users {
+            return None;
+        }
+        let hash = namespace
+            .bytes()
+            .fold(0_i64, |hash, byte| (hash * 31 + i64::from(byte)) % USERS);
+        Some(FIRST_USER + hash)
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    /// Whether it has a key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        match self {
+            Self::Secret(it) => it.data.as_ref().is_some_and(|data| data.contains_key(key)),
+            Self::ConfigMap(it) => it.data.as_ref().is_some_and(|data| data.contains_key(key)),
+            Self::Missing => false,
+        }
+    }
+}
+
+// === impl ReleaseIs ===
+
+impl ReleaseIs {
+    pub(crate) fn read(&self) -> Option<&Release> {
+        match self {
+            Self::Read(release) => Some(release),
+            Self::Unreadable(_) | Self::NoPullSecret => None,
+        }
+    }
+}
+
+// === impl Facts ===
+
+impl Facts {
+    /// What of the release of the control plane is known: the one for the management side, if there is one.
+    pub(crate) fn operated(&self) -> &ReleaseIs {
+        self.control_plane_release.as_ref().unwrap_or(&self.release)
+    }
+
+    /// The image by which that release was asked for.
+    pub(crate) fn operated_image(&self) -> &str {
+        let spec = &self.cluster.spec;
+        let release = spec.control_plane_release.as_ref();
+        &release.unwrap_or(&spec.release).image
+    }
+
+    /// The Secret that is named, if it was found.
+    pub(crate) fn secret(&self, name: &str) -> Option<&Secret> {
+        self.referenced
+            .iter()
+            .find_map(|(reference, found)| match found {
+                Found::Secret(secret) if reference.name == name => Some(&**secret),
+                Found::Secret(_) | Found::ConfigMap(_) | Found::Missing => None,
+            })
+    }
+
+    /// The ConfigMap that is named, if it was found.
+    pub(crate) fn config_map(&self, name: &str) -> Option<&ConfigMap> {
+        self.referenced
+            .iter()
+            .find_map(|(reference, found)| match found {
+                Found::ConfigMap(map)
+                    if reference.name == name && reference.kind == Kind::ConfigMap =>
+                {
+                    Some(&**map)
+                }
+                Found::Secret(_) | Found::ConfigMap(_) | Found::Missing => None,
+            })
+    }
+
+    /// An annotation of the cluster.
+    pub(crate) fn annotations(&self) -> &BTreeMap<String, String> {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        self.cluster.metadata.annotations.as_ref().unwrap_or(&NONE)
+    }
+
+    /// The cluster's name on the infrastructure.
+    pub(crate) fn infra_id(&self) -> &str {
+        self.cluster.spec.infra_id.as_deref().unwrap_or_default()
+    }
+
+    /// Whether a Deployment is there and available.
+    pub(crate) fn is_available(&self, deployment: &str) -> bool {
+        let status = self
+            .deployments
+            .get(deployment)
+            .and_then(|it| it.status.as_ref());
+        let mut conditions = status
+            .and_then(|it| it.conditions.as_ref())
+            .into_iter()
+            .flatten();
+        conditions.any(|it| it.type_ == "Available" && it.status == "True")
+    }
+
+    /// Whether the cluster's annotations ask for no Cluster API.
+    pub(crate) fn has_machine_management(&self) -> bool {
+        !api::annotations::cluster::DISABLE_MACHINE_MANAGEMENT.is_set(self.annotations())
+    }
+
+    /// A Secret that the control plane has made, by its name there.
+    pub(crate) fn handed_out(&self, name: &str) -> Option<&Secret> {
+        self.handed_out.get(name)
+    }
+
+    /// The Secret with the administrator's kubeconfig.
+    pub(crate) fn admin_kubeconfig(&self) -> Option<&Secret> {
+        let status = self
+            .control_plane
+            .as_ref()
+            .and_then(|it| it.status.as_ref());
+        let reference = status.and_then(|it| it.kube_config.as_ref());
+        let name = reference.map_or(names::ADMIN_KUBECONFIG, |it| &it.name);
+        self.handed_out(name)
+    }
+}

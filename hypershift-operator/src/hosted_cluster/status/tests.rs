@@ -1,0 +1,170 @@
+//! What is told at each stage of a cluster's life.
+
+use api::group::Side;
+use api::hypershift::v1beta1::HostedControlPlane;
+use serde_json::json;
+
+use super::*;
+use crate::hosted_cluster::facts::ReleaseIs;
+use crate::hosted_cluster::fixture;
+use crate::hosted_cluster::validate::validate;
+
+fn told(facts: &Facts, failures: &[String]) -> Value {
+    let verdicts = validate(facts);
+    let outcome = Outcome {
+        facts,
+        verdicts: &verdicts,
+        pause: &Pause::Active,
+        failures,
+        now: "2030-01-31T12:00:00.5Z".parse().unwrap(),
+    };
+    status(&outcome)
+}
+
+fn condition(status: &Value, about: &str) -> (String, String, String) {
+    let conditions = status["conditions"].as_array().unwrap();
+    let found = conditions.iter().find(|it| it["type"] == about);
+    let found = found.unwrap_or_else(|| unreachable!("no {about} in {status}"));
+    let text = |field: &str| found[field].as_str().unwrap().to_owned();
+    (text("status"), text("reason"), text("message"))
+}
+
+fn facts() -> Facts {
+    fixture::facts(fixture::hosted_cluster("none"), Side::Private)
+}
+
+/// A control plane that says this of itself.
+fn with_control_plane(facts: &mut Facts, status: Value) {
+    let spec = crate::hosted_cluster::build::control_plane_spec(facts).unwrap();
+    let mut control_plane = HostedControlPlane::new("one", spec);
+    control_plane.status = serde_json::from_value(status).unwrap();
+    facts.control_plane = Some(control_plane);
+}
+
+fn available(history: &str) -> Value {
+    let said = |about: &str, status: &str| {
+        json!({
+            "type": about,
+            "status": status,
+            "reason": "AsExpected",
+            "message": "",
+            "lastTransitionTime": "2030-01-31T11:00:00Z",
+        })
+    };
+    json!({
+        "ready": true,
+        "initialized": true,
+        "controlPlaneEndpoint": { "host": "api.one.example.com", "port": 6443 },
+        "versionStatus": {
+            "desired": { "version": "4.20.1", "image": fixture::RELEASE },
+            "history": [{
+                "state": history,
+                "startedTime": "2030-01-31T11:00:00Z",
+                "completionTime": null,
+                "version": "4.20.1",
+                "image": fixture::RELEASE,
+                "verified": false,
+            }],
+            "observedGeneration": 1,
+            "availableUpdates": null,
+        },
+        "conditions": [said("Available", "True"), said("ClusterVersionFailing", "False"), said("EtcdAvailable", "True")],
+    })
+}
+
+#[test]
+fn before_there_is_a_control_plane_it_is_being_made() {
+    let status = told(&facts(), &[]);
+    let (is, reason, message) = condition(&status, "Available");
+    assert_eq!(
+        (is.as_str(), reason.as_str()),
+        ("False", "WaitingForAvailable")
+    );
+    assert_eq!(message, "the control plane is being made");
+    assert_eq!(condition(&status, "Progressing").0, "True");
+    assert_eq!(condition(&status, "EtcdAvailable").1, "StatusUnknown");
+    assert_eq!(status["version"]["history"][0]["state"], "Partial");
+    assert_eq!(
+        status["version"]["history"][0]["startedTime"],
+        "2030-01-31T12:00:00Z"
+    );
+    assert_eq!(status["version"]["availableUpdates"], Value::Null);
+    assert_eq!(status["payloadArch"], "AMD64");
+}
+
+#[test]
+fn what_speaks_against_a_cluster_is_told_in_the_headline_too() {
+    let mut facts = facts();
+    facts.release = ReleaseIs::NoPullSecret;
+    let status = told(&facts, &[]);
+    assert_eq!(condition(&status, "ValidReleaseImage").1, "SecretNotFound");
+    assert_eq!(condition(&status, "Available").1, "SecretNotFound");
+    let (is, reason, message) = condition(&status, "Progressing");
+    assert_eq!((is.as_str(), reason.as_str()), ("False", "Blocked"));
+    assert!(message.contains("clusters/pull"), "{message}");
+}
+
+#[test]
+fn a_control_plane_that_is_there_is_told_as_it_tells_itself() {
+    let mut facts = facts();
+    with_control_plane(&mut facts, available("Completed"));
+    let status = told(&facts, &[]);
+    assert_eq!(condition(&status, "Available").0, "True");
+    assert_eq!(condition(&status, "Progressing").0, "False");
+    assert_eq!(condition(&status, "ClusterVersionSucceeding").0, "True");
+    assert_eq!(condition(&status, "EtcdAvailable").0, "True");
+    let endpoint = json!({ "host": "api.one.example.com", "port": 6443 });
+    assert_eq!(status["controlPlaneEndpoint"], endpoint, "a node port");
+    with_control_plane(&mut facts, available("Partial"));
+    assert_eq!(condition(&told(&facts, &[]), "Progressing").0, "True");
+}
+
+#[test]
+fn behind_a_route_the_api_server_is_reached_at_443() {
+    let mut facts = fixture::facts(fixture::hosted_cluster("aws"), Side::Standard);
+    with_control_plane(&mut facts, available("Completed"));
+    assert_eq!(told(&facts, &[])["controlPlaneEndpoint"]["port"], 443);
+}
+
+#[test]
+fn o04_the_same_facts_give_the_same_status_at_any_time() {
+    let mut facts = facts();
+    let first = told(&facts, &[]);
+    facts.cluster.status = serde_json::from_value(first.clone()).unwrap();
+    let verdicts = validate(&facts);
+    let later = Outcome {
+        facts: &facts,
+        verdicts: &verdicts,
+        pause: &Pause::Active,
+        failures: &[],
+        now: "2031-01-31T12:00:00Z".parse().unwrap(),
+    };
+    assert_eq!(status(&later), first);
+}
+
+#[test]
+fn failures_and_pauses_are_told() {
+    let facts = facts();
+    let failed = told(
+        &facts,
+        &["operators: cannot apply Deployment clusters-one/cluster-api".to_owned()],
+    );
+    let (is, reason, message) = condition(&failed, "ReconciliationSucceeded");
+    assert_eq!(
+        (is.as_str(), reason.as_str()),
+        ("False", "ReconciliationError")
+    );
+    assert!(message.contains("cluster-api"));
+    let verdicts = validate(&facts);
+    let outcome = Outcome {
+        facts: &facts,
+        verdicts: &verdicts,
+        pause: &Pause::Indefinite,
+        failures: &[],
+        now: "2030-01-31T12:00:00Z".parse().unwrap(),
+    };
+    assert_eq!(
+        condition(&status(&outcome), "ReconciliationActive").1,
+        "ReconciliationPaused"
+    );
+}

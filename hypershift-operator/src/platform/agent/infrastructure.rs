@@ -1,0 +1,110 @@
+//! Machines that an Agent service has discovered: they are in a namespace of their own.
+
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use serde_json::{Value, json};
+
+use crate::hosted_cluster::facts::Facts;
+use crate::hosted_cluster::names;
+use crate::hosted_cluster::wanted::Wanted;
+use crate::platform::{ClusterIs, Infrastructure};
+
+/// Annotation that names another image of the controllers.
+const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-agent-image";
+/// Where they publish metrics: not where the proxy listens.
+const METRICS: &str = "127.0.0.1:8082";
+/// The authority of the ignition server.
+const IGNITION_CA: &str = "ignition-server-ca-cert";
+
+/// The Agent service.
+#[derive(Debug)]
+pub(crate) struct Agent;
+
+// === impl Agent ===
+
+impl Infrastructure for Agent {
+    fn cluster(&self, facts: &Facts) -> ClusterIs {
+        let Some(ignition) = &facts.ignition else {
+            return ClusterIs::Later;
+        };
+        let namespace = &facts.namespace;
+        let mut fields = json!({ "spec": { "ignitionEndpoint": {
+            "url": format!("https://{ignition}/ignition"),
+            "caCertificateReference": { "name": IGNITION_CA, "namespace": namespace },
+        }}});
+        if let Some(endpoint) = crate::hosted_cluster::build::endpoint(facts) {
+            fields["spec"]["controlPlaneEndpoint"] = endpoint;
+        }
+        let cluster = Wanted::of(
+            facts.capi.agent_cluster(),
+            namespace,
+            &facts.id.name,
+            fields,
+        );
+        ClusterIs::Wanted(Box::new(cluster))
+    }
+
+    fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
+        let given = facts.annotations().get(IMAGE_ANNOTATION);
+        let image = given.or(facts.images.agent_provider.as_ref()).cloned();
+        image.map(Some).ok_or_else(|| {
+            format!(
+                "there is no image of Cluster API's provider for Agent: run the operator with \
+                 --agent-capi-provider-image, or set the annotation {IMAGE_ANNOTATION}"
+            )
+        })
+    }
+
+    fn adapt(&self, facts: &Facts, pod: &mut PodSpec) {
+        let Some(container) = pod.containers.first_mut() else {
+            return;
+        };
+        container.args = Some(vec![
+            "--namespace".to_owned(),
+            "$(MY_NAMESPACE)".to_owned(),
+            "--health-probe-bind-address=:8081".to_owned(),
+            format!("--metrics-bind-address={METRICS}"),
+            "--leader-elect".to_owned(),
+            "--agent-namespace".to_owned(),
+            agent_namespace(facts).to_owned(),
+        ]);
+        for port in container.ports.iter_mut().flatten() {
+            port.container_port = 8081;
+        }
+    }
+
+    fn rules(&self) -> Vec<Value> {
+        let groups = [
+            "capi-provider.agent-install.openshift.io",
+            "extensions.hive.openshift.io",
+            "hive.openshift.io",
+        ];
+        vec![json!({ "apiGroups": groups, "resources": ["*"], "verbs": ["*"] })]
+    }
+
+    fn elsewhere(&self, facts: &Facts) -> Vec<Wanted> {
+        let namespace = agent_namespace(facts);
+        let name = format!("{}-{}", names::CAPI_PROVIDER, facts.namespace);
+        let verbs = ["get", "list", "watch", "update", "patch"];
+        let role = json!({ "rules": [{
+            "apiGroups": ["agent-install.openshift.io"], "resources": ["agents"], "verbs": verbs,
+        }]});
+        let binding = json!({
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name },
+            "subjects": [{
+                "kind": "ServiceAccount", "name": names::CAPI_PROVIDER, "namespace": facts.namespace,
+            }],
+        });
+        vec![
+            Wanted::new::<Role>(namespace, &name, role),
+            Wanted::new::<RoleBinding>(namespace, &name, binding),
+        ]
+    }
+}
+
+fn agent_namespace(facts: &Facts) -> &str {
+    let agent = facts.cluster.spec.platform.agent.as_ref();
+    agent
+        .map(|it| it.agent_namespace.as_str())
+        .unwrap_or_default()
+}

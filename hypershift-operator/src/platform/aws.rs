@@ -1,0 +1,4 @@
+//! AWS.
+
+pub(crate) mod infrastructure;
+pub(crate) mod machines;

@@ -1,0 +1,194 @@
+//! AWS: the network is the user's, the controllers are those of the release, and they act in roles of the user's.
+
+use api::hypershift::v1beta1::platform::aws::{AwsPlatformSpec, AwsRolesReference};
+use k8s_openapi::api::core::v1::{PodSpec, Secret};
+use serde_json::{Value, json};
+
+use crate::hosted_cluster::facts::Facts;
+use crate::hosted_cluster::wanted::Wanted;
+use crate::platform::{ClusterIs, Infrastructure};
+
+/// The release's name for the controllers.
+const IMAGE: &str = "aws-cluster-api-controllers";
+/// Their program.
+const PROGRAM: &str = "/bin/cluster-api-provider-aws-controller-manager";
+/// Annotation that names another image.
+const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-aws-image";
+/// The role that machines are made in.
+const NODE_MANAGEMENT: &str = "node-management-creds";
+/// Where the token is that a role is assumed with.
+const TOKEN: &str = "/var/run/secrets/openshift/serviceaccount/token";
+
+/// Amazon Web Services.
+#[derive(Debug)]
+pub(crate) struct Aws;
+
+// === impl Aws ===
+
+impl Infrastructure for Aws {
+    fn cluster(&self, facts: &Facts) -> ClusterIs {
+        let Some(aws) = &facts.cluster.spec.platform.aws else {
+            return ClusterIs::Later;
+        };
+        let mut fields = json!({ "spec": {
+            "region": aws.region,
+            "network": network(aws),
+            "additionalTags": tags(facts, aws),
+        }});
+        if let Some(endpoint) = crate::hosted_cluster::build::endpoint(facts) {
+            fields["spec"]["controlPlaneEndpoint"] = endpoint;
+        }
+        let name = &facts.id.name;
+        let cluster = Wanted::of(facts.capi.aws_cluster(), &facts.namespace, name, fields);
+        ClusterIs::Wanted(Box::new(cluster))
+    }
+
+    fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
+        if let Some(image) = facts.annotations().get(IMAGE_ANNOTATION) {
+            return Ok(Some(image.clone()));
+        }
+        let Some(release) = facts.operated().read() else {
+            return Ok(None);
+        };
+        let image = release
+            .component(IMAGE)
+            .map_err(|missing| missing.to_string())?;
+        Ok(Some(image.to_owned()))
+    }
+
+    fn credentials(&self, facts: &Facts) -> Option<Vec<String>> {
+        let Some(aws) = &facts.cluster.spec.platform.aws else {
+            return Some(Vec::new());
+        };
+        let missing = roles(&aws.roles_ref)
+            .into_iter()
+            .filter(|(_, _, arn)| !arn.starts_with("arn:"))
+            .map(|(field, _, arn)| {
+                let field = format!("spec.platform.aws.rolesRef.{field}");
+                format!("{field} is {arn:?}, which is no ARN: name the role that was made for the cluster")
+            });
+        Some(missing.collect())
+    }
+
+    fn secrets(&self, facts: &Facts) -> Vec<Wanted> {
+        let Some(aws) = &facts.cluster.spec.platform.aws else {
+            return Vec::new();
+        };
+        let secret = |(_, name, arn): (_, &str, &str)| {
+            let data = base64(&profile(arn, &aws.region));
+            let fields = json!({ "type": "Opaque", "data": { "credentials": data } });
+            (!name.is_empty()).then(|| Wanted::new::<Secret>(&facts.namespace, name, fields))
+        };
+        roles(&aws.roles_ref)
+            .into_iter()
+            .filter_map(secret)
+            .collect()
+    }
+
+    fn adapt(&self, facts: &Facts, pod: &mut PodSpec) {
+        let Some(container) = pod.containers.first_mut() else {
+            return;
+        };
+        container.command = Some(vec![PROGRAM.to_owned()]);
+        let mut args = vec![
+            "--namespace=$(MY_NAMESPACE)".to_owned(),
+            "--v=4".to_owned(),
+            "--leader-elect=true".to_owned(),
+            "--feature-gates=EKS=false,ROSA=false".to_owned(),
+        ];
+        let aws = facts.cluster.spec.platform.aws.as_ref();
+        args.extend(aws.and_then(service_endpoints));
+        container.args = Some(args);
+        let variables = [
+            ("AWS_SHARED_CREDENTIALS_FILE", "/home/.aws/credentials"),
+            ("AWS_SDK_LOAD_CONFIG", "true"),
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+        ];
+        let variables = variables.map(|(name, value)| json!({ "name": name, "value": value }));
+        let mounts =
+            json!([{ "name": "credentials", "mountPath": "/home/.aws", "readOnly": true }]);
+        super::super::add(&mut container.env, json!(variables));
+        super::super::add(&mut container.volume_mounts, mounts);
+        let volumes =
+            json!([{ "name": "credentials", "secret": { "secretName": NODE_MANAGEMENT } }]);
+        super::super::add(&mut pod.volumes, volumes);
+    }
+}
+
+fn network(aws: &AwsPlatformSpec) -> Value {
+    let vpc = aws.cloud_provider_config.as_ref().map(|it| &it.vpc);
+    vpc.map_or(json!({}), |vpc| json!({ "vpc": { "id": vpc } }))
+}
+
+/// The user's tags, and the one by which everybody on AWS knows whose a resource is.
+fn tags(facts: &Facts, aws: &AwsPlatformSpec) -> Value {
+    let mut tags = json!({ owned_tag(facts.infra_id()): "owned" });
+    for tag in &aws.resource_tags {
+        tags[&tag.key] = json!(tag.value);
+    }
+    tags
+}
+
+/// The tag of a cluster's resources.
+pub(crate) fn owned_tag(infra_id: &str) -> String {
+    format!("kubernetes.io/cluster/{infra_id}")
+}
+
+/// Each role: its field, the Secret that is made of it (if it is for the management side), and its ARN.
+fn roles(roles: &AwsRolesReference) -> [(&'static str, &'static str, &str); 7] {
+    let AwsRolesReference {
+        ingress_arn,
+        image_registry_arn,
+        storage_arn,
+        network_arn,
+        kube_cloud_controller_arn,
+        node_pool_management_arn,
+        control_plane_operator_arn,
+    } = roles;
+    [
+        ("ingressARN", "", ingress_arn),
+        ("imageRegistryARN", "", image_registry_arn),
+        ("storageARN", "ebs-cloud-credentials", storage_arn),
+        (
+            "networkARN",
+            "cloud-network-config-controller-creds",
+            network_arn,
+        ),
+        (
+            "kubeCloudControllerARN",
+            "cloud-controller-creds",
+            kube_cloud_controller_arn,
+        ),
+        (
+            "nodePoolManagementARN",
+            NODE_MANAGEMENT,
+            node_pool_management_arn,
+        ),
+        (
+            "controlPlaneOperatorARN",
+            "control-plane-operator-creds",
+            control_plane_operator_arn,
+        ),
+    ]
+}
+
+/// A profile of AWS's configuration: the role, and the token that it is assumed with.
+fn profile(arn: &str, region: &str) -> String {
+    format!(
+        "[default]\nrole_arn = {arn}\nweb_identity_token_file = {TOKEN}\nsts_regional_endpoints = regional\nregion = \
+         {region}\n"
+    )
+}
+
+fn service_endpoints(aws: &AwsPlatformSpec) -> Option<String> {
+    let pairs: Vec<_> = aws
+        .service_endpoints
+        .iter()
+        .map(|it| format!("{}={}", it.name, it.url))
+        .collect();
+    (!pairs.is_empty()).then(|| format!("--service-endpoints={}:{}", aws.region, pairs.join(",")))
+}
+
+fn base64(text: &str) -> Value {
+    json!(k8s_openapi::ByteString(text.as_bytes().to_vec()))
+}

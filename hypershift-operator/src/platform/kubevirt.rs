@@ -1,0 +1,4 @@
+//! Virtual machines by KubeVirt.
+
+pub(crate) mod infrastructure;
+pub(crate) mod machines;

@@ -1,0 +1,106 @@
+//! Virtual machines by KubeVirt: on this cluster, or on another one that a Secret leads to.
+
+use k8s_openapi::api::core::v1::{PodSpec, Secret};
+use serde_json::{Value, json};
+
+use crate::hosted_cluster::facts::Facts;
+use crate::hosted_cluster::names::{KUBECONFIG_KEY, KUBEVIRT_CREDENTIALS};
+use crate::hosted_cluster::wanted::Wanted;
+use crate::platform::{ClusterIs, Infrastructure};
+
+/// Annotation that names another image of the controllers.
+const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-kubevirt-image";
+
+/// KubeVirt.
+#[derive(Debug)]
+pub(crate) struct Kubevirt;
+
+// === impl Kubevirt ===
+
+impl Infrastructure for Kubevirt {
+    fn cluster(&self, facts: &Facts) -> ClusterIs {
+        let mut fields = json!({ "spec": {} });
+        if let Some(endpoint) = crate::hosted_cluster::build::endpoint(facts) {
+            fields["spec"]["controlPlaneEndpoint"] = endpoint;
+        }
+        let namespace = &facts.namespace;
+        if external(facts).is_some() {
+            fields["spec"]["infraClusterSecretRef"] = json!({
+                "apiVersion": "v1", "kind": "Secret", "name": KUBEVIRT_CREDENTIALS, "namespace": namespace,
+            });
+        }
+        let cluster = Wanted::of(
+            facts.capi.kubevirt_cluster(),
+            namespace,
+            &facts.id.name,
+            fields,
+        );
+        ClusterIs::Wanted(Box::new(cluster))
+    }
+
+    fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
+        let given = facts.annotations().get(IMAGE_ANNOTATION);
+        let image = given.or(facts.images.kubevirt_provider.as_ref()).cloned();
+        image.map(Some).ok_or_else(|| {
+            format!(
+                "there is no image of Cluster API's provider for KubeVirt: run the operator with \
+                 --kubevirt-capi-provider-image, or set the annotation {IMAGE_ANNOTATION}"
+            )
+        })
+    }
+
+    fn secrets(&self, facts: &Facts) -> Vec<Wanted> {
+        let Some((name, key)) = external(facts) else {
+            return Vec::new();
+        };
+        let data = facts
+            .secret(name)
+            .and_then(|secret| secret.data.as_ref()?.get(key));
+        let Some(kubeconfig) = data else {
+            return Vec::new();
+        };
+        let fields = json!({ "type": "Opaque", "data": { KUBECONFIG_KEY: kubeconfig } });
+        vec![Wanted::new::<Secret>(
+            &facts.namespace,
+            KUBEVIRT_CREDENTIALS,
+            fields,
+        )]
+    }
+
+    fn adapt(&self, _: &Facts, pod: &mut PodSpec) {
+        let Some(container) = pod.containers.first_mut() else {
+            return;
+        };
+        container.command = Some(vec!["/manager".to_owned()]);
+        let args = [
+            "--namespace=$(MY_NAMESPACE)",
+            "--v=4",
+            "--leader-elect=true",
+        ];
+        container.args = Some(args.map(str::to_owned).into());
+    }
+
+    fn rules(&self) -> Vec<Value> {
+        let all = ["*"];
+        vec![
+            json!({ "apiGroups": [""], "resources": ["services"], "verbs": all }),
+            json!({
+                "apiGroups": ["kubevirt.io"],
+                "resources": ["virtualmachines", "virtualmachineinstances"],
+                "verbs": all,
+            }),
+            json!({ "apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes"], "verbs": all }),
+        ]
+    }
+}
+
+/// The Secret and the key in it that lead to another cluster.
+fn external(facts: &Facts) -> Option<(&str, &str)> {
+    let platform = facts.cluster.spec.platform.kubevirt.as_ref()?;
+    let secret = platform
+        .credentials
+        .as_ref()?
+        .infra_kube_config_secret
+        .as_ref()?;
+    Some((&secret.name, &secret.key))
+}

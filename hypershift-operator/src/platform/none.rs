@@ -1,0 +1,3 @@
+//! Nodes that somebody else brings.
+
+pub(crate) mod infrastructure;
