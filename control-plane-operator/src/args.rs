@@ -6,8 +6,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    availability_prober, etcd_defrag, ignition_server, kas_bootstrap, render, resolve_dns, run,
-    token_minter,
+    availability_prober, etcd_defrag, hosted_cluster_config, ignition_server, kas_bootstrap,
+    render, resolve_dns, run, token_minter,
 };
 
 /// Runs one hosted control plane, and helps its components.
@@ -48,6 +48,8 @@ pub enum Command {
     EtcdDefragController(Box<etcd_defrag::Args>),
     /// Tell new machines how to become nodes.
     IgnitionServer(Box<ignition_server::Args>),
+    /// Give a hosted cluster what it needs inside, and tell what is found there.
+    HostedClusterConfigOperator(Box<hosted_cluster_config::Args>),
 }
 
 #[cfg(test)]

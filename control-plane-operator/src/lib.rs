@@ -12,6 +12,7 @@ pub mod component;
 pub mod components;
 pub mod error;
 pub mod etcd_defrag;
+pub mod hosted_cluster_config;
 pub mod ignition_server;
 pub mod infra;
 pub mod kas_bootstrap;
@@ -36,5 +37,6 @@ pub fn run(cli: Cli) -> Result<(), error::Failure> {
         Command::KasBootstrap(args) => Ok(kas_bootstrap::run(&args)?),
         Command::EtcdDefragController(args) => Ok(etcd_defrag::run(&args)?),
         Command::IgnitionServer(args) => Ok(ignition_server::run(&args)?),
+        Command::HostedClusterConfigOperator(args) => Ok(hosted_cluster_config::run(&args)?),
     }
 }

@@ -1,0 +1,223 @@
+//! What all passes have: clients of both clusters, and caches of what they look at.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::DynamicObject;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{Lookup, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use support::apply::Applier;
+use support::error::chain;
+use support::health::{Check, Health};
+use support::reconcile::Backoff;
+
+use super::drive::{Wake, drive};
+use super::error::Error;
+use super::machines::{self, Machine};
+use super::{
+    Args, NodeClients, Part, cleanup, control_plane, nodes, resources, signing, spot, status,
+};
+use crate::settings::CapiTypes;
+
+/// Who writes into the hosted cluster, as its API server keeps it.
+const MANAGER: &str = "hosted-cluster-config-operator";
+/// Platforms without Machines.
+const WITHOUT_MACHINES: [&str; 2] = ["None", "IBMCloud"];
+/// How often a pass runs without a change.
+const PERIOD: Duration = Duration::from_mins(1);
+
+/// What all passes have.
+pub(super) struct Context {
+    pub(super) management: kube::Client,
+    pub(super) guest: kube::Client,
+    /// Writes into the hosted cluster.
+    pub(super) applier: Applier,
+    pub(super) namespace: String,
+    pub(super) node_clients: NodeClients,
+    pub(super) signer_ca: Option<PathBuf>,
+    pub(super) machine: kube::api::ApiResource,
+    hcp_name: String,
+    release: Option<String>,
+    has_machines: bool,
+    control_planes: Store<DynamicObject>,
+    machines: Store<DynamicObject>,
+    nodes: Store<Node>,
+    requests: Store<CertificateSigningRequest>,
+}
+
+// === impl Context ===
+
+impl Context {
+    /// Runs all passes for as long as the process leads.
+    pub(super) async fn run(
+        args: &Args,
+        management: kube::Client,
+        guest: kube::Client,
+        health: &Arc<Health>,
+    ) {
+        let side = match args.capi_types {
+            CapiTypes::Private => api::group::Side::Private,
+            CapiTypes::Standard => api::group::Side::Standard,
+        };
+        let hcp = control_plane::resource();
+        let machine = machines::resource(side);
+        let hcps = Writer::new(hcp.clone());
+        let machine_writer = Writer::new(machine.clone());
+        let (nodes, requests) = (Writer::default(), Writer::default());
+        let ctx = Self {
+            applier: Applier::new(guest.clone(), MANAGER),
+            namespace: args.namespace.clone(),
+            node_clients: args.node_clients,
+            signer_ca: args.cluster_signer_ca_file.clone(),
+            machine: machine.clone(),
+            hcp_name: args.hosted_control_plane.clone(),
+            release: args.operate_on_release_image.clone(),
+            has_machines: !WITHOUT_MACHINES.contains(&args.platform_type.as_str()),
+            control_planes: hcps.as_reader(),
+            machines: machine_writer.as_reader(),
+            nodes: nodes.as_reader(),
+            requests: requests.as_reader(),
+            management: management.clone(),
+            guest: guest.clone(),
+        };
+        let (hcp_wake, wake) = (Wake::new(), Wake::new());
+        let check = |name, text| health.check(name, text);
+        let mut work: Vec<BoxFuture<'_, ()>> = vec![
+            Box::pin(keep(
+                Api::namespaced_with(management.clone(), &ctx.namespace, &hcp),
+                hcps,
+                vec![hcp_wake.clone(), wake.clone()],
+                check("control-plane", "the HostedControlPlane is not watched yet"),
+            )),
+            Box::pin(keep(
+                Api::all(guest.clone()),
+                nodes,
+                vec![wake.clone()],
+                check("nodes", "Nodes are not watched yet"),
+            )),
+            Box::pin(keep(
+                Api::all(guest.clone()),
+                requests,
+                vec![wake.clone()],
+                check("requests", "CertificateSigningRequests are not watched yet"),
+            )),
+        ];
+        if ctx.has_machines {
+            work.push(Box::pin(keep(
+                Api::namespaced_with(management.clone(), &ctx.namespace, &machine),
+                machine_writer,
+                vec![wake.clone()],
+                check("machines", "Machines are not watched yet"),
+            )));
+        }
+        for part in &args.controllers {
+            work.push(ctx.part(*part, &hcp_wake, &wake));
+        }
+        futures::future::join_all(work).await;
+    }
+
+    fn part<'a>(&'a self, part: Part, hcp: &'a Wake, fleet: &'a Wake) -> BoxFuture<'a, ()> {
+        match part {
+            Part::Resources => Box::pin(drive("resources", hcp, PERIOD, || resources::pass(self))),
+            Part::Signing => Box::pin(drive("signing", fleet, PERIOD, || signing::pass(self))),
+            Part::Node => Box::pin(drive("node", fleet, PERIOD, || nodes::pass(self))),
+            Part::Hcpstatus => Box::pin(drive("hcpstatus", fleet, PERIOD, || status::pass(self))),
+            Part::Spotremediation => {
+                Box::pin(drive("spotremediation", fleet, PERIOD, || spot::pass(self)))
+            }
+            Part::Cleanup => Box::pin(drive("cleanup", hcp, cleanup::PERIOD, || {
+                cleanup::pass(self)
+            })),
+        }
+    }
+
+    /// The HostedControlPlane, if it is this program's to act on.
+    pub(super) async fn control_plane(&self) -> Result<Option<Arc<DynamicObject>>, Error> {
+        ready(&self.control_planes, "the HostedControlPlane").await?;
+        let found = self
+            .control_planes
+            .find(|it| it.name_any() == self.hcp_name);
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        let image = found.data["spec"]["releaseImage"].as_str();
+        let is_ours = self
+            .release
+            .as_deref()
+            .is_none_or(|release| image == Some(release));
+        Ok(is_ours.then_some(found))
+    }
+
+    /// The kind, to write to.
+    pub(super) fn control_planes(&self) -> Api<DynamicObject> {
+        let resource = control_plane::resource();
+        Api::namespaced_with(self.management.clone(), &self.namespace, &resource)
+    }
+
+    pub(super) async fn nodes(&self) -> Result<Vec<Arc<Node>>, Error> {
+        ready(&self.nodes, "Nodes").await?;
+        Ok(self.nodes.state())
+    }
+
+    pub(super) async fn requests(&self) -> Result<Vec<Arc<CertificateSigningRequest>>, Error> {
+        ready(&self.requests, "CertificateSigningRequests").await?;
+        Ok(self.requests.state())
+    }
+
+    pub(super) async fn machines(&self) -> Result<Vec<Machine>, Error> {
+        if !self.has_machines {
+            return Ok(Vec::new());
+        }
+        ready(&self.machines, "Machines").await?;
+        let machines = self.machines.state();
+        Ok(machines
+            .iter()
+            .map(|machine| Machine::read(machine))
+            .collect())
+    }
+}
+
+/// A cache that is not full yet is no truth.
+async fn ready<K>(store: &Store<K>, what: &str) -> Result<(), Error>
+where
+    K: 'static + Lookup + Clone,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    let full = tokio::time::timeout(Duration::from_secs(1), store.wait_until_ready()).await;
+    match full {
+        Ok(Ok(())) => Ok(()),
+        _ => Err(Error::waiting(format!("a first list of {what}"))),
+    }
+}
+
+/// Keeps a cache, and says when it changes.
+async fn keep<K>(api: Api<K>, writer: Writer<K>, wakes: Vec<Wake>, check: Check)
+where
+    K: kube::Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone + Unpin,
+{
+    let events = watcher(api, watcher::Config::default())
+        .backoff(Backoff::default())
+        .modify(|found| found.meta_mut().managed_fields = None)
+        .reflect(writer);
+    let mut events = std::pin::pin!(events);
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(_) => {
+                check.pass();
+                wakes.iter().for_each(Wake::wake);
+            }
+            Err(error) => check.fail(chain(&error)),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a hosted cluster needs inside before nodes can join and pods can find its API server.
+
+mod copies;
+mod endpoints;
+mod namespaces;
+mod rights;
+
+use api::conditions::{ClusterCondition, Status};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Api;
+use support::apply::Applier;
+use support::error::chain;
+
+use super::context::Context;
+use super::control_plane::{self, Wanted};
+use super::error::Error;
+
+/// Has all of it be there, and says in the HostedControlPlane how that went.
+pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
+    let Some(object) = ctx.control_plane().await? else {
+        return Ok(());
+    };
+    if object.metadata.deletion_timestamp.is_some() {
+        // The cluster goes: nothing is put into it any more.
+        return Ok(());
+    }
+    let done = apply(ctx, &object).await;
+    let wanted = verdict(&done);
+    let generation = object.metadata.generation;
+    control_plane::write(&ctx.control_planes(), &object, |status| {
+        control_plane::set(
+            status,
+            std::slice::from_ref(&wanted),
+            generation,
+            Timestamp::now(),
+        );
+    })
+    .await?;
+    done
+}
+
+fn verdict(done: &Result<(), Error>) -> Wanted {
+    let (status, reason, message) = match done {
+        Ok(()) => (
+            Status::True,
+            "AsExpected",
+            "All objects of the hosted cluster are in place".to_owned(),
+        ),
+        Err(error) => (Status::False, "ReconciliationError", chain(error)),
+    };
+    Wanted {
+        about: ClusterCondition::ConfigOperatorReconciliationSucceeded,
+        status,
+        reason,
+        message,
+    }
+}
+
+/// One failure does not keep the rest back. The first of them is told.
+async fn apply(ctx: &Context, object: &kube::api::DynamicObject) -> Result<(), Error> {
+    let hcp = control_plane::typed(object)?;
+    let applier = &ctx.applier;
+    let results = [
+        // What lets nodes join comes first.
+        basics(ctx, applier).await,
+        reach(&hcp, applier).await,
+        copy(ctx, &hcp, applier).await,
+    ];
+    results.into_iter().collect()
+}
+
+async fn basics(ctx: &Context, applier: &Applier) -> Result<(), Error> {
+    for role in rights::roles() {
+        applier.apply(&role).await?;
+    }
+    for binding in rights::bindings(ctx.node_clients) {
+        applier.apply(&binding).await?;
+    }
+    for namespace in namespaces::all() {
+        applier.apply(&namespace).await?;
+    }
+    Ok(())
+}
+
+async fn reach(
+    hcp: &api::hypershift::v1beta1::HostedControlPlane,
+    applier: &Applier,
+) -> Result<(), Error> {
+    let place = endpoints::Place::of(hcp).await?;
+    applier.apply(&place.slice()).await?;
+    Ok(())
+}
+
+async fn copy(
+    ctx: &Context,
+    hcp: &api::hypershift::v1beta1::HostedControlPlane,
+    applier: &Applier,
+) -> Result<(), Error> {
+    let secrets: Api<Secret> = Api::namespaced(ctx.management.clone(), &ctx.namespace);
+    let name = &hcp.spec.pull_secret.name;
+    let source = secrets.get(name).await;
+    let source = source.map_err(Error::client(format!("read Secret {name}")))?;
+    for copy in copies::pull_secrets(&source) {
+        copies::apply_pull_secret(applier, hcp, copy).await?;
+    }
+    if hcp.spec.additional_trust_bundle.is_some() {
+        let maps: Api<ConfigMap> = Api::namespaced(ctx.management.clone(), &ctx.namespace);
+        let source = maps.get(copies::USER_CA).await;
+        let source = source.map_err(Error::client("read ConfigMap user-ca-bundle"))?;
+        applier.apply(&copies::user_ca(&source)).await?;
+    }
+    if let Some(file) = &ctx.signer_ca {
+        let ca = std::fs::read_to_string(file).map_err(|error| Error::Form {
+            object: file.display().to_string(),
+            problem: error.to_string(),
+        })?;
+        applier.apply(&copies::kubelet_serving_ca(ca)).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Rights by which machines become nodes and stay ones.
+//!
+//! A machine begins with the bootstrap kubeconfig, which is the account of the node bootstrapper: it may ask for a
+//! certificate, and for nothing else.
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::super::NodeClients;
+
+/// Namespace of the account that machines begin with.
+pub(in crate::hosted_cluster_config) const BOOTSTRAPPER_NAMESPACE: &str =
+    "openshift-machine-config-operator";
+/// Its name.
+pub(in crate::hosted_cluster_config) const BOOTSTRAPPER: &str = "node-bootstrapper";
+/// The group of that namespace's accounts.
+const BOOTSTRAPPERS: &str = "system:serviceaccounts:openshift-machine-config-operator";
+/// The group of nodes.
+const NODES: &str = "system:nodes";
+/// Where roles and groups are defined.
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// Metrics of what the control plane runs are read with this account.
+const METRICS_ACCOUNT: &str = "system:serviceaccount:hypershift:prometheus";
+
+/// Roles that Kubernetes does not bring.
+pub(super) fn roles() -> Vec<ClusterRole> {
+    vec![ClusterRole {
+        metadata: named("hypershift-metrics-reader"),
+        rules: Some(vec![PolicyRule {
+            non_resource_urls: Some(vec!["/metrics".to_owned()]),
+            verbs: vec!["get".to_owned()],
+            ..PolicyRule::default()
+        }]),
+        ..ClusterRole::default()
+    }]
+}
+
+/// Who has which rights.
+pub(super) fn bindings(clients: NodeClients) -> Vec<ClusterRoleBinding> {
+    let account = Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: BOOTSTRAPPER.to_owned(),
+        namespace: Some(BOOTSTRAPPER_NAMESPACE.to_owned()),
+        ..Subject::default()
+    };
+    let requests = "system:certificates.k8s.io:certificatesigningrequests";
+    let mut bindings = vec![
+        binding("node-bootstrapper", "system:node-bootstrapper", account),
+        binding(
+            "csr-renewal",
+            &format!("{requests}:selfnodeclient"),
+            group(NODES),
+        ),
+        binding(
+            "hypershift-metrics-reader",
+            "hypershift-metrics-reader",
+            user(METRICS_ACCOUNT),
+        ),
+    ];
+    // Who is named here has the request granted by Kubernetes' own controller.
+    let approved = match clients {
+        NodeClients::Everybody => group(BOOTSTRAPPERS),
+        NodeClients::Machines => return bindings,
+    };
+    bindings.push(binding(
+        "csr-approver",
+        &format!("{requests}:nodeclient"),
+        approved,
+    ));
+    bindings
+}
+
+fn binding(name: &str, role: &str, subject: Subject) -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: named(name),
+        role_ref: RoleRef {
+            api_group: RBAC.to_owned(),
+            kind: "ClusterRole".to_owned(),
+            name: role.to_owned(),
+        },
+        subjects: Some(vec![subject]),
+    }
+}
+
+fn group(name: &str) -> Subject {
+    subject("Group", name)
+}
+
+fn user(name: &str) -> Subject {
+    subject("User", name)
+}
+
+fn subject(kind: &str, name: &str) -> Subject {
+    Subject {
+        api_group: Some(RBAC.to_owned()),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        ..Subject::default()
+    }
+}
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    }
+}

@@ -1,0 +1,93 @@
+//! Objects by tables, and one pass that finds all in place.
+
+use std::net::IpAddr;
+
+use serde_json::json;
+use support::testing::{Answer, Expect, Scenario};
+
+use super::super::NodeClients;
+use super::*;
+
+fn addresses(list: &[&str]) -> Vec<IpAddr> {
+    list.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_slice_has_addresses_of_one_family() {
+    for (found, prefers_ipv6, expected) in [
+        (
+            vec!["10.0.0.2", "10.0.0.1", "10.0.0.2"],
+            false,
+            vec!["10.0.0.1", "10.0.0.2"],
+        ),
+        (vec!["10.0.0.1", "fd00::1"], false, vec!["10.0.0.1"]),
+        (vec!["10.0.0.1", "fd00::1"], true, vec!["fd00::1"]),
+        (vec!["fd00::1"], false, vec!["fd00::1"]),
+        (vec!["10.0.0.1"], true, vec!["10.0.0.1"]),
+    ] {
+        let place = endpoints::Place::new(addresses(&found), 6443, prefers_ipv6).unwrap();
+        assert_eq!(place.addresses, addresses(&expected), "{found:?}");
+        let slice = place.slice();
+        assert_eq!(slice.endpoints.len(), expected.len());
+        assert_eq!(
+            slice.address_type,
+            if expected[0].contains(':') {
+                "IPv6"
+            } else {
+                "IPv4"
+            }
+        );
+    }
+    assert_eq!(endpoints::Place::new(Vec::new(), 6443, false), None);
+}
+
+#[test]
+fn certificates_are_granted_by_kubernetes_unless_machines_decide() {
+    let names = |clients| {
+        let bindings = rights::bindings(clients).into_iter();
+        bindings
+            .filter_map(|binding| binding.metadata.name)
+            .collect::<Vec<_>>()
+    };
+    assert!(names(NodeClients::Everybody).contains(&"csr-approver".to_owned()));
+    assert!(!names(NodeClients::Machines).contains(&"csr-approver".to_owned()));
+    assert!(names(NodeClients::Machines).contains(&"node-bootstrapper".to_owned()));
+}
+
+#[test]
+fn a_failure_is_told_with_its_cause() {
+    let good = verdict(&Ok(()));
+    assert_eq!((good.status, good.reason), (Status::True, "AsExpected"));
+    let bad = verdict(&Err(Error::waiting("the address of the API server")));
+    assert_eq!(
+        (bad.status, bad.reason),
+        (Status::False, "ReconciliationError")
+    );
+    assert_eq!(bad.message, "waiting for the address of the API server");
+}
+
+#[tokio::test]
+async fn a_users_own_pull_secret_is_left_alone_when_the_cluster_says_so() {
+    let hcp: api::hypershift::v1beta1::HostedControlPlane = serde_json::from_value(json!({
+        "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
+        "metadata": { "name": "b", "annotations": { "hypershift.openshift.io/ensureexists-pullsecret-reconcile": "true" } },
+        "spec": {
+            "releaseImage": "images.example.com/release:4.22.0",
+            "infraID": "x", "issuerURL": "https://kubernetes.default.svc",
+            "platform": { "type": "None" }, "dns": { "baseDomain": "example.com" },
+            "services": [], "etcd": { "managementType": "Managed" },
+            "pullSecret": { "name": "pull-secret" }, "sshKey": { "name": "" },
+        },
+    }))
+    .unwrap();
+    let one = "/api/v1/namespaces/openshift/secrets/pull-secret";
+    let scenario = Scenario::new([Expect::get(one).answer(Answer::ok(
+        &json!({ "metadata": { "name": "pull-secret" } }),
+    ))]);
+    let applier = Applier::new(scenario.client(), "test");
+    let copy = copies::pull_secrets(&Secret::default()).next().unwrap();
+    copies::apply_pull_secret(&applier, &hcp, copy)
+        .await
+        .unwrap();
+    scenario.finish();
+}
