@@ -15,6 +15,7 @@
 
 mod base;
 mod images;
+mod kinds;
 mod manifests;
 mod stand_ins;
 

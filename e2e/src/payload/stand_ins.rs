@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::base;
+use super::{base, kinds};
 use crate::images::{Archive, Contents, File};
 
 /// The one program.
@@ -198,6 +198,7 @@ pub(super) fn image(program: &File) -> Result<Archive> {
     files.push(program.clone());
     let names = NAMED.iter().flat_map(|(_, programs)| programs.iter());
     files.extend(names.map(|name| File::link(*name, STAND_IN)));
+    files.extend(kinds::files());
     Archive::of(&Contents {
         entrypoint: STAND_IN.to_owned(),
         command: &[],

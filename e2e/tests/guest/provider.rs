@@ -146,7 +146,8 @@ async fn pool(testbed: &NodeTestbed, cloud: &FakeCloud) -> Result<()> {
     let token = fixtures::render("guest/bootstrap", &[])?;
     admin.apply(&token).await?;
     let user_data = user_data::document(testbed)?.to_string();
-    let kubeconfig = std::fs::read_to_string(testbed.kubeconfig())?;
+    let view = ["config", "view", "--raw", "--flatten"];
+    let kubeconfig = testbed.kubectl_says(view).await?;
     for (name, kind, data) in [
         ("user-data", "Opaque", user_data),
         ("guest-kubeconfig", "cluster.x-k8s.io/secret", kubeconfig),
@@ -160,7 +161,8 @@ async fn pool(testbed: &NodeTestbed, cloud: &FakeCloud) -> Result<()> {
                 "labels": { "cluster.x-k8s.io/cluster-name": "guest" },
             },
             "type": kind,
-            "stringData": { "value": data, "format": "ignition" },
+            // Without a format: for Ignition's the provider would want a bucket.
+            "stringData": { "value": data },
         });
         admin.apply(&[secret]).await?;
     }

@@ -2,10 +2,11 @@
 //! nothing else.
 //!
 //! It goes by the name under which it is started. Its ports are those that the flags of its command line name; programs
-//! that have theirs in a configuration file are in a table. A program that others wait for, and that would only write
-//! files or look something up, ends at once.
+//! that have theirs in a configuration file are in a table. A program that others wait for, and that would only look
+//! something up, ends at once; `render` also leaves what its image has for it.
 
 mod ports;
+mod render;
 
 use std::collections::BTreeSet;
 use std::io::Result;
@@ -20,12 +21,11 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Programs that are run to their end.
-const ENDING: [&str; 5] = [
+const ENDING: [&str; 4] = [
     "authentication-operator",
     "collect-profiles",
     "copy-content",
     "grpc_health_probe",
-    "render",
 ];
 
 #[tokio::main(flavor = "current_thread")]
@@ -38,6 +38,9 @@ async fn main() -> ExitCode {
         .to_string_lossy()
         .into_owned();
     let args: Vec<String> = args.collect();
+    if name == render::NAME {
+        return render::run(&args);
+    }
     if ENDING.contains(&name.as_str()) {
         println!("{name}: this is a stand-in, and there is nothing to do");
         return ExitCode::SUCCESS;

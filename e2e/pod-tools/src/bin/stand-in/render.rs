@@ -1,0 +1,64 @@
+//! `render`: leaves the manifests that its image has where the real program would leave its own.
+
+use std::fs;
+use std::io::{Error, Result};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The program.
+pub(crate) const NAME: &str = "render";
+/// What its image has for it.
+const MANIFESTS: &str = "/usr/share/render";
+/// The flag that says where to.
+const OUTPUT: &str = "--asset-output-dir";
+
+/// Copies, and ends.
+pub(crate) fn run(args: &[String]) -> ExitCode {
+    match output(args).and_then(|to| copy(Path::new(MANIFESTS), Path::new(to))) {
+        Ok(count) => {
+            println!("{NAME}: this is a stand-in; it has left {count} manifests");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: the stand-in of {NAME}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The flag's value: `--flag value` or `--flag=value`.
+fn output(args: &[String]) -> Result<&str> {
+    let found = args.iter().enumerate().find_map(|(at, arg)| {
+        let rest = arg.strip_prefix(OUTPUT)?;
+        match rest.strip_prefix('=') {
+            Some(value) => Some(value),
+            None => args.get(at + 1).map(String::as_str),
+        }
+    });
+    found.ok_or_else(|| Error::other(format!("{OUTPUT} is missing")))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<usize> {
+    fs::create_dir_all(to)?;
+    let mut count = 0;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_the_flag_are_read() {
+        for line in ["--asset-output-dir /a --x y", "--x=y --asset-output-dir=/a"] {
+            let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(output(&args).unwrap(), "/a");
+        }
+        assert!(output(&[]).is_err());
+    }
+}

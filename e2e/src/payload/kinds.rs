@@ -1,0 +1,110 @@
+//! Kinds of OpenShift that components of a hosted cluster look for in it: in a form of our own, which takes any object.
+//!
+//! The release's `render` programs bring the real definitions; what stands in for them brings these.
+
+use serde_json::{Value, json};
+
+use crate::images::File;
+
+/// Where the stand-in of `render` finds what it leaves.
+const DIRECTORY: &str = "/usr/share/render";
+
+/// Group, kind, plural, scope.
+type Kind = (&'static str, &'static str, &'static str, Scope);
+
+#[derive(Debug, Clone, Copy)]
+enum Scope {
+    Cluster,
+    Namespaced,
+}
+
+const CONFIG: &str = "config.openshift.io";
+const OPERATOR: &str = "operator.openshift.io";
+const REGISTRY: &str = "imageregistry.operator.openshift.io";
+
+const KINDS: [Kind; 24] = [
+    (CONFIG, "APIServer", "apiservers", Scope::Cluster),
+    (CONFIG, "Authentication", "authentications", Scope::Cluster),
+    (CONFIG, "Build", "builds", Scope::Cluster),
+    (CONFIG, "ClusterOperator", "clusteroperators", Scope::Cluster),
+    (CONFIG, "ClusterVersion", "clusterversions", Scope::Cluster),
+    (CONFIG, "DNS", "dnses", Scope::Cluster),
+    (CONFIG, "FeatureGate", "featuregates", Scope::Cluster),
+    (CONFIG, "Image", "images", Scope::Cluster),
+    (CONFIG, "ImageDigestMirrorSet", "imagedigestmirrorsets", Scope::Cluster),
+    (CONFIG, "Infrastructure", "infrastructures", Scope::Cluster),
+    (CONFIG, "Ingress", "ingresses", Scope::Cluster),
+    (CONFIG, "Network", "networks", Scope::Cluster),
+    (CONFIG, "OAuth", "oauths", Scope::Cluster),
+    (CONFIG, "OperatorHub", "operatorhubs", Scope::Cluster),
+    (CONFIG, "Project", "projects", Scope::Cluster),
+    (CONFIG, "Proxy", "proxies", Scope::Cluster),
+    (CONFIG, "Scheduler", "schedulers", Scope::Cluster),
+    (OPERATOR, "CSISnapshotController", "csisnapshotcontrollers", Scope::Cluster),
+    (OPERATOR, "CloudCredential", "cloudcredentials", Scope::Cluster),
+    (OPERATOR, "ClusterCSIDriver", "clustercsidrivers", Scope::Cluster),
+    (OPERATOR, "IngressController", "ingresscontrollers", Scope::Namespaced),
+    (OPERATOR, "Network", "networks", Scope::Cluster),
+    (OPERATOR, "Storage", "storages", Scope::Cluster),
+    (REGISTRY, "Config", "configs", Scope::Cluster),
+];
+
+/// A file for each.
+pub(super) fn files() -> impl Iterator<Item = File> {
+    KINDS.into_iter().map(|kind| {
+        let (group, _, plural, _) = kind;
+        let name = format!("{DIRECTORY}/0000_10_{group}_{plural}.crd.yaml");
+        // JSON is YAML.
+        File::text(name, definition(kind).to_string())
+    })
+}
+
+fn definition((group, kind, plural, scope): Kind) -> Value {
+    let scope = match scope {
+        Scope::Cluster => "Cluster",
+        Scope::Namespaced => "Namespaced",
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{plural}.{group}"),
+            "annotations": { "include.release.openshift.io/ibm-cloud-managed": "true" },
+        },
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": {
+                "kind": kind,
+                "listKind": format!("{kind}List"),
+                "plural": plural,
+                "singular": kind.to_lowercase(),
+            },
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                } },
+            }],
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_definition_is_named_as_its_kind_wants() {
+        for kind in KINDS {
+            let definition = definition(kind);
+            let name = definition["metadata"]["name"].as_str().unwrap();
+            assert_eq!(name, format!("{}.{}", kind.2, kind.0));
+            assert_eq!(definition["spec"]["names"]["plural"], kind.2);
+        }
+    }
+}
