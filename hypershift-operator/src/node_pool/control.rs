@@ -23,7 +23,7 @@ use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use support::error::chain;
 use support::health::Check;
-use support::reconcile::{Backoff, Report as _, Retry};
+use support::reconcile::{Backoff, Report as _, Retry, is_missing};
 use support::shutdown::Drain;
 
 use super::error::Error;
@@ -81,8 +81,22 @@ pub(crate) async fn run(ctx: Arc<Context>, check: &Check, mut drain: Drain) {
     while let Some(done) = done.next().await {
         if let Err(controller::Error::QueueError(error)) = done {
             tracing::debug!(problem = chain(&error), "Watch of NodePools failed");
-            check.fail(chain(&error));
+            if is_absent(&error) {
+                check.pass();
+            } else {
+                check.fail(chain(&error));
+            }
         }
+    }
+}
+
+/// Where the kind is not, there is no pool to reconcile.
+fn is_absent(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => is_missing(error),
+        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => false,
     }
 }
 

@@ -343,3 +343,6 @@ fn params(manager: &str) -> PatchParams {
 pub(crate) fn belongs(annotations: &BTreeMap<String, String>, pool: &NodePool) -> bool {
     annotations.get(NODE_POOL.key()) == Some(&names::reference(pool))
 }
+
+#[cfg(test)]
+mod tests;

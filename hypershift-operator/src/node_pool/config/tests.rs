@@ -33,8 +33,8 @@ fn join(own: &[Source], core: &[Source]) -> Result<Config, Refused> {
 #[test]
 fn the_order_of_sources_is_no_difference() {
     let (a, b) = (
-        source("a", &machine_config("1")),
-        source("b", &machine_config("2")),
+        source("a", &machine_config("m1")),
+        source("b", &machine_config("m2")),
     );
     let one = join(&[a.clone(), b.clone()], &[]).unwrap();
     assert_eq!(one, join(&[b.clone(), a.clone()], &[]).unwrap());
@@ -72,10 +72,10 @@ fn every_mistake_is_told_with_its_way_out() {
         (
             "twice the same",
             vec![
-                source("a", &machine_config("1")),
-                source("b", &machine_config("1")),
+                source("a", &machine_config("m1")),
+                source("b", &machine_config("m1")),
             ],
-            "MachineConfig 1 is given more than once",
+            "MachineConfig m1 is given more than once",
         ),
         (
             "a name that is taken",
@@ -85,10 +85,10 @@ fn every_mistake_is_told_with_its_way_out() {
         (
             "two kubelets",
             vec![
-                source("a", &kubelet_config("1")),
-                source("b", &kubelet_config("2")),
+                source("a", &kubelet_config("m1")),
+                source("b", &kubelet_config("m2")),
             ],
-            "several (1, 2): merge them",
+            "several (m1, m2): merge them",
         ),
     ] {
         let found = join(&own, &[]).unwrap_err().to_string();
@@ -118,8 +118,8 @@ fn context() -> Context {
 
 #[test]
 fn the_hashes_change_with_what_they_are_of() {
-    let config = join(&[source("a", &machine_config("1"))], &[]).unwrap();
-    let other = join(&[source("a", &machine_config("2"))], &[]).unwrap();
+    let config = join(&[source("a", &machine_config("m1"))], &[]).unwrap();
+    let other = join(&[source("a", &machine_config("m2"))], &[]).unwrap();
     let before = config.hashes(&context());
     let version = Context {
         version: "4.22.1".to_owned(),
@@ -157,14 +157,14 @@ fn the_hashes_change_with_what_they_are_of() {
 /// A new value here is a rollout of every node of every fleet: it has to be on purpose.
 #[test]
 fn o07_the_hashes_are_the_same_for_ever() {
-    let config = join(&[source("a", &machine_config("1"))], &[]).unwrap();
+    let config = join(&[source("a", &machine_config("m1"))], &[]).unwrap();
     let Hashes {
         with_version,
         without_version,
     } = config.hashes(&context());
     assert_eq!(
         (with_version.as_str(), without_version.as_str()),
-        ("?", "?")
+        ("e3bde141", "ace24d88")
     );
 }
 

@@ -1,0 +1,153 @@
+//! The order of writes.
+
+use http::Method;
+use support::testing::{Answer, Expect, Scenario};
+
+use super::*;
+use crate::node_pool::conditions::Conditions;
+use crate::node_pool::{fixtures, judge, plan, secrets};
+
+const SECRETS: &str = "/api/v1/namespaces/clusters-dev/secrets";
+
+fn planned(facts: &Facts) -> Plan {
+    let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
+    let (found, _) = judge::judge(facts, &mut conditions);
+    plan::plan(facts, &found, &conditions, "a-token").unwrap()
+}
+
+/// A server on which nothing is there yet, and which takes everything at these paths.
+fn server(paths: &[String]) -> Scenario {
+    let object = Answer::ok(&json!({ "metadata": { "name": "a" } }));
+    let of = |path: &String| {
+        let call = |method| Expect::call(method, path);
+        [
+            call(Method::GET).answer(Answer::error(404, "NotFound")),
+            call(Method::PATCH).answer(object.clone()),
+            call(Method::POST).answer(object.clone()),
+        ]
+    };
+    Scenario::new([]).always(paths.iter().flat_map(of))
+}
+
+fn path(kind: &ApiResource, name: &str) -> String {
+    format!(
+        "/apis/{}/namespaces/clusters-dev/{}/{name}",
+        kind.api_version, kind.plural
+    )
+}
+
+/// The writes, by their last two parts.
+fn writes(scenario: &Scenario) -> Vec<String> {
+    let seen = scenario
+        .seen()
+        .into_iter()
+        .filter(|it| !it.starts_with("GET"));
+    let short = seen.map(|it| {
+        let (method, path) = it.split_once(' ').unwrap();
+        let parts: Vec<_> = path.rsplit('/').take(2).collect();
+        format!("{method} {}/{}", parts[1], parts[0])
+    });
+    short.collect()
+}
+
+#[tokio::test]
+async fn nothing_refers_to_what_is_not_there_yet() {
+    let facts = fixtures::facts();
+    let plan = planned(&facts);
+    let machines = plan.machines.as_ref().unwrap();
+    let (hash, template) = (&plan.hash, &machines.template.1.name);
+    let check = facts.capi().machine_health_check();
+    let scenario = server(&[
+        SECRETS.to_owned(),
+        format!("{SECRETS}/user-data-workers-{hash}"),
+        path(&machines.template.0, template),
+        path(&machines.workload.0, "workers"),
+        path(&check, "workers"),
+        path(&check, "workers-spot"),
+    ]);
+    Writer::new(scenario.client())
+        .apply(&facts, &plan)
+        .await
+        .unwrap();
+    scenario.finish();
+    assert_eq!(
+        writes(&scenario),
+        [
+            "POST clusters-dev/secrets".to_owned(),
+            format!("PATCH secrets/user-data-workers-{hash}"),
+            format!("PATCH awsmachinetemplates/{template}"),
+            // Whole, the number of machines alone, and all but the number.
+            "PATCH machinedeployments/workers".to_owned(),
+            "PATCH machinedeployments/workers".to_owned(),
+            "PATCH machinedeployments/workers".to_owned(),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_number_of_machines_is_left_to_the_autoscaler() {
+    let mut facts = fixtures::facts();
+    facts.pool.spec.replicas = None;
+    facts.pool.spec.auto_scaling = serde_json::from_value(json!({ "min": 1, "max": 5 })).unwrap();
+    facts.workload = Some(fixtures::workload(3));
+    let plan = planned(&facts);
+    let Machines {
+        workload: (kind, object),
+        replicas,
+        ..
+    } = plan.machines.unwrap();
+    assert_eq!(replicas, None);
+    let scenario = Scenario::new([
+        Expect::get(&path(&kind, "workers")).answer(Answer::error(404, "NotFound")),
+        Expect::patch(&path(&kind, "workers"))
+            .answer(Answer::ok(&json!({ "metadata": { "name": "workers" } }))),
+    ]);
+    let writer = Writer::new(scenario.client());
+    writer
+        .workload(&facts, &kind, &object, replicas)
+        .await
+        .unwrap();
+    scenario.finish();
+    assert!(object["spec"].get("replicas").is_none());
+}
+
+#[tokio::test]
+async fn a_token_that_is_there_stays_the_ignition_servers() {
+    let mut facts = fixtures::facts();
+    let Token::New(secret) = planned(&facts).token else {
+        panic!("there is a token already");
+    };
+    facts.tokens = vec![secret];
+    let plan = planned(&facts);
+    let name = format!("{SECRETS}/{}", names::token("workers", &plan.hash));
+    let scenario = Scenario::new([
+        Expect::get(&name).answer(Answer::error(404, "NotFound")),
+        Expect::patch(&name).answer(Answer::ok(&json!({ "metadata": { "name": "a" } }))),
+    ]);
+    let writer = Writer::new(scenario.client());
+    writer.token(&facts, &plan.token).await.unwrap();
+    scenario.finish();
+    let Token::Known(secret) = plan.token else {
+        panic!("{:?}", plan.token);
+    };
+    assert!(!secret.data.unwrap().contains_key("token"));
+}
+
+#[tokio::test]
+async fn outdated_tokens_get_an_end() {
+    let mut secret = Secret::default();
+    secret.metadata.namespace = Some("clusters-dev".to_owned());
+    secret.metadata.name = Some("token-workers-old".to_owned());
+    secret.metadata.resource_version = Some("9".to_owned());
+    let now = fixtures::facts().now;
+    let outdated = secrets::outdated_token(&BTreeMap::new(), now);
+    let scenario = Scenario::new([Expect::patch(&format!("{SECRETS}/token-workers-old"))
+        .body(json!({ "metadata": {
+            "resourceVersion": "9",
+            "annotations": { TOKEN_EXPIRATION.key(): "2026-11-22T02:00:00Z" },
+        } }))
+        .answer(Answer::ok(&json!({ "metadata": { "name": "a" } })))]);
+    let writer = Writer::new(scenario.client());
+    writer.expire(&[(secret, outdated)]).await.unwrap();
+    scenario.finish();
+}
