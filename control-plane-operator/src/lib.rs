@@ -12,6 +12,7 @@ pub mod component;
 pub mod components;
 pub mod error;
 pub mod etcd_defrag;
+mod hosted_control_plane;
 pub mod hosted_cluster_config;
 pub mod ignition_server;
 pub mod infra;

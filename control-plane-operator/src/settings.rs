@@ -120,6 +120,17 @@ pub struct NoProxyImage;
 
 // === impl Pairs ===
 
+impl Pairs {
+    /// All values of each name, in their order.
+    pub fn grouped(&self) -> BTreeMap<String, Vec<String>> {
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in &self.0 {
+            all.entry(name.clone()).or_default().push(value.clone());
+        }
+        all
+    }
+}
+
 impl FromStr for Pairs {
     type Err = String;
 

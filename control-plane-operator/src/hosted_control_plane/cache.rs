@@ -1,0 +1,175 @@
+//! All that the pipeline looks at, kept up to date by watches.
+
+use std::sync::Arc;
+
+use api::hypershift::v1beta1::HostedControlPlane;
+use futures::StreamExt as _;
+use futures::future::join_all;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use support::error::chain;
+use tokio::sync::Notify;
+
+use crate::component::Objects;
+
+/// Kinds that are watched: group, version, kind.
+const KINDS: [(&str, &str, &str); 15] = [
+    ("", "v1", "ConfigMap"),
+    ("", "v1", "Secret"),
+    ("", "v1", "Service"),
+    ("", "v1", "ServiceAccount"),
+    ("apps", "v1", "Deployment"),
+    ("apps", "v1", "StatefulSet"),
+    ("batch", "v1", "CronJob"),
+    ("batch", "v1", "Job"),
+    ("policy", "v1", "PodDisruptionBudget"),
+    ("rbac.authorization.k8s.io", "v1", "Role"),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding"),
+    (
+        "hypershift.openshift.io",
+        "v1beta1",
+        "ControlPlaneComponent",
+    ),
+    HOSTED_CONTROL_PLANE,
+    ROUTE,
+    ("monitoring.coreos.com", "v1", "ServiceMonitor"),
+];
+const HOSTED_CONTROL_PLANE: (&str, &str, &str) =
+    ("hypershift.openshift.io", "v1beta1", "HostedControlPlane");
+const ROUTE: (&str, &str, &str) = ("route.openshift.io", "v1", "Route");
+
+/// One kind's objects.
+struct Kind {
+    resource: ApiResource,
+    api: Api<DynamicObject>,
+    store: Store<DynamicObject>,
+    writer: std::sync::Mutex<Option<reflector::store::Writer<DynamicObject>>>,
+}
+
+/// All that the pipeline looks at.
+pub(super) struct Cache {
+    kinds: Vec<Kind>,
+    changed: Notify,
+}
+
+// === impl Cache ===
+
+impl Cache {
+    /// An empty one. Kinds that the management cluster does not serve are left out.
+    pub(super) fn new(client: &kube::Client, namespace: &str, served: &[String]) -> Self {
+        let is_served = |group: &str| {
+            let own = !group.contains('.') || group.ends_with(".k8s.io");
+            own || group == HOSTED_CONTROL_PLANE.0 || served.iter().any(|served| served == group)
+        };
+        let kinds = KINDS.iter().filter(|(group, _, _)| is_served(group));
+        let kinds = kinds.map(|(group, version, kind)| {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            let writer = reflector::store::Writer::new(resource.clone());
+            Kind {
+                api: Api::namespaced_with(client.clone(), namespace, &resource),
+                store: writer.as_reader(),
+                writer: std::sync::Mutex::new(Some(writer)),
+                resource,
+            }
+        });
+        Self {
+            kinds: kinds.collect(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Keeps it up to date, for ever.
+    pub(super) async fn watch(&self) {
+        join_all(self.kinds.iter().map(|kind| self.watch_kind(kind))).await;
+    }
+
+    async fn watch_kind(&self, kind: &Kind) {
+        let writer = kind.writer.lock().ok().and_then(|mut writer| writer.take());
+        let Some(writer) = writer else {
+            return;
+        };
+        let events = watcher(kind.api.clone(), watcher::Config::default());
+        // What nobody reads is not kept.
+        let events = events.modify(|object| object.metadata.managed_fields = None);
+        let events = reflector(writer, events).default_backoff();
+        let mut events = std::pin::pin!(events);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(_) => self.changed.notify_one(),
+                Err(error) => {
+                    tracing::debug!(
+                        kind = kind.resource.kind,
+                        problem = chain(&error),
+                        "Cannot watch"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Completes when everything has been listed once.
+    pub(super) async fn filled(&self) {
+        for kind in &self.kinds {
+            // It fails only when the watch has ended, and then so does this term.
+            let _ = kind.store.wait_until_ready().await;
+        }
+    }
+
+    /// Completes when something has changed since it last did.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// All objects, but the hosted control plane.
+    pub(super) fn objects(&self) -> Objects {
+        let kinds = self
+            .kinds
+            .iter()
+            .filter(|kind| kind.resource.kind != HOSTED_CONTROL_PLANE.2);
+        kinds
+            .flat_map(|kind| {
+                let objects = kind.store.state();
+                objects
+                    .into_iter()
+                    .map(|object| value(&kind.resource, &object))
+            })
+            .collect()
+    }
+
+    /// The hosted control plane: the one of the namespace. What cannot be read as one is told by the API server.
+    pub(super) fn hosted_control_plane(&self) -> Option<HostedControlPlane> {
+        let kind = self
+            .kinds
+            .iter()
+            .find(|kind| kind.resource.kind == HOSTED_CONTROL_PLANE.2)?;
+        let object: Arc<DynamicObject> = kind.store.state().into_iter().next()?;
+        let read = serde_json::from_value(value(&kind.resource, &object));
+        read.inspect_err(|error| {
+            tracing::error!(
+                problem = chain(error),
+                "The HostedControlPlane has a form that this version does not know"
+            );
+        })
+        .ok()
+    }
+}
+
+/// An object with its kind, which lists leave out.
+pub(super) fn value(resource: &ApiResource, object: &DynamicObject) -> serde_json::Value {
+    let mut value = serde_json::json!(object);
+    value["apiVersion"] = serde_json::json!(resource.api_version);
+    value["kind"] = serde_json::json!(resource.kind);
+    value
+}
+
+fn reflector<S>(
+    writer: reflector::store::Writer<DynamicObject>,
+    events: S,
+) -> impl futures::Stream<Item = S::Item>
+where
+    S: futures::Stream<Item = Result<watcher::Event<DynamicObject>, watcher::Error>>,
+{
+    kube::runtime::reflector(writer, events)
+}

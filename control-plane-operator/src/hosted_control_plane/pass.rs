@@ -1,0 +1,461 @@
+//! One pass over the hosted control plane.
+
+use api::conditions::ClusterCondition as Type;
+use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use serde_json::{Value, json};
+use support::error::chain;
+
+use super::apply::Writer;
+use super::cache::Cache;
+use super::deletion::{self, Due};
+use super::error::Error;
+use super::release::{Pair, Reader, missing_images};
+use super::status::{self, Verdict};
+use super::{Operator, history};
+use crate::component::dependency::missing as missing_dependencies;
+use crate::component::facts::Infra;
+use crate::component::render::{Rendered, adopt, hashed, render};
+use crate::component::status::{Observation, status as component_status};
+use crate::component::{Component, Context, Objects, Predicates, Release};
+use crate::{components, infra, pki};
+
+/// One pass after the other.
+pub(super) struct Pass<'a> {
+    pub(super) operator: &'a Operator,
+    pub(super) cache: &'a Cache,
+    pub(super) writer: Writer,
+    pub(super) reader: Reader,
+    /// Why nothing is done, as it was last said.
+    pub(super) told: Option<String>,
+}
+
+/// What a pass knows, and adds to.
+struct World {
+    hcp: HostedControlPlane,
+    releases: Pair,
+    infra: Infra,
+    objects: Objects,
+}
+
+impl World {
+    fn context<'a>(&'a self, operator: &'a Operator) -> Context<'a> {
+        Context {
+            hcp: &self.hcp,
+            release: &self.releases.control_plane,
+            user_release: &self.releases.user,
+            infra: &self.infra,
+            objects: &self.objects,
+            settings: &operator.settings,
+            predicates: Predicates::Asked,
+        }
+    }
+}
+
+impl Pass<'_> {
+    /// Goes through everything once; gives whether the control plane is available.
+    pub(super) async fn run(&mut self) -> Result<bool, Error> {
+        let Some(hcp) = self.cache.hosted_control_plane() else {
+            self.tell("There is no HostedControlPlane in the namespace");
+            return Ok(false);
+        };
+        match deletion::due(&hcp, Timestamp::now()) {
+            Due::Hold => deletion::hold(&self.operator.client, &hcp, true).await?,
+            Due::Release => {
+                deletion::hold(&self.operator.client, &hcp, false).await?;
+                return Ok(true);
+            }
+            Due::Nothing => return Ok(true),
+            Due::Wait | Due::Reconcile => {}
+        }
+        if hcp.spec.release_image != self.operator.operate_on {
+            // An operator of another release would undo what that one's does.
+            self.tell("The HostedControlPlane is of another release than this operator");
+            return Ok(false);
+        }
+        if is_paused(&hcp, Timestamp::now()) {
+            self.tell("The HostedControlPlane is paused");
+            return Ok(false);
+        }
+        self.told = None;
+        self.reconcile(hcp).await
+    }
+
+    fn tell(&mut self, why: &str) {
+        if self.told.as_deref() != Some(why) {
+            tracing::info!(why, "Nothing is done");
+            self.told = Some(why.to_owned());
+        }
+    }
+
+    async fn reconcile(&mut self, hcp: HostedControlPlane) -> Result<bool, Error> {
+        // dereference (client)
+        let objects = self.cache.objects();
+        let releases = self
+            .reader
+            .read(&hcp, &objects, &self.operator.settings)
+            .await;
+        let (releases, unavailable) = match releases {
+            Ok(releases) => (releases, None),
+            Err(unavailable) => (
+                Pair {
+                    control_plane: Release::default(),
+                    user: Release::default(),
+                },
+                Some(unavailable),
+            ),
+        };
+        let mut world = World {
+            hcp,
+            releases,
+            infra: Infra::default(),
+            objects,
+        };
+        if let Some(unavailable) = unavailable {
+            // A control plane that is half of an unknown release is worse than none.
+            let verdict = Verdict::no(
+                Type::ValidReleaseInfo,
+                unavailable.reason,
+                unavailable.message,
+            );
+            world.infra = infra::facts(&world.context(self.operator));
+            return self.write_status(&world, vec![verdict], false).await;
+        }
+        // infrastructure
+        let missing = self.infrastructure(&mut world).await?;
+        let mut verdicts = vec![status::infrastructure(&missing)];
+        // certificates, and components in their order
+        let mut problems = Vec::new();
+        if missing.is_empty() {
+            self.default_account(&mut world).await?;
+            self.certificates(&mut world).await?;
+            problems = self.components(&mut world).await?;
+        }
+        let context = world.context(self.operator);
+        verdicts.push(match missing_images(&context, &problems) {
+            Some(message) => Verdict::no(Type::ValidReleaseInfo, "MissingImages", message),
+            None => Verdict::yes(Type::ValidReleaseInfo),
+        });
+        verdicts.push(configuration(&problems));
+        self.write_status(&world, verdicts, true).await
+    }
+
+    async fn infrastructure(&mut self, world: &mut World) -> Result<Vec<&'static str>, Error> {
+        let wanted = infra::wanted(&world.context(self.operator));
+        for which in &wanted.deletions {
+            self.writer.delete(which).await?;
+            world.objects.remove(&which.kind, &which.name);
+        }
+        for object in &wanted.objects {
+            self.writer.apply(object, &mut world.objects).await?;
+        }
+        world.infra = infra::facts(&world.context(self.operator));
+        Ok(infra::missing(&world.context(self.operator), &world.infra))
+    }
+
+    /// Pods without an account of their own pull images with the cluster's pull secret, too.
+    async fn default_account(&mut self, world: &mut World) -> Result<(), Error> {
+        let account = json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": { "name": "default", "namespace": self.operator.namespace },
+            "imagePullSecrets": [{ "name": "pull-secret" }],
+        });
+        Ok(self
+            .writer
+            .apply(&hashed(account), &mut world.objects)
+            .await?)
+    }
+
+    async fn certificates(&mut self, world: &mut World) -> Result<(), Error> {
+        let now = Timestamp::now();
+        if pki::is_due(&world.context(self.operator), now) {
+            // The watch may lag behind what the last pass wrote: no certificate is made twice.
+            self.read_secrets(&mut world.objects).await?;
+        }
+        let (hcp, infra, objects) = (
+            world.hcp.clone(),
+            world.infra.clone(),
+            world.objects.clone(),
+        );
+        let (releases, settings) = (world.releases.clone(), self.operator.settings.clone());
+        let made = tokio::task::spawn_blocking(move || {
+            let context = Context {
+                hcp: &hcp,
+                release: &releases.control_plane,
+                user_release: &releases.user,
+                infra: &infra,
+                objects: &objects,
+                settings: &settings,
+                predicates: Predicates::Asked,
+            };
+            pki::objects(&context, now)
+        });
+        for object in made.await?? {
+            self.writer.apply(&object, &mut world.objects).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_secrets(&self, objects: &mut Objects) -> Result<(), Error> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret"));
+        let namespace = &self.operator.namespace;
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.operator.client.clone(), namespace, &resource);
+        let secrets = api
+            .list(&ListParams::default())
+            .await
+            .map_err(|source| Error::List {
+                namespace: namespace.clone(),
+                source,
+            })?;
+        for secret in &secrets.items {
+            objects.insert(super::cache::value(&resource, secret));
+        }
+        Ok(())
+    }
+
+    /// All components in their order. One that fails does not stop the others.
+    async fn components(
+        &mut self,
+        world: &mut World,
+    ) -> Result<Vec<(&'static str, crate::component::Error)>, Error> {
+        let mut problems = Vec::new();
+        let mut failed = None;
+        for component in components::all() {
+            match self.component(&component, world).await {
+                Ok(None) => {}
+                Ok(Some(problem)) => problems.push((component.name, problem)),
+                Err(error) => {
+                    tracing::warn!(
+                        component = component.name,
+                        problem = chain(&error),
+                        "A component cannot be written"
+                    );
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        match failed {
+            Some(error) if problems.is_empty() => Err(error),
+            _ => Ok(problems),
+        }
+    }
+
+    async fn component(
+        &mut self,
+        component: &Component,
+        world: &mut World,
+    ) -> Result<Option<crate::component::Error>, Error> {
+        let context = world.context(self.operator);
+        let rendered = match render(component, &context) {
+            Ok(rendered) => rendered,
+            Err(problem) => {
+                self.tell_of(
+                    component,
+                    &Rendered::default(),
+                    world,
+                    Some(chain(&problem)),
+                )
+                .await?;
+                return Ok(Some(problem));
+            }
+        };
+        let waits = missing_dependencies(component, &context);
+        let mut problem = None;
+        for which in &rendered.deletions {
+            if world.objects.get(&which.kind, &which.name).is_some() {
+                self.writer.delete(which).await?;
+            }
+        }
+        if rendered.workload.is_none() {
+            return self.forget(component, world).await.map(|()| None);
+        }
+        if waits.is_empty()
+            && let Err(error) = self.write_component(&rendered, &mut world.objects).await
+        {
+            problem = Some(error);
+        }
+        self.tell_of(
+            component,
+            &rendered,
+            world,
+            problem.as_ref().map(|error| chain(error)),
+        )
+        .await?;
+        problem.map_or(Ok(None), |error| Err(error.into()))
+    }
+
+    async fn write_component(
+        &mut self,
+        rendered: &Rendered,
+        there: &mut Objects,
+    ) -> Result<(), support::apply::Error> {
+        for manifest in &rendered.manifests {
+            if manifest.writer == crate::component::declaration::Writer::Framework {
+                self.writer.apply(&manifest.object, there).await?;
+            }
+        }
+        if let Some(workload) = &rendered.workload {
+            self.writer.apply(workload, there).await?;
+        }
+        Ok(())
+    }
+
+    /// A component that is not wanted is not told of.
+    async fn forget(&mut self, component: &Component, world: &World) -> Result<(), Error> {
+        if world
+            .objects
+            .get("ControlPlaneComponent", component.name)
+            .is_none()
+        {
+            return Ok(());
+        }
+        let which = crate::component::render::Identity {
+            api_version: "hypershift.openshift.io/v1beta1".to_owned(),
+            kind: "ControlPlaneComponent".to_owned(),
+            name: component.name.to_owned(),
+        };
+        Ok(self.writer.delete(&which).await?)
+    }
+
+    /// Writes the `ControlPlaneComponent`.
+    async fn tell_of(
+        &mut self,
+        component: &Component,
+        rendered: &Rendered,
+        world: &mut World,
+        problem: Option<String>,
+    ) -> Result<(), Error> {
+        let kinds = ["Deployment", "StatefulSet", "Job", "CronJob"];
+        let live = kinds
+            .iter()
+            .find_map(|kind| world.objects.get(kind, component.name));
+        let before = world.objects.get("ControlPlaneComponent", component.name);
+        let before_status: ControlPlaneComponentStatus = before
+            .and_then(|before| serde_json::from_value(before["status"].clone()).ok())
+            .unwrap_or_default();
+        let waits_for = missing_dependencies(component, &world.context(self.operator));
+        let wanted = rendered.workload.as_ref();
+        let seen = Observation {
+            name: component.name,
+            workload: live,
+            is_current: live
+                .zip(wanted)
+                .is_some_and(|(live, wanted)| same_hash(live, wanted)),
+            waits_for: &waits_for,
+            problem,
+        };
+        let status = component_status(
+            &seen,
+            rendered.resources.clone(),
+            &world.releases.control_plane.version,
+            world.hcp.metadata.generation,
+            &before_status,
+            &Time(Timestamp::now()),
+        );
+        if before.is_some() && status == before_status {
+            return Ok(());
+        }
+        let mut object = json!({
+            "apiVersion": "hypershift.openshift.io/v1beta1",
+            "kind": "ControlPlaneComponent",
+            "metadata": { "name": component.name },
+            "spec": {},
+        });
+        adopt(&mut object, &world.context(self.operator));
+        self.writer.apply(&object, &mut world.objects).await?;
+        object["status"] = json!(status);
+        self.writer.status(object.clone()).await?;
+        world.objects.insert(object);
+        Ok(())
+    }
+
+    async fn write_status(
+        &mut self,
+        world: &World,
+        mut verdicts: Vec<Verdict>,
+        has_release: bool,
+    ) -> Result<bool, Error> {
+        let context = world.context(self.operator);
+        let now = Time(Timestamp::now());
+        verdicts.push(status::etcd(&context));
+        verdicts.push(status::api_server(&context));
+        let needed: Vec<_> = verdicts.iter().collect();
+        let available = status::available(&context, &needed);
+        let is_available = available.status == "True";
+        verdicts.push(available);
+        verdicts.push(status::degraded(&context));
+        verdicts.push(Verdict::unknown(
+            Type::ExternalDnsReachable,
+            "names are not looked up from here",
+        ));
+        let mut fields = status::fields(&context, is_available);
+        if has_release {
+            let before = world
+                .hcp
+                .status
+                .as_ref()
+                .and_then(|status| status.control_plane_version.as_ref());
+            let complete = status::is_rolled_out(&context);
+            let release = &world.releases.control_plane;
+            let generation = world.hcp.metadata.generation;
+            fields["controlPlaneVersion"] =
+                json!(history::next(before, release, complete, generation, &now));
+            if complete {
+                fields["version"] = json!(release.version);
+                fields["releaseImage"] = json!(release.pull_spec);
+            }
+        } else if let Some(before) = &world.hcp.status {
+            // What is known stays known while the registry cannot be asked.
+            fields["controlPlaneVersion"] = json!(before.control_plane_version);
+        }
+        let conditions: Vec<_> = verdicts
+            .into_iter()
+            .map(|verdict| verdict.condition(&world.hcp, &now))
+            .collect();
+        fields["conditions"] = json!(conditions);
+        let object = json!({
+            "apiVersion": "hypershift.openshift.io/v1beta1",
+            "kind": "HostedControlPlane",
+            "metadata": { "name": context.name(), "namespace": context.namespace() },
+            "status": fields,
+        });
+        self.writer.status(object).await?;
+        Ok(is_available)
+    }
+}
+
+/// What the user's configuration lacks.
+fn configuration(problems: &[(&'static str, crate::component::Error)]) -> Verdict {
+    let type_ = Type::ValidHostedControlPlaneConfiguration;
+    let invalid = problems
+        .iter()
+        .find(|(_, error)| matches!(error, crate::component::Error::Invalid { .. }));
+    match invalid {
+        Some((component, error)) => Verdict::no(
+            type_,
+            "InvalidConfiguration",
+            format!("{component}: {error}"),
+        ),
+        None => Verdict::yes(type_),
+    }
+}
+
+fn same_hash(live: &Value, wanted: &Value) -> bool {
+    let hash = |object: &Value| {
+        object["metadata"]["annotations"][crate::component::render::DESIRED_STATE_HASH].clone()
+    };
+    hash(live) == hash(wanted)
+}
+
+fn is_paused(hcp: &HostedControlPlane, now: Timestamp) -> bool {
+    match hcp.spec.paused_until.as_deref() {
+        None | Some("" | "false") => false,
+        Some("true") => true,
+        Some(time) => time.parse::<Timestamp>().is_ok_and(|until| now < until),
+    }
+}
