@@ -85,9 +85,10 @@ fn step(testbed: &Testbed, what: &str) {
 
 /// Standard CRDs of another version, a manager of that version, and a cluster that it looks after.
 async fn platform_with_a_manager(testbed: &mut Testbed) -> Result<Platform> {
-    let step = testbed
-        .progress
-        .step(format!("the platform's Cluster API {}", platform::version()?));
+    let step = testbed.progress.step(format!(
+        "the platform's Cluster API {}",
+        platform::version()?
+    ));
     platform::install_crds(&testbed.admin).await?;
     testbed.has_crds(Side::Standard);
     let world = testbed.add(&Plan::platform(&[platform::MANAGER])).await?;

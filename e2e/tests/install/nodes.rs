@@ -73,9 +73,7 @@ async fn scenario(testbed: &NodeTestbed) -> Result<()> {
     is_marked_legacy(testbed).await?;
     step.done();
 
-    let step = testbed
-        .progress
-        .step("upgrading from the previous release");
+    let step = testbed.progress.step("upgrading from the previous release");
     upgrade::from_the_previous_release(testbed, &hypershift, &new).await?;
     step.done();
     let images = new;

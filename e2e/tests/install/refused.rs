@@ -112,7 +112,10 @@ pub(crate) async fn too_old(
         });
         let relay = relay.await?;
         write_kubeconfig(&kubeconfig, &relay.server(), None, Credentials::None)?;
-        let run = hypershift.as_user(&kubeconfig).install(&["--dry-run"]).await?;
+        let run = hypershift
+            .as_user(&kubeconfig)
+            .install(&["--dry-run"])
+            .await?;
         if refused {
             run.refused(&["API server 1.30", "older than 1.31"])?;
             let run = hypershift.as_user(&kubeconfig).install(&[]).await?;

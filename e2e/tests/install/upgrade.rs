@@ -79,7 +79,10 @@ pub(crate) async fn from_the_previous_release(
         .collect();
     ensure!(moved.is_empty(), "the upgrade has moved {moved:?}");
     let after = hosted_clusters(testbed).await?;
-    ensure!(clusters == after, "hosted clusters were {clusters:?} and are {after:?}");
+    ensure!(
+        clusters == after,
+        "hosted clusters were {clusters:?} and are {after:?}"
+    );
     Ok(())
 }
 
@@ -104,7 +107,10 @@ fn relics() -> [(String, Value); 2] {
     });
     [
         (CONFIG_MAPS.named(NAMESPACE, "settings-of-old"), settings),
-        (format!("{}/hypershift-reader-of-old", CLUSTER_ROLES.all()), reader),
+        (
+            format!("{}/hypershift-reader-of-old", CLUSTER_ROLES.all()),
+            reader,
+        ),
     ]
 }
 
@@ -121,7 +127,10 @@ async fn apply_as_installer(testbed: &NodeTestbed, path: &str, object: &Value) -
 /// Every hosted cluster with its marks and its version.
 async fn hosted_clusters(testbed: &NodeTestbed) -> Result<Vec<String>> {
     let clusters = testbed.admin.list(HOSTED_CLUSTERS).await?;
-    ensure!(!clusters.is_empty(), "there is no hosted cluster to be left alone");
+    ensure!(
+        !clusters.is_empty(),
+        "there is no hosted cluster to be left alone"
+    );
     let each = clusters.iter().map(|cluster| &cluster["metadata"]);
     Ok(each
         .map(|metadata| {
@@ -168,14 +177,21 @@ impl Watched {
             let terms = self.terms();
             let holders = terms.iter().filter_map(|term| term.holder.as_ref());
             let now = terms.last().and_then(|term| term.holder.clone());
-            ensure!(now.is_some() && holders.clone().next() != now.as_ref(), "{now:?} leads");
+            ensure!(
+                now.is_some() && holders.clone().next() != now.as_ref(),
+                "{now:?} leads"
+            );
             Ok(())
         })
         .await?;
         let terms = self.terms();
         let mut longest = 0.0_f64;
         for (before, after) in terms.iter().zip(terms.iter().skip(1)) {
-            let Some(taken) = after.holder.as_ref().filter(|_| before.holder != after.holder) else {
+            let Some(taken) = after
+                .holder
+                .as_ref()
+                .filter(|_| before.holder != after.holder)
+            else {
                 continue;
             };
             ensure!(
@@ -187,15 +203,17 @@ impl Watched {
             let (from, to) = (from.context("never renewed")?, to.context("never taken")?);
             longest = longest.max(to.duration_since(from).as_secs_f64());
         }
-        testbed
-            .progress
-            .note(&format!("{name} was without a leader for {longest:.2} s at most"));
+        testbed.progress.note(&format!(
+            "{name} was without a leader for {longest:.2} s at most"
+        ));
         Ok(())
     }
 
     fn terms(&self) -> Vec<Term> {
         let terms = self.terms.lock();
-        terms.expect("invariant: nobody panics while holding it").clone()
+        terms
+            .expect("invariant: nobody panics while holding it")
+            .clone()
     }
 }
 
@@ -215,7 +233,9 @@ async fn follow(leases: Api<Lease>, operator: Operator, terms: Arc<Mutex<Vec<Ter
     let mut events = events.into_stream().boxed();
     while let Some(Ok(event)) = events.next().await {
         if let WatchEvent::Added(lease) | WatchEvent::Modified(lease) = event {
-            let mut terms = terms.lock().expect("invariant: nobody panics while holding it");
+            let mut terms = terms
+                .lock()
+                .expect("invariant: nobody panics while holding it");
             terms.extend(Term::of(lease));
         }
     }
