@@ -56,6 +56,13 @@ struct Backend {
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
 }
 
+/// Whether a connection was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reached {
+    Still,
+    Anew,
+}
+
 /// Why one try failed.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
@@ -98,16 +105,13 @@ impl Backends {
         })
     }
 
-    /// Whether a backend's webhook server answers at all.
-    pub(super) async fn reach(&self, BackendId(id): BackendId) -> Result<(), Unanswered> {
+    /// Whether there is a connection to a backend.
+    pub(super) async fn reach(&self, BackendId(id): BackendId) -> Result<Reached, Unanswered> {
         let backend = &self.all[id];
-        let tried = tokio::time::timeout(CONNECT, backend.sender());
-        let problem = match tried.await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(failed)) => failed.to_string(),
-            Err(_) => "does not answer in time".to_owned(),
-        };
-        Err(backend.unanswered(problem))
+        match backend.sender().await {
+            Ok((_, reached)) => Ok(reached),
+            Err(failed) => Err(backend.unanswered(failed.to_string())),
+        }
     }
 
     /// Asks until there is an answer.
@@ -159,7 +163,7 @@ impl Backend {
     }
 
     async fn once(&self, question: Bytes, most: usize) -> Result<Bytes, Failed> {
-        let mut sender = self.sender().await?;
+        let (mut sender, _) = self.sender().await?;
         let request = self.request(question)?;
         let broken = |error: &dyn std::error::Error| Failed::Broken(crate::error::chain(error));
         let answer = sender.send_request(request).await;
@@ -190,15 +194,15 @@ impl Backend {
     }
 
     /// The connection, opened if there is none.
-    async fn sender(&self) -> Result<SendRequest<Full<Bytes>>, Failed> {
+    async fn sender(&self) -> Result<(SendRequest<Full<Bytes>>, Reached), Failed> {
         let mut connection = self.connection.lock().await;
         if let Some(sender) = connection.as_ref().filter(|sender| !sender.is_closed()) {
-            return Ok(sender.clone());
+            return Ok((sender.clone(), Reached::Still));
         }
         let opened = tokio::time::timeout(CONNECT, self.open()).await;
         let sender = opened.map_err(|_| Failed::Connect("no answer in time".to_owned()))??;
         *connection = Some(sender.clone());
-        Ok(sender)
+        Ok((sender, Reached::Anew))
     }
 
     async fn forget(&self) {

@@ -7,13 +7,16 @@ use std::time::Duration;
 use api::group::{GroupTable, Side};
 use serde_json::{Value, json};
 
-use super::convert::Converter;
-use super::delegate::Backends;
+use super::convert::{Converter, Failure};
+use super::delegate::{Backends, Reached};
 use super::metrics::Metrics;
 use super::route::BackendId;
 
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(250);
+/// What controller-runtime says as long as nothing can be looked up. Any other answer, even that the sample cannot be
+/// converted, is one of a manager that is up.
+const NOT_STARTED: &str = "cache is not started";
 
 /// Whether the shim is of use.
 #[derive(Debug)]
@@ -61,11 +64,25 @@ impl Readiness {
         interval: Duration,
     ) {
         loop {
-            let problem = ask(&converter).await.err();
+            let problem = self.ask(&converter).await.err();
             let pause = if problem.is_some() { RETRY } else { interval };
             self.set(problem);
             tokio::time::sleep(pause.min(interval)).await;
         }
+    }
+
+    /// Every backend is reached; when one was not before, or has begun anew, those with kinds that refer to others have
+    /// to convert one.
+    async fn ask(&self, converter: &Converter<Backends>) -> Result<(), String> {
+        let mut doubtful = self.problem().is_some();
+        for id in 0..converter.routes.backends().len() {
+            let reached = converter.ask.reach(BackendId(id)).await;
+            doubtful |= reached.map_err(|error| error.to_string())? == Reached::Anew;
+        }
+        if doubtful {
+            try_out(converter).await?;
+        }
+        Ok(())
     }
 
     fn set(&self, problem: Option<String>) {
@@ -82,24 +99,22 @@ impl Readiness {
     }
 }
 
-/// Every backend is reached, and those with kinds that refer to others convert one.
-async fn ask(converter: &Converter<Backends>) -> Result<(), String> {
-    for id in 0..converter.routes.backends().len() {
-        let reached = converter.ask.reach(BackendId(id)).await;
-        reached.map_err(|error| error.to_string())?;
-    }
+async fn try_out(converter: &Converter<Backends>) -> Result<(), String> {
     for probe in probes(converter.rules.table()) {
         if converter.routes.find(&probe.group, probe.kind).is_none() {
             continue;
         }
         let answer = converter.answer(&probe.review).await;
-        let answer = answer.map_err(|error| error.to_string())?;
-        answer.result.map_err(|failure| failure.to_string())?;
+        match answer.map_err(|error| error.to_string())?.result {
+            Err(Failure::Object(message)) if !message.contains(NOT_STARTED) => {}
+            Err(failure) => return Err(failure.to_string()),
+            Ok(_) => {}
+        }
     }
     Ok(())
 }
 
-/// A Cluster that refers to a kind that is certainly there, and a control plane that does.
+/// A Cluster that refers to another kind, and a control plane that does.
 fn probes(table: &GroupTable) -> Vec<Probe> {
     let named = |label: &str| {
         let mut pairs = table.pairs().iter().map(|pair| pair.name(Side::Private));
