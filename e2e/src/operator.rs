@@ -48,6 +48,23 @@ pub struct Identity {
     program: PathBuf,
 }
 
+/// How long leaders lead without a renewal, and how often they renew.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    lease: &'static str,
+    renew: &'static str,
+    retry: &'static str,
+}
+
+/// Where a replica finds its API server, or what stands before it.
+#[derive(Debug, Clone, Copy)]
+pub struct Server<'a> {
+    /// Its URL.
+    pub url: &'a str,
+    /// Who signs its certificate, with TLS.
+    pub authority: Option<&'a Path>,
+}
+
 /// A running replica.
 #[derive(Debug)]
 pub struct Replica {
@@ -121,6 +138,23 @@ impl Operator {
     }
 }
 
+// === impl Times ===
+
+impl Times {
+    /// Short, with room for a busy machine.
+    pub const SHORT: Self = Self {
+        lease: "3s",
+        renew: "2s",
+        retry: "500ms",
+    };
+    /// For those who wait for many leaders, and do not mind one that is lost by the way.
+    pub const SHORTEST: Self = Self {
+        lease: "1s",
+        renew: "700ms",
+        retry: "200ms",
+    };
+}
+
 // === impl Identity ===
 
 impl Identity {
@@ -145,20 +179,24 @@ impl Identity {
     /// Prepares a replica in the pod called `pod`. The times of its lease are short.
     pub fn replica(&self, testbed: &Testbed, pod: &str) -> Result<Replica> {
         let Endpoint { server, authority } = testbed.control_plane.endpoint();
-        self.replica_at(testbed, pod, &server, Some(&authority))
+        let server = Server {
+            url: &server,
+            authority: Some(&authority),
+        };
+        self.replica_at(testbed, pod, server, Times::SHORT)
     }
 
-    /// The same, with something between it and the API server.
+    /// The same, at another server, with other times.
     pub fn replica_at(
         &self,
         testbed: &Testbed,
         pod: &str,
-        server: &str,
-        authority: Option<&Path>,
+        server: Server<'_>,
+        times: Times,
     ) -> Result<Replica> {
         let kubeconfig = testbed.home().join(format!("{pod}.kubeconfig"));
         let credentials = Credentials::TokenFile(self.account.token_file());
-        write_kubeconfig(&kubeconfig, server, authority, credentials)?;
+        write_kubeconfig(&kubeconfig, server.url, server.authority, credentials)?;
         let port = ports::allocate()?;
         let launch = Launch::new(pod, &self.program)
             .arg("run")
@@ -167,9 +205,9 @@ impl Identity {
             .flag("pod-name", pod)
             .flag("metrics-addr", format!("127.0.0.1:{port}"))
             .flag("resync-period", "1s")
-            .flag("leader-elect-lease-duration", "3s")
-            .flag("leader-elect-renew-deadline", "2s")
-            .flag("leader-elect-retry-period", "500ms")
+            .flag("leader-elect-lease-duration", times.lease)
+            .flag("leader-elect-renew-deadline", times.renew)
+            .flag("leader-elect-retry-period", times.retry)
             .flag("log-format", "text")
             .path_flag("kubeconfig", &kubeconfig);
         Ok(Replica {

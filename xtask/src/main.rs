@@ -7,6 +7,7 @@ mod demo;
 mod embed;
 mod show;
 mod signals;
+mod soak;
 mod testbed;
 mod tidy;
 
@@ -35,6 +36,9 @@ enum Command {
     /// Measure.
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Run for a long time what tests run for seconds, and print the figures.
+    #[command(subcommand)]
+    Soak(soak::Soak),
     /// Fetch the CRDs of the pinned modules, for the next build of the hypershift binary to carry.
     Embed,
     /// Write what is made from the types of the api crate: CRDs and the API reference.
@@ -61,6 +65,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Demo(args) => demo::run(&args).await,
         Command::Testbed(command) => testbed::run(&command).await,
         Command::Bench(command) => bench::run(&command).await,
+        Command::Soak(soak) => soak::run(&soak).await,
         Command::Embed => embed::run().await,
         Command::Codegen(args) => codegen::run(&args),
         Command::Tidy => tidy::run(),

@@ -150,10 +150,10 @@ fn deployment(manager: Manager, plan: &Plan, image: &str) -> Value {
                         "seccompProfile": { "type": "RuntimeDefault" },
                     },
                     "containers": [container(plan, image)],
-                    "volumes": [{
-                        "name": CERTIFICATE,
-                        "secret": { "secretName": CERTIFICATE },
-                    }],
+                    "volumes": [
+                        { "name": CERTIFICATE, "secret": { "secretName": CERTIFICATE } },
+                        { "name": "scratch", "emptyDir": {} },
+                    ],
                 },
             },
         },
@@ -188,7 +188,11 @@ fn container(plan: &Plan, image: &str) -> Value {
             "readOnlyRootFilesystem": true,
             "capabilities": { "drop": ["ALL"] },
         },
-        "volumeMounts": [{ "name": CERTIFICATE, "mountPath": CERTIFICATE_PATH, "readOnly": true }],
+        "volumeMounts": [
+            { "name": CERTIFICATE, "mountPath": CERTIFICATE_PATH, "readOnly": true },
+            // The development provider does not start without one.
+            { "name": "scratch", "mountPath": "/tmp" },
+        ],
     })
 }
 

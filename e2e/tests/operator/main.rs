@@ -1,6 +1,7 @@
 //! hypershift-operator in its first life, on a real API server and with the least rights that it needs: who owns which
 //! hosted cluster, and that nobody else writes to it.
 
+mod deaths;
 mod fleet;
 mod ownership;
 mod race;
@@ -30,6 +31,18 @@ async fn o02_o03_no_hosted_cluster_is_written_by_two_operators_in_one_epoch() ->
     let outcome = async {
         prepare(&mut testbed).await?;
         race::scenario(&testbed).await
+    };
+    let outcome = outcome.await;
+    testbed.finish(outcome)
+}
+
+/// The leader dies at each write that it makes, and the next one continues (O03).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn o03_a_leader_that_dies_at_any_write_is_followed_by_one_that_continues() -> Result<()> {
+    let mut testbed = Testbed::start("operator-deaths", Progress::detect()).await?;
+    let outcome = async {
+        prepare(&mut testbed).await?;
+        deaths::scenario(&testbed).await
     };
     let outcome = outcome.await;
     testbed.finish(outcome)

@@ -35,17 +35,17 @@ struct Side {
 
 /// How often leaders went, and how they were followed.
 #[derive(Default)]
-struct Tally {
-    killed: usize,
+pub(crate) struct Tally {
+    pub(crate) killed: usize,
     frozen: usize,
-    changes: usize,
+    pub(crate) changes: usize,
     /// From the lease's expiry to its being taken; below zero when the clocks' rounding says so.
-    waits: Vec<f64>,
+    pub(crate) waits: Vec<f64>,
 }
 
 /// A write of an operator.
 #[derive(Debug)]
-struct Write {
+pub(crate) struct Write {
     object: String,
     username: String,
     lease: String,
@@ -273,7 +273,7 @@ async fn led(admin: &ApiClient, operator: Operator, after: u64) -> Result<Lease>
 }
 
 /// The writes to hosted clusters that succeeded, in the order in which they arrived.
-fn writes(events: &[Event]) -> Result<Vec<Write>> {
+pub(crate) fn writes(events: &[Event]) -> Result<Vec<Write>> {
     let mut writes = Vec::new();
     for event in events {
         let operators = event
@@ -338,7 +338,7 @@ fn judge(writes: &[Write], sides: &[&Side]) -> Result<()> {
 }
 
 /// How many epochs have written. Each has one holder, and none writes after a later one.
-fn epochs(writes: &[&Write]) -> Result<usize> {
+pub(crate) fn epochs(writes: &[&Write]) -> Result<usize> {
     let mut holders = BTreeMap::new();
     let mut latest = 0;
     for write in writes {
