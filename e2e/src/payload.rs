@@ -25,6 +25,7 @@ use anyhow::Result;
 
 use crate::binaries::{Binaries, Binary};
 use crate::images::{Archive, Contents, File};
+use crate::node::NodeTestbed;
 use crate::progress::Progress;
 use crate::registry::{self, Registry};
 
@@ -67,6 +68,12 @@ pub struct Release {
     pub image: String,
     /// By digest.
     pub digest: String,
+}
+
+/// Pushes the image that stands in for others, without a payload; gives its reference.
+pub async fn stand_in_image(testbed: &NodeTestbed) -> Result<String> {
+    let image = images::stand_in(&testbed.progress).await?;
+    testbed.registry.push(STAND_INS, &image).await
 }
 
 // === impl Payload ===

@@ -3,6 +3,7 @@
 //! They need root; without it each says so and does nothing.
 
 mod authority;
+mod equipment;
 mod leftovers;
 mod pods;
 mod processes;
