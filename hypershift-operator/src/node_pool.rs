@@ -100,7 +100,7 @@ async fn reconcile(pool: Arc<NodePool>, pools: Arc<Pools>) -> Result<Action, Err
         }
         Ok(()) | Err(_) => None,
     };
-    status::machines(&facts, &mut conditions);
+    status::observe(&facts, &mut conditions);
     // client
     let is_done = write(&facts, &found, plan.as_ref(), &pools).await?;
     let status = status::status(&facts, &found, &conditions, is_done);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::annotations::cluster::CONTROL_PLANE_OPERATOR_IMAGE;
+use api::annotations::cluster::{
+    CONTROL_PLANE_OPERATOR_IMAGE, CONTROL_PLANE_OPERATOR_IMAGE_LABELS,
+};
 use api::annotations::node_pool::NODE_POOL;
 use api::group::Side;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
@@ -13,7 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
-use payload::{Capabilities, PullSecret, Release, Version, pull_secret};
+use payload::{Capabilities, Mirrors, PullSecret, Release, Releases, Version, pull_secret};
 use support::reconcile::is_missing;
 
 use super::config::{self, Content, Source};
@@ -299,57 +301,68 @@ impl Reader<'_> {
                 return (Err(Unread::secret(message)), None, Capabilities::unknown());
             }
         };
-        let release = self.release(&pool.spec.release.image, &pull_secret).await;
-        let of_cluster = self
-            .release(&cluster.spec.release.image, &pull_secret)
-            .await
-            .ok();
+        let mirrors = Mirrors::of(&cluster.spec.image_content_sources);
+        let releases = self.ctx.releases.with_mirrors(&mirrors);
+        // Nodes have the images that the release names; what the operator replaces is for the management cluster.
+        let of_nodes = releases.for_user();
+        let release = release(&of_nodes, &pool.spec.release.image, &pull_secret).await;
+        let of_cluster = release_of(&releases, cluster, &pull_secret).await;
         let version =
             completed(cluster).or_else(|| of_cluster.as_ref().map(|it| it.version.clone()));
-        let capabilities = self
-            .capabilities(cluster, of_cluster.as_deref(), &pull_secret)
-            .await;
+        let capabilities =
+            capabilities(&releases, cluster, of_cluster.as_deref(), &pull_secret).await;
         (release, version, capabilities)
     }
+}
 
-    async fn release(&self, image: &str, pull_secret: &PullSecret) -> Result<Arc<Release>, Unread> {
-        let releases = self.ctx.releases.for_user();
-        match tokio::time::timeout(REGISTRY, releases.get(image, pull_secret)).await {
-            Ok(Ok(release)) => Ok(release),
-            Ok(Err(error)) => Err(Unread {
-                reason: error.condition_reason().to_owned(),
-                message: support::error::chain(&error),
-            }),
-            Err(_) => Err(Unread {
-                reason: "InvalidImage".to_owned(),
-                message: format!(
-                    "the registry of {image} did not answer in time: it is asked again"
-                ),
-            }),
-        }
+async fn release_of(
+    releases: &Releases,
+    cluster: &HostedCluster,
+    pull_secret: &PullSecret,
+) -> Option<Arc<Release>> {
+    let read = release(releases, &cluster.spec.release.image, pull_secret).await;
+    read.ok()
+}
+
+async fn release(
+    releases: &Releases,
+    image: &str,
+    pull_secret: &PullSecret,
+) -> Result<Arc<Release>, Unread> {
+    match tokio::time::timeout(REGISTRY, releases.get(image, pull_secret)).await {
+        Ok(Ok(release)) => Ok(release),
+        Ok(Err(error)) => Err(Unread {
+            reason: error.condition_reason().to_owned(),
+            message: support::error::chain(&error),
+        }),
+        Err(_) => Err(Unread {
+            reason: "InvalidImage".to_owned(),
+            message: format!("the registry of {image} did not answer in time: it is asked again"),
+        }),
     }
+}
 
-    /// Only AWS asks.
-    async fn capabilities(
-        &self,
-        cluster: &HostedCluster,
-        release: Option<&Release>,
-        pull_secret: &PullSecret,
-    ) -> Capabilities {
-        if cluster.spec.platform.type_ != PlatformType::Aws {
-            return Capabilities::unknown();
-        }
-        let own = CONTROL_PLANE_OPERATOR_IMAGE.get(cluster.annotations());
-        let own = own.ok().flatten();
-        let Some(image) = own.or_else(|| Some(release?.component(OPERATOR).ok()?.to_owned()))
-        else {
-            return Capabilities::unknown();
-        };
-        let labels = self.ctx.releases.labels(&image, pull_secret);
-        match tokio::time::timeout(REGISTRY, labels).await {
-            Ok(Ok(labels)) => Capabilities::of_labels(&labels),
-            Ok(Err(_)) | Err(_) => Capabilities::unknown(),
-        }
+/// What the cluster's operator can do. Only AWS asks.
+async fn capabilities(
+    releases: &Releases,
+    cluster: &HostedCluster,
+    release: Option<&Release>,
+    pull_secret: &PullSecret,
+) -> Capabilities {
+    if cluster.spec.platform.type_ != PlatformType::Aws {
+        return Capabilities::unknown();
+    }
+    let annotations = cluster.annotations();
+    if let Ok(Some(labels)) = CONTROL_PLANE_OPERATOR_IMAGE_LABELS.get(annotations) {
+        return Capabilities::of_labels(&labels);
+    }
+    let own = CONTROL_PLANE_OPERATOR_IMAGE.get(annotations).ok().flatten();
+    let Some(image) = own.or_else(|| Some(release?.component(OPERATOR).ok()?.to_owned())) else {
+        return Capabilities::unknown();
+    };
+    match tokio::time::timeout(REGISTRY, releases.labels(&image, pull_secret)).await {
+        Ok(Ok(labels)) => Capabilities::of_labels(&labels),
+        Ok(Err(_)) | Err(_) => Capabilities::unknown(),
     }
 }
 

@@ -84,6 +84,17 @@ pub(crate) fn token(ask: Ask<'_>, payload: Payload<'_>, token: &str, now: Timest
 }
 
 /// The same without what is the ignition server's from then on.
+pub(crate) fn without_token(mut secret: Secret) -> Secret {
+    if let Some(annotations) = &mut secret.metadata.annotations {
+        annotations.remove(LAST_TOKEN_GENERATION_TIME.key());
+    }
+    if let Some(data) = &mut secret.data {
+        data.remove("token");
+    }
+    secret
+}
+
+/// What of it is applied again and again.
 pub(crate) fn token_frame(ask: Ask<'_>, payload: Payload<'_>) -> Secret {
     let Payload {
         upgrade_type,
@@ -274,6 +285,7 @@ mod tests {
             "2026-11-22T00:00:00Z"
         );
         let frame = token_frame(ASK, payload("kind: MachineConfig"));
+        assert_eq!(frame, without_token(secret));
         assert!(!frame.data.unwrap().contains_key("token"));
     }
 

@@ -11,6 +11,7 @@ use api::hypershift::v1beta1::node_pool::{NodePoolStatus, NodeVersion, NodesInfo
 use super::conditions::Conditions;
 use super::facts::Facts;
 use super::judge::Found;
+use super::machines;
 use super::names;
 use super::observed::{Machine, Told, Workload};
 use super::plan::Plan;
@@ -19,7 +20,10 @@ use super::plan::Plan;
 const NAMED: usize = 5;
 
 /// The conditions that machines and nodes decide.
-pub(crate) fn machines(facts: &Facts, conditions: &mut Conditions) {
+pub(crate) fn observe(facts: &Facts, conditions: &mut Conditions) {
+    if machines::template_kind(facts.capi(), facts.pool.spec.platform.type_).is_none() {
+        return elsewhere(conditions);
+    }
     let wanted = facts.workload.as_ref().and_then(|it| it.wanted);
     let (ready, all_ready) = all(facts, |it| &it.ready, "ready");
     let (healthy, all_healthy) = all(facts, |it| &it.healthy, "healthy");
@@ -36,6 +40,14 @@ pub(crate) fn machines(facts: &Facts, conditions: &mut Conditions) {
     }
     ready_nodes(facts, wanted, conditions);
     repair(facts, conditions);
+}
+
+/// Nobody here knows the machines that somebody else makes.
+fn elsewhere(conditions: &mut Conditions) {
+    conditions.clear(PoolCondition::AllMachinesReady);
+    conditions.clear(PoolCondition::AllNodesHealthy);
+    let message = "machines are made elsewhere, with the pool's user data";
+    conditions.good(PoolCondition::Ready, message);
 }
 
 /// Whether it is so for all machines, and a message that names those for which it is not.

@@ -16,7 +16,7 @@ use super::error::Error;
 use super::facts::Facts;
 use super::names;
 use super::plan::{Machines, Plan, Token};
-use super::secrets::Outdated;
+use super::secrets::{self, Outdated};
 use super::workload::PAUSED;
 
 /// Field manager of what is written again and again.
@@ -161,25 +161,30 @@ impl Writer {
         Ok(())
     }
 
-    /// A new token is created whole; of one that is there, the token itself is the ignition server's.
+    /// A new token is created whole; from then on it is the ignition server's, and only the rest is applied.
     async fn token(&self, facts: &Facts, token: &Token) -> Result<(), Error> {
-        match token {
-            Token::Known(secret) => {
-                self.applier.apply(secret).await?;
-            }
+        let frame = match token {
+            Token::Known(secret) => secret.clone(),
             Token::New(secret) => {
-                let api: Api<Secret> =
-                    Api::namespaced(self.applier.client().clone(), &facts.namespace);
-                let params = PostParams {
-                    field_manager: Some(ONCE.to_owned()),
-                    ..PostParams::default()
-                };
-                let name = secret.metadata.name.clone().unwrap_or_default();
-                let created = api.create(&params, secret).await;
-                created.map_err(Error::write(format!("Secret {}/{name}", facts.namespace)))?;
+                self.create(&facts.namespace, secret).await?;
+                secrets::without_token(secret.clone())
             }
-        }
+        };
+        self.applier.apply(&frame).await?;
         Ok(())
+    }
+
+    async fn create(&self, namespace: &str, secret: &Secret) -> Result<(), Error> {
+        let api: Api<Secret> = Api::namespaced(self.applier.client().clone(), namespace);
+        let params = PostParams {
+            field_manager: Some(ONCE.to_owned()),
+            ..PostParams::default()
+        };
+        let name = secret.metadata.name.clone().unwrap_or_default();
+        let created = api.create(&params, secret).await;
+        created
+            .map(drop)
+            .map_err(Error::write(format!("Secret {namespace}/{name}")))
     }
 
     async fn machines(&self, facts: &Facts, machines: &Machines) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use crate::node_pool::{fixtures, judge, plan};
 
 fn all(facts: &Facts) -> Conditions {
     let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
-    machines(facts, &mut conditions);
+    observe(facts, &mut conditions);
     conditions
 }
 
@@ -71,12 +71,21 @@ fn a_pool_without_machines_is_well_if_none_are_wanted() {
 }
 
 #[test]
+fn machines_that_others_make_are_not_judged() {
+    let mut facts = fixtures::facts();
+    facts.pool.spec.platform.type_ = api::hypershift::v1beta1::platform::PlatformType::None;
+    let conditions = all(&facts);
+    assert_eq!(conditions.list().len(), 1);
+    assert_eq!(said(&conditions, PoolCondition::Ready).0, "True");
+}
+
+#[test]
 fn repair_is_told_as_it_is() {
     let mut facts = fixtures::facts();
     let repair = |facts: &Facts, reached: bool| {
         let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
         conditions.set(PoolCondition::ReachedIgnitionEndpoint, reached, "a", "");
-        machines(facts, &mut conditions);
+        observe(facts, &mut conditions);
         said(&conditions, PoolCondition::AutorepairEnabled)
     };
     assert_eq!(repair(&facts, true).1, "AsExpected");

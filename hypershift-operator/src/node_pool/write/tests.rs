@@ -59,6 +59,7 @@ async fn nothing_refers_to_what_is_not_there_yet() {
     let check = facts.capi().machine_health_check();
     let scenario = server(&[
         SECRETS.to_owned(),
+        format!("{SECRETS}/token-workers-{hash}"),
         format!("{SECRETS}/user-data-workers-{hash}"),
         path(&machines.template.0, template),
         path(&machines.workload.0, "workers"),
@@ -73,7 +74,9 @@ async fn nothing_refers_to_what_is_not_there_yet() {
     assert_eq!(
         writes(&scenario),
         [
+            // Whole, and all but the token.
             "POST clusters-dev/secrets".to_owned(),
+            format!("PATCH secrets/token-workers-{hash}"),
             format!("PATCH secrets/user-data-workers-{hash}"),
             format!("PATCH awsmachinetemplates/{template}"),
             // Whole, the number of machines alone, and all but the number.
