@@ -45,7 +45,10 @@ pub(crate) mod edit;
 mod etcd;
 pub(crate) mod feature_gate;
 mod featuregate_generator;
+mod flags;
 mod kube_apiserver;
+mod kube_controller_manager;
+mod kube_scheduler;
 pub(crate) mod kubeconfig;
 
 use crate::component::Component;
@@ -56,6 +59,8 @@ pub fn all() -> Vec<Component> {
         etcd::component(),
         featuregate_generator::component(),
         kube_apiserver::component(),
+        kube_controller_manager::component(),
+        kube_scheduler::component(),
     ]
 }
 

@@ -1,0 +1,80 @@
+//! kube-controller-manager: the guest's own controllers, of Deployments, Nodes and the like.
+
+use api::hypershift::v1beta1::networking::AllocateNodeCidrs;
+use api::hypershift::v1beta1::platform::PlatformType;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use super::{edit, flags, kubeconfig};
+use crate::assets;
+use crate::component::{Component, Context, Error, Prober, Result, Workload};
+
+/// The component's name.
+const NAME: &str = "kube-controller-manager";
+/// The name of the image of the pod that empties volumes, as the manifest has it.
+const RECYCLER_IMAGE: &str = "image: tools";
+
+pub(super) fn component() -> Component {
+    Component::new(
+        NAME,
+        assets!("kube-controller-manager":
+            "config.yaml",
+            "deployment.yaml",
+            "kubeconfig.yaml",
+            "recycler-config.yaml",
+            "service.yaml",
+            "servicemonitor.yaml",
+        ),
+    )
+    .zone_spread()
+    .prober(Prober::default())
+    .manifest("kubeconfig.yaml", kubeconfig::service(NAME))
+    .manifest("recycler-config.yaml", recycler)
+    .adapt(adapt)
+}
+
+fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    let manager = edit::container(edit::pod(workload), NAME)?;
+    edit::args(manager, network(context));
+    edit::args(manager, [grace_period(context)]);
+    edit::args(manager, flags::tls(context));
+    edit::args(manager, flags::profiling(context, NAME)?);
+    edit::args(manager, flags::features(context)?);
+    Ok(())
+}
+
+/// Address ranges, and whether nodes get a part of them from here. Most networks see to that themselves.
+fn network(context: &Context<'_>) -> [String; 3] {
+    let allocates = context
+        .networking()
+        .and_then(|networking| networking.allocate_node_cidrs);
+    let allocates = allocates == Some(AllocateNodeCidrs::Enabled);
+    [
+        format!("--cluster-cidr={}", context.cluster_cidrs().join(",")),
+        format!(
+            "--service-cluster-ip-range={}",
+            context.service_cidrs().join(",")
+        ),
+        format!("--allocate-node-cidrs={allocates}"),
+    ]
+}
+
+/// How long a node may be silent until it counts as lost.
+fn grace_period(context: &Context<'_>) -> String {
+    let seconds = if context.is_on(PlatformType::IbmCloud) {
+        55
+    } else {
+        50
+    };
+    format!("--node-monitor-grace-period={seconds}s")
+}
+
+/// Puts the release's image into the pod that empties volumes.
+fn recycler(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
+    let image = format!("image: {}", context.release.image("tools")?);
+    let data = config_map.data.get_or_insert_default();
+    let pod = data
+        .get_mut("recycler-pod.yaml")
+        .ok_or_else(|| Error::missing("manifest recycler-config", "recycler-pod.yaml"))?;
+    *pod = pod.replace(RECYCLER_IMAGE, &image);
+    Ok(())
+}
