@@ -6,6 +6,7 @@
 
 mod args;
 pub(crate) mod cluster;
+pub mod conversion;
 mod crds;
 mod difference;
 pub(crate) mod display;

@@ -137,3 +137,29 @@ impl Metrics {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c07_alerts_name_metrics_that_the_shim_has() {
+        let alerts = include_str!("../../../manifests/alerts/capi-conversion.yaml");
+        let metrics = Metrics::new();
+        metrics.answered(Result::Converted, 3, Duration::from_millis(2));
+        let text = metrics.render();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut found = 0;
+        for (at, _) in alerts.match_indices(PREFIX) {
+            let name: String = alerts[at..].chars().take_while(|c| is_name(*c)).collect();
+            let series = text.lines().any(|line| {
+                line.strip_prefix(&name)
+                    .is_some_and(|rest| rest.starts_with(['{', ' ']))
+            });
+            assert!(series, "{name} is not in\n{text}");
+            found += 1;
+        }
+        assert!(found >= 3, "{found} names");
+        assert!(text.contains("hypershift_capi_conversion_objects_total 3"));
+    }
+}

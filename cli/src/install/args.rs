@@ -103,13 +103,9 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true)]
     pub(super) monitoring_dashboards: bool,
 
-    /// Serve every version of the private CRDs, by the conversion webhook; needs --conversion-ca
-    #[arg(long, global = true, requires = "conversion_ca")]
-    pub(super) enable_conversion_webhook: bool,
-
-    /// File with PEM certificates that the API server trusts when it calls the conversion webhook
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(super) conversion_ca: Option<PathBuf>,
+    /// The conversion webhook.
+    #[command(flatten)]
+    pub(super) conversion: super::conversion::args::ConversionArgs,
 }
 
 /// Which cluster.

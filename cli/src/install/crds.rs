@@ -8,6 +8,7 @@ use api::group::GroupTable;
 use serde_json::Value;
 
 use super::args::Platform;
+use super::conversion;
 use super::kind::text;
 use super::options::Private;
 use crate::Usage;
@@ -15,7 +16,7 @@ use crate::crds::source::cluster::Access;
 use crate::crds::source::module::Module;
 use crate::crds::source::url::{PlainHttp, Url};
 use crate::crds::source::{self, SourceError};
-use crate::crds::{Batch, Conversion, Derivation, Descriptions, Versions};
+use crate::crds::{Batch, Derivation, Descriptions};
 
 /// Where standard CRDs are taken from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +98,9 @@ pub(crate) fn own() -> Vec<Value> {
 
 /// The private CRDs.
 pub(crate) async fn private(private: &Private, access: &Access) -> anyhow::Result<Vec<Value>> {
-    let derivation = derivation(private);
+    let mut derivation = Derivation::new(GroupTable::default());
+    // With them, the largest CRDs are larger than what an API server takes at once.
+    derivation.descriptions = Descriptions::Strip;
     let mut batches = Vec::new();
     for source in &private.sources {
         batches.push(
@@ -107,24 +110,11 @@ pub(crate) async fn private(private: &Private, access: &Access) -> anyhow::Resul
                 .context("the private CRDs need a source: see --private-crds-from")?,
         );
     }
-    let derived = derivation.run(batches)?;
+    let derived = conversion::derive(private.conversion.as_ref(), derivation, batches)?;
     Ok(derived
-        .crds
         .into_iter()
         .filter(|crd| is_wanted(crd, &private.platforms))
         .collect())
-}
-
-fn derivation(private: &Private) -> Derivation {
-    let mut derivation = Derivation::new(GroupTable::default());
-    derivation.versions = match &private.conversion {
-        Conversion::None => Some(Versions::Storage),
-        Conversion::Webhook(_) => None,
-    };
-    derivation.conversion = private.conversion.clone();
-    // With them, the largest CRDs are larger than what an API server takes at once.
-    derivation.descriptions = Descriptions::Strip;
-    derivation
 }
 
 /// Whether a CRD is of one of the platforms, or of none in particular.

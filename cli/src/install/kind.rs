@@ -16,6 +16,7 @@ pub(crate) enum Kind {
     Role,
     RoleBinding,
     NetworkPolicy,
+    PodDisruptionBudget,
     Service,
     ServiceMonitor,
     PrometheusRule,
@@ -53,7 +54,7 @@ pub(crate) enum Stage {
 // === impl Kind ===
 
 impl Kind {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Crd,
         Self::Namespace,
         Self::PriorityClass,
@@ -65,6 +66,7 @@ impl Kind {
         Self::Role,
         Self::RoleBinding,
         Self::NetworkPolicy,
+        Self::PodDisruptionBudget,
         Self::Service,
         Self::ServiceMonitor,
         Self::PrometheusRule,
@@ -84,6 +86,7 @@ impl Kind {
             Self::Role => "Role",
             Self::RoleBinding => "RoleBinding",
             Self::NetworkPolicy => "NetworkPolicy",
+            Self::PodDisruptionBudget => "PodDisruptionBudget",
             Self::Service => "Service",
             Self::ServiceMonitor => "ServiceMonitor",
             Self::PrometheusRule => "PrometheusRule",
@@ -104,6 +107,7 @@ impl Kind {
             Self::Role => (RBAC, "v1", "roles"),
             Self::RoleBinding => (RBAC, "v1", "rolebindings"),
             Self::NetworkPolicy => ("networking.k8s.io", "v1", "networkpolicies"),
+            Self::PodDisruptionBudget => ("policy", "v1", "poddisruptionbudgets"),
             Self::Service => ("", "v1", "services"),
             Self::ServiceMonitor => (MONITORING, "v1", "servicemonitors"),
             Self::PrometheusRule => (MONITORING, "v1", "prometheusrules"),
@@ -130,6 +134,7 @@ impl Kind {
             | Self::Role
             | Self::RoleBinding
             | Self::NetworkPolicy
+            | Self::PodDisruptionBudget
             | Self::Service
             | Self::ServiceMonitor
             | Self::PrometheusRule
@@ -150,6 +155,7 @@ impl Kind {
             | Self::Role
             | Self::RoleBinding
             | Self::NetworkPolicy
+            | Self::PodDisruptionBudget
             | Self::Service
             | Self::ServiceMonitor
             | Self::PrometheusRule => Stage::Ground,

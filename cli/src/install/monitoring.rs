@@ -19,7 +19,7 @@ const ALERTS: &str = include_str!("../../../manifests/alerts/capi-proxy.yaml");
 pub(crate) fn objects(options: &Options) -> anyhow::Result<Vec<Object>> {
     let mut objects = vec![service_monitor(options)];
     if options.private().is_some() {
-        objects.extend(alerts(options)?);
+        objects.extend(rules(&options.namespace, ALERTS)?);
     }
     Ok(objects)
 }
@@ -78,12 +78,13 @@ fn service_monitor(options: &Options) -> Object {
     Object::new(Kind::ServiceMonitor, &options.namespace, "operator", fields)
 }
 
-fn alerts(options: &Options) -> anyhow::Result<Vec<Object>> {
-    let documents = parse("the alerts", ALERTS).context("the alerts of this binary are damaged")?;
+/// Alerts, as they are written in a file.
+pub(crate) fn rules(namespace: &str, text: &str) -> anyhow::Result<Vec<Object>> {
+    let documents = parse("the alerts", text).context("the alerts of this binary are damaged")?;
     let object = |rule: &Value| {
         let name = rule["metadata"]["name"].as_str().unwrap_or("hypershift");
         let fields = json!({ "spec": rule["spec"] });
-        Object::new(Kind::PrometheusRule, &options.namespace, name, fields)
+        Object::new(Kind::PrometheusRule, namespace, name, fields)
     };
     Ok(documents
         .iter()

@@ -7,12 +7,9 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::args::{MetricsSet, OptionArgs, Platform, PlatformMonitoring, PullPolicy};
+use super::conversion::Setup;
 use super::crds::Source;
 use crate::Usage;
-use crate::crds::Conversion;
-
-/// Service of the conversion webhook.
-pub(crate) const CONVERSION_SERVICE: &str = "capi-conversion-webhook-shim";
 
 /// What is to be installed.
 #[derive(Debug, Clone)]
@@ -47,7 +44,8 @@ pub(crate) struct Private {
     pub(crate) proxy_image: String,
     pub(crate) sources: Vec<Source>,
     pub(crate) platforms: Vec<Platform>,
-    pub(crate) conversion: Conversion,
+    /// The conversion webhook, where one is wanted.
+    pub(crate) conversion: Option<Setup>,
 }
 
 // === impl Options ===
@@ -66,7 +64,7 @@ impl Options {
         };
         Ok(Self {
             namespace: args.namespace.clone(),
-            types: types(args, &image)?,
+            types: types(args, &image, &overrides)?,
             operator_image: image(&args.hypershift_image, "--hypershift-image")?,
             pull_policy: args.image_pull_policy,
             replicas: args.replicas,
@@ -98,9 +96,10 @@ impl Options {
 fn types(
     args: &OptionArgs,
     image: &impl Fn(&Option<String>, &str) -> Result<String, Usage>,
+    overrides: &[(String, String)],
 ) -> anyhow::Result<Types> {
     if !args.private_capi_types {
-        if !args.private_crds_from.is_empty() || args.enable_conversion_webhook {
+        if !args.private_crds_from.is_empty() || args.conversion.enable_conversion_webhook {
             let message =
                 "--private-crds-from and --enable-conversion-webhook need --private-capi-types";
             return Err(Usage::new(&message).into());
@@ -118,26 +117,10 @@ fn types(
         proxy_image: image(&args.capi_proxy_image, "--capi-proxy-image")?,
         sources,
         platforms: args.limit_crd_install.clone(),
-        conversion: conversion(args)?,
+        conversion: args
+            .conversion
+            .resolve(&args.namespace, |image| overridden(image, overrides))?,
     }))
-}
-
-fn conversion(args: &OptionArgs) -> anyhow::Result<Conversion> {
-    let Some(path) = args
-        .conversion_ca
-        .as_deref()
-        .filter(|_| args.enable_conversion_webhook)
-    else {
-        return Ok(Conversion::None);
-    };
-    let text = format!("webhook={}/{CONVERSION_SERVICE}", args.namespace);
-    let Conversion::Webhook(webhook) = text.parse()? else {
-        return Ok(Conversion::None);
-    };
-    let webhook = webhook
-        .with_ca(read(path)?.as_bytes())
-        .with_context(|| format!("cannot use {}", path.display()))?;
-    Ok(Conversion::Webhook(webhook))
 }
 
 fn check_namespace(name: &str) -> Result<(), Usage> {

@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::object::Object;
 use super::options::{Options, Types};
 use super::workload::{self, Operator};
-use super::{ground, monitoring, rbac};
+use super::{conversion, ground, monitoring, rbac};
 
 /// What the objects depend on, as far as the cluster decides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,6 +72,7 @@ impl Plan {
             plan.add_ground(options);
             plan.add_monitoring(options, surroundings)?;
             plan.add_operators(options, surroundings)?;
+            plan.add_conversion(options, surroundings)?;
         }
         plan.objects = plan
             .objects
@@ -166,6 +167,18 @@ impl Plan {
                 .extend(rbac::objects(&options.namespace, operator));
             self.objects.push(ground::service(options, operator));
             self.objects.push(workload::deployment(options, operator)?);
+        }
+        Ok(())
+    }
+
+    fn add_conversion(
+        &mut self,
+        options: &Options,
+        surroundings: &Surroundings,
+    ) -> anyhow::Result<()> {
+        if let Some(private) = options.private() {
+            let objects = conversion::objects(options, private, surroundings.monitoring)?;
+            self.objects.extend(objects);
         }
         Ok(())
     }

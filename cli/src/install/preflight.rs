@@ -13,7 +13,6 @@ pub(crate) use permissions::{grants, handing_out, needed};
 
 use super::kind::{Kind, text};
 use super::object::{INSTALLATION, MANAGED_BY, OURS, label_of};
-use super::options::CONVERSION_SERVICE;
 
 /// The oldest API server that takes our CRDs: their rules use `cidr()` and `ip()`, which servers know since 1.31. What
 /// else is needed is older: native sidecars (1.29), and rules that spare what is stored already (1.30).
@@ -108,16 +107,17 @@ fn types_do_not_go_back(facts: &Facts) -> Vec<Finding> {
     }
 }
 
-/// Without its webhook, nobody could read an object in another version than the stored one.
+/// A CRD that names no webhook, or one that the API server would not trust, makes objects unreadable.
 fn conversion_has_a_webhook(facts: &Facts) -> Vec<Finding> {
-    if facts.conversion_service != Some(false) {
-        return Vec::new();
-    }
-    vec![Finding {
-        subject: format!("Service {CONVERSION_SERVICE}"),
-        reason: "it is not there, so that no object could be converted".to_owned(),
-        way_out: "run the webhook first, or leave out --enable-conversion-webhook".to_owned(),
-    }]
+    let flaws = facts.conversion.iter();
+    flaws
+        .map(|flaw| Finding {
+            subject: flaw.subject.clone(),
+            reason: flaw.reason.clone(),
+            way_out: "remove the webhook's Secret if its certificate is damaged, or leave out --enable-conversion-webhook"
+                .to_owned(),
+        })
+        .collect()
 }
 
 fn names_are_free(facts: &Facts) -> Vec<Finding> {

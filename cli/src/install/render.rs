@@ -6,10 +6,10 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::args::{Assumption, RenderArgs};
-use super::crds;
 use super::display::{Display, print};
 use super::options::Options;
 use super::plan::{Definitions, Plan, Surroundings};
+use super::{conversion, crds};
 use crate::crds::output;
 use crate::crds::source::cluster::Access;
 
@@ -19,6 +19,7 @@ pub(super) async fn render(
     args: &RenderArgs,
     access: &Access,
 ) -> anyhow::Result<()> {
+    let options = &conversion::complete(options, None).await?;
     let definitions = definitions(options, access).await?;
     let mut plan = Plan::make(
         options,

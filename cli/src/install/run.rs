@@ -1,6 +1,7 @@
 //! Installing: look, check, apply by stage, wait. Only here is anything written.
 
 mod apply;
+mod convert;
 mod look;
 mod wait;
 
@@ -8,6 +9,7 @@ use anyhow::bail;
 
 use super::args::{Outputs, RunArgs};
 use super::cluster::{Cluster, message};
+use super::conversion;
 use super::difference::Outcome;
 use super::display::{Display, print};
 use super::kind::Stage;
@@ -24,6 +26,10 @@ use look::Sight;
 struct Work {
     /// Each object, with what applying it does.
     steps: Vec<(Object, Outcome)>,
+    /// The same, but for CRDs that serve one version until the conversion webhook is there.
+    first: Vec<(Object, Outcome)>,
+    /// Those CRDs, as they are to be then.
+    late: Vec<(Object, Outcome)>,
     /// What an earlier installation made, and this one does not want.
     surplus: Vec<Object>,
     left_out: Vec<LeftOut>,
@@ -45,11 +51,12 @@ pub(super) async fn install(
         display.say(&format!("left out: {left_out}"));
     }
     for stage in [Stage::Definitions, Stage::Ground, Stage::Workloads] {
-        apply::stage(&cluster, args, &work.steps, stage, &display).await?;
+        apply::stage(&cluster, args, &work.first, stage, &display).await?;
         if stage == Stage::Definitions {
             wait::until_served(&cluster, &work.steps, args.timeout, &display).await?;
         }
     }
+    convert::serve_all_versions(&cluster, options, args, &work, &display).await?;
     apply::remove_surplus(&cluster, &work.surplus, &display).await?;
     if args.wait_until_available {
         wait::until_available(&cluster, &work.steps, args.timeout, &display).await?;
@@ -79,6 +86,7 @@ async fn prepare(
     look::at_rights(&mut facts, options, args.install_scope, cluster).await?;
     refuse(&facts)?;
     let surroundings = look::at_surroundings(cluster).await?;
+    let options = &conversion::complete(options, Some(cluster)).await?;
     let definitions = render::definitions(options, access).await?;
     let plan = Plan::make(options, args.install_scope, &definitions, &surroundings)?;
     look::at_grants(&mut facts, options, args.install_scope, cluster).await?;
@@ -97,6 +105,7 @@ async fn prepare(
             (object, outcome)
         })
         .collect::<Vec<_>>();
+    let (first, late) = conversion::early(&steps, &facts.observed);
     let surplus = match args.install_scope {
         Outputs::All | Outputs::Resources => look::for_surplus(cluster, options, &steps).await?,
         Outputs::Crds => Vec::new(),
@@ -107,6 +116,8 @@ async fn prepare(
     ));
     Ok(Work {
         steps,
+        first,
+        late,
         surplus,
         left_out: plan.left_out,
     })

@@ -128,6 +128,7 @@ impl Found {
             | Kind::Role
             | Kind::RoleBinding
             | Kind::NetworkPolicy
+            | Kind::PodDisruptionBudget
             | Kind::Service
             | Kind::ServiceMonitor
             | Kind::PrometheusRule

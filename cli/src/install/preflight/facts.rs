@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Finding;
 use crate::install::cluster::Permission;
+use crate::install::conversion::Flaw;
 use crate::install::object::Id;
 
 /// What is known when checks run. What was not looked at is empty, and nothing speaks against it.
@@ -22,8 +23,8 @@ pub(crate) struct Facts {
     pub(crate) not_held: Vec<Permission>,
     /// What is installed already.
     pub(crate) installed: Option<Installed>,
-    /// Whether the conversion webhook's Service is there; nothing where none is wanted.
-    pub(crate) conversion_service: Option<bool>,
+    /// Why objects could not be converted.
+    pub(crate) conversion: Vec<Flaw>,
     pub(crate) observed: Vec<Observed>,
     pub(crate) losses: Vec<Loss>,
     pub(crate) refusals: Vec<Refusal>,

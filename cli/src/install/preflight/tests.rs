@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::install::args::Outputs;
 use crate::install::cluster::Permission;
+use crate::install::conversion::Flaw;
 use crate::install::object::Id;
 use crate::install::rbac;
 use crate::install::workload::Operator;
@@ -58,7 +59,6 @@ fn nothing_speaks_against_a_cluster_that_is_fit() {
             minor: 40,
         }),
         installed: Some(Installed::Standard),
-        conversion_service: Some(true),
         ..facts()
     };
     assert_eq!(findings(&newer), []);
@@ -128,10 +128,13 @@ fn rows() -> Vec<Row> {
         Row {
             name: "C06: conversion without a webhook",
             facts: Facts {
-                conversion_service: Some(false),
+                conversion: vec![Flaw {
+                    subject: "machines.example".to_owned(),
+                    reason: "no object could be converted".to_owned(),
+                }],
                 ..facts()
             },
-            subject: CONVERSION_SERVICE,
+            subject: "machines.example",
             reason: "no object could be converted",
         },
         Row {

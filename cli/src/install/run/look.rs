@@ -1,16 +1,17 @@
 //! Fills in the facts that checks are about.
 
 use anyhow::Context;
+use rustls::pki_types::UnixTime;
 use serde_json::Value;
 
-use crate::crds::Conversion;
 use crate::install::args::Outputs;
 use crate::install::cluster::{Cluster, message, status_code};
+use crate::install::conversion;
 use crate::install::difference::Outcome;
 use crate::install::kind::{Kind, Scope};
 use crate::install::object::{Id, Object, is_ours, selector};
 use crate::install::observe;
-use crate::install::options::{CONVERSION_SERVICE, Options};
+use crate::install::options::Options;
 use crate::install::plan::Surroundings;
 use crate::install::preflight::{Facts, Installed, Loss, Refusal, grants, handing_out, needed};
 use crate::install::rbac;
@@ -24,7 +25,7 @@ pub(super) struct Sight {
 }
 
 /// Kinds that an installation makes, and takes away again when it no longer wants them.
-const REMOVABLE: [Kind; 12] = [
+const REMOVABLE: [Kind; 13] = [
     Kind::ServiceAccount,
     Kind::Secret,
     Kind::ConfigMap,
@@ -33,6 +34,7 @@ const REMOVABLE: [Kind; 12] = [
     Kind::Role,
     Kind::RoleBinding,
     Kind::NetworkPolicy,
+    Kind::PodDisruptionBudget,
     Kind::Service,
     Kind::ServiceMonitor,
     Kind::PrometheusRule,
@@ -98,9 +100,12 @@ pub(super) async fn at_objects(
     facts.installed = installed(cluster, options)
         .await
         .context("cannot read the operator's Deployment")?;
-    facts.conversion_service = conversion_service(cluster, options)
-        .await
-        .context("cannot look for the conversion webhook")?;
+    if let Some(setup) = options
+        .private()
+        .and_then(|private| private.conversion.as_ref())
+    {
+        facts.conversion = conversion::flaws(setup, objects, UnixTime::now());
+    }
     let answers = cluster.try_all(objects, facts.take_over).await;
     facts.losses = observe::losses(cluster, objects, &facts.observed, &answers)
         .await
@@ -148,20 +153,6 @@ async fn installed(cluster: &Cluster, options: &Options) -> kube::Result<Option<
     };
     let deployment = cluster.find(&id.path()).await?;
     Ok(deployment.as_ref().and_then(Installed::of))
-}
-
-async fn conversion_service(cluster: &Cluster, options: &Options) -> kube::Result<Option<bool>> {
-    match options.private().map(|private| &private.conversion) {
-        None | Some(Conversion::None) => Ok(None),
-        Some(Conversion::Webhook(_)) => {
-            let id = Id {
-                kind: Kind::Service,
-                namespace: Some(options.namespace.clone()),
-                name: CONVERSION_SERVICE.to_owned(),
-            };
-            Ok(Some(cluster.find(&id.path()).await?.is_some()))
-        }
-    }
 }
 
 /// What an earlier installation made and this one does not want. The operator itself removes operator-legacy, by more

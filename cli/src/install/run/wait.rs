@@ -10,7 +10,7 @@ use crate::install::cluster::Cluster;
 use crate::install::difference::Outcome;
 use crate::install::display::Display;
 use crate::install::kind::{Kind, text};
-use crate::install::object::Object;
+use crate::install::object::{Id, Object};
 use crate::install::rollout;
 use crate::install::workload::NAME_LABEL;
 
@@ -67,6 +67,15 @@ fn not_served(crd: &Value) -> Option<String> {
         Some(condition) => format!("{name}: {}", text(condition, "/message")),
         None => format!("{name}: not established"),
     })
+}
+
+/// Whether a Deployment is rolled out and available.
+pub(super) async fn is_available(cluster: &Cluster, id: &Id) -> anyhow::Result<bool> {
+    let live = cluster.find(&id.path()).await;
+    let live = live
+        .map_err(|error| anyhow::anyhow!("{}", said(&error)))
+        .with_context(|| format!("cannot read {id}"))?;
+    Ok(live.is_some_and(|live| rollout::missing(&live).is_none()))
 }
 
 /// Until every Deployment is rolled out and available.
