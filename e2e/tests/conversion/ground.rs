@@ -1,0 +1,152 @@
+//! What the tests stand on: an API server with private CRDs of every version, backends, and two replicas of the webhook.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use api::group::GroupTable;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use cli::crds::source::module;
+use cli::crds::{Batch, Derivation, Versions};
+use e2e::certs::Authority;
+use e2e::crds;
+use e2e::modules::Module;
+use e2e::progress::Progress;
+use e2e::service_account::ensure_namespace;
+use e2e::testbed::Testbed;
+use serde_json::{Value, json};
+
+use crate::backend::Backends;
+use crate::reviews::Webhook;
+use crate::shims::Shims;
+
+/// Namespace of the objects.
+pub(crate) const NAMESPACE: &str = "conversion";
+/// Go modules whose CRDs are there. Kinds of the second are referred to, and never converted.
+const MODULES: [&str; 2] = ["sigs.k8s.io/cluster-api", "sigs.k8s.io/cluster-api/test"];
+
+/// All of it.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    pub(crate) shims: Shims,
+    pub(crate) backends: Backends,
+    pub(crate) testbed: Testbed,
+    /// The standard CRDs, as upstream has them.
+    pub(crate) standard: Vec<Value>,
+    batches: Vec<Batch>,
+    certificates: PathBuf,
+}
+
+// === impl Ground ===
+
+impl Ground {
+    /// In the order in which the product is installed: CRDs of one version, the webhook, CRDs of all versions.
+    pub(crate) async fn start(progress: Progress) -> Result<Self> {
+        let mut testbed = Testbed::start("conversion", progress).await?;
+        let batches = tokio::task::spawn_blocking(read).await??;
+        ensure_namespace(&testbed.admin, NAMESPACE).await?;
+        let mut one_version = Derivation::new(GroupTable::default());
+        one_version.versions = Some(Versions::Storage);
+        let step = testbed.progress.step("installing CRDs of one version");
+        crds::install(&testbed.admin, &one_version.run(batches.clone())?.crds).await?;
+        step.done();
+
+        let home = Arc::clone(testbed.home());
+        let certificates = home.join("webhook");
+        issue(&certificates, &home.join("authority"), None)?;
+        let step = testbed
+            .progress
+            .step("starting the stock managers as backends");
+        let backends = Backends::start(&mut testbed, &home, &certificates).await?;
+        step.done();
+        let step = testbed.progress.step("starting the webhook");
+        let program = testbed.upstream().await?.program;
+        let shims = Shims::start(&program, &home, &certificates, &backends.routes()).await?;
+        step.done();
+        let documents = batches.iter().flat_map(|batch| &batch.documents);
+        let ground = Self {
+            standard: documents.map(|document| document.value.clone()).collect(),
+            shims,
+            backends,
+            testbed,
+            batches,
+            certificates,
+        };
+        let step = ground
+            .testbed
+            .progress
+            .step("installing CRDs of all versions");
+        ground.serve_all_versions().await?;
+        step.done();
+        Ok(ground)
+    }
+
+    /// Points the private CRDs at the webhook. There is no Service here, so it is by URL.
+    pub(crate) async fn serve_all_versions(&self) -> Result<()> {
+        let mut all = Derivation::new(GroupTable::default());
+        all.conversion = "webhook=hypershift/capi-conversion-webhook-shim".parse()?;
+        let mut crds = all.run(self.batches.clone())?.crds;
+        let authority = fs::read(self.authority())?;
+        for crd in &mut crds {
+            crd["spec"]["conversion"]["webhook"]["clientConfig"] = json!({
+                "url": self.shims.url(),
+                "caBundle": STANDARD.encode(&authority),
+            });
+        }
+        crds::install(&self.testbed.admin, &crds).await
+    }
+
+    /// The authorities of the webhook and of the backends.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.certificates.join("ca.crt")
+    }
+
+    /// The first replica, asked directly.
+    pub(crate) fn shim(&self) -> Result<Webhook> {
+        Webhook::new(&self.shims.replicas[0].server(), &self.authority())
+    }
+
+    /// A new authority and a new certificate, in the order in which the product changes them: trust first.
+    pub(crate) async fn rotate(&self) -> Result<()> {
+        let home = self.testbed.home();
+        let before = fs::read_to_string(self.authority())?;
+        let next = home.join("next");
+        issue(&next, &home.join("next-authority"), Some(&before))?;
+        fs::copy(next.join("ca.crt"), self.authority())?;
+        self.serve_all_versions().await?;
+        for name in ["tls.key", "tls.crt"] {
+            fs::copy(next.join(name), self.certificates.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// The authority of the second certificate alone.
+    pub(crate) fn next_authority(&self) -> PathBuf {
+        self.testbed.home().join("next-authority/ca.crt")
+    }
+}
+
+/// Makes the three files of a serving certificate in `directory`; `trusted` is trusted beside the new authority.
+fn issue(directory: &Path, authority: &Path, trusted: Option<&str>) -> Result<()> {
+    let issuer = Authority::create(authority)?;
+    let certificate = issuer.server("webhook")?;
+    fs::create_dir_all(directory)?;
+    fs::copy(&certificate.certificate, directory.join("tls.crt"))?;
+    fs::copy(&certificate.key, directory.join("tls.key"))?;
+    let mut authorities = fs::read_to_string(issuer.certificate())?;
+    authorities.push_str(trusted.unwrap_or_default());
+    fs::write(directory.join("ca.crt"), authorities)?;
+    Ok(())
+}
+
+fn read() -> Result<Vec<Batch>> {
+    MODULES
+        .iter()
+        .map(|path| {
+            let version = Module::ClusterApi.version_of(path)?;
+            let module: module::Module = format!("{path}@{version}").parse()?;
+            module::read(&module).with_context(|| module.to_string())
+        })
+        .collect()
+}

@@ -1,0 +1,75 @@
+//! The conversion webhook before a real API server, with the stock managers as its backends.
+//!
+//! One ordered scenario on one testbed, because starting the managers takes most of its time. What it shows:
+//!
+//! 1. Objects keep uid, count, order and metadata (C01), and one that cannot be converted is named, while the others
+//!    can still be read (C02).
+//! 2. Every kind goes there and back, byte for byte as the stock backend converts it (C04).
+//! 3. The platform's own Cluster API, of another version and with a dead webhook, changes nothing (C03).
+//! 4. No read fails while replicas come and go and certificates change (C05), and what failed while all replicas were
+//!    away is made up for by itself (C07).
+//! 5. The backends do nothing else: they write nothing, and their rights let them write nothing.
+
+mod backend;
+mod ground;
+mod load;
+mod outage;
+mod platform;
+mod random;
+mod replicas;
+mod reviews;
+mod round_trip;
+mod shims;
+mod stored;
+
+use anyhow::{Result, ensure};
+use e2e::progress::Progress;
+
+use ground::Ground;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn private_objects_are_converted_as_stock_cluster_api_converts_them() -> Result<()> {
+    let mut ground = Ground::start(Progress::detect()).await?;
+    let outcome = scenario(&mut ground).await;
+    let Ground { testbed, .. } = ground;
+    testbed.finish(outcome)
+}
+
+async fn scenario(ground: &mut Ground) -> Result<()> {
+    let mark = ground.testbed.control_plane.audit.mark()?;
+    let step = ground
+        .testbed
+        .progress
+        .step("C04: every kind there and back");
+    let compared = round_trip::of_every_kind(ground, &ground.standard).await?;
+    ensure!(compared.kinds >= 15, "only {compared:?}");
+    step.done_with(&format!("{compared:?}"));
+
+    let step = ground.testbed.progress.step("C01: counts and versions");
+    stored::c01_counts_and_versions(ground).await?;
+    stored::c01_a_list_through_the_api_server(ground).await?;
+    step.done();
+    let step = ground
+        .testbed
+        .progress
+        .step("C02: one that cannot be converted");
+    stored::c02_one_of_a_hundred(ground).await?;
+    step.done();
+
+    let step = ground.testbed.progress.step("C03: the platform's own");
+    platform::c03_its_webhook_is_not_ours(ground).await?;
+    step.done();
+
+    let step = ground
+        .testbed
+        .progress
+        .step("C05: replicas come and go, certificates change");
+    let reads = replicas::c05_no_read_fails(ground).await?;
+    step.done_with(&format!("{reads} reads, none failed"));
+    let step = ground.testbed.progress.step("C07: all replicas away");
+    let recovered = outage::c07_collection_recovers(ground).await?;
+    step.done_with(&format!("recovered {recovered:.1?} after they came back"));
+
+    replicas::backends_only_read(ground, mark)?;
+    ground.backends.check()
+}

@@ -1,0 +1,117 @@
+//! All replicas away, and garbage to collect that cannot be read without them (C07).
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use e2e::client::{Patch, Resource};
+use e2e::wait;
+use serde_json::{Value, json};
+
+use crate::ground::{Ground, NAMESPACE};
+use crate::replicas::old_cluster;
+use crate::stored::{NEW, OLD};
+
+const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusters.cluster.hypershift.openshift.io";
+const OWNERS: Resource<'_> = Resource::new("v1", "configmaps");
+const DEPENDENT: &str = "dependent";
+/// How long they are away.
+const AWAY: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(60);
+
+/// A Cluster is stored at the older version, so that the garbage collector, which reads the newer one, needs the
+/// webhook. Its owner goes while nobody answers. Gives how long collection took from the webhook's return on.
+pub(crate) async fn c07_collection_recovers(ground: &mut Ground) -> Result<Duration> {
+    let admin = ground.testbed.admin.clone();
+    let owner = json!({
+        "apiVersion": OWNERS.api_version, "kind": "ConfigMap",
+        "metadata": {"namespace": NAMESPACE, "name": "owner"},
+    });
+    let owner = admin.create(&OWNERS.within(NAMESPACE), &owner).await?;
+    store_at(ground, "v1beta1").await?;
+    admin
+        .create(&OLD.within(NAMESPACE), &dependent(&owner))
+        .await?;
+    store_at(ground, "v1beta2").await?;
+    ground.testbed.control_plane.controller_manager.spawn()?;
+
+    for number in 0..ground.shims.replicas.len() {
+        ground.shims.end(number).await?;
+    }
+    ground
+        .testbed
+        .control_plane
+        .controller_manager
+        .ready()
+        .await?;
+    admin.delete(&OWNERS.named(NAMESPACE, "owner")).await?;
+    wait::throughout("the outage", AWAY, async || is_stored(ground).await).await?;
+    ensure!(
+        admin.get(&NEW.named(NAMESPACE, DEPENDENT)).await.is_err(),
+        "an old object can be read without the webhook"
+    );
+
+    for number in 0..ground.shims.replicas.len() {
+        ground.shims.begin(number).await?;
+    }
+    let back = Instant::now();
+    wait::until("the dependent to be collected", SOON, async || match admin
+        .find(&NEW.named(NAMESPACE, DEPENDENT))
+        .await?
+    {
+        None => Ok(()),
+        Some(_) => wait::not_yet("it is still there"),
+    })
+    .await?;
+    Ok(back.elapsed())
+}
+
+fn dependent(owner: &Value) -> Value {
+    let mut cluster = old_cluster(DEPENDENT);
+    cluster["metadata"]["finalizers"] = json!([]);
+    cluster["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"],
+    }]);
+    cluster
+}
+
+/// Has the API server store Clusters at this version from now on.
+async fn store_at(ground: &Ground, version: &str) -> Result<()> {
+    let admin = &ground.testbed.admin;
+    let mut versions = admin.get(CRD).await?["spec"]["versions"].take();
+    for one in versions.as_array_mut().into_iter().flatten() {
+        one["storage"] = json!(one["name"] == version);
+    }
+    let patch = json!({"spec": {"versions": versions}});
+    admin.patch(CRD, Patch::Merge, &patch).await?;
+    // Its handlers change a moment later: a new object shows it.
+    let probe = format!("probe-{version}");
+    wait::until(&format!("{version} to be stored"), SOON, async || {
+        let path = OLD.named(NAMESPACE, &probe);
+        let mut cluster = old_cluster(&probe);
+        cluster["metadata"]["finalizers"] = json!([]);
+        admin.create(&OLD.within(NAMESPACE), &cluster).await?;
+        let found = stored_version(ground, &probe).await;
+        admin.delete(&path).await?;
+        match found? {
+            found if found.ends_with(version) => Ok(()),
+            found => wait::not_yet(format!("{found} is")),
+        }
+    })
+    .await
+}
+
+async fn stored_version(ground: &Ground, name: &str) -> Result<String> {
+    let prefix = format!("/registry/cluster.hypershift.openshift.io/clusters/{NAMESPACE}/{name}");
+    let stored = ground.testbed.control_plane.etcd.stored(&prefix).await?;
+    let object: Option<Value> = stored
+        .first()
+        .and_then(|stored| serde_json::from_slice(&stored.value).ok());
+    let version = object.and_then(|object| object["apiVersion"].as_str().map(str::to_owned));
+    Ok(version.unwrap_or_default())
+}
+
+async fn is_stored(ground: &Ground) -> Result<()> {
+    let version = stored_version(ground, DEPENDENT).await?;
+    ensure!(version.ends_with("v1beta1"), "it is stored as {version:?}");
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! The platform's own Cluster API beside ours (C03).
+
+use anyhow::{Result, ensure};
+use e2e::client::Resource;
+use e2e::crds;
+use e2e::service_account::ensure_namespace;
+use serde_json::{Value, json};
+
+use crate::ground::{Ground, NAMESPACE};
+use crate::stored::OLD;
+
+const PLATFORM: &str = "platform";
+/// A port that nobody listens on.
+const DEAD: &str = "https://127.0.0.1:1/convert";
+
+/// Theirs is of another version and its webhook is dead: theirs cannot be read at another version, ours can.
+pub(crate) async fn c03_its_webhook_is_not_ours(ground: &Ground) -> Result<()> {
+    let admin = &ground.testbed.admin;
+    let mut theirs = crds::platform().await?;
+    for crd in &mut theirs {
+        let client = json!({"url": DEAD});
+        let webhook = json!({"clientConfig": client, "conversionReviewVersions": ["v1"]});
+        crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
+        // No contract labels: whoever looked references up in these CRDs would find nothing.
+        crd["metadata"]["labels"] = json!({});
+    }
+    crds::install(admin, &theirs).await?;
+    let (stored, other) = versions(&theirs)?;
+    ensure_namespace(admin, PLATFORM).await?;
+    let cluster = json!({
+        "apiVersion": format!("cluster.x-k8s.io/{stored}"),
+        "kind": "Cluster",
+        "metadata": {"namespace": PLATFORM, "name": "its-own"},
+        "spec": {"paused": true},
+    });
+    admin.apply(&[cluster]).await?;
+    let path = |version: &str| {
+        Resource::new(&format!("cluster.x-k8s.io/{version}"), "clusters").within(PLATFORM)
+    };
+    admin.list(&path(&stored)).await?;
+    ensure!(
+        admin.list(&path(&other)).await.is_err(),
+        "the platform's dead webhook converts"
+    );
+    let ours = admin.list(&OLD.within(NAMESPACE)).await?;
+    ensure!(!ours.is_empty(), "ours are gone");
+    // The label that tells the version of a reference is that of our CRD, not of theirs.
+    let reference = &ours[0]["spec"]["controlPlaneRef"];
+    ensure!(
+        reference["apiVersion"].is_string(),
+        "a reference is {reference}"
+    );
+    Ok(())
+}
+
+/// The stored and another served version of the platform's Clusters.
+fn versions(crds: &[Value]) -> Result<(String, String)> {
+    let clusters = crds
+        .iter()
+        .find(|crd| crd["metadata"]["name"] == "clusters.cluster.x-k8s.io");
+    let versions = clusters.and_then(|crd| crd["spec"]["versions"].as_array());
+    let name = |storage: bool| {
+        let served = versions
+            .into_iter()
+            .flatten()
+            .filter(|one| one["served"] == true);
+        let mut fitting = served.filter(|one| one["storage"] == storage);
+        let name = fitting.next().and_then(|one| one["name"].as_str());
+        name.map(str::to_owned)
+    };
+    match (name(true), name(false)) {
+        (Some(stored), Some(other)) => Ok((stored, other)),
+        found => anyhow::bail!("the platform's versions are {found:?}"),
+    }
+}

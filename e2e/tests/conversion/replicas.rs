@@ -1,0 +1,105 @@
+//! Replicas that come and go under load (C05), and what the backends did meanwhile.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use e2e::audit::Mark;
+use e2e::wait;
+
+use crate::ground::{Ground, NAMESPACE};
+use crate::load::{Load, READERS};
+use crate::reviews::{Webhook, review};
+use crate::stored::{OLD, cluster};
+
+/// Reads between two events.
+const CALM: usize = 100;
+const SOON: Duration = Duration::from_secs(20);
+
+/// Each replica is replaced, as in a rolling update; then everybody's certificates are. Gives the reads.
+pub(crate) async fn c05_no_read_fails(ground: &mut Ground) -> Result<usize> {
+    let admin = ground.testbed.admin.clone();
+    let load = Load::start(&admin, &OLD.within(NAMESPACE));
+    for number in 0..ground.shims.replicas.len() {
+        calm(&load).await?;
+        ground.shims.end(number).await?;
+        calm(&load).await?;
+        ground.shims.begin(number).await?;
+    }
+    calm(&load).await?;
+    ground.rotate().await?;
+    everybody_shows_the_new_certificate(ground).await?;
+    calm(&load).await?;
+    let reads = load.end().await?;
+    ensure!(
+        reads.failures.is_empty(),
+        "{} of {} reads failed, the first: {}",
+        reads.failures.len(),
+        reads.all,
+        reads.failures[0]
+    );
+    one_is_killed(ground).await?;
+    Ok(reads.all)
+}
+
+/// Reads that a killed replica is answering are lost, one a reader at most, and none after them.
+async fn one_is_killed(ground: &mut Ground) -> Result<()> {
+    let admin = ground.testbed.admin.clone();
+    let load = Load::start(&admin, &OLD.within(NAMESPACE));
+    calm(&load).await?;
+    ground.shims.kill(0);
+    calm(&load).await?;
+    let reads = load.end().await?;
+    ensure!(
+        reads.failures.len() <= READERS,
+        "{} of {} reads failed: {:?}",
+        reads.failures.len(),
+        reads.all,
+        reads.failures.last()
+    );
+    ground.shims.begin(0).await
+}
+
+async fn calm(load: &Load) -> Result<()> {
+    let until = load.reads() + CALM;
+    wait::until("reads to go on", SOON, async || match load.reads() {
+        reads if reads >= until => Ok(()),
+        reads => wait::not_yet(format!("{reads} of {until}")),
+    })
+    .await
+}
+
+async fn everybody_shows_the_new_certificate(ground: &Ground) -> Result<()> {
+    let shims = ground.shims.replicas.iter().map(super::shims::Shim::server);
+    let backends = ground.backends.rest.iter().chain([&ground.backends.core]);
+    for server in shims.chain(backends.map(super::backend::Backend::url)) {
+        wait::until(
+            &format!("the new certificate at {server}"),
+            SOON,
+            async || {
+                let webhook = Webhook::new(&server, &ground.next_authority())?;
+                // Nothing to convert, so that everybody can.
+                let nothing = review(&[], "cluster.hypershift.openshift.io/v1beta1");
+                webhook.ask(nothing).await.map(drop)
+            },
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// They read, and never tried to write.
+pub(crate) fn backends_only_read(ground: &Ground, mark: Mark) -> Result<()> {
+    let who = ground.backends.account.username();
+    let events = ground.testbed.control_plane.audit.since(mark)?;
+    let theirs = events.iter().filter(|event| event.user.username == who);
+    for event in theirs {
+        let reads = ["get", "list", "watch"].contains(&event.verb.as_str());
+        ensure!(reads, "a backend asked to {} {}", event.verb, event.uri);
+    }
+    Ok(())
+}
+
+/// An object for those who need one of an older version.
+pub(crate) fn old_cluster(name: &str) -> serde_json::Value {
+    cluster("v1beta1", name, "KubeadmControlPlane")
+}
