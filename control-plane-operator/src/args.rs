@@ -6,8 +6,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    availability_prober, etcd_defrag, hosted_cluster_config, ignition_server, kas_bootstrap,
-    render, resolve_dns, run, token_minter,
+    availability_prober, etcd_defrag, feature_gates, file_exists, hosted_cluster_config,
+    ignition_server, kas_bootstrap, render, resolve_dns, run, token_minter,
 };
 
 /// Runs one hosted control plane, and helps its components.
@@ -50,6 +50,10 @@ pub enum Command {
     IgnitionServer(Box<ignition_server::Args>),
     /// Give a hosted cluster what it needs inside, and tell what is found there.
     HostedClusterConfigOperator(Box<hosted_cluster_config::Args>),
+    /// Hand on which features the release has, as the Job featuregate-generator does.
+    SyncFgConfigmap(Box<feature_gates::Args>),
+    /// Tell by the exit code whether a file is there, for probes.
+    FileExists(file_exists::Args),
 }
 
 #[cfg(test)]

@@ -12,8 +12,10 @@ pub mod component;
 pub mod components;
 pub mod error;
 pub mod etcd_defrag;
-mod hosted_control_plane;
+pub mod feature_gates;
+pub mod file_exists;
 pub mod hosted_cluster_config;
+mod hosted_control_plane;
 pub mod ignition_server;
 pub mod infra;
 pub mod kas_bootstrap;
@@ -39,5 +41,7 @@ pub fn run(cli: Cli) -> Result<(), error::Failure> {
         Command::EtcdDefragController(args) => Ok(etcd_defrag::run(&args)?),
         Command::IgnitionServer(args) => Ok(ignition_server::run(&args)?),
         Command::HostedClusterConfigOperator(args) => Ok(hosted_cluster_config::run(&args)?),
+        Command::SyncFgConfigmap(args) => Ok(feature_gates::run(&args)?),
+        Command::FileExists(args) => Ok(file_exists::run(&args)?),
     }
 }

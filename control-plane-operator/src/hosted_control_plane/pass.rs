@@ -20,6 +20,7 @@ use crate::component::dependency::missing as missing_dependencies;
 use crate::component::facts::Infra;
 use crate::component::render::{Rendered, adopt, hashed, render};
 use crate::component::status::{Observation, status as component_status};
+use crate::component::workload::without_nulls;
 use crate::component::{Component, Context, Objects, Predicates, Release};
 use crate::{components, infra, pki};
 
@@ -251,20 +252,17 @@ impl Pass<'_> {
         world: &mut World,
     ) -> Result<Option<crate::component::Error>, Error> {
         let context = world.context(self.operator);
+        let waits = missing_dependencies(component, &context);
         let rendered = match render(component, &context) {
             Ok(rendered) => rendered,
             Err(problem) => {
-                self.tell_of(
-                    component,
-                    &Rendered::default(),
-                    world,
-                    Some(chain(&problem)),
-                )
-                .await?;
-                return Ok(Some(problem));
+                // What it is made from may come of what it waits for.
+                let told = waits.is_empty().then(|| chain(&problem));
+                self.tell_of(component, &Rendered::default(), world, told)
+                    .await?;
+                return Ok(waits.is_empty().then_some(problem));
             }
         };
-        let waits = missing_dependencies(component, &context);
         let mut problem = None;
         for which in &rendered.deletions {
             if world.objects.get(&which.kind, &which.name).is_some() {
@@ -368,7 +366,7 @@ impl Pass<'_> {
         });
         adopt(&mut object, &world.context(self.operator));
         self.writer.apply(&object, &mut world.objects).await?;
-        object["status"] = json!(status);
+        object["status"] = without_nulls(json!(status));
         self.writer.status(object.clone()).await?;
         world.objects.insert(object);
         Ok(())
@@ -405,10 +403,19 @@ impl Pass<'_> {
             let generation = world.hcp.metadata.generation;
             fields["controlPlaneVersion"] =
                 json!(history::next(before, release, complete, generation, &now));
-            if complete {
-                fields["version"] = json!(release.version);
-                fields["releaseImage"] = json!(release.pull_spec);
-            }
+            let before = world.hcp.status.as_ref();
+            let version = before.and_then(|before| before.version.clone());
+            let image = before.and_then(|before| before.release_image.clone());
+            fields["version"] = json!(if complete {
+                Some(release.version.clone())
+            } else {
+                version
+            });
+            fields["releaseImage"] = json!(if complete {
+                Some(release.pull_spec.clone())
+            } else {
+                image
+            });
         } else if let Some(before) = &world.hcp.status {
             // What is known stays known while the registry cannot be asked.
             fields["controlPlaneVersion"] = json!(before.control_plane_version);
@@ -424,7 +431,8 @@ impl Pass<'_> {
             "metadata": { "name": context.name(), "namespace": context.namespace() },
             "status": fields,
         });
-        self.writer.status(object).await?;
+        // What is not known is not written.
+        self.writer.status(without_nulls(object)).await?;
         Ok(is_available)
     }
 }

@@ -1,6 +1,7 @@
 //! What is told of the control plane: conditions, addresses, names of kubeconfigs. Pure.
 
 use api::conditions::ClusterCondition as Type;
+use api::hypershift::v1beta1::versions::ControlPlaneUpdateState;
 use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -186,10 +187,19 @@ pub(super) fn degraded(context: &Context<'_>) -> Verdict {
     }
 }
 
-/// Whether the cluster could be used at any time.
+/// Whether the cluster could be used at any time: now, or when a release was complete.
 fn was_available(context: &Context<'_>) -> bool {
-    let status = context.hcp.status.as_ref();
-    status.is_some_and(|status| status.ready || is_true(&status.conditions, AVAILABLE))
+    let Some(status) = &context.hcp.status else {
+        return false;
+    };
+    let history = status
+        .control_plane_version
+        .iter()
+        .flat_map(|version| &version.history);
+    let completed = history
+        .into_iter()
+        .any(|entry| entry.state == ControlPlaneUpdateState::Completed);
+    completed || status.ready || is_true(&status.conditions, AVAILABLE)
 }
 
 fn wanted(context: &Context<'_>) -> Vec<Component> {
