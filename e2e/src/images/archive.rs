@@ -93,6 +93,14 @@ impl File {
         }
     }
 
+    /// A program that is a text for a shell.
+    pub fn script(at: impl Into<String>, text: &str) -> Self {
+        Self {
+            mode: 0o755,
+            ..Self::text(at, text)
+        }
+    }
+
     /// A symbolic link.
     pub fn link(at: impl Into<String>, to: impl Into<String>) -> Self {
         Self {

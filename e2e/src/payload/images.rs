@@ -48,12 +48,10 @@ pub(super) async fn build(binaries: &Binaries, progress: &Progress) -> Result<Ve
             tag: "hypershift",
             archive: ours,
         },
-        real(
-            "etcd",
-            vec![
-                program(Binary::Etcd, "etcd")?,
-                program(Binary::Etcdctl, "etcdctl")?,
-            ],
+        etcd(
+            program(Binary::Etcd, "etcd-server")?,
+            program(Binary::Etcdctl, "etcdctl")?,
+            tool("stand-in", progress).await?,
         )?,
         real(
             "hyperkube",
@@ -110,6 +108,21 @@ fn real(tag: &'static str, programs: Vec<File>) -> Result<Made> {
             files,
         })?,
     })
+}
+
+/// etcd, and a stand-in for its proxy of metrics: upstream's refuses the certificate that OpenShift's takes.
+fn etcd(server: File, ctl: File, stand_in: File) -> Result<Made> {
+    let choice = "#!/bin/sh\n\
+                  if [ \"$1\" = grpc-proxy ]; then exec etcd-grpc-proxy \"$@\"; fi\n\
+                  exec etcd-server \"$@\"\n";
+    let programs = vec![
+        File::script(format!("{PROGRAMS}/etcd"), choice),
+        server,
+        ctl,
+        stand_in,
+        File::link(format!("{PROGRAMS}/etcd-grpc-proxy"), "stand-in"),
+    ];
+    real("etcd", programs)
 }
 
 /// A manager of Cluster API, also under the name that most call it by.

@@ -42,13 +42,18 @@ async fn scenario(testbed: &NodeTestbed) -> Result<()> {
         .await?;
     }
     wait::until("what was written to the volume", WITHIN, async || {
-        let said = testbed.kubectl_says(["-n", NAMESPACE, "logs", "client"]).await?;
+        let said = testbed
+            .kubectl_says(["-n", NAMESPACE, "logs", "client"])
+            .await?;
         ensure!(said.trim() == "kept", "{said:?}");
         Ok(())
     })
     .await?;
     let address = wait::until("an address", WITHIN, async || {
-        let service = testbed.admin.get(&SERVICES.named(NAMESPACE, "server")).await?;
+        let service = testbed
+            .admin
+            .get(&SERVICES.named(NAMESPACE, "server"))
+            .await?;
         let address = service["status"]["loadBalancer"]["ingress"][0]["ip"].as_str();
         address.map(str::to_owned).context("there is none yet")
     })
@@ -73,7 +78,16 @@ async fn reaches(testbed: &NodeTestbed, host: &str) -> Result<()> {
 async fn ask(testbed: &NodeTestbed, host: &str) -> Result<String> {
     let url = format!("https://{host}/");
     let exec = ["-n", NAMESPACE, "exec", "client", "--"];
-    let wget = ["wget", "--no-check-certificate", "-T", "2", "-q", "-O", "-", &url];
+    let wget = [
+        "wget",
+        "--no-check-certificate",
+        "-T",
+        "2",
+        "-q",
+        "-O",
+        "-",
+        &url,
+    ];
     testbed.kubectl_says(exec.iter().chain(&wget)).await
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// Flags whose value is a port, or ends with one.
-const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 15] = [
     "admin-port",
     "agent-port",
     "health-addr",
@@ -13,6 +13,7 @@ const FLAGS: [&str; 14] = [
     "listen",
     "listen-addr",
     "listen-port",
+    "metrics-addr",
     "metrics-bind-address",
     "metrics-port",
     "port",
@@ -116,6 +117,11 @@ mod tests {
                 "agent",
                 "--health-probe-bind-address=:8081 --metrics-bind-address=127.0.0.1:8080",
                 &[8081],
+            ),
+            (
+                "etcd-grpc-proxy",
+                "grpc-proxy start --listen-addr=127.0.0.1:2383 --metrics-addr=https://0.0.0.0:2381",
+                &[2381],
             ),
             ("nothing-known", "run", &[]),
         ] {
