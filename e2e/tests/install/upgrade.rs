@@ -64,7 +64,12 @@ pub(crate) async fn from_the_previous_release(
     let watched = Operator::ALL.map(|operator| Watched::start(testbed, operator));
     new.install(hypershift, &[]).await?.succeeded()?;
     for operator in Operator::ALL {
-        nodes::all_run(testbed, operator.name()).await?;
+        // Old pods end a moment after they are no longer counted.
+        let what = format!("the pods of {} alone", operator.name());
+        wait::until(&what, nodes::WITHIN, async || {
+            nodes::all_run(testbed, operator.name()).await
+        })
+        .await?;
     }
     for watched in watched {
         watched.was_handed_over(testbed).await?;
