@@ -69,7 +69,7 @@ pub enum Error {
     #[error("cannot build what HostedCluster {object} is made of")]
     Build {
         object: String,
-        source: crate::hosted_cluster::build::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     #[error("HostedCluster {object} cannot be read: {problem}")]
     Unreadable { object: String, problem: String },

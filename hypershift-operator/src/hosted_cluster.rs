@@ -119,19 +119,6 @@ pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Act
     Ok(action)
 }
 
-/// The side of a hosted cluster that this operator may act on; `None` for one that is somebody else's. For whoever
-/// reconciles what belongs to one.
-pub(crate) async fn owned_side(
-    metadata: &ObjectMeta,
-    ctx: &Context,
-) -> Result<Option<Side>, Error> {
-    let id = Id::of(metadata);
-    let evidence = ctx.evidence.of(&id.control_plane_namespace()).await?;
-    let protocol = protocol(metadata);
-    let owned = duty(ctx.scope, &verdict(&protocol, evidence)) == Duty::Own;
-    Ok(owned.then(|| side(ctx.scope, &protocol, evidence)))
-}
-
 /// What to do after an error.
 pub(crate) fn retry(found: &Meta, error: &Error, ctx: &Context) -> Action {
     let id = Id::of(&found.metadata);

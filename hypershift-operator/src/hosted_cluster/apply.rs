@@ -50,17 +50,17 @@ impl Applied {
 
 /// Applies the steps in their order.
 pub(crate) async fn apply(applier: &Applier, plan: Vec<Planned>) -> Applied {
-    let mut applied = Applied::default();
+    let mut done = Applied::default();
     for planned in plan {
-        if planned.step.class() == Class::Blockable && applied.is_blocked() {
+        if planned.step.class() == Class::Blockable && done.is_blocked() {
             continue;
         }
-        step(applier, planned, &mut applied).await;
+        step(applier, planned, &mut done).await;
     }
-    applied
+    done
 }
 
-async fn step(applier: &Applier, planned: Planned, applied: &mut Applied) {
+async fn step(applier: &Applier, planned: Planned, done: &mut Applied) {
     let Planned {
         step,
         objects,
@@ -70,9 +70,9 @@ async fn step(applier: &Applier, planned: Planned, applied: &mut Applied) {
     for object in &objects {
         namespaces.extend(object.namespace().map(str::to_owned));
         match write(applier, object).await {
-            Ok(written) => applied.written += usize::from(written),
+            Ok(written) => done.written += usize::from(written),
             Err(error) => {
-                applied.failures.push(Failure { step, error });
+                done.failures.push(Failure { step, error });
                 // What follows in the same step refers to it.
                 return;
             }
@@ -82,7 +82,7 @@ async fn step(applier: &Applier, planned: Planned, applied: &mut Applied) {
         for namespace in &namespaces {
             let deleted = applier.delete(resource, Some(namespace), name).await;
             if let Err(error) = deleted {
-                applied.failures.push(Failure { step, error });
+                done.failures.push(Failure { step, error });
             }
         }
     }
@@ -93,17 +93,17 @@ pub(crate) async fn write(
     applier: &Applier,
     object: &Wanted,
 ) -> Result<bool, support::apply::Error> {
-    let applied = applier
+    let outcome = applier
         .apply_value(&object.resource, object.body.clone())
         .await?;
-    let mut written = applied.change.is_written();
+    let mut written = outcome.change.is_written();
     if let Some(status) = &object.status {
         let body = serde_json::json!({ "metadata": {
             "name": object.name(),
             "namespace": object.namespace(),
         }, "status": status });
-        let applied = applier.apply_status(&object.resource, body).await?;
-        written |= applied.change.is_written();
+        let outcome = applier.apply_status(&object.resource, body).await?;
+        written |= outcome.change.is_written();
     }
     Ok(written)
 }

@@ -113,7 +113,7 @@ pub(crate) fn build(facts: &Facts) -> Result<Vec<Planned>, Error> {
         (Step::SecretEncryption, secrets::encryption(facts)),
         (Step::References, secrets::references(facts)),
         // The object on the infrastructure comes before the Cluster that refers to it.
-        (Step::ControlPlane, control_plane_chain(facts)?),
+        (Step::ControlPlane, control_plane_chain(facts)),
         (Step::Handover, secrets::handover(facts)),
         (Step::Rights, operators.rights),
         (Step::Operators, operators.workloads),
@@ -143,10 +143,10 @@ pub(crate) fn build(facts: &Facts) -> Result<Vec<Planned>, Error> {
     Ok(plan.into())
 }
 
-fn control_plane_chain(facts: &Facts) -> Result<Vec<Wanted>, Error> {
-    let mut chain = vec![control_plane::control_plane(facts)?];
+fn control_plane_chain(facts: &Facts) -> Vec<Wanted> {
+    let mut chain = vec![control_plane::control_plane(facts)];
     chain.extend(cluster::chain(facts));
-    Ok(chain)
+    chain
 }
 
 /// Where the API server is reached, as Cluster API writes it.

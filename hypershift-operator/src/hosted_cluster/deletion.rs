@@ -289,3 +289,6 @@ pub(super) async fn let_go(cluster: &DynamicObject, ctx: &Context) -> Result<(),
     let resource = ApiResource::erase::<HostedCluster>(&());
     drop_finalizer(resource, cluster, names::FINALIZER, ctx).await
 }
+
+#[cfg(test)]
+mod tests;

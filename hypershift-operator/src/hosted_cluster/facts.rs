@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use payload::Release;
 
 use super::names;
-use super::references::{Kind, Reference};
+use super::references::Reference;
 use crate::capi::Capi;
 use crate::config::Images;
 use crate::hosted_cluster::Id;
@@ -156,21 +156,7 @@ impl Facts {
             })
     }
 
-    /// The ConfigMap that is named, if it was found.
-    pub(crate) fn config_map(&self, name: &str) -> Option<&ConfigMap> {
-        self.referenced
-            .iter()
-            .find_map(|(reference, found)| match found {
-                Found::ConfigMap(map)
-                    if reference.name == name && reference.kind == Kind::ConfigMap =>
-                {
-                    Some(&**map)
-                }
-                Found::Secret(_) | Found::ConfigMap(_) | Found::Missing => None,
-            })
-    }
-
-    /// An annotation of the cluster.
+    /// The annotations of the cluster.
     pub(crate) fn annotations(&self) -> &BTreeMap<String, String> {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
         self.cluster.metadata.annotations.as_ref().unwrap_or(&NONE)

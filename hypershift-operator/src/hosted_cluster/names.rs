@@ -8,8 +8,6 @@ pub(crate) const MANAGED_BY: &str = "hypershift.openshift.io/managed-by";
 pub(crate) const OPERATOR: &str = "hypershift-operator";
 /// Label of the namespace of a control plane, and of its pods.
 pub(crate) const HOSTED_CONTROL_PLANE: &str = "hypershift.openshift.io/hosted-control-plane";
-/// Label of pods: the component that they are of.
-pub(crate) const COMPONENT: &str = "hypershift.openshift.io/control-plane-component";
 /// Label of pods that may speak to the management cluster's API server.
 pub(crate) const NEED_MANAGEMENT_API: &str = "hypershift.openshift.io/need-management-kas-access";
 /// Finalizer of a HostedCluster: whatever belongs to it goes first.

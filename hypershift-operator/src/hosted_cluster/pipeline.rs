@@ -75,21 +75,21 @@ async fn change(
     }
     let plan = build(facts).map_err(|source| Error::Build {
         object: facts.id.to_string(),
-        source,
+        source: Box::new(source),
     })?;
     Ok(apply(&applier, plan).await)
 }
 
 /// Pauses what works for the cluster, and changes nothing else.
 async fn hold(facts: &Facts, applier: &Applier) -> Result<Applied, Error> {
-    let mut applied = Applied::default();
+    let mut held = Applied::default();
     if let Some(control_plane) = paused_control_plane(facts) {
-        applied.written += usize::from(write(applier, &control_plane).await?);
+        held.written += usize::from(write(applier, &control_plane).await?);
         if let Some(cluster) = capi_cluster(facts, true) {
-            applied.written += usize::from(write(applier, &cluster).await?);
+            held.written += usize::from(write(applier, &cluster).await?);
         }
     }
-    Ok(applied)
+    Ok(held)
 }
 
 /// Writes the status, and once the annotation of a cluster that became available. Gives whether nothing is waited for.
@@ -162,7 +162,7 @@ async fn with_defaults(cluster: HostedCluster, ctx: &Context) -> Result<HostedCl
     let Some(missing) = defaults::missing(&cluster) else {
         return Ok(cluster);
     };
-    let applied = Applier::new(ctx.client.clone(), DEFAULTS);
+    let once = Applier::new(ctx.client.clone(), DEFAULTS);
     keep(&cluster, false, &ctx.applier()).await?;
     if missing["spec"]
         .as_object()
@@ -175,7 +175,7 @@ async fn with_defaults(cluster: HostedCluster, ctx: &Context) -> Result<HostedCl
         "metadata": { "namespace": id.namespace, "name": id.name },
         "spec": missing["spec"],
     });
-    let written = applied.apply_value(&super::resource(), body).await?;
+    let written = once.apply_value(&super::resource(), body).await?;
     read(&written.object).map_err(|problem| Error::Unreadable {
         object: id.to_string(),
         problem,

@@ -33,11 +33,6 @@ pub(crate) struct Verdicts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Good,
-    /// Nobody can tell yet.
-    Unknown {
-        reason: &'static str,
-        message: String,
-    },
     Bad {
         reason: &'static str,
         message: String,
@@ -52,10 +47,6 @@ pub(crate) type Problems = Vec<String>;
 impl Verdict {
     pub(crate) fn is_good(&self) -> bool {
         *self == Self::Good
-    }
-
-    pub(crate) fn is_bad(&self) -> bool {
-        matches!(self, Self::Bad { .. })
     }
 
     pub(super) fn bad(reason: &'static str, message: impl Into<String>) -> Self {

@@ -10,7 +10,7 @@ use api::hypershift::v1beta1::references::KubeconfigSecretReference;
 use api::hypershift::v1beta1::{HostedClusterSpec, HostedControlPlane, HostedControlPlaneSpec};
 use k8s_openapi::api::core::v1::LocalObjectReference;
 
-use super::{Error, Wanted};
+use super::Wanted;
 use crate::hosted_cluster::facts::Facts;
 use crate::hosted_cluster::names;
 use crate::platform::aws::infrastructure::owned_tag;
@@ -19,13 +19,13 @@ use crate::platform::aws::infrastructure::owned_tag;
 const MIRRORED_LABELS: &str = "api.openshift.com/";
 
 /// The HostedControlPlane.
-pub(super) fn control_plane(facts: &Facts) -> Result<Wanted, Error> {
-    let mut control_plane = HostedControlPlane::new(&facts.id.name, spec(facts)?);
+pub(super) fn control_plane(facts: &Facts) -> Wanted {
+    let mut control_plane = HostedControlPlane::new(&facts.id.name, spec(facts));
     let metadata = &mut control_plane.metadata;
     metadata.namespace = Some(facts.namespace.clone());
     metadata.labels = Some(labels(facts));
     metadata.annotations = Some(annotations(facts));
-    Ok(Wanted::typed(&control_plane))
+    Wanted::typed(&control_plane)
 }
 
 /// The one that is there, and nothing of it changed but the pause.
@@ -44,7 +44,7 @@ pub(crate) fn paused_control_plane(facts: &Facts) -> Option<Wanted> {
 }
 
 /// What it should be.
-pub(crate) fn spec(facts: &Facts) -> Result<HostedControlPlaneSpec, Error> {
+pub(crate) fn spec(facts: &Facts) -> HostedControlPlaneSpec {
     // Without `..`: a field that is new has to be handed on, or not, on purpose.
     let HostedClusterSpec {
         release,
@@ -83,7 +83,7 @@ pub(crate) fn spec(facts: &Facts) -> Result<HostedControlPlaneSpec, Error> {
         paused_until: _,
     } = facts.cluster.spec.clone();
     let infra_id = infra_id.unwrap_or_default();
-    Ok(HostedControlPlaneSpec {
+    HostedControlPlaneSpec {
         release_image: release.image,
         control_plane_release_image: control_plane_release.map(|it| it.image),
         cluster_id,
@@ -122,7 +122,7 @@ pub(crate) fn spec(facts: &Facts) -> Result<HostedControlPlaneSpec, Error> {
         tolerations,
         labels,
         paused_until: None,
-    })
+    }
 }
 
 fn named(name: &str) -> LocalObjectReference {

@@ -84,7 +84,7 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
     let has_provider = provider_image.is_some() && facts.has_machine_management();
     let settings = settings(facts, own_image);
     let release = release(facts, &settings, provider_image)?;
-    let mut hcp = HostedControlPlane::new(&facts.id.name, super::control_plane_spec(facts)?);
+    let mut hcp = HostedControlPlane::new(&facts.id.name, super::control_plane_spec(facts));
     hcp.metadata.namespace = Some(facts.namespace.clone());
     hcp.metadata.annotations = Some(facts.annotations().clone());
     // The components of the control plane see Agent as no platform; these ones do not.
@@ -104,7 +104,7 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
         facts,
         &control_plane_operator(facts, &settings),
         &context,
-        roles::control_plane_operator(),
+        &roles::control_plane_operator(),
     )?;
     if !has_provider {
         operators.leave_out(names::CLUSTER_API);
@@ -112,12 +112,12 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
         return Ok(operators);
     }
     let platform = platform.ok_or(Error::NoRelease)?;
-    operators.add(facts, &cluster_api(), &context, roles::cluster_api(facts))?;
+    operators.add(facts, &cluster_api(), &context, &roles::cluster_api(facts))?;
     operators.add(
         facts,
         &provider(facts, platform),
         &context,
-        roles::provider(facts, platform),
+        &roles::provider(facts, platform),
     )?;
     operators.rights.extend(roles::cluster_wide(facts));
     operators.rights.extend(platform.elsewhere(facts));
@@ -142,7 +142,7 @@ impl Operators {
         facts: &Facts,
         component: &Component,
         context: &Context<'_>,
-        rules: Vec<Value>,
+        rules: &[Value],
     ) -> Result<(), Error> {
         let rendered: Rendered = render(component, context)?;
         let role = Wanted::new::<Role>(&facts.namespace, component.name, json!({ "rules": rules }));

@@ -81,9 +81,6 @@ impl Told {
     fn of(about: ClusterCondition, verdict: &Verdict) -> Self {
         match verdict {
             Verdict::Good => Self::expected(about, Status::True),
-            Verdict::Unknown { reason, message } => {
-                Self::new(about, Status::Unknown, *reason, message)
-            }
             Verdict::Bad { reason, message } => Self::new(about, Status::False, *reason, message),
         }
     }

@@ -126,7 +126,7 @@ fn hindrance(outcome: &Outcome<'_>) -> Option<(&'static str, String)> {
     ];
     all.into_iter().find_map(|verdict| match verdict {
         Verdict::Bad { reason, message } => Some((*reason, message.clone())),
-        Verdict::Good | Verdict::Unknown { .. } => None,
+        Verdict::Good => None,
     })
 }
 

@@ -35,7 +35,7 @@ fn facts() -> Facts {
 
 /// A control plane that says this of itself.
 fn with_control_plane(facts: &mut Facts, status: Value) {
-    let spec = crate::hosted_cluster::build::control_plane_spec(facts).unwrap();
+    let spec = crate::hosted_cluster::build::control_plane_spec(facts);
     let mut control_plane = HostedControlPlane::new("one", spec);
     control_plane.status = serde_json::from_value(status).unwrap();
     facts.control_plane = Some(control_plane);

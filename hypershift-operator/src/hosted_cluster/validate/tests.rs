@@ -291,7 +291,7 @@ fn an_upgrade_waits_for_the_guest_unless_it_is_forced() {
         if let Some((key, value)) = parts.annotation {
             facts.cluster.metadata.annotations = Some([(key.to_owned(), value.to_owned())].into());
         }
-        let mut spec = crate::hosted_cluster::build::control_plane_spec(&facts).unwrap();
+        let mut spec = crate::hosted_cluster::build::control_plane_spec(&facts);
         spec.release_image = parts.runs.to_owned();
         let mut control_plane = api::hypershift::v1beta1::HostedControlPlane::new("one", spec);
         control_plane.status = serde_json::from_value(json!({

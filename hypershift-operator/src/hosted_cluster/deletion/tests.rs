@@ -1,0 +1,167 @@
+//! The order of a deletion, call by call, before an API server of expected calls.
+
+use api::group::Side;
+use payload::Releases;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use support::testing::{Answer, Expect, Scenario};
+
+use super::*;
+use crate::capi::Capi;
+use crate::config::Config;
+use crate::hosted_cluster::dereference::bare;
+use crate::hosted_cluster::fixture;
+use crate::metrics::Metrics;
+use crate::scope::Scope;
+
+const POOLS: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/nodepools";
+const HCP: &str =
+    "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters-one/hostedcontrolplanes/one";
+const LINKS: &str =
+    "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters-one/awsendpointservices";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/clusters-one/deployments";
+const BINDING: &str =
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hypershift-cluster-api-clusters-one";
+const NAMESPACE: &str = "/api/v1/namespaces/clusters-one";
+
+fn context(scenario: &Scenario) -> Context {
+    let config = Config::for_tests(Scope::Private);
+    let releases = Releases::new(config.releases.clone()).unwrap();
+    let metrics = Metrics::new(&mut Registry::default());
+    Context::new(&config, scenario.client(), releases, &metrics)
+}
+
+async fn advance(scenario: &Scenario) -> Progress {
+    let ctx = context(scenario);
+    let cluster = fixture::hosted_cluster("none");
+    let facts = bare(cluster, Capi::new(Side::Private), &ctx);
+    super::advance(&facts, &ctx).await.unwrap()
+}
+
+/// The path of a kind of Cluster API.
+fn capi(plural: &str) -> String {
+    let resource = Capi::new(Side::Private).cluster();
+    format!(
+        "/apis/{}/namespaces/clusters-one/{plural}",
+        resource.api_version
+    )
+}
+
+fn none(path: &str) -> Expect {
+    Expect::get(path).answer(Answer::list(&[]))
+}
+
+fn gone(path: &str) -> Expect {
+    Expect::get(path).answer(Answer::error(404, "NotFound"))
+}
+
+fn object(name: &str, finalizers: &[&str], rest: Value) -> Value {
+    let mut object = rest;
+    object["metadata"]["name"] = json!(name);
+    object["metadata"]["uid"] = json!("u");
+    object["metadata"]["resourceVersion"] = json!("7");
+    object["metadata"]["finalizers"] = json!(finalizers);
+    object
+}
+
+#[tokio::test]
+async fn o05_node_pools_go_first_and_nothing_else_is_touched_meanwhile() {
+    let pool = object(
+        "workers",
+        &["hypershift.openshift.io/finalizer"],
+        json!({ "spec": { "clusterName": "one" } }),
+    );
+    let other = object("others", &[], json!({ "spec": { "clusterName": "two" } }));
+    let machine = object("m-1", &["machine.example.com"], json!({}));
+    let pool_path = format!("{POOLS}/workers");
+    let available = json!({ "metadata": {}, "status": { "availableReplicas": 1 } });
+    let scenario = Scenario::new([
+        none(&capi("clusters")),
+        gone(HCP),
+        Expect::get(POOLS).answer(Answer::list(&[other, pool.clone()])),
+        Expect::get(&pool_path).answer(Answer::ok(&pool)),
+        Expect::delete(&pool_path)
+            .body(json!({ "preconditions": { "uid": "u" } }))
+            .answer(Answer::ok(&pool)),
+        Expect::get(&capi("machines")).answer(Answer::list(&[machine])),
+        Expect::get(&format!("{DEPLOYMENTS}/cluster-api")).answer(Answer::ok(&available)),
+        gone(&format!("{DEPLOYMENTS}/capi-provider")),
+    ]);
+    let Progress::Waiting(waiting) = advance(&scenario).await else {
+        unreachable!("there is a pool");
+    };
+    scenario.finish();
+    let message = waiting.message();
+    for part in [
+        "NodePool workers",
+        "hypershift.openshift.io/finalizer",
+        "1 machines are left, m-1 held by machine.example.com",
+        "the Deployment capi-provider, which would remove it, is not there",
+    ] {
+        assert!(message.contains(part), "{part} is not in: {message}");
+    }
+}
+
+#[tokio::test]
+async fn o05_the_control_plane_and_its_namespace_go_last() {
+    let kept = object(
+        "cluster-api",
+        &[names::COMPONENT_FINALIZER, "example.com/other"],
+        json!({ "metadata": { "namespace": "clusters-one" } }),
+    );
+    let deployment = format!("{DEPLOYMENTS}/cluster-api");
+    let ours = object(
+        "clusters-one",
+        &[],
+        json!({ "metadata": { "annotations": { names::CLUSTER: "clusters/one" } } }),
+    );
+    let terminating = json!({ "metadata": {}, "status": { "conditions": [
+        { "type": "NamespaceContentRemaining", "status": "True", "message": "pods remain" },
+    ]}});
+    let scenario = Scenario::new([
+        none(&capi("clusters")),
+        gone(HCP),
+        none(POOLS),
+        none(&capi("clusters")),
+        Expect::get(&deployment).answer(Answer::ok(&kept)),
+        Expect::patch(&deployment)
+            .body(json!({ "metadata": { "resourceVersion": "7", "finalizers": ["example.com/other"] } }))
+            .answer(Answer::ok(&kept)),
+        gone(&format!("{DEPLOYMENTS}/capi-provider")),
+        gone(BINDING),
+        none(LINKS),
+        gone(HCP),
+        Expect::get(NAMESPACE).answer(Answer::ok(&ours)),
+        Expect::get(NAMESPACE).answer(Answer::ok(&ours)),
+        Expect::delete(NAMESPACE).answer(Answer::ok(&ours)),
+        Expect::get(NAMESPACE).answer(Answer::ok(&terminating)),
+    ]);
+    let Progress::Waiting(waiting) = advance(&scenario).await else {
+        unreachable!("the namespace is there");
+    };
+    scenario.finish();
+    assert!(
+        waiting.message().contains("pods remain"),
+        "{}",
+        waiting.message()
+    );
+}
+
+#[tokio::test]
+async fn o05_a_cluster_that_was_never_made_is_gone_at_once_and_a_namespace_of_others_stays() {
+    let theirs = object("clusters-one", &[], json!({}));
+    let scenario = Scenario::new([
+        gone(&capi("clusters")),
+        gone(HCP),
+        none(POOLS),
+        gone(&capi("clusters")),
+        gone(&format!("{DEPLOYMENTS}/cluster-api")),
+        gone(&format!("{DEPLOYMENTS}/capi-provider")),
+        gone(BINDING),
+        gone(LINKS),
+        gone(HCP),
+        Expect::get(NAMESPACE).answer(Answer::ok(&theirs)),
+    ]);
+    assert_eq!(advance(&scenario).await, Progress::Gone(Duration::ZERO));
+    scenario.finish();
+}
