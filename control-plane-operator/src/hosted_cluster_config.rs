@@ -16,6 +16,7 @@ mod context;
 mod control_plane;
 mod drive;
 mod error;
+mod in_place;
 mod machines;
 mod nodes;
 mod resources;
@@ -76,6 +77,9 @@ pub struct Args {
     /// whom there is a Machine.
     #[arg(long, value_enum, default_value_t = NodeClients::Everybody)]
     pub node_clients: NodeClients,
+    /// Image of the daemon that upgrades nodes where they are. Without it somebody else has to run the daemon.
+    #[arg(long, value_name = "IMAGE", env = "IMAGE_MACHINE_CONFIG_OPERATOR")]
+    pub machine_config_daemon_image: Option<String>,
     /// Which parts run. Comma-separated.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
     pub controllers: Vec<Part>,
@@ -137,6 +141,8 @@ pub enum Part {
     Node,
     /// What the HostedControlPlane says of the hosted cluster.
     Hcpstatus,
+    /// Pools whose nodes are upgraded where they are.
+    Inplaceupgrader,
     /// Machines that are about to be taken away.
     Spotremediation,
     /// Load balancers and volumes of a cluster that is being deleted.

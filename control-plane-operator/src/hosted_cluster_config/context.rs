@@ -25,7 +25,8 @@ use super::drive::{Wake, drive};
 use super::error::Error;
 use super::machines::{self, Machine};
 use super::{
-    Args, NodeClients, Part, cleanup, control_plane, nodes, resources, signing, spot, status,
+    Args, NodeClients, Part, cleanup, control_plane, in_place, nodes, resources, signing, spot,
+    status,
 };
 use crate::settings::CapiTypes;
 
@@ -45,6 +46,8 @@ pub(super) struct Context {
     pub(super) namespace: String,
     pub(super) node_clients: NodeClients,
     pub(super) signer_ca: Option<PathBuf>,
+    /// Image of the daemon that upgrades nodes where they are.
+    pub(super) daemon_image: Option<String>,
     pub(super) machine: kube::api::ApiResource,
     hcp_name: String,
     release: Option<String>,
@@ -79,6 +82,7 @@ impl Context {
             namespace: args.namespace.clone(),
             node_clients: args.node_clients,
             signer_ca: args.cluster_signer_ca_file.clone(),
+            daemon_image: args.machine_config_daemon_image.clone(),
             machine: machine.clone(),
             hcp_name: args.hosted_control_plane.clone(),
             release: args.operate_on_release_image.clone(),
@@ -134,6 +138,11 @@ impl Context {
             Part::Hcpstatus => Box::pin(drive("hcpstatus", fleet, PERIOD, || status::pass(self))),
             Part::Spotremediation => {
                 Box::pin(drive("spotremediation", fleet, PERIOD, || spot::pass(self)))
+            }
+            Part::Inplaceupgrader => {
+                Box::pin(drive("inplaceupgrader", fleet, in_place::PERIOD, || {
+                    in_place::pass(self)
+                }))
             }
             Part::Cleanup => Box::pin(drive("cleanup", hcp, cleanup::PERIOD, || {
                 cleanup::pass(self)

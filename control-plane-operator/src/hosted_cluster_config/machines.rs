@@ -24,6 +24,10 @@ pub(super) struct Machine {
     /// Type and address, as the infrastructure says.
     pub(super) addresses: Vec<(String, String)>,
     pub(super) is_deleted: bool,
+    /// The Secret that it was made with.
+    pub(super) data_secret: Option<String>,
+    /// What looks after it: a MachineSet.
+    pub(super) owner: Option<String>,
 }
 
 /// The kind on a side.
@@ -71,6 +75,8 @@ impl Machine {
             node: text("/status/nodeRef/name"),
             addresses: addresses(&object.data["status"]["addresses"]),
             is_deleted: object.metadata.deletion_timestamp.is_some(),
+            data_secret: text("/spec/bootstrap/dataSecretName"),
+            owner: controller(object),
         }
     }
 
@@ -79,6 +85,12 @@ impl Machine {
         let mut addresses = self.addresses.iter();
         addresses.any(|(_, known)| known.eq_ignore_ascii_case(address))
     }
+}
+
+fn controller(object: &DynamicObject) -> Option<String> {
+    let mut owners = object.owner_references().iter();
+    let owner = owners.find(|owner| owner.controller == Some(true))?;
+    Some(owner.uid.clone())
 }
 
 fn addresses(list: &Value) -> Vec<(String, String)> {

@@ -1,0 +1,215 @@
+//! Upgrades nodes of a pool where they are, a few at a time.
+//!
+//! ```text
+//! MachineSet: target != current        Node: desiredConfig = target ──> machine-config-daemon
+//!   token Secret: payload ──> ConfigMap      desiredDrain ──> drain ──> lastAppliedDrain
+//!   current = target  <── all nodes have it  currentConfig = target, state Done
+//! ```
+//!
+//! The daemon on the node applies the payload. It comes with the release; where its image is not known here, somebody
+//! else has to start it, and everything beside it is done just the same.
+
+mod daemon;
+mod drain;
+mod plan;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::annotations::node_pool::{
+    CURRENT_CONFIG_VERSION, MAX_UNAVAILABLE, NODE_POOL, RELEASE_VERSION, TARGET_CONFIG_VERSION,
+};
+use k8s_openapi::api::core::v1::{Node, Secret};
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use support::reconcile::{is_conflict, is_missing};
+
+use super::context::Context;
+use super::error::Error;
+use super::machines::Machine;
+use plan::{Member, Pool};
+
+/// Who writes, as the API servers keep it.
+const MANAGER: &str = "hosted-cluster-config-operator";
+/// How often it is looked at what no watch tells of: sets of Machines, and pods that are to go.
+pub(super) const PERIOD: Duration = Duration::from_secs(5);
+/// Why an upgrade goes on, on the MachineSet.
+const GOING_ON: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressTrue";
+/// Why it does not.
+const STUCK: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse";
+
+/// One step of each upgrade.
+pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
+    let machines = ctx.machines().await?;
+    if machines.is_empty() {
+        return Ok(());
+    }
+    let sets: Api<DynamicObject> = Api::namespaced_with(
+        ctx.management.clone(),
+        &ctx.namespace,
+        &machine_set(&ctx.machine),
+    );
+    let list = sets.list(&ListParams::default()).await;
+    let list = list.map_err(Error::client("list MachineSets"))?;
+    let mut first = Ok(());
+    for set in list.items {
+        let Some(pool) = pool(&set) else {
+            continue;
+        };
+        // One pool that is stuck does not keep the others back.
+        let done = upgrade(ctx, &sets, &set, &pool, &machines).await;
+        first = first.and(done);
+    }
+    drain::pass(ctx).await?;
+    first
+}
+
+/// The kind beside Machines.
+fn machine_set(machine: &ApiResource) -> ApiResource {
+    ApiResource {
+        kind: "MachineSet".to_owned(),
+        plural: "machinesets".to_owned(),
+        ..machine.clone()
+    }
+}
+
+/// A pool that is upgraded where it is. Others have no target here.
+fn pool(set: &DynamicObject) -> Option<Pool> {
+    let annotations = set.annotations();
+    let target = annotations.get(TARGET_CONFIG_VERSION.key())?;
+    let reference = annotations.get(NODE_POOL.key())?;
+    let most = MAX_UNAVAILABLE.get(annotations).ok().flatten();
+    Some(Pool {
+        name: reference.rsplit('/').next()?.to_owned(),
+        target: target.clone(),
+        current: annotations.get(CURRENT_CONFIG_VERSION.key()).cloned(),
+        most_at_once: usize::try_from(most.unwrap_or(1)).unwrap_or(1).max(1),
+    })
+}
+
+async fn upgrade(
+    ctx: &Context,
+    sets: &Api<DynamicObject>,
+    set: &DynamicObject,
+    pool: &Pool,
+    machines: &[Machine],
+) -> Result<(), Error> {
+    if pool.current.as_ref() == Some(&pool.target) {
+        return daemon::remove(ctx, pool).await;
+    }
+    let nodes = ctx.nodes().await?;
+    let members = members(set, pool, machines, &nodes);
+    let plan = plan::plan(pool, &members);
+    if plan.is_done() {
+        finish(ctx, pool, &members).await?;
+        return annotate(sets, set, &plan.annotations(pool)).await;
+    }
+    let payload = payload(ctx, pool).await?;
+    daemon::prepare(ctx, pool, payload, &plan).await?;
+    let api: Api<Node> = Api::all(ctx.guest.clone());
+    for node in &plan.begin {
+        let change = json!({ "metadata": { "annotations": { plan::DESIRED: pool.target } } });
+        patch(&api, node, &change).await?;
+        tracing::info!(
+            node,
+            pool = pool.name,
+            target = pool.target,
+            "Upgrade of a node begins"
+        );
+    }
+    annotate(sets, set, &plan.annotations(pool)).await
+}
+
+/// The nodes of a MachineSet's Machines.
+fn members(
+    set: &DynamicObject,
+    pool: &Pool,
+    machines: &[Machine],
+    nodes: &[std::sync::Arc<Node>],
+) -> Vec<Member> {
+    let of_set = machines
+        .iter()
+        .filter(|machine| machine.owner == set.uid() && !machine.is_deleted);
+    of_set
+        .map(|machine| {
+            let node = nodes
+                .iter()
+                .find(|node| Some(node.name_any()) == machine.node);
+            Member::new(pool, machine, node.map(AsRef::as_ref))
+        })
+        .collect()
+}
+
+async fn payload(ctx: &Context, pool: &Pool) -> Result<Vec<u8>, Error> {
+    let name = pool.token_name();
+    let secrets: Api<Secret> = Api::namespaced(ctx.management.clone(), &ctx.namespace);
+    let found = secrets.get_opt(&name).await;
+    let found = found.map_err(Error::client(format!("read Secret {name}")))?;
+    let payload = found.and_then(|secret| secret.data?.remove("payload"));
+    let payload = payload.ok_or_else(|| Error::waiting(format!("the payload in Secret {name}")))?;
+    Ok(payload.0)
+}
+
+/// Machines say which release they run.
+async fn finish(ctx: &Context, pool: &Pool, members: &[Member]) -> Result<(), Error> {
+    let name = pool.token_name();
+    let secrets: Api<Secret> = Api::namespaced(ctx.management.clone(), &ctx.namespace);
+    let found = secrets.get_opt(&name).await;
+    let found = found.map_err(Error::client(format!("read Secret {name}")))?;
+    let Some(version) = found.and_then(|secret| secret.data?.remove("release-version")) else {
+        return Ok(());
+    };
+    let version = String::from_utf8_lossy(&version.0).into_owned();
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(ctx.management.clone(), &ctx.namespace, &ctx.machine);
+    let outdated = members
+        .iter()
+        .filter(|it| it.release.as_ref() != Some(&version));
+    for member in outdated {
+        let change = json!({ "metadata": { "annotations": { RELEASE_VERSION.key(): version } } });
+        patch(&api, &member.machine, &change).await?;
+    }
+    tracing::info!(pool = pool.name, target = pool.target, "Pool is upgraded");
+    Ok(())
+}
+
+/// Writes annotations of a MachineSet that differ; `None` takes one away.
+async fn annotate(
+    sets: &Api<DynamicObject>,
+    set: &DynamicObject,
+    wanted: &BTreeMap<&str, Option<String>>,
+) -> Result<(), Error> {
+    let known = set.annotations();
+    let differs = wanted
+        .iter()
+        .any(|(key, value)| known.get(*key) != value.as_ref());
+    if !differs {
+        return Ok(());
+    }
+    let change = json!({ "metadata": {
+        "resourceVersion": set.metadata.resource_version,
+        "annotations": wanted,
+    } });
+    patch(sets, &set.name_any(), &change).await
+}
+
+/// Who comes second decides anew in the next pass.
+async fn patch<K>(api: &Api<K>, name: &str, change: &Value) -> Result<(), Error>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    match api
+        .patch_metadata(name, &params, &Patch::Merge(change))
+        .await
+    {
+        Err(error) if is_conflict(&error) || is_missing(&error) => Ok(()),
+        done => done
+            .map(drop)
+            .map_err(Error::client(format!("write to {name}"))),
+    }
+}
