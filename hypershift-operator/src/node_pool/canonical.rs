@@ -1,6 +1,6 @@
 //! JSON in its one form: keys in order, no spaces. What is hashed must not change with a library's taste.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The text of a value, whatever order its keys came in.
 pub(crate) fn text(value: &Value) -> String {
@@ -13,9 +13,8 @@ fn sorted(value: &Value) -> Value {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(key, _)| *key);
             let sorted = fields.into_iter();
-            Value::Object(Map::from_iter(
-                sorted.map(|(key, value)| (key.clone(), self::sorted(value))),
-            ))
+            let sorted = sorted.map(|(key, value)| (key.clone(), self::sorted(value)));
+            Value::Object(sorted.collect())
         }
         Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),

@@ -11,7 +11,7 @@ pub(crate) fn manifests(cluster: &HostedCluster, ssh_key: Option<&str>) -> Vec<M
     let fips = cluster.spec.fips.unwrap_or_default();
     let mut manifests = vec![Manifest::machine_config(
         "30-fips",
-        json!({ "config": config, "fips": fips }),
+        &json!({ "config": config, "fips": fips }),
     )];
     let mut user = json!({ "name": "core" });
     if let Some(key) = ssh_key.map(str::trim).filter(|it| !it.is_empty()) {
@@ -21,11 +21,11 @@ pub(crate) fn manifests(cluster: &HostedCluster, ssh_key: Option<&str>) -> Vec<M
     ssh["passwd"] = json!({ "users": [user] });
     manifests.push(Manifest::machine_config(
         "99-worker-ssh",
-        json!({ "config": ssh }),
+        &json!({ "config": ssh }),
     ));
     if !cluster.spec.image_content_sources.is_empty() {
         let mirrors = json!({ "imageDigestMirrors": cluster.spec.image_content_sources });
-        manifests.push(Manifest::mirrors("cluster", mirrors));
+        manifests.push(Manifest::mirrors("cluster", &mirrors));
     }
     manifests
 }

@@ -190,7 +190,7 @@ impl Reader<'_> {
             .iter()
             .filter(|it| it.annotations().get(NODE_POOL.key()) == Some(&reference));
         let (mut tokens, mut user_data) = (Vec::new(), Vec::new());
-        for name in ours.map(|it| it.name_any()) {
+        for name in ours.map(kube::ResourceExt::name_any) {
             if name.starts_with("user-data-") {
                 user_data.push(name);
             } else if name.starts_with("token-") {

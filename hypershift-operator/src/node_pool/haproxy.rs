@@ -55,7 +55,7 @@ pub(crate) fn machine_config(
         ] },
         "systemd": { "units": [unit(&local.host)] },
     } });
-    Ok(Some(Manifest::machine_config(NAME, spec)))
+    Ok(Some(Manifest::machine_config(NAME, &spec)))
 }
 
 /// Where something listens.

@@ -64,10 +64,10 @@ fn repair(ask: &Ask<'_>, cluster: &HostedCluster) -> Value {
     check(
         ask,
         names::of(ask.pool),
-        selector(ask),
+        &selector(ask),
         timeout,
         startup,
-        most,
+        &most,
     )
 }
 
@@ -76,7 +76,14 @@ fn spot(ask: &Ask<'_>) -> Value {
     let mut labels = selector(ask);
     labels.insert(INTERRUPTIBLE_LABEL.to_owned(), String::new());
     let name = spot_name(names::of(ask.pool));
-    check(ask, &name, labels, TIMEOUT, STARTUP_TIMEOUT, json!("100%"))
+    check(
+        ask,
+        &name,
+        &labels,
+        TIMEOUT,
+        STARTUP_TIMEOUT,
+        &json!("100%"),
+    )
 }
 
 fn spot_name(pool: &str) -> String {
@@ -86,10 +93,10 @@ fn spot_name(pool: &str) -> String {
 fn check(
     ask: &Ask<'_>,
     name: &str,
-    selector: BTreeMap<String, String>,
+    selector: &BTreeMap<String, String>,
     timeout: Duration,
     startup: Duration,
-    most: Value,
+    most: &Value,
 ) -> Value {
     let condition = |status: &str| json!({ "type": "Ready", "status": status, "timeoutSeconds": timeout.as_secs() });
     json!({

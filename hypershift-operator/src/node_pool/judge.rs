@@ -76,6 +76,7 @@ pub(crate) fn judge(facts: &Facts, conditions: &mut Conditions) -> (Found, Resul
 }
 
 /// A pool that is paused is still looked at; nothing is written for it.
+#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
 fn reconciliation(
     facts: &Facts,
     found: &mut Found,
@@ -102,6 +103,7 @@ fn reconciliation(
     Ok(())
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
 fn updating_config(
     facts: &Facts,
     found: &mut Found,
@@ -124,6 +126,7 @@ fn updating_config(
     Ok(())
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
 fn updating_version(
     facts: &Facts,
     found: &mut Found,

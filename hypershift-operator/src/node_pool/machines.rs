@@ -33,7 +33,7 @@ pub(crate) struct Machine {
     /// The kind of the template.
     pub(crate) template: ApiResource,
     /// The kind of the machines that are made from it.
-    pub(crate) machine: ApiResource,
+    pub(crate) made: ApiResource,
     /// `spec.template.spec` of the template.
     pub(crate) spec: Value,
     /// Fields of it that are changed on machines that run: they are not in the template's name.

@@ -117,7 +117,7 @@ impl Manifest {
     }
 
     /// One that is made here, of a kind that is known.
-    pub(crate) fn machine_config(name: &str, spec: Value) -> Self {
+    pub(crate) fn machine_config(name: &str, spec: &Value) -> Self {
         let object = json!({
             "apiVersion": "machineconfiguration.openshift.io/v1",
             "kind": "MachineConfig",
@@ -132,7 +132,7 @@ impl Manifest {
     }
 
     /// The same for a mirror of registries.
-    pub(crate) fn mirrors(name: &str, spec: Value) -> Self {
+    pub(crate) fn mirrors(name: &str, spec: &Value) -> Self {
         Self {
             kind: Kind::ImageDigestMirrorSet,
             name: name.to_owned(),

@@ -200,7 +200,7 @@ fn proxy(facts: &Facts) -> Option<Proxy> {
     let proxy = Proxy {
         http: text(&proxy.http_proxy),
         https: text(&proxy.https_proxy),
-        no_proxy: no_proxy.map(str::to_owned).collect(),
+        exempt: no_proxy.map(str::to_owned).collect(),
     };
     (proxy != Proxy::default()).then_some(proxy)
 }
@@ -303,7 +303,7 @@ fn patches(facts: &Facts, machine: &machines::Machine) -> Vec<(ApiResource, Stri
             .collect();
         if !fields.is_empty() {
             let patch = json!({ "spec": fields });
-            patches.push((machine.machine.clone(), platform.name.clone(), patch));
+            patches.push((machine.made.clone(), platform.name.clone(), patch));
         }
     }
     patches

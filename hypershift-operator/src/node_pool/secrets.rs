@@ -61,7 +61,8 @@ pub(crate) struct Stub<'a> {
 pub(crate) struct Proxy {
     pub(crate) http: String,
     pub(crate) https: String,
-    pub(crate) no_proxy: Vec<String>,
+    /// Hosts that are reached without it.
+    pub(crate) exempt: Vec<String>,
 }
 
 /// What becomes of a Secret of an older configuration.
@@ -203,8 +204,8 @@ impl Proxy {
         for (name, url) in urls.into_iter().filter(|(_, url)| !url.is_empty()) {
             proxy[name] = json!(url);
         }
-        if !self.no_proxy.is_empty() {
-            proxy["noProxy"] = json!(self.no_proxy);
+        if !self.exempt.is_empty() {
+            proxy["noProxy"] = json!(self.exempt);
         }
         proxy
     }
@@ -294,7 +295,7 @@ mod tests {
         let proxy = Proxy {
             http: "http://proxy.example.com:3128".to_owned(),
             https: String::new(),
-            no_proxy: vec![".example.com".to_owned()],
+            exempt: vec![".example.com".to_owned()],
         };
         let stub = Stub {
             endpoint: "ignition.example.com:31000",

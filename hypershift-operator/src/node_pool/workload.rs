@@ -94,7 +94,7 @@ pub(crate) fn selector(ask: &Ask<'_>) -> BTreeMap<String, String> {
 fn deployment(ask: &Ask<'_>) -> Value {
     let mut annotations = autoscaling::annotations(ask.pool, ask.from_zero);
     annotations.insert(NODE_POOL.key().to_owned(), names::reference(ask.pool));
-    let mut object = frame(ask, annotations);
+    let mut object = frame(ask, &annotations);
     object["spec"]["rollout"] = json!({ "strategy": strategy(ask.pool) });
     object["spec"]["template"] = template(ask, [(RELEASE_VERSION.key(), ask.version.to_owned())]);
     object
@@ -106,7 +106,7 @@ fn set(ask: &Ask<'_>) -> Value {
     let most = max_unavailable(ask.pool);
     annotations.insert(MAX_UNAVAILABLE.key().to_owned(), most.to_string());
     annotations.insert(TARGET_CONFIG_VERSION.key().to_owned(), ask.hash.to_owned());
-    let mut object = frame(ask, annotations);
+    let mut object = frame(ask, &annotations);
     object["spec"]["deletion"] = json!({ "order": "Random" });
     let mut template = template(ask, [(TAINTS.key(), taints(ask.pool))]);
     for (key, value) in node_labels(ask.pool) {
@@ -116,7 +116,7 @@ fn set(ask: &Ask<'_>) -> Value {
     object
 }
 
-fn frame(ask: &Ask<'_>, annotations: BTreeMap<String, String>) -> Value {
+fn frame(ask: &Ask<'_>, annotations: &BTreeMap<String, String>) -> Value {
     json!({
         "metadata": {
             "namespace": ask.namespace,

@@ -20,7 +20,7 @@ fn source(name: &str, text: &str) -> Source {
 }
 
 fn join(own: &[Source], core: &[Source]) -> Result<Config, Refused> {
-    let made = [Manifest::machine_config("20-made", json!({}))];
+    let made = [Manifest::machine_config("20-made", &json!({}))];
     let sources = Sources {
         own,
         core,

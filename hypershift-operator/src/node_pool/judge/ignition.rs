@@ -36,6 +36,7 @@ pub(super) fn endpoint(
 }
 
 /// What the ignition server says about the payload of the configuration that is wanted.
+#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
 pub(super) fn payload(
     facts: &Facts,
     found: &mut Found,
@@ -65,6 +66,7 @@ pub(super) fn payload(
     Ok(())
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
 pub(super) fn reached(
     facts: &Facts,
     found: &mut Found,

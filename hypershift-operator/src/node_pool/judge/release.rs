@@ -76,24 +76,17 @@ pub(super) fn arch(
 ) -> Result<(), Stop> {
     let about = PoolCondition::ValidArchPlatform;
     let release = found.release.as_ref().ok_or(Stop::Waiting)?;
-    match skew::architecture(release.architectures, facts.pool.spec.arch) {
-        Err(refused) => {
-            conditions.set(
-                about,
-                Status::False,
-                "InvalidArchPlatform",
-                refused.to_string(),
-            );
-            Err(Stop::Waiting)
-        }
-        Ok(()) => {
-            conditions.good(about, "");
-            Ok(())
-        }
+    if let Err(refused) = skew::architecture(release.architectures, facts.pool.spec.arch) {
+        let message = refused.to_string();
+        conditions.set(about, Status::False, "InvalidArchPlatform", message);
+        return Err(Stop::Waiting);
     }
+    conditions.good(about, "");
+    Ok(())
 }
 
 /// Nodes too far from their control plane are told about, and left to run.
+#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
 pub(super) fn skew(
     facts: &Facts,
     found: &mut Found,

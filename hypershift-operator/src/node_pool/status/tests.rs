@@ -147,8 +147,8 @@ fn the_version_changes_when_all_nodes_have_it() {
     let template = planned.machines.as_ref().unwrap().template.1.name.clone();
     let user_data = planned.user_data.metadata.name.clone().unwrap();
     facts.workload = Some(Workload {
-        template,
         user_data,
+        template,
         ..fixtures::workload(2)
     });
     assert!(is_rolled_out(&facts, &planned));

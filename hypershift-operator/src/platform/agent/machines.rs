@@ -10,7 +10,7 @@ pub(crate) fn machine(ask: &Ask<'_>) -> Machine {
     let selector = agent.agent_label_selector;
     Machine {
         template: ask.capi.agent_machine_template(),
-        machine: ask.capi.agent_machine(),
+        made: ask.capi.agent_machine(),
         spec: selector.map_or(json!({}), |it| json!({ "agentLabelSelector": it })),
         live: &[],
         notes: Vec::new(),

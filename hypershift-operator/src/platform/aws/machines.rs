@@ -47,7 +47,7 @@ pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
     place(&mut spec, pool.placement.as_ref(), is_spot(ask.pool));
     Ok(Machine {
         template: ask.capi.aws_machine_template(),
-        machine: ask.capi.aws_machine(),
+        made: ask.capi.aws_machine(),
         spec,
         live: &["additionalTags"],
         notes: vec![note(&refused_tags)],

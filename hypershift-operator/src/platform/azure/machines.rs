@@ -45,7 +45,7 @@ pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
     }
     Ok(Machine {
         template: template(ask.capi),
-        machine: ask
+        made: ask
             .capi
             .infrastructure("v1beta1", "AzureMachine", "azuremachines"),
         spec,

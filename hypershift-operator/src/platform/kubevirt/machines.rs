@@ -47,7 +47,7 @@ pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
     }
     Ok(Machine {
         template: ask.capi.kubevirt_machine_template(),
-        machine: ask.capi.kubevirt_machine(),
+        made: ask.capi.kubevirt_machine(),
         // The nodes cannot be reached by SSH from where the provider runs.
         spec: json!({ "virtualMachineBootstrapCheck": { "checkStrategy": "none" }, "virtualMachineTemplate": template }),
         live: &[],

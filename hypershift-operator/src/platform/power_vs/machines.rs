@@ -36,7 +36,7 @@ pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
     let processors = processors.unwrap_or_else(|| IntOrString::String("0.5".to_owned()));
     Ok(Machine {
         template: template(ask.capi),
-        machine: ask
+        made: ask
             .capi
             .infrastructure("v1beta2", "IBMPowerVSMachine", "ibmpowervsmachines"),
         spec: json!({
