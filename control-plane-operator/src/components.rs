@@ -41,15 +41,24 @@
 //! `minter`, `service_account_kubeconfig`, `signed` (the certificate authority writes that Secret): see
 //! [`Component`](crate::component::Component).
 
+mod capi;
+mod cluster_autoscaler;
+mod cluster_version_operator;
 pub(crate) mod edit;
 mod etcd;
 pub(crate) mod feature_gate;
 mod featuregate_generator;
 mod flags;
+mod hosted_cluster_config_operator;
+mod ignition_server;
+mod ignition_server_proxy;
+mod konnectivity_agent;
 mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
 pub(crate) mod kubeconfig;
+mod machine_approver;
+mod router;
 
 use crate::component::Component;
 
@@ -61,6 +70,14 @@ pub fn all() -> Vec<Component> {
         kube_apiserver::component(),
         kube_controller_manager::component(),
         kube_scheduler::component(),
+        cluster_autoscaler::component(),
+        cluster_version_operator::component(),
+        hosted_cluster_config_operator::component(),
+        machine_approver::component(),
+        konnectivity_agent::component(),
+        ignition_server::component(),
+        ignition_server_proxy::component(),
+        router::component(),
     ]
 }
 

@@ -93,6 +93,11 @@ pub fn wanted(context: &Context<'_>) -> Wanted {
     }
 }
 
+/// The Route of the ignition server, which is made by its component.
+pub(crate) fn ignition_route(context: &Context<'_>, service: &str) -> Value {
+    routes::ignition(context, service)
+}
+
 fn own(mut object: Value, context: &Context<'_>) -> Value {
     adopt(&mut object, context);
     hashed(object)

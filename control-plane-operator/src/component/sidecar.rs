@@ -196,7 +196,8 @@ fn point_at_proxy(container: &mut Container) {
     });
 }
 
-fn kubeconfig_path() -> String {
+/// Where containers find the kubeconfig that leads to the proxy.
+pub(crate) fn kubeconfig_path() -> String {
     format!("{MOUNT_PATH}/{}", kubeconfig::KEY)
 }
 

@@ -5,6 +5,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::component::{Context, Error, Result, Workload};
+use crate::settings::Pairs;
 
 /// A container of a pod, or init container, by name. It is an error if the manifest has none.
 pub(crate) fn container<'a>(pod: &'a mut PodSpec, name: &str) -> Result<&'a mut Container> {
@@ -35,6 +36,24 @@ pub(crate) fn env(container: &mut Container, name: &str, value: impl Into<String
         value: Some(value.into()),
         value_from: None,
     });
+}
+
+/// Replaces the image by one that an annotation names.
+pub(crate) fn image_by(context: &Context<'_>, container: &mut Container, annotation: &str) {
+    if let Some(image) = context
+        .annotation(annotation)
+        .filter(|image| !image.is_empty())
+    {
+        container.image = Some(image.to_owned());
+    }
+}
+
+/// A flag and its pairs, if there are any.
+pub(crate) fn pairs(flag: &str, pairs: &Pairs) -> Vec<String> {
+    if pairs.0.is_empty() {
+        return Vec::new();
+    }
+    vec![flag.to_owned(), pairs.to_string()]
 }
 
 /// How many pods may be gone at a time.

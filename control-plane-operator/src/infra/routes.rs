@@ -102,6 +102,19 @@ fn oauth(context: &Context<'_>) -> Vec<Value> {
     all
 }
 
+/// The Route of the ignition server, which is the component's own: it leads to that Service.
+pub(super) fn ignition(context: &Context<'_>, service: &str) -> Value {
+    let name = "ignition-server";
+    let (host, reach) = if context.access().is_public() {
+        let host = by_route(context, ServiceType::Ignition).flatten();
+        (chosen(context, name, host), Reach::External)
+    } else {
+        let host = format!("{name}.apps.{}.hypershift.local", context.name());
+        (Some(host), Reach::Internal)
+    };
+    route(context, (name, service), host, reach)
+}
+
 /// The host of an external Route. Without one, the management cluster's domain decides, or its router.
 fn chosen(context: &Context<'_>, name: &str, host: Option<&str>) -> Option<String> {
     let domain = &context.settings.default_ingress_domain;

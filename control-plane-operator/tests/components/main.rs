@@ -4,3 +4,4 @@ mod facts;
 mod golden;
 mod input;
 mod parity;
+mod variants;

@@ -1,0 +1,38 @@
+//! What components need that speak Cluster API: its groups in their Roles, and the way to them.
+
+use api::annotations::cluster::DISABLE_MACHINE_MANAGEMENT;
+use api::group;
+use api::group::Side;
+use k8s_openapi::api::rbac::v1::Role;
+
+use crate::component::{Context, Result, sidecar};
+
+/// Replaces `<core>` and `<infrastructure>` in a Role by the groups that objects are stored in. No others are named:
+/// what belongs to the platform's own Cluster API is nobody's business here.
+#[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
+pub(crate) fn role(context: &Context<'_>, role: &mut Role) -> Result<()> {
+    let side = context.settings.capi;
+    let rules = role.rules.iter_mut().flatten();
+    for group in rules.filter_map(|rule| rule.api_groups.as_mut()).flatten() {
+        match group.as_str() {
+            "<core>" => *group = group::core(side),
+            "<infrastructure>" => *group = group::infrastructure(side),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The flag that leads a program to the proxy. Some take the pod's own account before the variable `KUBECONFIG`, so
+/// that they have to be told.
+pub(crate) fn management_kubeconfig(context: &Context<'_>, flag: &str) -> Option<String> {
+    let is_private = context.settings.capi == Side::Private;
+    is_private.then(|| format!("{flag}={}", sidecar::kubeconfig_path()))
+}
+
+/// Whether machines are managed, and the guest can be reached.
+pub(crate) fn manages_machines(context: &Context<'_>) -> bool {
+    let status = context.hcp.status.as_ref();
+    let is_reachable = status.is_some_and(|status| status.kube_config.is_some());
+    is_reachable && !DISABLE_MACHINE_MANAGEMENT.is_set(context.annotations())
+}

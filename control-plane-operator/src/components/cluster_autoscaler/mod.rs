@@ -1,0 +1,47 @@
+//! cluster-autoscaler: adds nodes when pods wait for them, and removes nodes that are not needed.
+
+mod options;
+
+use super::{capi, edit};
+use crate::assets;
+use crate::component::{Component, Context, Error, Prober, Result, Workload};
+
+/// The component's name.
+const NAME: &str = "cluster-autoscaler";
+/// The annotation that names another image.
+const IMAGE: &str = "hypershift.openshift.io/cluster-autoscaler-image";
+
+pub(super) fn component() -> Component {
+    Component::new(
+        NAME,
+        assets!("cluster-autoscaler":
+            "deployment.yaml",
+            "podmonitor.yaml",
+            "role.yaml",
+            "rolebinding.yaml",
+            "serviceaccount.yaml",
+        ),
+    )
+    .management_api()
+    .speaks_capi()
+    .wanted_if(capi::manages_machines)
+    .prober(Prober::default())
+    .manifest("role.yaml", capi::role)
+    .adapt(adapt)
+}
+
+fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    let pod = edit::pod(workload);
+    let autoscaler = edit::container(pod, NAME)?;
+    edit::image_by(context, autoscaler, IMAGE);
+    let asked = context.spec().autoscaling.as_ref();
+    edit::args(autoscaler, options::flags(asked));
+    let management = capi::management_kubeconfig(context, "--cloud-config");
+    edit::args(autoscaler, management);
+    let mut volumes = pod.volumes.iter_mut().flatten();
+    let kubeconfig = volumes.find_map(|volume| volume.secret.as_mut());
+    let kubeconfig =
+        kubeconfig.ok_or_else(|| Error::missing("volume kubeconfig", "in the manifest"))?;
+    kubeconfig.secret_name = Some(format!("{}-kubeconfig", context.spec().infra_id));
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! What users ask of the autoscaler, as its flags.
+
+use api::hypershift::v1beta1::autoscaling::{
+    AutoscalingMode, ClusterAutoscaling, Expander, ScaleDownConfig,
+};
+
+/// Labels that differ between nodes of pools that are alike: clouds and OpenShift set them.
+const IGNORED: [&str; 9] = [
+    "hypershift.openshift.io/nodePool",
+    "topology.ebs.csi.aws.com/zone",
+    "topology.disk.csi.azure.com/zone",
+    "ibm-cloud.kubernetes.io/worker-id",
+    "vpc-block-csi-driver-labels",
+    "hypershift.openshift.io/nodepool-globalps-enabled",
+    "lifecycle",
+    "k8s.amazonaws.com/eniConfig",
+    "topology.k8s.aws/zone-id",
+];
+const EXPANDERS: [Expander; 2] = [Expander::Priority, Expander::LeastWaste];
+
+/// The flags. What is not asked for is left to the autoscaler.
+pub(super) fn flags(asked: Option<&ClusterAutoscaling>) -> Vec<String> {
+    let chosen = asked.map_or(&[][..], |asked| &asked.expanders);
+    let mut flags = vec![format!("--expander={}", expanders(chosen))];
+    let own = asked
+        .iter()
+        .flat_map(|asked| &asked.balancing_ignored_labels);
+    let ignored = IGNORED.into_iter().chain(own.map(String::as_str));
+    flags.extend(ignored.map(|label| format!("--balancing-ignore-label={label}")));
+    if let Some(asked) = asked {
+        flags.extend(limits(asked));
+        flags.extend(removal(asked));
+    }
+    flags
+}
+
+fn limits(asked: &ClusterAutoscaling) -> impl Iterator<Item = String> {
+    let number = |flag: &str, value: Option<i32>| value.map(|value| format!("--{flag}={value}"));
+    let limits = [
+        number("max-nodes-total", asked.max_nodes_total),
+        number("max-graceful-termination-sec", asked.max_pod_grace_period),
+        number(
+            "expendable-pods-priority-cutoff",
+            asked.pod_priority_threshold,
+        ),
+        asked
+            .max_node_provision_time
+            .as_ref()
+            .map(|time| format!("--max-node-provision-time={time}")),
+        asked
+            .max_free_difference_ratio_percent
+            .map(|percent| format!("--max-free-difference-ratio={}", ratio(percent))),
+    ];
+    limits.into_iter().flatten()
+}
+
+fn expanders(asked: &[Expander]) -> String {
+    let names = if asked.is_empty() { &EXPANDERS } else { asked };
+    let names = names.iter().map(|expander| match expander {
+        Expander::LeastWaste => "least-waste",
+        Expander::Priority => "priority",
+        Expander::Random => "random",
+    });
+    names.collect::<Vec<_>>().join(",")
+}
+
+/// Whether and when nodes are removed.
+fn removal(asked: &ClusterAutoscaling) -> Vec<String> {
+    match (asked.scaling, &asked.scale_down) {
+        (AutoscalingMode::ScaleUpOnly, _) => vec!["--scale-down-enabled=false".to_owned()],
+        (AutoscalingMode::ScaleUpAndScaleDown, None) => Vec::new(),
+        (AutoscalingMode::ScaleUpAndScaleDown, Some(rules)) => delays(rules),
+    }
+}
+
+fn delays(rules: &ScaleDownConfig) -> Vec<String> {
+    let seconds = |flag: &str, value: Option<i32>| value.map(|value| format!("--{flag}={value}s"));
+    let share = rules.utilization_threshold_percent;
+    let flags = [
+        Some("--scale-down-enabled=true".to_owned()),
+        seconds("scale-down-delay-after-add", rules.delay_after_add_seconds),
+        seconds(
+            "scale-down-delay-after-delete",
+            rules.delay_after_delete_seconds,
+        ),
+        seconds(
+            "scale-down-delay-after-failure",
+            rules.delay_after_failure_seconds,
+        ),
+        seconds("scale-down-unneeded-time", rules.unneeded_duration_seconds),
+        share.map(|percent| format!("--scale-down-utilization-threshold={}", ratio(percent))),
+    ];
+    flags.into_iter().flatten().collect()
+}
+
+/// Percents as a share of one.
+fn ratio(percent: i32) -> String {
+    format!("{}.{:02}", percent / 100, percent % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn beyond_the_default(asked: Value) -> Vec<String> {
+        let usual = flags(None);
+        let mut all = flags(Some(&serde_json::from_value(asked).unwrap()));
+        all.retain(|flag| !usual.contains(flag));
+        all
+    }
+
+    #[test]
+    fn what_is_asked_for_becomes_flags() {
+        for (asked, flags) in [
+            (json!({}), &[][..]),
+            (
+                json!({ "expanders": ["Random", "LeastWaste"] }),
+                &["--expander=random,least-waste"],
+            ),
+            (
+                json!({ "balancingIgnoredLabels": ["rack"] }),
+                &["--balancing-ignore-label=rack"],
+            ),
+            (json!({ "maxNodesTotal": 7 }), &["--max-nodes-total=7"]),
+            (
+                json!({ "maxPodGracePeriod": 60 }),
+                &["--max-graceful-termination-sec=60"],
+            ),
+            (
+                json!({ "maxNodeProvisionTime": "20m" }),
+                &["--max-node-provision-time=20m"],
+            ),
+            (
+                json!({ "podPriorityThreshold": -5 }),
+                &["--expendable-pods-priority-cutoff=-5"],
+            ),
+            (
+                json!({ "maxFreeDifferenceRatioPercent": 5 }),
+                &["--max-free-difference-ratio=0.05"],
+            ),
+            (
+                json!({ "maxFreeDifferenceRatioPercent": 100 }),
+                &["--max-free-difference-ratio=1.00"],
+            ),
+            (
+                json!({ "scaling": "ScaleUpOnly" }),
+                &["--scale-down-enabled=false"],
+            ),
+        ] {
+            assert_eq!(beyond_the_default(asked.clone()), flags, "{asked}");
+        }
+    }
+
+    #[test]
+    fn nodes_are_removed_when_users_say() {
+        let asked = json!({ "scaleDown": {
+            "delayAfterAddSeconds": 1, "delayAfterDeleteSeconds": 2, "delayAfterFailureSeconds": 3,
+            "unneededDurationSeconds": 4, "utilizationThresholdPercent": 50,
+        } });
+        let flags = beyond_the_default(asked);
+        assert_eq!(
+            flags,
+            [
+                "--scale-down-enabled=true",
+                "--scale-down-delay-after-add=1s",
+                "--scale-down-delay-after-delete=2s",
+                "--scale-down-delay-after-failure=3s",
+                "--scale-down-unneeded-time=4s",
+                "--scale-down-utilization-threshold=0.50",
+            ]
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! hosted-cluster-config-operator: what a hosted cluster needs inside.
+
+use api::group::Side;
+use serde_json::json;
+
+use super::{capi, edit};
+use crate::assets;
+use crate::component::{Component, Context, Prober, Result, Workload};
+
+/// The component's name, and that of its image.
+const NAME: &str = "hosted-cluster-config-operator";
+const CONFIG: &str = "config.openshift.io";
+const OPERATOR: &str = "operator.openshift.io";
+/// What the guest has to serve before the operator starts: it writes all of these.
+const REQUIRED: &[(&str, &str, &str)] = &[
+    ("imageregistry.operator.openshift.io", "v1", "Config"),
+    (CONFIG, "v1", "Infrastructure"),
+    (CONFIG, "v1", "DNS"),
+    (CONFIG, "v1", "Ingress"),
+    (CONFIG, "v1", "Network"),
+    (CONFIG, "v1", "Proxy"),
+    (CONFIG, "v1", "Build"),
+    (CONFIG, "v1", "Image"),
+    (CONFIG, "v1", "Project"),
+    (CONFIG, "v1", "ClusterVersion"),
+    (CONFIG, "v1", "FeatureGate"),
+    (CONFIG, "v1", "ClusterOperator"),
+    (CONFIG, "v1", "OperatorHub"),
+    (OPERATOR, "v1", "Network"),
+    (OPERATOR, "v1", "CloudCredential"),
+    (OPERATOR, "v1", "Storage"),
+    (OPERATOR, "v1", "CSISnapshotController"),
+    (OPERATOR, "v1", "ClusterCSIDriver"),
+    (OPERATOR, "v1", "IngressController"),
+];
+
+pub(super) fn component() -> Component {
+    Component::new(
+        NAME,
+        assets!("hosted-cluster-config-operator":
+            "deployment.yaml",
+            "podmonitor.yaml",
+            "role.yaml",
+            "rolebinding.yaml",
+            "serviceaccount.yaml",
+        ),
+    )
+    .management_api()
+    .prober(Prober {
+        kubeconfig_volume: Some("kubeconfig"),
+        required_apis: REQUIRED,
+        ..Prober::default()
+    })
+    .manifest("role.yaml", capi::role)
+    .adapt(adapt)
+}
+
+fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    let operator = edit::container(edit::pod(workload), NAME)?;
+    let command = operator.command.get_or_insert_default();
+    command.extend(flags(context));
+    let variables = [
+        (
+            "OPENSHIFT_RELEASE_VERSION",
+            context.user_release.version.clone(),
+        ),
+        (
+            "KUBERNETES_VERSION",
+            context.user_release.kubernetes().to_owned(),
+        ),
+        (
+            "OPERATE_ON_RELEASE_IMAGE",
+            context.spec().release_image.clone(),
+        ),
+        (
+            "OPENSHIFT_IMG_OVERRIDES",
+            context.settings.openshift_img_overrides.to_string(),
+        ),
+        (
+            "HOSTED_CLUSTER_CONFIG_OPERATOR_IMAGE",
+            context.release.image(NAME)?,
+        ),
+    ];
+    for (name, value) in variables {
+        edit::env(operator, name, value);
+    }
+    // Only upgrades in place need it, so a release without it is good enough.
+    if let Ok(image) = context.release.image("machine-config-operator") {
+        edit::env(operator, "IMAGE_MACHINE_CONFIG_OPERATOR", image);
+    }
+    Ok(())
+}
+
+fn flags(context: &Context<'_>) -> Vec<String> {
+    let platform = json!(context.platform());
+    let (konnectivity, oauth) = (&context.infra.konnectivity, &context.infra.oauth);
+    let mut flags = vec![
+        "--platform-type".to_owned(),
+        platform.as_str().unwrap_or_default().to_owned(),
+        "--enable-ci-debug-output=false".to_owned(),
+        format!("--hosted-control-plane={}", context.name()),
+        format!("--konnectivity-address={}", konnectivity.host),
+        format!("--konnectivity-port={}", konnectivity.port),
+        format!("--oauth-address={}", oauth.host),
+        format!("--oauth-port={}", oauth.port),
+    ];
+    flags.extend(edit::pairs(
+        "--registry-overrides",
+        &context.settings.registry_overrides,
+    ));
+    if context.settings.capi == Side::Private {
+        flags.push("--capi-types=private".to_owned());
+    }
+    flags
+}

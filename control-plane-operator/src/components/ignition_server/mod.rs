@@ -1,0 +1,123 @@
+//! ignition-server: tells new machines how to become nodes.
+
+use api::annotations::cluster::DISABLE_IGNITION_SERVER;
+use api::hypershift::v1beta1::platform::PlatformType;
+use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
+use k8s_openapi::api::core::v1::{PodSpec, Service};
+use serde_json::{Value, json};
+
+use super::{edit, feature_gate};
+use crate::assets;
+use crate::component::{Component, Context, Result, Workload};
+
+/// The component's name.
+const NAME: &str = "ignition-server";
+
+pub(super) fn component() -> Component {
+    Component::new(
+        NAME,
+        assets!("ignition-server":
+            "ca-cert.yaml",
+            "deployment.yaml",
+            "podmonitor.yaml",
+            "role.yaml",
+            "rolebinding.yaml",
+            "route.yaml",
+            "service.yaml",
+            "serviceaccount.yaml",
+            "serving-cert.yaml",
+        ),
+    )
+    .zone_spread()
+    .management_api()
+    .wanted_if(is_wanted)
+    .signed("ca-cert.yaml")
+    .manifest("route.yaml", route)
+    .manifest_if("route.yaml", is_published_by_route)
+    .manifest("service.yaml", service)
+    .signed("serving-cert.yaml")
+    .adapt(adapt)
+}
+
+/// Whether machines get their Ignition from here.
+pub(super) fn is_wanted(context: &Context<'_>) -> bool {
+    !DISABLE_IGNITION_SERVER.is_set(context.annotations())
+}
+
+/// Whether machines reach it without a proxy in between.
+fn is_reached_directly(context: &Context<'_>) -> bool {
+    context.is_on(PlatformType::IbmCloud)
+}
+
+fn is_published_by_route(context: &Context<'_>) -> bool {
+    let strategy = context.strategy(ServiceType::Ignition);
+    strategy.is_some_and(|strategy| strategy.type_ == PublishingStrategyType::Route)
+}
+
+fn service(context: &Context<'_>, service: &mut Service) -> Result<()> {
+    if is_reached_directly(context) {
+        publish(context, service)?;
+    }
+    Ok(())
+}
+
+/// Opens a port of the nodes, where that is how machines come.
+#[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
+pub(super) fn publish(context: &Context<'_>, service: &mut Service) -> Result<()> {
+    let strategy = context
+        .strategy(ServiceType::Ignition)
+        .filter(|strategy| strategy.type_ == PublishingStrategyType::NodePort);
+    let Some(strategy) = strategy else {
+        return Ok(());
+    };
+    let spec = service.spec.get_or_insert_default();
+    spec.type_ = Some("NodePort".to_owned());
+    let port = strategy.node_port.as_ref().and_then(|node| node.port);
+    for published in spec.ports.iter_mut().flatten() {
+        published.node_port = port.filter(|port| *port != 0);
+    }
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
+fn route(context: &Context<'_>, route: &mut Value) -> Result<()> {
+    let wildcards = route["spec"]["wildcardPolicy"].clone();
+    let service = if is_reached_directly(context) {
+        NAME
+    } else {
+        "ignition-server-proxy"
+    };
+    *route = crate::infra::ignition_route(context, service);
+    route["spec"]["wildcardPolicy"] = wildcards;
+    Ok(())
+}
+
+fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    let pod = edit::pod(workload);
+    let gates = edit::container(pod, "fetch-feature-gate")?;
+    edit::env(gates, "FEATURE_GATE_YAML", feature_gate::wanted(context));
+    let server = edit::container(pod, NAME)?;
+    let settings = context.settings;
+    edit::args(
+        server,
+        edit::pairs("--registry-overrides", &settings.registry_overrides),
+    );
+    let platform = json!(context.platform());
+    let platform = platform.as_str().unwrap_or_default().to_owned();
+    edit::args(server, ["--platform".to_owned(), platform]);
+    let mirrors = settings.openshift_img_overrides.to_string();
+    edit::env(server, "OPENSHIFT_IMG_OVERRIDES", mirrors);
+    if is_reached_directly(context) {
+        show_to_machines(pod);
+    }
+    Ok(())
+}
+
+/// Without a proxy, the server itself shows the certificate that machines know.
+fn show_to_machines(pod: &mut PodSpec) {
+    let volumes = pod.volumes.iter_mut().flatten();
+    let serving = volumes.filter(|volume| volume.name == "serving-cert");
+    for secret in serving.filter_map(|volume| volume.secret.as_mut()) {
+        secret.secret_name = Some("ignition-server-serving-cert".to_owned());
+    }
+}

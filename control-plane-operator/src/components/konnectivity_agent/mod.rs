@@ -1,0 +1,54 @@
+//! konnectivity-agent: lets the guest's API server reach servers of the control plane as if they were in the guest.
+
+use super::edit;
+use crate::assets;
+use crate::component::{Component, Context, Result, Workload};
+
+/// The component's name.
+const NAME: &str = "konnectivity-agent";
+/// The annotation that names another image.
+const IMAGE: &str = "hypershift.openshift.io/konnectivity-agent-image";
+/// Services that the guest's API server asks through the agent.
+const SERVERS: [&str; 3] = [
+    "openshift-apiserver",
+    "openshift-oauth-apiserver",
+    "packageserver",
+];
+
+pub(super) fn component() -> Component {
+    Component::new(
+        NAME,
+        assets!("konnectivity-agent":
+            "deployment.yaml",
+            "serviceaccount.yaml",
+        ),
+    )
+    .zone_spread()
+    .adapt(adapt)
+}
+
+fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    let agent = edit::container(edit::pod(workload), NAME)?;
+    edit::image_by(context, agent, IMAGE);
+    edit::args(
+        agent,
+        ["--agent-identifiers".to_owned(), identifiers(context)],
+    );
+    Ok(())
+}
+
+/// The addresses that the agent answers for.
+fn identifiers(context: &Context<'_>) -> String {
+    let addresses = SERVERS.map(|name| {
+        let service = context.objects.get("Service", name);
+        let address = service.and_then(|service| service["spec"]["clusterIP"].as_str());
+        let address = address.unwrap_or_default();
+        let family = if address.contains(':') {
+            "ipv6"
+        } else {
+            "ipv4"
+        };
+        format!("{family}={address}")
+    });
+    addresses.join("&")
+}

@@ -1,0 +1,51 @@
+//! machine-approver: grants certificates to kubelets for whose nodes there is a Machine.
+
+use api::group;
+use api::group::Side;
+
+use super::{capi, edit, flags};
+use crate::assets;
+use crate::component::{Component, Context, Prober, Result, Workload};
+
+/// The component's name.
+const NAME: &str = "machine-approver";
+
+pub(super) fn component() -> Component {
+    Component::new(
+        NAME,
+        assets!("machine-approver":
+            "config.yaml",
+            "deployment.yaml",
+            "role.yaml",
+            "rolebinding.yaml",
+            "serviceaccount.yaml",
+        ),
+    )
+    .management_api()
+    .speaks_capi()
+    .wanted_if(capi::manages_machines)
+    .prober(Prober::default())
+    .manifest("role.yaml", capi::role)
+    .adapt(adapt)
+}
+
+fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    let template = workload.template().metadata.get_or_insert_default();
+    template.name = Some(NAME.to_owned());
+    let approver = edit::container(edit::pod(workload), NAME)?;
+    // The program knows the standard name only; where another one is stored, the proxy swaps it.
+    let group = group::core(Side::Standard);
+    edit::args(
+        approver,
+        [
+            format!("--apigroup={group}"),
+            "--workload-cluster-kubeconfig=/etc/kubernetes/kubeconfig/kubeconfig".to_owned(),
+            "--disable-status-controller".to_owned(),
+            format!("--machine-namespace={}", context.namespace()),
+        ],
+    );
+    edit::args(approver, flags::tls(context));
+    let management = "--management-cluster-kubeconfig";
+    edit::args(approver, capi::management_kubeconfig(context, management));
+    Ok(())
+}

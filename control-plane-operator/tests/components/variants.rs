@@ -1,0 +1,328 @@
+//! What components are like for control planes that the facts do not tell of.
+
+use api::group::{self, Side};
+use control_plane_operator::components;
+use control_plane_operator::render::Input;
+use serde_json::{Value, json};
+
+use crate::input;
+
+/// The input with changes: `path` is a JSON pointer into the hosted control plane.
+fn changed(changes: &[(&str, Value)]) -> Input {
+    let mut input = input::base();
+    let mut hcp = json!(input.hosted_control_plane);
+    for (path, value) in changes {
+        let (parent, field) = path.rsplit_once('/').unwrap();
+        hcp.pointer_mut(parent).unwrap()[field] = value.clone();
+    }
+    input.hosted_control_plane = serde_json::from_value(hcp).unwrap();
+    input
+}
+
+/// The input of a management cluster with private groups.
+fn private() -> Input {
+    let mut input = input::base();
+    input.settings.capi = Side::Private;
+    input.settings.capi_proxy_image = Some("images.example.com/proxy".to_owned());
+    input
+}
+
+/// An object of a component; null, if there is none.
+fn object(input: &Input, component: &str, kind: &str, name: &str) -> Value {
+    let mut all = components::all().into_iter();
+    let component = all.find(|other| other.name == component).unwrap();
+    let files = input.component(&component).unwrap();
+    let mut objects = files.into_iter().map(|file| file.object);
+    let found = objects.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    found.unwrap_or_default()
+}
+
+fn deployment(input: &Input, name: &str) -> Value {
+    object(input, name, "Deployment", name)
+}
+
+/// Command and arguments of a workload's first container.
+fn line(workload: &Value) -> Vec<String> {
+    let container = &workload["spec"]["template"]["spec"]["containers"][0];
+    let words = ["command", "args"].map(|field| container[field].as_array());
+    let words = words.into_iter().flatten().flatten();
+    words
+        .map(|word| word.as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn assert_flag(input: &Input, component: &str, flag: &str) {
+    let line = line(&deployment(input, component));
+    assert!(line.iter().any(|word| word == flag), "{flag}: {line:#?}");
+}
+
+fn groups(input: &Input, component: &str) -> Vec<String> {
+    let role = object(input, component, "Role", component);
+    let rules = role["rules"].as_array().unwrap().iter();
+    let groups = rules.flat_map(|rule| rule["apiGroups"].as_array().unwrap());
+    groups
+        .map(|group| group.as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn roles_name_the_groups_of_one_side_only() {
+    for component in [
+        "cluster-autoscaler",
+        "hosted-cluster-config-operator",
+        "machine-approver",
+    ] {
+        for (input, own, other) in [
+            (input::base(), Side::Standard, Side::Private),
+            (private(), Side::Private, Side::Standard),
+        ] {
+            let named = groups(&input, component);
+            assert!(named.contains(&group::core(own)), "{component}: {named:?}");
+            let foreign = group::served(other);
+            let is_foreign = |group: &String| foreign.contains(group) || group.starts_with('<');
+            assert!(!named.iter().any(is_foreign), "{component}: {named:?}");
+        }
+    }
+}
+
+#[test]
+fn programs_that_speak_cluster_api_are_led_to_the_proxy() {
+    for (component, flag) in [
+        ("cluster-autoscaler", "--cloud-config"),
+        ("machine-approver", "--management-cluster-kubeconfig"),
+    ] {
+        assert_flag(
+            &private(),
+            component,
+            &format!("{flag}=/etc/kube-apiserver-proxy/kubeconfig"),
+        );
+        let with = deployment(&private(), component);
+        let first = &with["spec"]["template"]["spec"]["initContainers"][0];
+        assert_eq!(first["name"], "kube-apiserver-proxy", "{component}");
+        let without = line(&deployment(&input::base(), component));
+        assert!(
+            !without.iter().any(|word| word.starts_with(flag)),
+            "{without:?}"
+        );
+    }
+}
+
+#[test]
+fn the_operator_inside_the_cluster_is_told_the_side() {
+    let component = "hosted-cluster-config-operator";
+    assert_flag(&private(), component, "--capi-types=private");
+    let line = line(&deployment(&input::base(), component));
+    assert!(
+        !line.iter().any(|word| word.contains("capi-types")),
+        "{line:?}"
+    );
+}
+
+#[test]
+fn one_replica_is_enough_where_users_say_so() {
+    let single = changed(&[("/spec/controllerAvailabilityPolicy", json!("SingleReplica"))]);
+    for component in [
+        "ignition-server",
+        "ignition-server-proxy",
+        "konnectivity-agent",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "router",
+    ] {
+        let workload = deployment(&single, component);
+        assert_eq!(workload["spec"]["replicas"], 1, "{component}");
+    }
+    let budget = object(&single, "router", "PodDisruptionBudget", "router");
+    assert_eq!(budget["spec"]["minAvailable"], 1);
+}
+
+#[test]
+fn nodes_may_be_silent_for_longer_on_ibm_cloud() {
+    let ibm = changed(&[("/spec/platform/type", json!("IBMCloud"))]);
+    let manager = "kube-controller-manager";
+    assert_flag(&ibm, manager, "--node-monitor-grace-period=55s");
+    let name = "ignition-server-serving-cert";
+    let server = deployment(&ibm, "ignition-server");
+    let volumes = &server["spec"]["template"]["spec"]["volumes"];
+    assert_eq!(volumes[0]["secret"]["secretName"], name);
+}
+
+#[test]
+fn nodes_get_address_ranges_where_the_network_asks_for_that() {
+    let own = changed(&[
+        ("/spec/networking/networkType", json!("Other")),
+        ("/spec/networking/allocateNodeCIDRs", json!("Enabled")),
+        (
+            "/spec/networking/serviceNetwork",
+            json!([{ "cidr": "172.31.0.0/16" }]),
+        ),
+    ]);
+    let manager = "kube-controller-manager";
+    assert_flag(&own, manager, "--allocate-node-cidrs=true");
+    assert_flag(&own, manager, "--service-cluster-ip-range=172.31.0.0/16");
+}
+
+#[test]
+fn profiling_ends_where_an_annotation_names_the_component() {
+    let name = "hypershift.openshift.io/disable-profiling";
+    let silent = changed(&[("/metadata/annotations", json!({ name: "kube-scheduler" }))]);
+    assert_flag(&silent, "kube-scheduler", "--profiling=false");
+    let manager = line(&deployment(&silent, "kube-controller-manager"));
+    assert!(!manager.iter().any(|word| word == "--profiling=false"));
+}
+
+#[test]
+fn the_autoscaler_has_the_clusters_kubeconfig_and_options() {
+    let input = changed(&[
+        ("/spec/infraID", json!("dev-x7k2p")),
+        ("/spec/autoscaling", json!({ "maxNodesTotal": 9 })),
+    ]);
+    assert_flag(&input, "cluster-autoscaler", "--max-nodes-total=9");
+    let workload = deployment(&input, "cluster-autoscaler");
+    let volumes = &workload["spec"]["template"]["spec"]["volumes"];
+    assert_eq!(volumes[0]["secret"]["secretName"], "dev-x7k2p-kubeconfig");
+}
+
+#[test]
+fn machines_reach_ignition_by_a_port_of_nodes() {
+    let published = json!([{ "service": "Ignition", "servicePublishingStrategy": {
+        "type": "NodePort", "nodePort": { "address": "192.0.2.7", "port": 30007 },
+    } }]);
+    let input = changed(&[("/spec/services", published)]);
+    let name = "ignition-server-proxy";
+    let service = object(&input, name, "Service", name);
+    assert_eq!(service["spec"]["type"], "NodePort");
+    assert_eq!(service["spec"]["ports"][0]["nodePort"], 30007);
+    let route = object(&input, "ignition-server", "Route", "ignition-server");
+    assert_eq!(route, Value::Null);
+}
+
+#[test]
+fn the_router_leads_by_name_and_lets_no_other_text_in() {
+    let mut input = input::base();
+    let route = |name: &str, host: &str, namespace: &str| {
+        json!({
+            "apiVersion": "route.openshift.io/v1", "kind": "Route",
+            "metadata": { "name": name, "labels": {
+                "hypershift.openshift.io/hosted-control-plane": namespace,
+            } },
+            "spec": { "host": host, "to": { "kind": "Service", "name": "kube-apiserver" } },
+        })
+    };
+    let own = "hcp-namespace";
+    input
+        .objects
+        .insert(route("kube-apiserver", "api.example.com", own));
+    input
+        .objects
+        .insert(route("foreign", "foreign.example.com", "other"));
+    input
+        .objects
+        .insert(route("evil", "a.example.com }\n  bind :1", own));
+    input.objects.insert(json!({
+        "kind": "Service", "metadata": { "name": "kube-apiserver" },
+        "spec": { "clusterIP": "198.51.100.9", "ports": [{ "port": 6443 }] },
+    }));
+    let config = object(&input, "router", "ConfigMap", "router");
+    let config = config["data"]["haproxy.cfg"].as_str().unwrap();
+    let (_, ways) = config.split_once("req_ssl_hello_type 1 }\n").unwrap();
+    assert_eq!(
+        ways,
+        "  use_backend kube-apiserver if { req_ssl_sni -i api.example.com }\n\n\
+         backend kube-apiserver\n  server kube-apiserver 198.51.100.9:6443\n"
+    );
+}
+
+#[test]
+fn the_agent_answers_for_servers_by_their_addresses() {
+    let mut input = input::base();
+    input.objects.insert(json!({
+        "kind": "Service", "metadata": { "name": "openshift-apiserver" },
+        "spec": { "clusterIP": "198.51.100.3" },
+    }));
+    let agent = "konnectivity-agent";
+    assert_flag(&input, agent, "ipv4=198.51.100.3&ipv4=&ipv4=");
+}
+
+/// The script and the variables of an init container.
+fn init<'a>(workload: &'a Value, name: &str) -> &'a Value {
+    let init = workload["spec"]["template"]["spec"]["initContainers"].as_array();
+    let mut init = init.unwrap().iter();
+    init.find(|container| container["name"] == name).unwrap()
+}
+
+#[test]
+fn the_release_is_applied_without_what_others_manage() {
+    let operator = "cluster-version-operator";
+    let storage = "0000_50_cluster-storage-operator_10_deployment-ibm-cloud-managed.yaml";
+    let login = "0000_50_console-operator_01-oauth.yaml";
+    let cloud = json!("IBMCloud");
+    let oidc = json!({ "authentication": { "type": "OIDC" }, "featureGate": { "featureSet": "TechPreviewNoUpgrade" } });
+    for (change, omits_storage, objects, omits_login, set) in [
+        (
+            ("/spec/platform/type", json!("AWS")),
+            true,
+            14,
+            false,
+            "Default",
+        ),
+        (("/spec/platform/type", cloud), false, 5, false, "Default"),
+        (
+            ("/spec/configuration", oidc),
+            true,
+            14,
+            true,
+            "TechPreviewNoUpgrade",
+        ),
+    ] {
+        let workload = deployment(&changed(&[change]), operator);
+        let script = init(&workload, "prepare-payload")["args"][1]
+            .as_str()
+            .unwrap();
+        assert_eq!(script.contains(storage), omits_storage);
+        assert_eq!(script.contains(login), omits_login);
+        assert_eq!(
+            script.matches("release.openshift.io/delete").count(),
+            objects
+        );
+        assert!(
+            script.contains(&format!("\nfeature_set={set}\n")),
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn the_clusters_version_has_what_users_ask_for() {
+    let input = changed(&[
+        (
+            "/spec/clusterID",
+            json!("7f3c9d52-0a51-4a63-9a3e-0f6f0c1f2b11"),
+        ),
+        ("/spec/channel", json!("stable-4.20")),
+        (
+            "/spec/updateService",
+            json!("https://updates.example.com/graph"),
+        ),
+        (
+            "/spec/capabilities",
+            json!({ "enabled": ["baremetal"], "disabled": ["ImageRegistry", "Console"] }),
+        ),
+    ]);
+    let workload = deployment(&input, "cluster-version-operator");
+    let variables = init(&workload, "bootstrap")["env"].as_array().unwrap();
+    let text = variables
+        .iter()
+        .find(|variable| variable["name"] == "CLUSTER_VERSION_JSON")
+        .unwrap();
+    let version: Value = serde_json::from_str(text["value"].as_str().unwrap()).unwrap();
+    let spec = &version["spec"];
+    assert_eq!(spec["clusterID"], "7f3c9d52-0a51-4a63-9a3e-0f6f0c1f2b11");
+    assert_eq!(spec["channel"], "stable-4.20");
+    assert_eq!(spec["upstream"], "https://updates.example.com/graph");
+    let enabled = spec["capabilities"]["additionalEnabledCapabilities"]
+        .as_array()
+        .unwrap();
+    assert!(enabled.contains(&json!("baremetal")) && !enabled.contains(&json!("Console")));
+    assert_eq!(enabled.len(), 15);
+}
