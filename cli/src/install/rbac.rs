@@ -1,6 +1,6 @@
 //! What the operators may do: one table, each row with what needs it. No row has a wildcard.
 
-use api::group::{GroupTable, Side};
+use api::group::{self, GroupTable, Side};
 use serde_json::{Value, json};
 
 use super::kind::Kind;
@@ -57,6 +57,30 @@ pub(crate) struct Rule {
 }
 
 const HYPERSHIFT: &str = "hypershift.openshift.io";
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// What is done to objects that belong to hosted clusters.
+const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+/// Cluster API's own kinds that operators write.
+const CORE: [&str; 5] = [
+    "clusters",
+    "machinedeployments",
+    "machinehealthchecks",
+    "machines",
+    "machinesets",
+];
+/// Kinds of providers that operators write.
+const INFRASTRUCTURE: [&str; 8] = [
+    "awsclusters",
+    "awsmachines",
+    "awsmachinetemplates",
+    "azuremachinetemplates",
+    "ibmpowervsmachinetemplates",
+    "kubevirtclusters",
+    "kubevirtmachines",
+    "kubevirtmachinetemplates",
+];
+/// Of these also the status, which nobody else writes.
+const READY: [&str; 2] = ["awsclusters/status", "kubevirtclusters/status"];
 
 const TABLE: &[Row] = &[
     Row {
@@ -65,26 +89,127 @@ const TABLE: &[Row] = &[
         group: HYPERSHIFT,
         resources: &["hostedclusters"],
         names: &[],
-        verbs: &["get", "list", "watch"],
-        needed_for: "the scan at the start, and every reconcile after it",
-    },
-    Row {
-        holder: Holder::New,
-        reach: Reach::Cluster,
-        group: HYPERSHIFT,
-        resources: &["hostedclusters"],
-        names: &[],
-        verbs: &["patch"],
-        needed_for: "the annotations that say which operator owns a hosted cluster",
+        verbs: &["get", "list", "watch", "patch"],
+        needed_for: "the scan at the start, every reconcile after it, marks, finalizers and defaults",
     },
     Row {
         holder: Holder::Both,
         reach: Reach::Cluster,
         group: HYPERSHIFT,
-        resources: &["hostedclusters/status"],
+        resources: &["hostedclusters/status", "nodepools/status"],
         names: &[],
-        verbs: &["patch"],
-        needed_for: "the condition that says which operator owns a hosted cluster",
+        verbs: &["get", "patch"],
+        needed_for: "conditions, versions and addresses, as users read them",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: HYPERSHIFT,
+        resources: &["hostedclusters/finalizers", "nodepools/finalizers"],
+        names: &[],
+        verbs: &["update"],
+        needed_for: "owner references that have an owner wait for what it owns",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: HYPERSHIFT,
+        resources: &["hostedcontrolplanes"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        needed_for: "what a hosted cluster means for its control plane",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: HYPERSHIFT,
+        resources: &["nodepools"],
+        names: &[],
+        verbs: &["get", "list", "watch", "patch", "delete"],
+        needed_for: "node pools, which go before their hosted cluster",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: HYPERSHIFT,
+        resources: &["awsendpointservices"],
+        names: &[],
+        verbs: &["get", "list", "delete"],
+        needed_for: "private links, which go before the control plane",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "",
+        resources: &["namespaces", "serviceaccounts"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        needed_for: "the namespace of a control plane, and who its operators are",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "",
+        resources: &["secrets", "configmaps"],
+        names: &[],
+        // HostedClusters may be in any namespace, and what they refer to is beside them.
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        needed_for: "copies of what a hosted cluster refers to, and of its kubeconfig",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "",
+        resources: &["services", "endpoints", "pods"],
+        names: &[],
+        verbs: &["get", "list"],
+        needed_for: "where nodes find their configuration, and where the API server is",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "apps",
+        resources: &["deployments"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        needed_for: "the operators of a control plane",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "networking.k8s.io",
+        resources: &["networkpolicies"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        needed_for: "who may reach the pods of a control plane",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: RBAC,
+        resources: &["roles", "rolebindings", "clusterrolebindings"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        needed_for: "what the operators of a control plane may do",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: RBAC,
+        resources: &["roles"],
+        names: &["control-plane-operator", "cluster-api", "capi-provider"],
+        // By these names only: to hold each of their rights in every namespace would be far more.
+        verbs: &["escalate", "bind"],
+        needed_for: "roles with rights in a control plane's namespace that this operator does not have itself",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: RBAC,
+        resources: &["clusterroles"],
+        names: &["hypershift-cluster-api"],
+        verbs: &["get", "create", "patch"],
+        needed_for: "the role by which managers read CRDs",
     },
     Row {
         holder: Holder::Both,
@@ -92,8 +217,44 @@ const TABLE: &[Row] = &[
         group: "apiextensions.k8s.io",
         resources: &["customresourcedefinitions"],
         names: &[],
-        verbs: &["list"],
-        needed_for: "to tell kinds that are not installed from kinds that are not served",
+        verbs: &["get", "list", "watch"],
+        needed_for: "to tell kinds that are not installed from kinds that are not served, and to let managers read them",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "route.openshift.io",
+        resources: &["routes"],
+        names: &[],
+        verbs: &["get"],
+        needed_for: "the route by which nodes find their configuration",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "agent-install.openshift.io",
+        resources: &["agents"],
+        names: &[],
+        verbs: &["get", "list", "watch", "update", "patch"],
+        needed_for: "the right that the provider for Agent gets in the namespace of agents",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "capi-provider.agent-install.openshift.io",
+        resources: &["agentclusters", "agentmachines", "agentmachinetemplates"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        needed_for: "machines of an Agent service",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "capi-provider.agent-install.openshift.io",
+        resources: &["agentclusters/status"],
+        names: &[],
+        verbs: &["get", "patch"],
+        needed_for: "to say that the infrastructure is ready",
     },
     Row {
         holder: Holder::Both,
@@ -146,8 +307,8 @@ const TABLE: &[Row] = &[
 
 /// The rules of an operator.
 ///
-/// Both operators look for objects in the groups of both, since that is how a hosted cluster's owner is found. They
-/// list and never read more. Kinds are not named: the platform may bring a new one any day, and an operator that may
+/// Both operators look for objects in the groups of both, since that is how a hosted cluster's owner is found. There they
+/// list, and read no more. Kinds are not named: the platform may bring a new one any day, and an operator that may
 /// not look for its objects could not tell who owns a hosted cluster.
 pub(crate) fn rules(operator: Operator) -> Vec<Rule> {
     let fixed = TABLE
@@ -155,18 +316,43 @@ pub(crate) fn rules(operator: Operator) -> Vec<Rule> {
         .filter(|row| row.is_for(operator))
         .map(Row::rule);
     let table = GroupTable::default();
-    let groups = table
+    let all = table
         .pairs()
         .iter()
         .flat_map(|pair| [Side::Standard, Side::Private].map(|side| pair.name(side)));
-    let evidence = groups.map(|group| Rule {
+    let evidence = all.map(|group| Rule {
         reach: Reach::Cluster,
         group: group.to_owned(),
         resources: vec!["*".to_owned()],
         names: &[],
         verbs: &["list"],
     });
-    fixed.chain(evidence).collect()
+    let written = sides(operator).iter().flat_map(|&side| written(side));
+    fixed.chain(evidence).chain(written).collect()
+}
+
+/// The sides on which an operator writes. Where there are no private types, `operator` is alone, and on the standard side.
+fn sides(operator: Operator) -> &'static [Side] {
+    match operator {
+        Operator::New => &[Side::Private, Side::Standard],
+        Operator::Legacy => &[Side::Standard],
+    }
+}
+
+/// Objects of Cluster API that belong to hosted clusters and node pools.
+fn written(side: Side) -> [Rule; 3] {
+    let rule = |group: String, resources: &[&str], verbs| Rule {
+        reach: Reach::Cluster,
+        group,
+        resources: resources.iter().map(|&one| one.to_owned()).collect(),
+        names: &[],
+        verbs,
+    };
+    [
+        rule(group::core(side), &CORE, WRITE),
+        rule(group::infrastructure(side), &INFRASTRUCTURE, WRITE),
+        rule(group::infrastructure(side), &READY, &["get", "patch"]),
+    ]
 }
 
 /// Roles and bindings of an operator.
@@ -317,31 +503,46 @@ mod tests {
         }
     }
 
-    /// Rights with which a pod could become somebody else.
+    /// Rights with which a pod could become somebody else: none, but for roles of known names.
     #[test]
-    fn no_right_leads_to_more_rights() {
+    fn rights_to_give_rights_are_for_roles_of_known_names() {
         for row in TABLE {
             for resource in row.resources {
                 assert!(
-                    !["secrets", "pods", "pods/exec", "serviceaccounts/token"].contains(resource),
+                    !["pods/exec", "serviceaccounts/token", "nodes"].contains(resource),
                     "{row:?}"
                 );
             }
-            for verb in row.verbs {
-                assert!(
-                    !["escalate", "bind", "impersonate"].contains(verb),
-                    "{row:?}"
+            assert!(!row.verbs.contains(&"impersonate"), "{row:?}");
+            if row.verbs.contains(&"escalate") || row.verbs.contains(&"bind") {
+                assert_eq!(
+                    row.names,
+                    ["control-plane-operator", "cluster-api", "capi-provider"]
                 );
+                assert_eq!(row.resources, ["roles"]);
             }
         }
     }
 
     #[test]
-    fn operator_legacy_deletes_nothing() {
-        let verbs: Vec<_> = rules(Operator::Legacy)
-            .into_iter()
-            .flat_map(|rule| rule.verbs)
-            .collect();
-        assert!(!verbs.contains(&&"delete"), "{verbs:?}");
+    fn operator_legacy_writes_to_the_standard_groups_only() {
+        let private = group::served(Side::Private);
+        for rule in rules(Operator::Legacy) {
+            let writes = rule
+                .verbs
+                .iter()
+                .any(|verb| !["get", "list", "watch"].contains(verb));
+            assert!(!writes || !private.contains(&rule.group), "{rule:?}");
+        }
+    }
+
+    /// The Deployment of an operator is none of the other's business.
+    #[test]
+    fn only_the_new_operator_names_the_deployment_of_the_other() {
+        for operator in Operator::ALL {
+            let names = rules(operator).into_iter().flat_map(|rule| rule.names);
+            let named = names.into_iter().any(|name| *name == "operator-legacy");
+            assert_eq!(named, operator == Operator::New);
+        }
     }
 }

@@ -212,6 +212,14 @@ fn environment(options: &Options) -> Vec<Value> {
             &format!("/etc/ssl/certs:{TRUST_BUNDLE_PATH}"),
         ));
     }
+    if let Some(private) = options.private() {
+        // What it puts beside the controllers of each hosted cluster.
+        environment.push(plain("IMAGE_CAPI_PROXY", &private.proxy_image));
+    }
+    if options.trust_bundle.is_some() {
+        let bundle = format!("{TRUST_BUNDLE_PATH}/{TRUST_BUNDLE_KEY}");
+        environment.push(plain("REGISTRY_CA_BUNDLE", &bundle));
+    }
     for (name, value) in &options.environment {
         // What the user says comes instead of what is there: the API server takes each name once.
         environment.retain(|variable| variable["name"] != name.as_str());

@@ -285,8 +285,8 @@ fn each_right_of_the_operators_is_asked_for_by_itself() {
     assert_eq!(grants.len(), count);
     let retire = grants
         .iter()
-        .find(|right| right.resource == "deployments" && right.verb == "delete")
+        .find(|right| right.name.as_deref() == Some("operator-legacy") && right.verb == "delete")
         .unwrap();
-    assert_eq!(retire.name.as_deref(), Some("operator-legacy"));
+    assert_eq!(retire.resource, "deployments");
     assert_eq!(retire.namespace.as_deref(), Some("hypershift"));
 }
