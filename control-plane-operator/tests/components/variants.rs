@@ -1,6 +1,8 @@
 //! What components are like for control planes that the facts do not tell of.
 
 use api::group::{self, Side};
+use clap::Parser as _;
+use control_plane_operator::args::Cli;
 use control_plane_operator::components;
 use control_plane_operator::render::Input;
 use serde_json::{Value, json};
@@ -325,4 +327,47 @@ fn the_clusters_version_has_what_users_ask_for() {
         .unwrap();
     assert!(enabled.contains(&json!("baremetal")) && !enabled.contains(&json!("Console")));
     assert_eq!(enabled.len(), 15);
+}
+
+/// What a container is started with, if that is our own program.
+fn own_line(container: &Value) -> Option<Vec<String>> {
+    let words = ["command", "args"].map(|field| container[field].as_array());
+    let words = words.into_iter().flatten().flatten();
+    let mut line: Vec<_> = words
+        .map(|word| word.as_str().unwrap().to_owned())
+        .collect();
+    // The pod tells it by a variable.
+    if line.get(1).is_some_and(|name| name == "ignition-server") {
+        line.push("--namespace=hcp-namespace".to_owned());
+    }
+    line.first()
+        .is_some_and(|program| program.ends_with("control-plane-operator"))
+        .then_some(line)
+}
+
+#[test]
+fn our_own_program_takes_what_it_is_started_with() {
+    for input in [input::base(), private()] {
+        for (component, started) in [
+            ("cluster-autoscaler", 1),
+            ("cluster-version-operator", 1),
+            ("hosted-cluster-config-operator", 2),
+            ("ignition-server", 1),
+            ("kube-controller-manager", 1),
+            ("kube-scheduler", 1),
+            ("machine-approver", 1),
+        ] {
+            let workload = deployment(&input, component);
+            let pod = &workload["spec"]["template"]["spec"];
+            let containers = ["initContainers", "containers"].map(|field| pod[field].as_array());
+            let containers = containers.into_iter().flatten().flatten();
+            let lines: Vec<_> = containers.filter_map(own_line).collect();
+            assert_eq!(lines.len(), started, "{component}");
+            for line in lines {
+                if let Err(error) = Cli::try_parse_from(&line) {
+                    panic!("{component}: {line:?}: {error}");
+                }
+            }
+        }
+    }
 }

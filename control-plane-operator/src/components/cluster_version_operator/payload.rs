@@ -235,9 +235,8 @@ fn cleanup(context: &Context<'_>) -> String {
     let storage = STALE_WITH_STORAGE.iter();
     let storage = storage.filter(|_| manages_storage(context));
     let stale = STALE.iter().chain(storage);
-    stale
-        .map(|object| format!("---\n{}\n", removed(object)))
-        .collect()
+    let objects: Vec<_> = stale.map(|object| removed(object).to_string()).collect();
+    format!("---\n{}\n", objects.join("\n---\n"))
 }
 
 /// JSON is YAML.
