@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use api::group::Side;
-use control_plane_operator::component::{Objects, Predicates, Release};
+use control_plane_operator::component::{Predicates, Release};
 use control_plane_operator::render::Input;
 use control_plane_operator::settings::{Pairs, Settings};
 
@@ -41,7 +41,7 @@ pub(crate) fn base() -> Input {
     Input {
         hosted_control_plane: serde_saphyr::from_str(&hcp).unwrap(),
         release: release.with_overrides("own", &images),
-        objects: Objects::from_iter(objects),
+        objects: objects.collect(),
         settings: settings(images),
         predicates: Predicates::Ignored,
     }
