@@ -56,7 +56,7 @@ async fn probe(args: &Args) -> Result<(), kube::Error> {
     let target = target(args.target.clone())?;
     let mut once = Once::default();
     let path = path(&args.target);
-    while let Err(problem) = check::answers(&target, &path).await {
+    while let Err(problem) = in_time(check::answers(&target, &path)).await {
         tell(&mut once, "target", &problem);
         tokio::time::sleep(args.period.0).await;
     }
@@ -99,7 +99,12 @@ async fn ask(args: &Args, guest: &mut Option<kube::Client>, check: &Check) -> Re
         Some(client) => client.clone(),
         None => guest.insert(self::guest(args).await?).clone(),
     };
-    match tokio::time::timeout(PATIENCE, check.ask(&client)).await {
+    in_time(check.ask(&client)).await
+}
+
+/// A connection to a server that is gone says nothing for minutes.
+async fn in_time(answer: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    match tokio::time::timeout(PATIENCE, answer).await {
         Ok(answer) => answer,
         Err(_) => Err("no answer in time".to_owned()),
     }
