@@ -29,7 +29,7 @@
 //!    only at its [`Context`](crate::component::Context): the hosted control plane and questions about it
 //!    (`context.api_service_url()`, `context.tls()`, ...), the releases, the addresses of services, and objects that are
 //!    there. When one of those is missing, it says so with [`Error::missing`](crate::component::Error::missing): the
-//!    component's condition tells it, and it is tried again. [`crate::components::edit`] has small helpers.
+//!    component's condition tells it, and it is tried again. `edit` has small helpers.
 //! 3. A line in [`all`], at its place.
 //! 4. `tests/facts/<name>.txt`, what the component is like elsewhere: `HCP_FACTS=<directory> cargo test -p
 //!    control-plane-operator --test components -- --ignored` makes it; differences that are right go into the table in
@@ -39,7 +39,7 @@
 //! What else can be said of a component: `request_serving`, `management_api` (it has a token for the management cluster),
 //! `speaks_capi` (with private types it gets the proxy), `wanted_if` and `manifest_if`, `depends_on`, `konnectivity`,
 //! `minter`, `service_account_kubeconfig`, `signed` (the certificate authority writes that Secret): see
-//! [`Component`](crate::component::Component).
+//! [`Component`].
 
 mod capi;
 mod cluster_autoscaler;
