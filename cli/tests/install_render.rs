@@ -16,6 +16,12 @@ const IMAGES: [&str; 2] = [
     "--capi-proxy-image=registry.example.com/capi-proxy:v1",
 ];
 
+const CONVERSION: [&str; 3] = [
+    "--enable-conversion-webhook",
+    "--conversion-backend=kubeadm-bootstrap=images.example.com/kubeadm-bootstrap-controller:v1",
+    "--conversion-backend=core=images.example.com/cluster-api-controller:v1",
+];
+
 fn directory() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))
 }
@@ -61,6 +67,25 @@ fn crds() -> &'static Path {
         fs::write(&path, list.to_string()).expect("it can be written");
         path
     })
+}
+
+/// Kinds of two versions: one that a backend converts, and one that nobody does.
+fn two_versions() -> PathBuf {
+    let mut crds = [
+        crd("", "Machine", "Namespaced"),
+        crd("infrastructure.", "AWSMachine", "Namespaced"),
+    ];
+    for crd in &mut crds {
+        let versions = &mut crd["spec"]["versions"];
+        let mut old = versions[0].clone();
+        old["name"] = json!("v1beta1");
+        old["storage"] = json!(false);
+        *versions = json!([old, versions[0]]);
+    }
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install-crds-of-two-versions.json");
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": crds });
+    fs::write(&path, list.to_string()).expect("it can be written");
+    path
 }
 
 fn crd(prefix: &str, kind: &str, scope: &str) -> Value {
@@ -156,6 +181,38 @@ fn everything_that_can_be_asked_for() {
         "--render-sensitive",
     ]);
     compare("everything.yaml", &text);
+}
+
+/// What the conversion webhook adds to an installation: its objects, and the versions of the kinds that it converts.
+#[test]
+fn c06_conversion_webhook() {
+    let source = format!("--private-crds-from=file={}", two_versions().display());
+    let render = |more: &[&str]| {
+        let all = ["--private-capi-types", &source];
+        let all: Vec<&str> = all.iter().chain(more).copied().collect();
+        text(&render(&all))
+    };
+    let documents = |text: &str| text.split("---\n").map(str::to_owned).collect::<Vec<_>>();
+    let without = documents(&render(&[]));
+    let with = render(&CONVERSION);
+    let added = documents(&with)
+        .into_iter()
+        .filter(|one| !without.contains(one));
+    compare("conversion.yaml", &added.collect::<Vec<_>>().join("---\n"));
+}
+
+/// It would be another one each time, and its key would be shown.
+#[test]
+fn c06_a_certificate_of_our_own_is_not_rendered() {
+    let private = private();
+    let mut arguments: Vec<&str> = private.iter().map(String::as_str).collect();
+    arguments.extend(CONVERSION);
+    arguments.push("--conversion-certificates=self-managed");
+    let output = render(&arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("--conversion-certificates"), "{stderr}");
+    assert!(output.stdout.is_empty());
 }
 
 #[test]
