@@ -31,7 +31,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use api::annotations::Protocol;
-use api::group::Side;
 use api::names::control_plane_namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};

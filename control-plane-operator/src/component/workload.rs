@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 /// The workload of a component.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Workload {
     /// Replicas that are alike.
     Deployment(Deployment),

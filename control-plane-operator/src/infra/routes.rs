@@ -32,6 +32,10 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Value> {
 }
 
 /// The host that is asked for, if a service is published by a Route.
+#[expect(
+    clippy::option_option,
+    reason = "a Route may be asked for without a host"
+)]
 fn by_route<'a>(context: &Context<'a>, service: ServiceType) -> Option<Option<&'a str>> {
     let strategy = context
         .strategy(service)

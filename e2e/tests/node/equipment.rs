@@ -105,8 +105,9 @@ async fn policies_hold(testbed: &NodeTestbed, host: &str) -> Result<()> {
         Ok(())
     })
     .await?;
-    let path = testbed.admin.path_of(&policy("0.0.0.0/0")).await?;
-    let patch = json!({ "spec": policy("0.0.0.0/0")["spec"] });
-    testbed.admin.patch(&path, Patch::Merge, &patch).await?;
+    let everybody = policy("0.0.0.0/0");
+    let path = testbed.admin.path_of(&everybody).await?;
+    let change = json!({ "spec": everybody["spec"] });
+    testbed.admin.patch(&path, Patch::Merge, &change).await?;
     reaches(&server, host).await
 }

@@ -51,19 +51,19 @@ pub(super) async fn show(progress: &Progress, stays: bool) -> Result<()> {
     println!("{}", playbill()?);
     let programs = Programs::build(progress).await?;
     let (testbed, state) = nodes::bring_up(NAME, 1, &IMAGES, progress).await?;
-    let mut stage = Stage {
+    let mut set = Stage {
         view: None,
         platform: None,
         testbed,
         programs,
     };
-    let outcome = play(&mut stage, progress).await;
+    let outcome = play(&mut set, progress).await;
     if outcome.is_ok() {
         println!("{}", show::instructions(&state));
-        println!("{}", stage.more());
+        println!("{}", set.more());
         until_told(stays).await;
     }
-    stage.testbed.finish(outcome)
+    set.testbed.finish(outcome)
 }
 
 /// What there will be.

@@ -28,11 +28,16 @@ pub(super) fn component() -> Component {
     )
     .zone_spread()
     .management_api()
-    .wanted_if(|context| context.is_etcd_managed())
+    .wanted_if(is_managed)
     .manifest_if("defrag-role.yaml", has_several_members)
     .manifest_if("defrag-rolebinding.yaml", has_several_members)
     .manifest("pdb.yaml", edit::disruption_budget)
     .adapt(stateful_set::adapt)
+}
+
+/// Whether it is ours.
+fn is_managed(context: &Context<'_>) -> bool {
+    context.is_etcd_managed()
 }
 
 /// Defragmenting stops a member: with only one, that would stop the cluster.

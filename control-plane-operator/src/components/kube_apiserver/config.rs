@@ -117,9 +117,9 @@ fn admission(context: &Context<'_>, features: &Features, plugins: &mut Value) {
             .map(|range| format!("!{range}"))
             .chain(allowed.cloned())
             .collect();
-        let ranger = &mut plugins["network.openshift.io/ExternalIPRanger"]["configuration"];
-        ranger["externalIPNetworkCIDRs"] = json!(ranges);
-        ranger["allowIngressIP"] = json!(!external.auto_assign_cidrs.is_empty());
+        let settings = &mut plugins["network.openshift.io/ExternalIPRanger"]["configuration"];
+        settings["externalIPNetworkCIDRs"] = json!(ranges);
+        settings["allowIngressIP"] = json!(!external.auto_assign_cidrs.is_empty());
     }
 }
 

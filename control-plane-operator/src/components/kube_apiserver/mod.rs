@@ -51,7 +51,7 @@ pub(super) fn component() -> Component {
     )
     .manifest_if(
         "authentication-token-webhook-config-secret.yaml",
-        |context| context.is_oauth_enabled(),
+        authenticates_by_oauth,
     )
     .signed("aws-pod-identity-webhook-kubeconfig.yaml")
     .manifest_if("aws-pod-identity-webhook-kubeconfig.yaml", is_on_aws)
@@ -79,6 +79,11 @@ pub(super) fn component() -> Component {
         kubeconfig::service("system-admin-client"),
     )
     .adapt(deployment::adapt)
+}
+
+/// Whether users log in at an OAuth server of the cluster.
+fn authenticates_by_oauth(context: &Context<'_>) -> bool {
+    context.is_oauth_enabled()
 }
 
 /// Whether the guest's pods get credentials of AWS by a webhook.

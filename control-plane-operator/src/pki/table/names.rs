@@ -60,7 +60,7 @@ pub(super) fn api_server(context: &Context<'_>) -> Vec<String> {
             .filter(|name| !name.is_empty()),
     );
     names.push(context.api_internal_host());
-    names.extend(["127.0.0.1", "0:0:0:0:0:0:0:1"].map(|address| canonical(address)));
+    names.extend(["127.0.0.1", "0:0:0:0:0:0:0:1"].map(canonical));
     names.extend(
         context
             .service_cidrs()

@@ -103,9 +103,8 @@ pub(super) fn text(policies: &[Value], pods: &[Value], namespaces: &[Value]) -> 
     };
     // What a pod sends to its own node is not forwarded.
     let to_node: String = jumps
-        .lines()
+        .split_inclusive('\n')
         .filter(|line| line.contains("ip saddr"))
-        .map(|line| format!("{line}\n"))
         .collect();
     format!(
         "table {TABLE}\ndelete table {TABLE}\ntable {TABLE} {{\n{chains}{}{}}}\n",

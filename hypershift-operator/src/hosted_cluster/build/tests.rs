@@ -1,5 +1,6 @@
 //! Golden files of all that is built, a directory for each platform and side. `UPDATE_GOLDEN=1` rewrites them.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::{env, fs};
 
@@ -45,14 +46,11 @@ fn rendered(platform: &str, side: Side) -> String {
                 body["status"] = status;
             }
             let yaml = serde_saphyr::to_string(&body).unwrap();
-            text.push_str(&format!("# step {}\n---\n{yaml}", planned.step.as_str()));
+            write!(text, "# step {}\n---\n{yaml}", planned.step.as_str()).unwrap();
         }
         for (kind, name) in planned.surplus {
-            text.push_str(&format!(
-                "# step {}: no {} {name}\n",
-                planned.step.as_str(),
-                kind.kind
-            ));
+            let step = planned.step.as_str();
+            writeln!(text, "# step {step}: no {} {name}", kind.kind).unwrap();
         }
     }
     text

@@ -51,13 +51,13 @@ impl Waiting {
         } = self;
         let mut text = format!("waiting for {kind} {name} to be deleted");
         if let Some(since) = since {
-            text.push_str(&format!(" since {since}"));
+            text.extend([" since ", since.as_str()]);
         }
         if !finalizers.is_empty() {
-            text.push_str(&format!("; held by {}", finalizers.join(", ")));
+            text.extend(["; held by ", finalizers.join(", ").as_str()]);
         }
         if let Some(detail) = detail {
-            text.push_str(&format!("; {detail}"));
+            text.extend(["; ", detail.as_str()]);
         }
         text
     }
