@@ -57,9 +57,9 @@ impl World {
             .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
             .collect();
         names.sort();
-        written
-            .into_iter()
-            .for_each(|object| self.objects.insert(object));
+        for object in written {
+            self.objects.insert(object);
+        }
         names
     }
 
@@ -91,16 +91,15 @@ impl World {
 /// The identifier of the key that signed, or of the own key.
 fn key_id(certificate: &x509_parser::certificate::X509Certificate<'_>, of_signer: bool) -> Vec<u8> {
     use x509_parser::extensions::ParsedExtension;
-    let extensions = certificate.extensions().iter();
+    let mut extensions = certificate.extensions().iter();
     extensions
-        .filter_map(|extension| match extension.parsed_extension() {
+        .find_map(|extension| match extension.parsed_extension() {
             ParsedExtension::AuthorityKeyIdentifier(id) if of_signer => {
                 id.key_identifier.as_ref().map(|id| id.0.to_vec())
             }
             ParsedExtension::SubjectKeyIdentifier(id) if !of_signer => Some(id.0.to_vec()),
             _ => None,
         })
-        .next()
         .unwrap()
 }
 
