@@ -4,57 +4,23 @@ use serde_json::{Value, json};
 
 use super::manifests::Manifest;
 
-/// This program's account.
-const BOOTSTRAP: &str = "system:kas-bootstrap-container";
-/// The account of the operator that configures the hosted cluster.
-const CONFIG_OPERATOR: &str = "system:hosted-cluster-config";
+/// Each binding and its account. What renderers leave may be of any kind and may give rights itself, and the operator
+/// that configures the hosted cluster gives rights to every other account of it: both have to have them all.
+const ADMINISTRATORS: [(&str, &str); 2] = [
+    (
+        "kas-bootstrap-container-cluster-admin",
+        "system:kas-bootstrap-container",
+    ),
+    ("hcco-cluster-admin", "system:hosted-cluster-config"),
+];
 
 /// The objects that give them.
 pub(super) fn manifests() -> Vec<Manifest> {
-    let objects = [
-        bootstrap_role(),
-        binding(
-            "hypershift-kas-bootstrap",
-            "hypershift-kas-bootstrap",
-            BOOTSTRAP,
-        ),
-        // It gives rights to every other account of the hosted cluster, so it has to have them all.
-        binding(
-            "hosted-cluster-config-operator",
-            "cluster-admin",
-            CONFIG_OPERATOR,
-        ),
-    ];
-    objects.into_iter().map(Manifest::from).collect()
+    let bindings = ADMINISTRATORS.map(|(name, user)| Manifest::from(binding(name, user)));
+    bindings.into()
 }
 
-/// Definitions, and the configuration of OpenShift: what the payload's renderers make.
-fn bootstrap_role() -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": { "name": "hypershift-kas-bootstrap" },
-        "rules": [
-            {
-                "apiGroups": ["apiextensions.k8s.io"],
-                "resources": ["customresourcedefinitions"],
-                "verbs": ["get", "list", "watch", "create", "patch", "update"],
-            },
-            {
-                "apiGroups": ["config.openshift.io", "operator.openshift.io"],
-                "resources": ["*"],
-                "verbs": ["get", "list", "watch", "create", "patch", "update"],
-            },
-            {
-                "apiGroups": [""],
-                "resources": ["namespaces"],
-                "verbs": ["get", "create", "patch"],
-            },
-        ],
-    })
-}
-
-fn binding(name: &str, role: &str, user: &str) -> Value {
+fn binding(name: &str, user: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
@@ -62,7 +28,7 @@ fn binding(name: &str, role: &str, user: &str) -> Value {
         "roleRef": {
             "apiGroup": "rbac.authorization.k8s.io",
             "kind": "ClusterRole",
-            "name": role,
+            "name": "cluster-admin",
         },
         "subjects": [{
             "apiGroup": "rbac.authorization.k8s.io",
