@@ -1,7 +1,7 @@
 //! The command line: one subcommand a program. Each module has the flags of its own.
 //!
 //! To add one: a module with `Args` and `pub(crate) fn run(args: ...) -> Result<(), E>`, a variant here, and an arm in
-//! [`crate::run`].
+//! `lib.rs`.
 
 use clap::{Parser, Subcommand};
 

@@ -6,7 +6,7 @@
 //!  Secrets that are ─┘                                                              └──> bundles (ConfigMaps)
 //! ```
 //!
-//! [`table`] is data. [`plan`] decides and is pure. [`issue`] makes keys, which takes long: never on an async thread.
+//! [`table`] is data. [`plan`] decides and is pure. `issue` makes keys, which takes long: never on an async thread.
 //!
 //! # Rotation of an authority
 //!

@@ -30,7 +30,7 @@ pub struct Args {
     /// certificates, for instance.
     #[arg(long, value_name = "DIR")]
     pub objects: Option<PathBuf>,
-    /// Where to write DIR/<component>/<kind>-<name>.yaml.
+    /// Directory for the files: COMPONENT/KIND-NAME.yaml.
     #[arg(long, value_name = "DIR")]
     pub output: PathBuf,
     /// Write components of all platforms, whether the hosted control plane wants them or not.
