@@ -21,6 +21,11 @@ pub(crate) async fn c03_its_webhook_is_not_ours(ground: &Ground) -> Result<()> {
         let client = json!({"url": DEAD});
         let webhook = json!({"clientConfig": client, "conversionReviewVersions": ["v1"]});
         crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
+        // All that it ever had, so that there is something to convert.
+        let versions = crd["spec"]["versions"].as_array_mut();
+        for version in versions.into_iter().flatten() {
+            version["served"] = json!(true);
+        }
         // No contract labels: whoever looked references up in these CRDs would find nothing.
         crd["metadata"]["labels"] = json!({});
     }
@@ -35,11 +40,11 @@ pub(crate) async fn c03_its_webhook_is_not_ours(ground: &Ground) -> Result<()> {
     });
     admin.apply(&[cluster]).await?;
     let path = |version: &str| {
-        Resource::new(&format!("cluster.x-k8s.io/{version}"), "clusters").within(PLATFORM)
+        Resource::new(&format!("cluster.x-k8s.io/{version}"), "clusters").named(PLATFORM, "its-own")
     };
-    admin.list(&path(&stored)).await?;
+    admin.get(&path(&stored)).await?;
     ensure!(
-        admin.list(&path(&other)).await.is_err(),
+        admin.get(&path(&other)).await.is_err(),
         "the platform's dead webhook converts"
     );
     let ours = admin.list(&OLD.within(NAMESPACE)).await?;

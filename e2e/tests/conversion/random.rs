@@ -68,6 +68,17 @@ impl Random {
             Some("integer") => json!(1 + self.below(50)),
             Some("number") => json!(0.5),
             Some("boolean") => json!(self.often()),
+            _ => self.anything(name),
+        }
+    }
+
+    /// Where a schema says nothing. Under some names there is a schema, which upstream has a type for.
+    fn anything(&mut self, name: &str) -> Value {
+        let schema = json!({"type": "string", "maxLength": self.below(9)});
+        match name {
+            "allOf" | "anyOf" | "oneOf" => json!([schema]),
+            "additionalProperties" | "items" | "not" => schema,
+            "properties" => json!({"any": schema}),
             _ => json!({"any": [self.below(9), "thing"]}),
         }
     }
@@ -98,16 +109,21 @@ impl Random {
         if !value.is_object() {
             return json!({"any": {"thing": self.below(9)}});
         }
-        let keys = ["a", "cluster.x-k8s.io/b", "infrastructure.cluster.x-k8s.io"];
+        // Some keys become values in another version: so they look like groups and are none, which both ways leave alone.
+        let keys = [
+            "a",
+            "b.cluster.x-k8s.io/b",
+            "b.infrastructure.cluster.x-k8s.io",
+        ];
         let count = self.below(keys.len() + 1);
         let entry = |key: &&str| ((*key).to_owned(), self.value("entry", value, depth + 1));
         Value::Object(keys[..count].iter().map(entry).collect())
     }
 
-    /// To a kind that is there, since the version that is named is looked up.
+    /// To a provider's kind that is there: the version that is named is looked up in the contract labels of its CRD.
     fn reference(&mut self, properties: &Map<String, Value>) -> Value {
         let (group, kind) = [
-            ("cluster.x-k8s.io", "Machine"),
+            ("infrastructure.cluster.x-k8s.io", "DevCluster"),
             ("infrastructure.cluster.x-k8s.io", "DevMachineTemplate"),
             ("bootstrap.cluster.x-k8s.io", "KubeadmConfigTemplate"),
             ("controlplane.cluster.x-k8s.io", "KubeadmControlPlane"),

@@ -12,13 +12,15 @@ use crate::reviews::{Webhook, review};
 use crate::stored::{OLD, cluster};
 
 /// Reads between two events.
-const CALM: usize = 100;
+const CALM: usize = 200;
+/// What is read: an object that is stored at the newer version.
+const READ: &str = "c-00";
 const SOON: Duration = Duration::from_secs(20);
 
 /// Each replica is replaced, as in a rolling update; then everybody's certificates are. Gives the reads.
 pub(crate) async fn c05_no_read_fails(ground: &mut Ground) -> Result<usize> {
     let admin = ground.testbed.admin.clone();
-    let load = Load::start(&admin, &OLD.within(NAMESPACE));
+    let load = Load::start(&admin, &OLD.named(NAMESPACE, READ));
     for number in 0..ground.shims.replicas.len() {
         calm(&load).await?;
         ground.shims.end(number).await?;
@@ -44,7 +46,7 @@ pub(crate) async fn c05_no_read_fails(ground: &mut Ground) -> Result<usize> {
 /// Reads that a killed replica is answering are lost, one a reader at most, and none after them.
 async fn one_is_killed(ground: &mut Ground) -> Result<()> {
     let admin = ground.testbed.admin.clone();
-    let load = Load::start(&admin, &OLD.within(NAMESPACE));
+    let load = Load::start(&admin, &OLD.named(NAMESPACE, READ));
     calm(&load).await?;
     ground.shims.kill(0);
     calm(&load).await?;
