@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 async fn probe(args: &Args) -> Result<(), kube::Error> {
-    let target = target(args.target.clone())?;
+    let target = target(&args.target)?;
     let mut once = Once::default();
     let path = path(&args.target);
     while let Err(problem) = in_time(check::answers(&target, &path)).await {
@@ -129,13 +129,20 @@ async fn guest(args: &Args) -> Result<kube::Client, String> {
     kube::Client::try_from(config).map_err(|error| unusable(&error))
 }
 
-fn target(uri: http::Uri) -> Result<kube::Client, kube::Error> {
-    let mut config = kube::Config::new(uri);
+fn target(uri: &http::Uri) -> Result<kube::Client, kube::Error> {
+    let mut config = kube::Config::new(server(uri)?);
     config.accept_invalid_certs = true;
     config.connect_timeout = Some(PATIENCE);
     config.read_timeout = Some(PATIENCE);
     config.default_retry = false;
     kube::Client::try_from(config)
+}
+
+/// The URL without its path: a client puts the paths of its requests behind what it is given.
+fn server(uri: &http::Uri) -> Result<http::Uri, kube::Error> {
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
+    http::Uri::from_parts(parts).map_err(|error| kube::Error::HttpError(error.into()))
 }
 
 fn path(uri: &http::Uri) -> String {
@@ -175,6 +182,13 @@ mod tests {
         let args = parse(&args).unwrap();
         assert_eq!(checks(&args).len(), 5);
         assert_eq!(path(&args.target), "/readyz");
+    }
+
+    #[test]
+    fn the_path_is_asked_for_once() {
+        let uri = http::Uri::from_static("https://kube-apiserver:6443/readyz");
+        assert_eq!(server(&uri).unwrap(), "https://kube-apiserver:6443/");
+        assert_eq!(path(&uri), "/readyz");
     }
 
     #[test]
