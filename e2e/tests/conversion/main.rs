@@ -12,6 +12,7 @@
 
 mod backend;
 mod ground;
+mod install;
 mod load;
 mod outage;
 mod platform;
