@@ -17,7 +17,7 @@
 //! API server adds by itself is in either.
 
 mod autoscaling;
-mod canonical;
+pub(crate) mod canonical;
 mod cluster_config;
 mod conditions;
 mod config;
@@ -149,16 +149,28 @@ async fn delete(
     if !is_held {
         return Ok(Action::await_change());
     }
-    // Without its cluster nobody knows on which side the pool was.
-    let both = [Side::Private, Side::Standard];
-    let sides: &[Side] = match side {
-        Some(Side::Private) => &both[..1],
-        Some(Side::Standard) => &both[1..],
+    let sides = match side {
+        Some(side) => vec![side],
         None if has_cluster => return Ok(Action::await_change()),
-        None => &both,
+        None => orphan(namespace, pools).await?,
     };
-    let pause = deletion::delete(pool, sides, namespace, &pools.writer).await?;
+    if sides.is_empty() {
+        return Ok(Action::requeue(SOON));
+    }
+    let pause = deletion::delete(pool, &sides, namespace, &pools.writer).await?;
     Ok(pause.map_or_else(Action::await_change, Action::requeue))
+}
+
+/// The sides to be cleaned up after a pool whose cluster is gone: all of this operator's, or none while there are
+/// objects on another one.
+async fn orphan(namespace: &str, pools: &Pools) -> Result<Vec<Side>, Error> {
+    let own = pools.ctx.scope.sides();
+    let found = pools.ctx.evidence.of(namespace).await;
+    let found = found.map_err(Error::Owner)?.sides();
+    if found.iter().all(|side| own.contains(side)) {
+        return Ok(own.to_vec());
+    }
+    Ok(Vec::new())
 }
 
 async fn read(pool: &NodePool, pools: &Pools) -> Result<Option<NodePool>, Error> {

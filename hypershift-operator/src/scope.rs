@@ -114,6 +114,16 @@ impl Evidence {
             | (Self::Standard | Self::Both, Side::Private) => Self::Both,
         }
     }
+
+    /// The sides whose groups hold objects.
+    pub fn sides(self) -> &'static [Side] {
+        match self {
+            Self::None => &[],
+            Self::Standard => &[Side::Standard],
+            Self::Private => &[Side::Private],
+            Self::Both => &[Side::Private, Side::Standard],
+        }
+    }
 }
 
 // === impl Owner ===

@@ -2,7 +2,6 @@
 //!
 //! Only metadata is watched, and only of what carries this operator's label; nothing is kept.
 
-use api::group::Side;
 use api::hypershift::v1beta1::HostedControlPlane;
 use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -37,17 +36,8 @@ fn kinds(scope: Scope) -> Vec<ApiResource> {
         ApiResource::erase::<Secret>(&()),
         ApiResource::erase::<ServiceAccount>(&()),
     ];
-    kinds.extend(sides(scope).iter().map(|&side| Capi::new(side).cluster()));
+    kinds.extend(scope.sides().iter().map(|&side| Capi::new(side).cluster()));
     kinds
-}
-
-/// The sides that an operator of this scope works on.
-fn sides(scope: Scope) -> &'static [Side] {
-    match scope {
-        Scope::Private => &[Side::Private],
-        Scope::Legacy => &[Side::Standard],
-        Scope::All => &[Side::Private, Side::Standard],
-    }
 }
 
 /// The clusters to be looked at.

@@ -31,6 +31,7 @@ use super::names;
 use super::write::Writer;
 use crate::capi::Capi;
 use crate::context::Context;
+use crate::scope::Scope;
 
 /// Pools that are dealt with at once.
 const AT_ONCE: u16 = 8;
@@ -62,7 +63,7 @@ pub(crate) async fn run(ctx: Arc<Context>, check: &Check, mut drain: Drain) {
         })
         .touched_objects();
     let mut requests: Vec<BoxStream<'_, Request>> = vec![trigger_self(events, ()).boxed()];
-    requests.extend(others(&client, &reader));
+    requests.extend(others(&client, &reader, ctx.scope));
     let requests = stream::select_all(requests).take_until(async move { drain.begun().await });
     let pools = Arc::new(Pools {
         writer: Writer::new(client),
@@ -101,7 +102,7 @@ fn is_absent(error: &watcher::Error) -> bool {
 }
 
 /// Everything but pools. A watch that fails is begun anew, and fails nothing else: the kinds of one side may be absent.
-fn others(client: &kube::Client, pools: &Store<NodePool>) -> Vec<Requests> {
+fn others(client: &kube::Client, pools: &Store<NodePool>, scope: Scope) -> Vec<Requests> {
     let clusters: Api<Meta<HostedCluster>> = Api::all(client.clone());
     let maps: Api<Meta<ConfigMap>> = Api::all(client.clone());
     let secrets: Api<Meta<Secret>> = Api::all(client.clone());
@@ -111,7 +112,7 @@ fn others(client: &kube::Client, pools: &Store<NodePool>) -> Vec<Requests> {
         watched(maps, move |it| of_maps(&it.metadata, &of_map)),
         watched(secrets, |it| annotated(&it.metadata)),
     ];
-    for kind in [Side::Private, Side::Standard].into_iter().flat_map(kinds) {
+    for kind in scope.sides().iter().copied().flat_map(kinds) {
         let api: Api<Meta<DynamicObject>> = Api::all_with(client.clone(), &kind);
         requests.push(watched(api, |it| annotated(&it.metadata)));
     }

@@ -1,5 +1,6 @@
 //! What one operator does about one hosted cluster: pure.
 
+use api::group::Side;
 use clap::ValueEnum;
 
 use super::{Mark, Owner, Verdict};
@@ -26,6 +27,19 @@ pub enum Duty {
     Report,
     /// Reconcile it.
     Own,
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// The sides on which an operator of this scope writes objects of Cluster API.
+    pub fn sides(self) -> &'static [Side] {
+        match self {
+            Self::Private => &[Side::Private],
+            Self::Legacy => &[Side::Standard],
+            Self::All => &[Side::Private, Side::Standard],
+        }
+    }
 }
 
 /// What an operator of this scope does about a cluster with this verdict.
