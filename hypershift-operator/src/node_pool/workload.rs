@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
-use super::{autoscaling, names};
+use super::{autoscaling, canonical, names};
 use crate::capi::Capi;
 use crate::platform::aws::machines::is_spot;
 
@@ -79,7 +79,7 @@ pub(crate) fn taints(pool: &NodePool) -> String {
         let effect = autoscaling::effect_name(*effect);
         json!({ "key": key, "value": value.as_deref().unwrap_or_default(), "effect": effect })
     };
-    Value::Array(pool.spec.taints.iter().map(taint).collect()).to_string()
+    canonical::text(&Value::Array(pool.spec.taints.iter().map(taint).collect()))
 }
 
 /// What selects the pool's machines.

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::capi::Capi;
 use crate::hosted_cluster::fixture;
+use crate::node_pool::canonical;
 
 /// The rows: a platform, a side, and its file.
 const ROWS: [(&str, Side, &str); 5] = [
@@ -45,6 +46,8 @@ fn rendered(platform: &str, side: Side) -> String {
             if let Some(status) = object.status {
                 body["status"] = status;
             }
+            // The order of keys is a matter of how serde_json was built.
+            let body: Value = serde_json::from_str(&canonical::text(&body)).unwrap();
             let yaml = serde_saphyr::to_string(&body).unwrap();
             write!(text, "# step {}\n---\n{yaml}", planned.step.as_str()).unwrap();
         }
