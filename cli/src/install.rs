@@ -45,12 +45,12 @@ pub fn run(install: &Install) -> anyhow::Result<()> {
     })
 }
 
-/// What an installation grants an operator: roles and their bindings, as they are rendered. `None` for a name that is no
+/// What an installation with private types grants an operator: roles and their bindings, as they are rendered. `None` for a name that is no
 /// operator's.
 pub fn rights_of(operator: &str, namespace: &str) -> Option<Vec<serde_json::Value>> {
     let known = workload::Operator::ALL;
     let operator = known.into_iter().find(|one| one.name() == operator)?;
-    let objects = rbac::objects(namespace, operator);
+    let objects = rbac::objects(namespace, operator, operator.sides_beside_private());
     Some(objects.into_iter().map(|object| object.body).collect())
 }
 

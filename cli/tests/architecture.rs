@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
 use api::group::GroupTable;
 use cli::crds::parse;
+use serde_json::Value;
 
 /// Crates that would bring a second crypto, TLS or YAML library; `deny.toml` says why.
 const BANNED: [&str; 4] = ["native-tls", "openssl", "ring", "serde_yaml"];
@@ -121,6 +122,17 @@ fn the_translator_does_no_io() {
     assert!(seen > 5, "the translator has moved: {seen} files");
 }
 
+/// Whether a definition says anything about its objects: some that tests make up do not.
+fn has_schema(definition: &Value) -> bool {
+    let versions = definition["spec"]["versions"].as_array();
+    let nothing = serde_json::json!({ "type": "object" });
+    !versions.is_some_and(|versions| {
+        versions
+            .iter()
+            .all(|version| version["schema"]["openAPIV3Schema"] == nothing)
+    })
+}
+
 #[test]
 fn no_crd_of_cluster_api_is_committed() {
     let table = GroupTable::default();
@@ -132,6 +144,7 @@ fn no_crd_of_cluster_api_is_committed() {
         for document in documents
             .iter()
             .filter(|document| document.value["kind"] == "CustomResourceDefinition")
+            .filter(|document| has_schema(&document.value))
         {
             let group = document.value["spec"]["group"].as_str().unwrap_or_default();
             assert!(

@@ -163,8 +163,9 @@ impl Plan {
             }
             self.objects
                 .push(ground::service_account(options, operator));
+            let sides = operator.sides(&options.types);
             self.objects
-                .extend(rbac::objects(&options.namespace, operator));
+                .extend(rbac::objects(&options.namespace, operator, sides));
             self.objects.push(ground::service(options, operator));
             self.objects.push(workload::deployment(options, operator)?);
         }

@@ -58,8 +58,8 @@ pub(crate) struct Rule {
 
 const HYPERSHIFT: &str = "hypershift.openshift.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// What is done to objects that belong to hosted clusters.
-const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+/// What is done to objects that belong to hosted clusters. That they may be listed is a rule of evidence.
+const WRITE: &[&str] = &["get", "watch", "create", "patch", "delete"];
 /// Cluster API's own kinds that operators write.
 const CORE: [&str; 5] = [
     "clusters",
@@ -160,9 +160,9 @@ const TABLE: &[Row] = &[
         holder: Holder::Both,
         reach: Reach::Cluster,
         group: "",
-        resources: &["services", "endpoints", "pods"],
+        resources: &["services", "endpoints"],
         names: &[],
-        verbs: &["get", "list"],
+        verbs: &["get"],
         needed_for: "where nodes find their configuration, and where the API server is",
     },
     Row {
@@ -294,23 +294,14 @@ const TABLE: &[Row] = &[
         verbs: &["get", "update"],
         needed_for: "leader election of operator-legacy",
     },
-    Row {
-        holder: Holder::New,
-        reach: Reach::Own,
-        group: "apps",
-        resources: &["deployments"],
-        names: &["operator-legacy"],
-        verbs: &["get", "delete"],
-        needed_for: "the removal of operator-legacy once no hosted cluster needs it",
-    },
 ];
 
-/// The rules of an operator.
+/// The rules of an operator that writes on these sides.
 ///
 /// Both operators look for objects in the groups of both, since that is how a hosted cluster's owner is found. There they
 /// list, and read no more. Kinds are not named: the platform may bring a new one any day, and an operator that may
 /// not look for its objects could not tell who owns a hosted cluster.
-pub(crate) fn rules(operator: Operator) -> Vec<Rule> {
+pub(crate) fn rules(operator: Operator, sides: &[Side]) -> Vec<Rule> {
     let fixed = TABLE
         .iter()
         .filter(|row| row.is_for(operator))
@@ -327,16 +318,8 @@ pub(crate) fn rules(operator: Operator) -> Vec<Rule> {
         names: &[],
         verbs: &["list"],
     });
-    let written = sides(operator).iter().flat_map(|&side| written(side));
+    let written = sides.iter().flat_map(|&side| written(side));
     fixed.chain(evidence).chain(written).collect()
-}
-
-/// The sides on which an operator writes. Where there are no private types, `operator` is alone, and on the standard side.
-fn sides(operator: Operator) -> &'static [Side] {
-    match operator {
-        Operator::New => &[Side::Private, Side::Standard],
-        Operator::Legacy => &[Side::Standard],
-    }
 }
 
 /// Objects of Cluster API that belong to hosted clusters and node pools.
@@ -356,8 +339,8 @@ fn written(side: Side) -> [Rule; 3] {
 }
 
 /// Roles and bindings of an operator.
-pub(crate) fn objects(namespace: &str, operator: Operator) -> Vec<Object> {
-    let rules = rules(operator);
+pub(crate) fn objects(namespace: &str, operator: Operator, sides: &[Side]) -> Vec<Object> {
+    let rules = rules(operator, sides);
     let of = |reach: Reach| -> Vec<Value> {
         rules
             .iter()
@@ -454,7 +437,7 @@ mod tests {
     fn evidence_is_listed_in_all_groups_of_cluster_api_and_nowhere_else() {
         let table = GroupTable::default();
         for operator in Operator::ALL {
-            let rules = rules(operator);
+            let rules = rules(operator, operator.sides_beside_private());
             let any: Vec<&Rule> = rules
                 .iter()
                 .filter(|rule| rule.resources.iter().any(|one| one == "*"))
@@ -470,7 +453,7 @@ mod tests {
     #[test]
     fn no_group_and_no_verb_is_granted_by_a_wildcard() {
         for operator in Operator::ALL {
-            for rule in rules(operator) {
+            for rule in rules(operator, operator.sides_beside_private()) {
                 assert!(rule.group != "*" && !rule.verbs.contains(&"*"), "{rule:?}");
             }
         }
@@ -524,25 +507,18 @@ mod tests {
         }
     }
 
+    /// Where there are private types, each operator writes in a world of its own.
     #[test]
-    fn operator_legacy_writes_to_the_standard_groups_only() {
-        let private = group::served(Side::Private);
-        for rule in rules(Operator::Legacy) {
-            let writes = rule
-                .verbs
-                .iter()
-                .any(|verb| !["get", "list", "watch"].contains(verb));
-            assert!(!writes || !private.contains(&rule.group), "{rule:?}");
-        }
-    }
-
-    /// The Deployment of an operator is none of the other's business.
-    #[test]
-    fn only_the_new_operator_names_the_deployment_of_the_other() {
-        for operator in Operator::ALL {
-            let names = rules(operator).into_iter().flat_map(|rule| rule.names);
-            let named = names.into_iter().any(|name| *name == "operator-legacy");
-            assert_eq!(named, operator == Operator::New);
+    fn operators_write_to_the_groups_of_their_side_only() {
+        for (operator, other) in [
+            (Operator::New, Side::Standard),
+            (Operator::Legacy, Side::Private),
+        ] {
+            let foreign = group::served(other);
+            for rule in rules(operator, operator.sides_beside_private()) {
+                let looks = rule.verbs == ["list"];
+                assert!(looks || !foreign.contains(&rule.group), "{rule:?}");
+            }
         }
     }
 }

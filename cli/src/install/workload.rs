@@ -1,6 +1,7 @@
 //! The Deployments of the operators, with what every pod of theirs has.
 
 use anyhow::Context;
+use api::group::Side;
 use control_plane_operator::component::sidecar::{self, Sidecar};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
@@ -55,6 +56,23 @@ impl Operator {
             (Self::New, Types::Standard) => "all",
             (Self::New, Types::Private(_)) => "private",
             (Self::Legacy, _) => "legacy",
+        }
+    }
+
+    /// The sides on which it writes objects of Cluster API.
+    pub(crate) fn sides(self, types: &Types) -> &'static [Side] {
+        match types {
+            // Hosted clusters may be private already, from an installation before this one.
+            Types::Standard => &[Side::Private, Side::Standard],
+            Types::Private(_) => self.sides_beside_private(),
+        }
+    }
+
+    /// The same where there are private types.
+    pub(crate) fn sides_beside_private(self) -> &'static [Side] {
+        match self {
+            Self::New => &[Side::Private],
+            Self::Legacy => &[Side::Standard],
         }
     }
 }

@@ -276,17 +276,20 @@ fn rights_are_asked_for_by_what_is_installed() {
 
 #[test]
 fn each_right_of_the_operators_is_asked_for_by_itself() {
-    let rules = rbac::rules(Operator::New);
+    let rules = rbac::rules(Operator::New, Operator::New.sides_beside_private());
     let grants = grants("hypershift", &rules);
     let count: usize = rules
         .iter()
         .map(|rule| rule.resources.len() * rule.verbs.len() * rule.names.len().max(1))
         .sum();
     assert_eq!(grants.len(), count);
-    let retire = grants
+    let lead = grants
         .iter()
-        .find(|right| right.name.as_deref() == Some("operator-legacy") && right.verb == "delete")
+        .find(|right| right.name.is_some() && right.resource == "leases" && right.verb == "update")
         .unwrap();
-    assert_eq!(retire.resource, "deployments");
-    assert_eq!(retire.namespace.as_deref(), Some("hypershift"));
+    assert_eq!(
+        lead.name.as_deref(),
+        Some("hypershift-operator-leader-elect")
+    );
+    assert_eq!(lead.namespace.as_deref(), Some("hypershift"));
 }

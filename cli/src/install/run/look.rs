@@ -78,7 +78,7 @@ pub(super) async fn at_grants(
         if cluster.denied(handing_out()).await?.is_empty() {
             return Ok(Vec::new());
         }
-        let rules = rbac::rules(Operator::New);
+        let rules = rbac::rules(Operator::New, Operator::New.sides(&options.types));
         cluster.denied(grants(&options.namespace, &rules)).await
     };
     facts.not_held = rights
