@@ -1,0 +1,229 @@
+//! Releases read from the registry that most people run: over plain HTTP, and with TLS, an authority of its own and users.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use api::hypershift::v1beta1::node_pool::Arch;
+use e2e::binaries::{Binaries, Binary};
+use e2e::certs::Authority;
+use e2e::home::Home;
+use e2e::images::{Archive, Contents, File};
+use e2e::process::Launch;
+use e2e::progress::Progress;
+use e2e::registry::{self, Registry};
+use e2e::service::{Service, secure_health};
+use e2e::site::Site;
+use futures::future::join_all;
+use payload::{Mirrors, Options, PullSecret, Reason, Release, Releases};
+use serde_json::{Value, json};
+
+const USER: &str = "someone";
+const PASSWORD: &str = "open-sesame";
+/// The user with the bcrypt hash of the password: `perl -e 'print crypt("open-sesame", "\$2b\$05\$abcdefghijklmnopqrstuu")'`.
+const HTPASSWD: &str = "someone:$2b$05$abcdefghijklmnopqrstuutXu9KzOt.1yBoZUeFWoT/914/JfszCO\n";
+
+/// Two registries with the same images.
+struct World {
+    open: Registry,
+    guarded: Service,
+    guarded_at: SocketAddr,
+    authority: Authority,
+    /// References by digest, at the name that all testbeds' registries have.
+    release: String,
+    plain_image: String,
+}
+
+#[tokio::test]
+async fn a_release_is_read_from_a_real_registry() -> Result<()> {
+    let mut world = World::start().await?;
+    let plain = world.over_plain_http().await?;
+    ensure!(plain.version.to_string() == "4.22.1", "{}", plain.version);
+    let boot_images = plain.boot_images.as_ref().context("no boot images")?;
+    ensure!(boot_images.ami(Arch::Amd64, "us-east-1") == Some("ami-1"));
+
+    let guarded = world.as_known_user().await?;
+    ensure!(guarded.components == plain.components && guarded.digest == plain.digest);
+    world.strangers_are_refused().await?;
+    world.other_images_are_no_releases().await?;
+    world.guarded.stop().await?;
+    world.open.service.stop().await
+}
+
+// === impl World ===
+
+impl World {
+    async fn start() -> Result<Self> {
+        let binaries = Binaries::ensure(&[Binary::Registry], &Progress::detect()).await?;
+        let program = binaries.path(Binary::Registry)?;
+        let home = Arc::new(Home::open("payload")?);
+        let mut open = Registry::new(program, Site::Loopback, &home)?;
+        open.service.start().await?;
+        let release = open.push("ocp/release", &archive(manifests())?).await?;
+        let other = vec![File::text("/usr/share/something", "else")];
+        let plain_image = open.push("ocp/other", &archive(other)?).await?;
+
+        let authority = Authority::create(&home.join("authority"))?;
+        let guarded_at = (Ipv4Addr::LOCALHOST, e2e::ports::allocate()?).into();
+        let mut guarded = guarded(program, guarded_at, &authority, &home)?;
+        guarded.start().await?;
+        Ok(Self {
+            open,
+            guarded,
+            guarded_at,
+            authority,
+            release,
+            plain_image,
+        })
+    }
+
+    /// Through a mirror, because the name in the reference is known to nodes only; by many at once.
+    async fn over_plain_http(&self) -> Result<Arc<Release>> {
+        let host = self.open.address().to_string();
+        let releases = Releases::new(Options {
+            plain_http: [host.clone()].into(),
+            mirrors: Mirrors::new([(registry::NAME.to_owned(), vec![host.clone()])]),
+            ..Options::default()
+        })?;
+        let nobody = PullSecret::anonymous();
+        let all = join_all((0..20).map(|_| releases.get(&self.release, &nobody))).await;
+        let read: Vec<Arc<Release>> = all.into_iter().collect::<Result<_, _>>()?;
+        let first = read.first().context("nothing was read")?;
+        ensure!(read.iter().all(|one| Arc::ptr_eq(one, first)), "read twice");
+        let mirror = first.mirror.as_deref().unwrap_or_default();
+        ensure!(mirror.starts_with(&host), "read from {mirror:?}");
+        Ok(first.clone())
+    }
+
+    async fn as_known_user(&self) -> Result<Arc<Release>> {
+        let (image, secret) = (self.guarded(&self.release), self.secret(PASSWORD)?);
+        Ok(self.trusting()?.get(&image, &secret).await?)
+    }
+
+    async fn strangers_are_refused(&self) -> Result<()> {
+        let image = self.guarded(&self.release);
+        let absent = format!("{}/ocp/release:absent", self.guarded_at);
+        let unknown_authority = Releases::new(Options::default())?;
+        let trusting = self.trusting()?;
+        for (releases, image, secret, expected) in [
+            (
+                &trusting,
+                &image,
+                PullSecret::anonymous(),
+                Reason::PullSecretMissing,
+            ),
+            (
+                &trusting,
+                &image,
+                self.secret("wrong")?,
+                Reason::Unauthorized,
+            ),
+            (&trusting, &absent, self.secret(PASSWORD)?, Reason::NotFound),
+            (
+                &unknown_authority,
+                &image,
+                self.secret(PASSWORD)?,
+                Reason::Unreachable,
+            ),
+        ] {
+            let error = releases.get(image, &secret).await.err();
+            let error = error.with_context(|| format!("read, and not {expected:?}"))?;
+            let text = format!("{error} {error:?}");
+            ensure!(error.kind() == expected, "not {expected:?}: {text}");
+            ensure!(
+                text.contains(image.as_str()),
+                "it does not name the image: {text}"
+            );
+            ensure!(!text.contains(PASSWORD), "it tells the password: {text}");
+        }
+        Ok(())
+    }
+
+    async fn other_images_are_no_releases(&self) -> Result<()> {
+        let (image, secret) = (self.guarded(&self.plain_image), self.secret(PASSWORD)?);
+        let releases = self.trusting()?;
+        let error = releases.get(&image, &secret).await.err().context("read")?;
+        ensure!(error.kind() == Reason::NotAPayload, "{error:?}");
+        releases.labels(&image, &secret).await?;
+        Ok(())
+    }
+
+    fn trusting(&self) -> Result<Releases> {
+        let bundle = std::fs::read(self.authority.certificate())?;
+        Ok(Releases::new(Options {
+            ca_bundle: Some(bundle),
+            ..Options::default()
+        })?)
+    }
+
+    fn secret(&self, password: &str) -> Result<PullSecret> {
+        let entry = json!({ "username": USER, "password": password });
+        let json = json!({ "auths": { self.guarded_at.to_string(): entry } });
+        Ok(PullSecret::parse(json.to_string().as_bytes())?)
+    }
+
+    /// The same image at the registry that knows its users.
+    fn guarded(&self, image: &str) -> String {
+        image.replacen(registry::NAME, &self.guarded_at.to_string(), 1)
+    }
+}
+
+/// A registry with the images of the open one, that wants to know who asks.
+fn guarded(
+    program: &std::path::Path,
+    address: SocketAddr,
+    authority: &Authority,
+    home: &Arc<Home>,
+) -> Result<Service> {
+    let users = home.join("htpasswd");
+    std::fs::write(&users, HTPASSWD)?;
+    let certificate = authority.server("guarded")?;
+    let settings = json!({
+        "version": "0.1",
+        "log": { "level": "warn", "accesslog": { "disabled": true } },
+        "storage": {
+            "filesystem": { "rootdirectory": home.join("registry") },
+            "maintenance": { "readonly": { "enabled": true } },
+        },
+        "http": {
+            "addr": address.to_string(),
+            "tls": { "certificate": certificate.certificate, "key": certificate.key },
+        },
+        "auth": { "htpasswd": { "realm": "releases", "path": users } },
+    });
+    let config = home.join("guarded.json");
+    std::fs::write(&config, settings.to_string())?;
+    let launch = Launch::new("guarded-registry", program)
+        .arg("serve")
+        .arg(config)
+        .environment("OTEL_TRACES_EXPORTER", "none");
+    // The root is for everybody, and says nothing.
+    let health = secure_health(address, &authority.certificate(), "/")?;
+    Ok(Service::new(launch, home, health))
+}
+
+fn archive(files: Vec<File>) -> Result<Archive> {
+    Archive::of(&Contents {
+        entrypoint: "/nothing".to_owned(),
+        command: &[],
+        files,
+    })
+}
+
+/// What a release image has.
+fn manifests() -> Vec<File> {
+    let file = |name: &str, text: String| File::text(format!("/release-manifests/{name}"), text);
+    let etcd = format!("registry.example.com/etcd@sha256:{}", "1".repeat(64));
+    let references: Value = json!({
+        "kind": "ImageStream", "apiVersion": "image.openshift.io/v1",
+        "metadata": { "name": "4.22.1" },
+        "spec": { "tags": [{ "name": "etcd", "from": { "kind": "DockerImage", "name": etcd } }] },
+    });
+    let stream = json!({ "stream": "rhcos", "architectures": { "x86_64": { "images": {
+        "aws": { "regions": { "us-east-1": { "release": "1", "image": "ami-1" } } } } } } });
+    let boot_images = format!("kind: ConfigMap\ndata:\n  stream: |\n    {stream}\n");
+    vec![
+        file("image-references", references.to_string()),
+        file("0000_50_installer_coreos-bootimages.yaml", boot_images),
+    ]
+}
