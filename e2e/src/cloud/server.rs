@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
 use crate::binaries;
+use crate::certs::write;
 use crate::lock::Lock;
 use crate::node::NodeTestbed;
+use crate::payload::BOOT_IMAGE;
 use crate::process::Launch;
 use crate::progress::Progress;
 use crate::service::{Service, plain_health_at};
@@ -28,7 +31,10 @@ pub(super) fn address(testbed: &NodeTestbed) -> SocketAddr {
 pub(super) async fn service(testbed: &NodeTestbed) -> Result<Service> {
     let program = ensure_installed(&testbed.progress).await?;
     let address = address(testbed);
+    let images = testbed.home().join("machine-images.json");
+    write(&images, &machine_images().to_string())?;
     let launch = Launch::new("moto", &program)
+        .environment("MOTO_AMIS_PATH", images.to_string_lossy())
         .arg("-H")
         .arg(address.ip().to_string())
         .arg("-p")
@@ -36,6 +42,26 @@ pub(super) async fn service(testbed: &NodeTestbed) -> Result<Service> {
     let launch = Site::Namespaces(testbed.namespaces()).place(launch);
     let health = plain_health_at(address, "/moto-api/data.json")?;
     Ok(Service::new(launch, testbed.home(), health))
+}
+
+/// What machines can boot from: the one image that releases name. The provider asks for its root device and its size.
+fn machine_images() -> Value {
+    json!([{
+        "ami_id": BOOT_IMAGE,
+        "name": "testbed",
+        "description": "machines of a testbed",
+        "owner_id": "123456789012",
+        "public": true,
+        "virtualization_type": "hvm",
+        "architecture": "x86_64",
+        "state": "available",
+        "platform": null,
+        "image_type": "machine",
+        "hypervisor": "xen",
+        "root_device_name": "/dev/xvda",
+        "root_device_type": "ebs",
+        "sriov": "simple",
+    }])
 }
 
 /// Finds the server, or installs it. What is half installed has another name.

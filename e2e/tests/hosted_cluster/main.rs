@@ -31,23 +31,30 @@ async fn a_hosted_cluster_comes_works_and_goes() -> Result<()> {
         .start()
         .await?;
     let outcome = scenario(&testbed).await;
-    if let Err(error) = &outcome
-        && std::env::var_os(HOLD).is_some()
-    {
-        let kubeconfig = testbed.kubeconfig().display();
-        let text =
-            format!("failed: {error:#}\nheld: kubectl --kubeconfig {kubeconfig} get pods -A");
-        testbed.progress.note(&text);
-        tokio::signal::ctrl_c().await?;
-    }
     testbed.finish(outcome)
 }
 
 async fn scenario(testbed: &NodeTestbed) -> Result<()> {
     let ground = Ground::prepare(testbed).await?;
     let outcome = stages::run(testbed, &ground).await;
-    if outcome.is_err() {
+    if let Err(error) = &outcome {
         diagnosis::show(testbed, &ground).await;
+        if is_held() {
+            // With its cloud, which ends with the ground.
+            hold(testbed, error).await?;
+        }
     }
     outcome
+}
+
+/// Whether somebody wants to look.
+fn is_held() -> bool {
+    std::env::var_os(HOLD).is_some()
+}
+
+async fn hold(testbed: &NodeTestbed, error: &anyhow::Error) -> Result<()> {
+    let kubeconfig = testbed.kubeconfig().display();
+    let text = format!("failed: {error:#}\nheld: kubectl --kubeconfig {kubeconfig} get pods -A");
+    testbed.progress.note(&text);
+    Ok(tokio::signal::ctrl_c().await?)
 }

@@ -10,7 +10,7 @@ use e2e::{registry, wait};
 use serde_json::{Value, json};
 
 use crate::ground::{CONTROL_PLANE, Ground, INFRA, NAME, NAMESPACE};
-use crate::guest;
+use crate::{guest, is_held};
 
 pub(crate) const HOSTED_CLUSTERS: Resource<'_> =
     Resource::new("hypershift.openshift.io/v1beta1", "hostedclusters");
@@ -23,9 +23,11 @@ pub(crate) const STATEFUL_SETS: Resource<'_> = Resource::new("apps/v1", "statefu
 pub(crate) const SECRETS: Resource<'_> = Resource::new("v1", "secrets");
 /// Of the private side.
 pub(crate) const MACHINES: Resource<'_> =
-    Resource::new("cluster.hypershift.openshift.io/v1beta1", "machines");
+    Resource::new("cluster.hypershift.openshift.io/v1beta2", "machines");
 /// For one stage. Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_mins(4);
+/// For one stage while somebody looks, and perhaps mends.
+const HELD_WITHIN: Duration = Duration::from_hours(1);
 
 /// Goes through all of them.
 pub(crate) async fn run(testbed: &NodeTestbed, ground: &Ground) -> Result<()> {
@@ -96,7 +98,8 @@ async fn stage<T>(
     probe: impl std::ops::AsyncFnMut() -> Result<T>,
 ) -> Result<T> {
     let step = testbed.progress.step(what);
-    let found = wait::until(what, WITHIN, probe)
+    let within = if is_held() { HELD_WITHIN } else { WITHIN };
+    let found = wait::until(what, within, probe)
         .await
         .with_context(|| format!("stage {what:?}"))?;
     step.done();
@@ -164,7 +167,8 @@ async fn rolled_out(admin: &ApiClient) -> Result<()> {
     Ok(())
 }
 
-/// The provider asks AWS unless its SDK is told otherwise, which a variable does.
+/// The provider asks AWS unless its SDK is told otherwise, which variables do: one for all services, and one for the
+/// service that credentials come from, which is asked before the first is read.
 async fn tell_where_the_cloud_is(admin: &ApiClient, url: &str) -> Result<()> {
     let path = DEPLOYMENTS.named(CONTROL_PLANE, "capi-provider");
     let found = admin.get(&path).await?;
@@ -178,7 +182,10 @@ async fn tell_where_the_cloud_is(admin: &ApiClient, url: &str) -> Result<()> {
         "metadata": { "namespace": CONTROL_PLANE, "name": "capi-provider" },
         "spec": { "template": { "spec": { "containers": [{
             "name": manager["name"],
-            "env": [{ "name": "AWS_ENDPOINT_URL", "value": url }],
+            "env": [
+                { "name": "AWS_ENDPOINT_URL", "value": url },
+                { "name": "AWS_ENDPOINT_URL_STS", "value": url },
+            ],
         }] } } },
     });
     admin.patch(&path, Patch::Apply, &patch).await.map(drop)
