@@ -31,6 +31,25 @@ pub async fn cluster_api(side: Side) -> Result<Vec<Value>> {
     }
 }
 
+/// The CRDs of the provider for AWS on one side of the group table.
+pub async fn aws(side: Side) -> Result<Vec<Value>> {
+    let read = || {
+        let path = "sigs.k8s.io/cluster-api-provider-aws/v2";
+        let version = Module::Aws.version_of(path)?;
+        let module: module::Module = format!("{path}@{version}").parse()?;
+        let crds = module::read(&module)?.documents.into_iter();
+        anyhow::Ok(crds.map(|document| document.value).collect::<Vec<_>>())
+    };
+    let standard = tokio::task::spawn_blocking(read)
+        .await
+        .context("reading the provider's CRDs was cut short")??;
+    match side {
+        Side::Standard => Ok(standard.into_iter().map(without_conversion).collect()),
+        Side::Private => cli::crds::derive(&GroupTable::default(), standard)
+            .context("cannot derive the private CRDs"),
+    }
+}
+
 /// The CRDs of a platform that has another version of Cluster API, and those of the test's own provider for it.
 pub async fn platform() -> Result<Vec<Value>> {
     let read = || {

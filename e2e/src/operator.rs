@@ -46,6 +46,7 @@ pub struct Identity {
     pub operator: Operator,
     account: ServiceAccount,
     program: PathBuf,
+    flags: Vec<(&'static str, String)>,
 }
 
 /// How long leaders lead without a renewal, and how often they renew.
@@ -168,7 +169,15 @@ impl Identity {
             operator,
             account,
             program: program.to_owned(),
+            flags: Vec::new(),
         })
+    }
+
+    /// Has its replicas run with a flag more.
+    #[must_use]
+    pub fn with_flag(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.flags.push((name, value.into()));
+        self
     }
 
     /// The user name that the API server knows it by.
@@ -198,7 +207,7 @@ impl Identity {
         let credentials = Credentials::TokenFile(self.account.token_file());
         write_kubeconfig(&kubeconfig, server.url, server.authority, credentials)?;
         let port = ports::allocate()?;
-        let launch = Launch::new(pod, &self.program)
+        let mut launch = Launch::new(pod, &self.program)
             .arg("run")
             .flag("scope", self.operator.scope())
             .flag("namespace", NAMESPACE)
@@ -210,6 +219,9 @@ impl Identity {
             .flag("leader-elect-retry-period", times.retry)
             .flag("log-format", "text")
             .path_flag("kubeconfig", &kubeconfig);
+        for (name, value) in &self.flags {
+            launch = launch.flag(name, value);
+        }
         Ok(Replica {
             service: Service::new(launch, testbed.home(), plain_health(port, "/livez")?),
             // Another client would hide an answer of 503 and ask again.

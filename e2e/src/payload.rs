@@ -76,6 +76,27 @@ pub async fn stand_in_image(testbed: &NodeTestbed) -> Result<String> {
     testbed.registry.push(STAND_INS, &image).await
 }
 
+/// Pushes a release of images that are nowhere: for tests in which no pod runs. Gives its name at the registry's address.
+pub async fn without_images(registry: &Registry, version: &str) -> Result<String> {
+    let digest = "0".repeat(64);
+    let tags = stand_ins::tags().map(|(tag, _)| tag).chain(images::TAGS);
+    let components = tags
+        .map(|tag| {
+            let image = format!("{}/payload/{tag}@sha256:{digest}", registry::NAME);
+            (tag.to_owned(), image)
+        })
+        .collect();
+    let kubernetes = Binary::KubeApiserver.version()?;
+    let files = manifests_of(version, &components, kubernetes.trim_start_matches('v'));
+    let archive = Archive::of(&Contents {
+        entrypoint: "/bin/sh".to_owned(),
+        command: &[],
+        files: files.into(),
+    })?;
+    registry.push_as(REPOSITORY, version, &archive).await?;
+    Ok(format!("{}/{REPOSITORY}:{version}", registry.address()))
+}
+
 // === impl Payload ===
 
 impl Payload {
@@ -140,10 +161,24 @@ fn release_image(
     components: &BTreeMap<String, String>,
     kubernetes: &str,
 ) -> Result<Archive> {
+    let mut files = base::files()?;
+    files.extend(manifests_of(version, components, kubernetes));
+    Archive::of(&Contents {
+        entrypoint: "/bin/sh".to_owned(),
+        command: &[],
+        files,
+    })
+}
+
+/// What makes an image a release.
+fn manifests_of(
+    version: &str,
+    components: &BTreeMap<String, String>,
+    kubernetes: &str,
+) -> [File; 3] {
     let references = manifests::image_references(version, components, kubernetes);
     let boot_images = manifests::boot_images(version);
-    let mut files = base::files()?;
-    files.extend([
+    [
         File::text(
             format!("{MANIFESTS}/image-references"),
             references.to_string(),
@@ -155,10 +190,5 @@ fn release_image(
         ),
         // Components copy what is there.
         File::text("/manifests/.keep", ""),
-    ]);
-    Archive::of(&Contents {
-        entrypoint: "/bin/sh".to_owned(),
-        command: &[],
-        files,
-    })
+    ]
 }

@@ -18,6 +18,17 @@ pub(super) const NEEDED: [Binary; 8] = [
     Binary::CapiCore,
     Binary::AwsProvider,
 ];
+/// The tags of images with real programs.
+pub(super) const TAGS: [&str; 8] = [
+    "hypershift",
+    "etcd",
+    "hyperkube",
+    "cli",
+    "cluster-etcd-operator",
+    "cluster-capi-controllers",
+    "aws-cluster-api-controllers",
+    "haproxy-router",
+];
 /// Where programs lie.
 const PROGRAMS: &str = "/usr/bin";
 

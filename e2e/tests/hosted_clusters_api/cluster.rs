@@ -1,0 +1,206 @@
+//! A hosted cluster: how it is made, and what the operator makes of it.
+
+use anyhow::{Context, Result, ensure};
+use api::annotations::SCOPE;
+use api::group::Side;
+use e2e::client::{ApiClient, Patch, Resource};
+use e2e::fixtures;
+use e2e::operator::SOON;
+use e2e::wait;
+use serde_json::{Value, json};
+
+use crate::ground::{Ground, MACHINES, NAMESPACE};
+
+const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
+pub(crate) const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
+pub(crate) const CONTROL_PLANES: Resource<'_> = Resource::new(HYPERSHIFT, "hostedcontrolplanes");
+pub(crate) const NODE_POOLS: Resource<'_> = Resource::new(HYPERSHIFT, "nodepools");
+pub(crate) const SECRETS: Resource<'_> = Resource::new("v1", "secrets");
+pub(crate) const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
+pub(crate) const ROLES: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "roles");
+pub(crate) const POLICIES: Resource<'_> = Resource::new("networking.k8s.io/v1", "networkpolicies");
+
+/// A cluster on AWS, with a pool of nodes.
+#[derive(Debug, Clone)]
+pub(crate) struct Cluster {
+    pub(crate) name: &'static str,
+    pub(crate) side: Side,
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// One on each side.
+    pub(crate) const ALL: [Self; 2] = [
+        Self {
+            name: "new",
+            side: Side::Private,
+        },
+        Self {
+            name: "old",
+            side: Side::Standard,
+        },
+    ];
+
+    pub(crate) fn path(&self) -> String {
+        HOSTED_CLUSTERS.named(NAMESPACE, self.name)
+    }
+
+    /// The namespace of its control plane.
+    pub(crate) fn namespace(&self) -> String {
+        format!("{NAMESPACE}-{}", self.name)
+    }
+
+    pub(crate) fn infra(&self) -> String {
+        format!("{}-x7k2p", self.name)
+    }
+
+    pub(crate) fn pool(&self) -> String {
+        format!("{}-workers", self.name)
+    }
+
+    /// An API version of Cluster API on the cluster's side, of core or of the infrastructure.
+    pub(crate) fn version(&self, infrastructure: bool) -> &'static str {
+        match (self.side, infrastructure) {
+            (Side::Private, false) => "cluster.hypershift.openshift.io/v1beta2",
+            (Side::Private, true) => "infrastructure.cluster.hypershift.openshift.io/v1beta2",
+            (Side::Standard, false) => "cluster.x-k8s.io/v1beta2",
+            (Side::Standard, true) => "infrastructure.cluster.x-k8s.io/v1beta2",
+        }
+    }
+
+    /// Creates it with its pool, whose nodes have the older release.
+    pub(crate) async fn create(&self, admin: &ApiClient, ground: &Ground) -> Result<()> {
+        let infra = self.infra();
+        let registry = ground.release.split('/').next().unwrap_or_default();
+        let values = [
+            ("NAME", self.name),
+            ("INFRA", &infra),
+            ("RELEASE", &ground.release),
+            ("REGISTRY", registry),
+            ("MACHINES", MACHINES),
+            ("VPC", "vpc-1"),
+            ("ZONE", "us-east-1a"),
+            ("SUBNET", "subnet-1"),
+            ("SECURITY_GROUP", "sg-1"),
+        ];
+        let mut objects = fixtures::render("hosted_cluster/aws", &values)?;
+        for object in &mut objects {
+            if object["kind"] == "HostedCluster" && self.side == Side::Standard {
+                object["metadata"]["annotations"] = json!({ SCOPE: "legacy" });
+            }
+            if object["kind"] == "NodePool" {
+                object["spec"]["release"]["image"] = json!(ground.older);
+            }
+        }
+        admin.apply(&objects).await
+    }
+
+    /// The objects in its control plane's namespace by which it works, one path each.
+    pub(crate) fn objects(&self) -> Vec<String> {
+        let namespace = self.namespace();
+        let own = |of: &Resource<'_>, names: &[&str]| {
+            let named = names.iter().map(|name| of.named(&namespace, name));
+            named.collect::<Vec<_>>()
+        };
+        let operators = ["control-plane-operator", "cluster-api", "capi-provider"];
+        let infra = self.infra();
+        [
+            vec![format!("/api/v1/namespaces/{namespace}")],
+            own(&CONTROL_PLANES, &[self.name]),
+            own(
+                &SECRETS,
+                &["pull-secret", "node-management-creds", "capi-webhooks-tls"],
+            ),
+            own(&Resource::new("v1", "serviceaccounts"), &operators),
+            own(&ROLES, &operators),
+            own(&DEPLOYMENTS, &operators),
+            own(&Resource::new(self.version(false), "clusters"), &[&infra]),
+            own(
+                &Resource::new(self.version(true), "awsclusters"),
+                &[self.name],
+            ),
+        ]
+        .concat()
+    }
+
+    /// Waits until all of them are there, and looks whether anything is on the other side.
+    pub(crate) async fn is_made(&self, admin: &ApiClient) -> Result<()> {
+        for path in self.objects() {
+            wait::until(&format!("{path} to be made"), SOON, async || {
+                let found = admin.find(&path).await?;
+                if found.is_none() {
+                    let cluster = admin.get(&self.path()).await?;
+                    anyhow::bail!("it is not there; the cluster says {}", untrue(&cluster));
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        let policies = POLICIES.within(&self.namespace());
+        wait::until("NetworkPolicies to be made", SOON, async || {
+            ensure!(!admin.list(&policies).await?.is_empty(), "there are none");
+            Ok(())
+        })
+        .await?;
+        let other = Self {
+            side: match self.side {
+                Side::Private => Side::Standard,
+                Side::Standard => Side::Private,
+            },
+            ..self.clone()
+        };
+        let foreign = Resource::new(other.version(false), "clusters").within(&self.namespace());
+        ensure!(
+            admin.list(&foreign).await?.is_empty(),
+            "{} has objects on the other side",
+            self.name
+        );
+        Ok(())
+    }
+
+    /// Changes the specification.
+    pub(crate) async fn change(&self, admin: &ApiClient, spec: Value) -> Result<()> {
+        let patch = json!({ "spec": spec });
+        admin.patch(&self.path(), Patch::Merge, &patch).await?;
+        Ok(())
+    }
+
+    /// Waits for a condition, and gives its message.
+    pub(crate) async fn tells(
+        &self,
+        admin: &ApiClient,
+        kind: &str,
+        status: &str,
+        about: &str,
+    ) -> Result<()> {
+        let what = format!("{} of {} to be {status}", kind, self.name);
+        wait::until(&what, SOON, async || {
+            let cluster = admin.get(&self.path()).await?;
+            let found = condition(&cluster, kind)
+                .with_context(|| format!("there is none among {}", untrue(&cluster)))?;
+            let message = found["message"].as_str().unwrap_or_default();
+            ensure!(
+                found["status"] == status && message.contains(about),
+                "{found}; others: {}",
+                untrue(&cluster)
+            );
+            Ok(())
+        })
+        .await
+    }
+}
+
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let mut conditions = object["status"]["conditions"].as_array()?.iter();
+    conditions.find(|condition| condition["type"] == kind)
+}
+
+/// The conditions that are not true, in words.
+pub(crate) fn untrue(object: &Value) -> String {
+    let conditions = object["status"]["conditions"].as_array();
+    let bad = conditions.into_iter().flatten();
+    let bad = bad.filter(|one| one["status"] != "True");
+    let told = bad.map(|one| format!("{} {}: {}", one["type"], one["status"], one["message"]));
+    told.collect::<Vec<_>>().join("; ")
+}

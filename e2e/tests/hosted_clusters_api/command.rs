@@ -1,0 +1,63 @@
+//! A cluster that is made and destroyed by `hcp`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use e2e::cargo::Program;
+use e2e::testbed::Testbed;
+use tokio::process::Command;
+
+use crate::cluster::HOSTED_CLUSTERS;
+use crate::control_plane;
+use crate::ground::{Ground, NAMESPACE};
+
+/// Environment variable that names a built `hcp`, so that none is built.
+const BINARY_VARIABLE: &str = "HYPERSHIFT_HCP";
+const NAME: &str = "bare";
+
+/// Creates a cluster, waits until it is available, and destroys it.
+pub(crate) async fn runs(testbed: &Testbed, ground: &Ground, kubeconfig: &Path) -> Result<()> {
+    let program = match std::env::var_os(BINARY_VARIABLE) {
+        Some(path) => PathBuf::from(path),
+        None => Program::dev("cli", "hcp").build(&testbed.progress).await?,
+    };
+    let secret = testbed.path().join("pull-secret.json");
+    std::fs::write(
+        &secret,
+        r#"{"auths": {"r.example.com": {"auth": "bm86Ym9keQ=="}}}"#,
+    )?;
+    let mut create = Command::new(&program);
+    create
+        .args(["create", "cluster", "none", "--name", NAME, "--wait"])
+        .args(["--release-image", &ground.release])
+        .args(["--base-domain", "example.com"])
+        .args(["--external-api-server-address", "192.0.2.10"])
+        .args(["--timeout", "2m"])
+        .arg("--pull-secret")
+        .arg(&secret);
+    let (created, ()) = tokio::try_join!(
+        done(&mut create, kubeconfig),
+        control_plane::comes_up(&testbed.admin, NAME)
+    )?;
+    ensure!(!created.is_empty(), "it has said nothing");
+    let mut destroy = Command::new(&program);
+    destroy.args(["destroy", "cluster", "none", "--name", NAME]);
+    done(&mut destroy, kubeconfig).await?;
+    let left = testbed
+        .admin
+        .find(&HOSTED_CLUSTERS.named(NAMESPACE, NAME))
+        .await?;
+    ensure!(left.is_none(), "it is still there");
+    Ok(())
+}
+
+/// Runs it, and gives what it says.
+async fn done(command: &mut Command, kubeconfig: &Path) -> Result<String> {
+    let command = command.arg("--kubeconfig").arg(kubeconfig);
+    let output = command.kill_on_drop(true).output();
+    let output = output.await.context("cannot run hcp")?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    ensure!(output.status.success(), "hcp failed: {said}");
+    Ok(said)
+}

@@ -1,0 +1,104 @@
+//! What the operator makes of a node pool.
+
+use anyhow::{Context, Result, ensure};
+use e2e::client::{ApiClient, Patch, Resource};
+use e2e::operator::SOON;
+use e2e::wait;
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, NODE_POOLS, SECRETS, untrue};
+use crate::ground::{Ground, NAMESPACE};
+
+/// A pool is made, scaled, and given another release and another machine.
+pub(crate) async fn lives(cluster: &Cluster, admin: &ApiClient, ground: &Ground) -> Result<()> {
+    let first = made(cluster, admin, 1, "").await?;
+    change(cluster, admin, json!({ "replicas": 3 })).await?;
+    let scaled = made(cluster, admin, 3, "").await?;
+    ensure!(
+        template(&scaled) == template(&first) && user_data(&scaled) == user_data(&first),
+        "machines are replaced by scaling"
+    );
+    let release = json!({ "release": { "image": ground.release } });
+    change(cluster, admin, release).await?;
+    let upgraded = made(cluster, admin, 3, user_data(&first)).await?;
+    ensure!(
+        upgraded["spec"]["template"]["spec"]["version"] == "4.22.0",
+        "{}",
+        upgraded["spec"]["template"]["spec"]["version"]
+    );
+    let larger = json!({ "platform": { "aws": { "instanceType": "m5.xlarge" } } });
+    change(cluster, admin, larger).await?;
+    let old = template(&upgraded).to_owned();
+    until(cluster, admin, "another template", |deployment| {
+        ensure!(template(deployment) != old, "it is {old}");
+        Ok(())
+    })
+    .await?;
+    Ok(())
+}
+
+async fn change(cluster: &Cluster, admin: &ApiClient, spec: Value) -> Result<()> {
+    let path = NODE_POOLS.named(NAMESPACE, &cluster.pool());
+    let patch = json!({ "spec": spec });
+    admin.patch(&path, Patch::Merge, &patch).await?;
+    Ok(())
+}
+
+/// The MachineDeployment with so many replicas and other user data than `not`, once all that it names is there.
+async fn made(cluster: &Cluster, admin: &ApiClient, replicas: u32, not: &str) -> Result<Value> {
+    let what = format!("a MachineDeployment with {replicas} replicas");
+    let deployment = until(cluster, admin, &what, |deployment| {
+        ensure!(
+            deployment["spec"]["replicas"] == replicas && user_data(deployment) != not,
+            "{}",
+            deployment["spec"]
+        );
+        Ok(())
+    })
+    .await?;
+    let namespace = cluster.namespace();
+    let user_data = user_data(&deployment);
+    let token = user_data.replacen("user-data-", "token-", 1);
+    let templates = Resource::new(cluster.version(true), "awsmachinetemplates");
+    for path in [
+        SECRETS.named(&namespace, user_data),
+        SECRETS.named(&namespace, &token),
+        templates.named(&namespace, template(&deployment)),
+    ] {
+        admin.get(&path).await?;
+    }
+    Ok(deployment)
+}
+
+async fn until(
+    cluster: &Cluster,
+    admin: &ApiClient,
+    what: &str,
+    is_so: impl Fn(&Value) -> Result<()>,
+) -> Result<Value> {
+    let deployments = Resource::new(cluster.version(false), "machinedeployments");
+    let path = deployments.named(&cluster.namespace(), &cluster.pool());
+    wait::until(what, SOON, async || {
+        let pool = admin
+            .get(&NODE_POOLS.named(NAMESPACE, &cluster.pool()))
+            .await?;
+        let told = || format!("the pool says {}", untrue(&pool));
+        let deployment = admin.find(&path).await?.with_context(told)?;
+        is_so(&deployment).with_context(told)?;
+        Ok(deployment)
+    })
+    .await
+}
+
+fn user_data(deployment: &Value) -> &str {
+    text(deployment, "/spec/template/spec/bootstrap/dataSecretName")
+}
+
+fn template(deployment: &Value) -> &str {
+    text(deployment, "/spec/template/spec/infrastructureRef/name")
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    let text = object.pointer(pointer).and_then(Value::as_str);
+    text.unwrap_or_default()
+}

@@ -1,0 +1,302 @@
+//! The stages, in order. Each names itself and shows how long it took.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::client::{ApiClient, Patch, Resource};
+use e2e::kubeconfig::{Credentials, write_kubeconfig};
+use e2e::operator::SOON;
+use e2e::service_account::ServiceAccount;
+use e2e::testbed::Testbed;
+use e2e::{rights, wait};
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS};
+use crate::ground::{Ground, NAMESPACE};
+use crate::{command, control_plane, pool};
+
+/// How long nothing may be written.
+const REST: Duration = Duration::from_secs(4);
+/// How long it may take until nothing is written any more.
+const SETTLED: Duration = Duration::from_secs(2);
+
+pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
+    let ground = Ground::prepare(testbed).await?;
+    let testbed = &*testbed;
+    let admin = &testbed.admin;
+    let step = testbed.progress.step("clusters are made");
+    for cluster in Cluster::ALL {
+        cluster.create(admin, &ground).await?;
+    }
+    for cluster in Cluster::ALL {
+        cluster.is_made(admin).await.context(cluster.name)?;
+    }
+    step.done();
+    let step = testbed.progress.step("control planes come up");
+    for cluster in Cluster::ALL {
+        control_plane::comes_up(admin, cluster.name).await?;
+        cluster.tells(admin, "Available", "True", "").await?;
+        control_plane::is_handed_over(admin, cluster.name).await?;
+    }
+    step.done();
+    let step = testbed.progress.step("pools are made, scaled and upgraded");
+    for cluster in Cluster::ALL {
+        let lived = pool::lives(&cluster, admin, &ground).await;
+        lived.context(cluster.name)?;
+    }
+    step.done();
+    rest(testbed, &ground).await?;
+    for cluster in Cluster::ALL {
+        drift(testbed, &cluster).await.context(cluster.name)?;
+        wrong_input(testbed, &cluster, &ground)
+            .await
+            .context(cluster.name)?;
+    }
+    let step = testbed
+        .progress
+        .step("hcp creates a cluster and destroys it");
+    let kubeconfig = user(testbed).await?;
+    command::runs(testbed, &ground, &kubeconfig).await?;
+    step.done();
+    removal(testbed).await?;
+    for running in &ground.operators {
+        minimal(testbed, running).await?;
+    }
+    Ok(())
+}
+
+/// A kubeconfig of somebody who may do everything.
+async fn user(testbed: &Testbed) -> Result<std::path::PathBuf> {
+    let admin = &testbed.admin;
+    let account = ServiceAccount::create(admin, testbed.home(), NAMESPACE, "user").await?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": "user" },
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin",
+        },
+        "subjects": [{ "kind": "ServiceAccount", "namespace": NAMESPACE, "name": "user" }],
+    });
+    admin.apply(&[binding]).await?;
+    let path = testbed.home().join("user.kubeconfig");
+    let endpoint = testbed.control_plane.endpoint();
+    let credentials = Credentials::TokenFile(account.token_file());
+    write_kubeconfig(
+        &path,
+        &endpoint.server,
+        Some(&endpoint.authority),
+        credentials,
+    )?;
+    Ok(path)
+}
+
+/// O04: a pass over what is as it should be writes nothing.
+async fn rest(testbed: &Testbed, ground: &Ground) -> Result<()> {
+    let step = testbed.progress.step("at rest");
+    let admin = &testbed.admin;
+    wait::until("the operators to have nothing to write", SOON, async || {
+        let mark = testbed.control_plane.audit.mark()?;
+        wait::throughout("rest", SETTLED, async || quiet(testbed, ground, mark)).await
+    })
+    .await?;
+    let before = versions(admin).await?;
+    for cluster in Cluster::ALL {
+        // Whoever looks at it looks at everything.
+        let looked = json!({ "metadata": { "annotations": { "example.com/looked": "at" } } });
+        admin.patch(&cluster.path(), Patch::Merge, &looked).await?;
+    }
+    let mark = testbed.control_plane.audit.mark()?;
+    wait::throughout("rest", REST, async || quiet(testbed, ground, mark)).await?;
+    for cluster in Cluster::ALL {
+        let looks = testbed.control_plane.audit.since(mark)?;
+        let path = cluster.namespace();
+        let seen = looks.iter().any(|event| event.uri.contains(&path));
+        ensure!(seen, "nobody has looked at {}", cluster.name);
+    }
+    ensure!(before == versions(admin).await?, "something was written");
+    step.done_with(&format!("{} objects, 0 writes", before.len()));
+    Ok(())
+}
+
+/// Fails if an operator has written anything but its lease.
+fn quiet(testbed: &Testbed, ground: &Ground, mark: e2e::audit::Mark) -> Result<()> {
+    for event in testbed.control_plane.audit.since(mark)? {
+        let ours = ground
+            .operators
+            .iter()
+            .any(|one| one.identity.username() == event.user.username);
+        ensure!(
+            !ours || !event.is_write() || event.object_ref.resource == "leases",
+            "{}",
+            event.summary()
+        );
+    }
+    Ok(())
+}
+
+/// The resource version of each object that belongs to the clusters.
+async fn versions(admin: &ApiClient) -> Result<BTreeMap<String, Value>> {
+    let mut versions = BTreeMap::new();
+    for cluster in Cluster::ALL {
+        let mut paths = cluster.objects();
+        paths.push(NODE_POOLS.named(NAMESPACE, &cluster.pool()));
+        for path in paths {
+            let found = admin.get(&path).await?;
+            versions.insert(path, found["metadata"]["resourceVersion"].clone());
+        }
+        for kind in [&SECRETS, &POLICIES, &ROLES] {
+            let path = kind.within(&cluster.namespace());
+            for found in admin.list(&path).await? {
+                let name = found["metadata"]["name"].as_str().unwrap_or_default();
+                let version = found["metadata"]["resourceVersion"].clone();
+                versions.insert(format!("{path}/{name}"), version);
+            }
+        }
+    }
+    Ok(versions)
+}
+
+/// O06: what somebody else changes or deletes is as it was again.
+async fn drift(testbed: &Testbed, cluster: &Cluster) -> Result<()> {
+    let step = testbed.progress.step("what others change is restored");
+    let (admin, namespace) = (&testbed.admin, cluster.namespace());
+    let image = "/spec/template/spec/containers/0/image";
+    let deployment = DEPLOYMENTS.named(&namespace, "cluster-api");
+    let wanted = admin.get(&deployment).await?;
+    let mut containers = wanted["spec"]["template"]["spec"]["containers"].clone();
+    containers[0]["image"] = json!("elsewhere.example.com/x");
+    let changed = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
+    admin.patch(&deployment, Patch::Merge, &changed).await?;
+    restored(admin, &deployment, &wanted, image).await?;
+    let role = ROLES.named(&namespace, "cluster-api");
+    let wanted = admin.get(&role).await?;
+    admin
+        .patch(&role, Patch::Merge, &json!({ "rules": [] }))
+        .await?;
+    restored(admin, &role, &wanted, "/rules").await?;
+    for kind in [&POLICIES, &SECRETS] {
+        let listed = admin.list(&kind.within(&namespace)).await?;
+        let ours = listed.iter().find(|object| {
+            let labels = &object["metadata"]["labels"];
+            labels["hypershift.openshift.io/managed-by"] == "hypershift-operator"
+        });
+        let name = ours.and_then(|object| object["metadata"]["name"].as_str());
+        let path = kind.named(&namespace, name.context("nothing is ours")?);
+        admin.delete(&path).await?;
+        wait::until(&format!("{path} to be back"), SOON, async || {
+            admin.get(&path).await.map(drop)
+        })
+        .await?;
+    }
+    step.done();
+    Ok(())
+}
+
+async fn restored(admin: &ApiClient, path: &str, wanted: &Value, field: &str) -> Result<()> {
+    wait::until(&format!("{path} to be restored"), SOON, async || {
+        let found = admin.get(path).await?;
+        ensure!(
+            found.pointer(field) == wanted.pointer(field),
+            "{:?}",
+            found.pointer(field)
+        );
+        Ok(())
+    })
+    .await
+}
+
+/// Nonsense is told, and what runs goes on as it is.
+async fn wrong_input(testbed: &Testbed, cluster: &Cluster, ground: &Ground) -> Result<()> {
+    let step = testbed.progress.step("wrong input is told");
+    let admin = &testbed.admin;
+    let before = running(admin, cluster).await?;
+    let absent = format!("{}-absent", ground.release);
+    let release = |image: &str| json!({ "release": { "image": image } });
+    cluster.change(admin, release(&absent)).await?;
+    cluster
+        .tells(admin, "ValidReleaseImage", "False", &absent)
+        .await?;
+    cluster.change(admin, release(&ground.release)).await?;
+    cluster
+        .tells(admin, "ValidReleaseImage", "True", "")
+        .await?;
+    let bundle = json!({ "additionalTrustBundle": { "name": "nowhere" } });
+    cluster.change(admin, bundle).await?;
+    cluster
+        .tells(admin, "ValidConfiguration", "False", "nowhere")
+        .await?;
+    ensure!(
+        running(admin, cluster).await? == before,
+        "what runs has been changed"
+    );
+    let none = json!({ "additionalTrustBundle": null });
+    cluster.change(admin, none).await?;
+    cluster
+        .tells(admin, "ValidConfiguration", "True", "")
+        .await?;
+    step.done();
+    Ok(())
+}
+
+/// The generation of each Deployment.
+async fn running(admin: &ApiClient, cluster: &Cluster) -> Result<Vec<Value>> {
+    let listed = admin
+        .list(&DEPLOYMENTS.within(&cluster.namespace()))
+        .await?;
+    let generations = listed
+        .iter()
+        .map(|one| one["metadata"]["generation"].clone());
+    Ok(generations.collect())
+}
+
+/// O05: a cluster that is deleted leaves nothing.
+async fn removal(testbed: &Testbed) -> Result<()> {
+    let step = testbed.progress.step("clusters are deleted");
+    let admin = &testbed.admin;
+    for cluster in Cluster::ALL {
+        admin.delete(&cluster.path()).await?;
+    }
+    for cluster in Cluster::ALL {
+        let pool = NODE_POOLS.named(NAMESPACE, &cluster.pool());
+        let namespace = format!("/api/v1/namespaces/{}", cluster.namespace());
+        for path in [cluster.path(), pool, namespace] {
+            wait::until(&format!("{path} to be gone"), SOON, async || {
+                let left = admin.find(&path).await?;
+                let told = left.map(|left| left["status"]["conditions"].clone());
+                ensure!(told.is_none(), "it is there: {told:?}");
+                Ok(())
+            })
+            .await?;
+        }
+    }
+    let bindings = Resource::new("rbac.authorization.k8s.io/v1", "clusterrolebindings");
+    for binding in admin.list(&bindings.all()).await? {
+        let name = binding["metadata"]["name"].as_str().unwrap_or_default();
+        let theirs = Cluster::ALL.iter().any(|it| name.contains(&it.namespace()));
+        ensure!(!theirs, "{name} is left");
+    }
+    step.done();
+    Ok(())
+}
+
+/// What is granted is used, and nothing of it can be spared.
+async fn minimal(testbed: &Testbed, running: &crate::ground::Running) -> Result<()> {
+    let identity = &running.identity;
+    let name = identity.operator.name();
+    let step = testbed.progress.step(format!("rights of {name}"));
+    ensure!(
+        running.replica.is_ready().await.is_ok(),
+        "{name} is not ready any more"
+    );
+    let account = rights::Account {
+        username: &identity.username(),
+        granted: &identity.operator.rights()?,
+        audit: &testbed.control_plane.audit,
+        admin: &testbed.admin,
+    };
+    rights::judge(&account, rights::HOSTED).await?;
+    step.done();
+    Ok(())
+}
