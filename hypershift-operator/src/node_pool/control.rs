@@ -64,7 +64,9 @@ pub(crate) async fn run(ctx: Arc<Context>, check: &Check, mut drain: Drain) {
         .touched_objects();
     let mut requests: Vec<BoxStream<'_, Request>> = vec![trigger_self(events, ()).boxed()];
     requests.extend(others(&client, &reader, ctx.scope));
+    let ending = drain.clone();
     let requests = stream::select_all(requests).take_until(async move { drain.begun().await });
+    let mut unknown = std::pin::pin!(ends_unknown(reader.clone(), ending));
     let pools = Arc::new(Pools {
         writer: Writer::new(client),
         failing: Mutex::default(),
@@ -79,7 +81,14 @@ pub(crate) async fn run(ctx: Arc<Context>, check: &Check, mut drain: Drain) {
         requests,
         config,
     ));
-    while let Some(done) = done.next().await {
+    loop {
+        let done = tokio::select! {
+            done = done.next() => done,
+            () = &mut unknown => None,
+        };
+        let Some(done) = done else {
+            return;
+        };
         if let Err(controller::Error::QueueError(error)) = done {
             tracing::debug!(problem = chain(&error), "Watch of NodePools failed");
             if is_absent(&error) {
@@ -88,6 +97,14 @@ pub(crate) async fn run(ctx: Arc<Context>, check: &Check, mut drain: Drain) {
                 check.fail(chain(&error));
             }
         }
+    }
+}
+
+/// When the process is to end and no pool was ever read: what waits for the first of them would wait for ever.
+async fn ends_unknown(pools: Store<NodePool>, mut drain: Drain) {
+    drain.begun().await;
+    if pools.wait_until_ready().now_or_never().is_some() {
+        std::future::pending::<()>().await;
     }
 }
 
