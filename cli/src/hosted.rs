@@ -6,8 +6,8 @@ use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::hosted_control_plane::HostedControlPlane;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::{ListParams, Patch, PatchParams};
-use kube::core::{GroupVersionKind, Object};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use serde_json::Value;
@@ -106,7 +106,7 @@ impl Hosted {
             .map_err(|error| refused(&error).context(format!("{} is refused", named(object))))
     }
 
-    fn api(&self, object: &Value) -> Api<Object<Value, Value>> {
+    fn api(&self, object: &Value) -> Api<DynamicObject> {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
         let (group, version) = text("apiVersion")
             .split_once('/')
