@@ -52,7 +52,7 @@ pub(crate) struct Private {
 
 impl Options {
     /// Checks arguments and reads the files that they name.
-    pub(crate) fn resolve(args: &OptionArgs) -> anyhow::Result<Self> {
+    pub(super) fn resolve(args: &OptionArgs) -> anyhow::Result<Self> {
         check_namespace(&args.namespace)?;
         let overrides = pairs(&args.registry_overrides, "--registry-overrides")?;
         let image = |given: &Option<String>, flag: &str| {

@@ -16,7 +16,7 @@ const OWNERS: Resource<'_> = Resource::new("v1", "configmaps");
 const DEPENDENT: &str = "dependent";
 /// How long they are away.
 const AWAY: Duration = Duration::from_secs(3);
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 /// A Cluster is stored at the older version, so that the garbage collector, which reads the newer one, needs the
 /// webhook. Its owner goes while nobody answers. Gives how long collection took from the webhook's return on.
@@ -81,8 +81,8 @@ async fn store_at(ground: &Ground, version: &str) -> Result<()> {
     for one in versions.as_array_mut().into_iter().flatten() {
         one["storage"] = json!(one["name"] == version);
     }
-    let patch = json!({"spec": {"versions": versions}});
-    admin.patch(CRD, Patch::Merge, &patch).await?;
+    let change = json!({"spec": {"versions": versions}});
+    admin.patch(CRD, Patch::Merge, &change).await?;
     // Its handlers change a moment later: a new object shows it.
     let probe = format!("probe-{version}");
     wait::until(&format!("{version} to be stored"), SOON, async || {

@@ -55,7 +55,7 @@ impl Random {
         match schema["type"].as_str() {
             Some("object") => self.fields(schema, depth),
             Some("array") => {
-                let least = if schema["minItems"].is_u64() { 1 } else { 0 };
+                let least = usize::from(schema["minItems"].is_u64());
                 let count = if depth > DEEP {
                     least
                 } else {

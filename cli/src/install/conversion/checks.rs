@@ -21,7 +21,7 @@ pub(crate) struct Flaw {
 pub(crate) fn flaws(setup: &Setup, objects: &[Object], now: UnixTime) -> Vec<Flaw> {
     let bodies = objects.iter().map(|object| &object.body);
     let secret = bodies.clone().find(|body| {
-        body["kind"] == "Secret" && body["metadata"]["name"] == setup.secret_name().as_str()
+        body["kind"] == "Secret" && body["metadata"]["name"] == Setup::secret_name().as_str()
     });
     let serving = secret.and_then(Serving::of);
     bodies
@@ -69,7 +69,7 @@ impl Setup {
             }
             (_, None) => Some(format!(
                 "there is no Secret {} whose certificate it could trust",
-                self.secret_name()
+                Self::secret_name()
             )),
             (_, Some(serving)) => self.distrust(&config["caBundle"], serving, now),
         }
@@ -89,7 +89,7 @@ impl Setup {
         )?;
         Some(format!(
             "its caBundle does not fit the webhook's Secret {}: {flaw}",
-            self.secret_name()
+            Self::secret_name()
         ))
     }
 }
@@ -101,8 +101,11 @@ mod tests {
     use crate::install::conversion::objects::secret;
     use api::group::{GroupTable, Side};
 
+    /// Something that is done to a CRD.
+    type Change = fn(&mut Value);
+
     fn now() -> UnixTime {
-        UnixTime::since_unix_epoch(std::time::Duration::from_secs(1_800_000_000))
+        UnixTime::since_unix_epoch(std::time::Duration::from_hours(500_000))
     }
 
     fn setup() -> Setup {
@@ -155,7 +158,7 @@ mod tests {
         };
         assert_eq!(found(&own, crd(&own)), None);
         assert_eq!(found(&service, crd(&service)), None);
-        let table: [(&str, fn(&mut Value), &str); 6] = [
+        let table: [(&str, Change, &str); 6] = [
             (
                 "stanza",
                 |crd| crd["spec"]["conversion"] = json!({"strategy": "None"}),

@@ -44,13 +44,13 @@ pub(crate) fn derive(
         .collect())
 }
 
+/// An object, and what applying it does.
+type Step = (Object, Outcome);
+
 /// What is applied before the webhook is there, in the place of these steps; and what comes after it.
 ///
 /// A CRD that names a webhook already stays as it is wanted: its other versions are in use.
-pub(crate) fn early(
-    steps: &[(Object, Outcome)],
-    observed: &[Observed],
-) -> (Vec<(Object, Outcome)>, Vec<(Object, Outcome)>) {
+pub(crate) fn early(steps: &[Step], observed: &[Observed]) -> (Vec<Step>, Vec<Step>) {
     let mut late = Vec::new();
     let first = steps
         .iter()

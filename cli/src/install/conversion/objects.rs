@@ -72,7 +72,7 @@ pub(crate) fn deployment_id(setup: &Setup) -> Id {
 // === impl Setup ===
 
 impl Setup {
-    pub(super) fn secret_name(&self) -> String {
+    pub(super) fn secret_name() -> String {
         format!("{NAME}-serving")
     }
 
@@ -80,7 +80,7 @@ impl Setup {
         Id {
             kind: Kind::Secret,
             namespace: Some(self.namespace.clone()),
-            name: self.secret_name(),
+            name: Self::secret_name(),
         }
         .path()
     }
@@ -124,7 +124,7 @@ pub(super) fn secret(setup: &Setup) -> Option<Object> {
         return None;
     };
     let fields = json!({ "type": "kubernetes.io/tls", "data": serving.data() });
-    Some(setup.object(Kind::Secret, &setup.secret_name(), fields))
+    Some(setup.object(Kind::Secret, &Setup::secret_name(), fields))
 }
 
 /// Filled by OpenShift's service CA.
@@ -153,7 +153,7 @@ fn service(setup: &Setup) -> Object {
         .label(NAME_LABEL, NAME);
     if matches!(setup.trust, Trust::ServiceCa) {
         service.body["metadata"]["annotations"] =
-            json!({ "service.beta.openshift.io/serving-cert-secret-name": setup.secret_name() });
+            json!({ "service.beta.openshift.io/serving-cert-secret-name": Setup::secret_name() });
     }
     service
 }
@@ -250,7 +250,8 @@ fn deployment(setup: &Setup, options: &Options, private: &Private) -> anyhow::Re
     .add_to(&mut deployment)?;
     let mut body =
         serde_json::to_value(&deployment).context("the webhook's Deployment cannot be written")?;
-    settle(&mut body, shim_container(setup, options, private), options);
+    let shim = shim_container(setup, options, private);
+    settle(&mut body, &shim, options);
     Ok(Object {
         id: object.id,
         body,
@@ -259,7 +260,7 @@ fn deployment(setup: &Setup, options: &Options, private: &Private) -> anyhow::Re
 
 /// The managers, which were given their kubeconfig as containers, become native sidecars between the proxy and the
 /// shim: they are up before it starts, and end after it has.
-fn settle(body: &mut Value, shim: Value, options: &Options) {
+fn settle(body: &mut Value, shim: &Value, options: &Options) {
     let template = &mut body["spec"]["template"];
     template["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"] = json!(NAME);
     let pod = &mut template["spec"];
@@ -279,7 +280,7 @@ fn settle(body: &mut Value, shim: Value, options: &Options) {
 fn spec(setup: &Setup, backends: &[Value]) -> Value {
     let mut volumes = vec![json!({
         "name": "certificates",
-        "secret": { "secretName": setup.secret_name() },
+        "secret": { "secretName": Setup::secret_name() },
     })];
     if !matches!(setup.trust, Trust::Own(_)) {
         volumes.push(json!({ "name": "authority", "configMap": { "name": format!("{NAME}-ca") } }));
