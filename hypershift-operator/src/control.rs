@@ -68,12 +68,27 @@ async fn work(
     let mut done = std::pin::pin!(done);
     while let Some(done) = done.next().await {
         if let Err(controller::Error::QueueError(error)) = done {
+            let is_blind = is_blind(&error);
             let error = Error::Watch(error);
             metrics.error(error.step(), error.reason());
             let problem = chain(&error);
             tracing::debug!(problem, "Watch failed");
-            check.fail(problem);
+            if is_blind {
+                check.fail(problem);
+            }
         }
+    }
+}
+
+/// Whether a watch that failed sees nothing. Otherwise it goes on from what it has listed, by itself, and says nothing
+/// of its success until something changes: a failure that was told would stay.
+pub(crate) fn is_blind(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion => true,
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 403,
+        watcher::Error::WatchStartFailed(_)
+        | watcher::Error::WatchFailed(_)
+        | watcher::Error::WatchError(_) => false,
     }
 }
 
