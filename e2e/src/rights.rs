@@ -89,6 +89,19 @@ pub const UNPROVEN: &[Unproven] = &[
     unproven("", "kubevirtclusters/status"),
     unproven("", "kubevirtmachines"),
     unproven("", "kubevirtmachinetemplates"),
+    // Pools with other settings: upgrades where nodes are, and health checks of machines that have come up.
+    verbs(&["create", "patch", "delete"], "machinehealthchecks"),
+    verbs(&["create", "patch", "delete"], "machinesets"),
+    verbs(&["get", "patch"], "machines"),
+    verbs(&["get"], "awsmachines"),
+    verbs(&["delete"], "configmaps"),
+    // Clusters without machine management, with private links, or with an infrastructure that is elsewhere.
+    verbs(&["get", "delete"], "awsendpointservices"),
+    verbs(&["delete"], "awsclusters"),
+    verbs(&["delete"], "deployments"),
+    verbs(&["delete"], "networkpolicies"),
+    verbs(&["delete"], "rolebindings"),
+    verbs(&["delete"], "roles"),
 ];
 
 /// The test that uses the rights of hosted clusters and node pools.
@@ -131,10 +144,26 @@ pub struct Unproven {
     pub group: &'static str,
     /// The resource with its subresource, or `*`.
     pub resource: &'static str,
+    /// The verbs; none for all.
+    pub verbs: &'static [&'static str],
 }
 
 const fn unproven(group: &'static str, resource: &'static str) -> Unproven {
-    Unproven { group, resource }
+    let verbs = &[];
+    Unproven {
+        group,
+        resource,
+        verbs,
+    }
+}
+
+/// Some verbs only.
+const fn verbs(verbs: &'static [&'static str], resource: &'static str) -> Unproven {
+    Unproven {
+        group: "",
+        resource,
+        verbs,
+    }
 }
 
 /// Who is judged, and by what.
@@ -376,7 +405,8 @@ impl Elsewhere {
 impl Unproven {
     fn is_about(&self, right: &Right) -> bool {
         let group = self.group.is_empty() || self.group == right.group;
-        group && [ANY, right.resource.as_str()].contains(&self.resource)
+        let verb = self.verbs.is_empty() || self.verbs.contains(&right.verb.as_str());
+        group && verb && [ANY, right.resource.as_str()].contains(&self.resource)
     }
 }
 

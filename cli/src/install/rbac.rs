@@ -60,25 +60,26 @@ const HYPERSHIFT: &str = "hypershift.openshift.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// What is done to objects that belong to hosted clusters. That they may be listed is a rule of evidence.
 const WRITE: &[&str] = &["get", "watch", "create", "patch", "delete"];
+/// The same where nothing waits for changes.
+const UNWATCHED: &[&str] = &["get", "create", "patch", "delete"];
 /// Cluster API's own kinds that operators write.
-const CORE: [&str; 5] = [
+const CORE: [&str; 4] = [
     "clusters",
     "machinedeployments",
     "machinehealthchecks",
-    "machines",
     "machinesets",
 ];
 /// Kinds of providers that operators write.
-const INFRASTRUCTURE: [&str; 8] = [
+const INFRASTRUCTURE: [&str; 6] = [
     "awsclusters",
-    "awsmachines",
     "awsmachinetemplates",
     "azuremachinetemplates",
     "ibmpowervsmachinetemplates",
     "kubevirtclusters",
-    "kubevirtmachines",
     "kubevirtmachinetemplates",
 ];
+/// Kinds of providers that operators read: their controllers make them.
+const MACHINES: [&str; 2] = ["awsmachines", "kubevirtmachines"];
 /// Of these also the status, which nobody else writes.
 const READY: [&str; 2] = ["awsclusters/status", "kubevirtclusters/status"];
 
@@ -98,7 +99,7 @@ const TABLE: &[Row] = &[
         group: HYPERSHIFT,
         resources: &["hostedclusters/status", "nodepools/status"],
         names: &[],
-        verbs: &["get", "patch"],
+        verbs: &["patch"],
         needed_for: "conditions, versions and addresses, as users read them",
     },
     Row {
@@ -141,10 +142,20 @@ const TABLE: &[Row] = &[
         holder: Holder::Both,
         reach: Reach::Cluster,
         group: "",
-        resources: &["namespaces", "serviceaccounts"],
+        resources: &["namespaces"],
         names: &[],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
-        needed_for: "the namespace of a control plane, and who its operators are",
+        needed_for: "the namespace of a control plane",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "",
+        resources: &["serviceaccounts"],
+        names: &[],
+        // They go with their namespace.
+        verbs: &["get", "list", "watch", "create", "patch"],
+        needed_for: "who the operators of a control plane are",
     },
     Row {
         holder: Holder::Both,
@@ -323,7 +334,7 @@ pub(crate) fn rules(operator: Operator, sides: &[Side]) -> Vec<Rule> {
 }
 
 /// Objects of Cluster API that belong to hosted clusters and node pools.
-fn written(side: Side) -> [Rule; 3] {
+fn written(side: Side) -> [Rule; 5] {
     let rule = |group: String, resources: &[&str], verbs| Rule {
         reach: Reach::Cluster,
         group,
@@ -333,8 +344,11 @@ fn written(side: Side) -> [Rule; 3] {
     };
     [
         rule(group::core(side), &CORE, WRITE),
-        rule(group::infrastructure(side), &INFRASTRUCTURE, WRITE),
-        rule(group::infrastructure(side), &READY, &["get", "patch"]),
+        // Their labels and taints follow the pool's.
+        rule(group::core(side), &["machines"], &["get", "watch", "patch"]),
+        rule(group::infrastructure(side), &INFRASTRUCTURE, UNWATCHED),
+        rule(group::infrastructure(side), &MACHINES, &["get"]),
+        rule(group::infrastructure(side), &READY, &["patch"]),
     ]
 }
 
