@@ -165,8 +165,11 @@ fn writes_of(testbed: &Testbed, identity: &Identity, since: Mark) -> Result<Vec<
     Ok(events)
 }
 
+/// By its field manager: finalizers and defaults are written to the same objects.
 fn is_mark(event: &Event) -> bool {
-    event.object_ref.resource == "hostedclusters" && event.object_ref.subresource.is_empty()
+    event.object_ref.resource == "hostedclusters"
+        && event.object_ref.subresource.is_empty()
+        && event.uri.contains("fieldManager=hypershift-operator-scope")
 }
 
 /// Each cluster is told whose it is, by its owner.
