@@ -133,3 +133,22 @@ fn again(drifted: mpsc::Receiver<Id>) -> impl Stream<Item = Request> {
         Ok(reference.into())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn refused(code: u16) -> kube::Error {
+        kube::Error::Api(Box::new(Status::failure("", "").with_code(code)))
+    }
+
+    #[test]
+    fn a_watch_that_goes_on_by_itself_is_not_blind() {
+        assert!(is_blind(&watcher::Error::InitialListFailed(refused(429))));
+        assert!(is_blind(&watcher::Error::WatchStartFailed(refused(403))));
+        assert!(!is_blind(&watcher::Error::WatchStartFailed(refused(429))));
+        assert!(!is_blind(&watcher::Error::WatchFailed(refused(500))));
+    }
+}
