@@ -250,6 +250,12 @@ async fn delete(testbed: &NodeTestbed, ground: &Ground) -> Result<()> {
         gone(admin, &format!("/api/v1/namespaces/{CONTROL_PLANE}")).await
     })
     .await?;
+    stage(testbed, "its volumes are gone", async || {
+        let left = admin.list("/api/v1/persistentvolumes").await?.len();
+        ensure!(left == 0, "{left} are left");
+        Ok(())
+    })
+    .await?;
     stage(testbed, "nothing runs in the cloud", async || {
         let instances = ground.cloud.client.instances().await?;
         ensure!(!instances.iter().any(e2e::cloud::Instance::runs));
