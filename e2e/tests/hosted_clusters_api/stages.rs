@@ -26,10 +26,9 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let testbed = &*testbed;
     let admin = &testbed.admin;
     let step = testbed.progress.step("clusters are made");
+    // One after the other: what both operators share is made by the first, whose rights are judged below.
     for cluster in Cluster::ALL {
         cluster.create(admin, &ground).await?;
-    }
-    for cluster in Cluster::ALL {
         cluster.is_made(admin).await.context(cluster.name)?;
     }
     step.done();

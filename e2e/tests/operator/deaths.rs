@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::client::ApiClient;
 use e2e::operator::{self, Identity, Lease, Operator, Replica, SOON, Server, Times};
 use e2e::relay::{Moment, Relay, Verdict};
