@@ -378,7 +378,11 @@ async fn denied(testbed: &Testbed, replica: &Replica) -> Result<()> {
     testbed.admin.delete(path).await?;
     let counted = "hypershift_operator_reconcile_errors_total{step=\"list\",reason=\"Forbidden\"}";
     until_degraded(replica, "forbidden").await?;
-    ensure!(replica.metric(counted).await? >= 1, "it was not counted");
+    wait::until("the denial to be counted", SOON, async || {
+        ensure!(replica.metric(counted).await? >= 1, "it was not counted");
+        Ok(())
+    })
+    .await?;
     binding["metadata"] = json!({ "name": binding["metadata"]["name"] });
     testbed.admin.apply(&[binding]).await?;
     until_ready(replica).await?;
