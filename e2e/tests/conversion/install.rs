@@ -69,12 +69,11 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
 
 impl<'t> Installer<'t> {
     async fn new(testbed: &'t Testbed) -> Result<Self> {
-        let program = match std::env::var_os(BINARY_VARIABLE) {
-            Some(path) => PathBuf::from(path),
-            None => {
-                let program = Program::dev("cli", "hypershift");
-                program.build(&testbed.progress).await?
-            }
+        let program = if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
+            PathBuf::from(path)
+        } else {
+            let program = Program::dev("cli", "hypershift");
+            program.build(&testbed.progress).await?
         };
         let authority = &testbed.control_plane.authority;
         let user = authority.client("installer", "installer", Some("system:masters"))?;

@@ -1,5 +1,7 @@
 //! What is the matter with a hosted cluster: everything that somebody would look at who is called to it.
 
+use std::fmt::Write as _;
+
 use e2e::client::Resource;
 use e2e::node::NodeTestbed;
 use serde_json::Value;
@@ -58,7 +60,7 @@ pub(crate) async fn show(testbed: &NodeTestbed, ground: &Ground) {
             .kubectl_says(args)
             .await
             .unwrap_or_else(|error| format!("(no log: {error:#})"));
-        text.push_str(&format!("--- {namespace}/{what}\n{said}\n"));
+        write!(text, "--- {namespace}/{what}\n{said}\n").unwrap_or_default();
     }
     text.push_str(&ground.cloud.said());
     testbed.progress.note(&text);
@@ -77,15 +79,17 @@ fn conditions(of: &Resource<'_>, object: &Value) -> String {
         let bad_when_true = ["Degraded", "Progressing", "Paused"];
         let is_bad = bad_when_true.iter().any(|kind| one["type"] == *kind);
         if (one["status"] == "True") == is_bad {
-            text.push_str(&format!(
-                "{} {}: {} is {} ({}): {}\n",
+            writeln!(
+                text,
+                "{} {}: {} is {} ({}): {}",
                 of.plural,
                 object["metadata"]["name"],
                 one["type"],
                 one["status"],
                 one["reason"],
                 one["message"]
-            ));
+            )
+            .unwrap_or_default();
         }
     }
     text
@@ -98,10 +102,12 @@ fn containers(pod: &Value) -> String {
         for one in status[list].as_array().into_iter().flatten() {
             let ended_well = one["state"]["terminated"]["exitCode"] == 0;
             if one["ready"] != true && !ended_well {
-                text.push_str(&format!(
-                    "pod {}: {} {} (before: {})\n",
+                writeln!(
+                    text,
+                    "pod {}: {} {} (before: {})",
                     pod["metadata"]["name"], one["name"], one["state"], one["lastState"]
-                ));
+                )
+                .unwrap_or_default();
             }
         }
     }

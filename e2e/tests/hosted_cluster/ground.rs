@@ -56,12 +56,11 @@ impl Ground {
 
 /// Installs the operators by the command that users have.
 async fn install(testbed: &NodeTestbed) -> Result<()> {
-    let program = match std::env::var_os(BINARY_VARIABLE) {
-        Some(path) => PathBuf::from(path),
-        None => {
-            let program = Program::dev("cli", "hypershift");
-            program.build(&testbed.progress).await?
-        }
+    let program = if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
+        PathBuf::from(path)
+    } else {
+        let program = Program::dev("cli", "hypershift");
+        program.build(&testbed.progress).await?
     };
     let step = testbed.progress.step("installing the operators");
     let operator = testbed.image(Image::HypershiftOperator)?;

@@ -176,7 +176,7 @@ async fn tell_where_the_cloud_is(admin: &ApiClient, url: &str) -> Result<()> {
     let manager = containers
         .and_then(|containers| containers.first())
         .context("there is no container")?;
-    let patch = json!({
+    let wanted = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": { "namespace": CONTROL_PLANE, "name": "capi-provider" },
@@ -188,7 +188,7 @@ async fn tell_where_the_cloud_is(admin: &ApiClient, url: &str) -> Result<()> {
             ],
         }] } } },
     });
-    admin.patch(&path, Patch::Apply, &patch).await.map(drop)
+    admin.patch(&path, Patch::Apply, &wanted).await.map(drop)
 }
 
 /// As many instances, machines and nodes as the pool wants, each ready and told apart by its provider's name.
@@ -234,8 +234,8 @@ async fn workers(
 
 async fn scale(admin: &ApiClient, count: usize) -> Result<()> {
     let path = NODE_POOLS.named(NAMESPACE, &format!("{NAME}-workers"));
-    let patch = json!({ "spec": { "replicas": count } });
-    admin.patch(&path, Patch::Merge, &patch).await.map(drop)
+    let wanted = json!({ "spec": { "replicas": count } });
+    admin.patch(&path, Patch::Merge, &wanted).await.map(drop)
 }
 
 /// Deletes the cluster; nothing of it is left, here or in the cloud.

@@ -42,7 +42,7 @@ pub(crate) async fn comes_up(admin: &ApiClient, name: &str) -> Result<()> {
         route,
     ];
     admin.apply(&made).await?;
-    let patch = json!({ "status": {
+    let told = json!({ "status": {
         "ready": true,
         "initialized": true,
         "externalManagedControlPlane": true,
@@ -52,7 +52,7 @@ pub(crate) async fn comes_up(admin: &ApiClient, name: &str) -> Result<()> {
         "conditions": conditions(),
     }});
     let status = format!("{path}/status");
-    admin.patch(&status, Patch::Merge, &patch).await?;
+    admin.patch(&status, Patch::Merge, &told).await?;
     Ok(())
 }
 

@@ -39,8 +39,8 @@ pub(crate) async fn lives(cluster: &Cluster, admin: &ApiClient, ground: &Ground)
 
 async fn change(cluster: &Cluster, admin: &ApiClient, spec: Value) -> Result<()> {
     let path = NODE_POOLS.named(NAMESPACE, &cluster.pool());
-    let patch = json!({ "spec": spec });
-    admin.patch(&path, Patch::Merge, &patch).await?;
+    let wanted = json!({ "spec": spec });
+    admin.patch(&path, Patch::Merge, &wanted).await?;
     Ok(())
 }
 

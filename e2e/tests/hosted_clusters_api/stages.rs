@@ -290,7 +290,11 @@ fn lacks_nothing(testbed: &Testbed, running: &crate::ground::Running) -> Result<
     let refused = events
         .iter()
         .find(|event| event.user.username == username && event.response_status.code == 403);
-    ensure!(refused.is_none(), "{:?}", refused.map(|one| one.summary()));
+    ensure!(
+        refused.is_none(),
+        "{:?}",
+        refused.map(e2e::audit::Event::summary)
+    );
     Ok(())
 }
 

@@ -31,7 +31,6 @@ use command::Hypershift;
 
 /// Objects of the platform's Cluster API.
 const PLATFORM: &str = "platform";
-const CLUSTERS: Resource<'_> = Resource::new("cluster.x-k8s.io/v1beta2", "clusters");
 const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
 
 #[tokio::test]

@@ -19,7 +19,7 @@ const CRDS: Resource<'_> = Resource::new("apiextensions.k8s.io/v1", "customresou
 /// A kind of which a field is dropped.
 const PRUNED: &str = "ipaddressclaims.ipam.cluster.hypershift.openshift.io";
 /// Kinds that an installation writes, with their groups.
-const WRITTEN: [(&str, &[&str]); 6] = [
+const WRITTEN: [(&str, &[&str]); 7] = [
     (
         "",
         &[
@@ -42,6 +42,7 @@ const WRITTEN: [(&str, &[&str]); 6] = [
         ],
     ),
     ("networking.k8s.io", &["networkpolicies"]),
+    ("policy", &["poddisruptionbudgets"]),
     ("apps", &["deployments"]),
 ];
 
@@ -49,7 +50,7 @@ const WRITTEN: [(&str, &[&str]); 6] = [
 pub(crate) async fn without_rights(testbed: &Testbed, hypershift: &Hypershift) -> Result<()> {
     let before = stored::revisions(testbed).await?;
     let reader = user(testbed, "reader", &[rule(&["get", "list"], &WRITTEN)]).await?;
-    let but_deployments = rule(&["*"], &WRITTEN[..5]);
+    let but_deployments = rule(&["*"], &WRITTEN[..6]);
     let almost = user(
         testbed,
         "almost",

@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn other_documents_are_refused() {
         for wrong in [
-            &br#"#cloud-config"#[..],
+            &b"#cloud-config"[..],
             br#"{"ignition":{"version":"2.2.0"}}"#,
             br#"{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/x","contents":{"compression":"gzip"}}]}}"#,
         ] {
