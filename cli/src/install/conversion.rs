@@ -1,6 +1,6 @@
 //! The conversion webhook as it is installed: stock managers that do nothing but convert, and the shim before them.
 //!
-//! - [`args`] are its flags, `backend` the managers that can be had.
+//! - `args` are its flags, `backend` the managers that can be had.
 //! - `certificates` makes and renews what the webhook shows and the API server trusts, where the cluster does not.
 //! - `definitions` derives the CRDs, and holds back the versions that nobody can convert yet.
 //! - `objects` is everything else; `checks` is what must hold before a CRD names the webhook.
