@@ -84,24 +84,12 @@ pub struct Args {
 
 /// Defragments, again and again.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let settings = settings(args);
+    let leader = &args.leader;
+    let settings = leader.settings(&args.namespace, LEASE, &args.pod_name);
     if args.leader.leader_elect {
         settings.check().map_err(|message| Usage { message })?;
     }
     tool::run(&args.logging, lead(args, settings))
-}
-
-fn settings(args: &Args) -> lease::Settings {
-    let leader = &args.leader;
-    let name = leader.leader_elect_lease_name.clone();
-    lease::Settings {
-        namespace: args.namespace.clone(),
-        name: name.unwrap_or_else(|| LEASE.to_owned()),
-        identity: lease::Settings::identity(&args.pod_name),
-        duration: leader.leader_elect_lease_duration.0,
-        renew_deadline: leader.leader_elect_renew_deadline.0,
-        retry: leader.leader_elect_retry_period.0,
-    }
 }
 
 async fn lead(args: &Args, settings: lease::Settings) -> Result<(), Failure> {

@@ -159,18 +159,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn lease_settings(args: &Args) -> lease::Settings {
-    let leader = &args.leader;
-    let name = leader.leader_elect_lease_name.clone();
     // A pod's host name is its own.
     let pod = std::env::var("HOSTNAME").unwrap_or_else(|_| "unnamed".to_owned());
-    lease::Settings {
-        namespace: args.namespace.clone(),
-        name: name.unwrap_or_else(|| LEASE.to_owned()),
-        identity: lease::Settings::identity(&pod),
-        duration: leader.leader_elect_lease_duration.0,
-        renew_deadline: leader.leader_elect_renew_deadline.0,
-        retry: leader.leader_elect_retry_period.0,
-    }
+    args.leader.settings(&args.namespace, LEASE, &pod)
 }
 
 async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {

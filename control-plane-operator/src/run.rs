@@ -134,7 +134,8 @@ async fn serve(args: Args) -> Result<(), Failure> {
 impl Process {
     async fn new(args: &Args, health: Arc<Health>) -> Result<Self, Failure> {
         let settings = args.settings.settings()?;
-        let lease = lease_settings(args);
+        let leader = &args.leader;
+        let lease = leader.settings(&args.namespace, LEASE, &args.pod_name);
         if args.leader.leader_elect {
             lease.check().map_err(|problem| Usage {
                 message: format!("{problem}: see --leader-elect-*"),
@@ -222,19 +223,4 @@ fn releases(args: &Args, settings: &Settings) -> Result<Releases, Failure> {
         ..Options::default()
     };
     Ok(Releases::new(options)?)
-}
-
-fn lease_settings(args: &Args) -> lease::Settings {
-    let leader = &args.leader;
-    lease::Settings {
-        namespace: args.namespace.clone(),
-        name: leader
-            .leader_elect_lease_name
-            .clone()
-            .unwrap_or_else(|| LEASE.to_owned()),
-        identity: lease::Settings::identity(&args.pod_name),
-        duration: leader.leader_elect_lease_duration.0,
-        renew_deadline: leader.leader_elect_renew_deadline.0,
-        retry: leader.leader_elect_retry_period.0,
-    }
 }

@@ -128,17 +128,7 @@ fn lease_settings(args: &RunArgs) -> lease::Settings {
         Scope::Legacy => LEGACY_LEASE,
     };
     let leader = &args.leader;
-    lease::Settings {
-        namespace: args.namespace.clone(),
-        name: leader
-            .leader_elect_lease_name
-            .clone()
-            .unwrap_or_else(|| name.to_owned()),
-        identity: lease::Settings::identity(&args.pod_name),
-        duration: leader.leader_elect_lease_duration.0,
-        renew_deadline: leader.leader_elect_renew_deadline.0,
-        retry: leader.leader_elect_retry_period.0,
-    }
+    leader.settings(&args.namespace, name, &args.pod_name)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::lease;
+
 /// How the API server is reached.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ApiServerArgs {
@@ -92,6 +94,24 @@ pub enum Address {
 /// A length of time, as written on a command line: a number with ms, s, m or h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time(pub Duration);
+
+// === impl LeaderArgs ===
+
+impl LeaderArgs {
+    /// The Lease that replicas of a program take turns by: of this name, unless a flag gives another one. `pod` is the
+    /// replica, and part of its identity.
+    pub fn settings(&self, namespace: &str, name: &str, pod: &str) -> lease::Settings {
+        let given = self.leader_elect_lease_name.as_deref();
+        lease::Settings {
+            namespace: namespace.to_owned(),
+            name: given.unwrap_or(name).to_owned(),
+            identity: lease::Settings::identity(pod),
+            duration: self.leader_elect_lease_duration.0,
+            renew_deadline: self.leader_elect_renew_deadline.0,
+            retry: self.leader_elect_retry_period.0,
+        }
+    }
+}
 
 // === impl Address ===
 
