@@ -19,7 +19,6 @@ pub(crate) mod facts;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod names;
-pub(crate) mod pause;
 mod pipeline;
 mod references;
 mod status;

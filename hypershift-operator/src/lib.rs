@@ -25,6 +25,7 @@ mod hosted_cluster;
 pub mod legacy;
 mod metrics;
 mod node_pool;
+mod pause;
 mod platform;
 mod run;
 pub mod scope;

@@ -35,7 +35,6 @@ pub(crate) mod machines;
 mod manifest;
 pub(crate) mod names;
 mod observed;
-mod pause;
 mod plan;
 mod secrets;
 mod status;
@@ -55,6 +54,7 @@ use kube::runtime::controller::Action;
 use kube::{Api, Resource as _};
 
 use crate::hosted_cluster::protocol;
+use crate::pause::{Pause, pause};
 use crate::scope::{self, Duty, duty, verdict};
 use conditions::Conditions;
 use control::Pools;
@@ -62,7 +62,6 @@ pub(crate) use control::run;
 use error::Error;
 use facts::Facts;
 use judge::{Found, Stop};
-use pause::Pause;
 use plan::Plan;
 
 /// When a registry, or something else that is not watched, is asked again.
@@ -210,9 +209,9 @@ fn is_live(cluster: &HostedCluster) -> bool {
 
 /// When the pool is looked at again, if nothing happens meanwhile.
 fn again(facts: &Facts, outcome: Result<(), Stop>) -> Action {
-    let paused = match pause::paused(facts.pool.spec.paused_until.as_deref(), facts.now) {
-        Some(Pause::Until(time)) => Some(time),
-        Some(Pause::ForGood) | None => None,
+    let paused = match pause(facts.pool.spec.paused_until.as_deref(), facts.now) {
+        Pause::Until(time) => Some(time),
+        Pause::Active | Pause::Over | Pause::Indefinite | Pause::Unreadable(_) => None,
     };
     let times = paused.into_iter().chain(token::expiries(&facts.tokens));
     let next = times.map(|time| until(time, facts.now)).min();

@@ -54,6 +54,23 @@ pub(crate) trait Infrastructure: Sync {
     }
 }
 
+/// The image of controllers that no release has: of the annotation, else of the flag.
+fn image_given(
+    facts: &Facts,
+    annotation: &str,
+    flag: Option<&String>,
+    platform: &str,
+) -> Result<Option<String>, String> {
+    let given = facts.annotations().get(annotation);
+    given.or(flag).cloned().map(Some).ok_or_else(|| {
+        format!(
+            "there is no image of Cluster API's provider for {platform}: run the operator with \
+             --{}-capi-provider-image, or set the annotation {annotation}",
+            platform.to_ascii_lowercase()
+        )
+    })
+}
+
 /// The object that stands for a cluster on its infrastructure.
 #[derive(Debug)]
 pub(crate) enum ClusterIs {

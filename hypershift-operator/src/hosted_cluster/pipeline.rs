@@ -17,13 +17,13 @@ use super::deletion::{self, Progress};
 use super::dereference::{bare, dereference};
 use super::facts::Facts;
 use super::names::{FINALIZER, HAS_BEEN_AVAILABLE};
-use super::pause::{Pause, pause};
 use super::status::{Outcome, Told, status};
 use super::validate::{Verdicts, validate};
 use super::{Id, defaults};
 use crate::capi::Capi;
 use crate::context::Context;
 use crate::error::Error;
+use crate::pause::{Pause, pause};
 
 /// Field manager of what a HostedCluster gets once and then keeps.
 const DEFAULTS: &str = "hypershift-operator-defaults";

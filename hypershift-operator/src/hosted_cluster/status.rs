@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::facts::Facts;
 use super::names;
-use super::pause::Pause;
 use super::validate::Verdicts;
+use crate::pause::Pause;
 pub(crate) use conditions::Told;
 
 /// Port of a route.

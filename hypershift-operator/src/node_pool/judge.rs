@@ -17,8 +17,9 @@ use payload::Release;
 use super::conditions::Conditions;
 use super::config::{Config, Hashes};
 use super::facts::Facts;
+use super::machines;
 use super::machines::{Machine, Refused};
-use super::{machines, pause};
+use crate::pause::{Pause, pause};
 
 /// What was found out, as far as it was.
 #[derive(Debug, Clone, Default)]
@@ -83,23 +84,19 @@ fn reconciliation(
     conditions: &mut Conditions,
 ) -> Result<(), Stop> {
     let about = PoolCondition::ReconciliationActive;
-    match pause::paused(facts.pool.spec.paused_until.as_deref(), facts.now) {
-        Some(pause) => {
-            found.is_paused = true;
-            conditions.set(
-                about,
-                Status::False,
-                "ReconciliationPaused",
-                pause.to_string(),
-            );
+    let until = match pause(facts.pool.spec.paused_until.as_deref(), facts.now) {
+        Pause::Indefinite => "it is removed".to_owned(),
+        Pause::Until(time) => time.to_string(),
+        // What cannot be read pauses nothing: the API refuses it.
+        Pause::Active | Pause::Over | Pause::Unreadable(_) => {
+            let message = "the pool is reconciled";
+            conditions.set(about, Status::True, "ReconciliationActive", message);
+            return Ok(());
         }
-        None => conditions.set(
-            about,
-            Status::True,
-            "ReconciliationActive",
-            "the pool is reconciled",
-        ),
-    }
+    };
+    found.is_paused = true;
+    let message = format!("paused by spec.pausedUntil until {until}");
+    conditions.set(about, Status::False, "ReconciliationPaused", message);
     Ok(())
 }
 

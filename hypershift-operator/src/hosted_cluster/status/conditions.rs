@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::version::whole_second;
 use super::{Outcome, control_plane_conditions, progress};
-use crate::hosted_cluster::pause::Pause;
 use crate::hosted_cluster::references::Purpose;
 use crate::hosted_cluster::validate::Verdict;
+use crate::pause::Pause;
 
 /// Conditions that are the control plane's, and that every cluster has.
 const COPIED: [ClusterCondition; 13] = [

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::hosted_cluster::facts::Facts;
 use crate::hosted_cluster::names;
 use crate::hosted_cluster::wanted::Wanted;
-use crate::platform::{ClusterIs, Infrastructure};
+use crate::platform::{ClusterIs, Infrastructure, image_given};
 
 /// Annotation that names another image of the controllers.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-agent-image";
@@ -45,14 +45,8 @@ impl Infrastructure for Agent {
     }
 
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
-        let given = facts.annotations().get(IMAGE_ANNOTATION);
-        let image = given.or(facts.images.agent_provider.as_ref()).cloned();
-        image.map(Some).ok_or_else(|| {
-            format!(
-                "there is no image of Cluster API's provider for Agent: run the operator with \
-                 --agent-capi-provider-image, or set the annotation {IMAGE_ANNOTATION}"
-            )
-        })
+        let flag = facts.images.agent_provider.as_ref();
+        image_given(facts, IMAGE_ANNOTATION, flag, "Agent")
     }
 
     fn adapt(&self, facts: &Facts, pod: &mut PodSpec) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::hosted_cluster::facts::Facts;
 use crate::hosted_cluster::names::{KUBECONFIG_KEY, KUBEVIRT_CREDENTIALS};
 use crate::hosted_cluster::wanted::Wanted;
-use crate::platform::{ClusterIs, Infrastructure};
+use crate::platform::{ClusterIs, Infrastructure, image_given};
 
 /// Annotation that names another image of the controllers.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-kubevirt-image";
@@ -39,14 +39,8 @@ impl Infrastructure for Kubevirt {
     }
 
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
-        let given = facts.annotations().get(IMAGE_ANNOTATION);
-        let image = given.or(facts.images.kubevirt_provider.as_ref()).cloned();
-        image.map(Some).ok_or_else(|| {
-            format!(
-                "there is no image of Cluster API's provider for KubeVirt: run the operator with \
-                 --kubevirt-capi-provider-image, or set the annotation {IMAGE_ANNOTATION}"
-            )
-        })
+        let flag = facts.images.kubevirt_provider.as_ref();
+        image_given(facts, IMAGE_ANNOTATION, flag, "KubeVirt")
     }
 
     fn secrets(&self, facts: &Facts) -> Vec<Wanted> {

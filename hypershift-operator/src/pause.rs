@@ -1,8 +1,8 @@
-//! Whether a hosted cluster is paused: pure.
+//! Whether a hosted cluster or a node pool is paused: pure.
 
 use jiff::Timestamp;
 
-/// Whether a hosted cluster is reconciled.
+/// Whether an object is reconciled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pause {
     /// It is.
@@ -61,6 +61,7 @@ mod tests {
             (Some("True"), Pause::Indefinite),
             (Some("2030-01-31T12:00:01Z"), Pause::Until(later)),
             (Some("2030-01-31T12:00:00Z"), Pause::Over),
+            (Some("2030-01-31T14:00:01+02:00"), Pause::Until(later)),
             (Some("tomorrow"), Pause::Unreadable("tomorrow".to_owned())),
         ] {
             assert_eq!(pause(text, now), expected, "{text:?}");
