@@ -24,6 +24,20 @@ enum Command {
     Install(Box<install::Install>),
     /// Take away what was installed, but for what holds somebody's objects
     Uninstall(uninstall::Uninstall),
+    #[command(flatten)]
+    Clusters(Clusters),
+    /// Find out what is installed, who owns what, and what is wrong
+    Doctor(doctor::command::Doctor),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// What is done with hosted clusters, by either program.
+#[derive(Debug, Subcommand)]
+enum Clusters {
     /// Create hosted clusters, node pools, and kubeconfigs
     #[command(subcommand)]
     Create(create::Create),
@@ -36,13 +50,6 @@ enum Command {
     /// Write everything about a hosted cluster to files
     #[command(subcommand)]
     Dump(dump::Dump),
-    /// Find out what is installed, who owns what, and what is wrong
-    Doctor(doctor::command::Doctor),
-    /// Print a completion script for a shell
-    Completions {
-        /// The shell
-        shell: Shell,
-    },
 }
 
 /// Runs what the command line asks for.
@@ -51,10 +58,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Crds(command) => crds::command::run(command),
         Command::Install(install) => install::run(&install),
         Command::Uninstall(uninstall) => uninstall::run(&uninstall),
-        Command::Create(create) => create::run(&create),
-        Command::Destroy(destroy) => destroy::run(&destroy),
-        Command::Scale(scale) => scale::run(&scale),
-        Command::Dump(dump) => dump::run(&dump),
+        Command::Clusters(clusters) => clusters.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "hypershift", &mut io::stdout());
@@ -73,18 +77,8 @@ pub struct Hcp {
 
 #[derive(Debug, Subcommand)]
 enum HcpCommand {
-    /// Create hosted clusters, node pools, and kubeconfigs
-    #[command(subcommand)]
-    Create(create::Create),
-    /// Destroy hosted clusters and node pools
-    #[command(subcommand)]
-    Destroy(destroy::Destroy),
-    /// Change the number of nodes
-    #[command(subcommand)]
-    Scale(scale::Scale),
-    /// Write everything about a hosted cluster to files
-    #[command(subcommand)]
-    Dump(dump::Dump),
+    #[command(flatten)]
+    Clusters(Clusters),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -95,13 +89,23 @@ enum HcpCommand {
 /// Runs what the command line of `hcp` asks for.
 pub fn run_hcp(hcp: Hcp) -> anyhow::Result<()> {
     match hcp.command {
-        HcpCommand::Create(create) => create::run(&create),
-        HcpCommand::Destroy(destroy) => destroy::run(&destroy),
-        HcpCommand::Scale(scale) => scale::run(&scale),
-        HcpCommand::Dump(dump) => dump::run(&dump),
+        HcpCommand::Clusters(clusters) => clusters.run(),
         HcpCommand::Completions { shell } => {
             clap_complete::generate(shell, &mut Hcp::command(), "hcp", &mut io::stdout());
             Ok(())
+        }
+    }
+}
+
+// === impl Clusters ===
+
+impl Clusters {
+    fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Create(create) => create::run(create),
+            Self::Destroy(destroy) => destroy::run(destroy),
+            Self::Scale(scale) => scale::run(scale),
+            Self::Dump(dump) => dump::run(dump),
         }
     }
 }
