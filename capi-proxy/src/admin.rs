@@ -87,7 +87,8 @@ impl Admin {
     }
 }
 
-fn answer(
+/// A whole answer of one content type.
+pub(crate) fn answer(
     status: StatusCode,
     content_type: HeaderValue,
     body: impl Into<Bytes>,

@@ -23,13 +23,48 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Whether the proxy is of use.
 #[derive(Debug)]
 pub(crate) struct Readiness {
-    /// `None`: it is ready.
-    problem: RwLock<Option<String>>,
+    problem: Problem,
     /// When the API server last answered a client, in milliseconds since `start`.
     heard: AtomicU64,
     start: Instant,
     doubt: Notify,
     metrics: Arc<Metrics>,
+}
+
+/// Why a program is of no use; nothing while it is of use.
+#[derive(Debug)]
+pub(crate) struct Problem(RwLock<Option<String>>);
+
+// === impl Problem ===
+
+impl Problem {
+    pub(crate) fn new(problem: &str) -> Self {
+        Self(RwLock::new(Some(problem.to_owned())))
+    }
+
+    pub(crate) fn get(&self) -> Option<String> {
+        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        current.clone()
+    }
+
+    /// Logs what has changed.
+    pub(crate) fn set(&self, problem: Option<String>) {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if *current == problem {
+            return;
+        }
+        match &problem {
+            None => tracing::info!("Ready"),
+            Some(problem) => tracing::warn!(problem, "Not ready"),
+        }
+        *current = problem;
+    }
+
+    /// Says nothing: it is meant to be so.
+    fn set_quietly(&self, problem: &str) {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Some(problem.to_owned());
+    }
 }
 
 // === impl Readiness ===
@@ -38,7 +73,7 @@ impl Readiness {
     /// Not ready yet.
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         Self {
-            problem: RwLock::new(Some("the API server has not been asked yet".to_owned())),
+            problem: Problem::new("the API server has not been asked yet"),
             heard: AtomicU64::new(0),
             start: Instant::now(),
             doubt: Notify::new(),
@@ -48,10 +83,7 @@ impl Readiness {
 
     /// Why the proxy is not ready.
     pub(crate) fn problem(&self) -> Option<String> {
-        self.problem
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.problem.get()
     }
 
     /// The API server has answered a client.
@@ -67,8 +99,7 @@ impl Readiness {
     /// The proxy is ending.
     pub(crate) fn ending(&self) {
         self.metrics.ready(false);
-        *self.problem.write().unwrap_or_else(PoisonError::into_inner) =
-            Some("the proxy is ending".to_owned());
+        self.problem.set_quietly("the proxy is ending");
     }
 
     /// Keeps asking, until dropped.
@@ -111,15 +142,7 @@ impl Readiness {
 
     fn set(&self, problem: Option<String>) {
         self.metrics.ready(problem.is_none());
-        let mut current = self.problem.write().unwrap_or_else(PoisonError::into_inner);
-        if *current == problem {
-            return;
-        }
-        match &problem {
-            None => tracing::info!("Ready"),
-            Some(problem) => tracing::warn!(problem, "Not ready"),
-        }
-        *current = problem;
+        self.problem.set(problem);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether the backends can convert: a manager's webhook server answers before the caches are there that it looks
 //! references up in, so that only a conversion tells.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::group::{GroupTable, Side};
@@ -11,6 +11,7 @@ use super::convert::{Converter, Failure};
 use super::delegate::{Backends, Reached};
 use super::metrics::Metrics;
 use super::route::BackendId;
+use crate::readiness::Problem;
 
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(250);
@@ -21,8 +22,7 @@ const NOT_STARTED: &str = "cache is not started";
 /// Whether the shim is of use.
 #[derive(Debug)]
 pub(super) struct Readiness {
-    /// `None`: it is ready.
-    problem: RwLock<Option<String>>,
+    problem: Problem,
     metrics: Metrics,
 }
 
@@ -39,17 +39,14 @@ impl Readiness {
     /// Not ready yet.
     pub(super) fn new(metrics: Metrics) -> Self {
         Self {
-            problem: RwLock::new(Some("the backends have not been asked yet".to_owned())),
+            problem: Problem::new("the backends have not been asked yet"),
             metrics,
         }
     }
 
     /// Why the shim is not ready.
     pub(super) fn problem(&self) -> Option<String> {
-        self.problem
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.problem.get()
     }
 
     /// The shim is ending.
@@ -87,15 +84,7 @@ impl Readiness {
 
     fn set(&self, problem: Option<String>) {
         self.metrics.ready(problem.is_none());
-        let mut current = self.problem.write().unwrap_or_else(PoisonError::into_inner);
-        if *current == problem {
-            return;
-        }
-        match &problem {
-            None => tracing::info!("Ready"),
-            Some(problem) => tracing::warn!(problem, "Not ready"),
-        }
-        *current = problem;
+        self.problem.set(problem);
     }
 }
 

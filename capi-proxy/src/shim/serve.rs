@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -24,7 +23,7 @@ use super::delegate::{Backends, Limits};
 use super::metrics::{self, Metrics};
 use super::probe::Readiness;
 use super::route::Routes;
-use crate::admin::Admin;
+use crate::admin::{self, Admin};
 use crate::config;
 use crate::drain::{self, Drain};
 use crate::error::Error;
@@ -291,7 +290,7 @@ impl Shim {
             tracing::warn!(%error, "Conversion failed");
         }
         self.count(result, objects, begun);
-        respond(StatusCode::OK, JSON, answer.body)
+        admin::answer(StatusCode::OK, JSON, answer.body)
     }
 
     fn count(&self, result: metrics::Result, objects: usize, begun: Instant) {
@@ -306,16 +305,5 @@ fn log_end(ended: hyper::Result<()>) {
 }
 
 fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    respond(status, TEXT, text)
-}
-
-fn respond(
-    status: StatusCode,
-    content_type: HeaderValue,
-    body: impl Into<Bytes>,
-) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body.into()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response
+    admin::answer(status, TEXT, text)
 }
