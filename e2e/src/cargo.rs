@@ -10,6 +10,15 @@ use tokio::process::Command;
 use crate::images::{FLAGS, TARGET};
 use crate::progress::Progress;
 
+/// Environment variable that names a built `hypershift`, so that none is built.
+const COMMAND_LINE: &str = "HYPERSHIFT_CLI";
+
+/// Builds the command line, or takes the one that the environment names.
+pub async fn command_line(progress: &Progress) -> Result<PathBuf> {
+    let program = Program::dev("cli", "hypershift");
+    program.find(COMMAND_LINE, progress).await
+}
+
 /// A program of this tree, and how it is built.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
@@ -51,6 +60,14 @@ impl Program {
             name,
             profile: Profile::Dev,
             linking: Linking::Dynamic,
+        }
+    }
+
+    /// The program that a variable of the environment names; without the variable it is built.
+    pub async fn find(&self, variable: &str, progress: &Progress) -> Result<PathBuf> {
+        match std::env::var_os(variable) {
+            Some(path) => Ok(PathBuf::from(path)),
+            None => self.build(progress).await,
         }
     }
 

@@ -282,10 +282,6 @@ impl Replica {
 
 /// Builds the operator, or takes the one that the environment names.
 pub async fn build(progress: &Progress) -> Result<PathBuf> {
-    if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
-        return Ok(PathBuf::from(path));
-    }
-    Program::dev("hypershift-operator", "hypershift-operator")
-        .build(progress)
-        .await
+    let program = Program::dev("hypershift-operator", "hypershift-operator");
+    program.find(BINARY_VARIABLE, progress).await
 }

@@ -99,10 +99,6 @@ impl Proxy {
 
 /// Builds the proxy, or takes the one that the environment names.
 pub async fn build(progress: &Progress) -> Result<PathBuf> {
-    if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
-        return Ok(PathBuf::from(path));
-    }
-    Program::dev("capi-proxy", "capi-proxy")
-        .build(progress)
-        .await
+    let program = Program::dev("capi-proxy", "capi-proxy");
+    program.find(BINARY_VARIABLE, progress).await
 }

@@ -47,6 +47,10 @@ mod tests {
                 Some(Side::Standard),
             ),
             (
+                "/registry/ipam.cluster.hypershift.openshift.io/ipaddresses/n/m",
+                Some(Side::Private),
+            ),
+            (
                 "/registry/cluster.hypershift.openshift.io/machines/n/m",
                 Some(Side::Private),
             ),

@@ -25,6 +25,7 @@ use crate::cluster_api::{ClusterApi, Ground, Plan};
 use crate::control_plane::ControlPlane;
 use crate::crds;
 use crate::home::Home;
+use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::process;
 use crate::progress::Progress;
 use crate::proxy::{self, Upstream};
@@ -83,6 +84,20 @@ impl Testbed {
     /// The testbed's directory.
     pub fn path(&self) -> &Path {
         self.home.path()
+    }
+
+    /// Makes a user, in a group if one is named, and gives the kubeconfig.
+    pub fn kubeconfig_of(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
+        let certificate = self.control_plane.authority.client(user, user, group)?;
+        let endpoint = self.control_plane.endpoint();
+        let path = self.path().join(format!("{user}.kubeconfig"));
+        write_kubeconfig(
+            &path,
+            &endpoint.server,
+            Some(&endpoint.authority),
+            Credentials::Certificate(&certificate),
+        )?;
+        Ok(path)
     }
 
     /// The testbed's directory, for what a test runs in it.

@@ -8,9 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use e2e::cargo::Program;
+use e2e::cargo::command_line;
 use e2e::client::{Patch, Resource};
-use e2e::kubeconfig::{Credentials, write_kubeconfig};
 use e2e::progress::Progress;
 use e2e::testbed::Testbed;
 use rustls::pki_types::CertificateDer;
@@ -20,8 +19,6 @@ use tokio::process::Command;
 
 use crate::backend::NAMESPACE;
 
-/// Environment variable that names a built `hypershift`, so that none is built.
-const BINARY_VARIABLE: &str = "HYPERSHIFT_CLI";
 const NAME: &str = "capi-conversion-webhook-shim";
 const SECRET: &str = "capi-conversion-webhook-shim-serving";
 const SECRETS: Resource<'_> = Resource::new("v1", "secrets");
@@ -69,19 +66,8 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
 
 impl<'t> Installer<'t> {
     async fn new(testbed: &'t Testbed) -> Result<Self> {
-        let program = if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
-            PathBuf::from(path)
-        } else {
-            let program = Program::dev("cli", "hypershift");
-            program.build(&testbed.progress).await?
-        };
-        let authority = &testbed.control_plane.authority;
-        let user = authority.client("installer", "installer", Some("system:masters"))?;
-        let endpoint = testbed.control_plane.endpoint();
-        let kubeconfig = testbed.path().join("installer.kubeconfig");
-        let trusted = Some(endpoint.authority.as_path());
-        let credentials = Credentials::Certificate(&user);
-        write_kubeconfig(&kubeconfig, &endpoint.server, trusted, credentials)?;
+        let program = command_line(&testbed.progress).await?;
+        let kubeconfig = testbed.kubeconfig_of("installer", Some("system:masters"))?;
         Ok(Self {
             testbed,
             program,

@@ -1,9 +1,7 @@
 //! What a hosted cluster stands on: equipment, a cloud, a release, and the operators as a user installs them.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, ensure};
-use e2e::cargo::Program;
+use e2e::cargo::command_line;
 use e2e::cloud::FakeCloud;
 use e2e::equipment::Equipment;
 use e2e::images::Image;
@@ -12,8 +10,6 @@ use e2e::payload::{Payload, Release};
 use e2e::registry;
 use tokio::process::Command;
 
-/// Environment variable that names a built `hypershift`, so that none is built.
-const BINARY_VARIABLE: &str = "HYPERSHIFT_CLI";
 /// The cluster's name.
 pub(crate) const NAME: &str = "demo";
 /// Its name in the cloud.
@@ -56,12 +52,7 @@ impl Ground {
 
 /// Installs the operators by the command that users have.
 async fn install(testbed: &NodeTestbed) -> Result<()> {
-    let program = if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
-        PathBuf::from(path)
-    } else {
-        let program = Program::dev("cli", "hypershift");
-        program.build(&testbed.progress).await?
-    };
+    let program = command_line(&testbed.progress).await?;
     let step = testbed.progress.step("installing the operators");
     let operator = testbed.image(Image::HypershiftOperator)?;
     let proxy = testbed.image(Image::CapiProxy)?;

@@ -1,6 +1,6 @@
 //! A cluster that is made and destroyed by `hcp`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cargo::Program;
@@ -17,10 +17,8 @@ const NAME: &str = "bare";
 
 /// Creates a cluster, waits until it is available, and destroys it.
 pub(crate) async fn runs(testbed: &Testbed, ground: &Ground, kubeconfig: &Path) -> Result<()> {
-    let program = match std::env::var_os(BINARY_VARIABLE) {
-        Some(path) => PathBuf::from(path),
-        None => Program::dev("cli", "hcp").build(&testbed.progress).await?,
-    };
+    let program = Program::dev("cli", "hcp");
+    let program = program.find(BINARY_VARIABLE, &testbed.progress).await?;
     let secret = testbed.path().join("pull-secret.json");
     std::fs::write(
         &secret,

@@ -4,14 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::cargo::Program;
+use e2e::cargo::command_line;
 use e2e::progress::Progress;
 use tokio::process::{Child, Command};
 
 /// Where the operator is installed.
 pub(crate) const NAMESPACE: &str = "hypershift";
-/// Environment variable that names a built `hypershift`, so that none is built.
-const BINARY_VARIABLE: &str = "HYPERSHIFT_CLI";
 const INSTALL: [&str; 7] = [
     "install",
     "--private-capi-types",
@@ -45,13 +43,7 @@ impl Hypershift {
     /// Builds the command; the user of the kubeconfig runs it.
     pub(crate) async fn build(kubeconfig: &Path, progress: &Progress) -> Result<Self> {
         let kubeconfig = kubeconfig.to_owned();
-        if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
-            return Ok(Self {
-                program: PathBuf::from(path),
-                kubeconfig,
-            });
-        }
-        let program = Program::dev("cli", "hypershift").build(progress).await?;
+        let program = command_line(progress).await?;
         Ok(Self {
             program,
             kubeconfig,

@@ -15,13 +15,10 @@ mod removed;
 mod stored;
 mod upgrade;
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
 use e2e::client::Resource;
 use e2e::cluster_api::Plan;
-use e2e::kubeconfig::{Credentials, write_kubeconfig};
 use e2e::platform::{self, Platform};
 use e2e::progress::Progress;
 use e2e::testbed::Testbed;
@@ -42,7 +39,8 @@ async fn an_installation_is_whole_repeatable_and_leaves_the_platform_alone() -> 
 
 async fn scenario(testbed: &mut Testbed) -> Result<()> {
     let mut platform = platform_with_a_manager(testbed).await?;
-    let installer = installer(testbed)?;
+    // May do anything, and its requests are told apart from the test's own.
+    let installer = testbed.kubeconfig_of("installer", Some("system:masters"))?;
     let hypershift = Hypershift::build(&installer, &testbed.progress).await?;
 
     step(testbed, "refusing what may not be done");
@@ -96,22 +94,6 @@ async fn platform_with_a_manager(testbed: &mut Testbed) -> Result<Platform> {
     let platform = Platform::create(admin, control_plane, PLATFORM, &manager).await?;
     step.done_with(&format!("{} objects and CRDs", platform.len()));
     Ok(platform)
-}
-
-/// Somebody who may do anything, and whose requests are told apart from the test's own. Gives the kubeconfig.
-fn installer(testbed: &Testbed) -> Result<PathBuf> {
-    let name = "installer";
-    let authority = &testbed.control_plane.authority;
-    let certificate = authority.client(name, name, Some("system:masters"))?;
-    let endpoint = testbed.control_plane.endpoint();
-    let path = testbed.path().join(format!("{name}.kubeconfig"));
-    write_kubeconfig(
-        &path,
-        &endpoint.server,
-        Some(&endpoint.authority),
-        Credentials::Certificate(&certificate),
-    )?;
-    Ok(path)
 }
 
 /// The operator is there with its proxy; operator-legacy is not, since no hosted cluster needs it.

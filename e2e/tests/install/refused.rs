@@ -248,16 +248,7 @@ async fn user(testbed: &Testbed, name: &str, rules: &[Vec<Value>]) -> Result<Pat
         "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name }],
     });
     testbed.admin.apply(&[role, binding]).await?;
-    let certificate = testbed.control_plane.authority.client(name, name, None)?;
-    let endpoint = testbed.control_plane.endpoint();
-    let path = testbed.path().join(format!("{name}.kubeconfig"));
-    write_kubeconfig(
-        &path,
-        &endpoint.server,
-        Some(&endpoint.authority),
-        Credentials::Certificate(&certificate),
-    )?;
-    Ok(path)
+    testbed.kubeconfig_of(name, None)
 }
 
 /// As an earlier release would have applied it.
