@@ -2,6 +2,7 @@
 
 mod cargo;
 mod fuzz;
+mod lanes;
 mod steps;
 mod tally;
 
@@ -11,11 +12,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use e2e::wait::seconds;
 
+use crate::tidy;
 use steps::Step;
 use tally::Tally;
 
 /// How many of the slowest steps the summary names.
 const SLOWEST: usize = 5;
+/// What a clean clone writes in all, with some to spare, in bytes.
+const DISK: u64 = 25_000_000_000;
 
 /// Which steps to run.
 #[derive(Debug, clap::Args)]
@@ -44,11 +48,27 @@ pub(crate) async fn run(args: &Args) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    warn_of_a_small_disk();
     let mut outcomes = Vec::new();
     for step in chosen(&args.only)? {
         outcomes.push(run_step(step).await);
     }
     Ok(sum_up(&outcomes))
+}
+
+/// A full disk shows as failures of anything: better said beforehand.
+fn warn_of_a_small_disk() {
+    let Ok(disk) = rustix::fs::statvfs(tidy::root().as_path()) else {
+        return;
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free < DISK {
+        println!(
+            "warning: {} GB are free here; a clean clone needs up to {} GB: `rm -rf target` frees what earlier builds left",
+            free / 1_000_000_000,
+            DISK / 1_000_000_000
+        );
+    }
 }
 
 fn chosen(only: &[String]) -> Result<Vec<&'static Step>> {

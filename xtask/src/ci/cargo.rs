@@ -50,7 +50,8 @@ pub(super) async fn tests(args: &[&str]) -> Result<Tally> {
     Ok(total)
 }
 
-fn cargo(args: &[&str], environment: &[(&str, &str)]) -> Command {
+/// A cargo command that asks nothing and ends with this program.
+pub(super) fn cargo(args: &[&str], environment: &[(&str, &str)]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
     command

@@ -9,8 +9,8 @@ use e2e::embedded;
 use e2e::progress::Progress;
 
 use super::cargo;
-use super::fuzz;
 use super::tally::Tally;
+use super::{fuzz, lanes};
 use crate::{codegen, tidy};
 
 /// A step.
@@ -96,7 +96,7 @@ pub(super) const ALL: &[Step] = &[
     Step {
         name: "e2e",
         what: "tests on a real API server with stock Cluster API",
-        run: || Box::pin(cargo::tests(&["test", "--package=e2e", "--no-fail-fast"])),
+        run: || Box::pin(lanes::tests("e2e")),
     },
 ];
 
