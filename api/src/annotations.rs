@@ -23,6 +23,20 @@ pub const SCOPE: &str = "hypershift.openshift.io/scope";
 pub const MIGRATION_IN_PROGRESS: &str = "hypershift.openshift.io/migration-in-progress";
 /// The reason of the last failure; an SRE removes it to have the migration tried again.
 pub const MIGRATION_FAILED: &str = "hypershift.openshift.io/migration-failed";
+/// What exactly failed, for people.
+pub const MIGRATION_FAILURE_MESSAGE: &str = "hypershift.openshift.io/migration-failure-message";
+/// `<count>@<time>`: how often the migration failed, and when it last did.
+pub const MIGRATION_ATTEMPTS: &str = "hypershift.openshift.io/migration-attempts";
+/// `"true"`: the operator that was the owner has seen the lock, and nothing of it is under way any more.
+pub const MIGRATION_ACKNOWLEDGED: &str = "hypershift.openshift.io/migration-acknowledged";
+/// `"true"`: the migration is not begun by itself. Set by a person, and by a migration that was taken back.
+pub const MIGRATION_HOLD: &str = "hypershift.openshift.io/migration-hold";
+/// [`ROLLBACK_REQUESTED`]: the way back to standard types is asked for. Anything else says why it failed.
+pub const MIGRATION_ROLLBACK: &str = "hypershift.openshift.io/migration-rollback";
+/// The value of [`MIGRATION_ROLLBACK`] by which a person asks.
+pub const ROLLBACK_REQUESTED: &str = "requested";
+/// On a Deployment: the replicas that it had before the migration stopped it.
+pub const MIGRATION_PRIOR_REPLICAS: &str = "hypershift.openshift.io/migration-prior-replicas";
 
 /// The four annotations of one HostedCluster, as read. Values that the protocol does not know count as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
