@@ -36,7 +36,10 @@ pub struct Plan {
     managers: Vec<Manager>,
     /// Where the service accounts are.
     namespace: String,
+    /// What they look after.
     reach: Reach,
+    /// Where their roles are bound.
+    rights: Reach,
 }
 
 /// A running Cluster API.
@@ -44,6 +47,7 @@ pub struct Plan {
 pub struct ClusterApi {
     managers: Vec<RunningManager>,
     side: Side,
+    namespace: String,
     /// Held while the development provider runs.
     _only_provider: Option<Lock>,
 }
@@ -85,6 +89,20 @@ impl Plan {
             managers: Manager::ALL.to_vec(),
             namespace: namespace.to_owned(),
             reach: Reach::Namespace(namespace.to_owned()),
+            rights: Reach::Namespace(namespace.to_owned()),
+        }
+    }
+
+    /// Managers on standard types that look after one namespace, as for a hosted control plane before its migration:
+    /// without a proxy, with upstream's own roles, and with service accounts in a namespace of their own.
+    #[must_use]
+    pub fn legacy(namespace: &str, managers: &[Manager]) -> Self {
+        Self {
+            side: Side::Standard,
+            managers: managers.to_vec(),
+            namespace: format!("{namespace}-legacy"),
+            reach: Reach::Namespace(namespace.to_owned()),
+            rights: Reach::Cluster,
         }
     }
 
@@ -96,6 +114,7 @@ impl Plan {
             managers: managers.to_vec(),
             namespace: PLATFORM_NAMESPACE.to_owned(),
             reach: Reach::Cluster,
+            rights: Reach::Cluster,
         }
     }
 
@@ -138,6 +157,7 @@ impl ClusterApi {
         Ok(Self {
             managers,
             side: plan.side,
+            namespace: plan.namespace.clone(),
             _only_provider: only_provider,
         })
     }
@@ -145,6 +165,11 @@ impl ClusterApi {
     /// The side that it works on.
     pub fn side(&self) -> Side {
         self.side
+    }
+
+    /// The namespace of its service accounts, which is what tells worlds of one side apart.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     /// Its managers.
@@ -188,7 +213,7 @@ impl RunningManager {
             ServiceAccount::create(ground.admin, ground.home, &plan.namespace, manager.name())
                 .await?;
         let roles = manager.roles(plan.side).await?;
-        account.grant(ground.admin, &roles, &plan.reach).await?;
+        account.grant(ground.admin, &roles, &plan.rights).await?;
         let name = format!("{}-{}", plan.namespace, manager.name());
         let proxy = match ground.proxies {
             Some(upstream) => Some(start_proxy(&name, upstream, ground, &account).await?),

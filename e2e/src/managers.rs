@@ -147,11 +147,13 @@ impl Manager {
             "--insecure-diagnostics".to_owned(),
             "--feature-gates=ClusterTopology=true".to_owned(),
         ];
+        let one_namespace = matches!(reach, Reach::Namespace(_));
         if let Reach::Namespace(namespace) = reach {
             flags.push(format!("--namespace={namespace}"));
         }
-        if side == Side::Private {
-            // Private CRDs belong to the product's installer: their managers have no right to write them.
+        if side == Side::Private || one_namespace {
+            // Private CRDs belong to the product's installer: their managers have no right to write them. And whoever
+            // sees one namespace cannot say which versions are stored in all.
             let phases = "StorageVersionMigration,CleanupManagedFields";
             flags.push(format!("--skip-crd-migration-phases={phases}"));
         }

@@ -181,6 +181,11 @@ impl Testbed {
             .with_context(|| format!("there is no Cluster API on the {side:?} side"))
     }
 
+    /// Ends the Cluster API whose service accounts are in a namespace. Its objects stay.
+    pub fn end_in(&mut self, namespace: &str) {
+        self.worlds.retain(|world| world.namespace() != namespace);
+    }
+
     /// Ends the Cluster API on a side. Its objects and its CRDs stay.
     pub fn end(&mut self, side: Side) {
         self.worlds.retain(|world| world.side() != side);
