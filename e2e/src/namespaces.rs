@@ -142,11 +142,18 @@ impl Namespaces {
 
     /// The beginning of a command line that runs as another node does.
     pub fn entry_of(&self, node: &str) -> Vec<OsString> {
+        with_signals(self.plain_entry_of(Some(node)))
+    }
+
+    /// The beginning of a short command's line, in the network of a node that has its own, or in the first one's.
+    pub(crate) fn plain_entry_of(&self, node: Option<&str>) -> Vec<OsString> {
         let mut line = self.bare_entry();
-        line.push("nsenter".into());
-        line.push(format!("--net=/run/netns/{node}").into());
-        line.push("--".into());
-        with_signals(line)
+        if let Some(node) = node {
+            line.push("nsenter".into());
+            line.push(format!("--net=/run/netns/{node}").into());
+            line.push("--".into());
+        }
+        line
     }
 
     /// Adds a network namespace for another node.

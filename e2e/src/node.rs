@@ -17,8 +17,10 @@
 
 mod config;
 mod contents;
+mod loss;
 mod machine;
 mod packages;
+mod patience;
 mod support;
 
 use std::collections::HashMap;
@@ -47,8 +49,9 @@ use crate::wait;
 
 use contents::{Built, Pushed};
 use machine::Ground;
-pub use machine::Node;
+pub use machine::{Node, ZONE};
 use packages::Tools;
+pub use patience::Patience;
 pub use support::{Unsupported, supported};
 
 /// How long nodes may take to be ready, and the name service after them.
@@ -62,6 +65,7 @@ pub struct Builder {
     name: String,
     nodes: u8,
     images: Vec<Image>,
+    patience: Option<Patience>,
     progress: Progress,
 }
 
@@ -105,6 +109,13 @@ impl Builder {
         self
     }
 
+    /// How soon a node that says nothing is given up.
+    #[must_use]
+    pub fn patience(mut self, patience: Patience) -> Self {
+        self.patience = Some(patience);
+        self
+    }
+
     /// What people see of it.
     #[must_use]
     pub fn progress(mut self, progress: &Progress) -> Self {
@@ -137,7 +148,7 @@ impl Builder {
         let pushed = built.push(&testbed.registry).await?;
         testbed.images.clone_from(&pushed.ours);
         testbed
-            .start_nodes(self.nodes, &binaries, &tools, &pushed)
+            .start_nodes(&self, &binaries, &tools, &pushed)
             .await?;
         step.done();
         Ok(testbed)
@@ -160,6 +171,7 @@ impl NodeTestbed {
             name: name.to_owned(),
             nodes: 1,
             images: Vec::new(),
+            patience: None,
             progress: Progress::detect(),
         }
     }
@@ -279,7 +291,10 @@ impl NodeTestbed {
     ) -> Result<Self> {
         let namespaces = Namespaces::start(&home)?;
         let site = Site::Namespaces(&namespaces);
-        let control_plane = ControlPlane::new(binaries, site, &home)?;
+        let mut control_plane = ControlPlane::new(binaries, site, &home)?;
+        if let Some(patience) = builder.patience {
+            patience.tell(&mut control_plane);
+        }
         Ok(Self {
             scheduler: scheduler(binaries, site, &control_plane, &home)?,
             registry: Registry::new(binaries.path(Binary::Registry)?, site, &home)?,
@@ -303,7 +318,7 @@ impl NodeTestbed {
 
     async fn start_nodes(
         &mut self,
-        nodes: u8,
+        builder: &Builder,
         binaries: &Binaries,
         tools: &Tools,
         pushed: &Pushed,
@@ -317,8 +332,9 @@ impl NodeTestbed {
             endpoint: &self.control_plane.endpoint(),
             registry: self.registry.address(),
             pause: &pushed.pause,
+            patience: builder.patience,
         };
-        for number in 1..=nodes {
+        for number in 1..=builder.nodes {
             self.nodes.push(Node::new(number, &ground)?);
         }
         let objects = fixtures::render(
@@ -326,6 +342,8 @@ impl NodeTestbed {
             &[
                 ("KUBELET_CLIENT", KUBELET_CLIENT),
                 ("COREDNS_IMAGE", &pushed.name_service),
+                // Names are to be found when a node is lost.
+                ("COREDNS_REPLICAS", &builder.nodes.min(2).to_string()),
                 (
                     "NAME_SERVICE",
                     &self.namespaces.subnets().name_service().to_string(),

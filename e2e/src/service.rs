@@ -53,6 +53,11 @@ impl Service {
         self.launch.name()
     }
 
+    /// Adds a flag of the form `--name=value`, for the next start.
+    pub fn add_flag(&mut self, name: &str, value: impl std::fmt::Display) {
+        self.launch = self.launch.clone().flag(name, value);
+    }
+
     /// The id of its process, if it runs.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::pid)

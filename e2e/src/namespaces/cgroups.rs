@@ -1,5 +1,6 @@
 //! The control groups of one testbed, in every hierarchy that the machine has.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -55,6 +56,17 @@ impl Cgroups {
         Ok(format!("/{}/{child}", self.name))
     }
 
+    /// The processes in the group `child` and in the groups below it.
+    pub fn processes(&self, child: &str) -> Result<BTreeSet<i32>> {
+        let mut all = BTreeSet::new();
+        for hierarchy in hierarchies()? {
+            let group = hierarchy.join(&self.name).join(child);
+            collect(&group, &mut all)
+                .with_context(|| format!("cannot read the cgroup {}", group.display()))?;
+        }
+        Ok(all)
+    }
+
     /// Removes all that go by the number. The kernel refuses as long as a process lives in one.
     pub(super) fn remove(&self) -> Result<()> {
         for group in self.left()? {
@@ -104,6 +116,24 @@ fn mounted(mounts: &str) -> Vec<PathBuf> {
     each.collect()
 }
 
+/// Adds the processes of a group and of those below it. A group may go while it is looked at.
+fn collect(group: &Path, all: &mut BTreeSet<i32>) -> std::io::Result<()> {
+    let entries = match fs::read_dir(group) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    all.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            collect(&entry.path(), all)?;
+        }
+    }
+    Ok(())
+}
+
 /// In version 2, lets the children of a group use the controllers that it has itself.
 fn pass_controllers_on(group: &Path) -> Result<()> {
     let Ok(controllers) = fs::read_to_string(group.join("cgroup.controllers")) else {
@@ -151,6 +181,20 @@ mod tests {
         assert_eq!(found, expected.map(PathBuf::from));
         let unified = mounted("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n");
         assert_eq!(unified, [PathBuf::from("/sys/fs/cgroup")]);
+    }
+
+    #[test]
+    fn processes_are_those_of_all_groups_below() {
+        let root = std::env::temp_dir().join(format!("cgroups-procs-{}", std::process::id()));
+        fs::create_dir_all(root.join("kubepods/pod")).unwrap();
+        for (group, text) in [("", "1\n"), ("kubepods", ""), ("kubepods/pod", "7\n8\n")] {
+            fs::write(root.join(group).join("cgroup.procs"), text).unwrap();
+        }
+        let mut all = BTreeSet::new();
+        collect(&root, &mut all).unwrap();
+        collect(&root.join("gone"), &mut all).unwrap();
+        assert_eq!(all, [1, 7, 8].into());
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::machine::Ground;
+use super::patience::Patience;
 use crate::certs::{Certificate, write};
 use crate::namespaces::Subnets;
 use crate::registry;
@@ -28,6 +29,17 @@ pub(super) struct Files {
     directory: PathBuf,
     /// Sockets and the state of what runs: short paths, in memory, gone with the namespaces.
     state: PathBuf,
+}
+
+/// What is a kubelet's own of its configuration.
+#[derive(Debug)]
+pub(super) struct KubeletSettings<'a> {
+    pub(super) number: u8,
+    pub(super) serving: &'a Certificate,
+    /// The authority of its clients.
+    pub(super) authority: &'a Path,
+    pub(super) cgroup: &'a str,
+    pub(super) patience: Option<Patience>,
 }
 
 // === impl Files ===
@@ -115,26 +127,24 @@ impl Files {
     pub(super) fn kubelet(
         &self,
         subnets: Subnets,
-        number: u8,
-        serving: &Certificate,
-        authority: &Path,
-        cgroup: &str,
+        settings: &KubeletSettings<'_>,
     ) -> Result<PathBuf> {
+        let address = subnets.node(settings.number);
         let resolver = self.path("resolv.conf");
         // For pods that take their names from the node: there are none.
         write(&resolver, "options attempts:1 timeout:1\n")?;
-        let config = json!({
+        let mut config = json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
-            "address": subnets.node(number),
-            "healthzBindAddress": subnets.node(number),
+            "address": address,
+            "healthzBindAddress": address,
             "healthzPort": KUBELET_PORT,
-            "tlsCertFile": serving.certificate,
-            "tlsPrivateKeyFile": serving.key,
+            "tlsCertFile": settings.serving.certificate,
+            "tlsPrivateKeyFile": settings.serving.key,
             "authentication": {
                 "anonymous": { "enabled": false },
                 "webhook": { "enabled": true },
-                "x509": { "clientCAFile": authority },
+                "x509": { "clientCAFile": settings.authority },
             },
             "authorization": { "mode": "Webhook" },
             "containerRuntimeEndpoint": format!("unix://{}/containerd.sock", self.state.display()),
@@ -144,7 +154,7 @@ impl Files {
             "podLogsDir": self.path("pod-logs"),
             "volumePluginDir": self.path("plugins"),
             "cgroupDriver": "cgroupfs",
-            "cgroupRoot": cgroup,
+            "cgroupRoot": settings.cgroup,
             "enforceNodeAllocatable": [],
             "failCgroupV1": false,
             "failSwapOn": false,
@@ -153,6 +163,9 @@ impl Files {
             "evictionHard": { "memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%" },
             "serializeImagePulls": false,
         });
+        if let Some(patience) = settings.patience {
+            patience.tell_kubelet(&mut config);
+        }
         let path = self.path("kubelet.json");
         write(&path, &config.to_string())?;
         Ok(path)

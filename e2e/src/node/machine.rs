@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::config::{Files, KUBELET_PORT, PROXY_PORT, RUNTIME_PORT};
+use super::config::{Files, KUBELET_PORT, KubeletSettings, PROXY_PORT, RUNTIME_PORT};
+use super::loss::Cut;
 use super::packages::Tools;
+use super::patience::Patience;
 use crate::binaries::{Binaries, Binary};
 use crate::certs::Authority;
 use crate::control_plane::Endpoint;
@@ -18,7 +20,10 @@ use crate::namespaces::{self, Namespaces};
 use crate::process::Launch;
 use crate::service::{Service, plain_health_at};
 
-/// A node of the cluster.
+/// The label of a node's zone.
+pub const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A node of the cluster, in a zone of its own.
 #[derive(Debug)]
 pub struct Node {
     /// Its name in the cluster.
@@ -31,6 +36,7 @@ pub struct Node {
     pub kubelet: Service,
     /// What makes Services reachable.
     pub proxy: Service,
+    pub(super) cut: Cut,
     entry: Vec<OsString>,
 }
 
@@ -46,6 +52,7 @@ pub(super) struct Ground<'a> {
     pub(super) registry: SocketAddr,
     /// The image of the process that holds a pod's network.
     pub(super) pause: &'a str,
+    pub(super) patience: Option<Patience>,
 }
 
 // === impl Node ===
@@ -76,10 +83,23 @@ impl Node {
             runtime: service(runtime, RUNTIME_PORT, "/v1/metrics")?,
             kubelet: service(kubelet, KUBELET_PORT, "/healthz")?,
             proxy: service(proxy, PROXY_PORT, "/healthz")?,
+            cut: Cut {
+                entry: ground
+                    .namespaces
+                    .plain_entry_of((number > 1).then_some(name.as_str())),
+                interface: if number == 1 { "cni0" } else { "eth0" },
+                file: files.path("lost.nft"),
+                groups: ground.namespaces.groups(),
+            },
             name,
             address,
             entry,
         })
+    }
+
+    /// Whether its network is the control plane's, too.
+    pub(super) fn is_first(&self) -> bool {
+        self.cut.interface == "cni0"
     }
 
     /// Whether a TCP port answers when it is asked from this node.
@@ -122,7 +142,14 @@ fn kubelet(name: &str, number: u8, files: &Files, ground: &Ground<'_>) -> Result
     )?;
     let authority = &ground.endpoint.authority;
     let cgroup = ground.namespaces.cgroup(name)?;
-    let config = files.kubelet(subnets, number, &serving, authority, &cgroup)?;
+    let settings = KubeletSettings {
+        number,
+        serving: &serving,
+        authority,
+        cgroup: &cgroup,
+        patience: ground.patience,
+    };
+    let config = files.kubelet(subnets, &settings)?;
     Ok(Launch::new(
         format!("{name}-kubelet"),
         ground.binaries.path(Binary::Kubelet)?,
@@ -132,6 +159,8 @@ fn kubelet(name: &str, number: u8, files: &Files, ground: &Ground<'_>) -> Result
     .path_flag("root-dir", &files.path("kubelet"))
     .path_flag("cert-dir", &files.path("kubelet/pki"))
     .flag("hostname-override", name)
+    // Each fails by itself.
+    .flag("node-labels", format!("{ZONE}=zone-{number}"))
     .flag("node-ip", address))
 }
 
