@@ -5,6 +5,7 @@
     reason = "a test that panics fails, which is all it has to do"
 )]
 
+mod availability;
 mod facts;
 mod golden;
 mod input;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::input;
 
 /// The input with changes: `path` is a JSON pointer into the hosted control plane.
-fn changed(changes: &[(&str, Value)]) -> Input {
+pub(crate) fn changed(changes: &[(&str, Value)]) -> Input {
     let mut input = input::base();
     let mut hcp = json!(input.hosted_control_plane);
     for (path, value) in changes {
@@ -30,7 +30,7 @@ fn private() -> Input {
 }
 
 /// An object of a component; null, if there is none.
-fn object(input: &Input, component: &str, kind: &str, name: &str) -> Value {
+pub(crate) fn object(input: &Input, component: &str, kind: &str, name: &str) -> Value {
     let mut all = components::all().into_iter();
     let component = all.find(|other| other.name == component).unwrap();
     let files = input.component(&component).unwrap();

@@ -1,0 +1,197 @@
+//! How many replicas there are, how they are kept apart, and on which nodes they may be.
+
+use control_plane_operator::components;
+use control_plane_operator::render::Input;
+use serde_json::{Value, json};
+
+use crate::input;
+use crate::variants::{changed, object};
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+const HOSTNAME: &str = "kubernetes.io/hostname";
+const TOPOLOGY: &str = "hypershift.openshift.io/topology";
+const DEDICATED: &str = "dedicated-request-serving-components";
+
+/// Component, replicas, whether they are spread over zones, and how many more and fewer there may be while they are
+/// replaced.
+type Row = (&'static str, i32, bool, Option<(i32, i32)>);
+
+/// What is known of components that run on several nodes. Every other one has a replica.
+const HIGHLY_AVAILABLE: [Row; 8] = [
+    ("etcd", 3, true, None),
+    ("kube-apiserver", 3, true, Some((0, 1))),
+    ("router", 3, true, Some((0, 1))),
+    ("ignition-server", 2, true, Some((1, 0))),
+    ("ignition-server-proxy", 2, true, Some((1, 1))),
+    ("konnectivity-agent", 2, true, Some((1, 0))),
+    ("kube-controller-manager", 2, true, Some((1, 0))),
+    ("kube-scheduler", 2, true, Some((1, 0))),
+];
+
+fn single() -> Input {
+    changed(&[("/spec/controllerAvailabilityPolicy", json!("SingleReplica"))])
+}
+
+fn dedicated(annotations: &[(&str, &str)]) -> Input {
+    let mut all = json!({ TOPOLOGY: DEDICATED });
+    for (key, value) in annotations {
+        all[key] = json!(value);
+    }
+    changed(&[("/metadata/annotations", all)])
+}
+
+/// All Deployments and StatefulSets, by component.
+fn workloads(input: &Input) -> Vec<(&'static str, Value)> {
+    let all = components::all().into_iter();
+    let found = all.flat_map(|component| {
+        let files = input.component(&component).unwrap().into_iter();
+        let objects = files.map(|file| file.object);
+        let kinds = [json!("Deployment"), json!("StatefulSet")];
+        let wanted = objects.filter(move |object| kinds.contains(&object["kind"]));
+        wanted
+            .map(|object| (component.name, object))
+            .collect::<Vec<_>>()
+    });
+    found.collect()
+}
+
+fn affinity(workload: &Value) -> &Value {
+    &workload["spec"]["template"]["spec"]["affinity"]
+}
+
+/// The keys of which no two replicas may have the same value.
+fn apart(workload: &Value) -> Vec<&str> {
+    let rule = "requiredDuringSchedulingIgnoredDuringExecution";
+    let terms = affinity(workload)["podAntiAffinity"][rule].as_array();
+    let terms = terms.into_iter().flatten();
+    terms
+        .map(|term| term["topologyKey"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn replicas_are_as_many_as_their_component_needs_and_apart() {
+    for (component, workload) in workloads(&input::base()) {
+        let row = HIGHLY_AVAILABLE.iter().find(|row| row.0 == component);
+        let (replicas, spread, replaced) =
+            row.map_or((1, false, None), |row| (row.1, row.2, row.3));
+        assert_eq!(workload["spec"]["replicas"], replicas, "{component}");
+        let expected: &[&str] = if spread { &[ZONE, HOSTNAME] } else { &[] };
+        assert_eq!(apart(&workload), expected, "{component}");
+        if let Some((surge, unavailable)) = replaced {
+            let expected = json!({ "maxSurge": surge, "maxUnavailable": unavailable });
+            let strategy = &workload["spec"]["strategy"]["rollingUpdate"];
+            assert_eq!(*strategy, expected, "{component}");
+        }
+    }
+}
+
+#[test]
+fn replicas_are_told_apart_by_labels_that_they_have_and_no_other_pod() {
+    let rule = "requiredDuringSchedulingIgnoredDuringExecution";
+    for (component, workload) in workloads(&input::base()) {
+        let labels = &workload["spec"]["template"]["metadata"]["labels"];
+        let terms = affinity(&workload)["podAntiAffinity"][rule].as_array();
+        for term in terms.into_iter().flatten() {
+            assert_eq!(term["labelSelector"]["matchLabels"], *labels, "{component}");
+        }
+        let own = &labels["hypershift.openshift.io/control-plane-component"];
+        assert_eq!(own, component);
+    }
+}
+
+#[test]
+fn a_single_replica_stands_alone() {
+    for (component, workload) in workloads(&single()) {
+        assert_eq!(workload["spec"]["replicas"], 1, "{component}");
+        assert!(apart(&workload).is_empty(), "{component}");
+    }
+    let members = |input: &Input| {
+        let set = object(input, "etcd", "StatefulSet", "etcd");
+        let containers = set["spec"]["template"]["spec"]["containers"].as_array();
+        let variables = containers.unwrap()[0]["env"].as_array().unwrap().iter();
+        let mut all = variables.filter(|one| one["name"] == "ETCD_INITIAL_CLUSTER");
+        let value = all.next().unwrap()["value"].as_str().unwrap();
+        value.split(',').count()
+    };
+    assert_eq!((members(&single()), members(&input::base())), (1, 3));
+}
+
+#[test]
+fn one_replica_at_a_time_may_be_drained_and_the_only_one_never() {
+    for (component, budget) in [
+        ("etcd", "etcd"),
+        ("kube-apiserver", "kube-apiserver"),
+        ("router", "router"),
+    ] {
+        let of = |input: &Input| object(input, component, "PodDisruptionBudget", budget);
+        let several = of(&input::base());
+        assert_eq!(several["spec"]["maxUnavailable"], 1, "{component}");
+        assert_eq!(several["spec"]["minAvailable"], Value::Null, "{component}");
+        let only = of(&single());
+        assert_eq!(only["spec"]["minAvailable"], 1, "{component}");
+        assert_eq!(only["spec"]["maxUnavailable"], Value::Null, "{component}");
+        // What is not ready protects nobody.
+        let policy = &several["spec"]["unhealthyPodEvictionPolicy"];
+        assert_eq!(policy, "AlwaysAllow", "{component}");
+        let selected = &several["spec"]["selector"]["matchLabels"]["app"];
+        let workload = workloads(&input::base());
+        let (_, workload) = workload
+            .iter()
+            .find(|(name, _)| *name == component)
+            .unwrap();
+        let labels = &workload["spec"]["template"]["metadata"]["labels"];
+        assert_eq!(labels["app"], *selected, "{component}");
+    }
+}
+
+#[test]
+fn every_pod_may_be_on_nodes_that_are_kept_for_control_planes_and_for_its_own() {
+    for (component, workload) in workloads(&input::base()) {
+        let pod = &workload["spec"]["template"]["spec"];
+        let tolerations = pod["tolerations"].as_array().unwrap();
+        for (key, value) in [
+            ("hypershift.openshift.io/control-plane", "true"),
+            ("hypershift.openshift.io/cluster", "hcp-namespace"),
+        ] {
+            let taint =
+                json!({ "key": key, "operator": "Equal", "value": value, "effect": "NoSchedule" });
+            assert!(tolerations.contains(&taint), "{component}: {tolerations:?}");
+        }
+        let serving = "hypershift.openshift.io/request-serving-component";
+        let serves = |toleration: &Value| toleration["key"] == serving;
+        assert!(!tolerations.iter().any(serves), "{component}");
+    }
+}
+
+#[test]
+fn nodes_that_serve_requests_of_one_cluster_take_what_serves_and_nothing_else() {
+    let selector = "hypershift.openshift.io/request-serving-node-additional-selector";
+    let input = dedicated(&[(selector, "size=large")]);
+    let serving = "hypershift.openshift.io/request-serving-component";
+    let serves = ["kube-apiserver", "router", "ignition-server-proxy"];
+    for (component, workload) in workloads(&input) {
+        let rule = "requiredDuringSchedulingIgnoredDuringExecution";
+        let required = &affinity(&workload)["nodeAffinity"][rule];
+        let pod = &workload["spec"]["template"]["spec"];
+        let tolerations = pod["tolerations"].as_array().unwrap();
+        let tolerates = tolerations.iter().any(|one| one["key"] == serving);
+        assert_eq!(tolerates, serves.contains(&component), "{component}");
+        if !serves.contains(&component) {
+            assert_eq!(*required, Value::Null, "{component}");
+            continue;
+        }
+        assert_eq!(workload["spec"]["replicas"], 2, "{component}");
+        let is =
+            |key: &str, value: &str| json!({ "key": key, "operator": "In", "values": [value] });
+        let all = json!([
+            is(serving, "true"),
+            is("hypershift.openshift.io/cluster", "hcp-namespace"),
+            is("size", "large"),
+        ]);
+        assert_eq!(
+            required["nodeSelectorTerms"],
+            json!([{ "matchExpressions": all }])
+        );
+    }
+}
