@@ -1,0 +1,198 @@
+//! Which groups are moved, which way, and the swap of their names in an object.
+
+use api::group::{GroupTable, Side};
+use capi_proxy::translate::json::{Documents, Json};
+use capi_proxy::translate::place::{Action, Node, Shape};
+use capi_proxy::translate::{self, Rules};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// kubectl's memory of what was applied: a whole object as text, of which only kubectl takes notice.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Kinds whose `variables` hold the user's own values.
+const TOPOLOGY: [&str; 2] = ["Cluster", "ClusterClass"];
+
+/// Which way a migration goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the standard groups to the private ones.
+    Forward,
+    /// Back.
+    Reverse,
+}
+
+/// The pairs of groups and the way between them.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    rules: Rules,
+    direction: Direction,
+}
+
+// === impl Direction ===
+
+impl Direction {
+    /// The side that objects are moved from.
+    pub fn source(self) -> Side {
+        match self {
+            Self::Forward => Side::Standard,
+            Self::Reverse => Side::Private,
+        }
+    }
+
+    /// The side that objects are moved to.
+    pub fn target(self) -> Side {
+        self.source().other()
+    }
+
+    /// The other way.
+    #[must_use]
+    pub fn inverse(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+}
+
+// === impl Groups ===
+
+impl Groups {
+    /// The pairs of `table`, moved in `direction`.
+    pub fn new(table: GroupTable, direction: Direction) -> Self {
+        Self {
+            rules: Rules::new(table),
+            direction,
+        }
+    }
+
+    /// The way.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// The pairs.
+    pub fn table(&self) -> &GroupTable {
+        self.rules.table()
+    }
+
+    /// Whether objects of `group` are moved.
+    pub fn is_source(&self, group: &str) -> bool {
+        self.side(group) == Some(self.direction.source())
+    }
+
+    /// Whether moved objects end up in `group`.
+    pub fn is_target(&self, group: &str) -> bool {
+        self.side(group) == Some(self.direction.target())
+    }
+
+    /// The other name of a group.
+    pub fn swap(&self, group: &str) -> Option<&str> {
+        self.table().swap(group.as_bytes())
+    }
+
+    /// The other name of an `apiVersion`; of others, itself.
+    pub fn swap_api_version(&self, api_version: &str) -> String {
+        let swapped = self.table().swap_api_version(api_version.as_bytes());
+        swapped.map_or_else(
+            || api_version.to_owned(),
+            |(group, rest)| format!("{group}{}", String::from_utf8_lossy(rest)),
+        )
+    }
+
+    /// Swaps every name of a group that stands at a place for one; twice gives the object back.
+    pub fn swap_object(&self, kind: &str, body: &mut Value) {
+        let root = root(kind);
+        self.walk(root, body);
+        let annotations = body.pointer_mut("/metadata/annotations");
+        if let Some(Value::String(text)) = annotations.and_then(|all| all.get_mut(LAST_APPLIED))
+            && let Some(swapped) = self.swap_json(root, text)
+        {
+            *text = swapped;
+        }
+    }
+
+    /// Where a body that is not moved names a group that is: JSON pointers.
+    pub fn mentions(&self, body: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        self.find(Node::Object(Shape::Plain), body, "", &mut found);
+        found
+    }
+
+    fn side(&self, group: &str) -> Option<Side> {
+        self.table().find(group.as_bytes()).map(|(_, side)| side)
+    }
+
+    fn walk(&self, node: Node, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Some(swapped) = self.swap_text(node, text) {
+                    *text = swapped;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(node, item)),
+            Value::Object(fields) if node != Node::Opaque => {
+                for (name, field) in fields {
+                    self.walk(node.child(name.as_bytes()), field);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn find(&self, node: Node, value: &Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) => {
+                if self.swap_text(node, text).is_some() {
+                    found.push(at.to_owned());
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.find(node, item, &format!("{at}/{index}"), found);
+                }
+            }
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    let child = node.child(name.as_bytes());
+                    self.find(child, field, &format!("{at}/{name}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn swap_text(&self, node: Node, text: &str) -> Option<String> {
+        match node.action()? {
+            Action::ApiVersion => {
+                let (group, rest) = self.table().swap_api_version(text.as_bytes())?;
+                Some(format!("{group}{}", String::from_utf8_lossy(rest)))
+            }
+            Action::Group => self.swap(text).map(str::to_owned),
+            _ => None,
+        }
+    }
+
+    /// Swaps what kubectl remembers byte for byte, so that its next `apply` finds the object that it expects. What is no
+    /// JSON stays as it is: it is nobody's but kubectl's.
+    fn swap_json(&self, root: Node, text: &str) -> Option<String> {
+        let mut json = Json::new(
+            &self.rules,
+            translate::Direction::Request,
+            Documents::One,
+            root,
+        );
+        let mut swapped = Vec::with_capacity(text.len());
+        json.push(text.as_bytes(), &mut swapped).ok()?;
+        json.finish(&mut swapped).ok()?;
+        String::from_utf8(swapped).ok()
+    }
+}
+
+fn root(kind: &str) -> Node {
+    Node::Object(if TOPOLOGY.contains(&kind) {
+        Shape::Topology
+    } else {
+        Shape::Plain
+    })
+}
