@@ -49,11 +49,13 @@ pub(super) struct Context {
     /// Image of the daemon that upgrades nodes where they are.
     pub(super) daemon_image: Option<String>,
     pub(super) machine: kube::api::ApiResource,
+    machine_set: kube::api::ApiResource,
     hcp_name: String,
     release: Option<String>,
     has_machines: bool,
     control_planes: Store<DynamicObject>,
     machines: Store<DynamicObject>,
+    machine_sets: Store<DynamicObject>,
     nodes: Store<Node>,
     requests: Store<CertificateSigningRequest>,
 }
@@ -76,6 +78,8 @@ impl Context {
         let machine = machines::resource(side);
         let hcps = Writer::new(hcp.clone());
         let machine_writer = Writer::new(machine.clone());
+        let machine_set = machines::set_resource(side);
+        let set_writer = Writer::new(machine_set.clone());
         let (nodes, requests) = (Writer::default(), Writer::default());
         let ctx = Self {
             applier: Applier::new(guest.clone(), MANAGER),
@@ -84,11 +88,13 @@ impl Context {
             signer_ca: args.cluster_signer_ca_file.clone(),
             daemon_image: args.machine_config_daemon_image.clone(),
             machine: machine.clone(),
+            machine_set: machine_set.clone(),
             hcp_name: args.hosted_control_plane.clone(),
             release: args.operate_on_release_image.clone(),
             has_machines: !WITHOUT_MACHINES.contains(&args.platform_type.as_str()),
             control_planes: hcps.as_reader(),
             machines: machine_writer.as_reader(),
+            machine_sets: set_writer.as_reader(),
             nodes: nodes.as_reader(),
             requests: requests.as_reader(),
             management: management.clone(),
@@ -122,6 +128,12 @@ impl Context {
                 machine_writer,
                 vec![wake.clone()],
                 check("machines", "Machines are not watched yet"),
+            )));
+            work.push(Box::pin(keep(
+                Api::namespaced_with(management.clone(), &ctx.namespace, &machine_set),
+                set_writer,
+                vec![wake.clone()],
+                check("machine-sets", "MachineSets are not watched yet"),
             )));
         }
         for part in &args.controllers {
@@ -181,6 +193,19 @@ impl Context {
     pub(super) async fn requests(&self) -> Result<Vec<Arc<CertificateSigningRequest>>, Error> {
         ready(&self.requests, "CertificateSigningRequests").await?;
         Ok(self.requests.state())
+    }
+
+    /// The kind, to write to.
+    pub(super) fn machine_set_api(&self) -> Api<DynamicObject> {
+        Api::namespaced_with(self.management.clone(), &self.namespace, &self.machine_set)
+    }
+
+    pub(super) async fn machine_sets(&self) -> Result<Vec<Arc<DynamicObject>>, Error> {
+        if !self.has_machines {
+            return Ok(Vec::new());
+        }
+        ready(&self.machine_sets, "MachineSets").await?;
+        Ok(self.machine_sets.state())
     }
 
     pub(super) async fn machines(&self) -> Result<Vec<Machine>, Error> {

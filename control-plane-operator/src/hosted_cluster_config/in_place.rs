@@ -20,7 +20,7 @@ use api::annotations::node_pool::{
     CURRENT_CONFIG_VERSION, MAX_UNAVAILABLE, NODE_POOL, RELEASE_VERSION, TARGET_CONFIG_VERSION,
 };
 use k8s_openapi::api::core::v1::{Node, Secret};
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use support::reconcile::{is_conflict, is_missing};
@@ -32,46 +32,31 @@ use plan::{Member, Pool};
 
 /// Who writes, as the API servers keep it.
 const MANAGER: &str = "hosted-cluster-config-operator";
-/// How often it is looked at what no watch tells of: sets of Machines, and pods that are to go.
+/// How often it is looked at what no watch tells of: payloads, and pods that are to go.
 pub(super) const PERIOD: Duration = Duration::from_secs(5);
 /// Why an upgrade goes on, on the MachineSet.
 const GOING_ON: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressTrue";
 /// Why it does not.
 const STUCK: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse";
 
-/// One step of each upgrade.
+/// One step of each upgrade. Without one nothing is read but caches.
 pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
-    let machines = ctx.machines().await?;
-    if machines.is_empty() {
-        return Ok(());
-    }
-    let sets: Api<DynamicObject> = Api::namespaced_with(
-        ctx.management.clone(),
-        &ctx.namespace,
-        &machine_set(&ctx.machine),
-    );
-    let list = sets.list(&ListParams::default()).await;
-    let list = list.map_err(Error::client("list MachineSets"))?;
+    let sets = ctx.machine_sets().await?;
+    let pools = sets.iter().filter_map(|set| Some((set, pool(set)?)));
+    let behind: Vec<_> = pools.filter(|(_, pool)| !pool.is_upgraded()).collect();
+    let machines = if behind.is_empty() {
+        Vec::new()
+    } else {
+        ctx.machines().await?
+    };
     let mut first = Ok(());
-    for set in list.items {
-        let Some(pool) = pool(&set) else {
-            continue;
-        };
+    for (set, pool) in behind {
         // One pool that is stuck does not keep the others back.
-        let done = upgrade(ctx, &sets, &set, &pool, &machines).await;
+        let done = upgrade(ctx, set, &pool, &machines).await;
         first = first.and(done);
     }
     drain::pass(ctx).await?;
     first
-}
-
-/// The kind beside Machines.
-fn machine_set(machine: &ApiResource) -> ApiResource {
-    ApiResource {
-        kind: "MachineSet".to_owned(),
-        plural: "machinesets".to_owned(),
-        ..machine.clone()
-    }
 }
 
 /// A pool that is upgraded where it is. Others have no target here.
@@ -90,23 +75,24 @@ fn pool(set: &DynamicObject) -> Option<Pool> {
 
 async fn upgrade(
     ctx: &Context,
-    sets: &Api<DynamicObject>,
     set: &DynamicObject,
     pool: &Pool,
     machines: &[Machine],
 ) -> Result<(), Error> {
-    if pool.current.as_ref() == Some(&pool.target) {
-        return daemon::remove(ctx, pool).await;
-    }
+    let sets = ctx.machine_set_api();
     let nodes = ctx.nodes().await?;
     let members = members(set, pool, machines, &nodes);
     let plan = plan::plan(pool, &members);
     if plan.is_done() {
         finish(ctx, pool, &members).await?;
-        return annotate(sets, set, &plan.annotations(pool)).await;
+        // Before it is told, because nobody looks at a pool that is upgraded.
+        daemon::remove(ctx, pool).await?;
+        return annotate(&sets, set, &plan.annotations(pool)).await;
     }
-    let payload = payload(ctx, pool).await?;
-    daemon::prepare(ctx, pool, payload, &plan).await?;
+    if plan.is_under_way() {
+        let payload = payload(ctx, pool).await?;
+        daemon::prepare(ctx, pool, payload, &plan).await?;
+    }
     let api: Api<Node> = Api::all(ctx.guest.clone());
     for node in &plan.begin {
         let change = json!({ "metadata": { "annotations": { plan::DESIRED: pool.target } } });
@@ -118,7 +104,7 @@ async fn upgrade(
             "Upgrade of a node begins"
         );
     }
-    annotate(sets, set, &plan.annotations(pool)).await
+    annotate(&sets, set, &plan.annotations(pool)).await
 }
 
 /// The nodes of a MachineSet's Machines.

@@ -42,6 +42,15 @@ pub(super) fn resource(side: Side) -> ApiResource {
     }
 }
 
+/// The kind beside it: what looks after Machines.
+pub(super) fn set_resource(side: Side) -> ApiResource {
+    ApiResource {
+        kind: "MachineSet".to_owned(),
+        plural: "machinesets".to_owned(),
+        ..resource(side)
+    }
+}
+
 /// The Machine of a Node: the one that says so, or the one of the same provider's name.
 pub(super) fn of_node<'a>(machines: &'a [Machine], node: &Node) -> Option<&'a Machine> {
     let name = node.name_any();

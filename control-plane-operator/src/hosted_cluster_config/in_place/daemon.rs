@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::Api;
-use kube::api::ApiResource;
+use kube::api::{ApiResource, ListParams, ObjectMeta};
 use serde_json::{Value, json};
 
 use super::super::context::Context;
@@ -11,6 +11,8 @@ use super::plan::{Plan, Pool};
 
 /// The payload's ConfigMap, and the account of the daemon.
 const NAME: &str = "machine-config-daemon";
+/// On a daemon's pod: what it brings its node to.
+const TARGET: &str = "hypershift.openshift.io/target-config-version";
 
 /// Has all of it be there.
 pub(super) async fn prepare(
@@ -28,21 +30,61 @@ pub(super) async fn prepare(
     let Some(image) = &ctx.daemon_image else {
         return Ok(());
     };
-    let api: Api<Pod> = Api::namespaced(ctx.guest.clone(), &pool.namespace());
     for (resource, object) in rights(pool) {
         ctx.applier.apply_value(&resource, object).await?;
     }
-    for node in plan.begin.iter().chain(&plan.going_on) {
-        let name = format!("{NAME}-{node}");
-        let found = api.get_metadata_opt(&name).await;
-        if found
-            .map_err(Error::client(format!("read pod {name}")))?
-            .is_none()
-        {
-            ctx.applier.apply(&pod(pool, node, image)?).await?;
-        }
+    let api: Api<Pod> = Api::namespaced(ctx.guest.clone(), &pool.namespace());
+    let there = api.list_metadata(&ListParams::default()).await;
+    let there = there.map_err(Error::client(format!("list pods of {}", pool.namespace())))?;
+    let there: Vec<_> = there.items.iter().map(|pod| &pod.metadata).collect();
+    let Change { create, delete } = change(pool, plan, &there);
+    let resource = ApiResource::erase::<Pod>(&());
+    for name in delete {
+        ctx.applier
+            .delete(&resource, Some(&pool.namespace()), &name)
+            .await?;
+    }
+    for node in create {
+        ctx.applier.apply(&pod(pool, node, image)?).await?;
     }
     Ok(())
+}
+
+/// Which pods of daemons come, by their nodes, and which go.
+#[derive(Debug, PartialEq, Eq)]
+struct Change<'a> {
+    create: Vec<&'a str>,
+    delete: Vec<String>,
+}
+
+/// One for each node that is being upgraded. One that was there for another target has read what it was for.
+fn change<'a>(pool: &Pool, plan: &'a Plan, there: &[&ObjectMeta]) -> Change<'a> {
+    let nodes: Vec<&str> = plan
+        .begin
+        .iter()
+        .chain(&plan.going_on)
+        .map(String::as_str)
+        .collect();
+    let is_of_target = |it: &ObjectMeta| {
+        let target = it.labels.as_ref().and_then(|labels| labels.get(TARGET));
+        target == Some(&pool.target)
+    };
+    let named = |name: &str| there.iter().any(|it| it.name.as_deref() == Some(name));
+    let mut create = nodes.clone();
+    create.retain(|node| !named(&pod_name(node)));
+    let others = there.iter().filter(|it| {
+        let name = it.name.as_deref().unwrap_or_default();
+        let is_needed = nodes.iter().any(|node| pod_name(node) == name);
+        !is_needed || !is_of_target(it)
+    });
+    Change {
+        create,
+        delete: others.filter_map(|it| it.name.clone()).collect(),
+    }
+}
+
+fn pod_name(node: &str) -> String {
+    format!("{NAME}-{node}")
 }
 
 /// Takes it away once the pool is upgraded.
@@ -111,7 +153,7 @@ fn pod(pool: &Pool, node: &str, image: &str) -> Result<Pod, Error> {
         "--desired-configmap=/etc/machine-config-daemon-desired-config".to_owned(),
     ];
     read(json!({
-        "metadata": { "namespace": pool.namespace(), "name": format!("{NAME}-{node}"), "labels": { "app": NAME } },
+        "metadata": { "namespace": pool.namespace(), "name": pod_name(node), "labels": { "app": NAME, TARGET: pool.target } },
         "spec": {
             "nodeName": node,
             "hostPID": true,
@@ -125,7 +167,7 @@ fn pod(pool: &Pool, node: &str, image: &str) -> Result<Pod, Error> {
                 "image": image,
                 "command": ["/usr/bin/machine-config-daemon"],
                 "args": args,
-                "securityContext": { "privileged": true },
+                "securityContext": { "privileged": true, "runAsUser": 0 },
                 "volumeMounts": [
                     { "name": "rootfs", "mountPath": "/rootfs", "mountPropagation": "HostToContainer" },
                     { "name": "kubelet", "mountPath": "/var/lib/kubelet", "readOnly": true },
@@ -168,5 +210,47 @@ mod tests {
         let pod = pod(&pool, "n-1", "images.example.com/mcd").unwrap();
         assert_eq!(pod.spec.unwrap().node_name.as_deref(), Some("n-1"));
         assert_eq!(rights(&pool).len(), 3);
+    }
+
+    #[test]
+    fn a_node_at_work_has_one_daemon_for_the_target() {
+        let pool = Pool {
+            name: "workers".to_owned(),
+            target: "new".to_owned(),
+            current: None,
+            most_at_once: 1,
+        };
+        let there = |node: &str, target: &str| ObjectMeta {
+            name: Some(pod_name(node)),
+            labels: Some([(TARGET.to_owned(), target.to_owned())].into()),
+            ..ObjectMeta::default()
+        };
+        let mut plan = Plan::default();
+        plan.begin.push("a".to_owned());
+        plan.going_on.push("b".to_owned());
+        for (name, there, create, delete) in [
+            ("none is there", vec![], vec!["a", "b"], vec![]),
+            ("one is there", vec![there("b", "new")], vec!["a"], vec![]),
+            (
+                "one is for another target",
+                vec![there("b", "old")],
+                vec!["a"],
+                vec!["b"],
+            ),
+            (
+                "one is done",
+                vec![there("b", "new"), there("c", "new")],
+                vec!["a"],
+                vec!["c"],
+            ),
+        ] {
+            let there: Vec<_> = there.iter().collect();
+            let delete = delete.into_iter().map(pod_name).collect();
+            assert_eq!(
+                change(&pool, &plan, &there),
+                Change { create, delete },
+                "{name}"
+            );
+        }
     }
 }

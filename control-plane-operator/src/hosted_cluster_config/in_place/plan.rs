@@ -13,7 +13,7 @@ use super::{GOING_ON, STUCK};
 pub(super) const CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
 /// What a node is to have.
 pub(super) const DESIRED: &str = "machineconfiguration.openshift.io/desiredConfig";
-/// What the daemon does: `Done`, `Working`, `Degraded`.
+/// What the daemon does: `Done`, `Working`, `Degraded`. It is done once the node takes pods again.
 const STATE: &str = "machineconfiguration.openshift.io/state";
 /// What it cannot do.
 const REASON: &str = "machineconfiguration.openshift.io/reason";
@@ -38,6 +38,8 @@ pub(super) struct Member {
     current: Option<String>,
     desired: Option<String>,
     is_ready: bool,
+    /// Whether no daemon is at work on it.
+    is_settled: bool,
     /// What the daemon cannot do.
     trouble: Option<String>,
 }
@@ -64,19 +66,21 @@ pub(super) fn plan(pool: &Pool, members: &[Member]) -> Plan {
     let mut waiting = Vec::new();
     let mut down = 0;
     for member in members {
-        let is_wanted = member.desired.as_ref() == Some(&pool.target);
         let Some(node) = &member.node else {
             // It will join with what it has been made for.
             continue;
         };
-        if member.current.as_ref() == Some(&pool.target) {
-            plan.done += 1;
-        } else if is_wanted {
+        if !member.has(pool) && member.desired.as_ref() == Some(&pool.target) {
             plan.going_on.push(node.clone());
+            continue;
+        }
+        // One that has just been upgraded counts until it is back.
+        down += usize::from(!member.is_ready);
+        if member.has(pool) {
+            plan.done += 1;
         } else {
             waiting.push((member.is_ready, node.clone()));
         }
-        down += usize::from(!member.is_ready && !is_wanted);
     }
     let room = pool.most_at_once.saturating_sub(plan.going_on.len());
     // Nodes that are down first: nothing is lost by upgrading them.
@@ -96,6 +100,11 @@ pub(super) fn plan(pool: &Pool, members: &[Member]) -> Plan {
 // === impl Pool ===
 
 impl Pool {
+    /// Whether all nodes have the target.
+    pub(super) fn is_upgraded(&self) -> bool {
+        self.current.as_ref() == Some(&self.target)
+    }
+
     /// The Secret with the payload.
     pub(super) fn token_name(&self) -> String {
         format!("token-{}-{}", self.name, self.target)
@@ -120,7 +129,8 @@ impl Member {
         let made_with = data
             .and_then(|name| name.strip_prefix(&begin))
             .map(str::to_owned);
-        let is_degraded = get(STATE).is_some_and(|state| state == "Degraded");
+        let state = get(STATE);
+        let is_degraded = state.as_deref() == Some("Degraded");
         let trouble = is_degraded.then(|| {
             let reason = get(REASON).unwrap_or_else(|| "it does not say why".to_owned());
             format!(
@@ -135,8 +145,17 @@ impl Member {
             current: get(CURRENT).or(made_with),
             desired: get(DESIRED),
             is_ready: node.is_some_and(is_ready),
+            is_settled: state.is_none_or(|state| state == "Done"),
             trouble,
         }
+    }
+
+    /// Whether it has what the pool wants, and nobody is about to change that.
+    fn has(&self, pool: &Pool) -> bool {
+        let is_target = |it: &String| *it == pool.target;
+        self.is_settled
+            && self.current.as_ref().is_some_and(is_target)
+            && self.desired.as_ref().is_none_or(is_target)
     }
 }
 
@@ -150,6 +169,11 @@ fn is_ready(node: &Node) -> bool {
 // === impl Plan ===
 
 impl Plan {
+    /// Whether there is work for a daemon.
+    pub(super) fn is_under_way(&self) -> bool {
+        !self.begin.is_empty() || !self.going_on.is_empty()
+    }
+
     /// Whether every node has the target. A Machine without a Node is waited for.
     pub(super) fn is_done(&self) -> bool {
         self.done == self.all
@@ -192,7 +216,15 @@ mod tests {
             current: some(current),
             desired: some(desired),
             is_ready,
+            is_settled: true,
             ..Member::default()
+        }
+    }
+
+    fn at_work(member: Member) -> Member {
+        Member {
+            is_settled: false,
+            ..member
         }
     }
 
@@ -242,6 +274,24 @@ mod tests {
                 vec![member("a", "new", "", false), old("b")],
                 vec![],
             ),
+            (
+                "one has it, and is not back yet",
+                1,
+                vec![member("a", "new", "new", false), old("b")],
+                vec![],
+            ),
+            (
+                "one has it, and takes no pods yet",
+                1,
+                vec![at_work(member("a", "new", "new", true)), old("b")],
+                vec![],
+            ),
+            (
+                "one was to have something else, and is called back",
+                1,
+                vec![member("a", "new", "other", true), old("b")],
+                vec!["a"],
+            ),
         ] {
             assert_eq!(plan(&pool(most), &members).begin, begin, "{name}");
         }
@@ -260,6 +310,7 @@ mod tests {
                 false,
             ),
             (vec![member("", "new", "", false)], false),
+            (vec![at_work(member("a", "new", "new", true))], false),
         ] {
             assert_eq!(plan(&pool(1), &members).is_done(), expected, "{members:?}");
         }
