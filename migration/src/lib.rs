@@ -24,6 +24,7 @@ pub mod groups;
 pub mod inventory;
 pub mod journal;
 pub mod machine;
+pub mod mover;
 pub mod object;
 pub mod phase;
 pub mod plan;

@@ -1,0 +1,135 @@
+//! Everything that is in the namespaces of a migration: all kinds that the API server serves, found by discovery.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::Discovery;
+use kube::discovery::{ApiCapabilities, ApiGroup, ApiResource, Scope as KindScope};
+
+use super::calls::{Calls, Depth};
+use super::fault::Fault;
+use crate::failure::Reason;
+use crate::groups::Groups;
+use crate::journal::Failure;
+use crate::object::{Object, Resource};
+use crate::snapshot::Snapshot;
+
+/// How many kinds are listed at a time.
+const LISTS: usize = 8;
+/// Kinds that nobody owns and that own nothing, of which there may be very many.
+const NOT_LISTED: [&str; 2] = ["events", "podmetrics"];
+
+/// All kinds that matter: those in namespaces, and of the groups that are moved also those without.
+pub(crate) async fn kinds(calls: &Calls, groups: &Groups) -> Result<Vec<Arc<Resource>>, Failure> {
+    let discovery = Discovery::new(calls.client().clone())
+        .run_aggregated()
+        .await
+        .map_err(|error| Fault::of(&error).into_failure("ask which kinds there are"))?;
+    let mut kinds = Vec::new();
+    for group in discovery.groups() {
+        for (resource, capabilities) in group.resources_by_stability() {
+            if matters(&resource, &capabilities, groups) {
+                kinds.push(Arc::new(kind(group, &resource, &capabilities)));
+            }
+        }
+    }
+    Ok(kinds)
+}
+
+fn matters(resource: &ApiResource, capabilities: &ApiCapabilities, groups: &Groups) -> bool {
+    let moved = is_moved(groups, &resource.group);
+    let namespaced = capabilities.scope == KindScope::Namespaced;
+    capabilities.supports_operation("list")
+        && (namespaced || moved)
+        && !NOT_LISTED.contains(&resource.plural.as_str())
+}
+
+fn is_moved(groups: &Groups, group: &str) -> bool {
+    groups.table().find(group.as_bytes()).is_some()
+}
+
+fn kind(group: &ApiGroup, resource: &ApiResource, capabilities: &ApiCapabilities) -> Resource {
+    let status = |(below, _): &(ApiResource, ApiCapabilities)| {
+        below.plural == "status" || below.plural.ends_with("/status")
+    };
+    let served = group.versions().filter(|version| {
+        let mut kinds = group.versioned_resources(version).into_iter();
+        kinds.any(|(other, _)| other.plural == resource.plural)
+    });
+    Resource {
+        group: resource.group.clone(),
+        version: resource.version.clone(),
+        plural: resource.plural.clone(),
+        kind: resource.kind.clone(),
+        namespaced: capabilities.scope == KindScope::Namespaced,
+        has_status: capabilities.subresources.iter().any(status),
+        served: served.map(str::to_owned).collect(),
+    }
+}
+
+/// How much of a kind's objects is read: contents only of what is moved.
+pub(crate) fn depth(groups: &Groups, resource: &Resource) -> Depth {
+    if is_moved(groups, &resource.group) {
+        Depth::Whole
+    } else {
+        Depth::Metadata
+    }
+}
+
+/// Lists everything.
+pub(crate) async fn snapshot(
+    calls: &Calls,
+    groups: &Groups,
+    namespaces: &[String],
+) -> Result<Snapshot, Failure> {
+    let kinds = kinds(calls, groups).await?;
+    let wanted = kinds.iter().flat_map(|kind| {
+        // Of kinds without namespaces there is one list.
+        let places = if kind.namespaced {
+            namespaces
+        } else {
+            &namespaces[..1]
+        };
+        places.iter().map(move |namespace| (kind, namespace))
+    });
+    let lists = stream::iter(wanted.map(async |(kind, namespace)| {
+        let found = calls.list(kind, namespace, depth(groups, kind)).await;
+        objects(kind, found).map(|objects| (kind, objects))
+    }));
+    let lists: Vec<_> = lists.buffer_unordered(LISTS).try_collect().await?;
+    let mut snapshot = Snapshot::new();
+    for (kind, objects) in lists {
+        let Some(objects) = objects else {
+            snapshot.unlisted(kind.to_string());
+            continue;
+        };
+        snapshot.listed(kind.as_ref().clone());
+        for object in objects {
+            snapshot.put(object);
+        }
+    }
+    Ok(snapshot)
+}
+
+/// The objects of a list; none when nobody can say what is there.
+fn objects(
+    kind: &Resource,
+    found: Result<Vec<serde_json::Value>, Fault>,
+) -> Result<Option<Vec<Object>>, Failure> {
+    let items = match found {
+        Ok(items) => items,
+        // The kind went away since it was discovered.
+        Err(Fault::Gone) => return Ok(Some(Vec::new())),
+        Err(Fault::Refused {
+            reason: Reason::PermissionDenied,
+            ..
+        }) => return Ok(None),
+        Err(fault) => return Err(fault.into_failure(&format!("list {kind}"))),
+    };
+    let objects = items.into_iter().map(|item| Object::new(kind, item));
+    let objects: Result<_, _> = objects.collect();
+    objects.map(Some).map_err(|malformed| Failure {
+        reason: Reason::ApiUnavailable,
+        message: format!("cannot list {kind}: {malformed}"),
+    })
+}
