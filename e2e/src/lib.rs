@@ -30,6 +30,7 @@ pub mod etcd;
 pub mod fixtures;
 pub mod guest;
 pub mod home;
+pub mod hosted;
 pub mod images;
 pub mod kubeconfig;
 pub mod lock;

@@ -68,6 +68,14 @@ impl Cloud {
         Ok(instances(&answer))
     }
 
+    /// The instances that the provider has made for a cluster, by its name there.
+    pub async fn instances_of(&self, cluster: &str) -> Result<Vec<Instance>> {
+        let tag = format!("sigs.k8s.io/cluster-api-provider-aws/cluster/{cluster}");
+        let only = [("Filter.1.Name", "tag-key"), ("Filter.1.Value.1", &tag)];
+        let answer = self.ask(EC2, "DescribeInstances", &only).await?;
+        Ok(instances(&answer))
+    }
+
     /// What an instance is told at its first boot.
     pub async fn user_data(&self, instance: &str) -> Result<Vec<u8>> {
         let parameters = [("InstanceId", instance), ("Attribute", "userData")];

@@ -1,0 +1,145 @@
+//! What is the matter with hosted clusters: everything that somebody would look at who is called to them.
+
+use std::fmt::Write as _;
+
+use api::group::{self, Side};
+use serde_json::Value;
+
+use super::{
+    COMPONENTS, CONTROL_PLANES, DEPLOYMENTS, Ground, HOSTED_CLUSTERS, NODE_POOLS, OPERATORS, PODS,
+};
+use crate::client::Resource;
+use crate::node::NodeTestbed;
+
+const EVENTS: Resource<'_> = Resource::new("v1", "events");
+/// How much of each log is shown.
+const LINES: &str = "--tail=25";
+const MOST_EVENTS: usize = 40;
+/// Whose logs are shown of a control plane.
+const TALKERS: [&str; 5] = [
+    "control-plane-operator",
+    "kube-apiserver",
+    "capi-provider",
+    "cluster-api",
+    "ignition-server",
+];
+
+/// Shows it.
+pub(super) async fn show(ground: &Ground) {
+    let testbed = &ground.testbed;
+    let mut text = String::from("what there is:\n");
+    for of in [
+        HOSTED_CLUSTERS,
+        NODE_POOLS,
+        CONTROL_PLANES,
+        COMPONENTS,
+        DEPLOYMENTS,
+    ] {
+        text.push_str(&all_conditions(testbed, &of).await);
+    }
+    for side in [Side::Private, Side::Standard] {
+        let (core, provider) = (group::core(side), group::infrastructure(side));
+        for (group, plural) in [(core, "machines"), (provider, "awsmachines")] {
+            let version = format!("{group}/v1beta2");
+            text.push_str(&all_conditions(testbed, &Resource::new(&version, plural)).await);
+        }
+    }
+    for pod in list(testbed, &PODS.all()).await {
+        text.push_str(&containers(&pod));
+    }
+    text.push_str(&warnings(&list(testbed, &EVENTS.all()).await));
+    for name in ["operator", "operator-legacy"] {
+        text.push_str(&log(testbed, OPERATORS, name).await);
+    }
+    for control_plane in list(testbed, &CONTROL_PLANES.all()).await {
+        let namespace = control_plane["metadata"]["namespace"].as_str();
+        for name in TALKERS {
+            text.push_str(&log(testbed, namespace.unwrap_or_default(), name).await);
+        }
+    }
+    text.push_str(&ground.cloud.said());
+    testbed.progress.note(&text);
+}
+
+async fn all_conditions(testbed: &NodeTestbed, of: &Resource<'_>) -> String {
+    let objects = list(testbed, &of.all()).await;
+    objects.iter().map(|one| conditions(of, one)).collect()
+}
+
+async fn log(testbed: &NodeTestbed, namespace: &str, name: &str) -> String {
+    let what = format!("deployment/{name}");
+    let args = ["-n", namespace, "logs", &what, "--all-containers", LINES];
+    match testbed.kubectl_says(args).await {
+        Ok(said) => format!("--- {namespace}/{what}\n{said}\n"),
+        Err(error) => format!("--- {namespace}/{what}: no log: {error:#}\n"),
+    }
+}
+
+async fn list(testbed: &NodeTestbed, path: &str) -> Vec<Value> {
+    // What is not there yet has nothing to say.
+    testbed.admin.list(path).await.unwrap_or_default()
+}
+
+fn conditions(of: &Resource<'_>, object: &Value) -> String {
+    let mut text = String::new();
+    let all = object["status"]["conditions"].as_array();
+    for one in all.into_iter().flatten() {
+        // Most are about what is well; these say so when they are false.
+        let bad_when_true = ["Degraded", "Progressing", "Paused", "Deleting"];
+        let is_bad = bad_when_true.iter().any(|kind| one["type"] == *kind);
+        if (one["status"] == "True") == is_bad {
+            writeln!(
+                text,
+                "{} {}: {} is {} ({}): {}",
+                of.plural,
+                object["metadata"]["name"],
+                one["type"],
+                one["status"],
+                one["reason"],
+                one["message"]
+            )
+            .unwrap_or_default();
+        }
+    }
+    text
+}
+
+fn containers(pod: &Value) -> String {
+    let mut text = String::new();
+    let (status, metadata) = (&pod["status"], &pod["metadata"]);
+    for list in ["initContainerStatuses", "containerStatuses"] {
+        for one in status[list].as_array().into_iter().flatten() {
+            let ended_well = one["state"]["terminated"]["exitCode"] == 0;
+            if one["ready"] != true && !ended_well {
+                writeln!(
+                    text,
+                    "pod {}/{}: {} {} (before: {})",
+                    metadata["namespace"],
+                    metadata["name"],
+                    one["name"],
+                    one["state"],
+                    one["lastState"]
+                )
+                .unwrap_or_default();
+            }
+        }
+    }
+    if status["phase"] == "Pending" && text.is_empty() {
+        text = format!("pod {}: {}\n", metadata["name"], status["conditions"]);
+    }
+    text
+}
+
+fn warnings(events: &[Value]) -> String {
+    let bad = events.iter().filter(|event| event["type"] == "Warning");
+    let texts: Vec<String> = bad
+        .map(|event| {
+            let about = &event["involvedObject"];
+            format!(
+                "event {} {}/{}: {} {}\n",
+                about["namespace"], about["kind"], about["name"], event["reason"], event["message"]
+            )
+        })
+        .collect();
+    texts[texts.len().saturating_sub(MOST_EVENTS)..].concat()
+}

@@ -1,0 +1,112 @@
+//! The end of a hosted cluster, and the proof that nothing of it is left.
+
+use anyhow::{Result, bail, ensure};
+use serde_json::Value;
+
+use super::{Cluster, NAMESPACE};
+
+/// What is kept of events about objects that are gone is no remainder.
+const EVENTS: &str = "/registry/events/clusters/";
+
+// === impl Cluster ===
+
+impl Cluster<'_> {
+    /// Destroys it by the command that users have; nothing of it is left, here or in the cloud.
+    pub async fn destroy(&self) -> Result<()> {
+        let words = ["destroy", "cluster", "aws", "--name", self.name()].map(str::to_owned);
+        let what = format!("{}: hcp destroy cluster", self.name());
+        let step = self.ground.testbed.progress.step(what);
+        self.ground.hcp(&words, &[]).await?;
+        step.done();
+        self.is_gone().await
+    }
+
+    /// Waits until it is gone, and proves that nothing of it is left, here or in the cloud.
+    pub async fn is_gone(&self) -> Result<()> {
+        let admin = &self.ground.testbed.admin;
+        let own = format!("/api/v1/namespaces/{}", self.namespace());
+        self.stage("it is gone", async || {
+            for path in [self.path(), self.pool_path(), own.clone()] {
+                if let Some(left) = admin.find(&path).await? {
+                    bail!("{path} is there, {}", held(&left));
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        self.stage("nothing of it runs in the cloud", async || {
+            let left = self.instances().await?;
+            ensure!(left.is_empty(), "{left:?}");
+            Ok(())
+        })
+        .await?;
+        // Volumes are given back by their provisioner, and what others own is collected, after the namespace has gone.
+        self.stage("nothing of it is left in etcd", async || {
+            let left = self.left().await?;
+            ensure!(left.is_empty(), "{left:?}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// The keys in etcd that are of this cluster by their names, and the volumes that its namespace has claimed.
+    async fn left(&self) -> Result<Vec<String>> {
+        let testbed = &self.ground.testbed;
+        let mut left = testbed.control_plane.etcd.keys("/registry/").await?;
+        let names = [self.namespace(), self.infra()];
+        left.retain(|key| is_of(key, &names, self.name()));
+        let volumes = testbed.admin.list("/api/v1/persistentvolumes").await?;
+        let claimed = volumes
+            .iter()
+            .filter(|volume| volume["spec"]["claimRef"]["namespace"] == self.namespace());
+        left.extend(claimed.map(|volume| volume["metadata"]["name"].to_string()));
+        Ok(left)
+    }
+}
+
+fn is_of(key: &str, names: &[String; 2], cluster: &str) -> bool {
+    if key.starts_with(EVENTS) {
+        return false;
+    }
+    let in_users_namespace = key
+        .split_once(&format!("/{NAMESPACE}/"))
+        .is_some_and(|(_, name)| name == cluster || name.starts_with(&format!("{cluster}-")));
+    in_users_namespace || names.iter().any(|name| key.contains(name))
+}
+
+/// By whom an object is held, and what it says about it.
+fn held(object: &Value) -> String {
+    let conditions = object["status"]["conditions"].as_array();
+    let bad = conditions.into_iter().flatten();
+    let bad = bad.filter(|one| one["status"] != "True");
+    let texts: Vec<_> = bad
+        .map(|one| format!("{}: {}", one["type"], one["message"]))
+        .collect();
+    let finalizers = &object["metadata"]["finalizers"];
+    format!("held by {finalizers}: {}", texts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_of_a_cluster_is_known_by_its_name() {
+        let names = ["clusters-one".to_owned(), "one-x7k2p".to_owned()];
+        for (key, expected) in [
+            ("/registry/secrets/clusters/one-pull-secret", true),
+            ("/registry/pods/clusters-one/etcd-0", true),
+            ("/registry/clusterroles/clusters-one-cpo", true),
+            ("/registry/namespaces/clusters-one", true),
+            (
+                "/registry/hypershift.openshift.io/hostedclusters/clusters/one",
+                true,
+            ),
+            ("/registry/events/clusters/one.18a", false),
+            ("/registry/secrets/clusters/other-pull-secret", false),
+            ("/registry/pods/clusters-other/etcd-0", false),
+        ] {
+            assert_eq!(is_of(key, &names, "one"), expected, "{key}");
+        }
+    }
+}

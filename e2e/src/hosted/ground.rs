@@ -1,0 +1,161 @@
+//! What hosted clusters stand on: equipment, a cloud, a release, and the operators as a user installs them.
+
+use std::ops::AsyncFnMut;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use api::group::Side;
+
+use super::programs::{self, Programs};
+use crate::cloud::FakeCloud;
+use crate::equipment::Equipment;
+use crate::images::Image;
+use crate::node::{Builder, NodeTestbed};
+use crate::payload::{Payload, Pushed, Release};
+use crate::{crds, registry, wait};
+
+/// What the operators run.
+const IMAGES: [Image; 2] = [Image::HypershiftOperator, Image::CapiProxy];
+/// The release that clusters have unless they ask for another one.
+const VERSION: &str = "4.22.0";
+/// For one stage. Generous: a busy machine is no failure.
+const WITHIN: Duration = Duration::from_mins(4);
+/// For one stage while somebody looks, and perhaps mends.
+const HELD_WITHIN: Duration = Duration::from_hours(1);
+
+/// The ground of hosted clusters. Everything on it ends when it is dropped.
+#[derive(Debug)]
+pub struct Ground {
+    // In the order in which they are to end.
+    /// Where machines come from.
+    pub cloud: FakeCloud,
+    _equipment: Equipment,
+    /// The images of releases: more releases can be made of them.
+    pub pushed: Pushed,
+    /// The release that clusters have unless they ask for another one.
+    pub release: Release,
+    /// The commands of this tree.
+    pub programs: Programs,
+    /// The management cluster.
+    pub testbed: NodeTestbed,
+}
+
+// === impl Ground ===
+
+impl Ground {
+    /// Starts a management cluster, and equips it.
+    pub async fn start(builder: Builder) -> Result<Self> {
+        let testbed = builder.images(&IMAGES).start().await?;
+        let programs = match Programs::build(&testbed.progress).await {
+            Ok(programs) => programs,
+            Err(error) => return testbed.finish(Err(error)),
+        };
+        Self::equip(testbed, programs).await
+    }
+
+    /// Equips a management cluster with what hosted clusters need; the operators are still to be installed.
+    pub async fn equip(testbed: NodeTestbed, programs: Programs) -> Result<Self> {
+        match parts(&testbed).await {
+            Ok((equipment, cloud, pushed, release)) => Ok(Self {
+                cloud,
+                _equipment: equipment,
+                pushed,
+                release,
+                programs,
+                testbed,
+            }),
+            Err(error) => testbed.finish(Err(error)),
+        }
+    }
+
+    /// Installs the operators by the command that users have, for Cluster API's kinds of one side. The standard ones are
+    /// the platform's, and made here as a platform would. A flag (`--name=value`) comes in place of the usual one.
+    pub async fn install(&self, side: Side, flags: &[&str]) -> Result<String> {
+        let testbed = &self.testbed;
+        if side == Side::Standard {
+            let step = testbed.progress.step("the platform brings Cluster API");
+            crds::install(&testbed.admin, &crds::cluster_api(side).await?).await?;
+            crds::install(&testbed.admin, &crds::aws(side).await?).await?;
+            step.done();
+        }
+        let step = testbed.progress.step("installing the operators");
+        let said = self.hypershift(&self.install_words(side)?, flags).await?;
+        step.done();
+        Ok(said)
+    }
+
+    /// The words of that command.
+    fn install_words(&self, side: Side) -> Result<Vec<String>> {
+        let operator = self.testbed.image(Image::HypershiftOperator)?;
+        let mut words = vec![
+            "install".to_owned(),
+            format!("--hypershift-image={operator}"),
+            format!(
+                "--additional-operator-env-vars=INSECURE_REGISTRIES={}",
+                registry::NAME
+            ),
+            "--replicas=1".to_owned(),
+        ];
+        if side == Side::Private {
+            let proxy = self.testbed.image(Image::CapiProxy)?;
+            let sources = [
+                "sigs.k8s.io/cluster-api",
+                "sigs.k8s.io/cluster-api-provider-aws/v2",
+            ];
+            words.push("--private-capi-types".to_owned());
+            words.push(format!("--capi-proxy-image={proxy}"));
+            words.extend(sources.map(|module| format!("--private-crds-from=module={module}")));
+        }
+        Ok(words)
+    }
+
+    /// Runs `hypershift` as the administrator; gives what it says. A flag comes in place of the usual one.
+    pub async fn hypershift(&self, usual: &[String], flags: &[&str]) -> Result<String> {
+        let words = programs::with(usual.to_vec(), flags);
+        programs::run(&self.programs.hypershift, &words, self.testbed.kubeconfig()).await
+    }
+
+    /// Runs `hcp` as the administrator; gives what it says. A flag comes in place of the usual one.
+    pub async fn hcp(&self, usual: &[String], flags: &[&str]) -> Result<String> {
+        let words = programs::with(usual.to_vec(), flags);
+        programs::run(&self.programs.hcp, &words, self.testbed.kubeconfig()).await
+    }
+
+    /// One stage: waits until `probe` succeeds, and names it in the error.
+    pub async fn stage<T>(&self, what: &str, probe: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+        let step = self.testbed.progress.step(what);
+        let within = if super::is_held() {
+            HELD_WITHIN
+        } else {
+            WITHIN
+        };
+        let found = wait::until(what, within, probe)
+            .await
+            .with_context(|| format!("stage {what:?}"))?;
+        step.done();
+        Ok(found)
+    }
+
+    /// Ends it. If `outcome` is an error, shows the ends of the logs and leaves the directory.
+    pub fn finish<T>(self, outcome: Result<T>) -> Result<T> {
+        let Self {
+            cloud,
+            _equipment: equipment,
+            testbed,
+            ..
+        } = self;
+        drop((cloud, equipment));
+        testbed.finish(outcome)
+    }
+}
+
+async fn parts(testbed: &NodeTestbed) -> Result<(Equipment, FakeCloud, Pushed, Release)> {
+    let equipment = Equipment::start(testbed).await?;
+    let cloud = FakeCloud::start(testbed).await?;
+    let payload = Payload::build(&testbed.progress).await?;
+    let step = testbed.progress.step("pushing a release");
+    let pushed = payload.push(&testbed.registry).await?;
+    let release = pushed.release(&testbed.registry, VERSION).await?;
+    step.done();
+    Ok((equipment, cloud, pushed, release))
+}

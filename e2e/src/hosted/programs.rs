@@ -1,0 +1,76 @@
+//! The commands of this tree, as somebody at a terminal runs them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use tokio::process::Command;
+
+use crate::cargo::{Program, command_line};
+use crate::progress::Progress;
+
+/// Environment variable that names a built `hcp`, so that none is built.
+const HCP: &str = "HYPERSHIFT_HCP";
+
+/// The commands.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// For those who install.
+    pub hypershift: PathBuf,
+    /// For those who use it.
+    pub hcp: PathBuf,
+}
+
+// === impl Programs ===
+
+impl Programs {
+    /// Builds them, unless the environment names them.
+    pub async fn build(progress: &Progress) -> Result<Self> {
+        Ok(Self {
+            hypershift: command_line(progress).await?,
+            hcp: Program::dev("cli", "hcp").find(HCP, progress).await?,
+        })
+    }
+}
+
+/// Runs a program; gives what it says.
+pub(super) async fn run(program: &Path, args: &[String], kubeconfig: &Path) -> Result<String> {
+    let name = program.display();
+    let output = Command::new(program)
+        .args(args)
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .kill_on_drop(true)
+        .output()
+        .await
+        .with_context(|| format!("cannot run {name}"))?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    ensure!(
+        output.status.success(),
+        "{name} {} failed ({}): {said}",
+        args.join(" "),
+        output.status
+    );
+    Ok(said)
+}
+
+/// Usual words with those that somebody gives: a flag that is given comes in place of the usual one of its name.
+pub(super) fn with(usual: Vec<String>, given: &[&str]) -> Vec<String> {
+    let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+    let is_given = |flag: &String| given.iter().any(|other| name(other) == name(flag));
+    let mut all: Vec<_> = usual.into_iter().filter(|flag| !is_given(flag)).collect();
+    all.extend(given.iter().map(|&flag| flag.to_owned()));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_that_is_given_comes_in_place_of_the_usual_one() {
+        let usual = ["create", "--replicas=1", "--wait"].map(str::to_owned);
+        let all = with(usual.to_vec(), &["--replicas=3", "--more"]);
+        assert_eq!(all, ["create", "--wait", "--replicas=3", "--more"]);
+    }
+}
