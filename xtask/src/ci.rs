@@ -19,7 +19,7 @@ use tally::Tally;
 /// How many of the slowest steps the summary names.
 const SLOWEST: usize = 5;
 /// What a clean clone writes in all, with some to spare, in bytes.
-const DISK: u64 = 25_000_000_000;
+const DISK: u64 = 12_000_000_000;
 
 /// Which steps to run.
 #[derive(Debug, clap::Args)]
