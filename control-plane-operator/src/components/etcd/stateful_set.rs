@@ -49,7 +49,7 @@ pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()
         .map(|managed| &managed.storage);
     if let Some(url) = storage.and_then(|storage| snapshot(context, storage)) {
         let init = spec.init_containers.get_or_insert_default();
-        init.push(restorer(url));
+        init.push(restorer(context, url));
     }
     if let (Some(storage), Workload::StatefulSet(set)) = (storage, workload) {
         data(storage, set.spec.get_or_insert_default());
@@ -105,18 +105,6 @@ fn snapshot<'a>(context: &Context<'_>, storage: &'a ManagedEtcdStorageSpec) -> O
 
 /// Gives back the space of deleted data.
 fn defragmenter() -> Container {
-    let field = |path: &str| EnvVarSource {
-        field_ref: Some(ObjectFieldSelector {
-            field_path: path.to_owned(),
-            api_version: None,
-        }),
-        ..EnvVarSource::default()
-    };
-    let variable = |name: &str, path: &str| EnvVar {
-        name: name.to_owned(),
-        value: None,
-        value_from: Some(field(path)),
-    };
     Container {
         name: "etcd-defrag".to_owned(),
         image: Some("controlplane-operator".to_owned()),
@@ -124,10 +112,7 @@ fn defragmenter() -> Container {
             "/usr/bin/control-plane-operator".to_owned(),
             "etcd-defrag-controller".to_owned(),
         ]),
-        env: Some(vec![
-            variable("NAMESPACE", "metadata.namespace"),
-            variable("HOSTNAME", "metadata.name"),
-        ]),
+        env: Some(whereabouts()),
         resources: Some(ResourceRequirements {
             requests: Some(requests("10m", "50Mi")),
             ..ResourceRequirements::default()
@@ -140,18 +125,46 @@ fn defragmenter() -> Container {
     }
 }
 
-/// Fills an empty data directory from a snapshot.
-fn restorer(url: &str) -> Container {
+/// Fills an empty data directory from a snapshot, as that of one of all members.
+fn restorer(context: &Context<'_>, url: &str) -> Container {
     let mut container = Container {
         name: "etcd-init".to_owned(),
         image: Some("etcd".to_owned()),
         command: Some(vec!["/bin/bash".to_owned()]),
         args: Some(vec!["-ce".to_owned(), RESTORE.to_owned()]),
-        volume_mounts: Some(vec![mount("data", "/var/lib")]),
+        env: Some(whereabouts()),
+        volume_mounts: Some(vec![
+            mount("data", "/var/lib"),
+            mount("cluster-state", "/etc/etcd/clusterstate"),
+        ]),
         ..Container::default()
     };
+    env(
+        &mut container,
+        "ETCD_INITIAL_CLUSTER",
+        initial_cluster(context),
+    );
     env(&mut container, "RESTORE_URL_ETCD", url);
     container
+}
+
+/// Variables that say which pod this is, and where.
+fn whereabouts() -> Vec<EnvVar> {
+    let variable = |name: &str, path: &str| EnvVar {
+        name: name.to_owned(),
+        value: None,
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector {
+                field_path: path.to_owned(),
+                api_version: None,
+            }),
+            ..EnvVarSource::default()
+        }),
+    };
+    vec![
+        variable("NAMESPACE", "metadata.namespace"),
+        variable("HOSTNAME", "metadata.name"),
+    ]
 }
 
 fn requests(cpu: &str, memory: &str) -> BTreeMap<String, Quantity> {
