@@ -74,11 +74,19 @@ async fn client(kubeconfig: &Path) -> Result<kube::Client, Failure> {
 async fn wait_for_the_server(client: &kube::Client) {
     let mut once = Once::default();
     while let Err(error) = is_ready(client).await {
-        let problem = chain(&error);
+        let problem = problem(&error);
         if once.is_news(&problem) {
             tracing::info!(problem, "Waiting for the API server");
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Why the API server is not ready. What it answers beside the code is a list of its checks, and no text for a log.
+fn problem(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("it answers {}", status.code),
+        other => chain(other),
     }
 }
 
@@ -109,5 +117,18 @@ async fn until_applied(manifests: &[Manifest], applier: &Applier) {
         }
         left = failed.into_iter().map(|(manifest, _)| manifest).collect();
         tokio::time::sleep(backoff.pause(Retry::Backoff)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s16_what_the_server_answers_is_not_logged() {
+        let body = "[-]etcd failed: token abc";
+        let status = kube::core::Status::failure(body, "").with_code(500);
+        let error = kube::Error::Api(Box::new(status));
+        assert_eq!(problem(&error), "it answers 500");
     }
 }

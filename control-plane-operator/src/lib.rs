@@ -19,6 +19,8 @@ mod hosted_control_plane;
 pub mod ignition_server;
 pub mod infra;
 pub mod kas_bootstrap;
+mod kubeadmin;
+mod monitoring;
 pub mod pki;
 pub mod render;
 pub mod resolve_dns;

@@ -23,6 +23,7 @@ mod issue;
 pub mod plan;
 mod read;
 pub mod table;
+mod unmanaged_etcd;
 
 use std::num::NonZero;
 use std::sync::Mutex;
@@ -62,11 +63,15 @@ pub enum Error {
 ///
 /// It makes keys, which takes long, and uses all processors.
 pub fn objects(context: &Context<'_>, now: Timestamp) -> Result<Vec<Value>, Error> {
-    if DISABLE_PKI_RECONCILIATION.is_set(context.annotations()) {
-        return Ok(Vec::new());
-    }
     let mut there = context.objects.clone();
     let mut written = Vec::new();
+    // Nothing is made for it, only handed on: whoever makes certificates himself needs it as well.
+    for object in unmanaged_etcd::objects(context) {
+        add(context, object, &mut there, &mut written);
+    }
+    if DISABLE_PKI_RECONCILIATION.is_set(context.annotations()) {
+        return Ok(written);
+    }
     let authorities = table::authorities(context);
     let steps: Vec<_> = authorities
         .iter()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use api::group::Side;
+use api::hypershift::v1beta1::monitoring::MetricsSet;
 use clap::{Args, ValueEnum};
 
 /// Flags that decide what is rendered.
@@ -61,6 +62,10 @@ pub struct SettingsArgs {
     /// The managed service that this is part of, if any.
     #[arg(long, value_name = "NAME", env = "MANAGED_SERVICE")]
     pub managed_service: Option<String>,
+    /// Which metrics of the control plane are collected, unless the cluster says so itself. Without it, all that
+    /// somebody looks at.
+    #[arg(long, value_enum, env = "METRICS_SET")]
+    pub metrics_set: Option<CollectedMetrics>,
     /// API groups of the management cluster beyond Kubernetes' own, of which objects may be made. Comma-separated.
     /// `run` asks the API server.
     #[arg(
@@ -80,6 +85,29 @@ pub enum CapiTypes {
     Private,
     /// Under the names that controllers know.
     Standard,
+}
+
+/// Which metrics of a control plane are collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum CollectedMetrics {
+    /// Those that telemetry needs.
+    Telemetry,
+    /// Those that the ConfigMap sre-metric-set chooses.
+    #[value(name = "SRE")]
+    Sre,
+    /// All.
+    All,
+}
+
+impl From<CollectedMetrics> for MetricsSet {
+    fn from(collected: CollectedMetrics) -> Self {
+        match collected {
+            CollectedMetrics::Telemetry => Self::Telemetry,
+            CollectedMetrics::Sre => Self::Sre,
+            CollectedMetrics::All => Self::All,
+        }
+    }
 }
 
 /// `name=value` pairs, comma-separated, in their order.
@@ -107,6 +135,8 @@ pub struct Settings {
     pub uid: Option<i64>,
     /// The managed service that this is part of.
     pub managed_service: Option<String>,
+    /// Which metrics are collected, unless the cluster says so itself.
+    pub metrics_set: Option<MetricsSet>,
     /// API groups beyond Kubernetes' own that the management cluster serves.
     pub served_groups: Vec<String>,
 }
@@ -181,6 +211,7 @@ impl SettingsArgs {
             default_ingress_domain: self.default_ingress_domain.clone(),
             uid: self.default_security_context_uid,
             managed_service: self.managed_service.clone(),
+            metrics_set: self.metrics_set.map(MetricsSet::from),
             served_groups: self.served_groups.clone(),
         })
     }

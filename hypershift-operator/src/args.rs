@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use api::group::GroupPair;
 use clap::{Args, Parser, Subcommand};
+use control_plane_operator::settings::CollectedMetrics;
 use support::args::{Address, ApiServerArgs, LeaderArgs, LoggingArgs, Time};
 
 use crate::scope::Scope;
@@ -75,6 +76,10 @@ pub struct RunArgs {
     /// that was replaced, a file of the registry.
     #[arg(long, value_name = "TIME", default_value = "10m")]
     pub review_period: Time,
+    /// Which metrics of control planes are collected, where a hosted cluster does not say so itself in
+    /// spec.monitoring.metricsSet. Without it, all that somebody looks at.
+    #[arg(long, value_enum, env = "METRICS_SET")]
+    pub metrics_set: Option<CollectedMetrics>,
     /// For work under way to end after SIGTERM or SIGINT.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub drain_timeout: Time,

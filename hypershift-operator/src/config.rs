@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::group::GroupTable;
+use api::hypershift::v1beta1::monitoring::MetricsSet;
 use api::hypershift::v1beta1::node_pool::Arch;
 use payload::{Mirrors, Options, Overrides};
 use support::args::Address;
@@ -39,7 +40,7 @@ pub(crate) struct Config {
     pub(crate) leader_elect: bool,
 }
 
-/// Images that this operator chooses.
+/// Images that this operator chooses, and what else it tells control planes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Images {
     /// The proxy beside controllers that speak Cluster API.
@@ -50,6 +51,8 @@ pub(crate) struct Images {
     pub(crate) agent_provider: Option<String>,
     /// Cluster API's provider for KubeVirt.
     pub(crate) kubevirt_provider: Option<String>,
+    /// Which metrics of control planes are collected, where a cluster does not say so itself.
+    pub(crate) metrics_set: Option<MetricsSet>,
     /// Registries that are replaced by others.
     pub(crate) overrides: Overrides,
     /// Registries that are spoken to without TLS.
@@ -81,7 +84,10 @@ impl Config {
             legacy_deployment: args.legacy_deployment.clone(),
             resync: args.resync(),
             review: args.review_period.0,
-            images: images(&args.images),
+            images: Images {
+                metrics_set: args.metrics_set.map(MetricsSet::from),
+                ..images(&args.images)
+            },
             releases: releases(&args.images)?,
             drain: args.drain_timeout.0,
             groups,
@@ -97,6 +103,7 @@ fn images(args: &ImageArgs) -> Images {
         control_plane_operator: args.control_plane_operator_image.clone(),
         agent_provider: args.agent_capi_provider_image.clone(),
         kubevirt_provider: args.kubevirt_capi_provider_image.clone(),
+        metrics_set: None,
         overrides: Overrides::new(args.registry_overrides.clone()),
         insecure: args.insecure_registries.clone(),
     }

@@ -254,6 +254,9 @@ fn common(object: &mut Value, context: &Context<'_>) {
         Some("ServiceAccount") => {
             object["imagePullSecrets"] = json!([{ "name": "pull-secret" }]);
         }
+        Some("ServiceMonitor" | "PodMonitor" | "PrometheusRule") => {
+            crate::monitoring::adapt(object, context);
+        }
         _ => {}
     }
 }

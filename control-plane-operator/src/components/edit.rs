@@ -22,6 +22,12 @@ pub(crate) fn pod(workload: &mut Workload) -> &mut PodSpec {
     workload.template().spec.get_or_insert_default()
 }
 
+/// A part of a pod that is written here, in the form that the API has.
+pub(crate) fn written<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
+    serde_json::from_value(value)
+        .expect("invariant: what is written here has the form that the API has")
+}
+
 /// Adds arguments.
 pub(crate) fn args(container: &mut Container, args: impl IntoIterator<Item = String>) {
     container.args.get_or_insert_default().extend(args);

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::component::Objects;
 
 /// Kinds that are watched: group, version, kind.
-const KINDS: [(&str, &str, &str); 15] = [
+const KINDS: [(&str, &str, &str); 17] = [
     ("", "v1", "ConfigMap"),
     ("", "v1", "Secret"),
     ("", "v1", "Service"),
@@ -34,6 +34,8 @@ const KINDS: [(&str, &str, &str); 15] = [
     ),
     HOSTED_CONTROL_PLANE,
     ROUTE,
+    ("monitoring.coreos.com", "v1", "PodMonitor"),
+    ("monitoring.coreos.com", "v1", "PrometheusRule"),
     ("monitoring.coreos.com", "v1", "ServiceMonitor"),
 ];
 const HOSTED_CONTROL_PLANE: (&str, &str, &str) =
@@ -46,6 +48,8 @@ struct Kind {
     api: Api<DynamicObject>,
     store: Store<DynamicObject>,
     writer: std::sync::Mutex<Option<reflector::store::Writer<DynamicObject>>>,
+    /// Somebody has found out that the group is served without this kind.
+    absent: Notify,
 }
 
 /// All that the pipeline looks at.
@@ -71,6 +75,7 @@ impl Cache {
                 api: Api::namespaced_with(client.clone(), namespace, &resource),
                 store: writer.as_reader(),
                 writer: std::sync::Mutex::new(Some(writer)),
+                absent: Notify::new(),
                 resource,
             }
         });
@@ -99,6 +104,9 @@ impl Cache {
             match event {
                 Ok(_) => self.changed.notify_one(),
                 Err(error) => {
+                    if is_absent(&error) {
+                        kind.absent.notify_one();
+                    }
                     tracing::debug!(
                         kind = kind.resource.kind,
                         problem = chain(&error),
@@ -109,11 +117,14 @@ impl Cache {
         }
     }
 
-    /// Completes when everything has been listed once.
+    /// Completes when everything that is served has been listed once.
     pub(super) async fn filled(&self) {
         for kind in &self.kinds {
-            // It fails only when the watch has ended, and then so does this term.
-            let _ = kind.store.wait_until_ready().await;
+            tokio::select! {
+                // It fails only when the watch has ended, and then so does this term.
+                _ = kind.store.wait_until_ready() => {}
+                () = kind.absent.notified() => {}
+            }
         }
     }
 
@@ -156,6 +167,11 @@ impl Cache {
     }
 }
 
+/// Whether the API server knows no such kind. Its definition may be installed later: the watch goes on trying.
+fn is_absent(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404)
+}
+
 /// An object with its kind, which lists leave out.
 pub(super) fn value(resource: &ApiResource, object: &DynamicObject) -> serde_json::Value {
     let mut value = serde_json::json!(object);
@@ -172,4 +188,41 @@ where
     S: futures::Stream<Item = Result<watcher::Event<DynamicObject>, watcher::Error>>,
 {
     kube::runtime::reflector(writer, events)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Every kind that a component's manifests have is watched: else its drift would wake nobody.
+    #[test]
+    fn o06_every_kind_that_is_written_is_watched() {
+        let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+        for component in crate::components::all() {
+            for asset in component.assets {
+                let path = assets.join(component.name).join(asset.file);
+                let text = std::fs::read_to_string(path).unwrap();
+                let kind = text.lines().find_map(|line| line.strip_prefix("kind: "));
+                let kind = kind.unwrap();
+                assert!(
+                    KINDS.iter().any(|(_, _, watched)| *watched == kind),
+                    "{}/{}: {kind}",
+                    component.name,
+                    asset.file
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_kind_that_is_not_there_is_not_waited_for() {
+        let refused = |code: u16| {
+            let status = kube::core::Status::failure("", "").with_code(code);
+            watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status)))
+        };
+        assert!(is_absent(&refused(404)));
+        assert!(!is_absent(&refused(403)) && !is_absent(&refused(503)));
+    }
 }

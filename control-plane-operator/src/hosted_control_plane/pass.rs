@@ -11,7 +11,7 @@ use support::error::chain;
 
 use super::apply::Writer;
 use super::cache::Cache;
-use super::deletion::{self, Due};
+use super::deletion::{self, Due as Ending};
 use super::error::Error;
 use super::release::{Pair, Reader, missing_images};
 use super::status::{self, Verdict};
@@ -22,6 +22,7 @@ use crate::component::render::{Rendered, adopt, hashed, render};
 use crate::component::status::{Observation, status as component_status};
 use crate::component::workload::without_nulls;
 use crate::component::{Component, Context, Objects, Predicates, Release};
+use crate::kubeadmin::{self, Due};
 use crate::{components, infra, pki};
 
 /// One pass after the other.
@@ -64,13 +65,13 @@ impl Pass<'_> {
             return Ok(false);
         };
         match deletion::due(&hcp, Timestamp::now()) {
-            Due::Hold => deletion::hold(&self.operator.client, &hcp, true).await?,
-            Due::Release => {
+            Ending::Hold => deletion::hold(&self.operator.client, &hcp, true).await?,
+            Ending::Release => {
                 deletion::hold(&self.operator.client, &hcp, false).await?;
                 return Ok(true);
             }
-            Due::Nothing => return Ok(true),
-            Due::Wait | Due::Reconcile => {}
+            Ending::Nothing => return Ok(true),
+            Ending::Wait | Ending::Reconcile => {}
         }
         if hcp.spec.release_image != self.operator.operate_on {
             // An operator of another release would undo what that one's does.
@@ -133,6 +134,7 @@ impl Pass<'_> {
         if missing.is_empty() {
             self.default_account(&mut world).await?;
             self.certificates(&mut world).await?;
+            self.kubeadmin(&mut world).await?;
             problems = self.components(&mut world).await?;
         }
         let context = world.context(self.operator);
@@ -197,6 +199,26 @@ impl Pass<'_> {
         });
         for object in made.await?? {
             self.writer.apply(&object, &mut world.objects).await?;
+        }
+        Ok(())
+    }
+
+    /// The password of the user `kubeadmin`. It is made once: the watch may lag behind what the last pass wrote.
+    async fn kubeadmin(&mut self, world: &mut World) -> Result<(), Error> {
+        if kubeadmin::due(&world.context(self.operator)) == Due::Make {
+            self.read_secrets(&mut world.objects).await?;
+        }
+        match kubeadmin::due(&world.context(self.operator)) {
+            Due::Nothing => {}
+            Due::Make => {
+                if let Some(secret) = kubeadmin::made(&world.context(self.operator)) {
+                    self.writer.apply(&secret, &mut world.objects).await?;
+                }
+            }
+            Due::Delete(which) => {
+                self.writer.delete(&which).await?;
+                world.objects.remove(&which.kind, &which.name);
+            }
         }
         Ok(())
     }

@@ -266,5 +266,8 @@ pub(super) fn fields(context: &Context<'_>, is_available: bool) -> Value {
     if context.objects.secret_value(custom, "kubeconfig").is_some() {
         status["customKubeconfig"] = json!({ "name": custom, "key": "kubeconfig" });
     }
+    if let Some(password) = crate::kubeadmin::told(context) {
+        status["kubeadminPassword"] = password;
+    }
     status
 }

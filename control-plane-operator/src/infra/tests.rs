@@ -188,6 +188,7 @@ fn with<R>(case: &Case, objects: &Objects, work: impl FnOnce(&Context<'_>) -> R)
         default_ingress_domain: "apps.example.com".to_owned(),
         uid: None,
         managed_service: case.managed_service.map(str::to_owned),
+        metrics_set: None,
         served_groups: vec!["route.openshift.io".to_owned()],
     };
     let context = Context {

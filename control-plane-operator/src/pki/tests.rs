@@ -40,6 +40,7 @@ impl World {
             default_ingress_domain: String::new(),
             uid: None,
             managed_service: None,
+            metrics_set: None,
             served_groups: Vec::new(),
         };
         let context = Context {
@@ -179,4 +180,33 @@ fn an_authority_is_rotated_with_a_time_in_which_both_are_trusted() {
     // Forgotten, once it has ended.
     world.reconcile(end + DAY);
     assert!(!trusts(&world, &old) && trusts(&world, &new));
+}
+
+#[test]
+fn what_shows_the_way_to_somebody_elses_etcd_is_handed_on_whole_or_not_at_all() {
+    let mut world = world();
+    world.hcp.spec.etcd = serde_json::from_value(json!({
+        "managementType": "Unmanaged",
+        "unmanaged": {
+            "endpoint": "https://etcd.example.com:2379", "tls": { "clientSecret": { "name": "client" } },
+        },
+    }))
+    .unwrap();
+    // Certificates are made by somebody else: this is handed on all the same, and it is quick.
+    world.hcp.metadata.annotations = Some(BTreeMap::from([(
+        "hypershift.openshift.io/disable-pki-reconciliation".to_owned(),
+        "true".to_owned(),
+    )]));
+    let client = |data: serde_json::Value| json!({ "kind": "Secret", "metadata": { "name": "client" }, "data": data });
+    world.objects.insert(client(
+        json!({ "etcd-client.crt": "YQ==", "etcd-client.key": "Yg==" }),
+    ));
+    assert_eq!(world.reconcile(start()), [""; 0]);
+    world.objects.insert(client(
+        json!({ "etcd-client.crt": "YQ==", "etcd-client.key": "Yg==", "etcd-client-ca.crt": "Yw==" }),
+    ));
+    assert_eq!(world.reconcile(start()), ["etcd-client-tls"]);
+    assert_eq!(world.pem("etcd-client-tls", "etcd-client.key"), b"b");
+    let authority = world.objects.config_value("etcd-ca", "ca.crt");
+    assert_eq!(authority.as_deref(), Some("c"));
 }

@@ -58,6 +58,7 @@ fn settings(image_overrides: BTreeMap<String, String>) -> Settings {
         default_ingress_domain: String::new(),
         uid: None,
         managed_service: None,
+        metrics_set: None,
         served_groups: [
             "monitoring.coreos.com",
             "route.openshift.io",

@@ -6,6 +6,7 @@
 )]
 
 mod availability;
+mod encryption;
 mod facts;
 mod golden;
 mod input;

@@ -371,3 +371,69 @@ fn our_own_program_takes_what_it_is_started_with() {
         }
     }
 }
+
+/// The rules by which a monitor keeps, drops and labels series.
+fn rules(input: &Input, component: &str) -> Vec<Value> {
+    let monitor = object(input, component, "ServiceMonitor", component);
+    let rules = &monitor["spec"]["endpoints"][0]["metricRelabelings"];
+    rules.as_array().unwrap().clone()
+}
+
+#[test]
+fn series_say_which_cluster_they_are_of() {
+    let id = "7f3c9d52-0a51-4a63-9a3e-0f6f0c1f2b11";
+    let input = changed(&[("/spec/clusterID", json!(id))]);
+    for component in ["kube-apiserver", "etcd", "kube-scheduler"] {
+        let mut labels = rules(&input, component).into_iter();
+        let label = labels.find(|rule| rule["targetLabel"] == "_id").unwrap();
+        assert_eq!(label["replacement"], id, "{component}");
+    }
+    let recorded = object(
+        &input,
+        "kube-apiserver",
+        "PrometheusRule",
+        "recording-rules",
+    );
+    let rules = recorded["spec"]["groups"][0]["rules"].as_array().unwrap();
+    assert!(rules.iter().any(|rule| rule["labels"]["_id"] == id));
+    assert!(!recorded.to_string().contains("\"_id\":\"\""), "{recorded}");
+}
+
+#[test]
+fn as_many_series_are_kept_as_the_set_of_metrics_says() {
+    use api::hypershift::v1beta1::monitoring::MetricsSet;
+    let kept = |input: &Input| {
+        let mut rules = rules(input, "kube-apiserver").into_iter();
+        rules.find_map(|rule| (rule["action"] == "keep").then(|| rule["regex"].clone()))
+    };
+    let mut input = input::base();
+    assert_eq!(
+        kept(&input),
+        None,
+        "without a set nobody leaves anything out"
+    );
+    input.settings.metrics_set = Some(MetricsSet::Telemetry);
+    assert!(
+        kept(&input)
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .contains("apiserver_request_total")
+    );
+    // The cluster's own wish comes first.
+    let mut own = changed(&[("/spec/monitoring", json!({ "metricsSet": "All" }))]);
+    own.settings.metrics_set = Some(MetricsSet::Telemetry);
+    assert_eq!(kept(&own), None);
+    input.settings.metrics_set = Some(MetricsSet::Sre);
+    assert_eq!(kept(&input), None, "nothing is chosen yet");
+    input.objects.insert(json!({
+        "kind": "ConfigMap", "metadata": { "name": "sre-metric-set" },
+        "data": { "config": "kubeAPIServer:\n- action: keep\n  regex: up\n  sourceLabels: [__name__]\n" },
+    }));
+    assert_eq!(kept(&input), Some(json!("up")));
+    let labels = rules(&input, "kube-apiserver");
+    assert!(
+        labels.iter().any(|rule| rule["targetLabel"] == "_id"),
+        "{labels:?}"
+    );
+}

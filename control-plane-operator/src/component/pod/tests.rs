@@ -60,6 +60,7 @@ fn attempt(
         default_ingress_domain: String::new(),
         uid: Some(1001),
         managed_service: None,
+        metrics_set: None,
         served_groups: Vec::new(),
     };
     let release = Release::default().with_overrides(&settings.own_image, &BTreeMap::new());

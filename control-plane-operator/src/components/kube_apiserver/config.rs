@@ -19,7 +19,6 @@ const KEY: &str = "config.json";
 const NODE_PORTS: &str = "30000-32767";
 
 pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
-    encryption::check(context)?;
     let data = config_map.data.get_or_insert_default();
     let text = data.get(KEY).cloned().unwrap_or_default();
     let mut config: Value =
@@ -210,7 +209,7 @@ fn identity_arguments(context: &Context<'_>, arguments: &mut Arguments<'_>) -> R
         arguments.set("audit-webhook-mode", "batch");
         arguments.set("audit-webhook-initial-backoff", "5s");
     }
-    if encryption::is_by_key(context) {
+    if encryption::is_on(context) {
         arguments.set("encryption-provider-config", encryption::FILE);
     }
     Ok(())

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::config::{invalid, named_certificate_path, named_certificates};
-use super::{audit, edit, encryption, is_on_aws};
+use super::{audit, edit, encryption, is_on_aws, kms};
 use crate::component::{Context, Result, Workload};
 use crate::components::feature_gate;
 
@@ -36,7 +36,11 @@ pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()
         let init = pod.init_containers.get_or_insert_default();
         init.retain(|container| container.name != "wait-for-etcd");
     }
-    optional_secrets(context, pod)
+    optional_secrets(context, pod)?;
+    if let Some(plugin) = kms::plugin(context)? {
+        plugin.add_to(pod, SERVER)?;
+    }
+    Ok(())
 }
 
 fn server(context: &Context<'_>, server: &mut Container) -> Result<()> {
@@ -118,7 +122,7 @@ fn optional_secrets(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
         let path = "/etc/kubernetes/auditwebhook";
         add_secret(pod, "kas-audit-webhook", &webhook.name, path)?;
     }
-    if encryption::is_by_key(context) {
+    if encryption::is_on(context) {
         let path = "/etc/kubernetes/secret-encryption";
         add_secret(
             pod,

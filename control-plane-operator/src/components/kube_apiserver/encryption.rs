@@ -1,10 +1,10 @@
-//! How objects are encrypted in etcd, with keys that the user gave.
+//! How objects are encrypted in etcd: with keys that the user gave, or by a key management service.
 
 use api::hypershift::v1beta1::secret_encryption::SecretEncryptionType;
 use k8s_openapi::api::core::v1::Secret;
-use serde_json::json;
-use sha2::{Digest, Sha256};
+use serde_json::{Value, json};
 
+use super::kms;
 use super::kubeconfig::{base64, put, secret_value, yaml};
 use crate::component::{Context, Error, Result};
 
@@ -19,48 +19,73 @@ const RESOURCES: [&str; 5] = [
     "oauthauthorizetokens.oauth.openshift.io",
 ];
 
-/// Whether objects are encrypted with a key that is in a Secret.
-pub(super) fn is_by_key(context: &Context<'_>) -> bool {
-    let encryption = context.spec().secret_encryption.as_ref();
-    encryption.is_some_and(|encryption| encryption.type_ == SecretEncryptionType::Aescbc)
-}
-
-/// What the API server cannot do yet.
-pub(super) fn check(context: &Context<'_>) -> Result<()> {
-    let encryption = context.spec().secret_encryption.as_ref();
-    match encryption.map(|encryption| encryption.type_) {
-        Some(SecretEncryptionType::Kms) => Err(Error::Invalid {
-            field: "spec.secretEncryption.type".to_owned(),
-            value: "kms".to_owned(),
-            way_out: "this version encrypts with aescbc only".to_owned(),
-        }),
-        Some(SecretEncryptionType::Aescbc) | None => Ok(()),
-    }
+/// Whether objects are encrypted at all.
+pub(super) fn is_on(context: &Context<'_>) -> bool {
+    context.spec().secret_encryption.is_some()
 }
 
 pub(super) fn adapt(context: &Context<'_>, secret: &mut Secret) -> Result<()> {
+    let config = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "EncryptionConfiguration",
+        "resources": [{ "resources": RESOURCES, "providers": providers(context)? }],
+    });
+    put(secret, "config.yaml", yaml(&config));
+    Ok(())
+}
+
+/// The first one writes, and all of them read. What was written before there was encryption is still read.
+fn providers(context: &Context<'_>) -> Result<Vec<Value>> {
+    let encryption = context.spec().secret_encryption.as_ref();
+    let mut providers = match encryption.map(|encryption| encryption.type_) {
+        None => Vec::new(),
+        Some(SecretEncryptionType::Aescbc) => vec![by_keys(context)?],
+        Some(SecretEncryptionType::Kms) => kms::plugin(context)?
+            .map(|plugin| plugin.providers)
+            .unwrap_or_default(),
+    };
+    providers.push(json!({ "identity": {} }));
+    Ok(providers)
+}
+
+/// Encryption with keys that are in Secrets.
+fn by_keys(context: &Context<'_>) -> Result<Value> {
     let encryption = context.spec().secret_encryption.as_ref();
     let Some(keys) = encryption.and_then(|encryption| encryption.aescbc.as_ref()) else {
         return Err(Error::missing("field spec.secretEncryption", "aescbc"));
     };
-    // The first one writes, the others still read.
     let names = std::iter::once(&keys.active_key).chain(&keys.backup_key);
     let keys: Vec<_> = names
+        .filter(|reference| !reference.name.is_empty())
         .map(|reference| {
             let key = secret_value(context, &reference.name, "key")?;
-            // A new key needs a new name, and a name is stored with each object.
-            let digest = format!("{:x}", Sha256::digest(&key));
-            Ok(json!({ "name": digest[..16], "secret": base64(&key) }))
+            let name = format!("key-{}", fnv1(&key));
+            Ok(json!({ "name": name, "secret": base64(&key) }))
         })
         .collect::<Result<_>>()?;
-    let config = json!({
-        "apiVersion": "apiserver.config.k8s.io/v1",
-        "kind": "EncryptionConfiguration",
-        "resources": [{
-            "resources": RESOURCES,
-            "providers": [{ "aescbc": { "keys": keys } }, { "identity": {} }],
-        }],
-    });
-    put(secret, "config.yaml", yaml(&config));
-    Ok(())
+    Ok(json!({ "aescbc": { "keys": keys } }))
+}
+
+/// FNV-1 of 32 bits. A key's name is stored with each object that it encrypts, so a cluster that another version made
+/// can be read only if names are made in the same way.
+pub(super) fn fnv1(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash: u32, byte| {
+        hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        for (text, hash) in [
+            ("", 0x811c_9dc5),
+            ("a", 0x050c_5d7e),
+            ("foobar", 0x31f0_b262),
+        ] {
+            assert_eq!(fnv1(text.as_bytes()), hash, "{text}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod authentication;
 mod config;
 mod deployment;
 mod encryption;
+mod kms;
 mod kubeconfigs;
 
 use api::hypershift::v1beta1::platform::PlatformType;
@@ -73,7 +74,7 @@ pub(super) fn component() -> Component {
     .manifest("oauth-metadata.yaml", authentication::metadata)
     .manifest("pdb.yaml", edit::disruption_budget)
     .manifest("secret-encryption-config.yaml", encryption::adapt)
-    .manifest_if("secret-encryption-config.yaml", encryption::is_by_key)
+    .manifest_if("secret-encryption-config.yaml", encryption::is_on)
     .manifest(
         "service-network-admin-kubeconfig.yaml",
         kubeconfig::service("system-admin-client"),

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use api::annotations::cluster::{CONTROL_PLANE_OPERATOR_IMAGE, IMAGE_OVERRIDES};
 use api::group::Side;
 use api::hypershift::v1beta1::HostedControlPlane;
+use api::hypershift::v1beta1::monitoring::MetricsSet;
 use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_operator::assets;
 use control_plane_operator::component::declaration::{Minter, TokenFor};
@@ -235,6 +236,7 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
         default_ingress_domain: String::new(),
         uid: facts.management.uid(&facts.namespace),
         managed_service: None,
+        metrics_set: facts.images.metrics_set,
         served_groups: SERVED.map(str::to_owned).into(),
     }
 }
@@ -284,6 +286,10 @@ fn environment(facts: &Facts, settings: &Settings) -> Value {
             "DEFAULT_SECURITY_CONTEXT_UID",
             settings.uid.map(|uid| uid.to_string()),
         ),
+        (
+            "METRICS_SET",
+            settings.metrics_set.map(|set| name(set).to_owned()),
+        ),
     ];
     let given = given
         .into_iter()
@@ -293,6 +299,15 @@ fn environment(facts: &Facts, settings: &Settings) -> Value {
     variables
         .map(|(name, value)| json!({ "name": name, "value": value }))
         .collect()
+}
+
+/// The name of a choice of metrics, as flags have it.
+fn name(set: MetricsSet) -> &'static str {
+    match set {
+        MetricsSet::Telemetry => "Telemetry",
+        MetricsSet::Sre => "SRE",
+        MetricsSet::All => "All",
+    }
 }
 
 fn cluster_api() -> Component {

@@ -1,0 +1,161 @@
+//! Encryption by a key management service: plugins beside the API server, which speaks to each by a socket.
+//!
+//! Names of providers are stored with each object that they encrypt: they are made of the key, and never change.
+
+mod aws;
+mod azure;
+mod ibm_cloud;
+
+use api::hypershift::v1beta1::secret_encryption::{KmsProvider, SecretEncryptionType};
+use k8s_openapi::api::core::v1::{Container, PodSpec, Volume, VolumeMount};
+use serde_json::{Value, json};
+
+use super::edit;
+use crate::component::{Context, Error, Result};
+
+/// The volume with the sockets.
+const SOCKETS: &str = "kms-socket";
+/// The volume with a kubeconfig for the API server of the same pod.
+const LOCALHOST_KUBECONFIG: &str = "localhost-kubeconfig";
+/// The guest's account that plugins authenticate as, and its namespace.
+const ACCOUNT: &str = "kms-provider";
+const ACCOUNT_NAMESPACE: &str = "kube-system";
+
+/// What a key management service adds to the API server.
+#[derive(Debug, Default)]
+pub(super) struct Plugin {
+    /// Providers of the encryption's configuration. The first one writes.
+    pub(super) providers: Vec<Value>,
+    containers: Vec<Container>,
+    volumes: Vec<Volume>,
+    /// Where the API server has the sockets.
+    sockets: &'static str,
+}
+
+/// What the service that the control plane uses adds, if it uses one.
+pub(super) fn plugin(context: &Context<'_>) -> Result<Option<Plugin>> {
+    let encryption = context.spec().secret_encryption.as_ref();
+    let Some(encryption) = encryption.filter(|it| it.type_ == SecretEncryptionType::Kms) else {
+        return Ok(None);
+    };
+    let lacks = |field: &str| Error::missing("field spec.secretEncryption.kms", field);
+    let kms = encryption
+        .kms
+        .as_ref()
+        .ok_or_else(|| Error::missing("field spec.secretEncryption", "kms"))?;
+    let plugin = match kms.provider {
+        KmsProvider::Aws => {
+            let aws = kms.aws.as_ref().ok_or_else(|| lacks("aws"))?;
+            aws::plugin(context, aws)
+        }
+        KmsProvider::Azure => {
+            let azure = kms.azure.as_ref().ok_or_else(|| lacks("azure"))?;
+            azure::plugin(context, azure)
+        }
+        KmsProvider::IbmCloud => {
+            let ibm_cloud = kms.ibmcloud.as_ref().ok_or_else(|| lacks("ibmcloud"))?;
+            ibm_cloud::plugin(context, ibm_cloud)?
+        }
+    };
+    Ok(Some(plugin))
+}
+
+/// A provider of the encryption's configuration, by the second version of the protocol: the first one has ended.
+fn provider(name: &str, socket: &str) -> Value {
+    json!({ "kms": {
+        "apiVersion": "v2",
+        "name": name,
+        "endpoint": format!("unix://{socket}"),
+        "timeout": "35s",
+    } })
+}
+
+/// What plugins have in common. They are given time: a service that is slow is not mended by a restart.
+fn container(name: &str, image: &str, port: i32, health: &str) -> Container {
+    edit::written(json!({
+        "name": name,
+        "image": image,
+        "ports": [{ "name": "http", "containerPort": port, "protocol": "TCP" }],
+        "livenessProbe": {
+            "httpGet": { "scheme": "HTTP", "port": port, "path": health },
+            "initialDelaySeconds": 120,
+            "periodSeconds": 300,
+            "timeoutSeconds": 160,
+            "failureThreshold": 3,
+            "successThreshold": 1,
+        },
+        "resources": { "requests": { "cpu": "10m", "memory": "10Mi" } },
+    }))
+}
+
+/// A container that keeps a token of the guest for the plugins beside it.
+fn minter(name: &str, token: &Token) -> Container {
+    let Token {
+        volume,
+        directory,
+        kubeconfig,
+    } = token;
+    edit::written(json!({
+        "name": name,
+        "image": "token-minter",
+        "command": ["/usr/bin/control-plane-operator", "token-minter"],
+        "args": [
+            "--token-audience=openshift",
+            format!("--service-account-namespace={ACCOUNT_NAMESPACE}"),
+            format!("--service-account-name={ACCOUNT}"),
+            format!("--token-file={directory}/token"),
+            format!("--kubeconfig={kubeconfig}/kubeconfig"),
+        ],
+        "resources": { "requests": { "cpu": "10m", "memory": "30Mi" } },
+        "volumeMounts": [
+            { "name": volume, "mountPath": directory },
+            { "name": LOCALHOST_KUBECONFIG, "mountPath": kubeconfig },
+        ],
+    }))
+}
+
+/// Where a token is, and where the kubeconfig is by which it is asked for.
+struct Token {
+    volume: &'static str,
+    directory: &'static str,
+    kubeconfig: &'static str,
+}
+
+// === impl Plugin ===
+
+impl Plugin {
+    /// Puts the plugins beside the API server.
+    pub(super) fn add_to(self, pod: &mut PodSpec, server: &str) -> Result<()> {
+        let count = self.providers.len();
+        let server = edit::container(pod, server)?;
+        let mounts = server.volume_mounts.get_or_insert_default();
+        mounts.push(VolumeMount {
+            name: SOCKETS.to_owned(),
+            mount_path: self.sockets.to_owned(),
+            ..VolumeMount::default()
+        });
+        // Pods are rolled when the configuration changes: all servers have to write with the same key.
+        let reload = "--encryption-provider-config-automatic-reload=false".to_owned();
+        edit::args(server, [reload]);
+        forgive(server, count);
+        pod.containers.extend(self.containers);
+        let volumes = pod.volumes.get_or_insert_default();
+        volumes.push(edit::written(json!({ "name": SOCKETS, "emptyDir": {} })));
+        volumes.extend(self.volumes);
+        Ok(())
+    }
+}
+
+/// A service that does not answer makes the API server unready, and does not restart it: that would not help, and what is
+/// in its memory is still good.
+fn forgive(server: &mut Container, providers: usize) {
+    let probe = server.liveness_probe.as_mut();
+    let path = probe
+        .and_then(|probe| probe.http_get.as_mut())
+        .and_then(|get| get.path.as_mut());
+    if let Some(path) = path {
+        for number in 0..providers {
+            path.push_str(&format!("&exclude=kms-provider-{number}"));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Encryption by a key of an Azure key vault: by a managed identity, whose certificate a driver mounts, or by a workload
+//! identity, which trusts tokens of the guest.
+
+use api::hypershift::v1beta1::secret_encryption::azure::{AzureKmsKey, AzureKmsSpec};
+use k8s_openapi::api::core::v1::Container;
+use serde_json::{Value, json};
+
+use super::{Plugin, SOCKETS, Token, container, edit, minter, provider};
+use crate::component::Context;
+
+/// The release's name of the plugin's image.
+const IMAGE: &str = "azure-kms-encryption-provider";
+const SOCKET_DIRECTORY: &str = "/opt";
+/// The Secret with the cloud's configuration, and the volume of it.
+const CONFIG: (&str, &str) = ("azure-kms-config", "azure-kms-credentials");
+/// The class by which a managed identity's certificate is mounted, and its volume and place.
+const CERTIFICATE: (&str, &str, &str) = ("managed-azure-kms", "kms-cert", "/mnt/certs");
+const TOKEN: Token = Token {
+    volume: "azure-kms-cloud-token",
+    directory: "/var/run/secrets/openshift/serviceaccount",
+    kubeconfig: "/etc/kubernetes",
+};
+
+pub(super) fn plugin(context: &Context<'_>, azure: &AzureKmsSpec) -> Plugin {
+    let keys = [
+        ("active", 8787, 8095, Some(&azure.active_key)),
+        ("backup", 8788, 8096, azure.backup_key.as_ref()),
+    ];
+    let by_token = azure.workload_identity.is_some();
+    let mut plugin = Plugin {
+        sockets: SOCKET_DIRECTORY,
+        volumes: volumes(by_token).into_iter().map(edit::written).collect(),
+        ..Plugin::default()
+    };
+    for (which, port, metrics, key) in keys {
+        let Some(key) = key else { continue };
+        let socket = format!("{SOCKET_DIRECTORY}/azurekms{which}.socket");
+        plugin
+            .providers
+            .push(provider(&provider_name(key), &socket));
+        let name = format!("azure-kms-provider-{which}");
+        let mut container = container(&name, IMAGE, port, "/healthz");
+        container.args = Some(vec![
+            format!("--keyvault-name={}", key.key_vault_name),
+            format!("--key-name={}", key.key_name),
+            format!("--key-version={}", key.key_version),
+            format!("--listen-addr=unix://{socket}"),
+            format!("--healthz-port={port}"),
+            format!("--metrics-addr={metrics}"),
+            "--healthz-path=/healthz".to_owned(),
+            "--config-file-path=/etc/kubernetes/azure.json".to_owned(),
+            "-v=1".to_owned(),
+        ]);
+        authenticate(context, azure, &mut container);
+        plugin.containers.push(container);
+    }
+    if by_token {
+        plugin
+            .containers
+            .push(minter("azure-kms-token-minter", &TOKEN));
+    }
+    plugin
+}
+
+/// A name for each key: the 32 bits of FNV-1a over the key as JSON.
+fn provider_name(key: &AzureKmsKey) -> String {
+    let text = json!({
+        "keyVaultName": key.key_vault_name,
+        "keyName": key.key_name,
+        "keyVersion": key.key_version,
+    })
+    .to_string();
+    let hash = text.bytes().fold(0x811c_9dc5, |hash: u32, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    format!("azure-{hash:08x}")
+}
+
+fn authenticate(context: &Context<'_>, azure: &AzureKmsSpec, container: &mut Container) {
+    let mut mounts = vec![
+        json!({ "name": SOCKETS, "mountPath": SOCKET_DIRECTORY }),
+        json!({ "name": CONFIG.1, "mountPath": "/etc/kubernetes" }),
+    ];
+    match &azure.workload_identity {
+        None => {
+            let (_, volume, path) = CERTIFICATE;
+            mounts.push(json!({ "name": volume, "mountPath": path, "readOnly": true }));
+        }
+        Some(identity) => {
+            let Token {
+                volume, directory, ..
+            } = TOKEN;
+            mounts.push(json!({ "name": volume, "mountPath": directory, "readOnly": true }));
+            let platform = context.spec().platform.azure.as_ref();
+            let tenant = platform.map_or("", |platform| platform.tenant_id.as_str());
+            edit::env(container, "AZURE_CLIENT_ID", identity.client_id.0.as_str());
+            edit::env(container, "AZURE_TENANT_ID", tenant);
+            let file = format!("{directory}/token");
+            edit::env(container, "AZURE_FEDERATED_TOKEN_FILE", file);
+        }
+    }
+    container.volume_mounts = Some(mounts.into_iter().map(edit::written).collect());
+}
+
+fn volumes(by_token: bool) -> [Value; 2] {
+    let (secret, volume) = CONFIG;
+    let config = json!({ "name": volume, "secret": {
+        "secretName": secret,
+        "items": [{ "key": "cloud.conf", "path": "azure.json" }],
+    } });
+    let (class, certificate, _) = CERTIFICATE;
+    let identity = if by_token {
+        json!({ "name": TOKEN.volume, "emptyDir": { "medium": "Memory" } })
+    } else {
+        json!({ "name": certificate, "csi": {
+            "driver": "secrets-store.csi.k8s.io",
+            "readOnly": true,
+            "volumeAttributes": { "secretProviderClass": class },
+        } })
+    };
+    [config, identity]
+}

@@ -1,0 +1,46 @@
+//! Etcd that somebody else runs: how the control plane shows who it is, and whom it trusts there.
+
+use serde_json::{Value, json};
+
+use crate::component::Context;
+use crate::components::kubeconfig::base64;
+
+/// The Secret that clients of etcd have, and its keys: the certificate and the private key.
+const CLIENT: (&str, [&str; 2]) = ("etcd-client-tls", ["etcd-client.crt", "etcd-client.key"]);
+/// The `ConfigMap` with the authority of etcd's servers.
+const AUTHORITY: &str = "etcd-ca";
+/// The key of the user's Secret with it.
+const AUTHORITY_KEY: &str = "etcd-client-ca.crt";
+
+/// Both, once the user's Secret is there with all its keys. Half of it is of no use to anybody.
+pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
+    let Some(unmanaged) = &context.spec().etcd.unmanaged else {
+        return Vec::new();
+    };
+    if context.is_etcd_managed() {
+        return Vec::new();
+    }
+    let of = |key: &str| {
+        let secret = &unmanaged.tls.client_secret.name;
+        context.objects.secret_value(secret, key)
+    };
+    let (name, [certificate, key]) = CLIENT;
+    let (Some(pem), Some(private), Some(authority)) = (of(certificate), of(key), of(AUTHORITY_KEY))
+    else {
+        return Vec::new();
+    };
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": name },
+        "type": "Opaque",
+        "data": { certificate: base64(&pem), key: base64(&private) },
+    });
+    let bundle = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": AUTHORITY },
+        "data": { "ca.crt": String::from_utf8_lossy(&authority) },
+    });
+    vec![secret, bundle]
+}
