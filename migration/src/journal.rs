@@ -12,7 +12,9 @@ use serde_json::Value;
 
 use crate::failure::Reason;
 use crate::groups::Direction;
+use crate::object::ObjectKey;
 use crate::phase::{PastCommit, Phase};
+use crate::twin::Current;
 
 pub use fingerprints::{Fingerprint, Fingerprints};
 
@@ -41,7 +43,9 @@ pub struct Journal {
     /// How the Clusters were paused before.
     pub pauses: BTreeMap<String, Pause>,
     /// What each original was when it was copied.
-    pub originals: Fingerprints,
+    pub originals: Option<Fingerprints>,
+    /// Whether the site has found the cluster healthy: what is left is a last look at the originals, and the commit.
+    pub healthy: bool,
     /// The highest phase that was entered: what a roll-back has to expect.
     pub furthest: Phase,
     /// The site's: replica counts, from before it scales anything down.
@@ -114,7 +118,8 @@ impl Journal {
             phase_started: now,
             started: now,
             pauses: BTreeMap::new(),
-            originals: Fingerprints::default(),
+            originals: None,
+            healthy: false,
             furthest: Phase::Lock,
             counts: Value::Null,
             health: Value::Null,
@@ -161,6 +166,7 @@ impl Journal {
         match self.phase {
             Phase::Commit => Self {
                 phase: Phase::Health,
+                healthy: false,
                 ..self.clone()
             },
             _ => self.clone(),
@@ -179,6 +185,21 @@ impl Journal {
             | Phase::Commit
             | Phase::Retire
             | Phase::Finish => true,
+        }
+    }
+
+    pub(crate) fn found_healthy(&self) -> Self {
+        Self {
+            healthy: true,
+            ..self.clone()
+        }
+    }
+
+    /// Which generations of a Cluster count as its current one: if the pause is the migration's, the one before, too.
+    pub(crate) fn current(&self, key: &ObjectKey) -> Current {
+        match self.pauses.get(&key.to_string()) {
+            Some(Pause::Absent | Pause::Running) => Current::BeforePause,
+            Some(Pause::Paused) | None => Current::Exact,
         }
     }
 

@@ -9,6 +9,8 @@
 //! - [`object`], [`snapshot`]: what is read.
 //! - [`groups`]: which groups are moved, and the swap of their names in an object.
 //! - [`inventory`]: a verdict for every object; [`preflight`]: what speaks against it; [`plan`]: both, as a dry run.
+//! - [`twin`]: the same object in the other group; [`reparent`]: new owners for what stays.
+//! - [`verify`]: what must be true, as functions.
 //! - [`journal`]: what is remembered between two steps.
 //! - [`machine`]: what to do next.
 //! - [`progress`]: how far it is.
@@ -30,4 +32,7 @@ pub mod phase;
 pub mod plan;
 pub mod preflight;
 pub mod progress;
+pub mod reparent;
 pub mod snapshot;
+pub mod twin;
+pub mod verify;

@@ -12,6 +12,8 @@
 
 mod back;
 mod forward;
+mod home;
+mod retire;
 mod write;
 
 use std::time::Duration;
@@ -58,13 +60,13 @@ pub enum Task {
     Deploy,
     /// Sees that the cluster is no worse than it was.
     Health,
-    /// Makes the one write that makes the target side the owner.
+    /// Makes the one write that makes the target side the owner. It fails only with proof that it was not made.
     Commit,
     /// Gives the lock back, after a completed migration.
     Finish,
     /// Stops the controllers of the target side, and proves it.
     QuiesceAgain,
-    /// Gives the deployments their old templates, still stopped.
+    /// Gives the deployments their old templates, stopped, and proves that no pod of the target side is left.
     RestoreTemplates,
     /// Starts the controllers of the source side again.
     ScaleBack,

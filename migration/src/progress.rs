@@ -1,9 +1,12 @@
 //! How far a migration is, in counts that people can follow.
 
 use crate::groups::Groups;
+use crate::inventory::{originals, twin_key};
 use crate::journal::{Course, Journal};
 use crate::phase::Phase;
+use crate::reparent;
 use crate::snapshot::Snapshot;
+use crate::twin::MARK;
 
 /// How far a phase is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,19 +21,76 @@ pub struct Progress {
     pub message: String,
 }
 
+// === impl Progress ===
+
 impl Progress {
-    /// How far a migration is.
-    pub fn of(_groups: &Groups, journal: &Journal, _snapshot: &Snapshot) -> Self {
-        let undone = matches!(journal.course, Course::Back(_));
+    /// How far a migration is, by its journal and by what was read last.
+    pub fn of(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Self {
+        let back = matches!(journal.course, Course::Back(_));
+        let (done, total) = counts(groups, journal, snapshot);
+        let message = match (said(journal.phase, back), total) {
+            (said, 0) => said.to_owned(),
+            (said, _) => format!("{said} {done} of {total} objects"),
+        };
         Self {
             phase: journal.phase,
-            done: 0,
-            total: 0,
-            message: if undone {
-                "undoing".to_owned()
-            } else {
-                journal.phase.to_string()
-            },
+            done,
+            total,
+            message,
         }
+    }
+}
+
+fn counts(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> (usize, usize) {
+    let total = journal.originals.as_ref().map_or(0, |all| all.len());
+    match (journal.phase, &journal.course) {
+        (Phase::Copy, Course::Forward) => (complete(groups, snapshot), total),
+        (Phase::Copy, Course::Back(_)) => (total.saturating_sub(twins(groups, snapshot)), total),
+        (Phase::Retire, Course::Forward) => {
+            let left = originals(groups, snapshot).count();
+            (total.saturating_sub(left), total)
+        }
+        (Phase::Reparent, Course::Forward) => {
+            let all = reparent::dependents(groups, snapshot);
+            let done = all.filter(|object| reparent::add(groups, snapshot, object).is_none());
+            (done.count(), reparent::dependents(groups, snapshot).count())
+        }
+        _ => (0, 0),
+    }
+}
+
+fn complete(groups: &Groups, snapshot: &Snapshot) -> usize {
+    let twins = originals(groups, snapshot)
+        .filter_map(|original| snapshot.get(&twin_key(groups, original.key())?));
+    twins.filter(|twin| twin.annotation(MARK).is_none()).count()
+}
+
+fn twins(groups: &Groups, snapshot: &Snapshot) -> usize {
+    let keys = snapshot.objects().map(|object| object.key());
+    keys.filter(|key| groups.is_target(&key.group) && !key.namespace.is_empty())
+        .count()
+}
+
+fn said(phase: Phase, back: bool) -> &'static str {
+    match (phase, back) {
+        (Phase::Plan, _) => "planning",
+        (Phase::Lock, false) => "taking the lock",
+        (Phase::Lock, true) => "giving the lock back",
+        (Phase::Pause, false) => "pausing the clusters",
+        (Phase::Pause, true) => "giving the clusters their pause back",
+        (Phase::Quiesce, false) => "stopping the controllers",
+        (Phase::Quiesce, true) => "starting the old controllers again",
+        (Phase::Copy, false) => "copied",
+        (Phase::Copy, true) => "removed the copies of",
+        (Phase::VerifyCopy, _) => "comparing the copies",
+        (Phase::Reparent, false) => "gave new owners to",
+        (Phase::Reparent, true) => "giving the old owners back",
+        (Phase::Deploy, false) => "starting the new controllers",
+        (Phase::Deploy, true) => "restoring the deployments",
+        (Phase::Health, false) => "waiting for the cluster to be as healthy as before",
+        (Phase::Health, true) => "stopping the new controllers",
+        (Phase::Commit, _) => "committing",
+        (Phase::Retire, _) => "retired",
+        (Phase::Finish, _) => "finishing",
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::object::{Object, ObjectKey};
+use crate::twin::SERVERS_OWN;
 
 /// One object's content, told from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,14 +21,15 @@ pub struct Fingerprints(BTreeMap<u64, u32>);
 // === impl Fingerprint ===
 
 impl Fingerprint {
-    /// Of what people and controllers put into an object: all of it, but for the pause, what the server counts and
-    /// whose each field is.
+    /// Of what people and controllers put into an object: all of it, but for the pause, what the server counts, whose
+    /// each field is, and what the migration itself takes off before it deletes (finalizers and owners).
     pub fn of(object: &Object) -> Self {
         let mut body = object.body().clone();
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-            for field in ["resourceVersion", "generation", "managedFields"] {
+            for field in SERVERS_OWN.into_iter().filter(|field| *field != "uid") {
                 metadata.remove(field);
             }
+            metadata.remove("finalizers");
         }
         if object.key().kind == "Cluster"
             && let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut)

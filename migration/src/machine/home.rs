@@ -1,0 +1,100 @@
+//! Bringing home: what the target side's controllers did before a roll-back is done to the originals, too.
+//!
+//! A machine that they made stays, one that they deleted goes, and what they learnt is kept. Where somebody has changed the
+//! original as well, the original wins: it is what people know.
+
+use std::time::Duration;
+
+use super::{Act, Propagation, Purpose, Step, Wave, Write, retire};
+use crate::groups::Groups;
+use crate::inventory::{originals, twin_key};
+use crate::journal::{Fingerprint, Journal};
+use crate::object::Object;
+use crate::snapshot::Snapshot;
+use crate::twin::{self, MARK, Way};
+use crate::verify::differences;
+
+/// The next step; none when everything is home. `inverse` is the way from twins to originals.
+pub(super) fn next(
+    groups: &Groups,
+    inverse: &Groups,
+    journal: &Journal,
+    snapshot: &Snapshot,
+) -> Result<Option<Step>, String> {
+    let mut writes = Vec::new();
+    for owners_later in [false, true] {
+        let way = Way {
+            groups: inverse,
+            snapshot,
+            owners_later,
+        };
+        for twin in originals(inverse, snapshot) {
+            writes.extend(homewards(way, journal, twin)?);
+        }
+        if !writes.is_empty() {
+            let wait_first = Duration::ZERO;
+            return Ok(Some(Step::Write(Wave { wait_first, writes })));
+        }
+    }
+    let gone: Vec<_> = originals(groups, snapshot)
+        .filter(|original| was_deleted(groups, journal, snapshot, original))
+        .collect();
+    Ok(retire::delete(snapshot, &gone))
+}
+
+/// The next write for the original of one twin.
+fn homewards(way: Way<'_>, journal: &Journal, twin: &Object) -> Result<Option<Write>, String> {
+    // Half a twin has nothing to tell.
+    if twin.annotation(MARK).is_some() {
+        return Ok(None);
+    }
+    let Some(key) = twin_key(way.groups, twin.key()) else {
+        return Ok(None);
+    };
+    let before = journal.originals.as_ref().and_then(|all| all.get(&key));
+    let current = journal.current(&key);
+    let step = match way.snapshot.get(&key) {
+        // Somebody has deleted the original: so be it.
+        None if before.is_some() => return Ok(None),
+        None => way.next(twin, current),
+        Some(original) if original.annotation(MARK).is_some() => way.next(twin, current),
+        Some(original) if before != Some(Fingerprint::of(original)) => return Ok(None),
+        Some(original) if twin.is_being_deleted() && !original.is_being_deleted() => {
+            return Ok(end(way.snapshot, original));
+        }
+        Some(original) if !differences(way.groups, twin, original, current).is_empty() => {
+            let update = way.update(twin, original);
+            update.map(|write| twin::Next::Write(Box::new(write)))
+        }
+        Some(_) => return Ok(None),
+    };
+    match step.map_err(|error| error.to_string())? {
+        twin::Next::Write(write) => Ok(Some(*write)),
+        twin::Next::Owner | twin::Next::Complete => Ok(None),
+    }
+}
+
+/// Whether the target side's controllers have deleted the twin, to the end.
+fn was_deleted(groups: &Groups, journal: &Journal, snapshot: &Snapshot, original: &Object) -> bool {
+    let twin = twin_key(groups, original.key()).and_then(|key| snapshot.get(&key));
+    let before = journal
+        .originals
+        .as_ref()
+        .and_then(|all| all.get(original.key()));
+    twin.is_none() && before == Some(Fingerprint::of(original))
+}
+
+/// A deletion that is under way goes on here: with its finalizers, for the source side's controllers to run.
+fn end(snapshot: &Snapshot, original: &Object) -> Option<Write> {
+    let key = original.key();
+    Some(Write {
+        resource: snapshot.resource(&key.group, &key.kind)?.clone(),
+        key: key.clone(),
+        purpose: Purpose::BringHome,
+        act: Act::Delete {
+            uid: original.uid().to_owned(),
+            resource_version: original.resource_version().to_owned(),
+            propagation: Propagation::Background,
+        },
+    })
+}

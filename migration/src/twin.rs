@@ -1,0 +1,288 @@
+//! The twin of an object: the same in the other group. A mark on it says that it is not complete yet.
+//!
+//! ```text
+//! (none) --Create--> marked --Status--> marked, with status --Owners--> ... --Seat--> complete, no mark
+//! ```
+//!
+//! The mark makes a process that continues after a crash know its own work; it goes with the last write, so that nothing
+//! of a migration stays in an object.
+
+mod managed_fields;
+pub mod order;
+pub(crate) mod owners;
+mod status;
+
+use serde_json::{Value, json};
+
+use crate::groups::Groups;
+use crate::inventory::twin_key;
+use crate::machine::{Act, Format, Purpose, Subresource, Write};
+use crate::object::{Object, ObjectKey};
+use crate::snapshot::Snapshot;
+
+pub(crate) use managed_fields::key;
+pub use managed_fields::{managed_fields, rekeyed};
+pub use owners::{Owners, owners};
+pub use status::{Current, status};
+
+/// The field manager of all writes of a migration.
+pub const FIELD_MANAGER: &str = "hypershift-migration";
+/// The annotation on a twin that is not complete: its original's UID.
+pub const MARK: &str = "hypershift.openshift.io/migrated-from";
+/// What the server decides, and what is written apart.
+pub(crate) const SERVERS_OWN: [&str; 9] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "ownerReferences",
+];
+
+/// An object that cannot have a twin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unconvertible {
+    /// Its kind is not served in the other group.
+    #[error(
+        "{key} has no twin: the server does not serve its kind in the other group; install that group's CRDs"
+    )]
+    NotServed {
+        /// The object.
+        key: ObjectKey,
+    },
+    /// Its kind is served in the other group, at other versions only.
+    #[error(
+        "{key} has no twin: its kind is served at {version} here and not in the other group; derive that group's CRDs anew"
+    )]
+    OtherVersion {
+        /// The object.
+        key: ObjectKey,
+        /// The version that it is read at.
+        version: String,
+    },
+}
+
+/// What is to be done for an object's twin next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// This write.
+    Write(Box<Write>),
+    /// Nothing yet: an owner's twin is not there.
+    Owner,
+    /// Nothing more.
+    Complete,
+}
+
+/// The way from an object to its twin.
+#[derive(Debug, Clone, Copy)]
+pub struct Way<'a> {
+    /// The groups, in the direction in which is copied.
+    pub groups: &'a Groups,
+    /// All objects.
+    pub snapshot: &'a Snapshot,
+    /// Whether a twin may be made before its owners' twins are: for owners that own each other.
+    pub owners_later: bool,
+}
+
+// === impl Way ===
+
+impl Way<'_> {
+    /// The next write for the twin of `original`.
+    pub fn next(&self, original: &Object, current: Current) -> Result<Next, Unconvertible> {
+        let resource = self.resource(original)?;
+        let key = twin_key(self.groups, original.key()).ok_or_else(|| not_served(original))?;
+        let Some(twin) = self.snapshot.get(&key) else {
+            return self.create(original, key);
+        };
+        if twin.annotation(MARK).is_none() {
+            return Ok(Next::Complete);
+        }
+        let write = |purpose, act| {
+            Ok(Next::Write(Box::new(Write {
+                resource: resource.clone(),
+                key: key.clone(),
+                purpose,
+                act,
+            })))
+        };
+        if resource.has_status
+            && let Some(act) = self.status(original, twin, current)
+        {
+            return write(Purpose::Status, act);
+        }
+        let owners = owners(self.groups, self.snapshot, original);
+        if !owners.missing.is_empty() {
+            return Ok(Next::Owner);
+        }
+        if owners.found != twin.owners() {
+            return write(Purpose::Owners, set_owners(twin, &owners.found));
+        }
+        write(Purpose::Seat, self.seat(original, twin, &resource.served))
+    }
+
+    /// The body of the twin's POST.
+    pub fn body(&self, original: &Object) -> Result<Value, Unconvertible> {
+        let resource = self.resource(original)?;
+        let mut body = self.swapped(original);
+        let owners = owners(self.groups, self.snapshot, original).found;
+        if !owners.is_empty() {
+            body["metadata"]["ownerReferences"] = owners.iter().map(|o| o.to_value()).collect();
+        }
+        body["metadata"]["annotations"][MARK] = original.uid().into();
+        if resource.has_status
+            && let Some(fields) = body.as_object_mut()
+        {
+            fields.remove("status");
+        }
+        Ok(body)
+    }
+
+    /// The object under its other names, less what the server decides, and less its owners.
+    pub fn swapped(&self, original: &Object) -> Value {
+        let mut body = original.body().clone();
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in SERVERS_OWN {
+                metadata.remove(field);
+            }
+        }
+        self.groups.swap_object(&original.key().kind, &mut body);
+        body
+    }
+
+    /// What brings an existing, complete twin to its original's content; the mark is set, so that the rest follows.
+    pub fn update(&self, original: &Object, twin: &Object) -> Result<Write, Unconvertible> {
+        let resource = self.resource(original)?;
+        let mut body = self.swapped(original);
+        body["metadata"]["annotations"][MARK] = original.uid().into();
+        let mut patch = vec![guard(twin)];
+        let parts = body.as_object().into_iter().flatten();
+        let parts = parts.filter(|(name, _)| {
+            !["apiVersion", "kind", "metadata"].contains(&name.as_str())
+                && !(resource.has_status && *name == "status")
+        });
+        patch.extend(parts.map(|(name, value)| set(&format!("/{name}"), value.clone())));
+        for field in ["labels", "annotations", "finalizers"] {
+            let pointer = format!("/metadata/{field}");
+            match body.pointer(&pointer) {
+                Some(value) => patch.push(set(&pointer, value.clone())),
+                None if twin.body().pointer(&pointer).is_some() => {
+                    patch.push(json!({"op": "remove", "path": pointer}));
+                }
+                None => {}
+            }
+        }
+        Ok(Write {
+            resource,
+            key: twin.key().clone(),
+            purpose: Purpose::BringHome,
+            act: json_patch(None, patch),
+        })
+    }
+
+    /// How the twin's kind is served.
+    pub fn resource(
+        &self,
+        original: &Object,
+    ) -> Result<std::sync::Arc<crate::object::Resource>, Unconvertible> {
+        let key = original.key();
+        let group = self.groups.swap(&key.group);
+        let resource = group.and_then(|group| self.snapshot.resource(group, &key.kind));
+        let resource = resource.ok_or_else(|| not_served(original))?;
+        let api_version = original.text("/apiVersion").unwrap_or_default();
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        if resource.version != version {
+            return Err(Unconvertible::OtherVersion {
+                key: key.clone(),
+                version: version.to_owned(),
+            });
+        }
+        Ok(resource.clone())
+    }
+
+    fn create(&self, original: &Object, key: ObjectKey) -> Result<Next, Unconvertible> {
+        let waits = !owners(self.groups, self.snapshot, original)
+            .missing
+            .is_empty();
+        if waits && !self.owners_later {
+            return Ok(Next::Owner);
+        }
+        Ok(Next::Write(Box::new(Write {
+            resource: self.resource(original)?,
+            key,
+            purpose: Purpose::Create,
+            act: Act::Create(self.body(original)?),
+        })))
+    }
+
+    fn status(&self, original: &Object, twin: &Object, current: Current) -> Option<Act> {
+        let wanted = status(self.groups, original, twin, current);
+        if twin.body().get("status") == wanted.as_ref() {
+            return None;
+        }
+        let change = match wanted {
+            Some(status) => set("/status", status),
+            None => json!({"op": "remove", "path": "/status"}),
+        };
+        let patch = vec![guard(twin), change];
+        Some(json_patch(Some(Subresource::Status), patch))
+    }
+
+    fn seat(&self, original: &Object, twin: &Object, served: &[String]) -> Act {
+        let annotations = twin.body().pointer("/metadata/annotations");
+        let alone = annotations
+            .and_then(Value::as_object)
+            .map_or(0, |all| all.len())
+            == 1;
+        let mark = if alone {
+            "/metadata/annotations".to_owned()
+        } else {
+            format!("/metadata/annotations/{}", MARK.replace('/', "~1"))
+        };
+        let mut patch = vec![guard(twin), json!({"op": "remove", "path": mark})];
+        let entries = managed_fields(self.groups, self.snapshot, original, served);
+        // An empty list would make the next server-side apply a co-owner of everything.
+        if !entries.is_empty() {
+            patch.push(set("/metadata/managedFields", entries.into()));
+        }
+        json_patch(None, patch)
+    }
+}
+
+/// The operation that makes a patch a conflict when the object has changed in between.
+pub(crate) fn guard(object: &Object) -> Value {
+    json!({"op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version()})
+}
+
+pub(crate) fn set(path: &str, value: Value) -> Value {
+    json!({"op": "add", "path": path, "value": value})
+}
+
+pub(crate) fn json_patch(subresource: Option<Subresource>, operations: Vec<Value>) -> Act {
+    Act::Patch {
+        format: Format::Json,
+        subresource,
+        body: operations.into(),
+    }
+}
+
+/// Replaces an object's owners.
+pub(crate) fn set_owners(object: &Object, owners: &[crate::object::Owner]) -> Act {
+    let owners: Vec<_> = owners.iter().map(crate::object::Owner::to_value).collect();
+    Act::Patch {
+        format: Format::Merge,
+        subresource: None,
+        body: json!({"metadata": {
+            "resourceVersion": object.resource_version(),
+            "ownerReferences": owners,
+        }}),
+    }
+}
+
+fn not_served(original: &Object) -> Unconvertible {
+    Unconvertible::NotServed {
+        key: original.key().clone(),
+    }
+}

@@ -1,0 +1,73 @@
+//! Whose each field of a twin is: the same managers' as of its original.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::FIELD_MANAGER;
+use super::owners::resolve;
+use crate::groups::Groups;
+use crate::inventory::twin_key;
+use crate::object::Object;
+use crate::snapshot::Snapshot;
+
+/// The entries of `managedFields` that a twin has to have: its original's, less the migration's own and those of versions
+/// that the server could not read.
+pub fn managed_fields(
+    groups: &Groups,
+    snapshot: &Snapshot,
+    original: &Object,
+    served: &[String],
+) -> Vec<Value> {
+    let uids = new_uids(groups, snapshot, original);
+    let mut entries = rekeyed(original.managed_fields(), &uids);
+    entries.retain(|entry| {
+        let api_version = entry["apiVersion"].as_str().unwrap_or_default();
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        served.iter().any(|served| served == version)
+    });
+    for entry in &mut entries {
+        if let Some(Value::String(api_version)) = entry.get_mut("apiVersion") {
+            *api_version = groups.swap_api_version(api_version);
+        }
+    }
+    entries
+}
+
+/// Entries without the migration's own, in which references to owners are keyed by their new UIDs.
+pub fn rekeyed(entries: &[Value], uids: &BTreeMap<String, String>) -> Vec<Value> {
+    let others = entries
+        .iter()
+        .filter(|entry| entry["manager"] != FIELD_MANAGER);
+    let mut entries: Vec<Value> = others.cloned().collect();
+    for entry in &mut entries {
+        let owners = entry.pointer_mut("/fieldsV1/f:metadata/f:ownerReferences");
+        if let Some(Value::Object(owners)) = owners {
+            rekey(owners, uids);
+        }
+    }
+    entries
+}
+
+/// The UIDs of the twins of an object's owners, by those of the owners.
+fn new_uids(groups: &Groups, snapshot: &Snapshot, original: &Object) -> BTreeMap<String, String> {
+    let owners = original.owners().into_iter().filter_map(|owner| {
+        let moved = resolve(snapshot, original, &owner)?;
+        let twin = snapshot.get(&twin_key(groups, moved.key())?)?;
+        Some((owner.uid, twin.uid().to_owned()))
+    });
+    owners.collect()
+}
+
+fn rekey(owners: &mut Map<String, Value>, uids: &BTreeMap<String, String>) {
+    for (old, new) in uids {
+        if let Some(fields) = owners.remove(&key(old)) {
+            owners.insert(key(new), fields);
+        }
+    }
+}
+
+/// How an entry names an owner: by a key of its list.
+pub(crate) fn key(uid: &str) -> String {
+    format!(r#"k:{{"uid":"{uid}"}}"#)
+}
