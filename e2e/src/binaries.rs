@@ -61,6 +61,8 @@ pub enum Binary {
     LocalPath,
     /// etcd's command line.
     Etcdctl,
+    /// etcd's tool for data directories.
+    Etcdutl,
 }
 
 /// How one program is built.
@@ -84,7 +86,7 @@ pub struct Binaries {
 
 impl Binary {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -105,6 +107,7 @@ impl Binary {
         Self::AwsProvider,
         Self::LocalPath,
         Self::Etcdctl,
+        Self::Etcdutl,
     ];
     /// What a testbed of level control-plane consists of, with the command lines for people.
     pub const LEVEL_CONTROL_PLANE: [Self; 9] = [
@@ -161,6 +164,7 @@ impl Binary {
             Self::AwsProvider => "cluster-api-provider-aws-controller",
             Self::LocalPath => "local-path-provisioner",
             Self::Etcdctl => "etcdctl",
+            Self::Etcdutl => "etcdutl",
         }
     }
 
@@ -241,6 +245,12 @@ impl Binary {
                 module: Module::Etcdctl,
                 versioned_by: "go.etcd.io/etcd/etcdctl/v3",
                 package: "go.etcd.io/etcd/etcdctl/v3",
+                version_package: None,
+            },
+            Self::Etcdutl => Recipe {
+                module: Module::Etcdutl,
+                versioned_by: "go.etcd.io/etcd/etcdutl/v3",
+                package: "go.etcd.io/etcd/etcdutl/v3",
                 version_package: None,
             },
         }

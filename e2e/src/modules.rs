@@ -28,6 +28,8 @@ pub enum Module {
     Storage,
     /// etcd's command line.
     Etcdctl,
+    /// etcd's tool for data directories.
+    Etcdutl,
 }
 
 /// What `go mod download -json` says of a module.
@@ -55,6 +57,7 @@ impl Module {
             Self::Aws => "aws",
             Self::Storage => "storage",
             Self::Etcdctl => "etcdctl",
+            Self::Etcdutl => "etcdutl",
         }
     }
 
@@ -171,6 +174,7 @@ mod tests {
             (Module::Aws, "sigs.k8s.io/cluster-api-provider-aws/v2"),
             (Module::Storage, "github.com/rancher/local-path-provisioner"),
             (Module::Etcdctl, "go.etcd.io/etcd/etcdctl/v3"),
+            (Module::Etcdutl, "go.etcd.io/etcd/etcdutl/v3"),
         ] {
             assert!(module.version_of(path).unwrap().starts_with('v'));
             assert_ne!(

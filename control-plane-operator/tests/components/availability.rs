@@ -1,5 +1,6 @@
-//! How many replicas there are, how they are kept apart, and on which nodes they may be.
+//! How many replicas there are, how they are kept apart, on which nodes they may be, and where their data come from.
 
+use control_plane_operator::component::Predicates;
 use control_plane_operator::components;
 use control_plane_operator::render::Input;
 use serde_json::{Value, json};
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 use crate::input;
 use crate::variants::{changed, object};
 
+const SERVER: &str = "kube-apiserver";
 const ZONE: &str = "topology.kubernetes.io/zone";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const TOPOLOGY: &str = "hypershift.openshift.io/topology";
@@ -194,4 +196,62 @@ fn nodes_that_serve_requests_of_one_cluster_take_what_serves_and_nothing_else() 
             json!([{ "matchExpressions": all }])
         );
     }
+}
+
+#[test]
+fn each_member_restores_the_same_snapshot_as_its_part_of_one_cluster() {
+    let url = "https://backups.example.com/snapshot.db";
+    let storage = json!({ "type": "PersistentVolume", "restoreSnapshotURL": [url] });
+    let etcd = json!({ "managementType": "Managed", "managed": { "storage": storage } });
+    let set = object(
+        &changed(&[("/spec/etcd", etcd)]),
+        "etcd",
+        "StatefulSet",
+        "etcd",
+    );
+    let init = set["spec"]["template"]["spec"]["initContainers"].as_array();
+    let names: Vec<_> = init.unwrap().iter().map(|one| &one["name"]).collect();
+    // Whether there is a cluster to join is known before a snapshot is taken for one.
+    assert_eq!(names, ["ensure-dns", "reset-member", "etcd-init"]);
+    let restorer = &init.unwrap()[2];
+    let variables = restorer["env"].as_array().unwrap();
+    let value = |name: &str| {
+        let found = variables.iter().find(|variable| variable["name"] == name);
+        found.unwrap()["value"].clone()
+    };
+    assert_eq!(value("RESTORE_URL_ETCD"), url);
+    let members = value("ETCD_INITIAL_CLUSTER");
+    let etcd = &set["spec"]["template"]["spec"]["containers"][0]["env"];
+    let own = etcd.as_array().unwrap().iter();
+    let mut own = own.filter(|variable| variable["name"] == "ETCD_INITIAL_CLUSTER");
+    assert_eq!(own.next().unwrap()["value"], members);
+    let mounts = restorer["volumeMounts"].as_array().unwrap();
+    let state = json!({ "name": "cluster-state", "mountPath": "/etc/etcd/clusterstate" });
+    assert!(mounts.contains(&state), "{mounts:?}");
+}
+
+#[test]
+fn an_etcd_that_somebody_else_runs_is_used_and_not_made() {
+    let endpoint = "https://etcd.example.com:2379";
+    let etcd = json!({ "managementType": "Unmanaged", "unmanaged": {
+        "endpoint": endpoint, "tls": { "clientSecret": { "name": "etcd-client" } },
+    } });
+    let mut input = changed(&[("/spec/etcd", etcd)]);
+    let config = object(&input, SERVER, "ConfigMap", "kas-config");
+    let config: Value =
+        serde_json::from_str(config["data"]["config.json"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        config["apiServerArguments"]["etcd-servers"],
+        json!([endpoint])
+    );
+    let server = object(&input, SERVER, "Deployment", SERVER);
+    let init = server["spec"]["template"]["spec"]["initContainers"].as_array();
+    let mut init = init.unwrap().iter();
+    assert!(!init.any(|container| container["name"] == "wait-for-etcd"));
+    input.predicates = Predicates::Asked;
+    let made = workloads(&input);
+    assert!(
+        made.iter().all(|(component, _)| *component != "etcd"),
+        "{made:?}"
+    );
 }

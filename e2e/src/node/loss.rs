@@ -16,9 +16,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::machine::Node;
 use crate::certs::write;
 use crate::namespaces::{self, Groups};
+use crate::wait;
 
 /// How long the kernel may take to end what has been killed.
 const ENDED_WITHIN: Duration = Duration::from_secs(10);
+/// How long a node may take to run pods again.
+const BACK_WITHIN: Duration = Duration::from_mins(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The table that cuts a network.
 const TABLE: &str = "lost";
@@ -54,11 +57,20 @@ impl Node {
     pub async fn give_back(&mut self) -> Result<()> {
         self.cut.lift().context(self.name.clone())?;
         self.runtime.start().await?;
-        self.kubelet.spawn()?;
         if !self.is_first() {
-            self.proxy.spawn()?;
+            self.proxy.start().await?;
         }
-        tokio::try_join!(self.kubelet.ready(), self.proxy.ready()).map(drop)
+        self.start_kubelet().await
+    }
+
+    /// The kubelet ends as long as the runtime looks after what ran before. It is started again, as systemd would.
+    async fn start_kubelet(&mut self) -> Result<()> {
+        let kubelet = &mut self.kubelet;
+        wait::until("the kubelet to stay", BACK_WITHIN, async || {
+            kubelet.kill();
+            kubelet.start().await
+        })
+        .await
     }
 }
 
@@ -105,10 +117,11 @@ fn kill_all(processes: &BTreeSet<i32>) {
 /// Nothing passes an interface, in either direction, and nobody is told.
 fn rules(interface: &str) -> String {
     let chain = |hook: &str, directions: &[&str]| {
-        let drops: String = directions
-            .iter()
+        let drops = directions.iter();
+        let drops: Vec<_> = drops
             .map(|direction| format!("    {direction} \"{interface}\" drop\n"))
             .collect();
+        let drops = drops.concat();
         format!("  chain {hook} {{\n    type filter hook {hook} priority -300;\n{drops}  }}\n")
     };
     let chains = [
