@@ -44,6 +44,11 @@ impl<'a> Cluster<'a> {
         }
     }
 
+    /// What it stands on.
+    pub fn ground(&self) -> &'a Ground {
+        self.ground
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
