@@ -10,15 +10,18 @@
 //! - `startup` writes the marks before anything is reconciled; `control` and `drift` keep at it.
 //! - `hosted_cluster` is what happens to one of them; `platform` is what differs between infrastructures.
 //! - [`capi`]: the kinds of Cluster API, on one side of the group table.
+//! - `census` counts clusters and pools for metrics; `events` tells of what turns.
 //! - [`legacy`]: whether operator-legacy is needed any more, and its removal.
 
 pub mod args;
 pub mod capi;
+mod census;
 mod config;
 mod context;
 mod control;
 mod drift;
 pub mod error;
+mod events;
 pub mod evidence;
 mod fleet;
 mod hosted_cluster;

@@ -19,6 +19,7 @@ use support::{client, fence, telemetry};
 use tokio::sync::mpsc;
 
 use crate::args::RunArgs;
+use crate::census::{self, Census};
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::Fatal;
@@ -37,6 +38,7 @@ struct Operator {
     config: Config,
     kube: kube::Config,
     metrics: Arc<Metrics>,
+    census: Arc<Census>,
     health: Arc<Health>,
     releases: Releases,
 }
@@ -56,15 +58,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Fatal> {
 async fn serve(config: Config, api_server: &ApiServerArgs) -> Result<(), Fatal> {
     let mut signals = Signals::new().map_err(Fatal::system("handle signals"))?;
     let kube = client::config(api_server).await?;
-    let mut registry = Registry::with_prefix(PREFIX);
+    let mut registry = Registry::default();
+    let census = Census::new(&mut registry);
+    let own = registry.sub_registry_with_prefix(PREFIX);
     let operator = Operator {
-        metrics: Metrics::new(&mut registry),
-        health: Health::new(&mut registry),
+        metrics: Metrics::new(own),
+        census,
+        health: Health::new(own),
         releases: Releases::new(config.releases.clone()).map_err(Fatal::Releases)?,
         kube,
         config,
     };
-    let lease_metrics = lease::Metrics::new(&mut registry);
+    let lease_metrics = lease::Metrics::new(own);
     let listener = admin::listen(operator.config.metrics_addr)
         .await
         .map_err(Fatal::Listen)?;
@@ -147,6 +152,7 @@ impl Operator {
             control::run(Arc::clone(&ctx), receiver, &watch, drain.clone()).boxed(),
             drift::run(&ctx, sender, period, &scan, drain.clone()).boxed(),
             node_pool::run(Arc::clone(&ctx), &pools, drain.clone()).boxed(),
+            census::run(&ctx, &self.census, drain.clone()).boxed(),
         ];
         join_all(work).await;
     }

@@ -70,6 +70,7 @@ pub(super) async fn dereference(
     facts.namespace_owner = namespace_owner(&facts, ctx).await?;
     facts.control_plane = get::<HostedControlPlane>(ctx, &facts.namespace, &facts.id.name).await?;
     facts.referenced = referenced(&facts.cluster, ctx).await?;
+    crate::platform::aws::roles::resolve(&mut facts);
     facts.management = ctx.management.get(&ctx.client).await?;
     facts.agent_namespace = agent_namespace(&facts.cluster, ctx).await?;
     for name in DEPLOYMENTS {

@@ -110,7 +110,8 @@ async fn tell(
     };
     let status = status(&outcome);
     let settled = is_settled(&status);
-    publish(&facts.id, status, ctx).await?;
+    publish(&facts.id, status.clone(), ctx).await?;
+    crate::events::send(&facts.cluster, &status, ctx).await;
     keep(&facts.cluster, is_available(facts), &ctx.applier()).await?;
     Ok(settled)
 }

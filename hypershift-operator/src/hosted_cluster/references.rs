@@ -3,6 +3,8 @@
 use api::hypershift::v1beta1::HostedCluster;
 use serde_json::Value;
 
+use crate::platform::aws::roles;
+
 /// The field of `spec.configuration` that names it decides what kind of object it is.
 const SECRETS: [&str; 11] = [
     "bindPassword",
@@ -45,6 +47,8 @@ pub(crate) enum Purpose {
     EncryptionKey,
     EtcdClient,
     KubevirtCredentials,
+    /// It holds a cloud's role.
+    Role,
     Configuration,
 }
 
@@ -143,6 +147,13 @@ pub(crate) fn references(cluster: &HostedCluster) -> Vec<Reference> {
             add(Purpose::EncryptionKey, secret, &it.name, field, &["key"]);
         }
     }
+    if let Some(it) = ibm_cloud_key(cluster) {
+        let field = "secretEncryption.kms.ibmcloud.auth.unmanaged.credentials";
+        add(Purpose::EncryptionKey, secret, it, field, &["iam_apikey"]);
+    }
+    for (field, name) in roles::secrets(cluster) {
+        add(Purpose::Role, secret, &name, field, &[roles::KEY]);
+    }
     if let Some(it) = &spec.etcd.unmanaged {
         let keys = ["etcd-client-ca.crt", "etcd-client.crt", "etcd-client.key"];
         let field = "etcd.unmanaged.tls.clientSecret";
@@ -171,6 +182,14 @@ pub(crate) fn references(cluster: &HostedCluster) -> Vec<Reference> {
     }
     found.extend(in_configuration(cluster));
     found
+}
+
+/// The Secret with the key for IBM Cloud's key service, where the user brings one.
+fn ibm_cloud_key(cluster: &HostedCluster) -> Option<&str> {
+    let encryption = cluster.spec.secret_encryption.as_ref()?;
+    let ibm_cloud = encryption.kms.as_ref()?.ibmcloud.as_ref()?;
+    let unmanaged = ibm_cloud.auth.unmanaged.as_ref()?;
+    Some(&unmanaged.credentials.name)
 }
 
 /// The references of `spec.configuration`, whose parts are many: each is a field of a known name that holds a `name`.

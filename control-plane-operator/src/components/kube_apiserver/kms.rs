@@ -154,8 +154,7 @@ fn forgive(server: &mut Container, providers: usize) {
         .and_then(|probe| probe.http_get.as_mut())
         .and_then(|get| get.path.as_mut());
     if let Some(path) = path {
-        for number in 0..providers {
-            path.push_str(&format!("&exclude=kms-provider-{number}"));
-        }
+        let excluded = (0..providers).map(|number| format!("&exclude=kms-provider-{number}"));
+        path.extend(excluded);
     }
 }

@@ -118,6 +118,7 @@ fn target(reference: &Reference) -> &str {
         Purpose::AuditWebhook
         | Purpose::EncryptionKey
         | Purpose::EtcdClient
+        | Purpose::Role
         | Purpose::Configuration => &reference.name,
     }
 }
@@ -133,6 +134,7 @@ fn kind(reference: &Reference, secret: &Secret) -> String {
         | Purpose::EncryptionKey
         | Purpose::EtcdClient
         | Purpose::KubevirtCredentials
+        | Purpose::Role
         | Purpose::Configuration => secret.type_.clone().unwrap_or_else(|| "Opaque".to_owned()),
     }
 }
@@ -142,17 +144,19 @@ fn data(reference: &Reference, secret: &Secret) -> Value {
     let of = |key: &str| data.and_then(|data| data.get(key));
     match reference.purpose {
         Purpose::PullSecret => json!({ ".dockerconfigjson": of(".dockerconfigjson") }),
+        // The private part, if it is there, is nobody's but the user's.
+        Purpose::SshKey => json!({ "id_rsa.pub": of("id_rsa.pub") }),
         Purpose::SigningKey => {
             let key = of("key");
             let public = key.and_then(|key| super::certificate::public_key(&key.0));
             json!({ "service-account.key": key, "service-account.pub": public })
         }
-        Purpose::SshKey
-        | Purpose::TrustBundle
+        Purpose::TrustBundle
         | Purpose::AuditWebhook
         | Purpose::EncryptionKey
         | Purpose::EtcdClient
         | Purpose::KubevirtCredentials
+        | Purpose::Role
         | Purpose::Configuration => json!(data),
     }
 }

@@ -16,6 +16,8 @@ const PROGRAM: &str = "/bin/cluster-api-provider-aws-controller-manager";
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-aws-image";
 /// The role that machines are made in.
 const NODE_MANAGEMENT: &str = "node-management-creds";
+/// The role in which Secrets are encrypted.
+const KEY_ROLE: &str = "kms-creds";
 /// Where the token is that a role is assumed with.
 const TOKEN: &str = "/var/run/secrets/openshift/serviceaccount/token";
 
@@ -67,22 +69,30 @@ impl Infrastructure for Aws {
                 let field = format!("spec.platform.aws.rolesRef.{field}");
                 format!("{field} is {arn:?}, which is no ARN: name the role that was made for the cluster")
             });
-        Some(missing.collect())
+        let key = key_role(facts).filter(|(_, arn)| !arn.starts_with("arn:"));
+        let key = key.map(|(_, arn)| {
+            format!(
+                "spec.secretEncryption.kms.aws.auth.awsKms is {arn:?}, which is no ARN: name the role that may use \
+                 the key"
+            )
+        });
+        Some(missing.chain(key).collect())
     }
 
     fn secrets(&self, facts: &Facts) -> Vec<Wanted> {
         let Some(aws) = &facts.cluster.spec.platform.aws else {
             return Vec::new();
         };
-        let secret = |(_, name, arn): (_, &str, &str)| {
-            let data = base64(&profile(arn, &aws.region));
+        let secret = |name: &str, arn: &str, region: &str| {
+            let data = base64(&profile(arn, region));
             let fields = json!({ "type": "Opaque", "data": { "credentials": data } });
-            (!name.is_empty()).then(|| Wanted::new::<Secret>(&facts.namespace, name, fields))
+            Wanted::new::<Secret>(&facts.namespace, name, fields)
         };
-        roles(&aws.roles_ref)
-            .into_iter()
-            .filter_map(secret)
-            .collect()
+        let roles = roles(&aws.roles_ref).into_iter();
+        let roles = roles.filter(|(_, name, _)| !name.is_empty());
+        let roles = roles.map(|(_, name, arn)| secret(name, arn, &aws.region));
+        let key = key_role(facts).map(|(region, arn)| secret(KEY_ROLE, arn, region));
+        roles.chain(key).collect()
     }
 
     fn adapt(&self, facts: &Facts, pod: &mut PodSpec) {
@@ -172,6 +182,13 @@ fn roles(roles: &AwsRolesReference) -> [(&'static str, &'static str, &str); 7] {
     ]
 }
 
+/// Region and role of the key that Secrets are encrypted with, if AWS has it.
+fn key_role(facts: &Facts) -> Option<(&str, &str)> {
+    let encryption = facts.cluster.spec.secret_encryption.as_ref()?;
+    let aws = encryption.kms.as_ref()?.aws.as_ref()?;
+    Some((&aws.region, &aws.auth.aws_kms))
+}
+
 /// A profile of AWS's configuration: the role, and the token that it is assumed with.
 fn profile(arn: &str, region: &str) -> String {
     format!(
@@ -191,4 +208,36 @@ fn service_endpoints(aws: &AwsPlatformSpec) -> Option<String> {
 
 fn base64(text: &str) -> Value {
     json!(k8s_openapi::ByteString(text.as_bytes().to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::group::Side;
+
+    use super::*;
+    use crate::hosted_cluster::fixture;
+
+    #[test]
+    fn the_role_that_may_use_the_key_gets_a_profile_in_the_keys_region() {
+        let mut cluster = fixture::hosted_cluster("aws");
+        let kms = |role: &str| {
+            json!({ "type": "kms", "kms": { "provider": "AWS", "aws": {
+                "region": "eu-west-1",
+                "activeKey": { "arn": "arn:aws:kms:eu-west-1:123456789012:key/a" },
+                "auth": { "awsKms": role },
+            } } })
+        };
+        let arn = "arn:aws:iam::123456789012:role/kms";
+        cluster.spec.secret_encryption = serde_json::from_value(kms(arn)).unwrap();
+        let facts = fixture::facts(cluster.clone(), Side::Private);
+        let secrets = Aws.secrets(&facts);
+        let made = secrets.iter().find(|it| it.name() == KEY_ROLE).unwrap();
+        let expected = base64(&profile(arn, "eu-west-1"));
+        assert_eq!(made.body["data"]["credentials"], expected);
+        assert_eq!(Aws.credentials(&facts), Some(Vec::new()));
+        cluster.spec.secret_encryption = serde_json::from_value(kms("kms")).unwrap();
+        let facts = fixture::facts(cluster, Side::Private);
+        let problems = Aws.credentials(&facts).unwrap();
+        assert!(problems[0].contains("awsKms is \"kms\""), "{problems:?}");
+    }
 }
