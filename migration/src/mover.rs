@@ -185,6 +185,16 @@ impl Mover {
         self.calls.tally.counts()
     }
 
+    /// How many objects the last migration moved.
+    pub fn moved(&self) -> usize {
+        self.entry.as_ref().map_or(0, |entry| {
+            let groups = self.groups(entry.journal.direction);
+            let objects = self.snapshot.objects();
+            let twins = objects.filter(|object| groups.is_target(&object.key().group));
+            twins.count()
+        })
+    }
+
     /// How many objects have a twin, as far as is known.
     pub fn copied(&self) -> Copied {
         let Some(journal) = self.under_way() else {
@@ -365,4 +375,16 @@ fn now() -> i64 {
     now.map_or(0, |since| {
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compiles only while operators can carry it out on any thread.
+    #[expect(dead_code, reason = "compiling is the test")]
+    fn steps_may_change_threads<'a>(mover: &'a mut Mover, site: &'a (impl Site + 'a)) {
+        fn is_send(_: impl Send) {}
+        is_send(mover.advance(site));
+    }
 }

@@ -144,13 +144,17 @@ fn is_dependent(snapshot: &Snapshot, resource: &Resource, groups: &Groups) -> bo
 }
 
 async fn denied(calls: &Calls, rights: Vec<Right>) -> Result<Vec<Denied>, Failure> {
-    let asked = stream::iter(rights.into_iter().map(async |right| {
-        let answer = calls.create(REVIEWS, &right.review()).await;
-        let answer = answer.map_err(|fault| fault.into_failure("ask what it may do"))?;
-        Ok((answer["status"]["allowed"] != true).then(|| right.denied()))
-    }));
-    let asked: Vec<_> = asked.buffered(QUESTIONS).try_collect().await?;
+    let asked: Vec<_> = rights.into_iter().map(|right| ask(calls, right)).collect();
+    let asked = stream::iter(asked).buffered(QUESTIONS);
+    let asked: Vec<_> = asked.try_collect().await?;
     Ok(asked.into_iter().flatten().collect())
+}
+
+/// The right, if it lacks.
+async fn ask(calls: &Calls, right: Right) -> Result<Option<Denied>, Failure> {
+    let answer = calls.create(REVIEWS, &right.review()).await;
+    let answer = answer.map_err(|fault| fault.into_failure("ask what it may do"))?;
+    Ok((answer["status"]["allowed"] != true).then(|| right.denied()))
 }
 
 /// How many objects quotas still allow in a namespace.

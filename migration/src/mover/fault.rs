@@ -12,7 +12,7 @@ const STORE_FULL: &str = "database space exceeded";
 
 /// A request that did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// The object is not there.
     Gone,
     /// The object is not as the request supposes: another resourceVersion, another UID, or there already.

@@ -83,32 +83,42 @@ pub(crate) async fn snapshot(
     namespaces: &[String],
 ) -> Result<Snapshot, Failure> {
     let kinds = kinds(calls, groups).await?;
-    let wanted = kinds.iter().flat_map(|kind| {
+    let mut wanted = Vec::new();
+    for kind in &kinds {
         // Of kinds without namespaces there is one list.
         let places = if kind.namespaced {
             namespaces
         } else {
             &namespaces[..1]
         };
-        places.iter().map(move |namespace| (kind, namespace))
-    });
-    let lists = stream::iter(wanted.map(async |(kind, namespace)| {
-        let found = calls.list(kind, namespace, depth(groups, kind)).await;
-        objects(kind, found).map(|objects| (kind, objects))
-    }));
-    let lists: Vec<_> = lists.buffer_unordered(LISTS).try_collect().await?;
+        for namespace in places {
+            wanted.push(list(calls, groups, kind, namespace));
+        }
+    }
+    let lists = stream::iter(wanted).buffer_unordered(LISTS);
+    let lists: Vec<_> = lists.try_collect().await?;
     let mut snapshot = Snapshot::new();
     for (kind, objects) in lists {
         let Some(objects) = objects else {
             snapshot.unlisted(kind.to_string());
             continue;
         };
-        snapshot.listed(kind.as_ref().clone());
+        snapshot.listed(kind.clone());
         for object in objects {
             snapshot.put(object);
         }
     }
     Ok(snapshot)
+}
+
+async fn list<'k>(
+    calls: &Calls,
+    groups: &Groups,
+    kind: &'k Resource,
+    namespace: &str,
+) -> Result<(&'k Resource, Option<Vec<Object>>), Failure> {
+    let found = calls.list(kind, namespace, depth(groups, kind)).await;
+    Ok((kind, objects(kind, found)?))
 }
 
 /// The objects of a list; none when nobody can say what is there.

@@ -14,6 +14,8 @@ use crate::journal::Journal;
 pub const NAME: &str = "capi-migration-journal";
 const JOURNAL: &str = "journal";
 const OUTCOME: &str = "outcome";
+/// How often a conflict is looked into.
+const TRIES: u32 = 5;
 
 /// How a migration ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,18 +97,26 @@ impl Store {
         outcome: Option<Outcome>,
     ) -> Result<(), Error> {
         let body = self.body(journal, outcome);
-        let written = match self.version {
-            None => self.calls.create(&self.collection(), &body).await,
-            Some(_) => self.calls.replace(&self.path(), &body).await,
-        };
-        let written = match written {
-            // The answer to a first try may have been lost.
-            Err(Fault::Conflict) => self.own(&body).await?,
-            Err(Fault::Gone) => return Err(Error::Replaced),
-            other => other.map_err(|fault| self.failed("write", fault))?,
-        };
-        self.version = Some(version_of(&written));
-        Ok(())
+        let mut tries = TRIES;
+        loop {
+            let written = match self.version {
+                None => self.calls.create(&self.collection(), &body).await,
+                Some(_) => self.calls.replace(&self.path(), &body).await,
+            };
+            match written {
+                Ok(written) => {
+                    self.version = Some(version_of(&written));
+                    return Ok(());
+                }
+                Err(Fault::Conflict) if tries > 0 => tries -= 1,
+                Err(Fault::Conflict | Fault::Gone) => return Err(Error::Replaced),
+                Err(fault) => return Err(self.failed("write", fault)),
+            }
+            if let Some(version) = self.own(&body).await? {
+                self.version = Some(version);
+                return Ok(());
+            }
+        }
     }
 
     /// Whether the journal is still as this process left it.
@@ -118,11 +128,16 @@ impl Store {
         Err(Error::Replaced)
     }
 
-    /// What is stored, if it is what this process meant to store.
-    async fn own(&self, body: &Value) -> Result<Value, Error> {
-        let found = self.find().await?.ok_or(Error::Replaced)?;
-        if found["data"] == body["data"] {
-            return Ok(found);
+    /// The version that is stored, if it is what this process meant to store and only the answer was lost; none when
+    /// nothing has changed, so that it can be tried again.
+    async fn own(&self, body: &Value) -> Result<Option<String>, Error> {
+        let found = self.find().await?;
+        let version = found.as_ref().map(version_of);
+        if found.is_some_and(|found| found["data"] == body["data"]) {
+            return Ok(version);
+        }
+        if version == self.version {
+            return Ok(None);
         }
         Err(Error::Replaced)
     }

@@ -60,6 +60,7 @@ impl Executor {
     ) -> Result<(), Error> {
         let this = &*self;
         let writes = writes.iter().map(|write| this.one(groups, write));
+        let writes: Vec<_> = writes.collect();
         let mut answers = stream::iter(writes).buffer_unordered(this.parallel);
         let mut conflicts = Vec::new();
         while let Some(answer) = answers.next().await {

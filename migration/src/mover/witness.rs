@@ -51,7 +51,7 @@ impl Witness for Nobody {
 
 /// How much was asked of the API server.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     writes: AtomicU64,
     tries: AtomicU64,
     reads: AtomicU64,
@@ -84,7 +84,7 @@ impl Tally {
     }
 
     /// The numbers so far.
-    pub fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         Counts {
             writes: self.writes.load(Ordering::Relaxed),
             tries: self.tries.load(Ordering::Relaxed),
