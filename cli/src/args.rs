@@ -5,7 +5,7 @@ use std::io;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{crds, create, destroy, doctor, dump, install, scale, uninstall};
+use crate::{crds, create, destroy, doctor, dump, install, migrate, scale, uninstall};
 
 /// Hosted control planes on private Cluster API types.
 #[derive(Debug, Parser)]
@@ -26,6 +26,9 @@ enum Command {
     Uninstall(uninstall::Uninstall),
     #[command(flatten)]
     Clusters(Clusters),
+    /// Move objects from one name of their API groups to the other
+    #[command(subcommand)]
+    Migrate(migrate::Migrate),
     /// Find out what is installed, who owns what, and what is wrong
     Doctor(doctor::command::Doctor),
     /// Print a completion script for a shell
@@ -59,6 +62,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Install(install) => install::run(&install),
         Command::Uninstall(uninstall) => uninstall::run(&uninstall),
         Command::Clusters(clusters) => clusters.run(),
+        Command::Migrate(migrate) => migrate::run(&migrate),
         Command::Doctor(doctor) => doctor.run(),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "hypershift", &mut io::stdout());

@@ -6,11 +6,14 @@ use clap::Parser;
 
 use crate::Usage;
 use crate::doctor::command::Unwell;
+use crate::migrate::RolledBack;
 
 /// `EX_USAGE` of sysexits.h.
 const BAD_USAGE: u8 = 64;
 /// What was examined is not as it should be.
 const UNWELL: u8 = 2;
+/// What was begun has been undone.
+const UNDONE: u8 = 3;
 
 /// Parses the arguments, runs the command, and turns errors into messages and exit statuses.
 pub fn outcome<C: Parser>(run: impl FnOnce(C) -> anyhow::Result<()>) -> ExitCode {
@@ -47,6 +50,9 @@ fn fail(error: &anyhow::Error) -> ExitCode {
     }
     if error.is::<Usage>() {
         return ExitCode::from(BAD_USAGE);
+    }
+    if error.is::<RolledBack>() {
+        return ExitCode::from(UNDONE);
     }
     ExitCode::FAILURE
 }

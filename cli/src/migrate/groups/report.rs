@@ -1,0 +1,170 @@
+//! What is told: the plan before, the counts meanwhile, the figures after.
+
+use std::time::Instant;
+
+use anyhow::Context;
+use migration::inventory::{Left, Verdict};
+use migration::mover::Mover;
+use migration::phase::Phase;
+use migration::plan::Plan;
+use migration::preflight::Severity;
+use serde::Serialize;
+
+use super::Format;
+use crate::install::display;
+
+/// What a migration came to.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Report {
+    id: String,
+    /// Objects that were moved: twins at the end.
+    moved: usize,
+    /// Writes of objects, of this process.
+    writes: u64,
+    /// Those that were sent, tried again ones included.
+    tries: u64,
+    seconds: f64,
+    /// Seconds in each phase, of this process.
+    phases: Vec<(String, f64)>,
+    #[serde(skip)]
+    started: Instant,
+    #[serde(skip)]
+    entered: Instant,
+    #[serde(skip)]
+    phase: Option<Phase>,
+}
+
+// === impl Report ===
+
+impl Report {
+    pub(super) fn new(mover: &Mover) -> Self {
+        let journal = mover.under_way();
+        Self {
+            id: journal
+                .map(|journal| journal.id.clone())
+                .unwrap_or_default(),
+            moved: 0,
+            writes: 0,
+            tries: 0,
+            seconds: 0.0,
+            phases: Vec::new(),
+            started: Instant::now(),
+            entered: Instant::now(),
+            phase: journal.map(|journal| journal.phase),
+        }
+    }
+
+    /// Notes the time of the phase before.
+    pub(super) fn enters(&mut self, phase: Phase) {
+        if self.phase == Some(phase) {
+            return;
+        }
+        if let Some(before) = self.phase.replace(phase) {
+            let seconds = self.entered.elapsed().as_secs_f64();
+            self.phases.push((before.name().to_owned(), seconds));
+        }
+        self.entered = Instant::now();
+    }
+
+    /// Notes the end.
+    pub(super) fn ends(&mut self, mover: &Mover) {
+        let counts = mover.counts();
+        self.moved = mover.moved();
+        self.writes = counts.writes;
+        self.tries = counts.tries;
+        if let Some(last) = self.phase {
+            let seconds = self.entered.elapsed().as_secs_f64();
+            self.phases.push((last.name().to_owned(), seconds));
+        }
+        self.seconds = self.started.elapsed().as_secs_f64();
+    }
+
+    pub(super) fn summary(&self) -> String {
+        format!(
+            "{} objects moved with {} writes in {:.1} s; start the controllers of the new groups",
+            self.moved, self.writes, self.seconds
+        )
+    }
+}
+
+/// How far a phase is, in a few words.
+pub(super) fn progress(mover: &Mover, phase: Phase) -> String {
+    let copied = mover.copied();
+    match phase {
+        Phase::Copy => format!("{phase}: {} of {} objects", copied.twins, copied.originals),
+        Phase::Retire => format!("{phase}: {} objects left", copied.originals),
+        _ => phase.to_string(),
+    }
+}
+
+/// Prints what a migration came to.
+pub(super) fn print(format: Format, report: &Report) -> anyhow::Result<()> {
+    match format {
+        // It was said meanwhile.
+        Format::Text => Ok(()),
+        Format::Json => print_json(report),
+    }
+}
+
+/// Prints what a migration would do.
+pub(super) fn print_plan(format: Format, plan: &Plan) -> anyhow::Result<()> {
+    match format {
+        Format::Text => display::print(&text(plan)),
+        Format::Json => print_json(plan),
+    }
+}
+
+fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(document).context("cannot write JSON")?;
+    display::print(&format!("{text}\n"))
+}
+
+fn text(plan: &Plan) -> String {
+    let entries = plan.inventory.entries.iter();
+    let entries = entries.map(|entry| format!("{}: {}", entry.object, verdict(&entry.verdict)));
+    let findings = plan.findings.iter().map(|finding| {
+        let severity = match finding.severity {
+            Severity::Blocks => "blocks",
+            Severity::Note => "note",
+        };
+        format!("{severity} ({}): {}", finding.check, finding.message)
+    });
+    let (moved, reparented) = (plan.inventory.moved(), plan.inventory.reparented());
+    let (writes, seconds) = (plan.writes, plan.estimate.as_secs());
+    let sum = format!(
+        "{moved} objects are moved, {reparented} get a new owner; {writes} writes, about {seconds} s"
+    );
+    let lines = entries.chain(findings).chain([sum]);
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Move { becomes } => format!("becomes {becomes}"),
+        Verdict::Share { becomes, used_by } => {
+            format!("is copied to {becomes} for {used_by}, and stays")
+        }
+        Verdict::Reparent { owners } => {
+            let owners: Vec<_> = owners.iter().map(ToString::to_string).collect();
+            format!("stays, with the new {} as its owner", owners.join(", "))
+        }
+        Verdict::Leave { reason } => format!("stays: {}", left(reason)),
+    }
+}
+
+fn left(reason: &Left) -> String {
+    match reason {
+        Left::AlreadyMoved => "it is in the new group already".to_owned(),
+        Left::Unused => "it belongs to the whole cluster, and nothing here refers to it".to_owned(),
+        Left::Record => "it records what happened, or who holds what".to_owned(),
+        Left::FoundByLabel => "it is found by label or name, and names no group".to_owned(),
+        Left::NamesGroup(places) => {
+            format!(
+                "it names a group at {}, which its owner has to change",
+                places.join(", ")
+            )
+        }
+        Left::Unrelated => "it has nothing to do with the groups".to_owned(),
+    }
+}
