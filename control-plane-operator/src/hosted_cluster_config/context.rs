@@ -29,6 +29,7 @@ use super::{
     status,
 };
 use crate::settings::CapiTypes;
+use crate::watching::is_blind;
 
 /// Who writes into the hosted cluster, as its API server keeps it.
 const MANAGER: &str = "hosted-cluster-config-operator";
@@ -251,7 +252,8 @@ where
                 check.pass();
                 wakes.iter().for_each(Wake::wake);
             }
-            Err(error) => check.fail(chain(&error)),
+            Err(error) if is_blind(&error) => check.fail(chain(&error)),
+            Err(error) => tracing::debug!(problem = chain(&error), "Watch failed"),
         }
     }
 }

@@ -24,6 +24,7 @@ use super::cache::{Cache, Entry};
 use super::metrics::Metrics;
 use super::token::{self, AS_EXPECTED, Duty, Malformed, Token};
 use super::{payload, read};
+use crate::watching::is_blind;
 
 /// Who writes, as the API server keeps it.
 const MANAGER: &str = "ignition-server";
@@ -111,7 +112,10 @@ async fn work(
     let mut done = std::pin::pin!(done);
     while let Some(done) = done.next().await {
         if let Err(controller::Error::QueueError(error)) = done {
-            check.fail(chain(&error));
+            tracing::debug!(problem = chain(&error), "Watch of Secrets failed");
+            if is_blind(&error) {
+                check.fail(chain(&error));
+            }
         }
     }
 }
