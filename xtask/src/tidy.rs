@@ -2,6 +2,7 @@
 
 mod arrows;
 mod checks;
+mod graph;
 mod groups;
 mod names;
 mod sources;
@@ -29,6 +30,10 @@ pub(crate) fn run() -> Result<ExitCode> {
 pub(crate) fn findings() -> Result<Vec<String>> {
     let files = sources::tracked()?;
     let mut findings = arrows::findings(&sources::metadata()?);
+    findings.extend(graph::findings(
+        &sources::graph()?,
+        &sources::read("deny.toml")?,
+    ));
     findings.extend(names::findings(&files));
     findings.extend(groups::findings(&files)?);
     findings.extend(checks::findings(&files)?);

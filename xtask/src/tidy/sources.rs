@@ -55,9 +55,21 @@ pub(super) fn is_rust(file: &str) -> bool {
 
 /// The crates, as cargo knows them.
 pub(super) fn metadata() -> Result<Metadata> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let text = output(&cargo, &["metadata", "--format-version=1", "--no-deps"])?;
+    let text = output(&cargo(), &["metadata", "--format-version=1", "--no-deps"])?;
     serde_json::from_str(&text).context("cannot parse what cargo metadata says")
+}
+
+/// All crates that are built for Linux, those of others too: a line each, with its licence.
+pub(super) fn graph() -> Result<String> {
+    let target = "--target=x86_64-unknown-linux-gnu";
+    let edges = "--edges=normal,build,dev";
+    let form = ["--prefix=none", "--format={p}|{l}"];
+    let args = ["tree", "--workspace", "--locked", target, edges];
+    output(&cargo(), &[&args[..], &form].concat())
+}
+
+fn cargo() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
 /// Reads a tracked file.
