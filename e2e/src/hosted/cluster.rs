@@ -87,10 +87,14 @@ impl<'a> Cluster<'a> {
     /// Creates it by the command that users have, with a pool of no workers. A flag (`--name=value`) comes in place of
     /// the usual one.
     pub async fn create(&self, flags: &[&str]) -> Result<String> {
-        let profile = self.profile();
-        let cloud = &self.ground.cloud.client;
-        cloud.create_instance_profile(&profile).await?;
+        self.has_profile().await?;
         self.ground.hcp(&self.words()?, flags).await
+    }
+
+    /// Makes in the cloud what must be there before the command.
+    pub async fn has_profile(&self) -> Result<()> {
+        let cloud = &self.ground.cloud.client;
+        cloud.create_instance_profile(&self.profile()).await
     }
 
     /// The words of that command; writes the files that they name.
@@ -205,7 +209,8 @@ impl<'a> Cluster<'a> {
         })
     }
 
-    fn kubeconfig(&self) -> PathBuf {
+    /// Where [`Self::guest`] writes its kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
         let name = format!("{}.kubeconfig", self.name);
         self.ground.testbed.path().join(name)
     }
@@ -271,7 +276,8 @@ impl<'a> Cluster<'a> {
         .await
     }
 
-    async fn tell_where_the_cloud_is(&self) -> Result<()> {
+    /// The same, at once.
+    pub async fn tell_where_the_cloud_is(&self) -> Result<()> {
         let (admin, url) = (&self.ground.testbed.admin, self.ground.cloud.url());
         let path = DEPLOYMENTS.named(&self.namespace(), "capi-provider");
         let found = admin.get(&path).await?;
