@@ -9,6 +9,7 @@ mod options;
 mod platform;
 mod run;
 mod services;
+mod ssh_key;
 #[cfg(test)]
 mod tests;
 

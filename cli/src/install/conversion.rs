@@ -17,15 +17,23 @@ mod objects;
 pub(crate) use backend::Backend;
 pub use backend::FLAGS;
 pub(crate) use checks::{Flaw, flaws};
-pub(crate) use definitions::{derive, early};
+pub(crate) use definitions::{derive, early, keep_trust};
 pub(crate) use look::complete;
 pub(crate) use objects::{deployment_id, objects};
 
 use api::group::{GroupTable, Side};
 use certificates::Serving;
+use control_plane_operator::component::sidecar;
+use serde_json::Value;
+
+use super::kind::Kind;
+use super::object::{Id, Object};
 
 /// Name of the Deployment, the Service and everything else of the webhook.
 pub(crate) const NAME: &str = "capi-conversion-webhook-shim";
+
+/// What the names of its roles have in common.
+const ROLE: &str = "capi-conversion";
 
 /// The webhook that is wanted.
 #[derive(Debug, Clone)]
@@ -45,6 +53,24 @@ pub(crate) enum Trust {
     ServiceCa,
     /// We do.
     Own(Serving),
+}
+
+/// Whether a CRD has its objects converted by an installed webhook of ours.
+pub(crate) fn names_ours(crd: &Value) -> bool {
+    let conversion = &crd["spec"]["conversion"];
+    conversion["strategy"] == "Webhook"
+        && conversion["webhook"]["clientConfig"]["service"]["name"] == NAME
+}
+
+/// Whether an object is a part of the webhook.
+pub(crate) fn is_part(object: &Object) -> bool {
+    let Id { kind, name, .. } = &object.id;
+    let is_role = matches!(
+        kind,
+        Kind::ClusterRole | Kind::ClusterRoleBinding | Kind::RoleBinding
+    );
+    let is_kubeconfig = *kind == Kind::ConfigMap && name == sidecar::NAME;
+    name.starts_with(NAME) || is_kubeconfig || is_role && name.contains(ROLE)
 }
 
 // === impl Setup ===

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::annotations::Protocol;
+use api::annotations::{MIGRATION_ROLLBACK, Protocol, ROLLBACK_REQUESTED};
 use api::group::{GroupTable, Side};
 use api::names::control_plane_namespace;
 use hypershift_operator::legacy::needed;
@@ -123,7 +123,12 @@ async fn legacy(cluster: &Cluster, kinds: &[Served]) -> kube::Result<Vec<String>
 }
 
 fn needs_legacy(hosted: &Value, evidence: &BTreeMap<String, Found>) -> bool {
-    let annotations = serde_json::from_value(hosted["metadata"]["annotations"].clone());
+    let annotations = &hosted["metadata"]["annotations"];
+    // One that is wanted back on standard types is its next.
+    if annotations[MIGRATION_ROLLBACK] == ROLLBACK_REQUESTED {
+        return true;
+    }
+    let annotations = serde_json::from_value(annotations.clone());
     let protocol = Protocol::read(&annotations.unwrap_or_default());
     let found = evidence.get(&control_plane(hosted)).copied();
     needed([verdict(&protocol, found.unwrap_or_default())])

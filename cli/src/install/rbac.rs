@@ -204,7 +204,7 @@ const TABLE: &[Row] = &[
         needed_for: "what the operators of a control plane may do",
     },
     Row {
-        holder: Holder::Both,
+        holder: Holder::Legacy,
         reach: Reach::Cluster,
         group: RBAC,
         resources: &["roles"],
@@ -212,6 +212,20 @@ const TABLE: &[Row] = &[
         // By these names only: to hold each of their rights in every namespace would be far more.
         verbs: &["escalate", "bind"],
         needed_for: "roles with rights in a control plane's namespace that this operator does not have itself",
+    },
+    Row {
+        holder: Holder::New,
+        reach: Reach::Cluster,
+        group: RBAC,
+        resources: &["roles"],
+        names: &[
+            "control-plane-operator",
+            "cluster-api",
+            "capi-provider",
+            "private-capi-migration",
+        ],
+        verbs: &["escalate", "bind"],
+        needed_for: "the same, and the role that it gives itself in the namespace that it migrates, for that time",
     },
     Row {
         holder: Holder::Both,
@@ -293,8 +307,20 @@ const TABLE: &[Row] = &[
         group: "coordination.k8s.io",
         resources: &["leases"],
         names: &["hypershift-operator-leader-elect"],
-        verbs: &["get", "update"],
+        verbs: &["update"],
         needed_for: "leader election",
+    },
+    Row {
+        holder: Holder::New,
+        reach: Reach::Own,
+        group: "coordination.k8s.io",
+        resources: &["leases"],
+        names: &[
+            "hypershift-operator-leader-elect",
+            "hypershift-operator-legacy-leader-elect",
+        ],
+        verbs: &["get"],
+        needed_for: "leader election, and migrations, which look whether operator-legacy leads",
     },
     Row {
         holder: Holder::Legacy,

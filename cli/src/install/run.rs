@@ -88,9 +88,9 @@ async fn prepare(
     let surroundings = look::at_surroundings(cluster).await?;
     let options = &conversion::complete(options, Some(cluster)).await?;
     let definitions = render::definitions(options, access).await?;
-    let plan = Plan::make(options, args.install_scope, &definitions, &surroundings)?;
+    let mut plan = Plan::make(options, args.install_scope, &definitions, &surroundings)?;
     look::at_grants(&mut facts, options, args.install_scope, cluster).await?;
-    let Sight { after } = look::at_objects(&mut facts, options, &plan.objects, cluster).await?;
+    let Sight { after } = look::at_objects(&mut facts, options, &mut plan.objects, cluster).await?;
     refuse(&facts)?;
     let steps = plan
         .objects

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::install::conversion;
 use crate::install::kind::{Kind, text};
 use crate::install::object::{FIELD_MANAGER, Object, is_ours, managers};
 
@@ -118,6 +119,13 @@ impl Found {
                 "destroy the hosted clusters, then uninstall again".to_owned(),
             ),
             Kind::Namespace => self.namespace(object),
+            _ if conversion::is_part(object) && self.converted().is_some() => keep(
+                format!(
+                    "objects of {} cannot be read in all versions without it",
+                    self.converted().unwrap_or_default()
+                ),
+                "remove those objects, then uninstall again".to_owned(),
+            ),
             Kind::Crd
             | Kind::PriorityClass
             | Kind::ServiceAccount
@@ -136,7 +144,23 @@ impl Found {
         }
     }
 
+    /// A CRD that stays, and whose objects our webhook converts.
+    fn converted(&self) -> Option<&str> {
+        let mut stays = self.objects.iter().filter(|object| {
+            object.id.kind == Kind::Crd
+                && (self.in_use.contains(&object.id.name) || !is_ours(&object.body))
+        });
+        let crd = stays.find(|object| conversion::names_ours(&object.body))?;
+        Some(&crd.id.name)
+    }
+
     fn namespace(&self, object: &Object) -> Verdict {
+        if let Some(crd) = self.converted() {
+            return keep(
+                format!("it holds the webhook that converts objects of {crd}"),
+                "remove those objects, then uninstall again".to_owned(),
+            );
+        }
         if !self.hosted_clusters.is_empty() {
             return keep(
                 format!(
@@ -256,6 +280,41 @@ mod tests {
             ["PriorityClass", "Namespace", "CustomResourceDefinition"]
         );
         assert!(kept[1].1.contains("clusters/one"), "{kept:?}");
+    }
+
+    #[test]
+    fn c06_what_converts_objects_that_stay_stays() {
+        let parts = [
+            (Kind::Deployment, "capi-conversion-webhook-shim"),
+            (Kind::Service, "capi-conversion-webhook-shim"),
+            (Kind::Secret, "capi-conversion-webhook-shim-serving"),
+            (Kind::ConfigMap, "kube-apiserver-proxy"),
+            (Kind::ClusterRole, "hypershift-capi-conversion-cluster"),
+            (Kind::RoleBinding, "hypershift-capi-conversion"),
+            (Kind::Namespace, "hypershift"),
+        ];
+        let others = [
+            (Kind::Deployment, "operator"),
+            (Kind::ClusterRole, "operator"),
+        ];
+        let mut crd = object(Kind::Crd, "clusters", &[FIELD_MANAGER]);
+        crd.body["spec"]["conversion"] = json!({
+            "strategy": "Webhook",
+            "webhook": { "clientConfig": { "service": { "name": "capi-conversion-webhook-shim" } } },
+        });
+        let all = parts.iter().chain(&others);
+        let mut found = Found {
+            objects: all
+                .map(|(kind, name)| object(*kind, name, &[FIELD_MANAGER]))
+                .collect(),
+            ..Found::default()
+        };
+        found.objects.push(crd);
+        assert_eq!(kept(&found), [], "nothing is converted any more");
+        found.in_use.insert("clusters".to_owned());
+        let kept: BTreeSet<String> = kept(&found).into_iter().map(|(name, _)| name).collect();
+        let expected = parts.iter().map(|(_, name)| *name).chain(["clusters"]);
+        assert_eq!(kept, expected.map(str::to_owned).collect());
     }
 
     #[test]

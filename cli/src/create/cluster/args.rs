@@ -83,6 +83,10 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) ssh_key: Option<PathBuf>,
 
+    /// Make an SSH key that may log in to the nodes; its private part is in the key's Secret, beside the HostedCluster
+    #[arg(long, conflicts_with = "ssh_key")]
+    pub(super) generate_ssh: bool,
+
     /// File with PEM certificates that the cluster trusts beside the system's
     #[arg(long, value_name = "FILE")]
     pub(super) additional_trust_bundle: Option<PathBuf>,

@@ -56,7 +56,11 @@ fn dependents(options: &Options, parts: &Parts) -> Vec<Value> {
     pull["type"] = json!("kubernetes.io/dockerconfigjson");
     let mut dependents = vec![pull];
     if let Some(key) = &options.ssh_key {
-        dependents.push(secret(options, "ssh-key", "id_rsa.pub", key));
+        let mut ssh = secret(options, "ssh-key", "id_rsa.pub", key);
+        if let Some(private) = &options.ssh_private_key {
+            ssh["stringData"]["id_rsa"] = json!(private);
+        }
+        dependents.push(ssh);
     }
     if let Some(bundle) = &options.trust_bundle {
         dependents.push(trust_bundle(options, bundle));

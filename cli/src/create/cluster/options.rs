@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::args::{CommonArgs, UpgradeType};
 use super::platform::Parts;
+use super::ssh_key::SshKey;
 use crate::Usage;
 use crate::create::text;
 
@@ -20,14 +21,16 @@ const SUFFIX: usize = 5;
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// What the cluster is to be.
-#[derive(Debug)]
 pub(super) struct Options {
     pub(super) args: CommonArgs,
     pub(super) infra_id: String,
     pub(super) base_domain: String,
     pub(super) upgrade: UpgradeType,
     pub(super) pull_secret: String,
+    /// The public SSH key.
     pub(super) ssh_key: Option<String>,
+    /// Its private part, if it was made here.
+    pub(super) ssh_private_key: Option<String>,
     pub(super) trust_bundle: Option<String>,
     pub(super) image_content_sources: Option<Value>,
     pub(super) annotations: BTreeMap<String, String>,
@@ -53,6 +56,7 @@ impl Options {
             None => made_infra_id(&args.name)?,
         };
         let control_plane = &args.control_plane;
+        let (ssh_key, ssh_private_key) = ssh_key(args)?;
         let tolerations = control_plane
             .toleration
             .iter()
@@ -66,11 +70,8 @@ impl Options {
                 .unwrap_or_default(),
             upgrade: args.node_upgrade_type.unwrap_or(parts.upgrade),
             pull_secret: text::pull_secret(&args.pull_secret)?,
-            ssh_key: args
-                .ssh_key
-                .as_deref()
-                .map(|path| text::file("--ssh-key", path))
-                .transpose()?,
+            ssh_key,
+            ssh_private_key,
             trust_bundle: args
                 .additional_trust_bundle
                 .as_deref()
@@ -124,6 +125,17 @@ fn check_networks(args: &CommonArgs) -> Result<(), Usage> {
         ));
     }
     Ok(())
+}
+
+/// The public SSH key, and its private part if it is made here.
+fn ssh_key(args: &CommonArgs) -> anyhow::Result<(Option<String>, Option<String>)> {
+    if args.generate_ssh {
+        let key = SshKey::generate()?;
+        return Ok((Some(key.public), Some(key.private)));
+    }
+    let path = args.ssh_key.as_deref();
+    let given = path.map(|path| text::file("--ssh-key", path)).transpose()?;
+    Ok((given, None))
 }
 
 fn annotations(args: &CommonArgs) -> Result<BTreeMap<String, String>, Usage> {

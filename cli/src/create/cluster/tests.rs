@@ -177,6 +177,25 @@ fn objects_are_those_of_the_golden_files() {
 }
 
 #[test]
+fn a_key_that_is_made_is_in_its_secret_with_both_parts() {
+    let flags = ["--external-api-server-address=192.0.2.1", "--generate-ssh"];
+    let objects = rendered(&parse("none", &flags).unwrap()).unwrap();
+    let named = |kind: &str, name: &str| {
+        let mut found = objects.iter();
+        found
+            .find(|it| it["kind"] == kind && it["metadata"]["name"] == name)
+            .unwrap()
+    };
+    let key = &named("Secret", "a-ssh-key")["stringData"];
+    assert!(key["id_rsa.pub"].as_str().unwrap().starts_with("ssh-rsa "));
+    assert!(key["id_rsa"].as_str().unwrap().contains("PRIVATE KEY"));
+    let spec = &named("HostedCluster", "a")["spec"];
+    assert_eq!(spec["sshKey"]["name"], "a-ssh-key");
+    let both = [flags[0], flags[1], "--ssh-key=ssh-key.pub"];
+    parse("none", &both).unwrap_err();
+}
+
+#[test]
 fn objects_obey_the_rules_of_their_kinds() {
     for (platform, name, flags) in ROWS {
         for object in rendered(&parse(platform, flags).unwrap()).unwrap() {

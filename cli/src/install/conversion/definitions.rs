@@ -70,6 +70,22 @@ pub(crate) fn early(steps: &[Step], observed: &[Observed]) -> (Vec<Step>, Vec<St
     (first, late)
 }
 
+/// Lets CRDs whose authority the service CA is going to write keep the one that they trust until then. Without it they
+/// would trust nobody from the moment of the change until the service CA has come round, and nothing would be converted.
+pub(crate) fn keep_trust(objects: &mut [Object], observed: &[Observed]) {
+    for (object, observed) in objects.iter_mut().zip(observed) {
+        let injected = object.body["metadata"]["annotations"][INJECT] == "true";
+        let Some(live) = observed.live.as_ref().filter(|_| injected) else {
+            continue;
+        };
+        let trusted = &live["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"];
+        let wanted = &mut object.body["spec"]["conversion"]["webhook"]["clientConfig"];
+        if trusted.is_string() && wanted.is_object() {
+            wanted["caBundle"] = trusted.clone();
+        }
+    }
+}
+
 /// Whether this is a CRD whose objects a webhook converts.
 pub(super) fn needs_webhook(object: &Value) -> bool {
     object["kind"] == Kind::Crd.name() && object["spec"]["conversion"]["strategy"] == "Webhook"
@@ -150,6 +166,34 @@ mod tests {
         assert_eq!(served(body), 1);
         assert_eq!(body["metadata"]["annotations"], json!({}));
         assert_eq!(late, new);
+    }
+
+    #[test]
+    fn c06_what_is_trusted_is_trusted_until_the_service_ca_has_its_turn() {
+        let with = |config: Value| {
+            let mut crd = crd("Webhook");
+            crd["spec"]["conversion"]["webhook"] = json!({ "clientConfig": config });
+            crd
+        };
+        let (bare, trusting) = (json!({ "service": {} }), json!({ "caBundle": "eA==" }));
+        let mut own = with(bare.clone());
+        own["metadata"]["annotations"] = json!({});
+        for (wanted, live, expected) in [
+            (
+                with(bare.clone()),
+                Some(with(trusting.clone())),
+                json!("eA=="),
+            ),
+            (with(bare.clone()), Some(with(bare.clone())), Value::Null),
+            (with(bare), None, Value::Null),
+            // What we issue ourselves says itself what is trusted.
+            (own, Some(with(trusting)), Value::Null),
+        ] {
+            let mut objects = [Object::crd(wanted)];
+            keep_trust(&mut objects, &[observed(live)]);
+            let config = &objects[0].body["spec"]["conversion"]["webhook"]["clientConfig"];
+            assert_eq!(config["caBundle"], expected);
+        }
     }
 
     #[test]

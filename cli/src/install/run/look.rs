@@ -91,12 +91,14 @@ pub(super) async fn at_grants(
 pub(super) async fn at_objects(
     facts: &mut Facts,
     options: &Options,
-    objects: &[Object],
+    objects: &mut [Object],
     cluster: &Cluster,
 ) -> anyhow::Result<Sight> {
     facts.observed = observe::live(cluster, objects)
         .await
         .context("cannot read what is installed")?;
+    conversion::keep_trust(objects, &facts.observed);
+    let objects = &*objects;
     facts.installed = installed(cluster, options)
         .await
         .context("cannot read the operator's Deployment")?;
