@@ -29,6 +29,8 @@ pub use status::{Current, status};
 pub const FIELD_MANAGER: &str = "hypershift-migration";
 /// The annotation on a twin that is not complete: its original's UID.
 pub const MARK: &str = "hypershift.openshift.io/migrated-from";
+/// The generation of an object that was just made.
+const FIRST: i64 = 1;
 /// What the server decides, and what is written apart.
 pub(crate) const SERVERS_OWN: [&str; 9] = [
     "uid",
@@ -132,10 +134,13 @@ impl Way<'_> {
             body["metadata"]["ownerReferences"] = owners.iter().map(|o| o.to_value()).collect();
         }
         body["metadata"]["annotations"][MARK] = original.uid().into();
-        if resource.has_status
-            && let Some(fields) = body.as_object_mut()
-        {
+        if let Some(fields) = body.as_object_mut() {
             fields.remove("status");
+        }
+        if !resource.has_status
+            && let Some(status) = status(self.groups, original, FIRST, Current::Exact)
+        {
+            body["status"] = status;
         }
         Ok(body)
     }
@@ -218,7 +223,7 @@ impl Way<'_> {
     }
 
     fn status(&self, original: &Object, twin: &Object, current: Current) -> Option<Act> {
-        let wanted = status(self.groups, original, twin, current);
+        let wanted = status(self.groups, original, twin.generation(), current);
         if twin.body().get("status") == wanted.as_ref() {
             return None;
         }

@@ -29,7 +29,7 @@ pub(super) fn next(
             owners_later,
         };
         for twin in originals(inverse, snapshot) {
-            writes.extend(homewards(way, journal, twin)?);
+            writes.extend(homewards(groups, way, journal, twin)?);
         }
         if !writes.is_empty() {
             let wait_first = Duration::ZERO;
@@ -43,7 +43,12 @@ pub(super) fn next(
 }
 
 /// The next write for the original of one twin.
-fn homewards(way: Way<'_>, journal: &Journal, twin: &Object) -> Result<Option<Write>, String> {
+fn homewards(
+    groups: &Groups,
+    way: Way<'_>,
+    journal: &Journal,
+    twin: &Object,
+) -> Result<Option<Write>, String> {
     // Half a twin has nothing to tell.
     if twin.annotation(MARK).is_some() {
         return Ok(None);
@@ -62,7 +67,8 @@ fn homewards(way: Way<'_>, journal: &Journal, twin: &Object) -> Result<Option<Wr
         Some(original) if twin.is_being_deleted() && !original.is_being_deleted() => {
             return Ok(end(way.snapshot, original));
         }
-        Some(original) if !differences(way.groups, twin, original, current).is_empty() => {
+        // Compared as the copy was: what a copy leaves out is no change.
+        Some(original) if !differences(groups, original, twin, current).is_empty() => {
             let update = way.update(twin, original);
             update.map(|write| twin::Next::Write(Box::new(write)))
         }

@@ -17,14 +17,14 @@ pub enum Current {
     BeforePause,
 }
 
-/// The status that a twin has to have; none when the original has none.
+/// The status that a twin of this generation has to have; none when the original has none.
 ///
 /// A generation that was up to date becomes the twin's own; one that was behind is left out, so that nobody takes the
 /// twin, whose generations start anew, for looked at.
 pub fn status(
     groups: &Groups,
     original: &Object,
-    twin: &Object,
+    generation: i64,
     current: Current,
 ) -> Option<Value> {
     let mut body = original.body().clone();
@@ -39,7 +39,7 @@ pub fn status(
     observe(&mut status, &|observed| {
         (newest - behind..=newest)
             .contains(&observed)
-            .then(|| twin.generation())
+            .then_some(generation)
     });
     Some(status)
 }

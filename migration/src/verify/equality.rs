@@ -20,7 +20,7 @@ pub fn differences(
 ) -> Vec<String> {
     let mut wanted = original.body().clone();
     groups.swap_object(&original.key().kind, &mut wanted);
-    if let Some(status) = twin::status(groups, original, twin, current) {
+    if let Some(status) = twin::status(groups, original, twin.generation(), current) {
         wanted["status"] = status;
     }
     let mut found = twin.body().clone();

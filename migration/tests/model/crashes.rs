@@ -1,0 +1,192 @@
+//! Killed after every mark, refused at every write, failing at every task: in the end everything is old, or everything
+//! new.
+
+use migration::failure::Reason;
+use migration::machine::Task;
+
+use crate::server::Server;
+use crate::world::{End, Script, World};
+use crate::{full, tiny};
+
+/// Every how many cases one is tried: in the gate a sample, and all of them with `MIGRATION_MODEL=all`.
+pub(crate) fn every(sample: usize) -> usize {
+    let all = std::env::var("MIGRATION_MODEL").is_ok_and(|which| which == "all");
+    if all { 1 } else { sample }
+}
+
+/// In the end nothing is half: everything new, and equal; or everything as it was.
+fn judge(before: &Server, world: &World, end: &End, case: &str) {
+    assert!(!world.locked, "{case}: the lock is held");
+    assert_eq!(world.collected, [], "{case}: garbage was collected");
+    match end {
+        End::Done => {
+            assert!(
+                world.committed && world.is_new(),
+                "{case}: half of it is old"
+            );
+            let count = |server: &Server| server.store.objects().count();
+            assert_eq!(count(&world.server), count(before), "{case}");
+        }
+        End::RolledBack(_) => {
+            assert!(!world.committed, "{case}: committed and undone");
+            same(before, world, case);
+        }
+        End::Blocked(why) => panic!("{case}: blocked: {why}"),
+    }
+}
+
+/// Every object is as it was; told of one at a time.
+fn same(before: &Server, world: &World, case: &str) {
+    let (before, after) = (before.content(), world.server.content());
+    for (key, object) in &before {
+        assert_eq!(
+            after.get(key),
+            Some(object),
+            "{case}: {key} is not as it was ({})",
+            world.told
+        );
+    }
+    assert_eq!(
+        after.len(),
+        before.len(),
+        "{case}: there is more than there was"
+    );
+}
+
+/// Runs a script and judges its end.
+fn play(world: &World, script: Script, case: &str) -> (World, End) {
+    let mut played = world.clone().with(script);
+    let end = played.run();
+    judge(&world.server, &played, &end, case);
+    (played, end)
+}
+
+#[test]
+fn m02_m20c_killed_after_every_mark_it_is_completed() {
+    for (name, world, step) in [("tiny", tiny(), 1), ("full", full(), 5)] {
+        let (whole, end) = play(&world, Script::default(), name);
+        assert_eq!(end, End::Done, "{}", whole.told);
+        let marks = whole.marks;
+        for at in (1..=marks).step_by(every(step)) {
+            let script = Script {
+                killed_after: vec![at],
+                collecting: true,
+                ..Script::default()
+            };
+            let (whole, end) = play(
+                &world,
+                script,
+                &format!("{name}, killed after {at} of {marks}"),
+            );
+            assert_eq!(end, End::Done, "{}", whole.told);
+        }
+    }
+}
+
+#[test]
+fn m02_killed_twice_it_is_completed() {
+    let world = tiny();
+    let marks = play(&world, Script::default(), "tiny").0.marks;
+    for first in 1..=marks {
+        for second in (first + 1..=marks + 1).step_by(every(13)) {
+            let script = Script {
+                killed_after: vec![first, second],
+                ..Script::default()
+            };
+            let (_, end) = play(
+                &world,
+                script,
+                &format!("killed after {first} and {second}"),
+            );
+            assert_eq!(end, End::Done);
+        }
+    }
+}
+
+#[test]
+fn m02_m11_refused_at_every_write_and_killed_at_every_mark_of_the_roll_back_it_is_undone() {
+    for (name, world, step) in [("tiny", tiny(), 5), ("full", full(), 29)] {
+        let writes = play(&world, Script::default(), name).0.writes.len();
+        let mut undone = 0;
+        for refused in (0..writes).step_by(every(step)) {
+            let script = Script {
+                refused_at: Some(refused),
+                collecting: true,
+                ..Script::default()
+            };
+            let case = format!("{name}, refused at {refused}");
+            let (whole, end) = play(&world, script.clone(), &case);
+            if end == End::Done {
+                continue;
+            }
+            assert_eq!(end, End::RolledBack(Reason::AdmissionDenied), "{case}");
+            undone += 1;
+            for at in (1..=whole.marks).step_by(every(step)) {
+                let script = Script {
+                    killed_after: vec![at],
+                    ..script.clone()
+                };
+                play(&world, script, &format!("{case}, killed after {at}"));
+            }
+        }
+        assert!(
+            undone * every(step) > writes / 3,
+            "{name}: {undone} of {writes}"
+        );
+    }
+}
+
+#[test]
+fn every_failing_task_before_the_commit_leads_back_from_wherever_it_is_killed() {
+    for task in [
+        Task::Lock,
+        Task::Quiesce,
+        Task::Deploy,
+        Task::Health,
+        Task::Commit,
+    ] {
+        for (name, world, step) in [("tiny", tiny(), 3), ("full", full(), 41)] {
+            let script = Script {
+                failing: Some(task),
+                collecting: true,
+                ..Script::default()
+            };
+            let (whole, end) = play(&world, script.clone(), &format!("{name}, {task:?} fails"));
+            assert_eq!(end, End::RolledBack(Reason::HealthCheckTimeout));
+            for at in (1..=whole.marks).step_by(every(step)) {
+                let script = Script {
+                    killed_after: vec![at],
+                    ..script.clone()
+                };
+                play(
+                    &world,
+                    script,
+                    &format!("{name}, {task:?} fails, killed after {at}"),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn m10_faults_on_every_tenth_call_change_nothing_but_the_time() {
+    let world = full();
+    let ideal = play(&world, Script::default(), "ideal").0.writes.len();
+    for seed in (0..200).step_by(every(8)) {
+        let script = Script {
+            faults: Some(10),
+            collecting: seed % 2 == 0,
+            ..Script::default()
+        };
+        let case = format!("seed {seed}");
+        let mut played = world.clone().with(script).seeded(seed);
+        let end = played.run();
+        assert_eq!(end, End::Done, "{case}");
+        judge(&world.server, &played, &end, &case);
+        assert!(
+            played.writes.len() <= 2 * ideal,
+            "{case}: {} writes",
+            played.writes.len()
+        );
+    }
+}
