@@ -1,7 +1,7 @@
 //! What each original was when it was copied, in twelve bytes: enough to notice that somebody has changed it since.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
@@ -17,6 +17,10 @@ pub struct Fingerprint(u32);
 /// Fingerprints by object. Objects are kept as hashes, too: a journal has to fit into a ConfigMap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fingerprints(BTreeMap<u64, u32>);
+
+/// A text that does not depend on the order of fields: items of lists and answers to writes come in different ones, and
+/// whether it is kept depends on what else is built into the program.
+struct Sorted<'v>(&'v Value);
 
 // === impl Fingerprint ===
 
@@ -36,8 +40,33 @@ impl Fingerprint {
         {
             spec.remove("paused");
         }
-        let [a, b, c, d, ..] = hash(&body.to_string());
+        let [a, b, c, d, ..] = hash(&Sorted(&body).to_string());
         Self(u32::from_be_bytes([a, b, c, d]))
+    }
+}
+
+// === impl Sorted ===
+
+impl fmt::Display for Sorted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::Object(fields) => {
+                let fields: BTreeMap<_, _> = fields.iter().collect();
+                f.write_str("{")?;
+                for (name, value) in fields {
+                    write!(f, "{name:?}:{},", Sorted(value))?;
+                }
+                f.write_str("}")
+            }
+            Value::Array(items) => {
+                f.write_str("[")?;
+                for item in items {
+                    write!(f, "{},", Sorted(item))?;
+                }
+                f.write_str("]")
+            }
+            plain => write!(f, "{plain}"),
+        }
     }
 }
 
@@ -104,12 +133,10 @@ fn id(key: &ObjectKey) -> u64 {
         namespace,
         name,
     } = key;
-    let [a, b, c, d, e, f, g, h, ..] = hash(
-        &[group, kind, namespace, name]
-            .map(String::as_str)
-            .join("\n"),
-    );
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    let parts = [group, kind, namespace, name].map(String::as_str);
+    let hash = hash(&parts.join("\n"));
+    let first = hash.first_chunk().expect("invariant: a digest is longer");
+    u64::from_be_bytes(*first)
 }
 
 fn hash(text: &str) -> [u8; 32] {
