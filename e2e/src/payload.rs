@@ -1,8 +1,9 @@
 //! A release payload in the form of OpenShift's, made of what can be had.
 //!
 //! etcd, the Kubernetes programs, the Cluster API managers, kubectl and haproxy are the real programs; the operators are
-//! ours; all other images hold a `stand-in`, which serves the ports and probes of its component and nothing else. Each
-//! image has a small real shell (busybox), because components run scripts.
+//! ours; all other images hold a `stand-in`, which serves the ports and probes of its component and nothing else. The
+//! daemon that upgrades nodes where they are is a script that keeps to the protocol of the real one. Each image has a
+//! small real shell (busybox), because components run scripts.
 //!
 //! ```no_run
 //! # async fn example(testbed: &e2e::node::NodeTestbed) -> anyhow::Result<()> {
@@ -22,6 +23,7 @@ mod stand_ins;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use crate::binaries::{Binaries, Binary};
 use crate::images::{Archive, Contents, File};
@@ -39,8 +41,10 @@ pub const REPOSITORY: &str = "ocp/release";
 const STAND_INS: &str = "payload/stand-in";
 /// Where a release image has its manifests.
 const MANIFESTS: &str = "/release-manifests";
-/// The tag whose image is another one in each release.
-const DIFFERS: &str = "cluster-version-operator";
+/// The variable by which an image is another one in each release.
+const RELEASE: &str = "RELEASE_VERSION";
+/// How many images are pushed at once.
+const AT_ONCE: usize = 8;
 
 /// The images of a payload, built.
 #[derive(Debug)]
@@ -50,13 +54,21 @@ pub struct Payload {
     kubernetes: String,
 }
 
-/// The images of a payload, in a registry.
+/// The images of a payload whose programs are real, in a registry.
 #[derive(Debug, Clone)]
 pub struct Pushed {
     /// Component tags and the references of their images.
     pub components: BTreeMap<String, String>,
     kubernetes: String,
-    stand_in: Archive,
+    images: Vec<Image>,
+}
+
+/// An image of which each release has its own.
+#[derive(Debug, Clone)]
+struct Image {
+    tag: String,
+    repository: String,
+    archive: Archive,
 }
 
 /// A release, in a registry.
@@ -110,42 +122,51 @@ impl Payload {
         })
     }
 
-    /// Pushes all images. The release comes after them: [`Pushed::release`].
+    /// Pushes the images whose programs are real. The releases come after them: [`Pushed::release`].
     pub async fn push(&self, registry: &Registry) -> Result<Pushed> {
         let mut components = BTreeMap::new();
         for Made { tag, archive } in &self.made {
-            let reference = registry.push(&format!("payload/{tag}"), archive).await?;
+            let reference = registry.push(&repository(tag), archive).await?;
             components.insert((*tag).to_owned(), reference);
-        }
-        for (tag, program) in stand_ins::tags() {
-            let archive = self
-                .stand_in
-                .variant(program, &format!("STANDS_IN_FOR={tag}"));
-            let reference = registry.push_as(STAND_INS, tag, &archive).await?;
-            components.insert(tag.to_owned(), reference);
         }
         Ok(Pushed {
             components,
             kubernetes: self.kubernetes.trim_start_matches('v').to_owned(),
-            stand_in: self.stand_in.clone(),
+            images: self.images(),
         })
+    }
+
+    fn images(&self) -> Vec<Image> {
+        let real = self.made.iter().map(|Made { tag, archive }| Image {
+            tag: (*tag).to_owned(),
+            repository: repository(tag),
+            archive: archive.clone(),
+        });
+        let others = stand_ins::tags().map(|(tag, program)| Image {
+            tag: tag.to_owned(),
+            repository: STAND_INS.to_owned(),
+            archive: self
+                .stand_in
+                .variant(program, &format!("STANDS_IN_FOR={tag}")),
+        });
+        real.chain(others).collect()
     }
 }
 
 // === impl Pushed ===
 
 impl Pushed {
-    /// Pushes the release of a version, which differs from others in its version, in one image and in its boot images.
+    /// Pushes the release of a version. Nothing in it is the same image as in another one, as it is with those of
+    /// OpenShift: what an upgrade rolls out is seen by everybody who looks at images.
     pub async fn release(&self, registry: &Registry, version: &str) -> Result<Release> {
-        let mut components = self.components.clone();
-        let own = self.stand_in.variant(
-            &format!("/usr/bin/{DIFFERS}"),
-            &format!("VERSION={version}"),
-        );
-        let reference = registry
-            .push_as(STAND_INS, &format!("{DIFFERS}-{version}"), &own)
+        let pushes = self
+            .images
+            .iter()
+            .map(|image| image.push(registry, version));
+        let components = stream::iter(pushes)
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
             .await?;
-        components.insert(DIFFERS.to_owned(), reference);
         let archive = release_image(version, &components, &self.kubernetes)?;
         let tag = format!("{version}-x86_64");
         Ok(Release {
@@ -154,6 +175,22 @@ impl Pushed {
             image: format!("{}/{REPOSITORY}:{tag}", registry::NAME),
         })
     }
+}
+
+// === impl Image ===
+
+impl Image {
+    /// Pushes it as the one of a release; gives its tag in the release, and its reference.
+    async fn push(&self, registry: &Registry, version: &str) -> Result<(String, String)> {
+        let archive = self.archive.with_variable(&format!("{RELEASE}={version}"));
+        let tag = format!("{}-{version}", self.tag);
+        let reference = registry.push_as(&self.repository, &tag, &archive).await?;
+        Ok((self.tag.clone(), reference))
+    }
+}
+
+fn repository(tag: &str) -> String {
+    format!("payload/{tag}")
 }
 
 fn release_image(

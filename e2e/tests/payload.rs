@@ -50,6 +50,44 @@ async fn a_release_is_read_from_a_real_registry() -> Result<()> {
     world.open.service.stop().await
 }
 
+/// What the testbed upgrades with: two releases in the form of OpenShift's, none of whose images is in both.
+#[tokio::test]
+async fn releases_of_the_testbed_differ_in_every_image() -> Result<()> {
+    let progress = Progress::detect();
+    let binaries = Binaries::ensure(&[Binary::Registry], &progress).await?;
+    let home = Arc::new(Home::open("payload-releases")?);
+    let mut registry = Registry::new(binaries.path(Binary::Registry)?, Site::Loopback, &home)?;
+    registry.service.start().await?;
+    let payload = e2e::payload::Payload::build(&progress).await?;
+    let pushed = payload.push(&registry).await?;
+    let host = registry.address().to_string();
+    let releases = Releases::new(Options {
+        plain_http: [host.clone()].into(),
+        mirrors: Mirrors::new([(registry::NAME.to_owned(), vec![host])]),
+        ..Options::default()
+    })?;
+    let nobody = PullSecret::anonymous();
+    let mut read = Vec::new();
+    for version in ["4.21.9", "4.22.0", "4.22.1"] {
+        let release = pushed.release(&registry, version).await?;
+        let release = releases.get(&release.image, &nobody).await?;
+        ensure!(
+            release.version.to_string() == version,
+            "{}",
+            release.version
+        );
+        read.push(release);
+    }
+    for pair in read.windows(2) {
+        for (tag, image) in &pair[0].components {
+            let other = pair[1].components.get(tag);
+            let other = other.with_context(|| format!("{tag} is in one of them only"))?;
+            ensure!(image != other, "{tag} is {image} in both");
+        }
+    }
+    registry.service.stop().await
+}
+
 // === impl World ===
 
 impl World {

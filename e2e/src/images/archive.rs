@@ -146,6 +146,18 @@ impl Archive {
         Self::with(self.layer.clone(), &config)
     }
 
+    /// The same image with one variable more: another image, of the same layer.
+    #[must_use]
+    pub fn with_variable(&self, variable: &str) -> Self {
+        let whole: Value = serde_json::from_slice(&self.config.bytes)
+            .expect("invariant: the configuration was written here");
+        let mut config = whole["config"].clone();
+        let known = config["Env"].as_array().cloned().unwrap_or_default();
+        let added = known.into_iter().chain([json!(variable)]);
+        config["Env"] = added.collect();
+        Self::with(self.layer.clone(), &config)
+    }
+
     fn with(layer: Blob, config: &Value) -> Self {
         let config = Blob::json(
             "application/vnd.oci.image.config.v1+json",

@@ -9,12 +9,12 @@ use crate::images::File;
 /// Debian's static build, from the package `busybox-static`.
 const BUSYBOX: &str = "/bin/busybox";
 /// The names under which it is another program.
-const APPLETS: [&str; 49] = [
-    "ash", "awk", "base64", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "echo",
-    "env", "expr", "false", "find", "grep", "gunzip", "gzip", "head", "hostname", "id", "kill",
-    "ln", "ls", "mkdir", "mktemp", "mv", "nslookup", "printf", "pwd", "readlink", "rm", "rmdir",
-    "sed", "seq", "sh", "sleep", "sort", "stat", "tail", "tar", "tee", "test", "touch", "tr",
-    "true", "wc", "wget", "xargs",
+const APPLETS: [&str; 50] = [
+    "ash", "awk", "base64", "basename", "cat", "chmod", "chroot", "cp", "cut", "date", "dirname",
+    "echo", "env", "expr", "false", "find", "grep", "gunzip", "gzip", "head", "hostname", "id",
+    "kill", "ln", "ls", "mkdir", "mktemp", "mv", "nslookup", "printf", "pwd", "readlink", "rm",
+    "rmdir", "sed", "seq", "sh", "sleep", "sort", "stat", "tail", "tar", "tee", "test", "touch",
+    "tr", "true", "wc", "wget", "xargs",
 ];
 
 /// The shell and its tools.

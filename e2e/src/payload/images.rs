@@ -19,7 +19,7 @@ pub(super) const NEEDED: [Binary; 8] = [
     Binary::AwsProvider,
 ];
 /// The tags of images with real programs.
-pub(super) const TAGS: [&str; 8] = [
+pub(super) const TAGS: [&str; 9] = [
     "hypershift",
     "etcd",
     "hyperkube",
@@ -28,7 +28,10 @@ pub(super) const TAGS: [&str; 8] = [
     "cluster-capi-controllers",
     "aws-cluster-api-controllers",
     "haproxy-router",
+    "machine-config-operator",
 ];
+/// What stands in for the daemon that upgrades a node where it is.
+const DAEMON: &str = include_str!("machine-config-daemon.sh");
 /// Where programs lie.
 const PROGRAMS: &str = "/usr/bin";
 
@@ -102,6 +105,14 @@ pub(super) async fn build(binaries: &Binaries, progress: &Progress) -> Result<Ve
             ),
         )?,
         haproxy()?,
+        real(
+            "machine-config-operator",
+            vec![
+                File::script(format!("{PROGRAMS}/machine-config-daemon"), DAEMON),
+                program(Binary::Kubectl, "kubectl")?,
+                tool("ignite", progress).await?,
+            ],
+        )?,
     ])
 }
 

@@ -128,7 +128,7 @@ const NAMED: [Programs; 40] = [
 ];
 
 /// Images that components only hand on by reference, to programs that are stand-ins themselves.
-const HANDED_ON: [&str; 61] = [
+const HANDED_ON: [&str; 60] = [
     "aws-ebs-csi-driver",
     "aws-ebs-csi-driver-operator",
     "azure-cluster-api-controllers",
@@ -157,7 +157,6 @@ const HANDED_ON: [&str; 61] = [
     "keepalived-ipfailover",
     "kube-proxy",
     "kube-rbac-proxy",
-    "machine-config-operator",
     "metallb-frr",
     "multus-admission-controller",
     "multus-cni",
