@@ -101,6 +101,15 @@ impl FakeCloud {
         each.collect::<Vec<_>>().join("\n")
     }
 
+    /// What a file below /etc of an instance's machine holds, if it was written there.
+    pub fn file(&self, instance: &str, path: &str) -> Option<String> {
+        let guests = self
+            .guests
+            .lock()
+            .expect("invariant: nobody panics with it");
+        guests.get(instance)?.file(path)
+    }
+
     /// Kills the machine of an instance, without a word to the cloud: as when its power fails.
     pub fn kill(&self, instance: &str) {
         let mut guests = self

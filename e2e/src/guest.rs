@@ -75,6 +75,7 @@ pub(crate) struct Programs {
 #[derive(Debug)]
 pub struct Guest {
     machine: Machine,
+    directory: PathBuf,
     process: Option<Process>,
     link: String,
     entry: Entry,
@@ -105,6 +106,7 @@ impl Ground {
         let short = &name[name.len().saturating_sub(10)..];
         let link = format!("m-{short}");
         let guest = Guest {
+            directory: self.home.join("machines").join(&name),
             machine,
             process: None,
             link: link.clone(),
@@ -138,9 +140,8 @@ impl Ground {
     }
 
     fn boot(&self, mut guest: Guest) -> Result<Guest> {
-        let machine = &guest.machine;
-        let directory = self.home.join("machines").join(&machine.instance);
-        self.write(&directory, machine)?;
+        let (machine, directory) = (&guest.machine, &guest.directory);
+        self.write(directory, machine)?;
         let mut entry: Vec<OsString> = self.entry.line().to_vec();
         entry.extend(
             [
@@ -161,7 +162,7 @@ impl Ground {
             .arg("-c")
             .arg(INIT)
             .arg("machine-init")
-            .arg(&directory)
+            .arg(directory)
             .arg(&machine.name)
             .arg(&self.programs.ignite)
             .through(&entry);
@@ -235,6 +236,12 @@ impl Guest {
     /// What it is.
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// What a file below /etc holds that was written on it.
+    pub fn file(&self, path: &str) -> Option<String> {
+        let below = path.strip_prefix("/etc/")?;
+        std::fs::read_to_string(self.directory.join("etc/upper").join(below)).ok()
     }
 
     /// The last lines of what it has said.

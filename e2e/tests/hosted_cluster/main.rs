@@ -1,11 +1,23 @@
-//! A hosted cluster for real: from an empty management cluster to workers that joined by their pool's user data, and back.
+//! A hosted cluster for real: from an empty management cluster to workers that joined by their pool's user data, and back;
+//! and what happens to one in between, when a worker dies and when all of it gets another release.
 //!
-//! What it does in a stage is in [`e2e::hosted`]. It needs root; without it, it says so and does nothing.
+//! What it does in a stage is in [`e2e::hosted`] and in the modules beside. It needs root; without it, it says so and does
+//! nothing.
+
+mod control_plane;
+mod observe;
+mod pools;
+mod repair;
+mod timeline;
 
 use anyhow::Result;
+use api::annotations::cluster::MACHINE_HEALTH_CHECK_TIMEOUT;
 use api::group::Side;
-use e2e::hosted::{self, Cluster, Ground};
+use e2e::hosted::{self, Cluster, Ground, Guest};
 use e2e::node::NodeTestbed;
+
+/// The workers of the pool that is repaired and upgraded.
+const WORKERS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hosted_cluster_comes_works_and_goes() -> Result<()> {
@@ -17,6 +29,7 @@ async fn scenario(ground: &Ground) -> Result<()> {
     let cluster = Cluster::new(ground, "demo", Side::Private);
     cluster.create(&["--node-pool-replicas=1"]).await?;
     let guest = cluster.comes_up().await?;
+    timeline::show(ground, &cluster).await?;
     cluster.has_workers(&guest, 1).await?;
     guest.runs_a_workload(ground).await?;
     for count in [3, 0] {
@@ -24,4 +37,36 @@ async fn scenario(ground: &Ground) -> Result<()> {
         cluster.has_workers(&guest, count).await?;
     }
     cluster.destroy().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "it has not been seen to pass yet"]
+async fn a_hosted_cluster_is_repaired_and_upgraded() -> Result<()> {
+    let builder = NodeTestbed::builder("hosted-cluster-upgrade");
+    hosted::play(builder, repaired_and_upgraded).await
+}
+
+async fn repaired_and_upgraded(ground: &Ground) -> Result<()> {
+    ground.install(Side::Private, &[]).await?;
+    let cluster = Cluster::new(ground, "demo", Side::Private);
+    // Long enough for a kubelet that begins again; the usual eight minutes are for people who wait.
+    let patience = format!("--annotations={}=10s", MACHINE_HEALTH_CHECK_TIMEOUT.key());
+    let workers = format!("--node-pool-replicas={WORKERS}");
+    cluster.create(&[&workers, &patience]).await?;
+    let guest = cluster.comes_up().await?;
+    timeline::show(ground, &cluster).await?;
+    cluster.has_workers(&guest, WORKERS).await?;
+    repair::replaces_a_dead_worker(ground, &cluster, &guest, WORKERS).await?;
+    upgrade(ground, &cluster, &guest).await?;
+    cluster.destroy().await
+}
+
+/// A pool of an older minor version joins; then all of the cluster gets a newer release.
+async fn upgrade(ground: &Ground, cluster: &Cluster<'_>, guest: &Guest) -> Result<()> {
+    let registry = &ground.testbed.registry;
+    let older = ground.pushed.release(registry, "4.21.9").await?;
+    let newer = ground.pushed.release(registry, "4.22.1").await?;
+    pools::create(ground, cluster, &older).await?;
+    cluster.has_workers(guest, WORKERS + 1).await?;
+    pools::upgrade_with_the_control_plane(ground, cluster, guest, &newer).await
 }

@@ -1,0 +1,66 @@
+//! What somebody sees who looks all the time while something happens.
+
+use std::future::Future;
+use std::ops::AsyncFnMut;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use e2e::client::ApiClient;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_millis(250);
+/// How long an answer may take that counts as one.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Looks again and again until the work is done. What a look finds wrong ends the work.
+pub(crate) async fn meanwhile<T>(
+    work: impl Future<Output = Result<T>>,
+    mut look: impl AsyncFnMut() -> Result<()>,
+) -> Result<T> {
+    let looking = async {
+        loop {
+            if let Err(wrong) = look().await {
+                return wrong;
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        wrong = looking => Err(wrong),
+    }
+}
+
+/// How long an API server did not answer.
+#[derive(Debug, Default)]
+pub(crate) struct Outages {
+    since: Option<Instant>,
+    /// The longest time between two answers in which one was missing.
+    pub(crate) longest: Duration,
+    /// How many times that was.
+    pub(crate) count: usize,
+    answered: Option<Instant>,
+}
+
+// === impl Outages ===
+
+impl Outages {
+    /// Asks once.
+    pub(crate) async fn ask(&mut self, client: &ApiClient) {
+        let answer = tokio::time::timeout(PATIENCE, client.get("/api/v1/namespaces/default"));
+        let is_up = matches!(answer.await, Ok(Ok(_)));
+        let now = Instant::now();
+        match (is_up, self.since.take()) {
+            (true, None) => self.answered = Some(now),
+            (true, Some(since)) => {
+                self.longest = self.longest.max(now - since);
+                self.answered = Some(now);
+            }
+            (false, None) => {
+                self.count += 1;
+                self.since = Some(self.answered.unwrap_or(now));
+            }
+            (false, since) => self.since = since,
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Pools get another release: by machines that take the place of others, and by machines that stay.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use api::annotations::node_pool::{NODE_POOL, RELEASE_VERSION};
+use e2e::client::Patch;
+use e2e::fixtures;
+use e2e::hosted::{Cluster, DEPLOYMENTS, Ground, Guest, NAMESPACE, NODE_POOLS};
+use e2e::node::condition;
+use e2e::payload::Release;
+use serde_json::{Value, json};
+
+use crate::control_plane;
+use crate::observe::meanwhile;
+use crate::timeline;
+
+/// The pool whose machines stay.
+const IN_PLACE: &str = "demo-in-place";
+/// Something that may never be away altogether.
+const GUARDED: &str = "guarded";
+/// A file that the machines that stay get with their new release.
+const MARKER: &str = "/etc/testbed/marker";
+/// What is in it.
+const MARKED: &str = "in-place";
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Creates a pool of one worker that is upgraded where it is.
+pub(crate) async fn create(
+    ground: &Ground,
+    cluster: &Cluster<'_>,
+    release: &Release,
+) -> Result<()> {
+    let network = &ground.cloud.network;
+    let words = [
+        "create".to_owned(),
+        "nodepool".to_owned(),
+        "aws".to_owned(),
+        format!("--name={IN_PLACE}"),
+        format!("--cluster-name={}", cluster.name()),
+        "--replicas=1".to_owned(),
+        "--node-upgrade-type=InPlace".to_owned(),
+        format!("--release-image={}", release.image),
+        format!("--subnet-id={}", network.subnet),
+        format!("--securitygroup-id={}", network.security_group),
+        format!("--instance-profile={}-worker-profile", cluster.infra()),
+    ];
+    ground.hcp(&words, &[]).await.map(drop)
+}
+
+/// Asks for another release of everything, nodes first. They wait for their control plane; then they get it, and nobody
+/// who uses them is left without.
+pub(crate) async fn upgrade_with_the_control_plane(
+    ground: &Ground,
+    cluster: &Cluster<'_>,
+    guest: &Guest,
+    release: &Release,
+) -> Result<()> {
+    let marker = fixtures::render(
+        "hosted_cluster/marker",
+        &[("PATH", MARKER), ("TEXT", MARKED)],
+    )?;
+    ground.testbed.admin.apply(&marker).await?;
+    let image = ground.testbed.pause_image();
+    let guarded = fixtures::render("hosted_cluster/guarded", &[("IMAGE", &image)])?;
+    guest.client.apply(&guarded).await?;
+    let replaced = Replaced::begin(ground, cluster, guest, release).await?;
+    let stays = Stays::begin(ground, cluster, guest, release).await?;
+    replaced.waits().await?;
+    let work = async {
+        control_plane::upgrades(ground, cluster, guest, release).await?;
+        tokio::try_join!(replaced.comes(), stays.comes()).map(drop)
+    };
+    meanwhile(work, async || {
+        replaced.look().await?;
+        stays.look().await
+    })
+    .await?;
+    replaced.is_over().await?;
+    stays.is_over().await
+}
+
+/// A pool whose machines make room for others.
+struct Replaced<'a> {
+    ground: &'a Ground,
+    cluster: &'a Cluster<'a>,
+    guest: &'a Guest,
+    release: &'a Release,
+    /// The pool's machines before, and their nodes.
+    machines: BTreeSet<String>,
+    nodes: BTreeSet<String>,
+}
+
+// === impl Replaced ===
+
+impl<'a> Replaced<'a> {
+    async fn begin(
+        ground: &'a Ground,
+        cluster: &'a Cluster<'a>,
+        guest: &'a Guest,
+        release: &'a Release,
+    ) -> Result<Self> {
+        let path = DEPLOYMENTS.named("default", GUARDED);
+        ground
+            .stage(
+                "two pods of the user's run, of which one must stay",
+                async || {
+                    let found = guest.client.get(&path).await?;
+                    ensure!(
+                        found["status"]["availableReplicas"] == 2,
+                        "{}",
+                        found["status"]
+                    );
+                    Ok(())
+                },
+            )
+            .await?;
+        let machines = of_pool(cluster, &cluster.pool()).await?;
+        let wanted = json!({ "spec": { "release": { "image": release.image } } });
+        ground
+            .testbed
+            .admin
+            .patch(&cluster.pool_path(), Patch::Merge, &wanted)
+            .await?;
+        Ok(Self {
+            ground,
+            cluster,
+            guest,
+            release,
+            nodes: machines.iter().map(node).map(str::to_owned).collect(),
+            machines: machines.iter().map(uid).collect(),
+        })
+    }
+
+    /// While the control plane is older, nothing happens, and the pool says why.
+    async fn waits(&self) -> Result<()> {
+        let what = "a pool that is ahead of its control plane waits";
+        self.ground
+            .stage(what, async || {
+                let pool = self
+                    .ground
+                    .testbed
+                    .admin
+                    .get(&self.cluster.pool_path())
+                    .await?;
+                let valid = timeline::condition(&pool, "ValidReleaseImage");
+                ensure!(
+                    valid["status"] == "False" && valid["reason"] == "InvalidImage",
+                    "{valid}"
+                );
+                Ok(())
+            })
+            .await?;
+        let machines = of_pool(self.cluster, &self.cluster.pool()).await?;
+        let machines: BTreeSet<_> = machines.iter().map(uid).collect();
+        ensure!(
+            machines == self.machines,
+            "machines were replaced too early"
+        );
+        Ok(())
+    }
+
+    async fn comes(&self) -> Result<()> {
+        let path = self.cluster.pool_path();
+        self.ground
+            .stage("the pool's machines are replaced", async || {
+                has(&self.ground.testbed.admin.get(&path).await?, self.release)
+            })
+            .await
+    }
+
+    /// Never fewer nodes of the pool than it is to have, and never nobody to serve.
+    async fn look(&self) -> Result<()> {
+        let asked = async {
+            let nodes = self.guest.nodes().await?;
+            let path = DEPLOYMENTS.named("default", GUARDED);
+            anyhow::Ok((nodes, self.guest.client.get(&path).await?))
+        };
+        // While the API server is away, nobody can see.
+        let Ok(Ok((nodes, guarded))) = tokio::time::timeout(PATIENCE, asked).await else {
+            return Ok(());
+        };
+        let own = nodes.iter().filter(|node| !is_in_place(node));
+        let ready = own.filter(|node| condition(node, "Ready").is_ok()).count();
+        let wanted = self.machines.len();
+        ensure!(ready >= wanted, "{ready} of {wanted} workers are ready");
+        let serving = guarded["status"]["availableReplicas"].as_i64().unwrap_or(0);
+        ensure!(serving >= 1, "nobody serves: {}", guarded["status"]);
+        Ok(())
+    }
+
+    async fn is_over(&self) -> Result<()> {
+        let machines = of_pool(self.cluster, &self.cluster.pool()).await?;
+        ensure!(
+            machines.len() == self.machines.len(),
+            "{} machines",
+            machines.len()
+        );
+        for machine in &machines {
+            ensure!(
+                !self.machines.contains(&uid(machine)),
+                "{machine} is an old one"
+            );
+            ensure!(
+                !self.nodes.contains(node(machine)),
+                "{} is an old node",
+                node(machine)
+            );
+        }
+        let running = self.cluster.instances().await?.len();
+        ensure!(running == machines.len() + 1, "{running} instances run");
+        Ok(())
+    }
+}
+
+/// A pool whose machine stays.
+struct Stays<'a> {
+    ground: &'a Ground,
+    cluster: &'a Cluster<'a>,
+    guest: &'a Guest,
+    release: &'a Release,
+    machine: Value,
+    node: Value,
+    was_drained: Cell<bool>,
+}
+
+// === impl Stays ===
+
+impl<'a> Stays<'a> {
+    async fn begin(
+        ground: &'a Ground,
+        cluster: &'a Cluster<'a>,
+        guest: &'a Guest,
+        release: &'a Release,
+    ) -> Result<Self> {
+        let path = NODE_POOLS.named(NAMESPACE, IN_PLACE);
+        let pool = ground.testbed.admin.get(&path).await?;
+        condition(&pool, "SupportedVersionSkew").context("an older pool")?;
+        let machine = of_pool(cluster, IN_PLACE)
+            .await?
+            .pop()
+            .context("it has no machine")?;
+        let node = guest.client.get(&node_path(node(&machine))).await?;
+        let wanted = json!({ "spec": {
+            "release": { "image": release.image },
+            "config": [{ "name": "marker" }],
+        } });
+        ground
+            .testbed
+            .admin
+            .patch(&path, Patch::Merge, &wanted)
+            .await?;
+        Ok(Self {
+            ground,
+            cluster,
+            guest,
+            release,
+            machine,
+            node,
+            was_drained: Cell::new(false),
+        })
+    }
+
+    async fn comes(&self) -> Result<()> {
+        let path = NODE_POOLS.named(NAMESPACE, IN_PLACE);
+        self.ground
+            .stage("the machine that stays is upgraded", async || {
+                has(&self.ground.testbed.admin.get(&path).await?, self.release)
+            })
+            .await
+    }
+
+    async fn look(&self) -> Result<()> {
+        let asked = tokio::time::timeout(PATIENCE, self.now()).await;
+        if let Ok(Ok(node)) = asked
+            && node["spec"]["unschedulable"] == true
+        {
+            self.was_drained.set(true);
+        }
+        Ok(())
+    }
+
+    async fn now(&self) -> Result<Value> {
+        let name = self.node["metadata"]["name"].as_str().unwrap_or_default();
+        self.guest.client.get(&node_path(name)).await
+    }
+
+    /// The same machine and the same node, with what the release and the configuration bring.
+    async fn is_over(&self) -> Result<()> {
+        let machines = of_pool(self.cluster, IN_PLACE).await?;
+        let [machine] = machines.as_slice() else {
+            bail!("there are {} machines", machines.len());
+        };
+        ensure!(uid(machine) == uid(&self.machine), "it is another machine");
+        let release = &machine["metadata"]["annotations"][RELEASE_VERSION.key()];
+        ensure!(
+            *release == self.release.version.as_str(),
+            "it says {release}"
+        );
+        let node = self.now().await?;
+        ensure!(uid(&node) == uid(&self.node), "it is another node");
+        condition(&node, "Ready")?;
+        ensure!(node["spec"]["unschedulable"].is_null(), "it takes no pods");
+        ensure!(self.was_drained.get(), "it was never drained");
+        let state = &node["metadata"]["annotations"]["machineconfiguration.openshift.io/state"];
+        ensure!(*state == "Done", "{state}");
+        let id = machine["spec"]["providerID"].as_str().unwrap_or_default();
+        let instance = id.rsplit('/').next().unwrap_or_default();
+        let marker = self.ground.cloud.file(instance, MARKER);
+        ensure!(
+            marker.as_deref() == Some(MARKED),
+            "{MARKER} holds {marker:?}"
+        );
+        let left = self
+            .guest
+            .client
+            .list("/api/v1/pods?labelSelector=app%3Dmachine-config-daemon");
+        ensure!(
+            left.await?
+                .iter()
+                .all(|pod| !pod["metadata"]["deletionTimestamp"].is_null())
+        );
+        Ok(())
+    }
+}
+
+/// Whether all nodes of a pool have a release.
+fn has(pool: &Value, release: &Release) -> Result<()> {
+    let version = &pool["status"]["version"];
+    ensure!(
+        *version == release.version.as_str(),
+        "{}",
+        pool["status"]["conditions"]
+    );
+    for kind in ["UpdatingVersion", "UpdatingConfig"] {
+        ensure!(
+            timeline::condition(pool, kind)["status"] == "False",
+            "{kind}"
+        );
+    }
+    condition(pool, "AllNodesHealthy")
+}
+
+async fn of_pool(cluster: &Cluster<'_>, pool: &str) -> Result<Vec<Value>> {
+    let reference = format!("{NAMESPACE}/{pool}");
+    let mut machines = cluster.machines().await?;
+    machines.retain(|one| one["metadata"]["annotations"][NODE_POOL.key()] == reference.as_str());
+    Ok(machines)
+}
+
+/// Whether a node is one of those that stay. They have their pool's name.
+fn is_in_place(node: &Value) -> bool {
+    node["metadata"]["labels"]["hypershift.openshift.io/nodePool"] == IN_PLACE
+}
+
+fn node_path(name: &str) -> String {
+    format!("/api/v1/nodes/{name}")
+}
+
+fn uid(object: &Value) -> String {
+    object["metadata"]["uid"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn node(machine: &Value) -> &str {
+    machine["status"]["nodeRef"]["name"]
+        .as_str()
+        .unwrap_or_default()
+}
