@@ -13,6 +13,7 @@ mod apply;
 mod cache;
 mod deletion;
 mod error;
+mod failure;
 mod history;
 mod pass;
 mod release;
@@ -29,6 +30,7 @@ use tokio::time::{sleep, timeout};
 use crate::settings::Settings;
 use apply::Writer;
 use cache::Cache;
+use failure::Failures;
 use release::Reader;
 
 /// Between two passes in which nothing happens, until all is available, and after that.
@@ -63,14 +65,18 @@ pub(crate) async fn run(operator: Operator, check: &Check, mut drain: Drain) {
         cache.filled().await;
         check.pass();
         let mut backoff = Backoff::default();
+        let mut failures = Failures::new(operator.client.clone());
         loop {
             let pause = match pass.run().await {
                 Ok(settled) => {
                     backoff = Backoff::default();
+                    failures.over();
                     if settled { REVIEW.1 } else { REVIEW.0 }
                 }
                 Err(error) => {
                     tracing::warn!(problem = chain(&error), "A pass has failed");
+                    let hcp = cache.hosted_control_plane();
+                    failures.add(hcp.as_ref(), &error).await;
                     backoff.pause(Retry::Backoff)
                 }
             };
