@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request, header};
-use kube::Client;
+use kube::{Client, Discovery};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -72,8 +72,16 @@ impl Calls {
         }
     }
 
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
+    /// All kinds that the server has.
+    pub(crate) async fn discover(&self) -> Result<Discovery, Fault> {
+        let start = Instant::now();
+        let mut wait = FIRST_WAIT;
+        loop {
+            match Discovery::new(self.client.clone()).run_aggregated().await {
+                Ok(discovery) => return Ok(discovery),
+                Err(error) => wait = self.pause(Fault::of(&error), wait, start).await?,
+            }
+        }
     }
 
     /// All objects of a kind in a namespace; of kinds without namespaces, in the cluster.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::Discovery;
 use kube::discovery::{ApiCapabilities, ApiGroup, ApiResource, Scope as KindScope};
 
 use super::calls::{Calls, Depth};
@@ -21,10 +20,8 @@ const NOT_LISTED: [&str; 2] = ["events", "podmetrics"];
 
 /// All kinds that matter: those in namespaces, and of the groups that are moved also those without.
 pub(crate) async fn kinds(calls: &Calls, groups: &Groups) -> Result<Vec<Arc<Resource>>, Failure> {
-    let discovery = Discovery::new(calls.client().clone())
-        .run_aggregated()
-        .await
-        .map_err(|error| Fault::of(&error).into_failure("ask which kinds there are"))?;
+    let discovery = calls.discover().await;
+    let discovery = discovery.map_err(|fault| fault.into_failure("ask which kinds there are"))?;
     let mut kinds = Vec::new();
     for group in discovery.groups() {
         for (resource, capabilities) in group.resources_by_stability() {
