@@ -12,6 +12,8 @@ use e2e::site::Site;
 use e2e::testbed::Testbed;
 use e2e::{crds, fixtures, payload, wait};
 
+use crate::other_platforms;
+
 /// Namespace of HostedClusters.
 pub(crate) const NAMESPACE: &str = "clusters";
 /// Where machines are.
@@ -54,7 +56,8 @@ impl Ground {
             let identity = Identity::create(testbed, which, &program)
                 .await?
                 .with_flag("insecure-registries", &host)
-                .with_flag("capi-proxy-image", "images.example.com/capi-proxy:v1");
+                .with_flag("capi-proxy-image", "images.example.com/capi-proxy:v1")
+                .with_flag("agent-capi-provider-image", "images.example.com/capi-agent:v1");
             operators.push(Running::start(testbed, identity).await?);
         }
         Ok(Self {
@@ -88,6 +91,7 @@ async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
     }
     let routes = fixtures::render("node/routes", &[])?.into_iter();
     own.extend(routes.filter(|object| object["kind"] == "CustomResourceDefinition"));
+    own.extend(other_platforms::kinds());
     crds::install(&testbed.admin, &own).await?;
     for side in [Side::Private, Side::Standard] {
         testbed.install_crds(side).await?;

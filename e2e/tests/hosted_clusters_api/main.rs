@@ -5,6 +5,7 @@ mod cluster;
 mod command;
 mod control_plane;
 mod ground;
+mod other_platforms;
 mod pool;
 mod stages;
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS};
 use crate::ground::{Ground, NAMESPACE};
-use crate::{command, control_plane, pool};
+use crate::{command, control_plane, other_platforms, pool};
 
 /// How long nothing may be written.
 const REST: Duration = Duration::from_secs(4);
@@ -44,6 +44,9 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         let lived = pool::lives(&cluster, admin, &ground).await;
         lived.context(cluster.name)?;
     }
+    step.done();
+    let step = testbed.progress.step("clusters without a cloud come and go");
+    other_platforms::live(admin, &ground).await?;
     step.done();
     rest(testbed, &ground).await?;
     for cluster in Cluster::ALL {

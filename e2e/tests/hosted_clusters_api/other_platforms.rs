@@ -1,0 +1,228 @@
+//! Clusters without a cloud: on machines of an Agent service, and on machines that somebody brings.
+//!
+//! Cluster API's provider for Agent cannot be had here. Its kinds are stand-ins: they take any object, and nobody makes
+//! machines of them. What is shown is what the operator makes, and that nothing is left of it.
+
+use anyhow::{Context, Result, ensure};
+use e2e::client::{ApiClient, Resource};
+use e2e::operator::SOON;
+use e2e::service_account::ensure_namespace;
+use e2e::{fixtures, wait};
+use serde_json::{Value, json};
+
+use crate::cluster::{CONTROL_PLANES, DEPLOYMENTS, HOSTED_CLUSTERS, NODE_POOLS, ROLES, SECRETS};
+use crate::control_plane;
+use crate::ground::{Ground, MACHINES, NAMESPACE};
+
+/// Where the machines are that an Agent service has found.
+const AGENTS: &str = "agents";
+const GROUP: &str = "capi-provider.agent-install.openshift.io";
+const AGENT_CLUSTERS: Resource<'_> = Resource::new(
+    "capi-provider.agent-install.openshift.io/v1beta1",
+    "agentclusters",
+);
+const AGENT_TEMPLATES: Resource<'_> = Resource::new(
+    "capi-provider.agent-install.openshift.io/v1beta1",
+    "agentmachinetemplates",
+);
+const CLUSTERS: Resource<'_> = Resource::new("cluster.hypershift.openshift.io/v1beta2", "clusters");
+const MACHINE_SETS: Resource<'_> =
+    Resource::new("cluster.hypershift.openshift.io/v1beta2", "machinesets");
+
+/// Stand-ins for the kinds of the provider for Agent: any object is one.
+pub(crate) fn kinds() -> Vec<Value> {
+    let kinds = [
+        ("AgentCluster", "agentclusters"),
+        ("AgentMachine", "agentmachines"),
+        ("AgentMachineTemplate", "agentmachinetemplates"),
+    ];
+    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let definition = |(kind, plural): (&str, &str)| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": format!("{plural}.{GROUP}") },
+            "spec": {
+                "group": GROUP,
+                "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List") },
+                "scope": "Namespaced",
+                "versions": [{
+                    "name": "v1beta1", "served": true, "storage": true,
+                    "subresources": { "status": {} },
+                    "schema": { "openAPIV3Schema": any },
+                }],
+            },
+        })
+    };
+    kinds.map(definition).into()
+}
+
+/// One cluster of each kind, from its creation to its end.
+pub(crate) async fn live(admin: &ApiClient, ground: &Ground) -> Result<()> {
+    ensure_namespace(admin, AGENTS).await?;
+    agent(admin, ground).await.context("the one on Agent")?;
+    none(admin, ground).await.context("the one on None")
+}
+
+async fn agent(admin: &ApiClient, ground: &Ground) -> Result<()> {
+    let name = "metal";
+    let platform = json!({ "type": "Agent", "agent": { "agentNamespace": AGENTS } });
+    let machines = json!({ "type": "Agent", "agent": {
+        "agentLabelSelector": { "matchLabels": { "size": "large" } },
+    } });
+    create(admin, ground, name, &platform, &machines).await?;
+    let namespace = format!("{NAMESPACE}-{name}");
+    let there = async |path: String| {
+        let what = format!("{path} to be made");
+        wait::until(&what, SOON, async || admin.get(&path).await).await
+    };
+    let provider = there(DEPLOYMENTS.named(&namespace, "capi-provider")).await?;
+    ensure!(
+        provider
+            .to_string()
+            .contains("images.example.com/capi-agent:v1"),
+        "the provider has another image"
+    );
+    // Components of the control plane take it for a cluster without a platform.
+    let control_plane = there(CONTROL_PLANES.named(&namespace, name)).await?;
+    ensure!(control_plane["spec"]["platform"]["type"] == "None");
+    let right = ROLES.named(AGENTS, &format!("capi-provider-{namespace}"));
+    there(right.clone()).await?;
+    let cluster = AGENT_CLUSTERS.named(&namespace, name);
+    ensure!(
+        admin.find(&cluster).await?.is_none(),
+        "an AgentCluster is made before the ignition server has an address"
+    );
+    ignition_is_published(admin, &namespace).await?;
+    control_plane::comes_up(admin, name).await?;
+    let cluster = there(cluster).await?;
+    ensure!(
+        cluster["spec"]["controlPlaneEndpoint"]
+            == json!({ "host": "api.example.com", "port": 6443 })
+            && cluster["spec"]["ignitionEndpoint"]["url"]
+                .as_str()
+                .is_some_and(
+                    |url| url.starts_with("https://192.0.2.10:") && url.ends_with("/ignition")
+                ),
+        "{}",
+        cluster["spec"]
+    );
+    ensure!(cluster["status"]["ready"] == true, "{}", cluster["status"]);
+    there(CLUSTERS.named(&namespace, &format!("{name}-x7k2p"))).await?;
+    let machines = there(MACHINE_SETS.named(&namespace, &format!("{name}-workers"))).await?;
+    let infrastructure = &machines["spec"]["template"]["spec"]["infrastructureRef"];
+    let template = infrastructure["name"].as_str().unwrap_or_default();
+    let template = there(AGENT_TEMPLATES.named(&namespace, template)).await?;
+    let labels = &template["spec"]["template"]["spec"]["agentLabelSelector"]["matchLabels"];
+    ensure!(labels["size"] == "large", "{}", template["spec"]);
+    destroyed(admin, name).await?;
+    ensure!(admin.find(&right).await?.is_none(), "{right} is left");
+    Ok(())
+}
+
+async fn none(admin: &ApiClient, ground: &Ground) -> Result<()> {
+    let name = "own";
+    let platform = json!({ "type": "None" });
+    create(admin, ground, name, &platform, &platform).await?;
+    let namespace = format!("{NAMESPACE}-{name}");
+    let control_plane = CONTROL_PLANES.named(&namespace, name);
+    wait::until("the HostedControlPlane", SOON, async || {
+        admin.get(&control_plane).await.map(drop)
+    })
+    .await?;
+    ignition_is_published(admin, &namespace).await?;
+    control_plane::comes_up(admin, name).await?;
+    control_plane::is_handed_over(admin, name).await?;
+    let secrets = SECRETS.within(&namespace);
+    wait::until("user data for machines", SOON, async || {
+        let listed = admin.list(&secrets).await?;
+        let mut names = listed
+            .iter()
+            .filter_map(|it| it["metadata"]["name"].as_str());
+        let prefix = format!("user-data-{name}-workers-");
+        ensure!(names.any(|it| it.starts_with(&prefix)), "there is none");
+        Ok(())
+    })
+    .await?;
+    // There is nothing to make machines with.
+    for path in [CLUSTERS.within(&namespace), MACHINE_SETS.within(&namespace)] {
+        ensure!(admin.list(&path).await?.is_empty(), "{path} is not empty");
+    }
+    for deployment in ["cluster-api", "capi-provider"] {
+        let path = DEPLOYMENTS.named(&namespace, deployment);
+        ensure!(admin.find(&path).await?.is_none(), "{path} is there");
+    }
+    destroyed(admin, name).await
+}
+
+/// The Service by which nodes find their configuration on a port of the management cluster's nodes, as the control plane
+/// would make it.
+async fn ignition_is_published(admin: &ApiClient, namespace: &str) -> Result<()> {
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "namespace": namespace, "name": "ignition-server-proxy" },
+        "spec": { "type": "NodePort", "ports": [{ "name": "https", "port": 443 }] },
+    });
+    admin.apply(&[service]).await
+}
+
+/// Creates a cluster with a pool, on a platform, whose services are on ports of nodes.
+async fn create(
+    admin: &ApiClient,
+    ground: &Ground,
+    name: &str,
+    platform: &Value,
+    machines: &Value,
+) -> Result<()> {
+    let infra = format!("{name}-x7k2p");
+    let registry = ground.release.split('/').next().unwrap_or_default();
+    let values = [
+        ("NAME", name),
+        ("INFRA", &infra),
+        ("RELEASE", &ground.release),
+        ("REGISTRY", registry),
+        ("MACHINES", MACHINES),
+        ("VPC", ""),
+        ("ZONE", ""),
+        ("SUBNET", ""),
+        ("SECURITY_GROUP", ""),
+    ];
+    let mut objects = fixtures::render("hosted_cluster/aws", &values)?;
+    for object in &mut objects {
+        if object["kind"] == "HostedCluster" {
+            object["spec"]["platform"] = platform.clone();
+            let ports = json!({ "type": "NodePort", "nodePort": { "address": "192.0.2.10" } });
+            for service in object["spec"]["services"]
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+            {
+                service["servicePublishingStrategy"] = ports.clone();
+            }
+        }
+        if object["kind"] == "NodePool" {
+            object["spec"]["platform"] = machines.clone();
+            object["spec"]["management"] = json!({ "upgradeType": "InPlace" });
+        }
+    }
+    admin.apply(&objects).await
+}
+
+/// Deletes a cluster and waits until nothing of it is left.
+async fn destroyed(admin: &ApiClient, name: &str) -> Result<()> {
+    let cluster = HOSTED_CLUSTERS.named(NAMESPACE, name);
+    admin.delete(&cluster).await?;
+    let pool = NODE_POOLS.named(NAMESPACE, &format!("{name}-workers"));
+    let namespace = format!("/api/v1/namespaces/{NAMESPACE}-{name}");
+    for path in [cluster, pool, namespace] {
+        wait::until(&format!("{path} to be gone"), SOON, async || {
+            let left = admin.find(&path).await?;
+            let told = left.map(|left| left["status"]["conditions"].clone());
+            ensure!(told.is_none(), "it is there: {told:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
