@@ -142,10 +142,8 @@ impl Groups {
 
     fn find(&self, node: Node, value: &Value, at: &str, found: &mut Vec<String>) {
         match value {
-            Value::String(text) => {
-                if self.swap_text(node, text).is_some() {
-                    found.push(at.to_owned());
-                }
+            Value::String(text) if self.swap_text(node, text).is_some() => {
+                found.push(at.to_owned());
             }
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {

@@ -166,9 +166,9 @@ fn verdict(groups: &Groups, snapshot: &Snapshot, used: &graph::Uses, object: &Ob
         let becomes = twin_key(groups, key).unwrap_or_else(|| key.clone());
         return match used.get(key) {
             _ if !key.namespace.is_empty() => Verdict::Move { becomes },
-            Some(user) => Verdict::Share {
+            Some(referrer) => Verdict::Share {
                 becomes,
-                used_by: user.clone(),
+                used_by: referrer.clone(),
             },
             None => Verdict::Leave {
                 reason: Left::Unused,

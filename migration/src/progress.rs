@@ -2,7 +2,8 @@
 
 use crate::groups::Groups;
 use crate::inventory::{originals, twin_key};
-use crate::journal::{Course, Journal};
+use crate::journal::{Course, Fingerprints, Journal};
+use crate::object::Object;
 use crate::phase::Phase;
 use crate::reparent;
 use crate::snapshot::Snapshot;
@@ -42,7 +43,7 @@ impl Progress {
 }
 
 fn counts(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> (usize, usize) {
-    let total = journal.originals.as_ref().map_or(0, |all| all.len());
+    let total = journal.originals.as_ref().map_or(0, Fingerprints::len);
     match (journal.phase, &journal.course) {
         (Phase::Copy, Course::Forward) => (complete(groups, snapshot), total),
         (Phase::Copy, Course::Back(_)) => (total.saturating_sub(twins(groups, snapshot)), total),
@@ -66,7 +67,7 @@ fn complete(groups: &Groups, snapshot: &Snapshot) -> usize {
 }
 
 fn twins(groups: &Groups, snapshot: &Snapshot) -> usize {
-    let keys = snapshot.objects().map(|object| object.key());
+    let keys = snapshot.objects().map(Object::key);
     keys.filter(|key| groups.is_target(&key.group) && !key.namespace.is_empty())
         .count()
 }

@@ -71,7 +71,7 @@ pub fn drop(groups: &Groups, snapshot: &Snapshot, dependent: &Object) -> Option<
     let mut patch = vec![guard(dependent), owners_patch(kept)];
     let entries = entries(dependent, &owned.uids);
     if !entries.is_empty() {
-        patch.push(set("/metadata/managedFields", entries.into()));
+        patch.push(set("/metadata/managedFields", entries));
     }
     Some(Write {
         resource: snapshot
@@ -87,7 +87,7 @@ fn owners_patch(owners: Vec<Value>) -> Value {
     if owners.is_empty() {
         json!({"op": "remove", "path": "/metadata/ownerReferences"})
     } else {
-        set("/metadata/ownerReferences", owners.into())
+        set("/metadata/ownerReferences", owners)
     }
 }
 

@@ -12,12 +12,14 @@ pub mod order;
 pub(crate) mod owners;
 mod status;
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::groups::Groups;
 use crate::inventory::twin_key;
 use crate::machine::{Act, Format, Purpose, Subresource, Write};
-use crate::object::{Object, ObjectKey};
+use crate::object::{Object, ObjectKey, Owner, Resource};
 use crate::snapshot::Snapshot;
 
 pub(crate) use managed_fields::key;
@@ -131,7 +133,7 @@ impl Way<'_> {
         let mut body = self.swapped(original);
         let owners = owners(self.groups, self.snapshot, original).found;
         if !owners.is_empty() {
-            body["metadata"]["ownerReferences"] = owners.iter().map(|o| o.to_value()).collect();
+            body["metadata"]["ownerReferences"] = owners.iter().map(Owner::to_value).collect();
         }
         body["metadata"]["annotations"][MARK] = original.uid().into();
         if let Some(fields) = body.as_object_mut() {
@@ -165,8 +167,8 @@ impl Way<'_> {
         let mut patch = vec![guard(twin)];
         let parts = body.as_object().into_iter().flatten();
         let parts = parts.filter(|(name, _)| {
-            !["apiVersion", "kind", "metadata"].contains(&name.as_str())
-                && !(resource.has_status && *name == "status")
+            let apart = resource.has_status && *name == "status";
+            !apart && !["apiVersion", "kind", "metadata"].contains(&name.as_str())
         });
         patch.extend(parts.map(|(name, value)| set(&format!("/{name}"), value.clone())));
         for field in ["labels", "annotations", "finalizers"] {
@@ -188,10 +190,7 @@ impl Way<'_> {
     }
 
     /// How the twin's kind is served.
-    pub fn resource(
-        &self,
-        original: &Object,
-    ) -> Result<std::sync::Arc<crate::object::Resource>, Unconvertible> {
+    pub fn resource(&self, original: &Object) -> Result<Arc<Resource>, Unconvertible> {
         let key = original.key();
         let group = self.groups.swap(&key.group);
         let resource = group.and_then(|group| self.snapshot.resource(group, &key.kind));
@@ -239,7 +238,7 @@ impl Way<'_> {
         let annotations = twin.body().pointer("/metadata/annotations");
         let alone = annotations
             .and_then(Value::as_object)
-            .map_or(0, |all| all.len())
+            .map_or(0, serde_json::Map::len)
             == 1;
         let mark = if alone {
             "/metadata/annotations".to_owned()
@@ -250,7 +249,7 @@ impl Way<'_> {
         let entries = managed_fields(self.groups, self.snapshot, original, served);
         // An empty list would make the next server-side apply a co-owner of everything.
         if !entries.is_empty() {
-            patch.push(set("/metadata/managedFields", entries.into()));
+            patch.push(set("/metadata/managedFields", entries));
         }
         json_patch(None, patch)
     }
@@ -261,7 +260,8 @@ pub(crate) fn guard(object: &Object) -> Value {
     json!({"op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version()})
 }
 
-pub(crate) fn set(path: &str, value: Value) -> Value {
+pub(crate) fn set(path: &str, value: impl Into<Value>) -> Value {
+    let value: Value = value.into();
     json!({"op": "add", "path": path, "value": value})
 }
 
@@ -274,8 +274,8 @@ pub(crate) fn json_patch(subresource: Option<Subresource>, operations: Vec<Value
 }
 
 /// Replaces an object's owners.
-pub(crate) fn set_owners(object: &Object, owners: &[crate::object::Owner]) -> Act {
-    let owners: Vec<_> = owners.iter().map(crate::object::Owner::to_value).collect();
+pub(crate) fn set_owners(object: &Object, owners: &[Owner]) -> Act {
+    let owners: Vec<_> = owners.iter().map(Owner::to_value).collect();
     Act::Patch {
         format: Format::Merge,
         subresource: None,

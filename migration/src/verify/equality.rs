@@ -65,7 +65,7 @@ fn plain(body: &mut Value) {
         _ => true,
     });
     if let Some(fields) = body.as_object_mut() {
-        let empty = |status: &Value| status.as_object().is_some_and(|all| all.is_empty());
+        let empty = |status: &Value| status.as_object().is_some_and(serde_json::Map::is_empty);
         fields.retain(|name, value| name != "status" || !empty(value));
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn every(sample: usize) -> usize {
 }
 
 /// In the end nothing is half: everything new, and equal; or everything as it was.
-fn judge(before: &Server, world: &World, end: &End, case: &str) {
+pub(crate) fn judge(before: &Server, world: &World, end: &End, case: &str) {
     assert!(!world.locked, "{case}: the lock is held");
     assert_eq!(world.collected, [], "{case}: garbage was collected");
     match end {

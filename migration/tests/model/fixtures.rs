@@ -73,7 +73,7 @@ pub(crate) fn resources() -> Vec<Resource> {
 pub(crate) fn resource(group: &str, kind: &str) -> Resource {
     let mut all = resources().into_iter();
     all.find(|resource| resource.group == group && resource.kind == kind)
-        .unwrap_or_else(|| panic!("no kind {kind} in {group:?}"))
+        .expect("a kind that is served")
 }
 
 /// The standard group of a kind.

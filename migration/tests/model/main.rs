@@ -1,6 +1,14 @@
 //! The whole machine on an API server in memory: forward, undone at every point, killed at every point, with faults, with
 //! others writing; what must hold at every instant is checked after every mark that it leaves on the world.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    clippy::struct_excessive_bools,
+    reason = "a test's tools"
+)]
+
 mod fixtures;
 mod server;
 mod world;
@@ -8,6 +16,8 @@ mod world;
 mod crashes;
 mod figures;
 mod others;
+mod preflight;
+mod properties;
 mod round_trips;
 
 use migration::groups::Direction;
@@ -26,7 +36,9 @@ fn build(fill: impl FnOnce(&mut Build<'_>)) -> World {
 }
 
 fn tiny() -> World {
-    build(|build| build.tiny())
+    build(|build| {
+        build.tiny();
+    })
 }
 
 fn full() -> World {

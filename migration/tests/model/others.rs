@@ -109,7 +109,7 @@ fn m06_what_a_user_deletes_at_any_instant_is_not_resurrected() {
         let mut world = world.clone().with(script(at, delete_a_machine));
         let end = world.run();
         let kept = survivors(&world, &key("Machine", "w-0"));
-        let deleted = kept.iter().any(|machine| machine.is_being_deleted());
+        let deleted = kept.iter().any(migration::object::Object::is_being_deleted);
         match end {
             End::Done => assert_eq!(kept.len(), 1, "after {at}"),
             End::RolledBack(reason) => {

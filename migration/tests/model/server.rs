@@ -54,9 +54,7 @@ impl Server {
 
     fn resource(&self, key: &ObjectKey) -> std::sync::Arc<Resource> {
         let resource = self.store.resource(&key.group, &key.kind);
-        resource
-            .unwrap_or_else(|| panic!("no kind of {key}"))
-            .clone()
+        resource.expect("a kind that is served").clone()
     }
 
     /// Stores an object, as somebody with time on their hands makes it: status, age and field owners as given.
@@ -407,8 +405,8 @@ fn merge(target: &mut Value, patch: &Value) {
 /// The operations that a migration uses: `add` and `replace` of a field, and `remove`.
 fn operate(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
     for operation in patch.as_array().expect("operations") {
-        let path = operation["path"].as_str().expect("a path");
-        let (parent, name) = path.rsplit_once('/').expect("a pointer");
+        let pointer = operation["path"].as_str().expect("a path");
+        let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
         let name = name.replace("~1", "/").replace("~0", "~");
         let parent = target.pointer_mut(parent).ok_or(Refusal::Invalid)?;
         let fields = parent.as_object_mut().ok_or(Refusal::Invalid)?;

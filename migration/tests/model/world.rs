@@ -240,7 +240,9 @@ impl World {
         self.noise ^= self.noise << 13;
         self.noise ^= self.noise >> 7;
         self.noise ^= self.noise << 17;
-        (self.noise % every == 0).then_some((self.noise >> 32) % 2 == 0)
+        self.noise
+            .is_multiple_of(every)
+            .then_some((self.noise >> 32).is_multiple_of(2))
     }
 
     fn perform(&mut self, task: Task) -> SiteState {

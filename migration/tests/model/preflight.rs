@@ -1,0 +1,204 @@
+//! What the plan finds before anything is written.
+
+use migration::plan::Plan;
+use migration::preflight::{Definition, Denied, Facts, Quota};
+use serde_json::json;
+
+use crate::fixtures::{Build, key, resource};
+use crate::full;
+use crate::server::Server;
+use crate::world::World;
+
+fn plan(world: &World, facts: &Facts) -> Plan {
+    Plan::new(&world.groups, &world.server.store, facts)
+}
+
+/// The messages of one check, when `change` was done to a full cluster.
+fn told(check: &str, change: impl FnOnce(&mut Server)) -> Vec<String> {
+    let mut world = full();
+    change(&mut world.server);
+    messages(&plan(&world, &Facts::default()), check)
+}
+
+fn messages(plan: &Plan, check: &str) -> Vec<String> {
+    let found = plan
+        .findings
+        .iter()
+        .filter(|finding| finding.check == check);
+    found
+        .map(|finding| format!("{:?}: {}", finding.severity, finding.message))
+        .collect()
+}
+
+#[test]
+fn a_healthy_cluster_may_begin() {
+    let world = full();
+    let plan = plan(&world, &Facts::default());
+    assert!(plan.may_begin(), "{plan}");
+    let text = plan.to_string();
+    assert!(
+        text.contains(
+            "Machine.cluster.x-k8s.io clusters-one/w-0\n    becomes Machine.cluster.hypershift"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("Secret clusters-one/w-0-bootstrap\n    stays; the twin of KubeadmConfig"),
+        "{text}"
+    );
+    assert!(text.ends_with("The migration may begin."), "{text}");
+    let json = serde_json::to_value(&plan).expect("JSON");
+    assert_eq!(
+        json["inventory"].as_array().map(Vec::len),
+        Some(plan.inventory.entries.len())
+    );
+    assert!(json["seconds"].as_u64() > Some(10), "{json}");
+}
+
+#[test]
+fn m06_a_deletion_in_flight_blocks() {
+    let found = told("deletions", |server| {
+        let machine = key("Machine", "w-0");
+        server
+            .delete(&machine, None, migration::machine::Propagation::Background)
+            .expect("a deletion");
+    });
+    assert_eq!(
+        found,
+        [
+            "Blocks: Machine.cluster.x-k8s.io clusters-one/w-0 is being deleted: wait until it is gone"
+        ]
+    );
+}
+
+#[test]
+fn what_is_there_already_blocks() {
+    let found = told("target-is-empty", |server| {
+        let kind = resource("cluster.hypershift.openshift.io", "Machine");
+        server.seed(
+            &kind,
+            json!({"metadata": {"name": "x", "namespace": "clusters-one"}}),
+        );
+    });
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn m04_missing_owners_and_two_controllers_are_told() {
+    let found = told("owners", |server| {
+        server.change(&key("Secret", "one-ca"), |body| {
+            body["metadata"]["ownerReferences"][0]["uid"] = "gone".into();
+        });
+        let cluster = server.get(&key("Cluster", "one")).expect("it").clone();
+        for name in ["one-etcd", "one-kubeconfig"] {
+            server.change(&key("Secret", name), |body| {
+                let owners = body["metadata"]["ownerReferences"].as_array_mut().expect("owners");
+                let uid = if name == "one-etcd" { "gone" } else { cluster.uid() };
+                owners.push(json!({"apiVersion": cluster.body()["apiVersion"], "kind": "Cluster", "name": "one",
+                    "uid": uid, "controller": name != "one-etcd"}));
+            });
+        }
+    });
+    assert_eq!(
+        found,
+        [
+            "Blocks: Secret clusters-one/one-ca is owned by KubeadmControlPlane one only, which is not there: the garbage \
+         collector is about to delete it",
+            "Note: Secret clusters-one/one-etcd is owned by Cluster one, too, which is not there: that owner is left out",
+            "Blocks: Secret clusters-one/one-kubeconfig has two controllers: remove one",
+        ]
+    );
+}
+
+#[test]
+fn m15_what_names_a_group_and_stays_is_told() {
+    let found = told("names-elsewhere", |server| {
+        Build {
+            server,
+            aging: false,
+        }
+        .plain("HorizontalPodAutoscaler", "workers", &[]);
+        server.change(
+            &migration::object::ObjectKey {
+                group: "autoscaling".into(),
+                ..key("HorizontalPodAutoscaler", "workers")
+            },
+            |body| body["spec"] = json!({"scaleTargetRef": {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet"}}),
+        );
+    });
+    assert_eq!(
+        found,
+        [
+            "Note: HorizontalPodAutoscaler.autoscaling clusters-one/workers names a group at \
+         /spec/scaleTargetRef/apiVersion: it is somebody else's to change"
+        ]
+    );
+}
+
+#[test]
+fn what_is_under_way_paused_or_managed_is_told() {
+    let world = full();
+    let mut server = world.server.clone();
+    server.change(&key("Cluster", "one"), |body| {
+        body["spec"]["paused"] = true.into();
+        body["metadata"]["managedFields"][0]["manager"] = "argocd-controller".into();
+    });
+    server.change(&key("Machine", "w-0"), |body| {
+        body["metadata"]["annotations"]["clusterctl.cluster.x-k8s.io/block-move"] = "".into();
+        body["status"] = json!({});
+    });
+    let world = World::new(server, migration::groups::Direction::Forward);
+    let plan = plan(&world, &Facts::default());
+    assert!(!plan.may_begin());
+    for (check, expected) in [
+        ("operations", 2),
+        ("pauses", 1),
+        ("field-managers", 1),
+        ("references", 0),
+        ("kinds", 0),
+    ] {
+        let found = messages(&plan, check);
+        assert_eq!(found.len(), expected, "{check}: {found:?}");
+    }
+}
+
+#[test]
+fn m11_m16_what_the_server_says_blocks() {
+    let world = full();
+    let facts = Facts {
+        definitions: vec![Definition {
+            group: "cluster.hypershift.openshift.io".into(),
+            kind: "Machine".into(),
+            established: false,
+            stored: "v1beta2".into(),
+            schemas: [("v1beta2".to_owned(), json!({"properties": {
+                "spec": {"properties": {"clusterName": {}, "bootstrap": {"x-kubernetes-preserve-unknown-fields": true},
+                    "infrastructureRef": {"additionalProperties": true}}},
+                "status": {"x-kubernetes-preserve-unknown-fields": true},
+            }}))]
+            .into(),
+        }],
+        denied: vec![Denied {
+            verb: "create".into(),
+            resource: "machines.cluster.hypershift.openshift.io".into(),
+            namespace: "clusters-one".into(),
+        }],
+        quotas: vec![Quota {
+            namespace: "clusters-one".into(),
+            name: "small".into(),
+            counted: "count/machines.cluster.hypershift.openshift.io".into(),
+            free: 5,
+        }],
+    };
+    let plan = plan(&world, &facts);
+    assert!(!plan.may_begin());
+    let pruned = messages(&plan, "schemas");
+    assert_eq!(pruned.len(), 6, "{pruned:?}");
+    assert!(
+        pruned[0].contains("would lose /spec/providerID"),
+        "{pruned:?}"
+    );
+    for check in ["kinds", "rights", "quotas"] {
+        assert_eq!(messages(&plan, check).len(), 1, "{check}");
+    }
+}

@@ -1,0 +1,126 @@
+//! Any objects, owning each other in any way, and any mishap: everything old, or everything new.
+
+use migration::machine::Task;
+use migration::object::Object;
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::crashes::judge;
+use crate::fixtures::{Build, key};
+use crate::world::{End, Script, World};
+
+const KINDS: [&str; 6] = [
+    "Cluster",
+    "MachineSet",
+    "Machine",
+    "DevMachineTemplate",
+    "IPAddress",
+    "Secret",
+];
+const TASKS: [Task; 5] = [
+    Task::Lock,
+    Task::Quiesce,
+    Task::Deploy,
+    Task::Health,
+    Task::Commit,
+];
+
+/// Kind, and the numbers of its owners: also of later ones, and of itself.
+type Plan = Vec<(usize, Vec<usize>)>;
+
+fn plans() -> impl Strategy<Value = Plan> {
+    let object = (0..KINDS.len(), prop::collection::vec(0..10usize, 0..3));
+    prop::collection::vec(object, 1..10)
+}
+
+fn scripts() -> impl Strategy<Value = Script> {
+    (
+        prop::collection::vec(1..150usize, 0..4),
+        prop::option::of(0..60usize),
+        prop::option::of(0..TASKS.len()),
+        prop::option::of(3..12u64),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(killed_after, refused_at, failing, faults, collecting)| Script {
+                killed_after,
+                refused_at,
+                failing: failing.map(|index| TASKS[index]),
+                faults,
+                collecting,
+                ..Script::default()
+            },
+        )
+}
+
+fn world(plan: &Plan) -> World {
+    crate::build(|build| {
+        let mut objects: Vec<Object> = Vec::new();
+        for (index, (kind, _)) in plan.iter().enumerate() {
+            let name = format!("o-{index}");
+            objects.push(match KINDS[*kind] {
+                "Secret" => build.secret(&name, &[]),
+                kind => build.object(kind, &name, &[], json!({"n": index})),
+            });
+        }
+        for (index, (_, owners)) in plan.iter().enumerate() {
+            own(build, &objects, index, owners);
+        }
+    })
+}
+
+fn own(build: &mut Build<'_>, objects: &[Object], index: usize, owners: &[usize]) {
+    let mut owners: Vec<_> = owners.iter().map(|owner| owner % objects.len()).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    let owners = owners.iter().enumerate().map(|(place, owner)| {
+        let owner = &objects[*owner];
+        let mut reference = json!({
+            "apiVersion": owner.body()["apiVersion"], "kind": owner.key().kind, "name": owner.key().name,
+            "uid": owner.uid(),
+        });
+        if place == 0 {
+            reference["controller"] = true.into();
+        }
+        reference
+    });
+    let owners: Vec<_> = owners.collect();
+    if !owners.is_empty() {
+        build.server.change(objects[index].key(), |body| {
+            body["metadata"]["ownerReferences"] = json!(owners);
+        });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn m04_m10_any_owners_and_any_mishap_end_all_old_or_all_new(plan in plans(), script in scripts(), seed in any::<u64>()) {
+        let before = world(&plan);
+        let must_fail = script.failing.is_some();
+        let may_fail = must_fail || script.refused_at.is_some();
+        let mut played = before.clone().with(script).seeded(seed);
+        let end = played.run();
+        judge(&before.server, &played, &end, "case");
+        prop_assert!(end != End::Done || !must_fail);
+        prop_assert!(end == End::Done || may_fail, "{}", played.told);
+    }
+}
+
+#[test]
+fn m04_objects_that_own_each_other_keep_their_owners() {
+    let plan = vec![(2, vec![1]), (2, vec![2]), (2, vec![0]), (5, vec![1])];
+    let mut world = world(&plan);
+    assert_eq!(world.run(), End::Done);
+    let twin = |name: &str| {
+        let twin = world.twin(&key("Machine", name)).expect("a key");
+        world.server.get(&twin).expect("a twin").clone()
+    };
+    for (object, owner) in [("o-0", "o-1"), ("o-1", "o-2"), ("o-2", "o-0")] {
+        assert_eq!(twin(object).owners()[0].uid, twin(owner).uid(), "{object}");
+    }
+    let secret = world.server.get(&key("Secret", "o-3")).expect("the secret");
+    assert_eq!(secret.owners().len(), 1);
+    assert_eq!(secret.owners()[0].uid, twin("o-1").uid());
+}
