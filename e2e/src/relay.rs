@@ -40,6 +40,8 @@ pub enum Verdict {
     Hold,
     /// This is answered, with success.
     Say(Value),
+    /// It fails, as if the API server had said so.
+    Fail(StatusCode),
 }
 
 /// Decides on each request, twice.
@@ -167,8 +169,24 @@ impl<J: Judge> Line<J> {
                 answer.headers_mut().insert(header::CONTENT_TYPE, kind);
                 Some(answer)
             }
+            Verdict::Fail(status) => Some(failure(status)),
         }
     }
+}
+
+/// A failure as an API server tells it.
+fn failure(status: StatusCode) -> Response<Body> {
+    let body = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Status",
+        "status": "Failure",
+        "message": "the relay says so",
+        "code": status.as_u16(),
+    });
+    let mut answer = plain(status, &body.to_string());
+    let kind = header::HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
 }
 
 fn plain(status: StatusCode, text: &str) -> Response<Body> {
