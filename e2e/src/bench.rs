@@ -13,6 +13,7 @@
 //! the processes, gives out the jobs, reads `/proc`, and judges.
 
 pub mod figures;
+pub mod fleet;
 mod latency;
 mod memory;
 mod nginx;

@@ -28,6 +28,8 @@ pub const NAMESPACE: &str = "hypershift";
 /// How long an operator may take to notice what tests do to it.
 pub const SOON: Duration = Duration::from_mins(1);
 
+/// How often evidence is looked at: in tests often, unless they say how often.
+const RESYNC: &str = "resync-period";
 const LEASES: Resource<'_> = Resource::new("coordination.k8s.io/v1", "leases");
 
 /// Which of the two operators.
@@ -154,6 +156,15 @@ impl Times {
         renew: "700ms",
         retry: "200ms",
     };
+
+    /// As the flags of a program.
+    pub fn flags(self) -> [(&'static str, &'static str); 3] {
+        [
+            ("leader-elect-lease-duration", self.lease),
+            ("leader-elect-renew-deadline", self.renew),
+            ("leader-elect-retry-period", self.retry),
+        ]
+    }
 }
 
 // === impl Identity ===
@@ -213,12 +224,14 @@ impl Identity {
             .flag("namespace", NAMESPACE)
             .flag("pod-name", pod)
             .flag("metrics-addr", format!("127.0.0.1:{port}"))
-            .flag("resync-period", "1s")
-            .flag("leader-elect-lease-duration", times.lease)
-            .flag("leader-elect-renew-deadline", times.renew)
-            .flag("leader-elect-retry-period", times.retry)
             .flag("log-format", "text")
             .path_flag("kubeconfig", &kubeconfig);
+        for (name, value) in times.flags() {
+            launch = launch.flag(name, value);
+        }
+        if self.flags.iter().all(|(name, _)| *name != RESYNC) {
+            launch = launch.flag(RESYNC, "1s");
+        }
         for (name, value) in &self.flags {
             launch = launch.flag(name, value);
         }

@@ -1,14 +1,15 @@
 //! `cargo xtask bench`: figures, not tests. Nothing here fails because something is slow.
 
+mod migration;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use e2e::bench::figures::Figures;
-use e2e::bench::{self, Depth, table, target};
+use e2e::bench::{self, Depth, fleet, table, target};
 use e2e::progress::Progress;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::signals::told_to_end;
 
@@ -20,6 +21,29 @@ pub(crate) enum Command {
     /// Takes about five minutes, and more the first time: it builds what it needs. Everything stays on loopback and
     /// ends with the command, also after Ctrl-C. Let nothing else run meanwhile.
     Proxy(Proxy),
+    /// Move clusters of so many machines from the standard to the private groups: times, writes, a line through them
+    ///
+    /// The clusters are made without managers. Everything stays on loopback and ends with the command.
+    Migration(migration::Migration),
+    /// Have hypershift-operator make 100 hosted clusters at once and keep 1,000, and look at what it needs for that
+    ///
+    /// Takes about fifteen minutes, and more the first time. API server and etcd are real; control planes and nodes are
+    /// told to be there. Everything stays on loopback and ends with the command. Let nothing else run meanwhile.
+    Operators(Operators),
+}
+
+/// Flags of `bench operators`.
+#[derive(Debug, Args)]
+pub(crate) struct Operators {
+    /// Measure too little to judge by, to see that the bench itself works
+    #[arg(long)]
+    quick: bool,
+    /// Hosted clusters that are kept at last
+    #[arg(long, value_name = "NUMBER")]
+    fleet: Option<usize>,
+    /// Write all figures to this file, too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 /// Flags of `bench proxy`.
@@ -35,7 +59,32 @@ pub(crate) struct Proxy {
 
 /// Measures and prints.
 pub(crate) async fn run(command: &Command) -> Result<ExitCode> {
-    let Command::Proxy(Proxy { quick, json }) = command;
+    match command {
+        Command::Migration(flags) => migration::run(flags).await,
+        Command::Proxy(flags) => proxy(flags).await,
+        Command::Operators(flags) => operators(flags).await,
+    }
+}
+
+async fn operators(Operators { quick, fleet, json }: &Operators) -> Result<ExitCode> {
+    let mut plan = if *quick {
+        fleet::Plan::QUICK
+    } else {
+        fleet::Plan::FULL
+    };
+    plan.fleet = fleet.unwrap_or(plan.fleet).max(plan.burst);
+    let figures = tokio::select! {
+        figures = fleet::run(plan, Progress::detect()) => figures?,
+        told = told_to_end() => return told.map(|()| ExitCode::FAILURE),
+    };
+    println!("{}", fleet::table::render(&figures));
+    if let Some(path) = json {
+        write(path, &json!({ "figures": figures }))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn proxy(Proxy { quick, json }: &Proxy) -> Result<ExitCode> {
     let depth = if *quick { Depth::Quick } else { Depth::Full };
     let progress = Progress::detect();
     let figures = tokio::select! {
@@ -44,13 +93,15 @@ pub(crate) async fn run(command: &Command) -> Result<ExitCode> {
     };
     println!("{}", table::render(&figures));
     if let Some(path) = json {
-        write_json(path, &figures)?;
+        write(
+            path,
+            &json!({ "figures": figures, "targets": target::judge(&figures) }),
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_json(path: &Path, figures: &Figures) -> Result<()> {
-    let document = json!({ "figures": figures, "targets": target::judge(figures) });
+fn write(path: &Path, document: &Value) -> Result<()> {
     std::fs::write(path, format!("{document:#}\n"))
         .with_context(|| format!("cannot write {}", path.display()))
 }

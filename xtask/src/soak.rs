@@ -1,5 +1,7 @@
 //! `cargo xtask soak`: what tests show in seconds, for as long as somebody wants to look.
 
+mod migration;
+
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
@@ -11,9 +13,17 @@ const SECONDS: &str = "HYPERSHIFT_RACE_SECONDS";
 /// The race.
 const RACE: &str = "o02_o03_no_hosted_cluster_is_written_by_two_operators_in_one_epoch";
 
+/// The variables by which faults are chosen, and the test.
+const FAULTS: [&str; 2] = ["HYPERSHIFT_FAULTS", "HYPERSHIFT_FAULTS_SEED"];
+const OUTLIVED: &str = "o03_o05_o06_o07_hosted_clusters_outlive_the_faults_of_their_operators";
+
 /// What is soaked.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Soak {
+    /// Small clusters are moved between the standard and the private groups, to and fro. Each migration is killed at one
+    /// instant, before or after a write, and has to end with everything on one side and everything equal. One request of
+    /// ten fails in every fourth run, and kube-controller-manager is killed all the time.
+    Migration(migration::Migration),
     /// Two replicas of each operator, whose leaders are killed and frozen at random while hosted clusters change. The
     /// audit log is judged at the end: no cluster written by two, none in two epochs at once.
     Operator {
@@ -21,17 +31,44 @@ pub(crate) enum Soak {
         #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = time)]
         period: Duration,
     },
+    /// hypershift-operator and the control-plane-operator die at each write of a hosted cluster's life, before the API
+    /// server knows of it and after, and the cluster is deleted at each step of its making. What comes of it is compared
+    /// with a life in which nobody dies. Takes about an hour.
+    Faults {
+        /// Try one fault in so many, and not all of them.
+        #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        one_in: u32,
+        /// Which ones these are: another number, another choice.
+        #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+        seed: u32,
+    },
 }
 
 /// Runs it; the figures come with its progress.
 pub(crate) async fn run(soak: &Soak) -> Result<ExitCode> {
-    let Soak::Operator { period } = soak;
+    match soak {
+        Soak::Migration(flags) => migration::run(flags).await,
+        Soak::Operator { period } => {
+            let seconds = period.as_secs().to_string();
+            test("operator", RACE, &[(SECONDS, seconds)]).await
+        }
+        Soak::Faults { one_in, seed } => {
+            let [faults, by] = FAULTS;
+            let chosen = [(faults, one_in.to_string()), (by, seed.to_string())];
+            test("hosted_clusters_faults", OUTLIVED, &chosen).await
+        }
+    }
+}
+
+/// Runs one test of a program, with variables.
+async fn test(program: &str, name: &str, variables: &[(&str, String)]) -> Result<ExitCode> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let variables = variables.iter().map(|(name, value)| (name, value));
     let status = Command::new(cargo)
-        .args(["test", "--quiet", "--package", "e2e", "--test", "operator"])
-        .args(["--", "--exact", RACE, "--nocapture"])
+        .args(["test", "--quiet", "--package", "e2e", "--test", program])
+        .args(["--", "--exact", name, "--nocapture", "--include-ignored"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env(SECONDS, period.as_secs().to_string())
+        .envs(variables)
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .status()
@@ -83,12 +120,17 @@ mod tests {
     }
 
     #[test]
-    fn the_race_exists() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../e2e/tests/operator/main.rs");
-        let text = std::fs::read_to_string(path).unwrap();
+    fn what_is_soaked_exists() {
+        let read = |file: &str| {
+            let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../e2e/tests");
+            std::fs::read_to_string(format!("{tests}/{file}")).unwrap()
+        };
+        let text = read("operator/main.rs");
         assert!(text.contains(&format!("async fn {RACE}()")));
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../e2e/tests/operator/race.rs");
-        let text = std::fs::read_to_string(path).unwrap();
-        assert!(text.contains(SECONDS));
+        assert!(read("operator/race.rs").contains(SECONDS));
+        let text = read("hosted_clusters_faults/main.rs");
+        assert!(text.contains(&format!("async fn {OUTLIVED}()")));
+        let text = read("hosted_clusters_faults/choice.rs");
+        assert!(FAULTS.iter().all(|name| text.contains(name)));
     }
 }

@@ -47,8 +47,17 @@ impl Group {
         // One that has just ended has no memory any more.
         Ok(members
             .into_iter()
-            .filter_map(|(pid, _)| peak_kib(pid).ok())
+            .filter_map(|(pid, _)| status_kib(pid, "VmHWM:").ok())
             .sum())
+    }
+
+    /// The memory that its members have now, in KiB.
+    pub(super) fn resident_kib(self) -> Result<u64> {
+        let members = self.members()?;
+        members
+            .into_iter()
+            .map(|(pid, _)| status_kib(pid, "VmRSS:"))
+            .sum()
     }
 
     /// Its processes and their `stat`.
@@ -74,15 +83,15 @@ impl Group {
     }
 }
 
-fn peak_kib(pid: u32) -> Result<u64> {
+fn status_kib(pid: u32, field: &str) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     status
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .find_map(|line| line.strip_prefix(field))
         .and_then(|value| value.trim().strip_suffix(" kB"))
         .and_then(|value| value.parse().ok())
-        .with_context(|| format!("{path} does not tell the peak of its memory"))
+        .with_context(|| format!("{path} does not tell {field}"))
 }
 
 /// The fields of a process's `stat` behind its command's name, which may hold anything.

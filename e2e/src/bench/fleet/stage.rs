@@ -1,0 +1,282 @@
+//! Many hosted clusters on an API server, with all that others than the operator would write for them.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde_json::{Value, json};
+
+use crate::bench::usage::Group;
+use crate::cargo::{Linking, Profile, Program};
+use crate::client::{ApiClient, Patch, Resource};
+use crate::operator::{self, BINARY_VARIABLE, Identity, Operator, Replica};
+use crate::service_account::ensure_namespace;
+use crate::simulation::{Releases, Simulation, install_kinds};
+use crate::testbed::Testbed;
+use crate::{fixtures, wait};
+
+/// Where the HostedClusters are.
+pub(super) const NAMESPACE: &str = "clusters";
+/// How many are written at once.
+const AT_ONCE: usize = 8;
+/// How long nothing may be written until it is calm.
+const CALM: Duration = Duration::from_secs(5);
+/// How long that may take.
+const PATIENCE: Duration = Duration::from_mins(20);
+const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
+const CAPI: &str = "cluster.hypershift.openshift.io/v1beta2";
+const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
+const CONTROL_PLANES: Resource<'_> = Resource::new(HYPERSHIFT, "hostedcontrolplanes");
+const DEPLOYMENTS: Resource<'_> = Resource::new(CAPI, "machinedeployments");
+const MACHINES: Resource<'_> = Resource::new(CAPI, "machines");
+
+/// What everything stands on.
+pub(super) struct Stage<'a> {
+    pub(super) testbed: &'a Testbed,
+    releases: Releases,
+    release: String,
+    identity: Identity,
+    replica: Option<Replica>,
+    _simulation: Simulation,
+}
+
+/// The number in a cluster's name.
+pub(super) fn index(name: &str) -> usize {
+    let digits = name.rsplit('-').next().unwrap_or_default();
+    digits.parse().unwrap_or(usize::MAX)
+}
+
+// === impl Stage ===
+
+impl<'a> Stage<'a> {
+    pub(super) async fn open(testbed: &'a mut Testbed) -> Result<Self> {
+        install_kinds(testbed).await?;
+        ensure_namespace(&testbed.admin, NAMESPACE).await?;
+        let releases = Releases::start(testbed).await?;
+        let release = releases.push("4.22.0").await?;
+        let program = Program {
+            package: "hypershift-operator",
+            name: "hypershift-operator",
+            profile: Profile::Release,
+            linking: Linking::Dynamic,
+        };
+        let program = program.find(BINARY_VARIABLE, &testbed.progress).await?;
+        let identity = Identity::create(testbed, Operator::Private, &program)
+            .await?
+            .with_flag("resync-period", "30s")
+            .with_flag("insecure-registries", releases.address())
+            .with_flag("capi-proxy-image", "images.example.com/capi-proxy:v1");
+        Ok(Self {
+            _simulation: Simulation::start(&testbed.admin),
+            testbed,
+            releases,
+            release,
+            identity,
+            replica: None,
+        })
+    }
+
+    pub(super) fn username(&self) -> String {
+        self.identity.username()
+    }
+
+    /// Starts the operator; gives its process.
+    pub(super) async fn start_operator(&mut self) -> Result<Group> {
+        let mut replica = self.identity.replica(self.testbed, "operator-1")?;
+        replica.service.start().await?;
+        wait::until("the operator to be ready", operator::SOON, async || {
+            replica.is_ready().await
+        })
+        .await?;
+        let pid = replica.service.pid().context("the operator has ended")?;
+        self.replica = Some(replica);
+        Ok(Group(pid))
+    }
+
+    /// Users ask for clusters.
+    pub(super) async fn create(&self, clusters: Range<usize>) -> Result<()> {
+        let wishes: Vec<Vec<Value>> = clusters.map(|it| self.wish(it)).collect::<Result<_>>()?;
+        let admin = &self.testbed.admin;
+        each(wishes, async |objects| admin.apply(&objects).await).await
+    }
+
+    fn wish(&self, number: usize) -> Result<Vec<Value>> {
+        let name = name(number);
+        let (infra, registry) = (format!("{name}-x7k2p"), self.releases.address());
+        let values = [
+            ("NAME", name.as_str()),
+            ("INFRA", &infra),
+            ("RELEASE", &self.release),
+            ("REGISTRY", &registry),
+            ("MACHINES", "10.0.0.0/16"),
+            ("VPC", "vpc-1"),
+            ("ZONE", "us-east-1a"),
+            ("SUBNET", "subnet-1"),
+            ("SECURITY_GROUP", "sg-1"),
+        ];
+        fixtures::render("hosted_cluster/aws", &values)
+    }
+
+    /// Their control planes and machines are there.
+    pub(super) async fn come_up(&self, clusters: Range<usize>, nodes: usize) -> Result<()> {
+        let admin = &self.testbed.admin;
+        each(clusters, async |number| {
+            control_plane(admin, number).await?;
+            machines(admin, number, nodes).await
+        })
+        .await
+    }
+
+    /// All clusters say so.
+    pub(super) async fn is_available(&self, clusters: usize) -> Result<()> {
+        wait::until("all clusters to be available", PATIENCE, async || {
+            let found = self.testbed.admin.list(&HOSTED_CLUSTERS.all()).await?;
+            let available = found.iter().filter(|it| {
+                let conditions = it["status"]["conditions"].as_array();
+                let mut conditions = conditions.into_iter().flatten();
+                conditions.any(|it| it["type"] == "Available" && it["status"] == "True")
+            });
+            let available = available.count();
+            ensure!(available == clusters, "{available} of {clusters} are");
+            tokio::time::sleep(CALM).await;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The operator writes nothing any more.
+    pub(super) async fn is_calm(&self) -> Result<()> {
+        wait::until("calm", PATIENCE, async || {
+            let mark = self.testbed.control_plane.audit.mark()?;
+            tokio::time::sleep(CALM).await;
+            let writes = super::Deeds::read(self, mark)?.writes;
+            ensure!(writes == 0, "{writes} writes");
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("fleet-{number}")
+}
+
+/// Does something for each, several at once.
+async fn each<T>(
+    items: impl IntoIterator<Item = T>,
+    work: impl AsyncFn(T) -> Result<()>,
+) -> Result<()> {
+    let work = &work;
+    stream::iter(items)
+        .map(|item| work(item))
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<()>()
+        .await
+}
+
+/// What the control-plane-operator would tell and make for others.
+async fn control_plane(admin: &ApiClient, number: usize) -> Result<()> {
+    let name = name(number);
+    let namespace = format!("{NAMESPACE}-{name}");
+    let path = CONTROL_PLANES.named(&namespace, &name);
+    wait::until("a HostedControlPlane", PATIENCE, async || {
+        admin.get(&path).await.map(drop)
+    })
+    .await?;
+    let secret = |name: &str, key: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": { "namespace": namespace, "name": name },
+            "stringData": { key: "what it holds" },
+        })
+    };
+    let route = json!({
+        "apiVersion": "route.openshift.io/v1",
+        "kind": "Route",
+        "metadata": { "namespace": namespace, "name": "ignition-server" },
+        "spec": { "host": "ignition.example.com", "to": { "kind": "Service", "name": "ignition-server" } },
+    });
+    let made = [
+        secret("admin-kubeconfig", "kubeconfig"),
+        secret("ignition-server-ca-cert", "tls.crt"),
+        route,
+    ];
+    admin.apply(&made).await?;
+    let good = [
+        "Available",
+        "InfrastructureReady",
+        "KubeAPIServerAvailable",
+        "EtcdAvailable",
+        "ValidHostedControlPlaneConfiguration",
+    ];
+    let conditions = good.map(|kind| {
+        json!({
+            "type": kind,
+            "status": "True",
+            "reason": "AsExpected",
+            "message": "",
+            "lastTransitionTime": "2026-01-31T12:00:00Z",
+        })
+    });
+    let told = json!({ "status": {
+        "ready": true,
+        "initialized": true,
+        "externalManagedControlPlane": true,
+        "version": "4.22.0",
+        "controlPlaneEndpoint": { "host": "api.example.com", "port": 6443 },
+        "kubeConfig": { "name": "admin-kubeconfig", "key": "kubeconfig" },
+        "conditions": conditions,
+    }});
+    admin
+        .patch(&format!("{path}/status"), Patch::Merge, &told)
+        .await?;
+    Ok(())
+}
+
+/// What Cluster API would make and tell: machines, each of which has a node.
+async fn machines(admin: &ApiClient, number: usize, nodes: usize) -> Result<()> {
+    let name = name(number);
+    let namespace = format!("{NAMESPACE}-{name}");
+    let pool = format!("{name}-workers");
+    let path = DEPLOYMENTS.named(&namespace, &pool);
+    let deployment = wait::until("a MachineDeployment", PATIENCE, async || {
+        admin.get(&path).await
+    })
+    .await?;
+    let template = &deployment["spec"]["template"];
+    for node in 0..nodes {
+        let machine = format!("{pool}-{node}");
+        let mut metadata = template["metadata"].clone();
+        metadata["namespace"] = json!(namespace);
+        metadata["name"] = json!(machine);
+        metadata["labels"]["cluster.x-k8s.io/deployment-name"] = json!(pool);
+        let object = json!({
+            "apiVersion": CAPI,
+            "kind": "Machine",
+            "metadata": metadata,
+            "spec": template["spec"],
+        });
+        admin.apply(&[object]).await?;
+        let status = json!({ "status": {
+            "phase": "Running",
+            "nodeRef": { "name": machine },
+        } });
+        let path = MACHINES.named(&namespace, &machine);
+        admin
+            .patch(&format!("{path}/status"), Patch::Merge, &status)
+            .await?;
+    }
+    let status = json!({ "status": {
+        "observedGeneration": deployment["metadata"]["generation"],
+        "replicas": nodes,
+        "readyReplicas": nodes,
+        "availableReplicas": nodes,
+        "upToDateReplicas": nodes,
+    } });
+    admin
+        .patch(&format!("{path}/status"), Patch::Merge, &status)
+        .await?;
+    Ok(())
+}

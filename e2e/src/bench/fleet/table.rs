@@ -1,0 +1,120 @@
+//! The figures as a table, with their targets.
+
+use std::fmt::Write as _;
+
+use super::Figures;
+
+/// One row: what, how much, and what it should be at most.
+struct Row {
+    what: String,
+    found: String,
+    target: Option<(&'static str, bool)>,
+}
+
+/// For people, and for the page of figures.
+pub fn render(figures: &Figures) -> String {
+    let mut text = format!(
+        "{} cores, {:.0} % of which others used\n\n| what | found | target |\n|---|---|---|\n",
+        figures.cores,
+        figures.used_by_others * 100.0
+    );
+    for Row {
+        what,
+        found,
+        target,
+    } in rows(figures)
+    {
+        let target = target.map_or(String::new(), |(target, met)| {
+            format!("{target}: {}", if met { "met" } else { "missed" })
+        });
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "| {what} | {found} | {target} |");
+    }
+    text
+}
+
+fn rows(figures: &Figures) -> Vec<Row> {
+    let Figures { burst, fleet, .. } = figures;
+    let row = |what: String, found: String, target| Row {
+        what,
+        found,
+        target,
+    };
+    vec![
+        row(
+            format!("{burst} HostedClusters at once: all objects of one, p50"),
+            format!("{:.1} s", figures.p50),
+            None,
+        ),
+        row(
+            format!("{burst} HostedClusters at once: all objects of one, p95"),
+            format!("{:.1} s", figures.p95),
+            Some(("5 s", figures.p95 <= 5.0)),
+        ),
+        row(
+            format!("{burst} HostedClusters at once: all objects of all"),
+            format!("{:.1} s", figures.total),
+            Some(("60 s", figures.total <= 60.0)),
+        ),
+        row(
+            "objects of each, and processor time of the operator for them".to_owned(),
+            format!(
+                "{:.0}, {:.0} ms",
+                figures.objects,
+                figures.cpu * 1000.0 / super::figure(*burst as u64)
+            ),
+            None,
+        ),
+        row(
+            "operator without a cluster".to_owned(),
+            format!("{:.1} MiB", figures.empty),
+            None,
+        ),
+        row(
+            format!("operator with {fleet} clusters; the most at any time"),
+            format!("{:.1} MiB; {:.1} MiB", figures.full, figures.peak),
+            Some(("200 MB", figures.peak <= 190.7)),
+        ),
+        row(
+            "memory of a cluster".to_owned(),
+            format!("{:.3} MiB", figures.each()),
+            Some(("0.2 MiB", figures.each() <= 0.2)),
+        ),
+        row(
+            format!("writes in {:.0} s at rest; reads", figures.rest),
+            format!("{}; {}", figures.writes, figures.reads),
+            Some(("0 writes", figures.writes == 0)),
+        ),
+        row(
+            "processors used at rest".to_owned(),
+            format!("{:.3}", figures.rest_cores),
+            Some(("0.1", figures.rest_cores <= 0.1)),
+        ),
+    ]
+}
+
+#[test]
+fn what_is_missed_is_said() {
+    let figures = Figures {
+        cores: 2,
+        used_by_others: 0.05,
+        burst: 100,
+        p50: 1.0,
+        p95: 6.0,
+        total: 30.0,
+        cpu: 4.0,
+        objects: 50.0,
+        empty: 20.0,
+        full: 120.0,
+        peak: 150.0,
+        fleet: 1000,
+        rest: 60.0,
+        writes: 0,
+        reads: 9,
+        rest_cores: 0.05,
+    };
+    let text = render(&figures);
+    assert!(text.contains("6.0 s | 5 s: missed"), "{text}");
+    assert!(text.contains("0.100 MiB | 0.2 MiB: met"), "{text}");
+    assert!(text.contains("0; 9 | 0 writes: met"), "{text}");
+}

@@ -1,0 +1,113 @@
+//! What a management cluster does for control planes, where there are no nodes: workloads become available, Services and
+//! Routes get addresses, and the control-plane-operator of each hosted cluster runs as a process.
+//!
+//! Nothing here decides anything: objects are told to be as their controllers would tell them when all goes well.
+
+mod kinds;
+mod operator;
+mod outcome;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use futures::{StreamExt as _, pin_mut};
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::client::ApiClient;
+
+pub use kinds::{Releases, install_kinds};
+pub use operator::{ControlPlaneOperator, Launched};
+use outcome::Outcome;
+
+/// Before a watch that has ended is begun again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// The kinds that are looked after: group, version, kind, and what becomes of an object.
+const KINDS: [(&str, &str, &str, Outcome); 5] = [
+    ("apps", "v1", "Deployment", outcome::deployment),
+    ("apps", "v1", "StatefulSet", outcome::stateful_set),
+    ("batch", "v1", "Job", outcome::job),
+    ("", "v1", "Service", outcome::service),
+    ("route.openshift.io", "v1", "Route", outcome::route),
+];
+
+/// Goes on until it is dropped.
+#[derive(Debug)]
+pub struct Simulation {
+    loops: Vec<JoinHandle<()>>,
+}
+
+// === impl Simulation ===
+
+impl Simulation {
+    /// Begins.
+    pub fn start(admin: &ApiClient) -> Self {
+        let loops = KINDS.map(|(group, version, kind, outcome)| {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            tokio::spawn(look_after(admin.clone(), resource, outcome))
+        });
+        Self {
+            loops: loops.into(),
+        }
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        for one in &self.loops {
+            one.abort();
+        }
+    }
+}
+
+async fn look_after(admin: ApiClient, resource: ApiResource, outcome: Outcome) {
+    loop {
+        // A watch that fails is begun anew, from what is there then.
+        drop(watch(&admin, &resource, outcome).await);
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+async fn watch(admin: &ApiClient, resource: &ApiResource, outcome: Outcome) -> Result<()> {
+    let all: Api<DynamicObject> = Api::all_with(admin.kube().clone(), resource);
+    let events = all.watch(&WatchParams::default(), "0").await?;
+    pin_mut!(events);
+    while let Some(event) = events.next().await {
+        let (WatchEvent::Added(object) | WatchEvent::Modified(object)) = event? else {
+            continue;
+        };
+        if object.metadata.deletion_timestamp.is_none() {
+            // Who has changed it meanwhile sends another event.
+            drop(tell(admin, resource, &object, outcome).await);
+        }
+    }
+    Ok(())
+}
+
+async fn tell(
+    admin: &ApiClient,
+    resource: &ApiResource,
+    object: &DynamicObject,
+    outcome: Outcome,
+) -> Result<()> {
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let client = admin.kube().clone();
+    let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, resource);
+    let due = outcome(&json!(object));
+    let params = PatchParams::default();
+    if let Some(spec) = due.spec {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        api.patch(name, &params, &patch).await?;
+    }
+    admin.apply(due.made.as_slice()).await?;
+    if let Some(status) = due.status {
+        let patch: Patch<Value> = Patch::Merge(json!({ "status": status }));
+        api.patch_status(name, &params, &patch).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! The kinds that operators of hosted clusters find, and the registry with releases.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use api::group::Side;
+
+use crate::binaries::{Binaries, Binary};
+use crate::registry::Registry;
+use crate::site::Site;
+use crate::testbed::Testbed;
+use crate::{crds, fixtures, payload};
+
+/// Ours, Cluster API's and the AWS provider's on both sides, and OpenShift's routes.
+pub async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
+    let manifests = fixtures::install_manifests().join("../crds");
+    let mut own = Vec::new();
+    for entry in std::fs::read_dir(manifests)? {
+        own.extend(fixtures::load(&entry?.path())?);
+    }
+    let routes = fixtures::render("node/routes", &[])?.into_iter();
+    own.extend(routes.filter(|object| object["kind"] == "CustomResourceDefinition"));
+    crds::install(&testbed.admin, &own).await?;
+    for side in [Side::Private, Side::Standard] {
+        testbed.install_crds(side).await?;
+        crds::install(&testbed.admin, &crds::aws(side).await?).await?;
+    }
+    Ok(())
+}
+
+/// A registry that serves releases whose images are nowhere, as long as this lives.
+#[derive(Debug)]
+pub struct Releases {
+    registry: Registry,
+}
+
+// === impl Releases ===
+
+impl Releases {
+    /// Starts the registry.
+    pub async fn start(testbed: &Testbed) -> Result<Self> {
+        let binaries = Binaries::ensure(&[Binary::Registry], &testbed.progress).await?;
+        let home = Arc::clone(testbed.home());
+        let program = binaries.path(Binary::Registry)?;
+        let mut registry = Registry::new(program, Site::Loopback, &home)?;
+        registry.service.start().await?;
+        Ok(Self { registry })
+    }
+
+    /// Pushes a release; gives its image.
+    pub async fn push(&self, version: &str) -> Result<String> {
+        payload::without_images(&self.registry, version).await
+    }
+
+    /// Host and port.
+    pub fn address(&self) -> String {
+        self.registry.address().to_string()
+    }
+}

@@ -1,0 +1,123 @@
+//! The control-plane-operator of a hosted cluster, run as its Deployment says.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use crate::certs::write;
+use crate::client::{ApiClient, Resource};
+use crate::home::Home;
+use crate::kubeconfig::{Credentials, write_kubeconfig};
+use crate::operator::{Server, Times};
+use crate::ports;
+use crate::process::Launch;
+use crate::service::{Service, plain_health};
+use crate::testbed::Testbed;
+
+/// The Deployment, the account and the container have one name.
+const NAME: &str = "control-plane-operator";
+const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
+const ACCOUNTS: Resource<'_> = Resource::new("v1", "serviceaccounts");
+/// How long its token lives, in seconds: longer than any test.
+const LIFETIME: u32 = 4 * 3600;
+
+/// A control-plane-operator that does not run yet: its namespace, and its program.
+#[derive(Debug, Clone)]
+pub struct ControlPlaneOperator {
+    /// Namespace of the hosted control plane.
+    pub namespace: String,
+    /// What its image would hold.
+    pub program: PathBuf,
+}
+
+/// One that was started.
+#[derive(Debug)]
+pub struct Launched {
+    /// The process.
+    pub service: Service,
+    /// The variables that it was started with.
+    pub environment: Vec<(String, String)>,
+}
+
+// === impl ControlPlaneOperator ===
+
+impl ControlPlaneOperator {
+    /// The variables that its Deployment wants for it, if there is one that stays.
+    pub async fn wanted(&self, admin: &ApiClient) -> Result<Option<Vec<(String, String)>>> {
+        let found = admin
+            .find(&DEPLOYMENTS.named(&self.namespace, NAME))
+            .await?;
+        let stays = found.filter(|it| it["metadata"]["deletionTimestamp"].is_null());
+        Ok(stays.map(|it| literals(&it)))
+    }
+
+    /// The user name that the API server knows it by.
+    pub fn username(&self) -> String {
+        format!("system:serviceaccount:{}:{NAME}", self.namespace)
+    }
+
+    /// Starts it with these variables, as the account that its pod would have. `pod` is its pod's name.
+    pub async fn start(
+        &self,
+        testbed: &Testbed,
+        pod: &str,
+        environment: Vec<(String, String)>,
+        server: Server<'_>,
+        times: Times,
+    ) -> Result<Launched> {
+        let token = self.token(&testbed.admin, testbed.home(), pod).await?;
+        let kubeconfig = testbed.home().join(format!("{pod}.kubeconfig"));
+        let credentials = Credentials::TokenFile(&token);
+        write_kubeconfig(&kubeconfig, server.url, server.authority, credentials)?;
+        let port = ports::allocate()?;
+        let mut launch = Launch::new(pod, &self.program)
+            .arg("run")
+            .flag("namespace", &self.namespace)
+            .flag("pod-name", pod)
+            .flag("metrics-addr", format!("127.0.0.1:{port}"))
+            .flag("log-format", "text")
+            .path_flag("kubeconfig", &kubeconfig);
+        for (name, value) in times.flags() {
+            launch = launch.flag(name, value);
+        }
+        for (name, value) in &environment {
+            launch = launch.environment(name, value.clone());
+        }
+        let mut service = Service::new(launch, testbed.home(), plain_health(port, "/livez")?);
+        service.start().await?;
+        Ok(Launched {
+            service,
+            environment,
+        })
+    }
+
+    async fn token(&self, admin: &ApiClient, home: &Home, pod: &str) -> Result<PathBuf> {
+        let path = format!("{}/token", ACCOUNTS.named(&self.namespace, NAME));
+        let wish = json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": { "expirationSeconds": LIFETIME },
+        });
+        let answer = admin.create(&path, &wish).await?;
+        let token = answer["status"]["token"].as_str();
+        let file = home.join(format!("{pod}.token"));
+        save(&file, token.context("the answer has no token")?)?;
+        Ok(file)
+    }
+}
+
+fn save(file: &Path, token: &str) -> Result<()> {
+    write(file, token)
+}
+
+/// The variables of its container that have a value of their own.
+fn literals(deployment: &Value) -> Vec<(String, String)> {
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let variables = container["env"].as_array().into_iter().flatten();
+    let pairs = variables.filter_map(|it| {
+        let value = it["value"].as_str()?;
+        Some((it["name"].as_str()?.to_owned(), value.to_owned()))
+    });
+    pairs.collect()
+}

@@ -1,0 +1,120 @@
+//! O06: what the control-plane-operator has made is as it was again after somebody else changed or deleted it, and what
+//! cannot be mended is told.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::client::{ApiClient, Patch, Resource};
+use e2e::{crds, fixtures, wait};
+use serde_json::{Value, json};
+
+use crate::canonical::World;
+use crate::ground::{CONTROL_PLANE, CONTROL_PLANES, DEPLOYMENTS, Ground, NAME, STATEFUL_SETS};
+use crate::life::{self, condition};
+use crate::replicas::Replicas;
+
+/// How long until it is restored, or told.
+const WITHIN: Duration = Duration::from_mins(1);
+const CRD: &str = "controlplanecomponents.hypershift.openshift.io";
+const CRDS: Resource<'_> = Resource::new("apiextensions.k8s.io/v1", "customresourcedefinitions");
+const SECRETS: Resource<'_> = Resource::new("v1", "secrets");
+const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
+const SERVICES: Resource<'_> = Resource::new("v1", "services");
+const BINDINGS: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "rolebindings");
+
+pub(crate) async fn scenario(
+    ground: &Ground<'_>,
+    replicas: &mut Replicas<'_>,
+    made: &World,
+) -> Result<()> {
+    let step = ground
+        .testbed
+        .progress
+        .step("what others change of a control plane is restored");
+    let admin = &ground.testbed.admin;
+    for (kind, name) in [(&DEPLOYMENTS, "kube-scheduler"), (&STATEFUL_SETS, "etcd")] {
+        other_image(admin, &kind.named(CONTROL_PLANE, name)).await?;
+    }
+    for path in [
+        SECRETS.named(CONTROL_PLANE, "etcd-client-tls"),
+        CONFIG_MAPS.named(CONTROL_PLANE, "kas-config"),
+        SERVICES.named(CONTROL_PLANE, "kube-apiserver"),
+        DEPLOYMENTS.named(CONTROL_PLANE, "kube-controller-manager"),
+        BINDINGS.named(CONTROL_PLANE, "control-plane-operator"),
+    ] {
+        another(admin, &path).await?;
+    }
+    no_owner(admin, &CONFIG_MAPS.named(CONTROL_PLANE, "kas-config")).await?;
+    step.done();
+    let step = ground
+        .testbed
+        .progress
+        .step("a CRD that is missing is told");
+    missing_kind(admin).await?;
+    life::until(ground, replicas, async || {
+        life::is_made(admin, "4.21.9").await
+    })
+    .await?;
+    let found = life::world(ground).await?;
+    found.is(made)?;
+    step.done();
+    Ok(())
+}
+
+async fn other_image(admin: &ApiClient, path: &str) -> Result<()> {
+    let wanted = admin.get(path).await?;
+    let mut containers = wanted["spec"]["template"]["spec"]["containers"].clone();
+    containers[0]["image"] = json!("elsewhere.example.com/x");
+    let changed = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
+    admin.patch(path, Patch::Merge, &changed).await?;
+    is_back(admin, path, |found| {
+        found["spec"]["template"] == wanted["spec"]["template"]
+    })
+    .await
+}
+
+/// It is deleted, and another one comes.
+async fn another(admin: &ApiClient, path: &str) -> Result<()> {
+    let uid = admin.get(path).await?["metadata"]["uid"].clone();
+    admin.delete(path).await?;
+    is_back(admin, path, |found| found["metadata"]["uid"] != uid).await
+}
+
+async fn no_owner(admin: &ApiClient, path: &str) -> Result<()> {
+    let owner = |object: &Value| object["metadata"]["ownerReferences"].clone();
+    let wanted = owner(&admin.get(path).await?);
+    ensure!(!wanted.is_null(), "{path} has no owner");
+    let nobody = json!({ "metadata": { "ownerReferences": null } });
+    admin.patch(path, Patch::Merge, &nobody).await?;
+    is_back(admin, path, |found| owner(found) == wanted).await
+}
+
+async fn is_back(admin: &ApiClient, path: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
+    wait::until(&format!("{path} to be as it was"), WITHIN, async || {
+        let found = admin.get(path).await?;
+        ensure!(is_so(&found), "{found}");
+        Ok(())
+    })
+    .await
+}
+
+/// The kind of components goes, and comes back.
+async fn missing_kind(admin: &ApiClient) -> Result<()> {
+    let path = format!("{}/{CRD}", CRDS.all());
+    admin.delete(&path).await?;
+    wait::until("the missing kind to be told", WITHIN, async || {
+        let found = admin
+            .get(&CONTROL_PLANES.named(CONTROL_PLANE, NAME))
+            .await?;
+        let told = condition(&found, "Degraded").context("nothing is told")?;
+        let message = told["message"].as_str().unwrap_or_default();
+        ensure!(
+            told["status"] == "True" && message.contains("ControlPlaneComponent"),
+            "{told}"
+        );
+        Ok(())
+    })
+    .await?;
+    let file = fixtures::install_manifests().join(format!("../crds/{CRD}.yaml"));
+    crds::install(admin, &fixtures::load(&file)?).await
+}

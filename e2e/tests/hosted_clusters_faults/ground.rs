@@ -1,0 +1,144 @@
+//! What the operators find, and what everybody who plays a part here holds.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use e2e::cargo::Program;
+use e2e::client::Resource;
+use e2e::fixtures;
+use e2e::operator::{self, Identity, Operator};
+use e2e::service_account::ensure_namespace;
+use e2e::simulation::{ControlPlaneOperator, Releases, Simulation, install_kinds};
+use e2e::testbed::Testbed;
+use serde_json::{Value, json};
+
+use crate::trap::Shared;
+
+/// Namespace of the HostedCluster.
+pub(crate) const NAMESPACE: &str = "clusters";
+/// Its name.
+pub(crate) const NAME: &str = "example";
+/// The namespace of its control plane.
+pub(crate) const CONTROL_PLANE: &str = "clusters-example";
+/// Its pool.
+pub(crate) const POOL: &str = "example-workers";
+/// What its infrastructure is called.
+pub(crate) const INFRA: &str = "example-x7k2p";
+
+const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
+pub(crate) const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
+pub(crate) const CONTROL_PLANES: Resource<'_> = Resource::new(HYPERSHIFT, "hostedcontrolplanes");
+pub(crate) const COMPONENTS: Resource<'_> = Resource::new(HYPERSHIFT, "controlplanecomponents");
+pub(crate) const NODE_POOLS: Resource<'_> = Resource::new(HYPERSHIFT, "nodepools");
+pub(crate) const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
+pub(crate) const STATEFUL_SETS: Resource<'_> = Resource::new("apps/v1", "statefulsets");
+pub(crate) const CLUSTERS: Resource<'_> =
+    Resource::new("cluster.hypershift.openshift.io/v1beta2", "clusters");
+pub(crate) const MACHINE_DEPLOYMENTS: Resource<'_> = Resource::new(
+    "cluster.hypershift.openshift.io/v1beta2",
+    "machinedeployments",
+);
+
+/// Environment variable that names a built control-plane-operator, so that none is built.
+const BINARY_VARIABLE: &str = "HYPERSHIFT_CONTROL_PLANE_OPERATOR";
+/// Controllers of kube-controller-manager that take part: who would make pods is left out, and [`Simulation`] is in their place.
+const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller";
+
+/// The programs of one installation.
+#[derive(Debug, Clone)]
+pub(crate) struct Programs {
+    pub(crate) hypershift: PathBuf,
+    pub(crate) control_plane: PathBuf,
+}
+
+/// All of it.
+pub(crate) struct Ground<'a> {
+    pub(crate) testbed: &'a Testbed,
+    pub(crate) programs: Programs,
+    pub(crate) trap: Shared,
+    /// What the cluster begins with, and what it is upgraded to.
+    pub(crate) releases: [String; 2],
+    registry: Releases,
+    _simulation: Simulation,
+}
+
+// === impl Programs ===
+
+impl Programs {
+    async fn find(testbed: &Testbed) -> Result<Self> {
+        let control_plane = Program::dev("control-plane-operator", "control-plane-operator");
+        Ok(Self {
+            hypershift: operator::build(&testbed.progress).await?,
+            control_plane: control_plane
+                .find(BINARY_VARIABLE, &testbed.progress)
+                .await?,
+        })
+    }
+}
+
+// === impl Ground ===
+
+impl<'a> Ground<'a> {
+    pub(crate) async fn prepare(testbed: &'a mut Testbed) -> Result<Self> {
+        install_kinds(testbed).await?;
+        let manager = &mut testbed.control_plane.controller_manager;
+        manager.add_flag("controllers", CONTROLLERS);
+        testbed.start_controller_manager().await?;
+        ensure_namespace(&testbed.admin, NAMESPACE).await?;
+        let programs = Programs::find(testbed).await?;
+        let registry = Releases::start(testbed).await?;
+        let releases = [
+            registry.push("4.21.9").await?,
+            registry.push("4.22.0").await?,
+        ];
+        Ok(Self {
+            programs,
+            trap: Shared::new(),
+            releases,
+            registry,
+            _simulation: Simulation::start(&testbed.admin),
+            testbed,
+        })
+    }
+
+    /// hypershift-operator of an installation, with its rights.
+    pub(crate) async fn identity(&self, programs: &Programs, proxy: &str) -> Result<Identity> {
+        let identity = Identity::create(self.testbed, Operator::Private, &programs.hypershift);
+        Ok(identity
+            .await?
+            .with_flag("insecure-registries", self.registry.address())
+            .with_flag("capi-proxy-image", proxy))
+    }
+
+    /// The control-plane-operator of an installation.
+    pub(crate) fn control_plane_operator(programs: &Programs) -> ControlPlaneOperator {
+        ControlPlaneOperator {
+            namespace: CONTROL_PLANE.to_owned(),
+            program: programs.control_plane.clone(),
+        }
+    }
+
+    /// A cluster with a pool, as its user asks for them.
+    pub(crate) fn wish(&self) -> Result<Vec<Value>> {
+        let registry = self.registry.address();
+        let values = [
+            ("NAME", NAME),
+            ("INFRA", INFRA),
+            ("RELEASE", self.releases[0].as_str()),
+            ("REGISTRY", registry.as_str()),
+            ("MACHINES", "10.0.0.0/16"),
+            ("VPC", "vpc-1"),
+            ("ZONE", "us-east-1a"),
+            ("SUBNET", "subnet-1"),
+            ("SECURITY_GROUP", "sg-1"),
+        ];
+        let mut objects = fixtures::render("hosted_cluster/aws", &values)?;
+        for object in &mut objects {
+            if object["kind"] == "HostedCluster" {
+                // The same in each life.
+                object["spec"]["clusterID"] = json!("2f7a4c1e-0d3b-4a55-9c1d-6b8e5f0a7d21");
+            }
+        }
+        Ok(objects)
+    }
+}

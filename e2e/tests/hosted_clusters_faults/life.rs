@@ -1,0 +1,199 @@
+//! The life of a hosted cluster: it comes, gets another release, and goes. At each stage it is waited for until nothing is
+//! written any more; whoever is to die meanwhile dies.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use e2e::client::{ApiClient, Patch};
+use e2e::wait;
+use serde_json::{Value, json};
+
+use crate::canonical::World;
+use crate::ground::{
+    COMPONENTS, CONTROL_PLANE, CONTROL_PLANES, Ground, HOSTED_CLUSTERS, MACHINE_DEPLOYMENTS, NAME,
+    NAMESPACE, NODE_POOLS, POOL,
+};
+use crate::replicas::Replicas;
+
+/// How long nothing may be written until a stage is over.
+const CALM: Duration = Duration::from_secs(3);
+/// How long they must have run: with a lease that has to end first, and a pass after it.
+const SETTLED: Duration = Duration::from_secs(8);
+/// How long a stage may take after the last death.
+const PATIENCE: Duration = Duration::from_mins(3);
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What there is at the end of each stage.
+#[derive(Debug, Clone)]
+pub(crate) struct Worlds {
+    pub(crate) created: World,
+    pub(crate) upgraded: World,
+}
+
+/// What there is of it.
+pub(crate) async fn world(ground: &Ground<'_>) -> Result<World> {
+    World::of(&ground.testbed.admin, &[NAMESPACE, CONTROL_PLANE]).await
+}
+
+pub(crate) async fn create(ground: &Ground<'_>, replicas: &mut Replicas<'_>) -> Result<World> {
+    ground.trap.lock().enters("create");
+    let admin = &ground.testbed.admin;
+    admin.apply(&ground.wish()?).await?;
+    until(ground, replicas, async || is_made(admin, "4.21.9").await).await?;
+    world(ground).await
+}
+
+pub(crate) async fn upgrade(ground: &Ground<'_>, replicas: &mut Replicas<'_>) -> Result<World> {
+    ground.trap.lock().enters("upgrade");
+    let admin = &ground.testbed.admin;
+    let release = json!({ "spec": { "release": { "image": ground.releases[1] } } });
+    for path in [
+        HOSTED_CLUSTERS.named(NAMESPACE, NAME),
+        NODE_POOLS.named(NAMESPACE, POOL),
+    ] {
+        admin.patch(&path, Patch::Merge, &release).await?;
+    }
+    until(ground, replicas, async || is_made(admin, "4.22.0").await).await?;
+    world(ground).await
+}
+
+pub(crate) async fn delete(ground: &Ground<'_>, replicas: &mut Replicas<'_>) -> Result<()> {
+    ground.trap.lock().enters("delete");
+    let admin = &ground.testbed.admin;
+    admin
+        .delete(&HOSTED_CLUSTERS.named(NAMESPACE, NAME))
+        .await?;
+    until(ground, replicas, async || is_gone(admin).await).await
+}
+
+/// Waits for a condition and for calm. Whoever is held dies, and another one follows.
+pub(crate) async fn until(
+    ground: &Ground<'_>,
+    replicas: &mut Replicas<'_>,
+    is_so: impl AsyncFn() -> Result<()>,
+) -> Result<()> {
+    loop {
+        until_held(ground, replicas, &is_so).await?;
+        let held = ground.trap.lock().held();
+        let Some(death) = held else {
+            return Ok(());
+        };
+        let replaced = replicas.replace(death.who).await;
+        replaced.with_context(|| format!("after {death}"))?;
+        ground.trap.lock().buries(death);
+    }
+}
+
+/// The same, until somebody is held.
+pub(crate) async fn until_held(
+    ground: &Ground<'_>,
+    replicas: &mut Replicas<'_>,
+    is_so: impl AsyncFn() -> Result<()>,
+) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        if ground.trap.lock().held().is_some() {
+            return Ok(());
+        }
+        replicas.follow().await?;
+        let Err(error) = is_over(ground, replicas, &is_so).await else {
+            return Ok(());
+        };
+        if begun.elapsed() > PATIENCE {
+            let last = ground.trap.lock().died().iter().next_back().cloned();
+            return Err(error)
+                .with_context(|| format!("{} after {last:?}", wait::seconds(begun.elapsed())));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+async fn is_over(
+    ground: &Ground<'_>,
+    replicas: &Replicas<'_>,
+    is_so: &impl AsyncFn() -> Result<()>,
+) -> Result<()> {
+    let calm = ground.trap.lock().last_write().elapsed();
+    if calm >= CALM {
+        is_so().await?;
+        return replicas.lead(SETTLED).await;
+    }
+    wait::not_yet(format!("something was written {calm:?} ago"))
+}
+
+/// The control plane and the pool have a release, and all of it.
+pub(crate) async fn is_made(admin: &ApiClient, version: &str) -> Result<()> {
+    let cluster = admin.get(&HOSTED_CLUSTERS.named(NAMESPACE, NAME)).await?;
+    ensure!(
+        is_true(&cluster, "Available"),
+        "the cluster: {}",
+        untrue(&cluster)
+    );
+    let path = CONTROL_PLANES.named(CONTROL_PLANE, NAME);
+    let control_plane = admin.get(&path).await?;
+    ensure!(
+        is_true(&control_plane, "Available"),
+        "the control plane: {}",
+        untrue(&control_plane)
+    );
+    let components = admin.list(&COMPONENTS.within(CONTROL_PLANE)).await?;
+    for component in &components {
+        let done = is_true(component, "RolloutComplete");
+        ensure!(
+            done && component["status"]["version"] == version,
+            "{} has {}: {}",
+            component["metadata"]["name"],
+            component["status"]["version"],
+            untrue(component)
+        );
+    }
+    ensure!(
+        components.len() > 10,
+        "only {} components",
+        components.len()
+    );
+    let path = MACHINE_DEPLOYMENTS.named(CONTROL_PLANE, POOL);
+    let machines = admin.get(&path).await?;
+    let found = &machines["spec"]["template"]["spec"]["version"];
+    let found = found.as_str().unwrap_or_default();
+    ensure!(
+        found.trim_start_matches('v') == version,
+        "machines have {found}"
+    );
+    Ok(())
+}
+
+/// Nothing of it is left.
+pub(crate) async fn is_gone(admin: &ApiClient) -> Result<()> {
+    let path = HOSTED_CLUSTERS.named(NAMESPACE, NAME);
+    if let Some(cluster) = admin.find(&path).await? {
+        anyhow::bail!("the cluster: {}", untrue(&cluster));
+    }
+    for path in [
+        NODE_POOLS.named(NAMESPACE, POOL),
+        format!("/api/v1/namespaces/{CONTROL_PLANE}"),
+    ] {
+        let found = admin.find(&path).await?;
+        ensure!(found.is_none(), "{path} is left");
+    }
+    Ok(())
+}
+
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let mut conditions = object["status"]["conditions"].as_array()?.iter();
+    conditions.find(|condition| condition["type"] == kind)
+}
+
+pub(crate) fn is_true(object: &Value, kind: &str) -> bool {
+    condition(object, kind).is_some_and(|it| it["status"] == "True")
+}
+
+/// The conditions that are not true, in words.
+pub(crate) fn untrue(object: &Value) -> String {
+    let conditions = object["status"]["conditions"].as_array();
+    let bad = conditions.into_iter().flatten();
+    let bad = bad.filter(|one| one["status"] != "True");
+    let told = bad.map(|one| format!("{} {}: {}", one["type"], one["status"], one["message"]));
+    told.collect::<Vec<_>>().join("; ")
+}

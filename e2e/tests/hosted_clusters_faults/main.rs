@@ -1,0 +1,30 @@
+//! Faults of a hosted cluster's operators, on a real API server without nodes: they die at each of their writes, they are
+//! replaced by others, their objects are taken from them, and clusters are deleted before they are whole.
+//!
+//! Both operators run as processes with the rights of an installation; the control-plane-operator as the Deployment says
+//! that hypershift-operator has made. `cargo xtask soak faults` dies all deaths, or a seeded sample of them.
+
+mod canonical;
+mod choice;
+mod deaths;
+mod drift;
+mod ground;
+mod life;
+mod removal;
+mod replacement;
+mod replicas;
+mod stages;
+mod trap;
+
+use anyhow::Result;
+use e2e::progress::Progress;
+use e2e::testbed::Testbed;
+
+/// From a life without faults to one in which everybody dies (O03, O05, O06, O07).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "it has not passed yet: cargo xtask soak faults --one-in 24 runs it"]
+async fn o03_o05_o06_o07_hosted_clusters_outlive_the_faults_of_their_operators() -> Result<()> {
+    let mut testbed = Testbed::start("hosted-faults", Progress::detect()).await?;
+    let outcome = stages::run(&mut testbed).await;
+    testbed.finish(outcome)
+}

@@ -1,0 +1,159 @@
+//! The operators that run, each behind a relay of its own. Whoever dies is followed by another.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use e2e::operator::{Identity, Replica, Server, Times};
+use e2e::relay::{Moment, Relay};
+use e2e::simulation::{ControlPlaneOperator, Launched};
+use http::request::Parts;
+
+use crate::ground::{Ground, Programs};
+use crate::trap::Who;
+
+/// hypershift-operator's way to the API server ends with it.
+struct Hypershift {
+    replica: Replica,
+    _relay: Relay,
+}
+
+struct ControlPlane {
+    launched: Launched,
+    _relay: Relay,
+}
+
+/// Both operators of an installation.
+pub(crate) struct Replicas<'a> {
+    ground: &'a Ground<'a>,
+    identity: Identity,
+    control_plane: ControlPlaneOperator,
+    first: Option<Hypershift>,
+    second: Option<ControlPlane>,
+    /// So many have been started.
+    pub(crate) started: usize,
+    last_start: Instant,
+}
+
+// === impl Replicas ===
+
+impl<'a> Replicas<'a> {
+    /// Starts hypershift-operator. The other one comes with the cluster.
+    pub(crate) async fn start(
+        ground: &'a Ground<'a>,
+        programs: &Programs,
+        proxy: &str,
+    ) -> Result<Self> {
+        let mut replicas = Self {
+            identity: ground.identity(programs, proxy).await?,
+            control_plane: Ground::control_plane_operator(programs),
+            ground,
+            first: None,
+            second: None,
+            started: 0,
+            last_start: Instant::now(),
+        };
+        replicas.start_hypershift().await?;
+        Ok(replicas)
+    }
+
+    /// Who the API server knows them as.
+    pub(crate) fn usernames(&self) -> [String; 2] {
+        [self.identity.username(), self.control_plane.username()]
+    }
+
+    /// Has one die where he stands, and another one follow.
+    pub(crate) async fn replace(&mut self, who: Who) -> Result<()> {
+        match who {
+            Who::Hypershift => {
+                self.first = None;
+                self.start_hypershift().await
+            }
+            Who::ControlPlane => {
+                self.second = None;
+                self.follow().await
+            }
+        }
+    }
+
+    /// Has the control-plane-operator be what its Deployment says: there or not, and with which variables.
+    pub(crate) async fn follow(&mut self) -> Result<()> {
+        let admin = &self.ground.testbed.admin;
+        let wanted = self.control_plane.wanted(admin).await?;
+        let running = self.second.as_ref().map(|it| &it.launched.environment);
+        if wanted.as_ref() == running {
+            return Ok(());
+        }
+        self.second = None;
+        let Some(environment) = wanted else {
+            return Ok(());
+        };
+        let relay = self.relay(Who::ControlPlane).await?;
+        let url = relay.server();
+        let pod = self.pod("control-plane-operator");
+        let started = self.control_plane.start(
+            self.ground.testbed,
+            &pod,
+            environment,
+            Server {
+                url: &url,
+                authority: None,
+            },
+            Times::SHORT,
+        );
+        // Its account comes before its Deployment, and goes before it, too.
+        let Ok(launched) = started.await else {
+            return Ok(());
+        };
+        self.second = Some(ControlPlane {
+            launched,
+            _relay: relay,
+        });
+        Ok(())
+    }
+
+    /// Fails unless who should run leads, and has for a moment.
+    pub(crate) async fn lead(&self, settled: Duration) -> Result<()> {
+        let first = self
+            .first
+            .as_ref()
+            .context("hypershift-operator does not run")?;
+        first.replica.is_ready().await?;
+        let calm = self.last_start.elapsed();
+        ensure!(calm >= settled, "somebody was started {calm:?} ago");
+        Ok(())
+    }
+
+    async fn start_hypershift(&mut self) -> Result<()> {
+        let relay = self.relay(Who::Hypershift).await?;
+        let url = relay.server();
+        let server = Server {
+            url: &url,
+            authority: None,
+        };
+        let pod = self.pod("operator");
+        let testbed = self.ground.testbed;
+        let mut replica = self
+            .identity
+            .replica_at(testbed, &pod, server, Times::SHORT)?;
+        replica.service.start().await?;
+        self.first = Some(Hypershift {
+            replica,
+            _relay: relay,
+        });
+        Ok(())
+    }
+
+    async fn relay(&self, who: Who) -> Result<Relay> {
+        let trap = self.ground.trap.clone();
+        let judge = move |request: &Parts, moment: Moment| trap.lock().judge(who, request, moment);
+        Relay::before(&self.ground.testbed.control_plane.endpoint(), judge).await
+    }
+
+    /// The name of the next pod: each is another one, as pods are.
+    fn pod(&mut self, of: &str) -> String {
+        self.started += 1;
+        self.last_start = Instant::now();
+        // Few logs, of many lives.
+        format!("{of}-{}", self.started % 4)
+    }
+}
