@@ -35,6 +35,7 @@ pub mod images;
 pub mod kubeconfig;
 pub mod lock;
 pub mod managers;
+pub mod migration;
 pub mod modules;
 pub mod namespaces;
 pub mod node;
