@@ -36,11 +36,16 @@ impl NetworkPolicies {
         let admin = testbed.admin.clone();
         let entry = testbed.namespaces().bare();
         let nodes: Vec<String> = testbed.nodes.iter().map(|node| node.name.clone()).collect();
+        let subnets = testbed.namespaces().subnets();
+        let addresses: Vec<String> = (1..)
+            .take(nodes.len())
+            .map(|number| subnets.node(number).to_string())
+            .collect();
         let file = testbed.home().join("network-policies.nft");
         let run = tokio::spawn(async move {
             let mut known = String::new();
             loop {
-                match rules_of(&admin).await {
+                match rules_of(&admin, &addresses).await {
                     Ok(rules) if rules == known => {}
                     Ok(rules) => match enforce(&entry, &nodes, &file, &rules) {
                         Ok(()) => known = rules,
@@ -55,11 +60,11 @@ impl NetworkPolicies {
     }
 }
 
-async fn rules_of(admin: &ApiClient) -> Result<String> {
+async fn rules_of(admin: &ApiClient, nodes: &[String]) -> Result<String> {
     let policies = admin.list(&POLICIES.all()).await?;
     let pods = admin.list(&PODS.all()).await?;
     let namespaces = admin.list(&NAMESPACES.all()).await?;
-    Ok(rules::text(&policies, &pods, &namespaces))
+    Ok(rules::text(&policies, &pods, &namespaces, nodes))
 }
 
 /// Gives the rules to every node, each at once as a whole.

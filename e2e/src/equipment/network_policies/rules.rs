@@ -65,8 +65,14 @@ impl Direction {
     }
 }
 
-/// The rules of all policies, as a file for nft.
-pub(super) fn text(policies: &[Value], pods: &[Value], namespaces: &[Value]) -> String {
+/// The rules of all policies, as a file for nft. What nodes begin themselves is let in: on its own node it never comes
+/// here, and on others it must not fare worse.
+pub(super) fn text(
+    policies: &[Value],
+    pods: &[Value],
+    namespaces: &[Value],
+    nodes: &[String],
+) -> String {
     let mut jumps = String::new();
     let mut chains = String::new();
     for (number, pod) in pods.iter().enumerate() {
@@ -108,9 +114,17 @@ pub(super) fn text(policies: &[Value], pods: &[Value], namespaces: &[Value]) -> 
         .collect();
     format!(
         "table {TABLE}\ndelete table {TABLE}\ntable {TABLE} {{\n{chains}{}{}}}\n",
-        hook("forward", &jumps),
+        hook("forward", &(of_nodes(nodes) + &jumps)),
         hook("input", &to_node)
     )
+}
+
+/// Lets in what comes from the nodes' own addresses.
+fn of_nodes(nodes: &[String]) -> String {
+    if nodes.is_empty() {
+        return String::new();
+    }
+    format!("    ip saddr {{ {} }} accept\n", nodes.join(", "))
 }
 
 /// The address of a pod that has a network of its own.
@@ -258,7 +272,19 @@ mod tests {
         ];
         let namespaces = ["a", "b"]
             .map(|name| json!({ "metadata": { "name": name, "labels": { "is": name } } }));
-        text(&policies, &pods, &namespaces)
+        let nodes = ["10.9.0.1", "10.9.0.2"].map(str::to_owned);
+        text(&policies, &pods, &namespaces, &nodes)
+    }
+
+    #[test]
+    fn what_a_node_begins_reaches_pods_of_other_nodes() {
+        let rules = world(&json!({ "podSelector": {}, "policyTypes": ["Ingress"] }));
+        let (_, hooks) = rules.split_once("chain forward_checks").unwrap();
+        let (forward, input) = hooks.split_once("chain input_checks").unwrap();
+        let let_in = forward.find("ip saddr { 10.9.0.1, 10.9.0.2 } accept");
+        let isolated = forward.find("ip daddr 10.0.0.1 jump ingress0");
+        assert!(let_in.is_some() && let_in < isolated, "{forward}");
+        assert!(!input.contains("accept\n    ip saddr {"), "{input}");
     }
 
     #[test]
