@@ -194,3 +194,72 @@ fn root(kind: &str) -> Node {
         Shape::Plain
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_swapped_where_they_are_names_and_twice_gives_the_object_back() {
+        let groups = Groups::new(GroupTable::default(), Direction::Forward);
+        let object = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "metadata": {
+                "labels": {"x": "cluster.x-k8s.io/v1beta2"},
+                "annotations": {
+                    "cluster.x-k8s.io/cloned-from-groupkind": "DevMachineTemplate.infrastructure.cluster.x-k8s.io",
+                    LAST_APPLIED: "{ \"apiVersion\" : \"cluster.x-k8s.io/v1beta2\", \"b\":1,\"a\":2 }\n",
+                },
+                "finalizers": ["addons.cluster.x-k8s.io", "cluster.x-k8s.io/machineset"],
+                "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster"}],
+                "managedFields": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "fieldsV1": {"apiVersion": "cluster.x-k8s.io/v1"}}],
+            },
+            "spec": {
+                "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevCluster"},
+                "topology": {"variables": [{"value": {"apiVersion": "cluster.x-k8s.io/v1beta2"}}]},
+            },
+        });
+        let mut swapped = object.clone();
+        groups.swap_object("Cluster", &mut swapped);
+        for (pointer, expected) in [
+            ("/apiVersion", "cluster.hypershift.openshift.io/v1beta2"),
+            ("/metadata/labels/x", "cluster.x-k8s.io/v1beta2"),
+            ("/metadata/finalizers/0", "addons.cluster.x-k8s.io"),
+            ("/metadata/finalizers/1", "cluster.x-k8s.io/machineset"),
+            (
+                "/metadata/annotations/cluster.x-k8s.io~1cloned-from-groupkind",
+                "DevMachineTemplate.infrastructure.cluster.x-k8s.io",
+            ),
+            (
+                "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration",
+                "{ \"apiVersion\" : \"cluster.hypershift.openshift.io/v1beta2\", \"b\":1,\"a\":2 }\n",
+            ),
+            (
+                "/metadata/ownerReferences/0/apiVersion",
+                "cluster.hypershift.openshift.io/v1beta2",
+            ),
+            (
+                "/metadata/managedFields/0/fieldsV1/apiVersion",
+                "cluster.x-k8s.io/v1",
+            ),
+            (
+                "/spec/infrastructureRef/apiGroup",
+                "infrastructure.cluster.hypershift.openshift.io",
+            ),
+            (
+                "/spec/topology/variables/0/value/apiVersion",
+                "cluster.x-k8s.io/v1beta2",
+            ),
+        ] {
+            assert_eq!(
+                swapped.pointer(pointer),
+                Some(&json!(expected)),
+                "{pointer}"
+            );
+        }
+        groups.swap_object("Cluster", &mut swapped);
+        assert_eq!(swapped, object);
+    }
+}

@@ -227,3 +227,44 @@ impl Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again_and_nothing_else() {
+        let mut journal = Journal::begin("one", Direction::Reverse, 7, 11);
+        journal.pauses.insert("Cluster x".into(), Pause::Absent);
+        journal.originals = Some(Fingerprints::default());
+        let text = journal.to_json();
+        assert_eq!(Journal::parse(&text).unwrap(), journal);
+        for (damaged, told) in [
+            ("", "the journal is damaged"),
+            ("{}", "the journal is damaged"),
+            (&text[..text.len() - 1], "the journal is damaged"),
+            (r#"{"version":2}"#, "the journal has version 2"),
+            (r#"{"version":1}"#, "the journal is damaged"),
+        ] {
+            let error = Journal::parse(damaged).unwrap_err().to_string();
+            assert!(error.starts_with(told), "{damaged}: {error}");
+        }
+    }
+
+    #[test]
+    fn m12_nothing_fails_back_from_the_commit_on_and_the_first_failure_is_told() {
+        let failure = |message: &str| Failure::new(Reason::Conflict, message);
+        for phase in Phase::ALL {
+            let journal = Journal {
+                phase,
+                ..Journal::begin("one", Direction::Forward, 1, 0)
+            };
+            let failed = journal.fail(failure("first"), 5);
+            assert_eq!(failed.is_ok(), phase < Phase::Commit, "{phase}");
+            if let Ok(back) = failed {
+                assert_eq!(back.fail(failure("second"), 6).unwrap(), back);
+                assert_eq!(back.course, Course::Back(failure("first")));
+            }
+        }
+    }
+}

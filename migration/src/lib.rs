@@ -17,7 +17,9 @@
 //! - [`phase`]: the phases, their order, what undoes them, how long they may take.
 //! - [`failure`]: why a migration is rolled back, and whether it is tried again by itself.
 //!
-//! All of that is pure: it decides, and never reads a cluster or writes to one.
+//! - [`mover`]: what does it.
+//!
+//! All but the last are pure: they decide, and never read a cluster or write to one.
 
 #![deny(missing_docs)]
 
