@@ -4,11 +4,12 @@
 
 mod controllers;
 mod pairs;
-mod report;
+pub(super) mod report;
 
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use api::group::Side;
 use clap::{Args, ValueEnum};
 use kube::Client;
 use migration::failure::Reason;
@@ -34,17 +35,7 @@ const REPLICAS: &str = "replicas";
 
 /// Flags of `migrate groups`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Before the commit every step can be undone, and is when something fails; after it the migration is \
-                  only completed. It may be killed at any time: run the same command again, and it goes on.\n\n\
-                  Exit status: 0 done (with --dry-run: nothing speaks against it), 1 not done, run it again, 2 something \
-                  speaks against it and nothing was written, 3 undone, 64 wrong usage.\n\n\
-                  Examples:\n  \
-                  hypershift migrate groups --from cluster.x-k8s.io --to cluster.hypershift.openshift.io \\\n    \
-                  --namespace clusters-one --dry-run\n  \
-                  hypershift migrate groups --from cluster.x-k8s.io --to cluster.hypershift.openshift.io \\\n    \
-                  --namespace clusters-one --stop capi-system/capi-controller-manager"
-)]
+#[command(after_help = after_help())]
 pub(crate) struct Groups {
     /// API group to move objects from; of Cluster API's own group, its sub-groups are moved, too. May be repeated
     #[arg(long, value_name = "GROUP", required = true)]
@@ -100,7 +91,7 @@ pub(crate) struct Groups {
 
 /// The form of what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     /// For people
     Text,
     /// One JSON document
@@ -111,6 +102,24 @@ enum Format {
 #[derive(Debug, thiserror::Error)]
 #[error("the migration was undone, and everything is as it was before")]
 pub(crate) struct RolledBack(#[source] Failure);
+
+/// What is told below the flags, with the groups that most people move.
+fn after_help() -> String {
+    let groups = format!(
+        "--from {} --to {} \\\n    --namespace clusters-one",
+        api::group::core(Side::Standard),
+        api::group::core(Side::Private)
+    );
+    format!(
+        "Before the commit every step can be undone, and is when something fails; after it the migration is only \
+         completed. It may be killed at any time: run the same command again, and it goes on.\n\n\
+         Exit status: 0 done (with --dry-run: nothing speaks against it), 1 not done, run it again, 2 something \
+         speaks against it and nothing was written, 3 undone, 64 wrong usage.\n\n\
+         Examples:\n  \
+         hypershift migrate groups {groups} --dry-run\n  \
+         hypershift migrate groups {groups} --stop capi-system/capi-controller-manager"
+    )
+}
 
 // === impl Groups ===
 
