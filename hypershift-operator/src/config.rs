@@ -13,12 +13,13 @@ use support::lease;
 
 use crate::args::{ImageArgs, RunArgs};
 use crate::error::Fatal;
+use crate::migration;
 use crate::scope::Scope;
 
 /// Lease of the operator of private types. The name is that of releases before them, so that an upgrade hands over.
 const LEASE: &str = "hypershift-operator-leader-elect";
 /// Lease of operator-legacy.
-const LEGACY_LEASE: &str = "hypershift-operator-legacy-leader-elect";
+pub(crate) const LEGACY_LEASE: &str = "hypershift-operator-legacy-leader-elect";
 
 /// How long it is believed which image a tag names.
 const BELIEVED: Duration = Duration::from_mins(10);
@@ -36,6 +37,7 @@ pub(crate) struct Config {
     pub(crate) releases: Options,
     pub(crate) drain: Duration,
     pub(crate) groups: GroupTable,
+    pub(crate) migration: migration::Settings,
     pub(crate) lease: lease::Settings,
     pub(crate) leader_elect: bool,
 }
@@ -90,6 +92,11 @@ impl Config {
             },
             releases: releases(&args.images)?,
             drain: args.drain_timeout.0,
+            migration: migration::Settings {
+                concurrency: args.migration_concurrency,
+                health_window: args.migration_health_period.0,
+                groups: groups.clone(),
+            },
             groups,
             lease,
             leader_elect: args.leader.leader_elect,

@@ -14,6 +14,7 @@ use crate::evidence;
 use crate::fleet::Fleet;
 use crate::hosted_cluster::{Cache, Id, MANAGER_OF_ALL, resource};
 use crate::metrics::Metrics;
+use crate::migration::{self, Migrations, Passes};
 use crate::scope::Scope;
 
 /// Who sends Events.
@@ -38,6 +39,12 @@ pub(crate) struct Context {
     pub(crate) review: Duration,
     /// What the management cluster has.
     pub(crate) management: Cache,
+    /// The fencing epoch of the term.
+    pub(crate) epoch: i32,
+    /// What is under way for each cluster.
+    pub(crate) passes: Passes,
+    /// Who is migrated, and how.
+    pub(crate) migrations: Migrations,
 }
 
 // === impl Context ===
@@ -49,6 +56,8 @@ impl Context {
         client: kube::Client,
         releases: Releases,
         metrics: &Arc<Metrics>,
+        migration: &Arc<migration::Metrics>,
+        epoch: i32,
     ) -> Self {
         let reporter = Reporter {
             controller: CONTROLLER.to_owned(),
@@ -68,8 +77,24 @@ impl Context {
             releases,
             review: config.review,
             management: Cache::default(),
+            epoch,
+            passes: Passes::default(),
+            migrations: Migrations::new(config.migration.clone(), migration),
             client,
         }
+    }
+
+    /// The means of a term whose migrations nobody counts.
+    #[cfg(test)]
+    pub(crate) fn for_tests(
+        config: &Config,
+        client: kube::Client,
+        releases: Releases,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        let mut registry = prometheus_client::registry::Registry::default();
+        let migration = Arc::new(migration::Metrics::new(&mut registry));
+        Self::new(config, client, releases, metrics, &migration, 1)
     }
 
     /// Writes what belongs to hosted clusters.

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::hosted_cluster::Id;
 use crate::legacy;
+use crate::migration;
 use crate::survey;
 
 /// The pause after a failure, unless the usual one is shorter.
@@ -54,13 +55,18 @@ async fn look(ctx: &Context, drifted: &mpsc::Sender<Id>) -> Result<(), Error> {
     let judged = survey::classify(ctx).await?;
     let ids: HashSet<_> = judged.iter().map(|one| one.id.clone()).collect();
     ctx.fleet.keep(&ids);
+    ctx.migrations.surveyed(&judged);
     for one in &judged {
         if one.untold || ctx.fleet.differs(&one.id, one.verdict) {
             // Whoever should hear of it has ended otherwise.
             let _ = drifted.send(one.id.clone()).await;
         }
     }
-    legacy::tend(ctx, judged.iter().map(|one| one.verdict)).await
+    let is_wanted_back = judged
+        .iter()
+        .any(|one| migration::is_wanted_back(&one.metadata));
+    let verdicts = judged.iter().map(|one| one.verdict);
+    legacy::tend(ctx, verdicts, is_wanted_back).await
 }
 
 fn failed(ctx: &Context, error: &Error, check: &Check) {

@@ -120,7 +120,7 @@ impl Error {
         }
     }
 
-    fn client(&self) -> Option<&kube::Error> {
+    pub(crate) fn client(&self) -> Option<&kube::Error> {
         match self {
             Self::List { source, .. }
             | Self::Read { source, .. }

@@ -18,6 +18,7 @@ mod dereference;
 pub(crate) mod facts;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub(crate) mod migrating;
 pub(crate) mod names;
 mod pipeline;
 mod references;
@@ -43,12 +44,13 @@ use support::reconcile::{Report as _, Retry};
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::migration;
 use crate::scope::{Duty, Invalid, Mark, Scope, Verdict, duty, side, verdict};
 pub(crate) use condition::Condition;
 pub(crate) use dereference::Cache;
 
 /// Field manager of marks and of the condition.
-const MANAGER: &str = "hypershift-operator-scope";
+pub(crate) const MANAGER: &str = "hypershift-operator-scope";
 /// Field manager of all else.
 pub(crate) const MANAGER_OF_ALL: &str = "hypershift-operator";
 /// What is logged of a state that no writer of the protocol produces. Alerts and people look for it.
@@ -84,6 +86,7 @@ pub(crate) fn protocol(metadata: &ObjectMeta) -> Protocol {
 pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Action, Error> {
     let id = Id::of(&found.metadata);
     // client
+    let pass = ctx.passes.begin(&id).await;
     let Some(cluster) = read(&id, &ctx).await? else {
         ctx.fleet.forget(&id);
         return Ok(Action::await_change());
@@ -104,7 +107,10 @@ pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Act
     );
     let mut action = Action::await_change();
     match duty {
-        Duty::Leave => {}
+        Duty::Leave => {
+            drop(pass);
+            migration::acknowledge(&ctx, &id, &cluster.metadata).await?;
+        }
         Duty::Mark(due) => mark(&id, &cluster.metadata, due, &ctx).await?,
         Duty::Report => publish(&id, &cluster, verdict, &ctx).await?,
         Duty::Own => {

@@ -49,10 +49,11 @@ pub fn step(needed: bool, running: bool) -> Step {
     }
 }
 
-/// Removes operator-legacy when no hosted cluster needs it. Only the operator of private types does.
+/// Removes operator-legacy when no hosted cluster needs it, and none is wanted back on standard types. Only the operator of private types does.
 pub(crate) async fn tend(
     ctx: &Context,
     verdicts: impl IntoIterator<Item = Verdict>,
+    is_wanted_back: bool,
 ) -> Result<(), Error> {
     match ctx.scope {
         Scope::Private => {}
@@ -66,7 +67,7 @@ pub(crate) async fn tend(
         source,
     })?;
     let running = found.filter(|found| found.metadata.deletion_timestamp.is_none());
-    let needed = needed(verdicts);
+    let needed = needed(verdicts) || is_wanted_back;
     ctx.metrics.legacy(needed, running.is_some());
     let Some(running) = running.filter(|_| step(needed, true) == Step::Retire) else {
         return Ok(());

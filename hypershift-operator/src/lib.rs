@@ -11,6 +11,7 @@
 //! - `hosted_cluster` is what happens to one of them; `platform` is what differs between infrastructures.
 //! - [`capi`]: the kinds of Cluster API, on one side of the group table.
 //! - `census` counts clusters and pools for metrics; `events` tells of what turns.
+//! - `migration`: moves clusters from standard to private types, one after the other.
 //! - [`legacy`]: whether operator-legacy is needed any more, and its removal.
 
 pub mod args;
@@ -27,6 +28,7 @@ mod fleet;
 mod hosted_cluster;
 pub mod legacy;
 mod metrics;
+mod migration;
 mod node_pool;
 mod pause;
 mod platform;

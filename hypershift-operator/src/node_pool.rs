@@ -53,7 +53,7 @@ use jiff::Timestamp;
 use kube::runtime::controller::Action;
 use kube::{Api, Resource as _};
 
-use crate::hosted_cluster::protocol;
+use crate::hosted_cluster::{Id, protocol};
 use crate::pause::{Pause, pause};
 use crate::scope::{self, Duty, duty, verdict};
 use conditions::Conditions;
@@ -70,6 +70,11 @@ const SOON: Duration = Duration::from_secs(30);
 /// Has a pool be as it is wanted.
 async fn reconcile(pool: Arc<NodePool>, pools: Arc<Pools>) -> Result<Action, Error> {
     // client
+    let owner = Id {
+        namespace: pool.metadata.namespace.clone().unwrap_or_default(),
+        name: pool.spec.cluster_name.clone(),
+    };
+    let _pass = pools.ctx.passes.begin(&owner).await;
     let Some(pool) = read(&pool, &pools).await? else {
         return Ok(Action::await_change());
     };

@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::error::Fatal;
 use crate::metrics::{Metrics, PREFIX};
-use crate::{control, drift, node_pool, startup};
+use crate::{control, drift, migration, node_pool, startup};
 
 /// Who asks, in the API server's audit log.
 const PROGRAM: &str = concat!("hypershift-operator/", env!("CARGO_PKG_VERSION"));
@@ -38,6 +38,7 @@ struct Operator {
     config: Config,
     kube: kube::Config,
     metrics: Arc<Metrics>,
+    migration: Arc<migration::Metrics>,
     census: Arc<Census>,
     health: Arc<Health>,
     releases: Releases,
@@ -59,10 +60,13 @@ async fn serve(config: Config, api_server: &ApiServerArgs) -> Result<(), Fatal> 
     let mut signals = Signals::new().map_err(Fatal::system("handle signals"))?;
     let kube = client::config(api_server).await?;
     let mut registry = Registry::default();
+    let migration = registry.sub_registry_with_prefix(migration::PREFIX);
+    let migration = Arc::new(migration::Metrics::new(migration));
     let census = Census::new(&mut registry);
     let own = registry.sub_registry_with_prefix(PREFIX);
     let operator = Operator {
         metrics: Metrics::new(own),
+        migration,
         census,
         health: Health::new(own),
         releases: Releases::new(config.releases.clone()).map_err(Fatal::Releases)?,
@@ -133,7 +137,9 @@ impl Operator {
             }
         };
         let releases = self.releases.clone();
-        let ctx = Arc::new(Context::new(&self.config, client, releases, &self.metrics));
+        let (metrics, migration, epoch) = (&self.metrics, &self.migration, claim.epoch());
+        let ctx = Context::new(&self.config, client, releases, metrics, migration, epoch);
+        let ctx = Arc::new(ctx);
         let scan = self
             .health
             .check("scan", "HostedClusters have not been scanned yet");
@@ -153,6 +159,7 @@ impl Operator {
             drift::run(&ctx, sender, period, &scan, drain.clone()).boxed(),
             node_pool::run(Arc::clone(&ctx), &pools, drain.clone()).boxed(),
             census::run(&ctx, &self.census, drain.clone()).boxed(),
+            migration::run(&ctx, drain.clone()).boxed(),
         ];
         join_all(work).await;
     }

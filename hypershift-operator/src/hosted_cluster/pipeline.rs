@@ -211,7 +211,7 @@ fn is_available(facts: &Facts) -> bool {
     find(conditions, ClusterCondition::Available).is_some_and(|it| it.status() == Status::True)
 }
 
-fn read(object: &DynamicObject) -> Result<HostedCluster, String> {
+pub(super) fn read(object: &DynamicObject) -> Result<HostedCluster, String> {
     let value = serde_json::to_value(object).map_err(|error| error.to_string())?;
     serde_json::from_value(value).map_err(|error| error.to_string())
 }

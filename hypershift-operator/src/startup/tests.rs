@@ -20,7 +20,7 @@ fn context(scope: Scope, scenario: &Scenario) -> Context {
     let config = Config::for_tests(scope);
     let releases = Releases::new(config.releases.clone()).unwrap();
     let metrics = Metrics::new(&mut Registry::default());
-    Context::new(&config, scenario.client(), releases, &metrics)
+    Context::for_tests(&config, scenario.client(), releases, &metrics)
 }
 
 fn cluster(version: &str, annotations: &Value) -> Value {

@@ -28,7 +28,7 @@ fn context(scenario: &Scenario) -> Context {
     let config = Config::for_tests(Scope::Private);
     let releases = Releases::new(config.releases.clone()).unwrap();
     let metrics = Metrics::new(&mut Registry::default());
-    Context::new(&config, scenario.client(), releases, &metrics)
+    Context::for_tests(&config, scenario.client(), releases, &metrics)
 }
 
 async fn advance(scenario: &Scenario) -> Progress {

@@ -1,0 +1,71 @@
+//! Moves hosted clusters from standard to private types by themselves, and back when they are asked to.
+//!
+//! ```text
+//! drift ── survey ──> standing (pure) ──> queue (pure): who is next ──> driver: one cluster, step after step
+//!                         │                                               │ objects: crate `migration`
+//!                         v                                               │ the rest: site
+//!                      census ──> metrics                                 │   mark      lock, commit, finish
+//!                                                                         │   handover  the old owner stands aside
+//!                                                                         │   quiesce   no controller runs
+//!                                                                         │   deploy    controllers of the other side
+//!                                                                         v   health    no worse than before
+//!                                                                       tell: condition, Events, log
+//! ```
+//!
+//! Which objects there are, what becomes of them and in which order is decided by the crate `migration`, which also
+//! keeps the journal. Here is what a hosted cluster adds to that. What is decided is pure (`standing`, `queue`,
+//! `census`, `workloads`, `health`, `mark`); the rest reads and writes, and everything that it writes names the version
+//! that it was decided on.
+
+mod aside;
+mod census;
+mod control;
+mod deploy;
+mod driver;
+mod failure;
+mod handover;
+mod health;
+mod mark;
+mod metrics;
+mod observe;
+mod queue;
+mod quiesce;
+mod rights;
+mod settings;
+mod site;
+mod standing;
+mod tell;
+mod workloads;
+
+use api::annotations::{MIGRATION_ROLLBACK, ROLLBACK_REQUESTED};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+
+use crate::context::Context;
+use crate::error::Error;
+pub(crate) use aside::Passes;
+use census::Census;
+pub(crate) use control::{Migrations, run};
+pub(crate) use handover::acknowledge;
+pub(crate) use metrics::{Metrics, PREFIX};
+pub(crate) use settings::Settings;
+
+/// Whether somebody asks for the way back to standard types: operator-legacy has to be there for that.
+pub(crate) fn is_wanted_back(metadata: &ObjectMeta) -> bool {
+    let annotations = metadata.annotations.as_ref();
+    let asked = annotations.and_then(|it| it.get(MIGRATION_ROLLBACK));
+    asked.is_some_and(|it| it == ROLLBACK_REQUESTED)
+}
+
+/// Whether operator-legacy is installed.
+async fn legacy_runs(ctx: &Context) -> Result<bool, Error> {
+    let place = &ctx.legacy_deployment;
+    let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), &place.namespace);
+    let found = api.get_metadata_opt(&place.name).await;
+    let found = found.map_err(|source| Error::Read {
+        what: format!("Deployment {place}"),
+        source,
+    })?;
+    Ok(found.is_some_and(|found| found.metadata.deletion_timestamp.is_none()))
+}

@@ -1,0 +1,238 @@
+//! Gives a control plane the operators of the other side, and remembers those that it had.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use serde_json::{Value, json};
+use support::apply;
+use support::reconcile::is_missing;
+
+use super::workloads::WRITERS;
+use crate::context::Context;
+use crate::error::Error;
+use crate::hosted_cluster::build::Planned;
+use crate::hosted_cluster::migrating;
+use crate::hosted_cluster::wanted::Wanted;
+
+/// The ConfigMap that holds what was there before.
+const KEPT: &str = "private-capi-migration-operators";
+/// Annotation: the migration that it was kept for.
+const MIGRATION: &str = "hypershift.openshift.io/migration-id";
+/// Kinds that hold what nobody may read in a ConfigMap, and that do not depend on the side.
+const LEFT_OUT: [&str; 1] = ["Secret"];
+
+/// Keeps what is there, once for each migration, then writes the operators of the other side.
+pub(super) async fn change(
+    ctx: &Context,
+    namespace: &str,
+    migration: &str,
+    plan: Vec<Planned>,
+) -> Result<(), Error> {
+    keep(ctx, namespace, migration, &plan).await?;
+    migrating::carry_out(plan, ctx).await
+}
+
+/// Writes back what was kept for this migration, with the writers stopped.
+pub(super) async fn restore(ctx: &Context, namespace: &str, migration: &str) -> Result<(), Error> {
+    let Some(kept) = found(ctx, namespace).await? else {
+        return Ok(());
+    };
+    if !is_of(&kept.metadata, migration) {
+        return Ok(());
+    }
+    for text in kept.data.unwrap_or_default().values() {
+        let entry: Value = serde_json::from_str(text).map_err(|error| Error::Unreadable {
+            object: format!("{namespace}/{KEPT} (ConfigMap)"),
+            problem: error.to_string(),
+        })?;
+        put_back(ctx, namespace, &entry).await?;
+    }
+    Ok(())
+}
+
+/// Forgets what was kept.
+pub(super) async fn forget(ctx: &Context, namespace: &str) -> Result<(), Error> {
+    let Some(kept) = found(ctx, namespace).await? else {
+        return Ok(());
+    };
+    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
+    match apply::delete(&api, &kept.metadata).await {
+        Ok(()) => Ok(()),
+        Err(error) if is_missing(&error) => Ok(()),
+        Err(source) => Err(failed(format!("ConfigMap {namespace}/{KEPT}"))(source)),
+    }
+}
+
+async fn keep(
+    ctx: &Context,
+    namespace: &str,
+    migration: &str,
+    plan: &[Planned],
+) -> Result<(), Error> {
+    let before = found(ctx, namespace).await?;
+    if before
+        .as_ref()
+        .is_some_and(|it| is_of(&it.metadata, migration))
+    {
+        return Ok(());
+    }
+    if before.is_some() {
+        // Of a migration that has ended: what it kept is not what is there now.
+        forget(ctx, namespace).await?;
+    }
+    let mut data = BTreeMap::new();
+    for wanted in migrating::objects(plan) {
+        if let Some((key, entry)) = entry(ctx, namespace, wanted).await? {
+            data.insert(key, entry.to_string());
+        }
+    }
+    let kept = ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(KEPT.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            annotations: Some([(MIGRATION.to_owned(), migration.to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        data: Some(data),
+        ..ConfigMap::default()
+    };
+    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
+    let created = api.create(&PostParams::default(), &kept).await;
+    created
+        .map(drop)
+        .map_err(failed(format!("ConfigMap {namespace}/{KEPT}")))
+}
+
+/// One object as it is, with what is needed to find it again. What is in no namespace is the same on both sides.
+async fn entry(
+    ctx: &Context,
+    namespace: &str,
+    wanted: &Wanted,
+) -> Result<Option<(String, Value)>, Error> {
+    let resource = &wanted.resource;
+    let is_here = wanted.namespace() == Some(namespace);
+    if !is_here || LEFT_OUT.contains(&resource.kind.as_str()) {
+        return Ok(None);
+    }
+    let name = wanted.name();
+    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), namespace, resource);
+    let found = api.get_opt(name).await;
+    let found = found.map_err(|source| Error::Read {
+        what: format!("{} {namespace}/{name}", resource.kind),
+        source,
+    })?;
+    let key = format!("{}.{name}", resource.kind.to_lowercase());
+    let entry = json!({
+        "resource": {
+            "group": resource.group,
+            "version": resource.version,
+            "kind": resource.kind,
+            "plural": resource.plural,
+        },
+        "name": name,
+        "object": found.map(bare),
+    });
+    Ok(Some((key, entry)))
+}
+
+/// An object without what the API server writes.
+fn bare(mut object: DynamicObject) -> DynamicObject {
+    object.metadata = ObjectMeta {
+        name: object.metadata.name,
+        namespace: object.metadata.namespace,
+        labels: object.metadata.labels,
+        annotations: object.metadata.annotations,
+        finalizers: object.metadata.finalizers,
+        owner_references: object.metadata.owner_references,
+        ..ObjectMeta::default()
+    };
+    if let Some(fields) = object.data.as_object_mut() {
+        fields.remove("status");
+    }
+    object
+}
+
+async fn put_back(ctx: &Context, namespace: &str, entry: &Value) -> Result<(), Error> {
+    let text = |key: &str| {
+        entry["resource"][key]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let (group, version) = (text("group"), text("version"));
+    let resource = ApiResource {
+        api_version: if group.is_empty() {
+            version.clone()
+        } else {
+            format!("{group}/{version}")
+        },
+        group,
+        version,
+        kind: text("kind"),
+        plural: text("plural"),
+    };
+    let name = entry["name"].as_str().unwrap_or_default();
+    let object = format!("{} {namespace}/{name}", resource.kind);
+    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), namespace, &resource);
+    let now = api.get_opt(name).await;
+    let now = now.map_err(|source| Error::Read {
+        what: object.clone(),
+        source,
+    })?;
+    let before: Option<DynamicObject> =
+        serde_json::from_value(entry["object"].clone()).map_err(|error| Error::Unreadable {
+            object: object.clone(),
+            problem: error.to_string(),
+        })?;
+    match (before, now) {
+        (Some(before), Some(now)) => {
+            let wanted = stopped(name, before, &now);
+            let replaced = api.replace(name, &PostParams::default(), &wanted).await;
+            replaced.map(drop).map_err(failed(object))
+        }
+        (Some(before), None) => {
+            let created = api.create(&PostParams::default(), &before).await;
+            created.map(drop).map_err(failed(object))
+        }
+        (None, Some(now)) => match apply::delete(&api, &now.metadata).await {
+            Err(error) if !is_missing(&error) => Err(failed(object)(error)),
+            Ok(()) | Err(_) => Ok(()),
+        },
+        (None, None) => Ok(()),
+    }
+}
+
+/// The object as it was, at the version that it has, and not running if it is one of the writers.
+fn stopped(name: &str, mut before: DynamicObject, now: &DynamicObject) -> DynamicObject {
+    before.metadata.uid.clone_from(&now.metadata.uid);
+    before
+        .metadata
+        .resource_version
+        .clone_from(&now.metadata.resource_version);
+    if WRITERS.contains(&name) && before.data["spec"]["replicas"].is_number() {
+        // It was kept while it was stopped; the annotation that tells for how long is kept with it.
+        before.data["spec"]["replicas"] = json!(0);
+    }
+    before
+}
+
+fn is_of(metadata: &ObjectMeta, migration: &str) -> bool {
+    let annotations = metadata.annotations.as_ref();
+    annotations.is_some_and(|it| it.get(MIGRATION).is_some_and(|id| id == migration))
+}
+
+async fn found(ctx: &Context, namespace: &str) -> Result<Option<ConfigMap>, Error> {
+    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
+    let found = api.get_opt(KEPT).await;
+    found.map_err(|source| Error::Read {
+        what: format!("ConfigMap {namespace}/{KEPT}"),
+        source,
+    })
+}
+
+fn failed(object: String) -> impl FnOnce(kube::Error) -> Error {
+    move |source| Error::Write { object, source }
+}
