@@ -30,6 +30,8 @@ pub const SOON: Duration = Duration::from_mins(1);
 
 /// How often evidence is looked at: in tests often, unless they say how often.
 const RESYNC: &str = "resync-period";
+/// The flag that says how many hosted clusters are migrated at a time. Tests of all else want none.
+const MIGRATIONS: &str = "migration-concurrency";
 const LEASES: Resource<'_> = Resource::new("coordination.k8s.io/v1", "leases");
 
 /// Which of the two operators.
@@ -231,6 +233,9 @@ impl Identity {
         }
         if self.flags.iter().all(|(name, _)| *name != RESYNC) {
             launch = launch.flag(RESYNC, "1s");
+        }
+        if self.flags.iter().all(|(name, _)| *name != MIGRATIONS) {
+            launch = launch.flag(MIGRATIONS, "0");
         }
         for (name, value) in &self.flags {
             launch = launch.flag(name, value);
