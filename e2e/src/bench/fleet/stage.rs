@@ -198,10 +198,23 @@ async fn control_plane(admin: &ApiClient, number: usize) -> Result<()> {
         "metadata": { "namespace": namespace, "name": "ignition-server" },
         "spec": { "host": "ignition.example.com", "to": { "kind": "Service", "name": "ignition-server" } },
     });
+    let labels = json!({ "app": "ignition-server" });
+    let container = json!({ "name": "ignition-server", "image": "images.example.com/ignition" });
+    // Without it the cluster is looked at again and again, as one that is not complete.
+    let server = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "namespace": namespace, "name": "ignition-server" },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
+        },
+    });
     let made = [
         secret("admin-kubeconfig", "kubeconfig"),
         secret("ignition-server-ca-cert", "tls.crt"),
         route,
+        server,
     ];
     admin.apply(&made).await?;
     let good = [
