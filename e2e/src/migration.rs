@@ -85,7 +85,7 @@ pub async fn mover(client: &kube::Client, namespace: &str, manner: &Manner) -> R
     };
     let options = Options {
         parallel: manner.parallel,
-        patience: Duration::from_secs(60),
+        patience: Duration::from_mins(1),
         witness: Arc::clone(&manner.witness),
         ..Options::default()
     };

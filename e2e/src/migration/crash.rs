@@ -27,6 +27,8 @@ use crate::wait;
 const SETTLED_WITHIN: Duration = Duration::from_mins(1);
 /// How long kube-controller-manager runs before it is killed again.
 const RESTART_EVERY: Duration = Duration::from_secs(20);
+/// From one run's instant to the next one's: a prime, so that all come, and few runs see early and late ones.
+const STRIDE: u64 = 7919;
 /// One request of so many fails, where faults are wanted.
 const FAULTS: u64 = 10;
 
@@ -110,7 +112,7 @@ impl Witness for Killer {
 // === impl Tally ===
 
 impl Tally {
-    fn add(&mut self, other: Self) {
+    fn add(&mut self, other: &Self) {
         self.runs += other.runs;
         self.kills += other.kills;
         self.moved += other.moved;
@@ -171,7 +173,7 @@ pub async fn run(testbed: &mut Testbed, soak: &Soak) -> Result<Tally> {
     let (tallies, restarts) = tokio::join!(work, restart(manager, &over));
     let mut tally = Tally::default();
     for one in tallies? {
-        tally.add(one);
+        tally.add(&one);
     }
     tally.restarts = restarts?;
     tally.time = start.elapsed();
@@ -300,7 +302,7 @@ impl<'a> Lane<'a> {
         };
         let way = way(direction);
         let turn = self.turns[way].fetch_add(1, Ordering::Relaxed);
-        let at = turn % self.instants[way];
+        let at = turn.wrapping_mul(STRIDE) % self.instants[way];
         let dice = mix(self.soak.seed, run);
         let faulty = dice.is_multiple_of(4);
         let client = if faulty { self.faulty } else { self.direct };
@@ -311,7 +313,9 @@ impl<'a> Lane<'a> {
             .migrate(client, direction, Killer::at(at), parallel, false)
             .await?;
         let undo = (dice >> 16).is_multiple_of(3);
-        let mut again = (dice >> 24).is_multiple_of(4).then(|| (dice >> 32) % 40);
+        let mut again = (dice >> 24)
+            .is_multiple_of(4)
+            .then_some((dice >> 32) % 40);
         while end == End::Killed {
             self.tally.kills += 1;
             self.tally.killed_at[way].insert(at);

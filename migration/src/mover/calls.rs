@@ -14,7 +14,7 @@ use crate::machine::{Act, Format, Propagation, Subresource, Write};
 use crate::object::{ObjectKey, Resource};
 
 /// How long one answer may take.
-const ANSWER_TIME: Duration = Duration::from_secs(60);
+const ANSWER_TIME: Duration = Duration::from_mins(1);
 /// The first wait before a request is tried again; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);

@@ -121,12 +121,16 @@ fn rights(groups: &Groups, snapshot: &Snapshot, namespaces: &[String]) -> Vec<Ri
             };
             let moved = groups.is_source(&resource.group) || groups.is_target(&resource.group);
             if moved {
-                MOVING.iter().for_each(|verb| need(verb, ""));
+                for verb in MOVING {
+                    need(verb, "");
+                }
                 if resource.has_status {
                     need("patch", "status");
                 }
             } else if is_dependent(snapshot, resource, groups) {
-                REPARENTING.iter().for_each(|verb| need(verb, ""));
+                for verb in REPARENTING {
+                    need(verb, "");
+                }
             }
         }
     }

@@ -1,0 +1,161 @@
+//! Migrations of whole namespaces between the two sides of the group table, on a real API server with real garbage
+//! collection. Clusters are made without managers, as these leave them.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use api::group::Side;
+use e2e::client::{Patch, Resource};
+use e2e::migration::crash::{self, Soak};
+use e2e::migration::portrait::{Portrait, holds};
+use e2e::migration::{End, Manner, client, migrate, mover, raised, timing};
+use e2e::progress::Progress;
+use e2e::sides;
+use e2e::testbed::Testbed;
+use migration::groups::Direction;
+use serde_json::json;
+
+const CLUSTERS: Resource<'_> = Resource::new("cluster.x-k8s.io/v1beta2", "clusters");
+/// The platform's own cluster, which is never touched.
+const PLATFORM: &str = "platform";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clusters_change_sides_and_nothing_is_lost() -> Result<()> {
+    let mut testbed = Testbed::start("migration", Progress::detect()).await?;
+    let outcome = scenario(&mut testbed).await;
+    testbed.finish(outcome)
+}
+
+async fn scenario(testbed: &mut Testbed) -> Result<()> {
+    for side in [Side::Standard, Side::Private] {
+        testbed.install_crds(side).await?;
+    }
+    testbed.start_controller_manager().await?;
+    raised::raise(&testbed.admin, PLATFORM, "its-own", 2).await?;
+    let platform = stored(testbed, PLATFORM).await?;
+    let mark = testbed.control_plane.audit.mark()?;
+
+    m15_m17_a_plan_names_every_object_and_writes_nothing(testbed).await?;
+    m01_a_hundred_machines_move_with_few_writes(testbed).await?;
+    m03_m13_forth_and_back_leaves_a_paused_cluster_as_it_was(testbed).await?;
+    m02_m04_m10_killed_at_any_instant_it_ends_on_one_side(testbed).await?;
+
+    ensure!(
+        stored(testbed, PLATFORM).await? == platform,
+        "m17: objects of the platform's own cluster changed"
+    );
+    let touched = testbed.control_plane.audit.since(mark)?.into_iter();
+    let touched =
+        touched.filter(|event| event.is_write() && event.object_ref.namespace == PLATFORM);
+    let touched: Vec<_> = touched.map(|event| event.summary()).collect();
+    ensure!(touched.is_empty(), "m17: {touched:?}");
+    Ok(())
+}
+
+/// Every object is listed with what becomes of it, and nothing is written.
+async fn m15_m17_a_plan_names_every_object_and_writes_nothing(testbed: &Testbed) -> Result<()> {
+    let step = testbed.progress.step("a plan");
+    raised::raise(&testbed.admin, "planned", "one", 1).await?;
+    let client = client(testbed.control_plane.admin_kubeconfig()).await?;
+    let before = stored(testbed, "planned").await?;
+    let mut mover = mover(&client, "planned", &Manner::default()).await?;
+    let plan = mover.plan(Direction::Forward).await?;
+    let planned = plan.inventory.entries.len();
+    let there = mover.snapshot().objects().count();
+    ensure!(
+        planned == there,
+        "m15: {planned} of {there} objects are in the plan"
+    );
+    ensure!(
+        stored(testbed, "planned").await? == before,
+        "m15: a plan has written something"
+    );
+    step.done_with(&format!("{planned} objects"));
+    Ok(())
+}
+
+/// Equal before and after, few writes, and no key is left on the old side.
+async fn m01_a_hundred_machines_move_with_few_writes(testbed: &Testbed) -> Result<()> {
+    for machines in [1, 100] {
+        // It compares the objects before and after by itself.
+        let figures = timing::measure(testbed, machines).await?;
+        #[expect(clippy::cast_precision_loss, reason = "counts of writes are small")]
+        let ratio = figures.writes as f64 / figures.ideal as f64;
+        // A wave that waits for ages costs some more, which shows in small clusters.
+        ensure!(machines < 100 || ratio <= 1.1, "m01: {figures:?}");
+        let keys = stored(testbed, &format!("timing-{machines}")).await?;
+        let count = |side: &str| keys.keys().filter(|key| key.starts_with(side)).count();
+        ensure!(
+            count("Standard") == 0 && count("Private") == figures.objects,
+            "m20a: etcd holds {} standard and {} private keys of {} objects",
+            count("Standard"),
+            count("Private"),
+            figures.objects
+        );
+    }
+    Ok(())
+}
+
+/// Three times there and back: equal each time, and a Cluster that was paused is paused.
+async fn m03_m13_forth_and_back_leaves_a_paused_cluster_as_it_was(testbed: &Testbed) -> Result<()> {
+    let step = testbed.progress.step("three times there and back");
+    let namespace = "to-and-fro";
+    raised::raise(&testbed.admin, namespace, "one", 1).await?;
+    let paused = json!({ "spec": { "paused": true } });
+    let path = CLUSTERS.named(namespace, "one");
+    testbed.admin.patch(&path, Patch::Merge, &paused).await?;
+    let client = client(testbed.control_plane.admin_kubeconfig()).await?;
+    let before = Portrait::of(&client, namespace).await?;
+    for round in 0..3 {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let manner = Manner::default();
+            let end = migrate(&client, namespace, direction, &manner, holds).await?;
+            ensure!(
+                matches!(end, End::Moved(_)),
+                "m13: round {round} ended as {end:?}"
+            );
+            let after = Portrait::of(&client, namespace).await?;
+            ensure!(
+                after.side == Some(direction.target()),
+                "m13: it is on {:?}",
+                after.side
+            );
+            before
+                .same_as(&after)
+                .with_context(|| format!("m03, m13: round {round}, {direction:?}"))?;
+        }
+    }
+    step.done();
+    Ok(())
+}
+
+/// A bounded sample of `cargo xtask soak migration`.
+async fn m02_m04_m10_killed_at_any_instant_it_ends_on_one_side(
+    testbed: &mut Testbed,
+) -> Result<()> {
+    let step = testbed.progress.step("migrations are killed");
+    let soak = Soak {
+        runs: 16,
+        seed: 6,
+        lanes: 2,
+        machines: 1,
+    };
+    let tally = crash::run(testbed, &soak).await?;
+    ensure!(tally.kills >= soak.runs / 2, "m02: only {tally}");
+    step.done_with(&tally.to_string());
+    Ok(())
+}
+
+/// What etcd holds of Cluster API in a namespace: bytes by side and key.
+async fn stored(testbed: &Testbed, namespace: &str) -> Result<BTreeMap<String, Vec<u8>>> {
+    let within = format!("/{namespace}/");
+    let mut all = BTreeMap::new();
+    for side in [Side::Standard, Side::Private] {
+        for stored in sides::world(&testbed.control_plane.etcd, side).await? {
+            if stored.key.contains(&within) {
+                all.insert(format!("{side:?} {}", stored.key), stored.value);
+            }
+        }
+    }
+    Ok(all)
+}
