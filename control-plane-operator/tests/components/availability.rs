@@ -42,7 +42,7 @@ fn dedicated(annotations: &[(&str, &str)]) -> Input {
     changed(&[("/metadata/annotations", all)])
 }
 
-/// All Deployments and StatefulSets, by component.
+/// All Deployments and `StatefulSets`, by component.
 fn workloads(input: &Input) -> Vec<(&'static str, Value)> {
     let all = components::all().into_iter();
     let found = all.flat_map(|component| {
