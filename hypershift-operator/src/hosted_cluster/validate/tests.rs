@@ -1,11 +1,13 @@
 //! Wrong input, row by row: which condition it gives, and the words that say what to change.
 
+use api::annotations::cluster::SKIP_KAS_CONFLICT_SAN_VALIDATION;
 use api::group::Side;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::hosted_cluster::facts::{Found, ReleaseIs};
 use crate::hosted_cluster::fixture;
+use crate::hosted_cluster::references::references;
 
 /// What is done to a cluster that lacks nothing.
 type Change = fn(&mut Facts);
@@ -32,6 +34,33 @@ fn missing(facts: &mut Facts, name: &str) {
     }
 }
 
+/// Has the specification name an object that was looked for.
+fn refers(facts: &mut Facts, field: &str, name: &str, found: Found) {
+    edit(facts, field, json!({ "name": name }));
+    let mut all = references(&facts.cluster).into_iter();
+    let reference = all.find(|it| it.name == name).unwrap();
+    facts.referenced.push((reference, found));
+}
+
+/// A Secret or ConfigMap without any key.
+fn empty() -> Found {
+    Found::Secret(Box::default())
+}
+
+#[test]
+fn a_certificate_for_a_name_of_the_control_plane_may_be_meant() {
+    let facts = facts("none", |it| {
+        let certificates = json!({ "apiServer": {
+            "audit": { "profile": "Default" },
+            "servingCerts": { "namedCertificates": [{ "names": ["*.default.svc"] }] },
+        }});
+        edit(it, "/configuration", certificates);
+        let meant = SKIP_KAS_CONFLICT_SAN_VALIDATION.key().to_owned();
+        it.cluster.metadata.annotations = Some([(meant, "true".to_owned())].into());
+    });
+    assert!(validate(&facts).configuration.is_good());
+}
+
 #[test]
 fn nothing_speaks_against_a_complete_cluster() {
     for platform in ["aws", "agent", "kubevirt", "none"] {
@@ -45,7 +74,61 @@ fn nothing_speaks_against_a_complete_cluster() {
 
 #[test]
 fn every_rule_of_the_configuration_says_what_to_change() {
-    let table: [(&str, &str, Change, &str); 16] = [
+    let table: [(&str, &str, Change, &str); 23] = [
+        (
+            "no signing key",
+            "none",
+            |it| refers(it, "/serviceAccountSigningKey", "signer", Found::Missing),
+            "spec.serviceAccountSigningKey names the Secret clusters/signer, which is not there: create it",
+        ),
+        (
+            "a signing key's Secret without the key",
+            "none",
+            |it| refers(it, "/serviceAccountSigningKey", "signer", empty()),
+            "Secret clusters/signer, which lacks key: add it",
+        ),
+        (
+            "a bundle of authorities without its key",
+            "none",
+            |it| refers(it, "/additionalTrustBundle", "authorities", empty()),
+            "ConfigMap clusters/authorities, which lacks ca-bundle.crt: add it",
+        ),
+        (
+            "a public Route of the API server without a name",
+            "aws",
+            |it| {
+                let way = json!({ "type": "Route" });
+                edit(it, "/services/0/servicePublishingStrategy", way);
+            },
+            "publishes APIServer by a Route without hostname",
+        ),
+        (
+            "a node port of another service on AWS",
+            "aws",
+            |it| {
+                let way = json!({ "type": "LoadBalancer" });
+                edit(it, "/services/1/servicePublishingStrategy", way);
+            },
+            "is published by Route",
+        ),
+        (
+            "no range of addresses",
+            "none",
+            |it| edit(it, "/networking/clusterNetwork/0/cidr", json!("10.132.0.0")),
+            "which is no CIDR: write ADDRESS/BITS",
+        ),
+        (
+            "no address to advertise",
+            "none",
+            |it| {
+                edit(
+                    it,
+                    "/networking/apiServer",
+                    json!({ "advertiseAddress": "here" }),
+                )
+            },
+            "which is no IP address: write one",
+        ),
         (
             "no SSH key",
             "none",
@@ -191,7 +274,9 @@ fn every_rule_of_the_configuration_says_what_to_change() {
         ),
     ];
     for (name, platform, change, expected) in table {
-        let verdict = validate(&facts(platform, change)).configuration;
+        let verdicts = validate(&facts(platform, change));
+        assert!(!verdicts.allow_changes(), "{name}: what runs is left alone");
+        let verdict = verdicts.configuration;
         let Verdict::Bad { reason, message } = verdict else {
             unreachable!("{name}: {verdict:?}");
         };
