@@ -36,6 +36,7 @@ const REPLICAS: &str = "replicas";
 /// Flags of `migrate groups`.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Groups {
     /// API group to move objects from; of Cluster API's own group, its sub-groups are moved, too. May be repeated
     #[arg(long, value_name = "GROUP", required = true)]

@@ -313,9 +313,7 @@ impl<'a> Lane<'a> {
             .migrate(client, direction, Killer::at(at), parallel, false)
             .await?;
         let undo = (dice >> 16).is_multiple_of(3);
-        let mut again = (dice >> 24)
-            .is_multiple_of(4)
-            .then_some((dice >> 32) % 40);
+        let mut again = (dice >> 24).is_multiple_of(4).then_some((dice >> 32) % 40);
         while end == End::Killed {
             self.tally.kills += 1;
             self.tally.killed_at[way].insert(at);

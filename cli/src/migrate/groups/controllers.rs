@@ -134,13 +134,13 @@ impl Controllers {
         };
         let options = Options::default();
         let opened = Mover::open(self.client.clone(), scope, &options).await;
-        let mut mover = opened.map_err(failed)?;
-        let groups = mover.groups(journal.direction);
-        let snapshot = mover.survey(journal.direction).await.map_err(failed)?;
-        let moved = snapshot
+        let mut reader = opened.map_err(failed)?;
+        let groups = reader.groups(journal.direction);
+        let snapshot = reader.survey(journal.direction).await.map_err(failed)?;
+        let originals = snapshot
             .objects()
             .filter(|object| groups.is_source(&object.key().group));
-        let versions = moved.map(|o| (o.key().to_string(), o.resource_version().to_owned()));
+        let versions = originals.map(|o| (o.key().to_string(), o.resource_version().to_owned()));
         Ok(versions.collect())
     }
 

@@ -3,11 +3,9 @@
 use std::time::Instant;
 
 use anyhow::Context;
-use migration::inventory::{Left, Verdict};
 use migration::mover::Mover;
 use migration::phase::Phase;
 use migration::plan::Plan;
-use migration::preflight::Severity;
 use serde::Serialize;
 
 use super::Format;
@@ -108,9 +106,9 @@ pub(super) fn print(format: Format, report: &Report) -> anyhow::Result<()> {
 }
 
 /// Prints what a migration would do.
-pub(super) fn print_plan(format: Format, plan: &Plan) -> anyhow::Result<()> {
+pub(in super::super) fn print_plan(format: Format, plan: &Plan) -> anyhow::Result<()> {
     match format {
-        Format::Text => display::print(&text(plan)),
+        Format::Text => display::print(&format!("{}\n", plan.to_string().trim_end())),
         Format::Json => print_json(plan),
     }
 }
@@ -118,53 +116,4 @@ pub(super) fn print_plan(format: Format, plan: &Plan) -> anyhow::Result<()> {
 fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(document).context("cannot write JSON")?;
     display::print(&format!("{text}\n"))
-}
-
-fn text(plan: &Plan) -> String {
-    let entries = plan.inventory.entries.iter();
-    let entries = entries.map(|entry| format!("{}: {}", entry.object, verdict(&entry.verdict)));
-    let findings = plan.findings.iter().map(|finding| {
-        let severity = match finding.severity {
-            Severity::Blocks => "blocks",
-            Severity::Note => "note",
-        };
-        format!("{severity} ({}): {}", finding.check, finding.message)
-    });
-    let (moved, reparented) = (plan.inventory.moved(), plan.inventory.reparented());
-    let (writes, seconds) = (plan.writes, plan.estimate.as_secs());
-    let sum = format!(
-        "{moved} objects are moved, {reparented} get a new owner; {writes} writes, about {seconds} s"
-    );
-    let lines = entries.chain(findings).chain([sum]);
-    lines.map(|line| format!("{line}\n")).collect()
-}
-
-fn verdict(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Move { becomes } => format!("becomes {becomes}"),
-        Verdict::Share { becomes, used_by } => {
-            format!("is copied to {becomes} for {used_by}, and stays")
-        }
-        Verdict::Reparent { owners } => {
-            let owners: Vec<_> = owners.iter().map(ToString::to_string).collect();
-            format!("stays, with the new {} as its owner", owners.join(", "))
-        }
-        Verdict::Leave { reason } => format!("stays: {}", left(reason)),
-    }
-}
-
-fn left(reason: &Left) -> String {
-    match reason {
-        Left::AlreadyMoved => "it is in the new group already".to_owned(),
-        Left::Unused => "it belongs to the whole cluster, and nothing here refers to it".to_owned(),
-        Left::Record => "it records what happened, or who holds what".to_owned(),
-        Left::FoundByLabel => "it is found by label or name, and names no group".to_owned(),
-        Left::NamesGroup(places) => {
-            format!(
-                "it names a group at {}, which its owner has to change",
-                places.join(", ")
-            )
-        }
-        Left::Unrelated => "it has nothing to do with the groups".to_owned(),
-    }
 }
