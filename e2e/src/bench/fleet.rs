@@ -1,7 +1,7 @@
 //! hypershift-operator with many hosted clusters: how long it takes to make them, what each of them costs in memory, and
 //! what it does at rest.
 //!
-//! The API server and etcd are real; control planes, machines and nodes are told to be there by [`stage`]. Times come from
+//! The API server and etcd are real; control planes, machines and nodes are told to be there. Times come from
 //! the API server's audit log: of a cluster, from the answer to its creation to the last object that the operator wrote
 //! for it. Memory and processor time are the operator's own.
 
