@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Cluster, NAMESPACE};
 
 /// What is kept of events about objects that are gone is no remainder.
-const EVENTS: &str = "/registry/events/clusters/";
+const EVENTS: &str = "/registry/events/";
 
 // === impl Cluster ===
 
@@ -103,6 +103,7 @@ mod tests {
                 true,
             ),
             ("/registry/events/clusters/one.18a", false),
+            ("/registry/events/default/clusters-one.18a", false),
             ("/registry/secrets/clusters/other-pull-secret", false),
             ("/registry/pods/clusters-other/etcd-0", false),
         ] {
