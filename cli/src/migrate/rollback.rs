@@ -1,0 +1,92 @@
+//! `migrate rollback`: asks for the way back, from private to standard types. The operator goes it, as carefully as it
+//! went there.
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use api::annotations::{MIGRATION_ROLLBACK, ROLLBACK_REQUESTED};
+use clap::Args;
+
+use super::fleet::{Chosen, Line, Standing, annotate};
+use crate::hosted::Hosted;
+use crate::install::display::Display;
+use crate::install::{TargetArgs, runtime};
+
+/// Flags of `migrate rollback`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A migration that fails is undone by itself: this is for clusters that were migrated, and are wanted \
+                  back. It is a migration the other way, with the same checks, and can fail like one.\n\n\
+                  operator-legacy takes the cluster over: it has to be installed. The cluster is held afterwards, so \
+                  that it is not migrated again at once; `hypershift migrate retry` lifts that.\n\n\
+                  Exit status: 0 asked for, 1 not, 64 wrong usage."
+)]
+pub(crate) struct Rollback {
+    #[command(flatten)]
+    chosen: Chosen,
+
+    /// Say nothing on standard error unless something fails
+    #[arg(long, short)]
+    quiet: bool,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+// === impl Rollback ===
+
+impl Rollback {
+    pub(super) fn run(&self) -> anyhow::Result<()> {
+        runtime()?.block_on(self.ask())
+    }
+
+    async fn ask(&self) -> anyhow::Result<()> {
+        let display = Display::new(self.quiet);
+        let hosted = Hosted::connect(&self.target.access()).await?;
+        for cluster in self.chosen.find(&hosted, false).await? {
+            let line = Line::of(&cluster);
+            if let Some(problem) = problem(&line) {
+                if self.chosen.is_all() {
+                    display.say(&format!("{}: {problem}", line.id()));
+                    continue;
+                }
+                bail!("{}: {problem}", line.id());
+            }
+            let asked = BTreeMap::from([(MIGRATION_ROLLBACK, Some(ROLLBACK_REQUESTED))]);
+            annotate(&hosted, &cluster, &asked).await?;
+            display.say(&format!("{}: the way back is asked for", line.id()));
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no way back to be asked for.
+fn problem(line: &Line) -> Option<&'static str> {
+    match line.standing {
+        Standing::Done => None,
+        Standing::Active => Some("its migration is under way: wait for its end"),
+        Standing::Pending | Standing::Failed => Some("it is on standard types"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::annotations::{MIGRATION_FAILED, MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES};
+
+    use super::super::fleet::tests::line;
+    use super::*;
+
+    #[test]
+    fn m12_only_what_is_private_and_not_under_way_has_a_way_back() {
+        let private = (PRIVATE_CAPI_TYPES, "true");
+        for (annotations, is_asked) in [
+            (&[private][..], true),
+            (&[private, (MIGRATION_IN_PROGRESS, "true")], false),
+            (&[(MIGRATION_FAILED, "conflict")], false),
+            (&[], false),
+        ] {
+            let found = problem(&line(annotations));
+            assert_eq!(found.is_none(), is_asked, "{annotations:?} {found:?}");
+        }
+    }
+}
