@@ -165,19 +165,17 @@ impl Context {
 
     /// The HostedControlPlane, if it is this program's to act on.
     pub(super) async fn control_plane(&self) -> Result<Option<Arc<DynamicObject>>, Error> {
+        let found = self.any_control_plane().await?;
+        Ok(found.filter(|it| is_of(it, self.release.as_deref())))
+    }
+
+    /// The HostedControlPlane of whatever release. While it is upgraded, it is told of by the program that is there.
+    pub(super) async fn any_control_plane(&self) -> Result<Option<Arc<DynamicObject>>, Error> {
         ready(&self.control_planes, "the HostedControlPlane").await?;
         let found = self
             .control_planes
             .find(|it| it.name_any() == self.hcp_name);
-        let Some(found) = found else {
-            return Ok(None);
-        };
-        let image = found.data["spec"]["releaseImage"].as_str();
-        let is_ours = self
-            .release
-            .as_deref()
-            .is_none_or(|release| image == Some(release));
-        Ok(is_ours.then_some(found))
+        Ok(found)
     }
 
     /// The kind, to write to.
@@ -222,6 +220,12 @@ impl Context {
     }
 }
 
+/// Whether a HostedControlPlane is of the release that this program is part of, where that is known.
+fn is_of(found: &DynamicObject, release: Option<&str>) -> bool {
+    let image = found.data["spec"]["releaseImage"].as_str();
+    release.is_none_or(|release| image == Some(release))
+}
+
 /// A cache that is not full yet is no truth.
 async fn ready<K>(store: &Store<K>, what: &str) -> Result<(), Error>
 where
@@ -254,6 +258,22 @@ where
             }
             Err(error) if is_blind(&error) => check.fail(chain(&error)),
             Err(error) => tracing::debug!(problem = chain(&error), "Watch failed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_control_plane_of_another_release_is_left_alone() {
+        let found = json!({ "metadata": { "name": "a" }, "spec": { "releaseImage": "new" } });
+        let found: DynamicObject = serde_json::from_value(found).unwrap();
+        for (release, expected) in [(Some("new"), true), (Some("old"), false), (None, true)] {
+            assert_eq!(is_of(&found, release), expected, "{release:?}");
         }
     }
 }
