@@ -1,0 +1,137 @@
+//! No account of a control plane may read what another hosted cluster keeps in Secrets.
+
+use anyhow::{Context, Result, ensure};
+use e2e::client::{ApiClient, Resource, status_code};
+use e2e::hosted::{Cluster, Ground, NAMESPACE, SECRETS};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::{Value, json};
+
+const ACCOUNTS: Resource<'_> = Resource::new("v1", "serviceaccounts");
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+/// How many questions are asked at once.
+const AT_ONCE: usize = 16;
+/// The account that has most rights, with which it is tried for real.
+const MIGHTIEST: &str = "control-plane-operator";
+/// What each control plane has.
+const COMMON: &str = "pull-secret";
+
+/// Asks the API server for every account and every Secret, both ways, and tries it for real.
+pub(crate) async fn no_account_reads_secrets_of(
+    ground: &Ground,
+    one: &Cluster<'_>,
+    other: &Cluster<'_>,
+) -> Result<()> {
+    let step = ground
+        .testbed
+        .progress
+        .step("no account reads another cluster's Secrets");
+    let mut asked = 0;
+    for (own, foreign) in [(one, other), (other, one)] {
+        asked += are_refused(&ground.testbed.admin, own, foreign).await?;
+        is_refused_for_real(ground, own, foreign).await?;
+    }
+    step.done_with(&format!("{asked} questions"));
+    Ok(())
+}
+
+async fn are_refused(admin: &ApiClient, own: &Cluster<'_>, foreign: &Cluster<'_>) -> Result<usize> {
+    let accounts = names(admin, &ACCOUNTS.within(&own.namespace())).await?;
+    ensure!(
+        accounts.len() > 5,
+        "there are only the accounts {accounts:?}"
+    );
+    let mut questions = Vec::new();
+    for account in &accounts {
+        for namespace in [foreign.namespace().as_str(), NAMESPACE] {
+            for verb in ["get", "list", "watch"] {
+                questions.push(question(own, account, verb, namespace, ""));
+            }
+            for secret in names(admin, &SECRETS.within(namespace)).await? {
+                questions.push(question(own, account, "get", namespace, &secret));
+            }
+        }
+    }
+    let asked = questions.len();
+    stream::iter(questions)
+        .map(Ok)
+        .try_for_each_concurrent(AT_ONCE, async |question: Value| {
+            let answer = admin.create(REVIEWS, &question).await?;
+            ensure!(
+                answer["status"]["allowed"] != true,
+                "allowed is {}",
+                answer["spec"]
+            );
+            anyhow::Ok(())
+        })
+        .await?;
+    Ok(asked)
+}
+
+fn question(own: &Cluster<'_>, account: &str, verb: &str, namespace: &str, name: &str) -> Value {
+    let from = own.namespace();
+    json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": format!("system:serviceaccount:{from}:{account}"),
+            "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{from}"), "system:authenticated"],
+            "resourceAttributes": { "namespace": namespace, "verb": verb, "resource": "secrets", "name": name },
+        },
+    })
+}
+
+async fn names(admin: &ApiClient, path: &str) -> Result<Vec<String>> {
+    let objects = admin.list(path).await?;
+    let names = objects
+        .iter()
+        .filter_map(|one| one["metadata"]["name"].as_str());
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// With a token of the account: its own is answered, the other's is not.
+async fn is_refused_for_real(
+    ground: &Ground,
+    own: &Cluster<'_>,
+    foreign: &Cluster<'_>,
+) -> Result<()> {
+    let client = of_account(ground, &own.namespace(), MIGHTIEST).await?;
+    let read = async |namespace: &str| client.get(&SECRETS.named(namespace, COMMON)).await;
+    read(&own.namespace())
+        .await
+        .context("its own is not answered")?;
+    let answer = read(&foreign.namespace()).await;
+    let code = answer.as_ref().err().and_then(status_code);
+    ensure!(
+        code == Some(403),
+        "{} was answered {code:?}",
+        foreign.name()
+    );
+    Ok(())
+}
+
+/// The management cluster's API as an account sees it.
+async fn of_account(ground: &Ground, namespace: &str, name: &str) -> Result<ApiClient> {
+    let testbed = &ground.testbed;
+    let path = format!("{}/token", ACCOUNTS.named(namespace, name));
+    let request = json!({ "spec": { "expirationSeconds": 600 } });
+    let answer = testbed.admin.create(&path, &request).await?;
+    let user = json!({ "token": answer["status"]["token"] });
+    as_user(ground, &user).await
+}
+
+/// The management cluster's API as a user of a kubeconfig sees it.
+pub(crate) async fn as_user(ground: &Ground, user: &Value) -> Result<ApiClient> {
+    let endpoint = ground.testbed.control_plane.endpoint();
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "m", "cluster": {
+            "server": endpoint.server,
+            "certificate-authority": endpoint.authority,
+        } }],
+        "users": [{ "name": "m", "user": user }],
+        "contexts": [{ "name": "m", "context": { "cluster": "m", "user": "m" } }],
+        "current-context": "m",
+    });
+    ApiClient::from_text(&config.to_string()).await
+}

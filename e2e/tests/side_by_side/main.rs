@@ -1,0 +1,143 @@
+//! Hosted clusters of both kinds on one management cluster: one that was there before the private types, and one beside it.
+//!
+//! The older one is made by an installation without the flag; then private types are installed, and nothing of it moves.
+//! Both work, each is scaled and destroyed without the other's noticing, neither can look into the other, no secret of
+//! either is anywhere but in Secrets, and the platform's own Cluster API objects stay as they are.
+//!
+//! It needs root; without it, it says so and does nothing.
+
+mod isolation;
+mod logs;
+mod needles;
+mod neighbour;
+mod network;
+mod platform;
+mod strangers;
+mod verbose;
+
+use anyhow::{Result, ensure};
+use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
+use api::group::Side;
+use e2e::hosted::{self, Cluster, DEPLOYMENTS, Ground, Guest, OPERATORS};
+use e2e::node::NodeTestbed;
+use e2e::sides;
+
+use neighbour::Neighbour;
+use platform::Platform;
+
+/// Who runs the older cluster once there are private types.
+const LEGACY: &str = "operator-legacy";
+/// Nobody migrates a cluster that has it.
+const HOLD: &str = "--annotations=hypershift.openshift.io/migration-hold=true";
+
+/// A cluster that runs, with its API.
+struct Running<'a> {
+    cluster: Cluster<'a>,
+    guest: Guest,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "not yet seen whole; run it by name with --ignored"]
+async fn o07_clusters_of_both_kinds_live_side_by_side() -> Result<()> {
+    // A node of two processors has room for one control plane.
+    let two = NodeTestbed::builder("side-by-side").nodes(2);
+    hosted::play(two, scenario).await
+}
+
+async fn scenario(ground: &Ground) -> Result<()> {
+    ground.install(Side::Standard, &[]).await?;
+    let platform = Platform::create(ground).await?;
+    let old = Running::create(ground, "old", Side::Standard, &[HOLD]).await?;
+    let before = Neighbour::of(&old.cluster, &old.guest).await?;
+
+    ground
+        .install(Side::Private, &[&verbose::installed()])
+        .await?;
+    taken_over(ground, &old.cluster).await?;
+    let new = Running::create(ground, "new", Side::Private, &[]).await?;
+    before.is_untouched(&old.cluster, &old.guest).await?;
+    for running in [&old, &new] {
+        running.guest.runs_a_workload(ground).await?;
+        running.is_on_its_side(ground).await?;
+    }
+
+    isolation::no_account_reads_secrets_of(ground, &old.cluster, &new.cluster).await?;
+    network::no_pod_reaches_into(ground, &old.cluster, &new.cluster).await?;
+    strangers::have_no_rights(ground, &[&old, &new]).await?;
+    for (one, other) in [(&old, &new), (&new, &old)] {
+        let neighbour = Neighbour::of(&other.cluster, &other.guest).await?;
+        one.cluster.scale(2).await?;
+        one.cluster.has_workers(&one.guest, 2).await?;
+        neighbour.is_untouched(&other.cluster, &other.guest).await?;
+    }
+    logs::hold_no_secret(ground, &[&old, &new]).await?;
+
+    let neighbour = Neighbour::of(&old.cluster, &old.guest).await?;
+    new.cluster.destroy().await?;
+    neighbour.is_untouched(&old.cluster, &old.guest).await?;
+    old.guest.runs_a_workload(ground).await?;
+    old.cluster.destroy().await?;
+    is_not_needed_any_more(ground).await?;
+    platform.is_untouched(ground).await
+}
+
+/// The older cluster is operator-legacy's, and marked so.
+async fn taken_over(ground: &Ground, old: &Cluster<'_>) -> Result<()> {
+    let path = DEPLOYMENTS.named(OPERATORS, LEGACY);
+    ground
+        .stage("operator-legacy has taken over", async || {
+            let deployment = ground.testbed.admin.get(&path).await?;
+            e2e::node::condition(&deployment, "Available")?;
+            let annotations = old.seen().await?["metadata"]["annotations"].take();
+            ensure!(
+                annotations[SCOPE] == "legacy" && annotations[PRIVATE_CAPI_TYPES].is_null(),
+                "{annotations}"
+            );
+            Ok(())
+        })
+        .await
+}
+
+/// With the last older cluster, its operator goes by itself.
+async fn is_not_needed_any_more(ground: &Ground) -> Result<()> {
+    let path = DEPLOYMENTS.named(OPERATORS, LEGACY);
+    ground
+        .stage("operator-legacy is gone", async || {
+            let left = ground.testbed.admin.find(&path).await?;
+            ensure!(left.is_none(), "it is there");
+            Ok(())
+        })
+        .await
+}
+
+// === impl Running ===
+
+impl<'a> Running<'a> {
+    /// Creates a cluster whose programs say all that they can say, and has a worker join it.
+    async fn create(ground: &'a Ground, name: &str, side: Side, flags: &[&str]) -> Result<Self> {
+        let cluster = Cluster::new(ground, name, side);
+        cluster.create(flags).await?;
+        let (guest, ()) = tokio::try_join!(cluster.comes_up(), verbose::make(ground, &cluster))?;
+        cluster.scale(1).await?;
+        cluster.has_workers(&guest, 1).await?;
+        guest.runs_a_workload(ground).await?;
+        cluster.rolled_out().await?;
+        Ok(Self { cluster, guest })
+    }
+
+    /// Its Cluster API objects are in the groups of its side and in no others.
+    async fn is_on_its_side(&self, ground: &Ground) -> Result<()> {
+        let within = format!("/{}/", self.cluster.namespace());
+        let etcd = &ground.testbed.control_plane.etcd;
+        for side in [Side::Standard, Side::Private] {
+            let keys = sides::objects(etcd, side).await?;
+            let has = keys.iter().any(|key| key.contains(&within));
+            ensure!(
+                has == (side == self.cluster.side()),
+                "{}: objects of the {side:?} side are there: {has}",
+                self.cluster.name()
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! A pod in the namespace of one control plane reaches what it must and nothing inside of another one.
+
+use anyhow::{Context, Result, ensure};
+use e2e::fixtures;
+use e2e::hosted::{Cluster, Ground, PODS};
+use e2e::node::condition;
+use serde_json::Value;
+
+/// The pod that tries.
+const NAME: &str = "intruder";
+/// The port that is published for everybody.
+const API: u16 = 6443;
+/// Where etcd serves its clients.
+const ETCD: u16 = 2379;
+
+/// An address and a port.
+type Door = (String, u16);
+
+/// Tries it both ways. Only what answers to a neighbour in the same namespace can be said to be closed to others.
+pub(crate) async fn no_pod_reaches_into(
+    ground: &Ground,
+    one: &Cluster<'_>,
+    other: &Cluster<'_>,
+) -> Result<()> {
+    let (one, other) = tokio::try_join!(Intruder::start(one), Intruder::start(other))?;
+    let (ones, others) = (one.at_home(ground).await?, other.at_home(ground).await?);
+    one.stays_out_of(ground, other.home, &others).await?;
+    other.stays_out_of(ground, one.home, &ones).await?;
+    for intruder in [one, other] {
+        let path = PODS.named(&intruder.home.namespace(), NAME);
+        ground.testbed.admin.delete(&path).await?;
+    }
+    Ok(())
+}
+
+struct Intruder<'a> {
+    home: &'a Cluster<'a>,
+}
+
+// === impl Intruder ===
+
+impl<'a> Intruder<'a> {
+    /// Starts a pod with a shell in the namespace of a control plane, with the label that its pods have.
+    async fn start(home: &'a Cluster<'a>) -> Result<Self> {
+        let ground = home.ground();
+        let namespace = home.namespace();
+        let values = [
+            ("NAMESPACE", namespace.as_str()),
+            ("NAME", NAME),
+            ("IMAGE", &ground.pushed.components["etcd"]),
+        ];
+        let pod = fixtures::render("hosted_cluster/intruder", &values)?;
+        let admin = &ground.testbed.admin;
+        admin.apply(&pod).await?;
+        let what = format!("{}: a pod for trying its network runs", home.name());
+        ground
+            .stage(&what, async || {
+                condition(&admin.get(&PODS.named(&namespace, NAME)).await?, "Ready")
+            })
+            .await?;
+        Ok(Self { home })
+    }
+
+    /// What answers to it in its own namespace: its API and its etcd among others.
+    async fn at_home(&self, ground: &Ground) -> Result<Vec<Door>> {
+        let what = format!("{}: its pods reach each other", self.home.name());
+        // Rules follow a pod after some moments.
+        ground
+            .stage(&what, async || {
+                let doors = doors(ground, self.home).await?;
+                let open = self.open(ground, &doors).await?;
+                for port in [API, ETCD] {
+                    ensure!(
+                        open.iter().any(|door| door.1 == port),
+                        "nobody answers on port {port}; on others: {open:?}"
+                    );
+                }
+                Ok(open)
+            })
+            .await
+    }
+
+    /// It reaches the published API of another control plane and nothing else of it; and not the management cluster's
+    /// API, which is for those pods only that say that they need it.
+    async fn stays_out_of(
+        &self,
+        ground: &Ground,
+        foreign: &Cluster<'_>,
+        doors: &[Door],
+    ) -> Result<()> {
+        let name = self.home.name();
+        let (public, inner): (Vec<_>, Vec<_>) =
+            doors.iter().cloned().partition(|door| door.1 == API);
+        let what = format!(
+            "{name}: its pods reach no port inside of {}",
+            foreign.name()
+        );
+        let step = ground.testbed.progress.step(what);
+        let open = self.open(ground, &public).await?;
+        ensure!(open == public, "{name} cannot reach the API at {public:?}");
+        let open = self.open(ground, &inner).await?;
+        ensure!(
+            open.is_empty(),
+            "{name} reaches {open:?} of {}",
+            foreign.name()
+        );
+        let open = self.open(ground, &[management(ground)?]).await?;
+        ensure!(
+            open.is_empty(),
+            "the management cluster's API is open to {name}"
+        );
+        step.done_with(&format!("{} ports", inner.len()));
+        Ok(())
+    }
+
+    /// Those behind which somebody answers it.
+    async fn open(&self, ground: &Ground, doors: &[Door]) -> Result<Vec<Door>> {
+        let namespace = self.home.namespace();
+        let each = doors.iter().enumerate().map(|(number, (address, port))| {
+            format!("nc -w 2 {address} {port} </dev/null >/dev/null 2>&1 && echo {number} &")
+        });
+        let script = format!("{} wait", each.collect::<Vec<_>>().join(" "));
+        let words = [
+            "-n", &namespace, "exec", NAME, "--", "/bin/sh", "-c", &script,
+        ];
+        let said = ground.testbed.kubectl_says(words).await?;
+        let mut numbers: Vec<usize> = said
+            .split_whitespace()
+            .map(|word| word.parse().with_context(|| format!("it says {said:?}")))
+            .collect::<Result<_>>()?;
+        numbers.sort_unstable();
+        Ok(numbers
+            .into_iter()
+            .map(|number| doors[number].clone())
+            .collect())
+    }
+}
+
+/// Where programs of a control plane may listen: what its pods say of themselves.
+async fn doors(ground: &Ground, of: &Cluster<'_>) -> Result<Vec<Door>> {
+    let pods = ground
+        .testbed
+        .admin
+        .list(&PODS.within(&of.namespace()))
+        .await?;
+    let mut doors = Vec::new();
+    for pod in pods.iter().filter(|pod| condition(pod, "Ready").is_ok()) {
+        let address = pod["status"]["podIP"].as_str().unwrap_or_default();
+        doors.extend(ports(pod).map(|port| (address.to_owned(), port)));
+    }
+    Ok(doors)
+}
+
+/// The ports that the containers of a pod name.
+fn ports(pod: &Value) -> impl Iterator<Item = u16> {
+    let containers = pod["spec"]["containers"].as_array();
+    let declared = containers
+        .into_iter()
+        .flatten()
+        .filter_map(|container| container["ports"].as_array())
+        .flatten();
+    declared.filter_map(|port| u16::try_from(port["containerPort"].as_u64()?).ok())
+}
+
+/// Where the management cluster's API is.
+fn management(ground: &Ground) -> Result<Door> {
+    let server = ground.testbed.control_plane.endpoint().server;
+    let (address, port) = server
+        .trim_start_matches("https://")
+        .rsplit_once(':')
+        .context("the API server has no port")?;
+    Ok((address.to_owned(), port.parse()?))
+}
