@@ -40,7 +40,7 @@ async fn scenario(ground: &Ground) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "it has not been seen to pass yet"]
+#[ignore = "a pool says that its machines are replaced before they are"]
 async fn a_hosted_cluster_is_repaired_and_upgraded() -> Result<()> {
     let builder = NodeTestbed::builder("hosted-cluster-upgrade");
     hosted::play(builder, repaired_and_upgraded).await

@@ -187,7 +187,7 @@ mod tests {
             json!({ "metadata": { "name": "p", "deletionTimestamp": "2030-01-31T12:00:00Z" } });
         // Nobody but the keeper is written to while a pod of it is there.
         let mut reads = absent();
-        reads.extend(read(KEEPER, true, &[pod.clone()]));
+        reads.extend(read(KEEPER, true, std::slice::from_ref(&pod)));
         reads.extend(read("cluster-api", false, &[]));
         let runs = stopped(reads, vec![]).await.unwrap();
         assert!(

@@ -186,7 +186,7 @@ pub(super) fn counts(seen: &[Seen]) -> BTreeMap<String, i32> {
 mod tests {
     use super::*;
 
-    fn seen(replicas: i32, prior: Option<&str>, status: Value, pods: &[Value]) -> Seen {
+    fn seen(replicas: i32, prior: Option<&str>, status: impl Into<Value>, pods: &[Value]) -> Seen {
         let annotations = prior.map(|prior| json!({ MIGRATION_PRIOR_REPLICAS: prior }));
         let deployment = json!({
             "metadata": {
@@ -195,7 +195,7 @@ mod tests {
             "spec": { "replicas": replicas, "selector": {}, "template": { "spec": {
                 "containers": [{ "name": "manager" }],
             }}},
-            "status": status,
+            "status": status.into(),
         });
         let pods = pods.iter().cloned().map(serde_json::from_value);
         Seen {
