@@ -113,13 +113,13 @@ fn every_condition_of_a_cluster_is_set_or_said_not_to_be() {
             .unwrap_or_else(|| panic!("{name} is not on the page"));
         let variant = format!("{condition:?}");
         for (who, sources) in &places {
-            let named = is_named(sources, "ClusterCondition", &variant) || own.contains(&name);
+            let is_set = is_named(sources, "ClusterCondition", &variant) || own.contains(&name);
             match *by {
                 "-" => assert!(
                     !is_named(sources, "ClusterCondition", &variant),
                     "{name} is said not to be set, and {who} names it"
                 ),
-                by if by == *who => assert!(named, "{name} is not set by {who}"),
+                by if by == *who => assert!(is_set, "{name} is not set by {who}"),
                 by => assert!(WHERE.iter().any(|(who, _)| *who == by), "{name}: {by}"),
             }
         }

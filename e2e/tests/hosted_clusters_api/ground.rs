@@ -57,7 +57,10 @@ impl Ground {
                 .await?
                 .with_flag("insecure-registries", &host)
                 .with_flag("capi-proxy-image", "images.example.com/capi-proxy:v1")
-                .with_flag("agent-capi-provider-image", "images.example.com/capi-agent:v1");
+                .with_flag(
+                    "agent-capi-provider-image",
+                    "images.example.com/capi-agent:v1",
+                );
             operators.push(Running::start(testbed, identity).await?);
         }
         Ok(Self {

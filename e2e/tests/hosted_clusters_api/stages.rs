@@ -45,7 +45,9 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         lived.context(cluster.name)?;
     }
     step.done();
-    let step = testbed.progress.step("clusters without a cloud come and go");
+    let step = testbed
+        .progress
+        .step("clusters without a cloud come and go");
     other_platforms::live(admin, &ground).await?;
     step.done();
     rest(testbed, &ground).await?;

@@ -140,9 +140,14 @@ pub(crate) fn is_rolled_out(facts: &Facts, plan: &Plan) -> bool {
     match facts.upgrade_type() {
         UpgradeType::Replace => {
             let user_data = names::user_data(facts.name(), &plan.hash);
-            let is_planned =
-                workload.user_data == user_data && workload.template == machines.template.1.name;
-            is_planned && workload.is_rolled_out()
+            let template = &machines.template.1.name;
+            let is_planned = |it: &Workload| it.user_data == user_data && it.template == *template;
+            let own = |it: &&Workload| it.owner.as_deref() == Some(facts.name());
+            // A MachineDeployment may have seen a change and still count the machines that were there before it.
+            let older = facts.machine_sets.iter().filter(own).find(|it| {
+                !is_planned(it) && (it.wanted.unwrap_or_default(), it.replicas) != (0, 0)
+            });
+            is_planned(workload) && workload.is_rolled_out() && older.is_none()
         }
         UpgradeType::InPlace => {
             let has = |key: &str| workload.annotations.get(key) == Some(&plan.hash);

@@ -152,6 +152,17 @@ fn the_version_changes_when_all_nodes_have_it() {
         ..fixtures::workload(2)
     });
     assert!(is_rolled_out(&facts, &planned));
+    // Counts that look well are of machines from before, as long as their set has any.
+    let owner = Some(facts.name().to_owned());
+    for (replicas, expected) in [(2, false), (0, true)] {
+        facts.machine_sets = vec![Workload {
+            user_data: "user-data-older".to_owned(),
+            owner: owner.clone(),
+            replicas,
+            ..fixtures::workload(replicas)
+        }];
+        assert_eq!(is_rolled_out(&facts, &planned), expected, "{replicas}");
+    }
     let done = status(&facts, &found, &conditions, true);
     assert_eq!(
         (done.version.as_deref(), done.replicas),
