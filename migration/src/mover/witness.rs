@@ -57,7 +57,7 @@ pub(crate) struct Tally {
     reads: AtomicU64,
 }
 
-/// A [`Tally`] at one time.
+/// What a mover has done up to one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Writes of objects that were answered with success.
