@@ -102,6 +102,11 @@ pub const UNPROVEN: &[Unproven] = &[
     verbs(&["delete"], "networkpolicies"),
     verbs(&["delete"], "rolebindings"),
     verbs(&["delete"], "roles"),
+    // Migrations: the role that the operator gives itself for the time of one.
+    Unproven {
+        name: Some("private-capi-migration"),
+        ..verbs(&["bind", "escalate"], "roles")
+    },
 ];
 
 /// The test that uses the rights of hosted clusters and node pools.
@@ -146,6 +151,8 @@ pub struct Unproven {
     pub resource: &'static str,
     /// The verbs; none for all.
     pub verbs: &'static [&'static str],
+    /// The only name that the right is for, if it has to have one.
+    pub name: Option<&'static str>,
 }
 
 const fn unproven(group: &'static str, resource: &'static str) -> Unproven {
@@ -154,6 +161,7 @@ const fn unproven(group: &'static str, resource: &'static str) -> Unproven {
         group,
         resource,
         verbs,
+        name: None,
     }
 }
 
@@ -163,6 +171,7 @@ const fn verbs(verbs: &'static [&'static str], resource: &'static str) -> Unprov
         group: "",
         resource,
         verbs,
+        name: None,
     }
 }
 
@@ -406,7 +415,8 @@ impl Unproven {
     fn is_about(&self, right: &Right) -> bool {
         let group = self.group.is_empty() || self.group == right.group;
         let verb = self.verbs.is_empty() || self.verbs.contains(&right.verb.as_str());
-        group && verb && [ANY, right.resource.as_str()].contains(&self.resource)
+        let name = self.name.is_none_or(|name| right.names == [name]);
+        group && verb && name && [ANY, right.resource.as_str()].contains(&self.resource)
     }
 }
 

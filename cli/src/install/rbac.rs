@@ -23,6 +23,8 @@ enum Holder {
     /// The one that is not operator-legacy.
     New,
     Legacy,
+    /// The one that migrates: it writes private objects only.
+    Migrating,
 }
 
 /// One row of the table.
@@ -204,7 +206,7 @@ const TABLE: &[Row] = &[
         needed_for: "what the operators of a control plane may do",
     },
     Row {
-        holder: Holder::Legacy,
+        holder: Holder::Both,
         reach: Reach::Cluster,
         group: RBAC,
         resources: &["roles"],
@@ -214,18 +216,13 @@ const TABLE: &[Row] = &[
         needed_for: "roles with rights in a control plane's namespace that this operator does not have itself",
     },
     Row {
-        holder: Holder::New,
+        holder: Holder::Migrating,
         reach: Reach::Cluster,
         group: RBAC,
         resources: &["roles"],
-        names: &[
-            "control-plane-operator",
-            "cluster-api",
-            "capi-provider",
-            "private-capi-migration",
-        ],
+        names: &["private-capi-migration"],
         verbs: &["escalate", "bind"],
-        needed_for: "the same, and the role that it gives itself in the namespace that it migrates, for that time",
+        needed_for: "the role that it gives itself in the namespace that it migrates, for that time",
     },
     Row {
         holder: Holder::Both,
@@ -341,7 +338,7 @@ const TABLE: &[Row] = &[
 pub(crate) fn rules(operator: Operator, sides: &[Side]) -> Vec<Rule> {
     let fixed = TABLE
         .iter()
-        .filter(|row| row.is_for(operator))
+        .filter(|row| row.is_for(operator, sides))
         .map(Row::rule);
     let table = GroupTable::default();
     let all = table
@@ -433,11 +430,12 @@ fn binding(kind: Kind, namespace: &str, role: &str, operator: Operator) -> Objec
 // === impl Row ===
 
 impl Row {
-    fn is_for(&self, operator: Operator) -> bool {
+    fn is_for(&self, operator: Operator, sides: &[Side]) -> bool {
         match self.holder {
             Holder::Both => true,
             Holder::New => operator == Operator::New,
             Holder::Legacy => operator == Operator::Legacy,
+            Holder::Migrating => operator == Operator::New && sides == [Side::Private],
         }
     }
 
@@ -538,10 +536,8 @@ mod tests {
             }
             assert!(!row.verbs.contains(&"impersonate"), "{row:?}");
             if row.verbs.contains(&"escalate") || row.verbs.contains(&"bind") {
-                assert_eq!(
-                    row.names,
-                    ["control-plane-operator", "cluster-api", "capi-provider"]
-                );
+                let known = ["control-plane-operator", "cluster-api", "capi-provider"];
+                assert!(row.names == known || row.names == ["private-capi-migration"]);
                 assert_eq!(row.resources, ["roles"]);
             }
         }
