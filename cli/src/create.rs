@@ -5,6 +5,8 @@ mod kubeconfig;
 mod node_pool;
 mod text;
 
+pub(crate) use cluster::{DELETED_WITH_CLUSTER, MADE_FOR};
+
 use clap::Subcommand;
 
 use cluster::Cluster;

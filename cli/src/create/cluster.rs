@@ -18,6 +18,7 @@ use clap::{Args, Subcommand};
 use crate::install::runtime;
 pub(super) use args::{Arch, UpgradeType, name_of};
 use args::{CommonArgs, RunArgs};
+pub(crate) use objects::{DELETED_WITH_CLUSTER, MADE_FOR};
 use options::Options;
 use platform::agent::AgentArgs;
 pub(super) use platform::agent::AgentNodeArgs;

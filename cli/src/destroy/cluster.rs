@@ -6,10 +6,12 @@ use anyhow::bail;
 use api::annotations::cluster::{CLEANUP_CLOUD_RESOURCES, DESTROY_GRACE_PERIOD};
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use clap::{Args, Subcommand};
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::json;
 
+use crate::create::{DELETED_WITH_CLUSTER, MADE_FOR};
 use crate::hosted::{FIELD_MANAGER, Hosted, nodes, refused};
+use crate::install::cluster::status_code;
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime, time};
 use crate::waiting::{self, Gone};
@@ -97,7 +99,39 @@ impl ClusterArgs {
             self.mark(&hosted, &cluster).await?;
             delete(&hosted, &cluster).await?;
         }
-        self.wait(&hosted, &display).await
+        self.wait(&hosted, &display).await?;
+        self.delete_secrets(&hosted, &cluster, &display).await
+    }
+
+    /// What `create cluster` has made beside the cluster goes with it: its labels say so.
+    async fn delete_secrets(
+        &self,
+        hosted: &Hosted,
+        cluster: &HostedCluster,
+        display: &Display,
+    ) -> anyhow::Result<()> {
+        let Some(infra_id) = &cluster.spec.infra_id else {
+            return Ok(());
+        };
+        let secrets = hosted.secrets(&self.namespace);
+        let made = ListParams::default().labels(&made_for(infra_id));
+        let cannot = |error: kube::Error| {
+            refused(&error).context(format!(
+                "HostedCluster {}/{} is gone, but not the Secrets that were made for it: delete those with labels {}",
+                self.namespace,
+                self.name,
+                made_for(infra_id)
+            ))
+        };
+        for secret in secrets.list_metadata(&made).await.map_err(cannot)? {
+            let name = secret.metadata.name.unwrap_or_default();
+            match secrets.delete(&name, &DeleteParams::background()).await {
+                Ok(_) => display.say(&format!("Secret {}/{name}: deleted", self.namespace)),
+                Err(error) if status_code(&error) == Some(404) => {}
+                Err(error) => return Err(cannot(error)),
+            }
+        }
+        Ok(())
     }
 
     async fn tell(&self, hosted: &Hosted, display: &Display) -> anyhow::Result<()> {
@@ -112,7 +146,7 @@ impl ClusterArgs {
         }
         let control_plane = api::names::control_plane_namespace(&self.namespace, &self.name);
         display.say(&format!(
-            "HostedCluster {}/{}: would be destroyed, with namespace {control_plane}",
+            "HostedCluster {}/{}: would be destroyed, with namespace {control_plane} and the Secrets that were made for it",
             self.namespace, self.name
         ));
         Ok(())
@@ -156,6 +190,11 @@ impl ClusterArgs {
             ),
         }
     }
+}
+
+/// The labels of what was made for an infrastructure, and goes with its cluster.
+fn made_for(infra_id: &str) -> String {
+    format!("{DELETED_WITH_CLUSTER}=true,{MADE_FOR}={infra_id}")
 }
 
 /// Deletes a cluster if it is the very one that was seen.

@@ -12,9 +12,9 @@ use crate::create::node_pool::{Pool as NodePoolOf, node_pool};
 /// The version of our kinds.
 const VERSION: &str = "hypershift.openshift.io/v1beta1";
 /// Objects with this label are deleted with the cluster.
-const DELETED_WITH_CLUSTER: &str = "hypershift.openshift.io/safe-to-delete-with-cluster";
+pub(crate) const DELETED_WITH_CLUSTER: &str = "hypershift.openshift.io/safe-to-delete-with-cluster";
 /// Tells for which infrastructure an object was made.
-const MADE_FOR: &str = "hypershift.openshift.io/auto-created-for-infra";
+pub(crate) const MADE_FOR: &str = "hypershift.openshift.io/auto-created-for-infra";
 
 /// The usual ranges of both families.
 const DUAL_CLUSTER: [&str; 2] = ["10.132.0.0/14", "fd01::/48"];
