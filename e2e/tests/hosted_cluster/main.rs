@@ -15,12 +15,16 @@ use api::annotations::cluster::MACHINE_HEALTH_CHECK_TIMEOUT;
 use api::group::Side;
 use e2e::hosted::{self, Cluster, Ground, Guest};
 use e2e::node::NodeTestbed;
+use tokio::sync::Mutex;
 
+/// Two management clusters at a time are more than two processors bear.
+static TURN: Mutex<()> = Mutex::const_new(());
 /// The workers of the pool that is repaired and upgraded.
 const WORKERS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hosted_cluster_comes_works_and_goes() -> Result<()> {
+    let _turn = TURN.lock().await;
     hosted::play(NodeTestbed::builder("hosted-cluster"), scenario).await
 }
 
@@ -40,8 +44,8 @@ async fn scenario(ground: &Ground) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a pool says that its machines are replaced before they are"]
 async fn a_hosted_cluster_is_repaired_and_upgraded() -> Result<()> {
+    let _turn = TURN.lock().await;
     let builder = NodeTestbed::builder("hosted-cluster-upgrade");
     hosted::play(builder, repaired_and_upgraded).await
 }
