@@ -1,6 +1,6 @@
 //! From the first start to the loss of rights and of CRDs, in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -199,6 +199,7 @@ async fn told(testbed: &Testbed, members: &[Member], replicas: &[&Replica]) -> R
         .filter_map(|member| Some((member.name.clone(), member.verdict().invalid?.reason())))
         .collect();
     expected.sort_unstable();
+    let reasons: BTreeSet<_> = expected.iter().map(|(_, reason)| *reason).collect();
     let events = testbed.admin.list(&EVENTS.within(fleet::NAMESPACE)).await?;
     let text = |event: &Value, pointer: &str| {
         let text = event.pointer(pointer).and_then(Value::as_str);
@@ -207,6 +208,8 @@ async fn told(testbed: &Testbed, members: &[Member], replicas: &[&Replica]) -> R
     let mut found: Vec<_> = events
         .iter()
         .map(|event| (text(event, "/regarding/name"), text(event, "/reason")))
+        // Its owner tells of a cluster's conditions, too.
+        .filter(|(_, reason)| reasons.contains(reason.as_str()))
         .collect();
     found.sort_unstable();
     let same = found.len() == expected.len()
