@@ -28,7 +28,6 @@ pub mod run;
 pub mod settings;
 pub mod token_minter;
 mod tool;
-mod watching;
 
 use args::{Cli, Command};
 

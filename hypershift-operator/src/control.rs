@@ -17,6 +17,7 @@ use support::error::chain;
 use support::health::Check;
 use support::reconcile::{Backoff, Report as _};
 use support::shutdown::Drain;
+use support::watch::is_blind;
 use tokio::sync::mpsc;
 
 use crate::context::Context;
@@ -80,18 +81,6 @@ async fn work(
     }
 }
 
-/// Whether a watch that failed sees nothing. Otherwise it goes on from what it has listed, by itself, and says nothing
-/// of its success until something changes: a failure that was told would stay.
-pub(crate) fn is_blind(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion => true,
-        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 403,
-        watcher::Error::WatchStartFailed(_)
-        | watcher::Error::WatchFailed(_)
-        | watcher::Error::WatchError(_) => false,
-    }
-}
-
 /// The clusters whose owner may have changed.
 fn watch(client: kube::Client, writer: Writer<Meta>, check: &Check) -> impl Stream<Item = Request> {
     let api: Api<Meta> = Api::all_with(client, &resource());
@@ -132,23 +121,4 @@ fn again(drifted: mpsc::Receiver<Id>) -> impl Stream<Item = Request> {
         let reference = ObjectRef::new_with(&id.name, resource()).within(&id.namespace);
         Ok(reference.into())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use kube::core::Status;
-
-    use super::*;
-
-    fn refused(code: u16) -> kube::Error {
-        kube::Error::Api(Box::new(Status::failure("", "").with_code(code)))
-    }
-
-    #[test]
-    fn a_watch_that_goes_on_by_itself_is_not_blind() {
-        assert!(is_blind(&watcher::Error::InitialListFailed(refused(429))));
-        assert!(is_blind(&watcher::Error::WatchStartFailed(refused(403))));
-        assert!(!is_blind(&watcher::Error::WatchStartFailed(refused(429))));
-        assert!(!is_blind(&watcher::Error::WatchFailed(refused(500))));
-    }
 }

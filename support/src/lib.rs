@@ -5,6 +5,7 @@
 //! - [`shutdown`]: signals, and how the end is made known to all that must end before it.
 //! - [`lease`], [`fence`]: leader election, and a client that refuses to write for a leader whose time is up.
 //! - [`client`], [`apply`]: the way to the API server, and the writes that carry a precondition.
+//! - [`watch`]: what a watch that failed means for readiness.
 //! - [`reconcile`]: what an error of a controller must tell: its reason, its object, when to try again.
 //! - [`error`]: exit codes, and an error with its causes on one line.
 //! - `testing` (feature of that name): an API server of expected calls.
@@ -26,3 +27,4 @@ pub mod shutdown;
 pub mod telemetry;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod watch;

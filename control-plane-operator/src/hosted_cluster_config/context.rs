@@ -20,6 +20,7 @@ use support::apply::Applier;
 use support::error::chain;
 use support::health::{Check, Health};
 use support::reconcile::Backoff;
+use support::watch::is_blind;
 
 use super::drive::{Wake, drive};
 use super::error::Error;
@@ -29,7 +30,6 @@ use super::{
     status,
 };
 use crate::settings::CapiTypes;
-use crate::watching::is_blind;
 
 /// Who writes into the hosted cluster, as its API server keeps it.
 const MANAGER: &str = "hosted-cluster-config-operator";

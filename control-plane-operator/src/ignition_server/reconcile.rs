@@ -19,12 +19,12 @@ use support::apply;
 use support::error::chain;
 use support::health::Check;
 use support::reconcile::{Backoff, is_conflict, is_missing};
+use support::watch::is_blind;
 
 use super::cache::{Cache, Entry};
 use super::metrics::Metrics;
 use super::token::{self, AS_EXPECTED, Duty, Malformed, Token};
 use super::{payload, read};
-use crate::watching::is_blind;
 
 /// Who writes, as the API server keeps it.
 const MANAGER: &str = "ignition-server";

@@ -25,13 +25,13 @@ use support::error::chain;
 use support::health::Check;
 use support::reconcile::{Backoff, Report as _, Retry, is_missing};
 use support::shutdown::Drain;
+use support::watch::is_blind;
 
 use super::error::Error;
 use super::names;
 use super::write::Writer;
 use crate::capi::Capi;
 use crate::context::Context;
-use crate::control::is_blind;
 use crate::scope::Scope;
 
 /// Pools that are dealt with at once.
