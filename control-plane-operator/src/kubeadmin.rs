@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::component::facts::Infra;
     use crate::component::{Objects, Predicates, Release};
-    use crate::settings::{Pairs, Settings};
+    use crate::settings::Settings;
 
     #[test]
     fn a_password_has_four_groups_and_no_character_is_likelier() {
@@ -135,29 +135,14 @@ mod tests {
         assert_eq!(password(&mut |_| false), None);
     }
 
-    fn settings() -> Settings {
-        Settings {
-            own_image: "own".to_owned(),
-            image_overrides: std::collections::BTreeMap::new(),
-            registry_overrides: Pairs::default(),
-            openshift_img_overrides: Pairs::default(),
-            capi: api::group::Side::Standard,
-            capi_proxy_image: None,
-            default_ingress_domain: String::new(),
-            uid: None,
-            managed_service: None,
-            metrics_set: None,
-            served_groups: Vec::new(),
-        }
-    }
-
     /// What is due for a configuration, without a password and with one, and what is told with one.
     fn of(configuration: Value) -> (Due, Due, Option<Value>) {
         let text = include_str!("../tests/data/base/hosted-control-plane.yaml");
         let mut hcp: api::hypershift::v1beta1::HostedControlPlane =
             serde_saphyr::from_str(text).unwrap();
         hcp.spec.configuration = serde_json::from_value(configuration).unwrap();
-        let (release, infra, settings) = (Release::default(), Infra::default(), settings());
+        let (release, infra, settings) =
+            (Release::default(), Infra::default(), Settings::for_tests());
         let mut objects = Objects::default();
         let judge = |objects: &Objects| {
             let context = Context {

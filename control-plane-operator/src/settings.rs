@@ -148,6 +148,28 @@ pub struct Settings {
 )]
 pub struct NoProxyImage;
 
+// === impl Settings ===
+
+#[cfg(test)]
+impl Settings {
+    /// Those of a management cluster that has nothing special.
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            own_image: "own".to_owned(),
+            image_overrides: BTreeMap::new(),
+            registry_overrides: Pairs::default(),
+            openshift_img_overrides: Pairs::default(),
+            capi: Side::Standard,
+            capi_proxy_image: None,
+            default_ingress_domain: String::new(),
+            uid: None,
+            managed_service: None,
+            metrics_set: None,
+            served_groups: Vec::new(),
+        }
+    }
+}
+
 // === impl Pairs ===
 
 impl Pairs {

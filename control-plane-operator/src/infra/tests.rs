@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::component::facts::Infra;
 use crate::component::{Objects, Predicates, Release};
-use crate::settings::{Pairs, Settings};
+use crate::settings::Settings;
 
 struct Case {
     name: &'static str,
@@ -179,17 +179,10 @@ fn with<R>(case: &Case, objects: &Objects, work: impl FnOnce(&Context<'_>) -> R)
     let hcp = serde_json::from_value(hcp).unwrap();
     let release = Release::default();
     let settings = Settings {
-        own_image: "own".to_owned(),
-        image_overrides: BTreeMap::new(),
-        registry_overrides: Pairs::default(),
-        openshift_img_overrides: Pairs::default(),
-        capi: api::group::Side::Standard,
-        capi_proxy_image: None,
         default_ingress_domain: "apps.example.com".to_owned(),
-        uid: None,
         managed_service: case.managed_service.map(str::to_owned),
-        metrics_set: None,
         served_groups: vec!["route.openshift.io".to_owned()],
+        ..Settings::for_tests()
     };
     let context = Context {
         hcp: &hcp,

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::component::facts::Infra;
 use crate::component::{Objects, Predicates, Release};
-use crate::settings::{Pairs, Settings};
+use crate::settings::Settings;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -30,19 +30,7 @@ impl World {
     /// Reconciles; gives the names of the Secrets that were written.
     fn reconcile(&mut self, now: Timestamp) -> Vec<String> {
         let release = Release::default();
-        let settings = Settings {
-            own_image: "own".to_owned(),
-            image_overrides: BTreeMap::new(),
-            registry_overrides: Pairs::default(),
-            openshift_img_overrides: Pairs::default(),
-            capi: api::group::Side::Standard,
-            capi_proxy_image: None,
-            default_ingress_domain: String::new(),
-            uid: None,
-            managed_service: None,
-            metrics_set: None,
-            served_groups: Vec::new(),
-        };
+        let settings = Settings::for_tests();
         let context = Context {
             hcp: &self.hcp,
             release: &release,

@@ -9,7 +9,7 @@ use crate::component::asset::Asset;
 use crate::component::facts::Infra;
 use crate::component::render::render;
 use crate::component::{Minter, Predicates, Prober, Release, TokenFrom};
-use crate::settings::{Pairs, Settings};
+use crate::settings::Settings;
 
 const DEPLOYMENT: Asset = Asset {
     file: "deployment.yaml",
@@ -52,16 +52,10 @@ fn attempt(
     let hcp = serde_json::from_value(hcp).unwrap();
     let settings = Settings {
         own_image: "registry.example.com/own".to_owned(),
-        image_overrides: BTreeMap::new(),
-        registry_overrides: Pairs::default(),
-        openshift_img_overrides: Pairs::default(),
         capi: api::group::Side::Private,
         capi_proxy_image: Some("registry.example.com/proxy".to_owned()),
-        default_ingress_domain: String::new(),
         uid: Some(1001),
-        managed_service: None,
-        metrics_set: None,
-        served_groups: Vec::new(),
+        ..Settings::for_tests()
     };
     let release = Release::default().with_overrides(&settings.own_image, &BTreeMap::new());
     let objects = Objects::from_iter(objects);
