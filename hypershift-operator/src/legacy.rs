@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
+use kube::core::PartialObjectMeta;
 use support::apply;
 use support::reconcile::is_missing;
 
@@ -49,7 +50,23 @@ pub fn step(needed: bool, running: bool) -> Step {
     }
 }
 
-/// Removes operator-legacy when no hosted cluster needs it, and none is wanted back on standard types. Only the operator of private types does.
+/// operator-legacy, if it is installed and stays.
+pub(crate) async fn running(ctx: &Context) -> Result<Option<PartialObjectMeta<Deployment>>, Error> {
+    let place = &ctx.legacy_deployment;
+    let found = api(ctx).get_metadata_opt(&place.name).await;
+    let found = found.map_err(|source| Error::Read {
+        what: format!("Deployment {place}"),
+        source,
+    })?;
+    Ok(found.filter(|found| found.metadata.deletion_timestamp.is_none()))
+}
+
+fn api(ctx: &Context) -> Api<Deployment> {
+    Api::namespaced(ctx.client.clone(), &ctx.legacy_deployment.namespace)
+}
+
+/// Removes operator-legacy when no hosted cluster needs it, and none is wanted back on standard types. Only the operator
+/// of private types does.
 pub(crate) async fn tend(
     ctx: &Context,
     verdicts: impl IntoIterator<Item = Verdict>,
@@ -59,20 +76,14 @@ pub(crate) async fn tend(
         Scope::Private => {}
         Scope::Legacy | Scope::All => return Ok(()),
     }
-    let place = &ctx.legacy_deployment;
-    let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), &place.namespace);
-    let found = api.get_metadata_opt(&place.name).await;
-    let found = found.map_err(|source| Error::Read {
-        what: format!("Deployment {place}"),
-        source,
-    })?;
-    let running = found.filter(|found| found.metadata.deletion_timestamp.is_none());
+    let running = running(ctx).await?;
     let needed = needed(verdicts) || is_wanted_back;
     ctx.metrics.legacy(needed, running.is_some());
     let Some(running) = running.filter(|_| step(needed, true) == Step::Retire) else {
         return Ok(());
     };
-    match apply::delete(&api, &running.metadata).await {
+    let place = &ctx.legacy_deployment;
+    match apply::delete(&api(ctx), &running.metadata).await {
         Ok(()) => {
             tracing::info!(deployment = %place, "No HostedCluster is legacy: operator-legacy deleted");
             ctx.metrics.legacy(needed, false);

@@ -1,5 +1,8 @@
 //! What is counted. No label is made from an object's name; docs/metrics.md lists them all.
 
+#[cfg(test)]
+pub(crate) mod exposition;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -217,9 +220,7 @@ mod tests {
         metrics.marked(Mark::Legacy);
         metrics.error("list", "Forbidden");
         metrics.legacy(true, true);
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        text
+        exposition::of(&registry)
     }
 
     #[test]
@@ -248,27 +249,18 @@ mod tests {
             include_str!("../../manifests/alerts/operator.yaml"),
             include_str!("../../docs/runbooks/HyperShiftOperatorDegraded.md"),
         ];
-        let mut names = 0;
-        for word in pages
-            .iter()
-            .flat_map(|page| page.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
-            .filter(|word| word.starts_with(PREFIX))
-        {
-            names += 1;
+        let named = exposition::named(&pages, PREFIX);
+        for word in &named {
             let name = word.strip_suffix("_total").unwrap_or(word);
             assert!(text.contains(&format!("# TYPE {name} ")), "{word}");
         }
-        assert!(names >= 5, "{names}");
+        assert!(named.len() >= 5, "{named:?}");
     }
 
     #[test]
     fn every_metric_is_documented() {
         let page = include_str!("../../docs/metrics.md");
-        for line in text().lines() {
-            let Some(rest) = line.strip_prefix("# TYPE ") else {
-                continue;
-            };
-            let name = rest.split(' ').next().unwrap();
+        for name in exposition::names(&text()) {
             assert!(
                 page.contains(&format!("`{name}")),
                 "{name} is not in docs/metrics.md"

@@ -1,4 +1,4 @@
-//! Moves hosted clusters from standard to private types by themselves, and back when they are asked to.
+//! Moves hosted clusters from standard to private types, and back when somebody asks for that.
 //!
 //! ```text
 //! drift ── survey ──> standing (pure) ──> queue (pure): who is next ──> driver: one cluster, step after step
@@ -38,12 +38,8 @@ mod tell;
 mod workloads;
 
 use api::annotations::{MIGRATION_ROLLBACK, ROLLBACK_REQUESTED};
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
 
-use crate::context::Context;
-use crate::error::Error;
 pub(crate) use aside::Passes;
 use census::Census;
 pub(crate) use control::{Migrations, run};
@@ -56,16 +52,4 @@ pub(crate) fn is_wanted_back(metadata: &ObjectMeta) -> bool {
     let annotations = metadata.annotations.as_ref();
     let asked = annotations.and_then(|it| it.get(MIGRATION_ROLLBACK));
     asked.is_some_and(|it| it == ROLLBACK_REQUESTED)
-}
-
-/// Whether operator-legacy is installed.
-async fn legacy_runs(ctx: &Context) -> Result<bool, Error> {
-    let place = &ctx.legacy_deployment;
-    let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), &place.namespace);
-    let found = api.get_metadata_opt(&place.name).await;
-    let found = found.map_err(|source| Error::Read {
-        what: format!("Deployment {place}"),
-        source,
-    })?;
-    Ok(found.is_some_and(|found| found.metadata.deletion_timestamp.is_none()))
 }

@@ -1,6 +1,7 @@
 //! What is counted of clusters and pools, and how a scrape sees it.
 
 use super::*;
+use crate::metrics::exposition;
 
 fn cluster(name: &str) -> Value {
     json!({
@@ -56,9 +57,7 @@ fn scraped() -> String {
     let within = (since.parse().unwrap(), until.parse().unwrap());
     let done = clusters::Clusters::transitions(&cluster("one"), within.0, within.1);
     census.transitions.observe(&done);
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-    text
+    exposition::of(&registry)
 }
 
 #[test]
@@ -136,7 +135,6 @@ fn who_does_not_lead_tells_nothing() {
     clusters.add(&cluster("one"));
     census.put(clusters.samples());
     drop(Forget(&census));
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let text = exposition::of(&registry);
     assert!(!text.contains("hypershift_hostedclusters"), "{text}");
 }

@@ -218,14 +218,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::metrics::exposition;
 
     fn text(metrics: impl FnOnce(&Metrics)) -> String {
         let mut registry = Registry::default();
         let all = Metrics::new(registry.sub_registry_with_prefix(PREFIX));
         metrics(&all);
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        text
+        exposition::of(&registry)
     }
 
     fn id(name: &str) -> Id {
@@ -283,26 +282,17 @@ mod tests {
             include_str!("../../../docs/runbooks/HyperShiftPrivateCAPIMigrationFailed.md"),
             include_str!("../../../docs/runbooks/HyperShiftPrivateCAPIMigrationStuck.md"),
         ];
-        let mut names = 0;
-        for word in pages
-            .iter()
-            .flat_map(|page| page.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
-            .filter(|word| word.starts_with(PREFIX))
-        {
-            names += 1;
+        let named = exposition::named(&pages, PREFIX);
+        for word in &named {
             assert!(text.contains(&format!("\n{word}")), "{word}");
         }
-        assert!(names >= 3, "{names}");
+        assert!(named.len() >= 3, "{named:?}");
     }
 
     #[test]
     fn every_metric_is_documented() {
         let page = include_str!("../../../docs/metrics.md");
-        for line in all().lines() {
-            let Some(rest) = line.strip_prefix("# TYPE ") else {
-                continue;
-            };
-            let name = rest.split(' ').next().unwrap();
+        for name in exposition::names(&all()) {
             assert!(page.contains(&format!("`{name}")), "{name}");
         }
     }

@@ -27,6 +27,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::hosted_cluster::migrating::{self, Imagined};
 use crate::hosted_cluster::{Id, protocol};
+use crate::legacy;
 
 /// A hosted cluster under migration.
 pub(super) struct Site<'a> {
@@ -81,7 +82,7 @@ impl<'a> Site<'a> {
         {
             problems.push(support::error::chain(&error));
         }
-        if self.direction == Direction::Reverse && !super::legacy_runs(self.ctx).await? {
+        if self.direction == Direction::Reverse && legacy::running(self.ctx).await?.is_none() {
             problems.push(
                 "operator-legacy is not installed, and it is the one to take the cluster over: run `hypershift \
                  install --private-capi-types` again, now that a way back is asked for"
