@@ -1,6 +1,6 @@
 //! `migrate`: from one name of the API groups to the other.
 //!
-//! The operator migrates hosted clusters by itself: `plan`, `status`, `retry` and `rollback` tell of that and ask for
+//! The operator migrates hosted clusters, if it may: `plan`, `status`, `retry` and `rollback` tell of that and ask for
 //! it. `groups` is the migration alone, for other systems.
 
 mod fleet;
@@ -9,6 +9,7 @@ mod plan;
 mod retry;
 mod rollback;
 mod status;
+mod wish;
 
 use clap::Subcommand;
 

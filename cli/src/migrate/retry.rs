@@ -1,70 +1,42 @@
 //! `migrate retry`: has a migration that failed tried again, and one that was held tried at all.
 
-use std::collections::BTreeMap;
-
-use anyhow::bail;
 use api::annotations::{
     MIGRATION_ATTEMPTS, MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE, MIGRATION_HOLD,
 };
 use clap::Args;
 
-use super::fleet::{Chosen, Line, Standing, annotate};
-use crate::hosted::Hosted;
-use crate::install::display::Display;
-use crate::install::{TargetArgs, runtime};
+use super::fleet::{Line, Standing};
+use super::wish::{Wish, WishArgs};
 
 /// Flags of `migrate retry`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Mend the cause first: `hypershift migrate status` names it. The operator begins within its resync \
-                  period, and in its turn.\n\nExit status: 0 asked for, 1 not, 64 wrong usage."
+    after_help = "Mend the cause first: `hypershift migrate status` names it. An operator that may migrate at all (its \
+                  flag --migration-concurrency) begins within its resync period, and in its turn.\n\n\
+                  Exit status: 0 asked for, 1 not, 64 wrong usage."
 )]
 pub(crate) struct Retry {
     #[command(flatten)]
-    chosen: Chosen,
-
-    /// Say nothing on standard error unless something fails
-    #[arg(long, short)]
-    quiet: bool,
-
-    #[command(flatten)]
-    target: TargetArgs,
+    args: WishArgs,
 }
 
 // === impl Retry ===
 
 impl Retry {
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        runtime()?.block_on(self.ask())
-    }
-
-    async fn ask(&self) -> anyhow::Result<()> {
-        let display = Display::new(self.quiet);
-        let hosted = Hosted::connect(&self.target.access()).await?;
-        let mut asked = 0_usize;
-        for cluster in self.chosen.find(&hosted, false).await? {
-            let line = Line::of(&cluster);
-            if let Some(problem) = problem(&line) {
-                if self.chosen.is_all() {
-                    continue;
-                }
-                bail!("{}: {problem}", line.id());
-            }
-            let cleared = [
-                MIGRATION_FAILED,
-                MIGRATION_FAILURE_MESSAGE,
-                MIGRATION_ATTEMPTS,
-                MIGRATION_HOLD,
-            ];
-            let cleared: BTreeMap<_, _> = cleared.map(|key| (key, None)).into();
-            annotate(&hosted, &cluster, &cleared).await?;
-            display.say(&format!("{}: its migration is tried again", line.id()));
-            asked += 1;
-        }
-        if asked == 0 {
-            display.say("no migration has failed, and none is held");
-        }
-        Ok(())
+        let cleared = [
+            MIGRATION_FAILED,
+            MIGRATION_FAILURE_MESSAGE,
+            MIGRATION_ATTEMPTS,
+            MIGRATION_HOLD,
+        ];
+        self.args.ask(&Wish {
+            annotations: cleared.map(|key| (key, None)).into(),
+            problem,
+            names_others: false,
+            asked: "its migration is tried again",
+            none: Some("no migration has failed, and none is held"),
+        })
     }
 }
 

@@ -1,16 +1,11 @@
 //! `migrate rollback`: asks for the way back, from private to standard types. The operator goes it, as carefully as it
 //! went there.
 
-use std::collections::BTreeMap;
-
-use anyhow::bail;
 use api::annotations::{MIGRATION_ROLLBACK, ROLLBACK_REQUESTED};
 use clap::Args;
 
-use super::fleet::{Chosen, Line, Standing, annotate};
-use crate::hosted::Hosted;
-use crate::install::display::Display;
-use crate::install::{TargetArgs, runtime};
+use super::fleet::{Line, Standing};
+use super::wish::{Wish, WishArgs};
 
 /// Flags of `migrate rollback`.
 #[derive(Debug, Args)]
@@ -19,44 +14,25 @@ use crate::install::{TargetArgs, runtime};
                   back. It is a migration the other way, with the same checks, and can fail like one.\n\n\
                   operator-legacy takes the cluster over: it has to be installed. The cluster is held afterwards, so \
                   that it is not migrated again at once; `hypershift migrate retry` lifts that.\n\n\
+                  The operator goes it in its turn, if it may migrate at all (its flag --migration-concurrency).\n\n\
                   Exit status: 0 asked for, 1 not, 64 wrong usage."
 )]
 pub(crate) struct Rollback {
     #[command(flatten)]
-    chosen: Chosen,
-
-    /// Say nothing on standard error unless something fails
-    #[arg(long, short)]
-    quiet: bool,
-
-    #[command(flatten)]
-    target: TargetArgs,
+    args: WishArgs,
 }
 
 // === impl Rollback ===
 
 impl Rollback {
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        runtime()?.block_on(self.ask())
-    }
-
-    async fn ask(&self) -> anyhow::Result<()> {
-        let display = Display::new(self.quiet);
-        let hosted = Hosted::connect(&self.target.access()).await?;
-        for cluster in self.chosen.find(&hosted, false).await? {
-            let line = Line::of(&cluster);
-            if let Some(problem) = problem(&line) {
-                if self.chosen.is_all() {
-                    display.say(&format!("{}: {problem}", line.id()));
-                    continue;
-                }
-                bail!("{}: {problem}", line.id());
-            }
-            let asked = BTreeMap::from([(MIGRATION_ROLLBACK, Some(ROLLBACK_REQUESTED))]);
-            annotate(&hosted, &cluster, &asked).await?;
-            display.say(&format!("{}: the way back is asked for", line.id()));
-        }
-        Ok(())
+        self.args.ask(&Wish {
+            annotations: [(MIGRATION_ROLLBACK, Some(ROLLBACK_REQUESTED))].into(),
+            problem,
+            names_others: true,
+            asked: "the way back is asked for",
+            none: None,
+        })
     }
 }
 
