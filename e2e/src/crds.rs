@@ -8,6 +8,7 @@ use cli::crds::source::module;
 use serde_json::{Value, json};
 
 use crate::client::{ApiClient, Resource};
+use crate::conditions;
 use crate::modules::Module;
 use crate::wait;
 
@@ -132,11 +133,10 @@ fn without_conversion(mut crd: Value) -> Value {
 }
 
 fn established(crd: &Value) -> Result<()> {
-    let conditions = crd["status"]["conditions"].as_array();
-    let established = conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
-    ensure!(established, "not established: {}", crd["status"]);
+    ensure!(
+        conditions::is_true(crd, "Established"),
+        "not established: {}",
+        crd["status"]
+    );
     Ok(())
 }

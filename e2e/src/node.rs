@@ -33,6 +33,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::binaries::{Binaries, Binary};
 use crate::client::{ApiClient, Resource};
+use crate::conditions;
 use crate::control_plane::{ControlPlane, Endpoint, KUBELET_CLIENT};
 use crate::fixtures;
 use crate::guest::Programs;
@@ -423,12 +424,7 @@ pub fn clean_up(name: &str) -> Result<Vec<PathBuf>> {
 
 /// That an object has a condition; else why not.
 pub fn condition(object: &serde_json::Value, kind: &str) -> Result<()> {
-    let conditions = object["status"]["conditions"].as_array();
-    let found = conditions
-        .into_iter()
-        .flatten()
-        .find(|one| one["type"] == kind);
-    match found {
+    match conditions::find(object, kind) {
         Some(condition) if condition["status"] == "True" => Ok(()),
         Some(condition) => wait::not_yet(format!(
             "{kind} is {}: {}",

@@ -91,6 +91,26 @@ pub struct Lease {
     pub expires: Timestamp,
 }
 
+/// The flags with which an operator runs as if in a pod of a namespace. It tells of itself at the port.
+pub(crate) fn as_pod(
+    launch: Launch,
+    pod: &str,
+    namespace: &str,
+    port: u16,
+    kubeconfig: &Path,
+    times: Times,
+) -> Launch {
+    let launch = launch
+        .arg("run")
+        .flag("namespace", namespace)
+        .flag("pod-name", pod)
+        .flag("metrics-addr", format!("127.0.0.1:{port}"))
+        .flag("log-format", "text")
+        .path_flag("kubeconfig", kubeconfig);
+    let flags = times.flags().into_iter();
+    flags.fold(launch, |launch, (name, value)| launch.flag(name, value))
+}
+
 // === impl Operator ===
 
 impl Operator {
@@ -220,17 +240,9 @@ impl Identity {
         let credentials = Credentials::TokenFile(self.account.token_file());
         write_kubeconfig(&kubeconfig, server.url, server.authority, credentials)?;
         let port = ports::allocate()?;
-        let mut launch = Launch::new(pod, &self.program)
-            .arg("run")
-            .flag("scope", self.operator.scope())
-            .flag("namespace", NAMESPACE)
-            .flag("pod-name", pod)
-            .flag("metrics-addr", format!("127.0.0.1:{port}"))
-            .flag("log-format", "text")
-            .path_flag("kubeconfig", &kubeconfig);
-        for (name, value) in times.flags() {
-            launch = launch.flag(name, value);
-        }
+        let launch = Launch::new(pod, &self.program);
+        let mut launch = as_pod(launch, pod, NAMESPACE, port, &kubeconfig, times)
+            .flag("scope", self.operator.scope());
         if self.flags.iter().all(|(name, _)| *name != RESYNC) {
             launch = launch.flag(RESYNC, "1s");
         }

@@ -82,8 +82,7 @@ async fn list(testbed: &NodeTestbed, path: &str) -> Vec<Value> {
 
 fn conditions(of: &Resource<'_>, object: &Value) -> String {
     let mut text = String::new();
-    let all = object["status"]["conditions"].as_array();
-    for one in all.into_iter().flatten() {
+    for one in crate::conditions::all(object) {
         // Most are about what is well; these say so when they are false.
         let bad_when_true = ["Degraded", "Progressing", "Paused", "Deleting"];
         let is_bad = bad_when_true.iter().any(|kind| one["type"] == *kind);

@@ -4,6 +4,7 @@ use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
 use super::{Cluster, NAMESPACE};
+use crate::conditions;
 
 /// What is kept of events about objects that are gone is no remainder.
 const EVENTS: &str = "/registry/events/";
@@ -76,14 +77,8 @@ fn is_of(key: &str, names: &[String; 2], cluster: &str) -> bool {
 
 /// By whom an object is held, and what it says about it.
 fn held(object: &Value) -> String {
-    let conditions = object["status"]["conditions"].as_array();
-    let bad = conditions.into_iter().flatten();
-    let bad = bad.filter(|one| one["status"] != "True");
-    let texts: Vec<_> = bad
-        .map(|one| format!("{}: {}", one["type"], one["message"]))
-        .collect();
     let finalizers = &object["metadata"]["finalizers"];
-    format!("held by {finalizers}: {}", texts.join("; "))
+    format!("held by {finalizers}: {}", conditions::untrue(object))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::certs::write;
 use crate::client::{ApiClient, Resource};
 use crate::home::Home;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
-use crate::operator::{Server, Times};
+use crate::operator::{Server, Times, as_pod};
 use crate::ports;
 use crate::process::Launch;
 use crate::service::{Service, plain_health};
@@ -71,16 +71,8 @@ impl ControlPlaneOperator {
         let credentials = Credentials::TokenFile(&token);
         write_kubeconfig(&kubeconfig, server.url, server.authority, credentials)?;
         let port = ports::allocate()?;
-        let mut launch = Launch::new(pod, &self.program)
-            .arg("run")
-            .flag("namespace", &self.namespace)
-            .flag("pod-name", pod)
-            .flag("metrics-addr", format!("127.0.0.1:{port}"))
-            .flag("log-format", "text")
-            .path_flag("kubeconfig", &kubeconfig);
-        for (name, value) in times.flags() {
-            launch = launch.flag(name, value);
-        }
+        let launch = Launch::new(pod, &self.program);
+        let mut launch = as_pod(launch, pod, &self.namespace, port, &kubeconfig, times);
         for (name, value) in &environment {
             launch = launch.environment(name, value.clone());
         }

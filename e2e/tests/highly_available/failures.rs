@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
 use e2e::client::{Patch, Resource};
+use e2e::conditions;
 use e2e::hosted::{Cluster, Ground};
 use e2e::node::condition;
 use e2e::wait;
@@ -158,12 +159,7 @@ async fn two_members_are_lost(world: &mut World<'_>) -> Result<()> {
 
 /// The message of a condition that is false for a reason.
 fn lacks<'a>(object: &'a Value, kind: &str, reason: &str) -> Result<&'a str> {
-    let conditions = object["status"]["conditions"].as_array();
-    let found = conditions
-        .into_iter()
-        .flatten()
-        .find(|one| one["type"] == kind);
-    let found = found.with_context(|| format!("there is no {kind}"))?;
+    let found = conditions::find(object, kind).with_context(|| format!("there is no {kind}"))?;
     ensure!(
         found["status"] == "False" && found["reason"] == reason,
         "{found}"

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
+use e2e::conditions;
 use e2e::hosted::{COMPONENTS, Cluster, Ground, PODS};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -67,9 +68,7 @@ fn before(pod: &Value, since: &impl Fn(&Value) -> String) -> String {
 
 /// A condition of an object, or nothing.
 pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
-    let all = object["status"]["conditions"].as_array();
-    let found = all.into_iter().flatten().find(|one| one["type"] == kind);
-    found.unwrap_or(&Value::Null)
+    conditions::find(object, kind).unwrap_or(&Value::Null)
 }
 
 /// A time, as objects have it.

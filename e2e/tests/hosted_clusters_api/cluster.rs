@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use api::annotations::SCOPE;
 use api::group::Side;
 use e2e::client::{ApiClient, Patch, Resource};
+use e2e::conditions::{find, untrue};
 use e2e::fixtures;
 use e2e::operator::SOON;
 use e2e::wait;
@@ -177,7 +178,7 @@ impl Cluster {
         let what = format!("{} of {} to be {status}", kind, self.name);
         wait::until(&what, SOON, async || {
             let cluster = admin.get(&self.path()).await?;
-            let found = condition(&cluster, kind)
+            let found = find(&cluster, kind)
                 .with_context(|| format!("there is none among {}", untrue(&cluster)))?;
             let message = found["message"].as_str().unwrap_or_default();
             ensure!(
@@ -191,16 +192,16 @@ impl Cluster {
     }
 }
 
-pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let mut conditions = object["status"]["conditions"].as_array()?.iter();
-    conditions.find(|condition| condition["type"] == kind)
-}
-
-/// The conditions that are not true, in words.
-pub(crate) fn untrue(object: &Value) -> String {
-    let conditions = object["status"]["conditions"].as_array();
-    let bad = conditions.into_iter().flatten();
-    let bad = bad.filter(|one| one["status"] != "True");
-    let told = bad.map(|one| format!("{} {}: {}", one["type"], one["status"], one["message"]));
-    told.collect::<Vec<_>>().join("; ")
+/// Waits until objects are gone; while one is there, its conditions say why.
+pub(crate) async fn gone(admin: &ApiClient, paths: [String; 3]) -> Result<()> {
+    for path in paths {
+        wait::until(&format!("{path} to be gone"), SOON, async || {
+            let left = admin.find(&path).await?;
+            let told = left.map(|left| left["status"]["conditions"].clone());
+            ensure!(told.is_none(), "it is there: {told:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
 }

@@ -1,16 +1,11 @@
 //! What the operators find: kinds, releases in a registry, and themselves with their rights.
 
-use std::sync::Arc;
-
 use anyhow::Result;
-use api::group::Side;
-use e2e::binaries::{Binaries, Binary};
 use e2e::operator::{self, Identity, Operator, Replica, SOON};
-use e2e::registry::Registry;
 use e2e::service_account::ensure_namespace;
-use e2e::site::Site;
+use e2e::simulation::{Releases, install_kinds};
 use e2e::testbed::Testbed;
-use e2e::{crds, fixtures, payload, wait};
+use e2e::{crds, wait};
 
 use crate::other_platforms;
 
@@ -25,13 +20,13 @@ pub(crate) struct Running {
     pub(crate) replica: Replica,
 }
 
-/// All of it. The registry serves as long as this lives.
+/// All of it. The releases are served as long as this lives.
 pub(crate) struct Ground {
     pub(crate) operators: Vec<Running>,
     /// The release of clusters, and an older one for nodes.
     pub(crate) release: String,
     pub(crate) older: String,
-    _registry: Registry,
+    _releases: Releases,
 }
 
 // === impl Ground ===
@@ -39,17 +34,15 @@ pub(crate) struct Ground {
 impl Ground {
     pub(crate) async fn prepare(testbed: &mut Testbed) -> Result<Self> {
         install_kinds(testbed).await?;
+        crds::install(&testbed.admin, &other_platforms::kinds()).await?;
         testbed.start_controller_manager().await?;
         ensure_namespace(&testbed.admin, NAMESPACE).await?;
         let step = testbed.progress.step("pushing releases");
-        let binaries = Binaries::ensure(&[Binary::Registry], &testbed.progress).await?;
-        let home = Arc::clone(testbed.home());
-        let mut registry = Registry::new(binaries.path(Binary::Registry)?, Site::Loopback, &home)?;
-        registry.service.start().await?;
-        let release = payload::without_images(&registry, "4.22.0").await?;
-        let older = payload::without_images(&registry, "4.21.9").await?;
+        let releases = Releases::start(testbed).await?;
+        let release = releases.push("4.22.0").await?;
+        let older = releases.push("4.21.9").await?;
         step.done();
-        let host = registry.address().to_string();
+        let host = releases.address();
         let program = operator::build(&testbed.progress).await?;
         let mut operators = Vec::new();
         for which in Operator::ALL {
@@ -67,7 +60,7 @@ impl Ground {
             operators,
             release,
             older,
-            _registry: registry,
+            _releases: releases,
         })
     }
 }
@@ -83,22 +76,4 @@ impl Running {
         wait::until(&what, SOON, async || replica.is_ready().await).await?;
         Ok(Self { identity, replica })
     }
-}
-
-/// Ours, Cluster API's and the AWS provider's on both sides, and OpenShift's routes.
-async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
-    let manifests = fixtures::install_manifests().join("../crds");
-    let mut own = Vec::new();
-    for entry in std::fs::read_dir(manifests)? {
-        own.extend(fixtures::load(&entry?.path())?);
-    }
-    let routes = fixtures::render("node/routes", &[])?.into_iter();
-    own.extend(routes.filter(|object| object["kind"] == "CustomResourceDefinition"));
-    own.extend(other_platforms::kinds());
-    crds::install(&testbed.admin, &own).await?;
-    for side in [Side::Private, Side::Standard] {
-        testbed.install_crds(side).await?;
-        crds::install(&testbed.admin, &crds::aws(side).await?).await?;
-    }
-    Ok(())
 }

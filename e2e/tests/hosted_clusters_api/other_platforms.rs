@@ -10,7 +10,9 @@ use e2e::service_account::ensure_namespace;
 use e2e::{fixtures, wait};
 use serde_json::{Value, json};
 
-use crate::cluster::{CONTROL_PLANES, DEPLOYMENTS, HOSTED_CLUSTERS, NODE_POOLS, ROLES, SECRETS};
+use crate::cluster::{
+    CONTROL_PLANES, DEPLOYMENTS, HOSTED_CLUSTERS, NODE_POOLS, ROLES, SECRETS, gone,
+};
 use crate::control_plane;
 use crate::ground::{Ground, MACHINES, NAMESPACE};
 
@@ -215,14 +217,5 @@ async fn destroyed(admin: &ApiClient, name: &str) -> Result<()> {
     admin.delete(&cluster).await?;
     let pool = NODE_POOLS.named(NAMESPACE, &format!("{name}-workers"));
     let namespace = format!("/api/v1/namespaces/{NAMESPACE}-{name}");
-    for path in [cluster, pool, namespace] {
-        wait::until(&format!("{path} to be gone"), SOON, async || {
-            let left = admin.find(&path).await?;
-            let told = left.map(|left| left["status"]["conditions"].clone());
-            ensure!(told.is_none(), "it is there: {told:?}");
-            Ok(())
-        })
-        .await?;
-    }
-    Ok(())
+    gone(admin, [cluster, pool, namespace]).await
 }

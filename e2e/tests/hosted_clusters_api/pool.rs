@@ -2,11 +2,12 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::client::{ApiClient, Patch, Resource};
+use e2e::conditions::untrue;
 use e2e::operator::SOON;
 use e2e::wait;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, NODE_POOLS, SECRETS, untrue};
+use crate::cluster::{Cluster, NODE_POOLS, SECRETS};
 use crate::ground::{Ground, NAMESPACE};
 
 /// A pool is made, scaled, and given another release and another machine.

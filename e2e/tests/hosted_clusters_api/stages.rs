@@ -12,7 +12,7 @@ use e2e::testbed::Testbed;
 use e2e::{rights, wait};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS};
+use crate::cluster::{Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone};
 use crate::ground::{Ground, NAMESPACE};
 use crate::{command, control_plane, other_platforms, pool};
 
@@ -269,15 +269,7 @@ async fn removal(testbed: &Testbed) -> Result<()> {
     for cluster in Cluster::ALL {
         let pool = NODE_POOLS.named(NAMESPACE, &cluster.pool());
         let namespace = format!("/api/v1/namespaces/{}", cluster.namespace());
-        for path in [cluster.path(), pool, namespace] {
-            wait::until(&format!("{path} to be gone"), SOON, async || {
-                let left = admin.find(&path).await?;
-                let told = left.map(|left| left["status"]["conditions"].clone());
-                ensure!(told.is_none(), "it is there: {told:?}");
-                Ok(())
-            })
-            .await?;
-        }
+        gone(admin, [cluster.path(), pool, namespace]).await?;
     }
     let bindings = Resource::new("rbac.authorization.k8s.io/v1", "clusterrolebindings");
     for binding in admin.list(&bindings.all()).await? {

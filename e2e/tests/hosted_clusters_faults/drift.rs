@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::client::{ApiClient, Patch, Resource};
-use e2e::{crds, fixtures, wait};
+use e2e::{conditions, crds, fixtures, wait};
 use serde_json::{Value, json};
 
 use crate::canonical::World;
 use crate::ground::{CONTROL_PLANE, CONTROL_PLANES, DEPLOYMENTS, Ground, NAME, STATEFUL_SETS};
-use crate::life::{self, condition};
+use crate::life;
 use crate::replicas::Replicas;
 
 /// How long until it is restored, or told.
@@ -106,7 +106,7 @@ async fn missing_kind(admin: &ApiClient) -> Result<()> {
         let found = admin
             .get(&CONTROL_PLANES.named(CONTROL_PLANE, NAME))
             .await?;
-        let told = condition(&found, "Degraded").context("nothing is told")?;
+        let told = conditions::find(&found, "Degraded").context("nothing is told")?;
         let message = told["message"].as_str().unwrap_or_default();
         ensure!(
             told["status"] == "True" && message.contains("ControlPlaneComponent"),

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use e2e::client::{ApiClient, Patch};
+use e2e::conditions::{is_true, untrue};
 use e2e::wait;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::canonical::World;
 use crate::ground::{
@@ -178,22 +179,4 @@ pub(crate) async fn is_gone(admin: &ApiClient) -> Result<()> {
         ensure!(found.is_none(), "{path} is left");
     }
     Ok(())
-}
-
-pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let mut conditions = object["status"]["conditions"].as_array()?.iter();
-    conditions.find(|condition| condition["type"] == kind)
-}
-
-pub(crate) fn is_true(object: &Value, kind: &str) -> bool {
-    condition(object, kind).is_some_and(|it| it["status"] == "True")
-}
-
-/// The conditions that are not true, in words.
-pub(crate) fn untrue(object: &Value) -> String {
-    let conditions = object["status"]["conditions"].as_array();
-    let bad = conditions.into_iter().flatten();
-    let bad = bad.filter(|one| one["status"] != "True");
-    let told = bad.map(|one| format!("{} {}: {}", one["type"], one["status"], one["message"]));
-    told.collect::<Vec<_>>().join("; ")
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::client::{ApiClient, Patch};
-use e2e::wait;
+use e2e::{conditions, wait};
 use serde_json::json;
 
 use crate::choice::Choice;
 use crate::ground::{CLUSTERS, CONTROL_PLANE, Ground, HOSTED_CLUSTERS, INFRA, NAME, NAMESPACE};
-use crate::life::{self, condition};
+use crate::life;
 use crate::replicas::Replicas;
 use crate::trap::{Death, Grain};
 
@@ -83,7 +83,7 @@ async fn held(ground: &Ground<'_>, replicas: &mut Replicas<'_>) -> Result<()> {
         .await?;
     wait::until("the finalizer to be told", TOLD_WITHIN, async || {
         let found = admin.get(&HOSTED_CLUSTERS.named(NAMESPACE, NAME)).await?;
-        let told = condition(&found, "HostedClusterDestroyed").context("nothing is told")?;
+        let told = conditions::find(&found, "HostedClusterDestroyed").context("nothing is told")?;
         let message = told["message"].as_str().unwrap_or_default();
         ensure!(
             told["status"] == "False" && [INFRA, FINALIZER].iter().all(|it| message.contains(it)),

@@ -8,6 +8,7 @@ use api::annotations::{
 };
 use api::group::Side;
 use e2e::client::{ApiClient, Resource};
+use e2e::conditions;
 use e2e::fixtures;
 use e2e::service_account::ensure_namespace;
 use hypershift_operator::scope::{Evidence, Owner, Verdict, verdict};
@@ -139,12 +140,7 @@ impl Member {
     /// Status and reason of its condition now, if it has one.
     pub(crate) async fn condition(&self, admin: &ApiClient) -> Result<Option<(String, String)>> {
         let found = admin.get(&self.path()).await?;
-        let conditions = found["status"]["conditions"].as_array();
-        let condition = conditions
-            .into_iter()
-            .flatten()
-            .find(|condition| condition["type"] == "PrivateCAPITypes");
-        let Some(condition) = condition else {
+        let Some(condition) = conditions::find(&found, "PrivateCAPITypes") else {
             return Ok(None);
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);

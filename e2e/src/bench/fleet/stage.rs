@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::bench::usage::Group;
 use crate::cargo::{Linking, Profile, Program};
 use crate::client::{ApiClient, Patch, Resource};
+use crate::conditions;
 use crate::operator::{self, BINARY_VARIABLE, Identity, Operator, Replica};
 use crate::service_account::ensure_namespace;
 use crate::simulation::{Releases, Simulation, install_kinds};
@@ -132,11 +133,9 @@ impl<'a> Stage<'a> {
     pub(super) async fn is_available(&self, clusters: usize) -> Result<()> {
         wait::until("all clusters to be available", PATIENCE, async || {
             let found = self.testbed.admin.list(&HOSTED_CLUSTERS.all()).await?;
-            let available = found.iter().filter(|it| {
-                let conditions = it["status"]["conditions"].as_array();
-                let mut conditions = conditions.into_iter().flatten();
-                conditions.any(|it| it["type"] == "Available" && it["status"] == "True")
-            });
+            let available = found
+                .iter()
+                .filter(|it| conditions::is_true(it, "Available"));
             let available = available.count();
             ensure!(available == clusters, "{available} of {clusters} are");
             tokio::time::sleep(CALM).await;
