@@ -13,13 +13,22 @@ use crate::crds::parse;
 /// Where OpenShift's console looks for dashboards.
 const CONSOLE_NAMESPACE: &str = "openshift-config-managed";
 const DASHBOARD: &str = include_str!("../../../manifests/install/dashboard.json");
-const ALERTS: &str = include_str!("../../../manifests/alerts/capi-proxy.yaml");
+/// Of every operator.
+const ALERTS: &str = include_str!("../../../manifests/alerts/operator.yaml");
+/// Where there are private types: of the proxy, and of the way to them.
+const PRIVATE_ALERTS: [&str; 2] = [
+    include_str!("../../../manifests/alerts/capi-proxy.yaml"),
+    include_str!("../../../manifests/alerts/migration.yaml"),
+];
 
 /// The Prometheus operator's objects.
 pub(crate) fn objects(options: &Options) -> anyhow::Result<Vec<Object>> {
     let mut objects = vec![service_monitor(options)];
+    objects.extend(rules(&options.namespace, ALERTS)?);
     if options.private().is_some() {
-        objects.extend(rules(&options.namespace, ALERTS)?);
+        for alerts in PRIVATE_ALERTS {
+            objects.extend(rules(&options.namespace, alerts)?);
+        }
     }
     Ok(objects)
 }
