@@ -302,11 +302,12 @@ impl Replica {
     }
 
     /// The lines of its log that hold `text`.
-    pub fn logged(&self, text: &str) -> Result<usize> {
+    pub fn logged(&self, text: &str) -> Result<Vec<String>> {
         let path = self.service.log();
         let log = std::fs::read(&path).with_context(|| path.display().to_string())?;
         let log = String::from_utf8_lossy(&log);
-        Ok(log.lines().filter(|line| line.contains(text)).count())
+        let lines = log.lines().filter(|line| line.contains(text));
+        Ok(lines.map(ToOwned::to_owned).collect())
     }
 }
 
