@@ -4,9 +4,10 @@
 //! only. On the standard side the managers speak to the API server themselves, with upstream's own roles: this is the
 //! platform's Cluster API, the one that must never notice us.
 
+pub mod lasting;
 pub mod pods;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -91,6 +92,13 @@ impl Plan {
             reach: Reach::Namespace(namespace.to_owned()),
             rights: Reach::Namespace(namespace.to_owned()),
         }
+    }
+
+    /// The same, less one of them.
+    #[must_use]
+    pub fn without(mut self, manager: Manager) -> Self {
+        self.managers.retain(|other| *other != manager);
+        self
     }
 
     /// Managers on standard types that look after one namespace, as for a hosted control plane before its migration:
@@ -209,11 +217,7 @@ impl ClusterApi {
 
 impl RunningManager {
     async fn spawn(manager: Manager, plan: &Plan, ground: &Ground<'_>) -> Result<Self> {
-        let account =
-            ServiceAccount::create(ground.admin, ground.home, &plan.namespace, manager.name())
-                .await?;
-        let roles = manager.roles(plan.side).await?;
-        account.grant(ground.admin, &roles, &plan.rights).await?;
+        let account = admit(manager, plan, ground).await?;
         let name = format!("{}-{}", plan.namespace, manager.name());
         let proxy = match ground.proxies {
             Some(upstream) => Some(start_proxy(&name, upstream, ground, &account).await?),
@@ -223,27 +227,7 @@ impl RunningManager {
             Some(proxy) => proxy.kubeconfig().to_owned(),
             None => direct_kubeconfig(&name, ground, &account)?,
         };
-        let ports = ManagerPorts {
-            health: ports::allocate()?,
-            diagnostics: ports::allocate()?,
-            webhook: ports::allocate()?,
-        };
-        let certificates = webhook_certificates(&name, ground)?;
-        let launch = manager.launch(
-            &name,
-            ground.binaries,
-            &Settings {
-                kubeconfig: &kubeconfig,
-                reach: &plan.reach,
-                side: plan.side,
-                certificates: &certificates,
-                ports: &ports,
-                namespace: &plan.namespace,
-            },
-        )?;
-        let health = plain_health(ports.health, "/readyz")?;
-        let mut service = Service::new(launch, ground.home, health);
-        service.spawn()?;
+        let service = spawn_manager(manager, &name, &kubeconfig, plan, ground)?;
         Ok(Self {
             manager,
             service,
@@ -251,6 +235,44 @@ impl RunningManager {
             account,
         })
     }
+}
+
+/// Makes the account of a manager, with its roles.
+async fn admit(manager: Manager, plan: &Plan, ground: &Ground<'_>) -> Result<ServiceAccount> {
+    let (namespace, name) = (&plan.namespace, manager.name());
+    let account = ServiceAccount::create(ground.admin, ground.home, namespace, name).await?;
+    let roles = manager.roles(plan.side).await?;
+    account.grant(ground.admin, &roles, &plan.rights).await?;
+    Ok(account)
+}
+
+/// Starts a manager as the user of a kubeconfig.
+fn spawn_manager(
+    manager: Manager,
+    name: &str,
+    kubeconfig: &Path,
+    plan: &Plan,
+    ground: &Ground<'_>,
+) -> Result<Service> {
+    let ports = ManagerPorts {
+        health: ports::allocate()?,
+        diagnostics: ports::allocate()?,
+        webhook: ports::allocate()?,
+    };
+    let certificates = webhook_certificates(name, ground)?;
+    let settings = Settings {
+        kubeconfig,
+        reach: &plan.reach,
+        side: plan.side,
+        certificates: &certificates,
+        ports: &ports,
+        namespace: &plan.namespace,
+    };
+    let launch = manager.launch(name, ground.binaries, &settings)?;
+    let health = plain_health(ports.health, "/readyz")?;
+    let mut service = Service::new(launch, ground.home, health);
+    service.spawn()?;
+    Ok(service)
 }
 
 async fn start_proxy(

@@ -106,6 +106,11 @@ impl Relay {
     pub fn server(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
+
+    /// The port of it.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
 }
 
 impl Drop for Relay {

@@ -21,11 +21,13 @@ use api::group::Side;
 
 use crate::binaries::{Binaries, Binary};
 use crate::client::ApiClient;
+use crate::cluster_api::lasting::LastingProvider;
 use crate::cluster_api::{ClusterApi, Ground, Plan};
-use crate::control_plane::ControlPlane;
+use crate::control_plane::{ControlPlane, Endpoint};
 use crate::crds;
 use crate::home::Home;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
+use crate::managers::Manager;
 use crate::process;
 use crate::progress::Progress;
 use crate::proxy::{self, Upstream};
@@ -152,25 +154,43 @@ impl Testbed {
             Side::Standard => "starting stock managers, straight to the API server",
             Side::Private => "starting stock managers, each behind its own proxy",
         });
-        let world = ClusterApi::start(
-            plan,
-            &Ground {
-                home: &self.home,
-                admin: &self.admin,
-                binaries: &binaries,
-                authority: &self.control_plane.authority,
-                endpoint: &self.control_plane.endpoint(),
-                proxies: proxies.as_ref(),
-                progress: &self.progress,
-            },
-        )
-        .await?;
+        let endpoint = self.control_plane.endpoint();
+        let ground = self.ground(&binaries, &endpoint, proxies.as_ref());
+        let world = ClusterApi::start(plan, &ground).await?;
         step.done_with(&format!("{} managers", world.managers().len()));
         self.worlds.push(world);
         Ok(self
             .worlds
             .last_mut()
             .expect("invariant: one was just pushed"))
+    }
+
+    /// Starts a provider on standard types that lives on while its cluster changes sides.
+    pub async fn lasting_provider(&mut self, namespace: &str) -> Result<LastingProvider> {
+        let manager = [Manager::DevProvider.binary()];
+        let binaries = Binaries::ensure(&manager, &self.progress).await?;
+        let upstream = self.upstream().await?;
+        self.install_crds(Side::Standard).await?;
+        let endpoint = self.control_plane.endpoint();
+        let ground = self.ground(&binaries, &endpoint, Some(&upstream));
+        LastingProvider::start(namespace, &ground).await
+    }
+
+    fn ground<'a>(
+        &'a self,
+        binaries: &'a Binaries,
+        endpoint: &'a Endpoint,
+        proxies: Option<&'a Upstream>,
+    ) -> Ground<'a> {
+        Ground {
+            home: &self.home,
+            admin: &self.admin,
+            binaries,
+            authority: &self.control_plane.authority,
+            endpoint,
+            proxies,
+            progress: &self.progress,
+        }
     }
 
     /// The Cluster API world on a side.

@@ -10,7 +10,6 @@
 //! 4. The platform's own Cluster API on the same API server, with objects of the same names: neither sees the other's,
 //!    and each world survives the end of the other (R32).
 
-mod hosted;
 mod platform;
 mod rest;
 mod secrets;
@@ -22,11 +21,11 @@ use e2e::client::ApiClient;
 use e2e::cluster::Cluster;
 use e2e::cluster_api::Plan;
 use e2e::fixtures;
+use e2e::life::Life;
 use e2e::managers::Manager;
 use e2e::progress::Progress;
 use e2e::testbed::Testbed;
 
-use crate::hosted::Hosted;
 use crate::platform::Platform;
 
 /// Namespace of the hosted clusters and of their managers.
@@ -55,8 +54,8 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
     view.apply(&fixtures::render("cluster", &values)?).await?;
     let values = [("NAMESPACE", HOSTED), ("NAME", "two"), ("WORKERS", "3")];
     view.apply(&fixtures::render("topology", &values)?).await?;
-    let one = Hosted::plain(Cluster::new(&view, HOSTED, "one"), &testbed.progress);
-    let two = Hosted::managed(Cluster::new(&view, HOSTED, "two"), &testbed.progress);
+    let one = Life::plain(Cluster::new(&view, HOSTED, "one"), &testbed.progress);
+    let two = Life::managed(Cluster::new(&view, HOSTED, "two"), &testbed.progress);
     tokio::try_join!(one.comes_up(), two.comes_up())?;
     stored::only_private(&testbed.control_plane.etcd).await?;
     step.done();

@@ -1,17 +1,18 @@
-//! A hosted cluster through its life: the same steps for a plain one and for one of a `ClusterClass`.
+//! A cluster of stock Cluster API through its life: the same steps for a plain one and for one of a `ClusterClass`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::cluster::{CONTROL_PLANES, Cluster, MACHINE_DEPLOYMENTS, Machine, Shape};
-use e2e::fixtures;
-use e2e::progress::Progress;
-use e2e::wait;
 use serde_json::{Value, json};
+
+use crate::client::{ApiClient, Patch, Resource};
+use crate::cluster::{CONTROL_PLANES, Cluster, MACHINE_DEPLOYMENTS, Machine, Shape};
+use crate::fixtures;
+use crate::progress::Progress;
+use crate::wait;
 
 /// Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_mins(4);
@@ -29,15 +30,15 @@ enum Kind {
 
 /// A cluster and how it is asked for changes.
 #[derive(Debug)]
-pub(crate) struct Hosted {
+pub struct Life {
     cluster: Cluster,
     kind: Kind,
     progress: Progress,
 }
 
-impl Hosted {
+impl Life {
     /// A cluster whose parts are written out.
-    pub(crate) fn plain(cluster: Cluster, progress: &Progress) -> Self {
+    pub fn plain(cluster: Cluster, progress: &Progress) -> Self {
         Self {
             cluster,
             kind: Kind::Plain,
@@ -46,7 +47,7 @@ impl Hosted {
     }
 
     /// A cluster of a `ClusterClass`.
-    pub(crate) fn managed(cluster: Cluster, progress: &Progress) -> Self {
+    pub fn managed(cluster: Cluster, progress: &Progress) -> Self {
         Self {
             cluster,
             kind: Kind::Managed,
@@ -55,13 +56,13 @@ impl Hosted {
     }
 
     /// Waits for the first machines: one of the control plane, three workers.
-    pub(crate) async fn comes_up(&self) -> Result<()> {
+    pub async fn comes_up(&self) -> Result<()> {
         self.settles(1, 3).await?;
         Ok(())
     }
 
     /// Scales, rolls out, and replaces a broken node.
-    pub(crate) async fn lives(&self) -> Result<()> {
+    pub async fn lives(&self) -> Result<()> {
         let step = |what: &str| {
             self.progress
                 .step(format!("cluster {}: {what}", self.cluster.name))
@@ -81,9 +82,15 @@ impl Hosted {
     /// Scales up, and down again.
     async fn scales(&self) -> Result<()> {
         for workers in [5, 2] {
-            self.set_workers(workers).await?;
-            self.settles(1, workers).await?;
+            self.scale(1, workers).await?;
         }
+        Ok(())
+    }
+
+    /// Asks for so many workers, and waits until they are there beside the control plane, and no others.
+    pub async fn scale(&self, control_plane: usize, workers: usize) -> Result<()> {
+        self.set_workers(workers).await?;
+        self.settles(control_plane, workers).await?;
         Ok(())
     }
 
@@ -150,7 +157,7 @@ impl Hosted {
     }
 
     /// Deletes the cluster and waits until nothing of it is left.
-    pub(crate) async fn ends(&self) -> Result<()> {
+    pub async fn ends(&self) -> Result<()> {
         self.cluster.delete().await?;
         self.cluster.gone(WITHIN).await
     }
@@ -225,8 +232,8 @@ impl Hosted {
             .await
     }
 
-    /// Sets a condition on a node of the cluster itself, with the kubeconfig that its users are given.
-    async fn break_node(&self, node: &str) -> Result<()> {
+    /// The cluster's own API server, with the kubeconfig that its users are given.
+    async fn inside(&self) -> Result<ApiClient> {
         let name = format!("{}-kubeconfig", self.cluster.name);
         let path = SECRETS.named(&self.cluster.namespace, &name);
         let secret = self.cluster.client().get(&path).await?;
@@ -234,7 +241,25 @@ impl Hosted {
         let kubeconfig = STANDARD
             .decode(encoded)
             .with_context(|| format!("Secret {name} holds no kubeconfig"))?;
-        let inside = ApiClient::from_text(&String::from_utf8_lossy(&kubeconfig)).await?;
+        ApiClient::from_text(&String::from_utf8_lossy(&kubeconfig)).await
+    }
+
+    /// The UIDs of its nodes, by name.
+    pub async fn nodes(&self) -> Result<BTreeMap<String, String>> {
+        let nodes = self.inside().await?.list("/api/v1/nodes").await?;
+        let text = |node: &Value, field: &str| {
+            let text = node["metadata"][field].as_str();
+            text.unwrap_or_default().to_owned()
+        };
+        let each = nodes
+            .iter()
+            .map(|node| (text(node, "name"), text(node, "uid")));
+        Ok(each.collect())
+    }
+
+    /// Sets a condition on a node of the cluster itself.
+    async fn break_node(&self, node: &str) -> Result<()> {
+        let inside = self.inside().await?;
         let path = format!("/api/v1/nodes/{node}");
         let mut conditions = inside.get(&path).await?["status"]["conditions"].take();
         let broken = json!({

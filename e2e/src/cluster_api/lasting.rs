@@ -1,0 +1,101 @@
+//! The development provider, whose cloud is its memory: it has to live on while its cluster changes sides.
+//!
+//! A cloud does not end when a provider is stopped, and this one would. So it is not stopped but cut off: it speaks
+//! through a [`Junction`], which leads to the API server, to a proxy before it, or nowhere. Like every client of the
+//! proxy it sees standard types either way.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use api::group::Side;
+
+use super::{Ground, Plan, Reach, admit, direct_kubeconfig, spawn_manager, wait_for_dev_provider};
+use crate::client::ApiClient;
+use crate::home::Home;
+use crate::junction::Junction;
+use crate::kubeconfig::{Credentials, write_kubeconfig};
+use crate::lock::Lock;
+use crate::managers::Manager;
+use crate::proxy::{Proxy, Upstream};
+use crate::relay::{Relay, Verdict};
+use crate::service::Service;
+use crate::service_account::ServiceAccount;
+
+const MANAGER: Manager = Manager::DevProvider;
+
+/// The provider, with what stands before it.
+#[derive(Debug)]
+pub struct LastingProvider {
+    /// Its process.
+    pub service: Service,
+    account: ServiceAccount,
+    junction: Junction,
+    /// Before the API server, with the account's token: a manager that speaks plain HTTP has none.
+    relay: Relay,
+    proxy: Option<Proxy>,
+    namespace: String,
+    name: String,
+    upstream: Upstream,
+    home: Arc<Home>,
+    _only: Lock,
+}
+
+// === impl LastingProvider ===
+
+impl LastingProvider {
+    /// Starts it on standard types, for one namespace.
+    pub(crate) async fn start(namespace: &str, ground: &Ground<'_>) -> Result<Self> {
+        let only = wait_for_dev_provider(ground.progress).await?;
+        let plan = Plan::legacy(namespace, &[MANAGER]);
+        let account = admit(MANAGER, &plan, ground).await?;
+        let name = format!("{}-{}", plan.namespace, MANAGER.name());
+        let direct = direct_kubeconfig(&name, ground, &account)?;
+        let relay = Relay::as_user_of(&direct, |_: &_, _| Verdict::Pass).await?;
+        let junction = Junction::open().await?;
+        junction.lead_to(Some(relay.port()));
+        let kubeconfig = ground.home.join(format!("{name}.junction.kubeconfig"));
+        let server = format!("http://127.0.0.1:{}", junction.port());
+        write_kubeconfig(&kubeconfig, &server, None, Credentials::None)?;
+        let mut service = spawn_manager(MANAGER, &name, &kubeconfig, &plan, ground)?;
+        service.ready().await?;
+        let upstream = ground.proxies.context("invariant: it is given one")?;
+        Ok(Self {
+            service,
+            account,
+            junction,
+            relay,
+            proxy: None,
+            namespace: namespace.to_owned(),
+            name,
+            upstream: upstream.clone(),
+            home: Arc::clone(ground.home),
+            _only: only,
+        })
+    }
+
+    /// Cuts it off: it reaches no API server, and nothing that it had begun goes on there.
+    pub fn cut_off(&mut self) {
+        self.junction.lead_to(None);
+        self.proxy = None;
+    }
+
+    /// Has it work on a side.
+    pub async fn work_on(&mut self, side: Side, admin: &ApiClient) -> Result<()> {
+        let port = match side {
+            Side::Standard => self.relay.port(),
+            Side::Private => self.start_proxy(admin).await?,
+        };
+        self.junction.lead_to(Some(port));
+        self.service.ready().await
+    }
+
+    async fn start_proxy(&mut self, admin: &ApiClient) -> Result<u16> {
+        let roles = MANAGER.roles(Side::Private).await?;
+        let reach = Reach::Namespace(self.namespace.clone());
+        self.account.grant(admin, &roles, &reach).await?;
+        let name = format!("{}-proxy", self.name);
+        let mut proxy = Proxy::new(&name, &self.upstream, &self.account, &self.home)?;
+        proxy.service.start().await?;
+        Ok(self.proxy.insert(proxy).port())
+    }
+}

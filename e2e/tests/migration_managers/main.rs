@@ -1,0 +1,126 @@
+//! Clusters that stock managers have made and keep, one of them of a `ClusterClass`: moved to the private groups, where the
+//! same programs go on behind proxies, and back.
+//!
+//! What it shows:
+//!
+//! 1. Nobody notices: no machine is made, deleted or replaced, and nothing rolls out (M01, M20b), while the garbage
+//!    collector is killed and started again (M04).
+//! 2. On the other side clusters live as before: they scale, roll out, replace a broken node.
+//! 3. The way back is as good, and clusters end clean after it.
+
+mod managed;
+mod unmoved;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use api::group::Side;
+use e2e::cluster::Cluster;
+use e2e::fixtures;
+use e2e::life::Life;
+use e2e::migration::portrait::{Portrait, holds};
+use e2e::migration::{End, Manner, client, migrate};
+use e2e::progress::Progress;
+use e2e::service_account::ensure_namespace;
+use e2e::testbed::Testbed;
+use migration::groups::Direction;
+
+use crate::managed::Managed;
+use crate::unmoved::Likeness;
+
+/// Namespace of the clusters.
+const NAMESPACE: &str = "clusters-one";
+/// How long nothing may happen after a migration. Rollouts have been seen to begin minutes later, so
+/// `cargo xtask soak managers` looks for five.
+const WATCHED: Duration = Duration::from_secs(20);
+/// The variable that says how many seconds else.
+const SECONDS: &str = "HYPERSHIFT_MIGRATION_WATCH";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m01_m04_m20b_stock_managers_go_on_with_what_was_moved() -> Result<()> {
+    let mut testbed = Testbed::start("migration-managers", Progress::detect()).await?;
+    let outcome = scenario(&mut testbed).await;
+    testbed.finish(outcome)
+}
+
+async fn scenario(testbed: &mut Testbed) -> Result<()> {
+    for side in [Side::Standard, Side::Private] {
+        testbed.install_crds(side).await?;
+    }
+    testbed.start_controller_manager().await?;
+    ensure_namespace(&testbed.admin, NAMESPACE).await?;
+    let mut managed = Managed::start(testbed, NAMESPACE).await?;
+
+    let step = testbed
+        .progress
+        .step("two clusters come up on standard types");
+    for (fixture, name) in [("cluster", "one"), ("topology", "two")] {
+        let values = [("NAMESPACE", NAMESPACE), ("NAME", name), ("WORKERS", "3")];
+        let objects = fixtures::render(fixture, &values)?;
+        testbed.admin.apply(&objects).await?;
+    }
+    let [one, two] = lives(testbed, Side::Standard).await?;
+    tokio::try_join!(one.comes_up(), two.comes_up())?;
+    step.done();
+
+    moves(testbed, &mut managed, Direction::Forward).await?;
+    let [one, two] = lives(testbed, Side::Private).await?;
+    tokio::try_join!(one.lives(), two.lives())?;
+
+    moves(testbed, &mut managed, Direction::Reverse).await?;
+    let [one, two] = lives(testbed, Side::Standard).await?;
+    let step = testbed.progress.step("workers come and everything ends");
+    tokio::try_join!(one.scale(3, 3), two.scale(3, 3))?;
+    tokio::try_join!(one.ends(), two.ends())?;
+    step.done();
+    managed.check(testbed)
+}
+
+/// Both clusters, as a user sees them who knows standard types only.
+async fn lives(testbed: &mut Testbed, side: Side) -> Result<[Life; 2]> {
+    let view = match side {
+        Side::Standard => testbed.admin.clone(),
+        Side::Private => testbed.standard_view().await?,
+    };
+    let cluster = |name| Cluster::new(&view, NAMESPACE, name);
+    Ok([
+        Life::plain(cluster("one"), &testbed.progress),
+        Life::managed(cluster("two"), &testbed.progress),
+    ])
+}
+
+/// Moves both; nothing may be different, and nothing may happen.
+async fn moves(testbed: &mut Testbed, managed: &mut Managed, direction: Direction) -> Result<()> {
+    let clusters = lives(testbed, direction.source()).await?;
+    let before = Likeness::of(&clusters, testbed, direction.source()).await?;
+    managed.stop(testbed)?;
+    let client = client(testbed.control_plane.admin_kubeconfig()).await?;
+    let portrait = Portrait::of(&client, NAMESPACE).await?;
+    let step = testbed.progress.step(format!("{direction:?}"));
+    let manner = Manner::default();
+    let collector = &mut testbed.control_plane.controller_manager;
+    let moving = migrate(&client, NAMESPACE, direction, &manner, holds);
+    let (end, ()) = tokio::try_join!(moving, async {
+        collector.kill();
+        collector.start().await
+    })?;
+    let End::Moved(counts) = end else {
+        bail!("it ended as {end:?}");
+    };
+    let after = Portrait::of(&client, NAMESPACE).await?;
+    portrait.same_as(&after).context("m01")?;
+    step.done_with(&format!("{} objects, {counts:?}", after.moved.len()));
+
+    managed.go_on(testbed, direction.target()).await?;
+    let clusters = lives(testbed, direction.target()).await?;
+    before
+        .stays(&clusters, testbed, direction.target(), watched())
+        .await
+}
+
+fn watched() -> Duration {
+    let told = std::env::var(SECONDS)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    told.map_or(WATCHED, Duration::from_secs)
+}
