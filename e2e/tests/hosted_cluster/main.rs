@@ -1,8 +1,8 @@
 //! A hosted cluster for real: from an empty management cluster to workers that joined by their pool's user data, and back;
 //! and what happens to one in between, when a worker dies and when all of it gets another release.
 //!
-//! What it does in a stage is in [`e2e::hosted`] and in the modules beside. It needs root; without it, it says so and does
-//! nothing.
+//! What it does in a stage is in [`e2e::hosted`] and in the modules beside. It is on private types, unless the variable
+//! `HYPERSHIFT_TYPES` says `standard` (`cargo xtask soak life`). It needs root; without it, it says so and does nothing.
 
 mod control_plane;
 mod observe;
@@ -10,7 +10,7 @@ mod pools;
 mod repair;
 mod timeline;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use api::annotations::cluster::MACHINE_HEALTH_CHECK_TIMEOUT;
 use api::group::Side;
 use e2e::hosted::{self, Cluster, Ground, Guest};
@@ -19,6 +19,8 @@ use tokio::sync::Mutex;
 
 /// Two management clusters at a time are more than two processors bear.
 static TURN: Mutex<()> = Mutex::const_new(());
+/// Environment variable that says on which side they are.
+const TYPES: &str = "HYPERSHIFT_TYPES";
 /// The workers of the pool that is repaired and upgraded.
 const WORKERS: usize = 2;
 
@@ -29,8 +31,9 @@ async fn a_hosted_cluster_comes_works_and_goes() -> Result<()> {
 }
 
 async fn scenario(ground: &Ground) -> Result<()> {
-    ground.install(Side::Private, &[]).await?;
-    let cluster = Cluster::new(ground, "demo", Side::Private);
+    let side = side()?;
+    ground.install(side, &[]).await?;
+    let cluster = Cluster::new(ground, "demo", side);
     cluster.create(&["--node-pool-replicas=1"]).await?;
     let guest = cluster.comes_up().await?;
     timeline::show(ground, &cluster).await?;
@@ -51,8 +54,9 @@ async fn a_hosted_cluster_is_repaired_and_upgraded() -> Result<()> {
 }
 
 async fn repaired_and_upgraded(ground: &Ground) -> Result<()> {
-    ground.install(Side::Private, &[]).await?;
-    let cluster = Cluster::new(ground, "demo", Side::Private);
+    let side = side()?;
+    ground.install(side, &[]).await?;
+    let cluster = Cluster::new(ground, "demo", side);
     // Long enough for a kubelet that begins again; the usual eight minutes are for people who wait.
     let patience = format!("--annotations={}=10s", MACHINE_HEALTH_CHECK_TIMEOUT.key());
     let workers = format!("--node-pool-replicas={WORKERS}");
@@ -73,4 +77,13 @@ async fn upgrade(ground: &Ground, cluster: &Cluster<'_>, guest: &Guest) -> Resul
     pools::create(ground, cluster, &older).await?;
     cluster.has_workers(guest, WORKERS + 1).await?;
     pools::upgrade_with_the_control_plane(ground, cluster, guest, &newer).await
+}
+
+/// The groups that its Cluster API objects are in.
+fn side() -> Result<Side> {
+    match std::env::var(TYPES).as_deref() {
+        Err(_) | Ok("private") => Ok(Side::Private),
+        Ok("standard") => Ok(Side::Standard),
+        Ok(other) => bail!("{TYPES} is {other:?}, and may be private or standard"),
+    }
 }

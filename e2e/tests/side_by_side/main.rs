@@ -37,7 +37,7 @@ struct Running<'a> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "not yet seen whole; run it by name with --ignored"]
+#[ignore = "long: cargo xtask soak side-by-side"]
 async fn o07_clusters_of_both_kinds_live_side_by_side() -> Result<()> {
     // A node of two processors has room for one control plane.
     let two = NodeTestbed::builder("side-by-side").nodes(2);

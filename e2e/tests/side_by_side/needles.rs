@@ -41,12 +41,16 @@ const FIELDS: [&str; 6] = [
 
 /// So much of a needle tells where to look closer.
 const START: usize = 8;
+/// And so much of it whether to look at all.
+const LEAST: usize = 3;
 
 /// Strings, and where each comes from.
 #[derive(Debug, Default)]
 pub(crate) struct Needles {
-    /// By their first bytes: logs are long, and there are thousands of needles.
+    /// By their first bytes: there are thousands of needles.
     by_start: HashMap<[u8; START], BTreeMap<String, String>>,
+    /// Which of all first bytes there are: logs are long, and few places are looked at closer.
+    begins: Vec<bool>,
 }
 
 // === impl Needles ===
@@ -72,6 +76,8 @@ impl Needles {
 
     fn insert(&mut self, needle: String, origin: String) {
         if let Some(start) = needle.as_bytes().first_chunk() {
+            self.begins.resize(1 << (8 * LEAST), false);
+            self.begins[number(start)] = true;
             let same = self.by_start.entry(*start).or_default();
             same.insert(needle, origin);
         }
@@ -85,7 +91,10 @@ impl Needles {
     /// Where the secrets come from that are in a text. Never the secrets.
     pub(crate) fn found_in(&self, text: &[u8]) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();
-        for at in 0..text.len() {
+        for (at, first) in text.windows(LEAST).enumerate() {
+            if self.begins.get(number(first)) != Some(&true) {
+                continue;
+            }
             let rest = &text[at..];
             let same = rest.first_chunk().and_then(|it| self.by_start.get(it));
             for (needle, origin) in same.into_iter().flatten() {
@@ -96,6 +105,13 @@ impl Needles {
         }
         found
     }
+}
+
+/// The first bytes of something as a number.
+fn number(bytes: &[u8]) -> usize {
+    bytes[..LEAST]
+        .iter()
+        .fold(0, |number, &byte| number << 8 | usize::from(byte))
 }
 
 /// What may not be found anywhere, if this is a secret's value.

@@ -117,7 +117,8 @@ impl<'a> Intruder<'a> {
     async fn open(&self, ground: &Ground, doors: &[Door]) -> Result<Vec<Door>> {
         let namespace = self.home.namespace();
         let each = doors.iter().enumerate().map(|(number, (address, port))| {
-            format!("nc -w 2 {address} {port} </dev/null >/dev/null 2>&1 && echo {number} &")
+            // Once connected, it has no more to say.
+            format!("nc -w 2 {address} {port} -e /bin/true 2>/dev/null && echo {number} &")
         });
         let script = format!("{} wait", each.collect::<Vec<_>>().join(" "));
         let words = [
