@@ -232,7 +232,10 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
         registry_overrides: facts.images.overrides.as_flag().parse().unwrap_or_default(),
         openshift_img_overrides: Pairs(mirrors.collect()),
         capi: facts.capi.side(),
-        capi_proxy_image: facts.images.capi_proxy.clone(),
+        // A control plane without a proxy is not to be made anew for its image.
+        capi_proxy_image: (facts.capi.side() == Side::Private)
+            .then(|| facts.images.capi_proxy.clone())
+            .flatten(),
         default_ingress_domain: String::new(),
         uid: facts.management.uid(&facts.namespace),
         managed_service: None,

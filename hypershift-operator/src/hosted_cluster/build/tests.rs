@@ -124,6 +124,18 @@ fn controllers_of_cluster_api_have_the_proxy_on_the_private_side_only() {
 }
 
 #[test]
+fn o07_a_cluster_on_the_standard_side_does_not_notice_that_the_proxy_is_installed() {
+    let built = |image: Option<&str>| {
+        let mut facts = facts("aws", Side::Standard);
+        facts.images.capi_proxy = image.map(str::to_owned);
+        let plan = build(&facts).unwrap();
+        let objects = plan.iter().flat_map(|it| &it.objects);
+        objects.map(|it| it.body.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(built(None), built(Some("images.example.com/capi-proxy:v1")));
+}
+
+#[test]
 fn the_deployments_that_clean_up_outlive_the_control_plane() {
     let plan = build(&facts("aws", Side::Private)).unwrap();
     let deployments = plan
