@@ -30,8 +30,8 @@ use collect::{Sample, Transition, Transitions};
 
 /// Between two counts.
 const PERIOD: Duration = Duration::from_secs(30);
-/// Objects in one page of a list.
-const PAGE: u32 = 100;
+/// Objects in one page of a list: each takes a hundred KiB as long as it is looked at.
+const PAGE: u32 = 25;
 
 /// What was counted last. It is empty in a process that does not lead.
 #[derive(Debug, Default)]
@@ -98,7 +98,7 @@ async fn each(
     let mut params = ListParams::default().limit(PAGE);
     loop {
         let list = api.list(&params).await.map_err(Error::list(what))?;
-        for object in &list.items {
+        for object in list.items {
             act(&json!(object));
         }
         match list.metadata.continue_.filter(|token| !token.is_empty()) {

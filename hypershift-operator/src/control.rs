@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use crate::context::Context;
 use crate::error::Error;
 use crate::hosted_cluster::{self, Id, Meta, resource};
+use crate::watches;
 
 /// Hosted clusters that are dealt with at once. One never waits for another of them.
 const AT_ONCE: u16 = 8;
@@ -84,7 +85,7 @@ async fn work(
 /// The clusters whose owner may have changed.
 fn watch(client: kube::Client, writer: Writer<Meta>, check: &Check) -> impl Stream<Item = Request> {
     let api: Api<Meta> = Api::all_with(client, &resource());
-    let events = watcher(api, watcher::Config::default())
+    let events = watcher(api, watches::config())
         .backoff(Backoff::default())
         .modify(|found| found.metadata.managed_fields = None)
         .reflect(writer)

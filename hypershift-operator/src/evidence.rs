@@ -4,6 +4,7 @@
 //! a cluster taken for new by mistake would get its machines twice.
 
 mod kinds;
+mod known;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,21 +13,26 @@ use std::time::Duration;
 
 use api::group::{GroupTable, Side};
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::Api;
-use kube::api::{DynamicObject, ListParams};
-use tokio::sync::Mutex;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use kube::Resource as _;
+use kube::api::{DynamicObject, ListParams, Request};
+use serde::Deserialize;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::scope::Evidence;
 use kinds::{Kind, Kinds};
+use known::Known;
 
 /// How long the kinds that were found may be used.
 const KINDS_LIVE: Duration = Duration::from_secs(5);
-/// Lists under way at once.
+/// Lists under way at once for one purpose.
 const AT_ONCE: usize = 8;
+/// Lists under way at once for all: each takes a connection, and connections take more memory than what they bring.
+const AT_ONCE_FOR_ALL: usize = 16;
 /// Objects in one page of a list.
-const PAGE: u32 = 500;
+const PAGE: u32 = 100;
 
 /// Reads evidence.
 pub struct Reader {
@@ -34,6 +40,26 @@ pub struct Reader {
     table: GroupTable,
     kinds: Mutex<Option<(Instant, Arc<Kinds>)>>,
     doubted: AtomicBool,
+    known: Known,
+    free: Semaphore,
+}
+
+/// As much of a page of objects as is looked at: what managers have written about them is many times larger.
+#[derive(Debug, Deserialize)]
+struct Page {
+    metadata: ListMeta,
+    /// Of no object's metadata, API servers make `null`.
+    items: Option<Vec<Item>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Item {
+    metadata: Place,
+}
+
+#[derive(Debug, Deserialize)]
+struct Place {
+    namespace: Option<String>,
 }
 
 // === impl Reader ===
@@ -52,16 +78,40 @@ impl Reader {
             table,
             kinds: Mutex::new(None),
             doubted: false.into(),
+            known: Known::default(),
+            free: Semaphore::new(AT_ONCE_FOR_ALL),
         }
     }
 
-    /// The kinds are looked up anew before they are used again.
+    /// Nothing that was read counts any more: kinds and namespaces are looked at anew before they are used again.
     pub(crate) fn doubt(&self) {
         self.doubted.store(true, Ordering::Relaxed);
+        self.known.forget();
+    }
+
+    /// What one namespace holds, of which annotations claim that it holds objects of one side only. If that is what was
+    /// seen there not long ago, it is believed; for everything else, and for every doubt, it is looked at.
+    pub(crate) async fn of_marked(
+        &self,
+        namespace: &str,
+        expected: Option<Side>,
+    ) -> Result<Evidence, Error> {
+        let seen = self.known.of(namespace);
+        match (seen, expected) {
+            (Some(seen), Some(side)) if seen == Evidence::None.with(side) => Ok(seen),
+            _ => self.of(namespace).await,
+        }
     }
 
     /// What one namespace holds.
     pub async fn of(&self, namespace: &str) -> Result<Evidence, Error> {
+        let begun = Instant::now();
+        let found = self.look(namespace).await?;
+        self.known.saw(namespace, begun, found);
+        Ok(found)
+    }
+
+    async fn look(&self, namespace: &str) -> Result<Evidence, Error> {
         let kinds = self.kinds().await?;
         let (standard, private) = tokio::try_join!(
             self.holds(&kinds, Side::Standard, namespace),
@@ -76,7 +126,18 @@ impl Reader {
 
     /// What each namespace holds. One that is not there holds nothing.
     pub(crate) async fn everywhere(&self) -> Result<HashMap<String, Evidence>, Error> {
-        self.doubt();
+        let begun = Instant::now();
+        let found = self.look_everywhere().await;
+        match &found {
+            Ok(evidence) => self.known.saw_all(begun, evidence),
+            // A right or a CRD is gone, perhaps: every pass finds that out for itself.
+            Err(_) => self.known.forget(),
+        }
+        found
+    }
+
+    async fn look_everywhere(&self) -> Result<HashMap<String, Evidence>, Error> {
+        self.doubted.store(true, Ordering::Relaxed);
         let kinds = self.kinds().await?;
         let found: Vec<_> = stream::iter(kinds.all())
             .map(|kind| self.namespaces(kind))
@@ -106,32 +167,41 @@ impl Reader {
 
     /// Whether a namespace holds an object of a kind.
     async fn is_in(&self, kind: Kind, namespace: &str) -> Result<bool, Error> {
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), namespace, &kind.resource);
-        let list = api.list_metadata(&ListParams::default().limit(1)).await;
-        let list = list.map_err(Error::list(format!("{} in {namespace}", kind.name())))?;
-        Ok(!list.items.is_empty())
+        let params = ListParams::default().limit(1);
+        let page = self.page(&kind, Some(namespace), &params).await;
+        let page = page.map_err(Error::list(format!("{} in {namespace}", kind.name())))?;
+        Ok(page.items.is_some_and(|items| !items.is_empty()))
     }
 
     /// The namespaces that hold objects of a kind, with the kind's side.
     async fn namespaces(&self, kind: Kind) -> Result<(Side, Vec<String>), Error> {
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind.resource);
         let mut params = ListParams::default().limit(PAGE);
         let mut namespaces = Vec::new();
         loop {
-            let list = api.list_metadata(&params).await;
-            let list = list.map_err(Error::list(kind.name()))?;
-            namespaces.extend(
-                list.items
-                    .into_iter()
-                    .filter_map(|object| object.metadata.namespace),
-            );
+            let page = self.page(&kind, None, &params).await;
+            let page = page.map_err(Error::list(kind.name()))?;
+            let items = page.items.into_iter().flatten();
+            namespaces.extend(items.filter_map(|item| item.metadata.namespace));
             namespaces.dedup();
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok((kind.side, namespaces)),
             }
         }
+    }
+
+    /// One page of metadata.
+    async fn page(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        params: &ListParams,
+    ) -> kube::Result<Page> {
+        let _permit = self.free.acquire().await;
+        let path = DynamicObject::url_path(&kind.resource, namespace);
+        let request = Request::new(path).list_metadata(params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        self.client.request(request).await
     }
 
     async fn kinds(&self) -> Result<Arc<Kinds>, Error> {

@@ -45,7 +45,7 @@ use support::reconcile::{Report as _, Retry};
 use crate::context::Context;
 use crate::error::Error;
 use crate::migration;
-use crate::scope::{Duty, Invalid, Mark, Scope, Verdict, duty, side, verdict};
+use crate::scope::{self, Duty, Invalid, Mark, Scope, Verdict, duty, side, verdict};
 pub(crate) use condition::Condition;
 pub(crate) use dereference::Cache;
 
@@ -91,9 +91,10 @@ pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Act
         ctx.fleet.forget(&id);
         return Ok(Action::await_change());
     };
-    let evidence = ctx.evidence.of(&id.control_plane_namespace()).await?;
-    // pure
     let protocol = protocol(&cluster.metadata);
+    let (namespace, expected) = (id.control_plane_namespace(), scope::expected(&protocol));
+    let evidence = ctx.evidence.of_marked(&namespace, expected).await?;
+    // pure
     let verdict = verdict(&protocol, evidence);
     let duty = duty(ctx.scope, &verdict);
     // client

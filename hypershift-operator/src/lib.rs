@@ -36,6 +36,7 @@ mod run;
 pub mod scope;
 mod startup;
 mod survey;
+mod watches;
 
 /// Runs a command line.
 pub fn run(cli: &args::Cli) -> Result<(), error::Fatal> {

@@ -199,8 +199,10 @@ async fn side(
     pools: &Pools,
 ) -> Result<Option<Side>, Error> {
     let ctx = &pools.ctx;
-    let evidence = ctx.evidence.of(namespace).await.map_err(Error::Owner)?;
     let protocol = protocol(cluster.meta());
+    let expected = scope::expected(&protocol);
+    let evidence = ctx.evidence.of_marked(namespace, expected).await;
+    let evidence = evidence.map_err(Error::Owner)?;
     Ok(match duty(ctx.scope, &verdict(&protocol, evidence)) {
         Duty::Own => Some(scope::side(ctx.scope, &protocol, evidence)),
         Duty::Leave | Duty::Mark(_) | Duty::Report => None,

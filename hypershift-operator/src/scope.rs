@@ -101,6 +101,17 @@ pub fn verdict(protocol: &Protocol, evidence: Evidence) -> Verdict {
     }
 }
 
+/// The side that the annotations alone say, when nobody works on changing it and they do not contradict each other. It
+/// decides nothing: it is what evidence may be expected to be.
+pub(crate) fn expected(protocol: &Protocol) -> Option<Side> {
+    match Claim::read(protocol) {
+        _ if protocol.in_progress => None,
+        Claim::Private => Some(Side::Private),
+        Claim::Legacy if protocol.legacy => Some(Side::Standard),
+        Claim::Nothing | Claim::Legacy | Claim::Contradiction(_) => None,
+    }
+}
+
 // === impl Evidence ===
 
 impl Evidence {

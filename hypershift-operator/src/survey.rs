@@ -11,7 +11,7 @@ use crate::hosted_cluster::{self, Id, protocol, resource};
 use crate::scope::{Verdict, verdict};
 
 /// HostedClusters in one page of a list: they are large, and little of each is kept.
-const PAGE: u32 = 100;
+const PAGE: u32 = 25;
 
 /// A hosted cluster, and what was decided about it.
 #[derive(Debug, Clone)]

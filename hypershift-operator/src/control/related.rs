@@ -21,6 +21,7 @@ use crate::capi::Capi;
 use crate::hosted_cluster::names::{CLUSTER, MANAGED_BY, OPERATOR};
 use crate::hosted_cluster::{Id, resource};
 use crate::scope::Scope;
+use crate::watches;
 
 /// The kinds, one a line.
 fn kinds(scope: Scope) -> Vec<ApiResource> {
@@ -50,7 +51,7 @@ pub(super) fn watch(client: &kube::Client, scope: Scope) -> impl Stream<Item = R
 
 fn one(client: &kube::Client, kind: ApiResource) -> impl Stream<Item = Request> + use<> {
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client.clone(), &kind);
-    let config = watcher::Config::default().labels(&format!("{MANAGED_BY}={OPERATOR}"));
+    let config = watches::config().labels(&format!("{MANAGED_BY}={OPERATOR}"));
     let events = watcher(api, config).backoff(Backoff::default());
     events.touched_objects().filter_map(move |event| {
         let request = match event {

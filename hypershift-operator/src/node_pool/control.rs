@@ -33,6 +33,7 @@ use super::write::Writer;
 use crate::capi::Capi;
 use crate::context::Context;
 use crate::scope::Scope;
+use crate::watches;
 
 /// Pools that are dealt with at once.
 const AT_ONCE: u16 = 8;
@@ -53,7 +54,7 @@ pub(crate) async fn run(ctx: Arc<Context>, check: &Check, mut drain: Drain) {
     let client = ctx.client.clone();
     let (reader, writer) = store();
     let api: Api<NodePool> = Api::all(client.clone());
-    let events = watcher(api, watcher::Config::default())
+    let events = watcher(api, watches::config())
         .backoff(Backoff::default())
         .modify(slim)
         .reflect(writer)
@@ -156,7 +157,7 @@ where
     K: Clone + Debug + DeserializeOwned + Send + 'static,
     Meta<K>: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    watcher(api, watcher::Config::default())
+    watcher(api, watches::config())
         .backoff(Backoff::default())
         .touched_objects()
         .flat_map(move |event| {

@@ -308,6 +308,29 @@ fn o01_what_the_new_operator_acts_on_has_no_standard_objects() {
 }
 
 #[test]
+fn evidence_that_may_be_remembered_decides_nothing_new() {
+    let mut claimed_sides = Vec::new();
+    for (letters, _, _) in all() {
+        let protocol = protocol(letters);
+        let Some(side) = super::expected(&protocol) else {
+            continue;
+        };
+        claimed_sides.push(side);
+        let verdict = verdict(&protocol, Evidence::None.with(side));
+        assert!(!protocol.in_progress, "{letters:?}");
+        assert_eq!((verdict.mark, verdict.invalid), (None, None), "{letters:?}");
+        let owner = match side {
+            Side::Private => Owner::New,
+            Side::Standard => Owner::Legacy,
+        };
+        assert_eq!(verdict.owner, owner, "{letters:?}");
+    }
+    for side in [Side::Private, Side::Standard] {
+        assert!(claimed_sides.contains(&side), "{side:?}");
+    }
+}
+
+#[test]
 fn evidence_adds_up() {
     let none = Evidence::default();
     assert_eq!(none.with(Side::Standard), Evidence::Standard);

@@ -1,5 +1,6 @@
 //! The scan before an API server of expected calls: what is read before what is written, and what an error stops.
 
+use api::group::Side;
 use payload::Releases;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use support::testing::{Answer, Expect, Scenario};
 use super::*;
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::scope::Scope;
+use crate::scope::{Evidence, Scope};
 
 const HOSTED_CLUSTERS: &str = "/apis/hypershift.openshift.io/v1beta1/hostedclusters";
 const ONE: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/hostedclusters/one";
@@ -149,4 +150,31 @@ async fn o02_the_other_operators_mark_nothing() {
         scan(&context(scope, &scenario)).await.unwrap();
         scenario.finish();
     }
+}
+
+#[tokio::test]
+async fn o01_what_the_scan_has_seen_is_believed_only_where_the_marks_say_the_same() {
+    let crd = || crds(&["machines.cluster.x-k8s.io"]);
+    let looked = || Expect::get(MACHINES_OF_ONE).answer(Answer::list(&[machine()]));
+    let mut calls = survey(&[cluster("7", &legacy())], Answer::list(&[machine()]));
+    calls.extend([looked(), looked(), crd()]);
+    calls.extend(group());
+    calls.extend([looked(), crd()]);
+    calls.extend(group());
+    calls.push(Expect::get(MACHINES).answer(Answer::error(403, "Forbidden")));
+    calls.push(Expect::get(MACHINES_OF_ONE).answer(Answer::error(403, "Forbidden")));
+    let scenario = Scenario::new(calls);
+    let ctx = context(Scope::Private, &scenario);
+    scan(&ctx).await.unwrap();
+    let of = async |expected| ctx.evidence.of_marked("clusters-one", expected).await;
+    // Nothing is asked.
+    assert_eq!(of(Some(Side::Standard)).await.unwrap(), Evidence::Standard);
+    assert_eq!(of(Some(Side::Private)).await.unwrap(), Evidence::Standard);
+    assert_eq!(of(None).await.unwrap(), Evidence::Standard);
+    ctx.evidence.doubt();
+    assert_eq!(of(Some(Side::Standard)).await.unwrap(), Evidence::Standard);
+    // Whoever may not look any more knows nothing any more.
+    ctx.evidence.everywhere().await.unwrap_err();
+    of(Some(Side::Standard)).await.unwrap_err();
+    scenario.finish();
 }
