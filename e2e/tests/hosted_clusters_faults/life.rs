@@ -21,7 +21,7 @@ const CALM: Duration = Duration::from_secs(3);
 /// How long they must have run: with a lease that has to end first, and a pass after it.
 const SETTLED: Duration = Duration::from_secs(8);
 /// How long a stage may take after the last death.
-const PATIENCE: Duration = Duration::from_mins(3);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -65,7 +65,24 @@ pub(crate) async fn delete(ground: &Ground<'_>, replicas: &mut Replicas<'_>) -> 
     admin
         .delete(&HOSTED_CLUSTERS.named(NAMESPACE, NAME))
         .await?;
-    until(ground, replicas, async || is_gone(admin).await).await
+    until(ground, replicas, async || {
+        untouched_goes(admin).await?;
+        is_gone(admin).await
+    })
+    .await
+}
+
+/// A pool that no operator had taken in hand when its cluster went, to which none had put a finalizer yet, is left alone
+/// as one that waits for its cluster. Who made it deletes it, too.
+async fn untouched_goes(admin: &ApiClient) -> Result<()> {
+    let cluster = admin.find(&HOSTED_CLUSTERS.named(NAMESPACE, NAME)).await?;
+    let path = NODE_POOLS.named(NAMESPACE, POOL);
+    let pool = admin.find(&path).await?;
+    let is_untouched = pool.is_some_and(|it| it["metadata"]["finalizers"].is_null());
+    if cluster.is_none() && is_untouched {
+        admin.delete(&path).await?;
+    }
+    Ok(())
 }
 
 /// Waits for a condition and for calm. Whoever is held dies, and another one follows.
