@@ -11,6 +11,7 @@ use e2e::node::condition;
 use e2e::wait;
 use serde_json::{Value, json};
 
+use crate::choice::{Choice, Part};
 use crate::control_plane;
 use crate::pods::{self, Pod};
 use crate::report::Report;
@@ -26,34 +27,52 @@ const ONE: &str = "one";
 const MEMBERS: &str = "etcd";
 const SERVERS: &str = "kube-apiserver";
 
-/// Replays all of them.
-pub(crate) async fn replay(ground: &mut Ground) -> Result<()> {
+/// Replays those that are chosen.
+pub(crate) async fn replay(ground: &mut Ground, choice: &Choice) -> Result<()> {
+    let parts = choice.of_several();
     ground.install(Side::Private, &[]).await?;
-    // They come up side by side, which takes less time.
-    for (name, policy) in [(SEVERAL, "HighlyAvailable"), (ONE, "SingleReplica")] {
-        let policy = format!("--control-plane-availability-policy={policy}");
-        let cluster = Cluster::new(ground, name, Side::Private);
-        cluster.create(&[&policy]).await?;
-    }
     let mut report = Report::default();
-    several(ground, &mut report).await?;
-    one(ground, &mut report).await?;
+    if !parts.is_empty() {
+        create(ground, SEVERAL, "HighlyAvailable").await?;
+        several(ground, &mut report, &parts).await?;
+    }
+    // Not before: when a node is lost, the others need the room.
+    if choice.has_single() {
+        create(ground, ONE, "SingleReplica").await?;
+        one(ground, &mut report).await?;
+    }
     ground.testbed.progress.note(&report.table());
-    report.check()
+    report.check(choice.is_all())
+}
+
+async fn create(ground: &Ground, name: &str, policy: &str) -> Result<()> {
+    let policy = format!("--control-plane-availability-policy={policy}");
+    let cluster = Cluster::new(ground, name, Side::Private);
+    cluster.create(&[&policy]).await.map(drop)
 }
 
 /// What a control plane of several replicas bears.
-async fn several(ground: &mut Ground, report: &mut Report) -> Result<()> {
+async fn several(ground: &mut Ground, report: &mut Report, parts: &[Part]) -> Result<()> {
     let mut world = World::of(ground, report, SEVERAL).await?;
     world.is_spread().await?;
-    each_pod_crashes(&mut world, MEMBERS, "a member of etcd crashes").await?;
-    each_pod_crashes(&mut world, SERVERS, "a kube-apiserver crashes").await?;
-    others_are_deleted(&mut world).await?;
-    a_member_loses_its_data(&mut world).await?;
-    two_members_are_lost(&mut world).await?;
-    the_management_clusters_control_plane_stops(&mut world).await?;
-    each_node_is_lost(&mut world).await?;
+    for part in parts {
+        befall(&mut world, *part).await?;
+    }
     world.is_spread().await
+}
+
+async fn befall(world: &mut World<'_>, part: Part) -> Result<()> {
+    match part {
+        Part::Members => each_pod_crashes(world, MEMBERS, "a member of etcd crashes").await,
+        Part::Servers => each_pod_crashes(world, SERVERS, "a kube-apiserver crashes").await,
+        Part::Others => others_are_deleted(world).await,
+        Part::Data => a_member_loses_its_data(world).await,
+        Part::Quorum => two_members_are_lost(world).await,
+        Part::Management => the_management_clusters_control_plane_stops(world).await,
+        Part::Nodes => each_node_is_lost(world).await,
+        // It has a control plane of its own.
+        Part::Single => Ok(()),
+    }
 }
 
 /// What one of a single replica bears.
@@ -195,12 +214,9 @@ async fn each_node_is_lost(world: &mut World<'_>) -> Result<()> {
     let nodes = world.testbed().nodes.len();
     for index in 0..nodes {
         let begun = world.begin("a node, which is a zone, is lost");
-        let node = &mut world.testbed_mut().nodes[index];
-        let name = node.name.clone();
-        node.lose().await?;
-        let path = format!("{}/{name}", NODES.all());
+        world.testbed_mut().nodes[index].lose().await?;
         wait::until("the node to be missed", WITHIN, async || {
-            let seen = world.admin().get(&path).await?;
+            let seen = node(world, index).await?;
             ensure!(condition(&seen, "Ready").is_err(), "it is ready");
             Ok(())
         })
@@ -211,10 +227,16 @@ async fn each_node_is_lost(world: &mut World<'_>) -> Result<()> {
         world.client.is_answered().await?;
         world.testbed_mut().nodes[index].give_back().await?;
         wait::until("the node to be back", WITHIN, async || {
-            condition(&world.admin().get(&path).await?, "Ready")
+            condition(&node(world, index).await?, "Ready")
         })
         .await?;
         world.end(begun, true).await?;
     }
     Ok(())
+}
+
+async fn node(world: &World<'_>, index: usize) -> Result<Value> {
+    let name = &world.testbed().nodes[index].name;
+    let path = format!("{}/{name}", NODES.all());
+    world.admin().get(&path).await
 }

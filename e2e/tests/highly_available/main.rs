@@ -4,6 +4,7 @@
 //! What the client saw is in `docs/failures.md`: the test holds the page to the failures that are replayed and to
 //! whether the API answers meanwhile, and `UPDATE_GOLDEN=1` writes the figures anew.
 
+mod choice;
 mod client;
 mod control_plane;
 mod failures;
@@ -17,6 +18,8 @@ use anyhow::Result;
 use e2e::hosted;
 use e2e::node::{NodeTestbed, Patience};
 
+use crate::choice::Choice;
+
 /// How soon lost nodes are given up here. Kubernetes takes 50 seconds and five minutes, and a replay would be long.
 const PATIENCE: Patience = Patience {
     silence: 10,
@@ -25,10 +28,14 @@ const PATIENCE: Patience = Patience {
 const NODES: u8 = 3;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "lost nodes and SingleReplica have not been seen to pass yet; all before them has"]
+#[ignore = "long: cargo xtask soak availability"]
 async fn o08_a_control_plane_bears_what_it_has_replicas_for() -> Result<()> {
+    let choice = Choice::of_environment()?;
     let builder = NodeTestbed::builder("highly-available")
         .nodes(NODES)
         .patience(PATIENCE);
-    hosted::play_with(builder, failures::replay).await
+    hosted::play_with(builder, async |ground| {
+        failures::replay(ground, &choice).await
+    })
+    .await
 }
