@@ -20,8 +20,11 @@ const RESTORE: &str = include_str!("restore.sh");
 pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     let tls = context.tls();
     let spec = pod(workload);
+    for name in ["etcd", "reset-member"] {
+        let container = container(spec, name)?;
+        env(container, "ETCD_INITIAL_CLUSTER", initial_cluster(context));
+    }
     let etcd = container(spec, "etcd")?;
-    env(etcd, "ETCD_INITIAL_CLUSTER", initial_cluster(context));
     env(etcd, "ETCD_TLS_MIN_VERSION", tls.etcd_version());
     if !tls.ciphers.is_empty() {
         env(etcd, "ETCD_CIPHER_SUITES", tls.ciphers.join(","));
