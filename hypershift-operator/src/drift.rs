@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::hosted_cluster::Id;
 use crate::legacy;
 use crate::migration;
+use crate::scope::Scope;
 use crate::survey;
 
 /// The pause after a failure, unless the usual one is shorter.
@@ -52,6 +53,10 @@ pub(crate) async fn run(
 }
 
 async fn look(ctx: &Context, drifted: &mpsc::Sender<Id>) -> Result<(), Error> {
+    let running = match ctx.scope {
+        Scope::Private => legacy::running(ctx).await?,
+        Scope::Legacy | Scope::All => None,
+    };
     let judged = survey::classify(ctx).await?;
     let ids: HashSet<_> = judged.iter().map(|one| one.id.clone()).collect();
     ctx.fleet.keep(&ids);
@@ -66,7 +71,7 @@ async fn look(ctx: &Context, drifted: &mpsc::Sender<Id>) -> Result<(), Error> {
         .iter()
         .any(|one| migration::is_wanted_back(&one.metadata));
     let verdicts = judged.iter().map(|one| one.verdict);
-    legacy::tend(ctx, verdicts, is_wanted_back).await
+    legacy::tend(ctx, running, verdicts, is_wanted_back).await
 }
 
 fn failed(ctx: &Context, error: &Error, check: &Check) {

@@ -67,8 +67,12 @@ fn api(ctx: &Context) -> Api<Deployment> {
 
 /// Removes operator-legacy when no hosted cluster needs it, and none is wanted back on standard types. Only the operator
 /// of private types does.
+///
+/// `running` was read before the clusters were: one that was installed since then, for a way back that nobody had asked
+/// for yet, is another one.
 pub(crate) async fn tend(
     ctx: &Context,
+    running: Option<PartialObjectMeta<Deployment>>,
     verdicts: impl IntoIterator<Item = Verdict>,
     is_wanted_back: bool,
 ) -> Result<(), Error> {
@@ -76,7 +80,6 @@ pub(crate) async fn tend(
         Scope::Private => {}
         Scope::Legacy | Scope::All => return Ok(()),
     }
-    let running = running(ctx).await?;
     let needed = needed(verdicts) || is_wanted_back;
     ctx.metrics.legacy(needed, running.is_some());
     let Some(running) = running.filter(|_| step(needed, true) == Step::Retire) else {

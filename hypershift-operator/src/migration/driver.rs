@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use migration::failure::Reason;
+use migration::failure::{Reason, Retry};
 use migration::groups::Direction;
 use migration::journal::{Course, Failure, Journal};
 use migration::mover::{Advance, Error as MoverError, Mover, Options, Scope};
@@ -14,6 +14,7 @@ use support::error::chain;
 use support::shutdown::Drain;
 use tokio::time::{Instant, sleep};
 
+use super::failure::{Trouble, trouble};
 use super::mark::{self, Move, make};
 use super::queue::Work;
 use super::rights;
@@ -92,6 +93,12 @@ async fn turn(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> Result<Ended
     let Some(direction) = direction(ctx, id, work).await? else {
         return Ok(Ended::Undue);
     };
+    if work == Work::Reverse
+        && let Some(waits) = Site::new(ctx, id, direction).waits().await?
+    {
+        tell::waits(ctx, id, waits).await;
+        return Ok(Ended::Left);
+    }
     let scope = Scope {
         namespaces: vec![id.control_plane_namespace()],
         table: ctx.migrations.settings.groups.clone(),
@@ -101,7 +108,9 @@ async fn turn(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> Result<Ended
         field_manager: migration::twin::FIELD_MANAGER.to_owned(),
         ..Options::default()
     };
-    rights::take(ctx, &id.control_plane_namespace()).await?;
+    if let Err(error) = rights::take(ctx, &id.control_plane_namespace()).await {
+        return powerless(ctx, id, work, direction, error).await;
+    }
     let mover = Mover::open(ctx.client.clone(), scope, &options).await?;
     let mut turn = Turn {
         ctx,
@@ -122,6 +131,44 @@ async fn turn(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> Result<Ended
         rights::give_back(ctx, &id.control_plane_namespace()).await?;
     }
     ended
+}
+
+/// The rights cannot be had. Unless time mends that, or something is under way, it is told, and a person waited for.
+async fn powerless(
+    ctx: &Context,
+    id: &Id,
+    work: Work,
+    direction: Direction,
+    error: Error,
+) -> Result<Ended, Broken> {
+    match trouble(&error) {
+        Trouble::Lasting(_, told) if work != Work::Resume => {
+            let failure = Failure::new(Reason::PermissionDenied, told);
+            give_up(ctx, id, direction, failure).await?;
+            Ok(Ended::Failed)
+        }
+        Trouble::Lasting(..) | Trouble::Passing(..) | Trouble::Deposed => Err(error.into()),
+    }
+}
+
+/// Nothing was begun, or nothing is left of it: the reason is on the cluster.
+async fn give_up(
+    ctx: &Context,
+    id: &Id,
+    direction: Direction,
+    failure: Failure,
+) -> Result<(), Error> {
+    tell::failed(ctx, id, &failure).await;
+    let Failure { reason, message } = failure;
+    let what = match direction {
+        Direction::Forward => {
+            let metadata = mark::read(ctx, id).await?;
+            let attempts = metadata.as_ref().map(Attempts::of).unwrap_or_default();
+            Move::GiveUp(reason, message, attempts.and_one(Timestamp::now()))
+        }
+        Direction::Reverse => Move::GiveUpReverse(reason, message),
+    };
+    make(ctx, id, &what).await.map(drop)
 }
 
 /// Which way, if the cluster still is what it was chosen for.
@@ -155,8 +202,15 @@ impl Turn<'_> {
     async fn begin(&mut self, direction: Direction, drain: &Drain) -> Result<Ended, Broken> {
         let site = Site::new(self.ctx, self.id, direction);
         let mut problems = site.problems().await?;
-        let plan = self.mover.plan(direction).await?;
-        problems.extend(plan.blockers().map(|found| found.message.clone()));
+        match self.mover.plan(direction).await {
+            Ok(plan) => problems.extend(plan.blockers().map(|found| found.message.clone())),
+            // What the API server refuses to show it will refuse next time, too.
+            Err(MoverError::Failed(failure)) if failure.reason.retry() == Retry::OnRequest => {
+                give_up(self.ctx, self.id, direction, failure).await?;
+                return Ok(Ended::Failed);
+            }
+            Err(error) => return Err(error.into()),
+        }
         if !problems.is_empty() {
             return self.refuse(direction, &problems).await;
         }
@@ -243,22 +297,8 @@ impl Turn<'_> {
     /// Something speaks against it: nothing is begun, and the reason is on the cluster.
     async fn refuse(&self, direction: Direction, problems: &[String]) -> Result<Ended, Broken> {
         let failure = Failure::new(Reason::PreflightFailed, summary(problems));
-        tell::failed(self.ctx, self.id, &failure).await;
-        self.give_up(direction, failure).await?;
+        give_up(self.ctx, self.id, direction, failure).await?;
         Ok(Ended::Failed)
-    }
-
-    async fn give_up(&self, direction: Direction, failure: Failure) -> Result<(), Error> {
-        let Failure { reason, message } = failure;
-        let what = match direction {
-            Direction::Forward => {
-                let metadata = mark::read(self.ctx, self.id).await?;
-                let attempts = metadata.as_ref().map(Attempts::of).unwrap_or_default();
-                Move::GiveUp(reason, message, attempts.and_one(Timestamp::now()))
-            }
-            Direction::Reverse => Move::GiveUpReverse(reason, message),
-        };
-        make(self.ctx, self.id, &what).await.map(drop)
     }
 
     /// A lock without a journal: its migration has ended, or it was written by somebody else.
@@ -272,13 +312,12 @@ impl Turn<'_> {
         }
         let message = "there is a lock and no journal: somebody else has written the annotation, or the journal is gone";
         let failure = Failure::new(Reason::Conflict, message);
-        tell::failed(self.ctx, self.id, &failure).await;
         let direction = if found.private {
             Direction::Reverse
         } else {
             Direction::Forward
         };
-        self.give_up(direction, failure).await?;
+        give_up(self.ctx, self.id, direction, failure).await?;
         Ok(Ended::Failed)
     }
 

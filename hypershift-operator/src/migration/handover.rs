@@ -59,6 +59,11 @@ pub(super) fn is_acknowledged(metadata: &ObjectMeta) -> bool {
     })
 }
 
+/// Whether the cluster is on its way back: it was never operator-legacy's since it went, so that has nothing under way.
+fn is_ours(protocol: &Protocol) -> bool {
+    protocol.private && !protocol.legacy
+}
+
 /// What is waited for until nobody but the migration writes to the cluster, in words; nothing if that is so.
 pub(super) async fn waits(
     ctx: &Context,
@@ -68,7 +73,7 @@ pub(super) async fn waits(
 ) -> Result<Option<String>, Error> {
     // Ours, if the cluster was.
     ctx.passes.ended(id).await;
-    if is_acknowledged(metadata) {
+    if is_acknowledged(metadata) || is_ours(&protocol(metadata)) {
         return Ok(None);
     }
     let namespace = &ctx.legacy_deployment.namespace;
@@ -156,6 +161,8 @@ mod tests {
             ..locked.clone()
         };
         assert!(!is_to_acknowledge(Scope::Legacy, &committed, false));
+        // So nobody waits for it on the way back.
+        assert!(is_ours(&committed) && !is_ours(&locked));
         let unlocked = Protocol {
             in_progress: false,
             ..locked

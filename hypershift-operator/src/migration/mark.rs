@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use api::annotations::{
     MIGRATION_ACKNOWLEDGED, MIGRATION_ATTEMPTS, MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE,
-    MIGRATION_HOLD, MIGRATION_IN_PROGRESS, MIGRATION_ROLLBACK, PRIVATE_CAPI_TYPES, Protocol, SCOPE,
+    MIGRATION_HOLD, MIGRATION_IN_PROGRESS, MIGRATION_ROLLBACK, PRIVATE_CAPI_TYPES, Protocol,
+    ROLLBACK_REQUESTED, SCOPE,
 };
 use api::group::Side;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -55,8 +56,8 @@ impl Move {
         }
     }
 
-    /// Whether the move is made already.
-    pub(super) fn is_made(&self, found: &Protocol) -> bool {
+    /// Whether the move is made already; `rollback` is what the annotation of the way back says.
+    pub(super) fn is_made(&self, found: &Protocol, rollback: Option<&str>) -> bool {
         match self {
             Self::Lock => found.in_progress,
             Self::Commit(side) => is_on(found, *side),
@@ -64,7 +65,8 @@ impl Move {
             Self::GiveUp(reason, ..) => {
                 !found.in_progress && found.failed.as_deref() == Some(reason.name())
             }
-            Self::GiveUpReverse(..) => !found.in_progress,
+            // One that was never locked is given up, too, and is asked for as long as nobody has said so.
+            Self::GiveUpReverse(..) => !found.in_progress && rollback != Some(ROLLBACK_REQUESTED),
         }
     }
 
@@ -137,7 +139,9 @@ pub(super) async fn make(ctx: &Context, id: &Id, what: &Move) -> Result<Made, Er
             return Ok(Made::Gone);
         };
         let found = protocol(&metadata);
-        if what.is_made(&found) {
+        let annotations = metadata.annotations.as_ref();
+        let rollback = annotations.and_then(|it| it.get(MIGRATION_ROLLBACK));
+        if what.is_made(&found, rollback.map(String::as_str)) {
             return Ok(Made::Yes);
         }
         if !what.is_possible(&found) {
@@ -192,8 +196,6 @@ pub(super) async fn write(
 
 #[cfg(test)]
 mod tests {
-    use api::annotations::ROLLBACK_REQUESTED;
-
     use super::*;
 
     fn after(annotations: &BTreeMap<String, String>, what: &Move) -> BTreeMap<String, String> {
@@ -256,10 +258,23 @@ mod tests {
             }
             let before = Protocol::read(&marks);
             assert!(what.is_possible(&before), "{what:?}");
-            assert_eq!(what.is_made(&before), what == Move::Lock, "{what:?}");
+            let is_made = what.is_made(&before, None);
+            assert_eq!(is_made, what == Move::Lock, "{what:?}");
             let made = Protocol::read(&after(&marks, &what));
-            assert!(what.is_made(&made), "{what:?} {made:?}");
+            assert!(what.is_made(&made, None), "{what:?} {made:?}");
         }
+    }
+
+    #[test]
+    fn m12_a_way_back_that_is_refused_before_the_lock_is_told() {
+        let found = Protocol {
+            private: true,
+            ..Protocol::default()
+        };
+        let what = Move::GiveUpReverse(Reason::PreflightFailed, "why".to_owned());
+        assert!(!what.is_made(&found, Some(ROLLBACK_REQUESTED)));
+        let told = what.marks()[MIGRATION_ROLLBACK].clone();
+        assert!(what.is_made(&found, told.as_deref()), "{told:?}");
     }
 
     #[test]

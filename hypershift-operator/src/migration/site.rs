@@ -82,14 +82,21 @@ impl<'a> Site<'a> {
         {
             problems.push(support::error::chain(&error));
         }
-        if self.direction == Direction::Reverse && legacy::running(self.ctx).await?.is_none() {
-            problems.push(
-                "operator-legacy is not installed, and it is the one to take the cluster over: run `hypershift \
-                 install --private-capi-types` again, now that a way back is asked for"
-                    .to_owned(),
-            );
-        }
         Ok(problems)
+    }
+
+    /// What has to come before the migration can begin, in words; nothing if nothing has. Reads only.
+    pub(super) async fn waits(&self) -> Result<Option<&'static str>, Error> {
+        match self.direction {
+            Direction::Forward => Ok(None),
+            Direction::Reverse => {
+                let running = legacy::running(self.ctx).await?;
+                Ok(running.is_none().then_some(
+                    "the way back waits for operator-legacy, which takes the cluster over: run `hypershift install \
+                     --private-capi-types` again, now that a way back is asked for",
+                ))
+            }
+        }
     }
 
     /// How things are before the migration. Reads only.

@@ -156,6 +156,11 @@ pub(super) async fn started(ctx: &Context, id: &Id, direction: Direction, epoch:
     .await;
 }
 
+/// It cannot begin yet. The same Event is counted, and not sent again and again.
+pub(super) async fn waits(ctx: &Context, id: &Id, for_: &str) {
+    event(ctx, id, EventType::Normal, "MigrationWaiting", for_).await;
+}
+
 /// It is complete.
 pub(super) async fn completed(ctx: &Context, id: &Id, direction: Direction, seconds: u64) {
     tracing::info!(
