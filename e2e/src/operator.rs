@@ -172,6 +172,12 @@ impl Times {
         renew: "2s",
         retry: "500ms",
     };
+    /// For those who have much to do beside each other, and wait for few leaders.
+    pub const PATIENT: Self = Self {
+        lease: "9s",
+        renew: "7s",
+        retry: "1s",
+    };
     /// For those who wait for many leaders, and do not mind one that is lost by the way.
     pub const SHORTEST: Self = Self {
         lease: "1s",
@@ -278,11 +284,12 @@ impl Replica {
 
     /// The value of a metric that counts: of the first line that begins with `series`.
     pub async fn metric(&self, series: &str) -> Result<u64> {
-        let text = self.text("/metrics").await?;
-        let line = text.lines().find(|line| line.starts_with(series));
-        let line = line.with_context(|| format!("there is no metric {series}"))?;
-        let value = line.rsplit(' ').next().unwrap_or_default();
-        value.parse().with_context(|| line.to_owned())
+        value(&self.scrape().await?, series)
+    }
+
+    /// All metrics, of one scrape.
+    pub async fn scrape(&self) -> Result<String> {
+        self.text("/metrics").await
     }
 
     /// Freezes it, as a machine without CPU would.
@@ -309,6 +316,14 @@ impl Replica {
         let lines = log.lines().filter(|line| line.contains(text));
         Ok(lines.map(ToOwned::to_owned).collect())
     }
+}
+
+/// The value of a metric that counts in a scrape: of the first line that begins with `series`.
+pub fn value(scrape: &str, series: &str) -> Result<u64> {
+    let line = scrape.lines().find(|line| line.starts_with(series));
+    let line = line.with_context(|| format!("there is no metric {series}"))?;
+    let value = line.rsplit(' ').next().unwrap_or_default();
+    value.parse().with_context(|| line.to_owned())
 }
 
 /// Builds the operator, or takes the one that the environment names.

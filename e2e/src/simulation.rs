@@ -6,6 +6,7 @@
 mod kinds;
 mod operator;
 mod outcome;
+mod told;
 
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use crate::client::ApiClient;
 pub use kinds::{Releases, install_kinds};
 pub use operator::{ControlPlaneOperator, Launched};
 use outcome::Outcome;
+pub use told::control_plane_comes_up;
 
 /// Before a watch that has ended is begun again.
 const AGAIN: Duration = Duration::from_millis(200);

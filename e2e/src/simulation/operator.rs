@@ -43,12 +43,14 @@ pub struct Launched {
 // === impl ControlPlaneOperator ===
 
 impl ControlPlaneOperator {
-    /// The variables that its Deployment wants for it, if there is one that stays.
+    /// The variables that its Deployment wants for it, if there is one that stays and is to run.
     pub async fn wanted(&self, admin: &ApiClient) -> Result<Option<Vec<(String, String)>>> {
         let found = admin
             .find(&DEPLOYMENTS.named(&self.namespace, NAME))
             .await?;
-        let stays = found.filter(|it| it["metadata"]["deletionTimestamp"].is_null());
+        let stays = found.filter(|it| {
+            it["metadata"]["deletionTimestamp"].is_null() && it["spec"]["replicas"] != 0
+        });
         Ok(stays.map(|it| literals(&it)))
     }
 
