@@ -120,10 +120,14 @@ async fn measure(plan: Plan, testbed: &mut Testbed) -> Result<Figures> {
         operator.cpu_seconds()?,
     );
     stage.create(0..plan.burst).await?;
-    stage.is_calm().await?;
+    let (deeds, mut seconds) = wait::until("all objects", stage::PATIENCE, async || {
+        stage.is_calm().await?;
+        let deeds = Deeds::read(&stage, mark)?;
+        let seconds = deeds.seconds(plan.burst)?;
+        Ok((deeds, seconds))
+    })
+    .await?;
     let cpu = operator.cpu_seconds()? - before;
-    let deeds = Deeds::read(&stage, mark)?;
-    let mut seconds = deeds.seconds(plan.burst)?;
     step.done();
     let step = progress.step(format!(
         "{} clusters with {} nodes each",

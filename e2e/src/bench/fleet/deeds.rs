@@ -12,12 +12,20 @@ use crate::bench::statistics::figure;
 /// All of it.
 #[derive(Debug, Default)]
 pub(super) struct Deeds {
-    /// When each cluster was asked for, and when the last of its objects was written.
-    clusters: BTreeMap<usize, (Option<Timestamp>, Option<Timestamp>)>,
-    /// Objects that were made.
-    made: usize,
+    clusters: BTreeMap<usize, Cluster>,
     pub(super) writes: usize,
     pub(super) reads: usize,
+}
+
+/// What was done for one.
+#[derive(Debug, Default)]
+struct Cluster {
+    /// When it was asked for.
+    asked: Option<Timestamp>,
+    /// When the last of its objects was written.
+    last: Option<Timestamp>,
+    /// Objects that were made.
+    made: usize,
 }
 
 // === impl Deeds ===
@@ -31,7 +39,7 @@ impl Deeds {
             if event.user.username == username {
                 deeds.own(&event)?;
             } else if event.object_ref.resource == "hostedclusters" && is_done(&event) {
-                let asked = &mut deeds.of(&event.object_ref.name).0;
+                let asked = &mut deeds.of(&event.object_ref.name).asked;
                 *asked = asked.or(Some(time(&event)?));
             }
         }
@@ -59,25 +67,32 @@ impl Deeds {
         let Some(name) = namespace.and_then(|it| it.strip_prefix('-')) else {
             return Ok(());
         };
-        self.made += usize::from(event.response_status.code == 201);
         let written = time(event)?;
-        let last = &mut self.of(name).1;
-        *last = (*last).max(Some(written));
+        let cluster = self.of(name);
+        cluster.made += usize::from(event.response_status.code == 201);
+        cluster.last = cluster.last.max(Some(written));
         Ok(())
     }
 
-    fn of(&mut self, name: &str) -> &mut (Option<Timestamp>, Option<Timestamp>) {
+    fn of(&mut self, name: &str) -> &mut Cluster {
         self.clusters.entry(index(name)).or_default()
     }
 
-    /// Seconds until each of the clusters had all its objects.
+    /// Seconds until each of the clusters had all its objects. They are alike: one that has fewer is not done.
     pub(super) fn seconds(&self, clusters: usize) -> Result<Vec<f64>> {
-        let pairs = self.clusters.values().map(|(asked, last)| {
+        let most = self.clusters.values().map(|it| it.made).max();
+        let each = self.clusters.values().map(|cluster| {
+            let asked = cluster.asked;
             let asked = asked.context("a cluster was made that nobody asked for")?;
-            let last = last.context("nothing was made for a cluster")?;
+            let last = cluster.last.context("nothing was made for a cluster")?;
+            ensure!(
+                Some(cluster.made) == most,
+                "one has {} objects, and another {most:?}",
+                cluster.made
+            );
             Ok(last.duration_since(asked).as_secs_f64())
         });
-        let seconds: Vec<f64> = pairs.collect::<Result<_>>()?;
+        let seconds: Vec<f64> = each.collect::<Result<_>>()?;
         ensure!(
             seconds.len() == clusters,
             "{} of {clusters} clusters were made",
@@ -88,15 +103,16 @@ impl Deeds {
 
     /// Seconds from the first wish to the last object.
     pub(super) fn total(&self) -> Result<f64> {
-        let first = self.clusters.values().filter_map(|it| it.0).min();
-        let last = self.clusters.values().filter_map(|it| it.1).max();
+        let first = self.clusters.values().filter_map(|it| it.asked).min();
+        let last = self.clusters.values().filter_map(|it| it.last).max();
         let (first, last) = first.zip(last).context("nothing was made")?;
         Ok(last.duration_since(first).as_secs_f64())
     }
 
     /// Objects of each cluster.
     pub(super) fn objects(&self) -> f64 {
-        figure(self.made as u64) / figure(self.clusters.len().max(1) as u64)
+        let made: usize = self.clusters.values().map(|it| it.made).sum();
+        figure(made as u64) / figure(self.clusters.len().max(1) as u64)
     }
 }
 

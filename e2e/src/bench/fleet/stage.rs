@@ -24,7 +24,7 @@ const AT_ONCE: usize = 8;
 /// How long nothing may be written until it is calm.
 const CALM: Duration = Duration::from_secs(5);
 /// How long that may take.
-const PATIENCE: Duration = Duration::from_mins(20);
+pub(super) const PATIENCE: Duration = Duration::from_mins(20);
 const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
 const CAPI: &str = "cluster.hypershift.openshift.io/v1beta2";
 const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
