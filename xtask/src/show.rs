@@ -13,14 +13,27 @@ use serde_json::Value;
 use crate::testbed::{Offer, State};
 
 /// Width of one of the two columns.
-const COLUMN: usize = 58;
+const COLUMN: usize = 62;
 
-/// The kinds that are shown, with their standard `apiVersion`.
-const KINDS: [(&str, &str); 3] = [
+/// A kind that is shown: its standard `apiVersion`, and its plural.
+type Kind = (&'static str, &'static str);
+
+/// What a cluster consists of that stock Cluster API makes by itself.
+pub(crate) const CLUSTER: [Kind; 3] = [
     (cluster::CORE, "clusters"),
     (cluster::CONTROL_PLANE, "kubeadmcontrolplanes"),
     (cluster::CORE, "machines"),
 ];
+/// What a hosted cluster has of Cluster API.
+pub(crate) const HOSTED: [Kind; 5] = [
+    (cluster::CORE, "clusters"),
+    (AWS, "awsclusters"),
+    (cluster::CORE, "machinedeployments"),
+    (cluster::CORE, "machines"),
+    (AWS, "awsmachines"),
+];
+/// Cluster API's provider of AWS, under its standard name.
+const AWS: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
 
 /// How to use a testbed.
 pub(crate) fn instructions(state: &State) -> String {
@@ -112,9 +125,10 @@ pub(crate) async fn both_views(
     standard: &ApiClient,
     direct: &ApiClient,
     namespace: &str,
+    kinds: &[Kind],
 ) -> Result<String> {
     let mut text = row("THROUGH THE PROXY", "STRAIGHT TO THE API SERVER");
-    for (api_version, plural) in KINDS {
+    for &(api_version, plural) in kinds {
         let left = column(standard, api_version, Side::Standard, namespace, plural).await?;
         let right = column(direct, api_version, Side::Private, namespace, plural).await?;
         text.push_str(&row("", ""));
@@ -146,8 +160,11 @@ async fn column(
 /// same object.
 fn line(object: &Value) -> String {
     let machine = Machine::read(object);
-    let state = match object["status"]["readyReplicas"].as_u64() {
+    let status = &object["status"];
+    let instance = status["instanceState"].as_str().unwrap_or_default();
+    let state = match status["readyReplicas"].as_u64() {
         Some(ready) => format!("{ready} ready"),
+        None if machine.phase.is_empty() => instance.to_owned(),
         None => machine.phase,
     };
     let uid = machine
@@ -156,7 +173,7 @@ fn line(object: &Value) -> String {
         .next()
         .unwrap_or_default()
         .to_owned();
-    format!("  {:<26} {state:<12} ..{uid}", machine.name)
+    format!("  {:<30} {state:<12} ..{uid}", machine.name)
 }
 
 fn row(left: &str, right: &str) -> String {

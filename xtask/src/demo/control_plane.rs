@@ -22,7 +22,7 @@ async fn act(testbed: &mut Testbed, state: &State, stays: bool) -> Result<()> {
     narration::comes_up(&view, &testbed.progress).await?;
     println!(
         "\n{}",
-        show::both_views(&view, &testbed.admin, NAMESPACE).await?
+        show::both_views(&view, &testbed.admin, NAMESPACE, &show::CLUSTER).await?
     );
     let etcd = &testbed.control_plane.etcd;
     println!(

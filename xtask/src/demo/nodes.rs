@@ -11,8 +11,8 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use e2e::embedded;
+use e2e::hosted::{self, Ground};
 use e2e::images::{Image, StaticProgram, build_static};
-use e2e::node::NodeTestbed;
 use e2e::platform::Platform;
 use e2e::progress::Progress;
 use e2e::view::View;
@@ -35,35 +35,32 @@ struct Stage {
     // Before what it stands on.
     view: Option<View>,
     platform: Option<Platform>,
-    testbed: NodeTestbed,
-    programs: Programs,
-}
-
-/// The programs of this tree that somebody at a terminal uses.
-#[derive(Debug)]
-struct Programs {
-    hypershift: PathBuf,
+    ground: Ground,
+    /// For a view that is somebody's at a terminal.
     proxy: PathBuf,
 }
 
 /// Starts everything, plays all acts, and ends it.
 pub(super) async fn show(progress: &Progress, stays: bool) -> Result<()> {
     println!("{}", playbill()?);
-    let programs = Programs::build(progress).await?;
+    let (programs, proxy) = build(progress).await?;
     let (testbed, state) = nodes::bring_up(NAME, 1, &IMAGES, progress).await?;
+    let ground = Box::pin(Ground::equip(testbed, programs)).await?;
     let mut set = Stage {
         view: None,
         platform: None,
-        testbed,
-        programs,
+        ground,
+        proxy,
     };
-    let outcome = play(&mut set, progress).await;
+    let outcome = Box::pin(play(&mut set, progress)).await;
     if outcome.is_ok() {
         println!("{}", show::instructions(&state));
         println!("{}", set.more());
         until_told(stays).await;
     }
-    set.testbed.finish(outcome)
+    let Stage { view, ground, .. } = set;
+    drop(view);
+    ground.finish(outcome)
 }
 
 /// What there will be.
@@ -98,33 +95,36 @@ fn heading(number: usize, title: &str) -> String {
     format!("\n{line}")
 }
 
-// === impl Programs ===
-
-impl Programs {
-    async fn build(progress: &Progress) -> Result<Self> {
-        // The command line carries the private CRDs.
-        embedded::fill().await?;
-        let program = |package, name| StaticProgram { package, name };
-        Ok(Self {
-            hypershift: build_static(&program("cli", "hypershift"), progress).await?,
-            proxy: build_static(&program("capi-proxy", "capi-proxy"), progress).await?,
-        })
-    }
+/// Builds the commands that somebody at a terminal uses, and the proxy.
+async fn build(progress: &Progress) -> Result<(hosted::Programs, PathBuf)> {
+    // The command line carries the private CRDs.
+    embedded::fill().await?;
+    let programs = hosted::Programs::build(progress).await?;
+    let (package, name) = ("capi-proxy", "capi-proxy");
+    let proxy = build_static(&StaticProgram { package, name }, progress).await?;
+    Ok((programs, proxy))
 }
 
 // === impl Stage ===
 
 impl Stage {
-    /// Types a command, as a reader would, and shows what it says.
-    async fn types(&self, words: &[&str]) -> Result<()> {
-        println!("\n$ {}", words.join(" "));
-        let [program, args @ ..] = words else {
+    /// Types a command, as a reader would who is where the testbed's files are, and shows what it says.
+    async fn types(&self, words: &[impl AsRef<str>]) -> Result<()> {
+        let here = self.ground.testbed.path();
+        let prefix = format!("{}/", here.display());
+        let words: Vec<String> = words
+            .iter()
+            .map(|word| word.as_ref().replace(&prefix, ""))
+            .collect();
+        println!("\n$ {}", typed(&words));
+        let [program, args @ ..] = words.as_slice() else {
             return Ok(());
         };
         let status = Command::new(program)
             .args(args)
+            .current_dir(here)
             .env("PATH", self.path()?)
-            .env("KUBECONFIG", self.testbed.kubeconfig())
+            .env("KUBECONFIG", self.ground.testbed.kubeconfig())
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .status()
@@ -136,36 +136,50 @@ impl Stage {
 
     /// The programs of this tree and the kubectl that fits come first.
     fn path(&self) -> Result<OsString> {
-        let own = [self.programs.hypershift.as_path(), self.testbed.kubectl()]
+        let hosted::Programs { hypershift, hcp } = &self.ground.programs;
+        let own = [hypershift, hcp, self.ground.testbed.kubectl()]
             .map(|program| program.parent().unwrap_or(Path::new("/")).to_owned());
         let path = std::env::var_os("PATH").unwrap_or_default();
         let all = own.into_iter().chain(std::env::split_paths(&path));
         std::env::join_paths(all).context("PATH cannot be set")
     }
 
-    fn view(&self) -> Result<&View> {
-        let view = self.view.as_ref();
-        view.context("no act has opened a view through a proxy")
-    }
-
     /// What can be tried beside what every testbed offers.
     fn more(&self) -> String {
         let view = self.view.as_ref().map(View::kubeconfig);
         let view = view.unwrap_or(Path::new("")).display();
+        let cluster = acts::hosted(self);
+        let hosted::Programs { hypershift, hcp } = &self.ground.programs;
         format!(
-            "  alias hypershift={}
+            "  alias hypershift={hypershift}
+  alias hcp={hcp}
   VIEW={view}    # through a proxy, as Cluster API's clients see it
+  HOSTED={kubeconfig}    # the hosted cluster
 
   hypershift doctor
+  hcp scale nodepool --name {pool} --replicas 2
   kubectl -n {namespace} get pods,machines.{private}
   kubectl --kubeconfig $VIEW -n {namespace} get machines.{standard}
+  kubectl --kubeconfig $HOSTED get nodes
 ",
-            self.programs.hypershift.display(),
-            namespace = crate::testbed::NAMESPACE,
+            hypershift = hypershift.display(),
+            hcp = hcp.display(),
+            kubeconfig = cluster.kubeconfig().display(),
+            pool = cluster.pool(),
+            namespace = cluster.namespace(),
             private = show::core_group(api::group::Side::Private),
             standard = show::core_group(api::group::Side::Standard),
         )
     }
+}
+
+/// A command as people write it: one that is too long for a line has a line for each flag.
+fn typed(words: &[String]) -> String {
+    let text = words.join(" ");
+    if text.chars().count() <= LINE {
+        return text;
+    }
+    text.replace(" --", " \\\n    --")
 }
 
 #[cfg(test)]
@@ -180,5 +194,13 @@ mod tests {
             assert!(text.contains(&line), "{text}");
         }
         assert!(text.contains(&e2e::platform::version().unwrap()), "{text}");
+    }
+    #[test]
+    fn a_long_command_has_a_line_for_each_flag() {
+        let words = |flag: &str| ["hcp", "create", "--a=1", flag].map(str::to_owned);
+        assert_eq!(typed(&words("--b=2")), "hcp create --a=1 --b=2");
+        let long = format!("--b={}", "2".repeat(LINE));
+        let expected = format!("hcp create \\\n    --a=1 \\\n    {long}");
+        assert_eq!(typed(&words(&long)), expected);
     }
 }

@@ -1,5 +1,7 @@
 //! What is shown, one act after the other.
 
+mod hosted;
+
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
 use e2e::client::Resource;
@@ -8,13 +10,12 @@ use e2e::images::Image;
 use e2e::node::condition;
 use e2e::platform::{self, Platform};
 use e2e::proxy::Upstream;
-use e2e::sides;
 use e2e::view::View;
+use e2e::{registry, sides};
 
 use super::Stage;
-use crate::demo::narration;
 use crate::show;
-use crate::testbed::NAMESPACE;
+pub(super) use hosted::cluster as hosted;
 
 /// Where the platform has its cluster.
 const PLATFORM: &str = "platform";
@@ -29,12 +30,12 @@ pub(super) enum Act {
     Platform,
     /// The product is installed.
     Install,
-    /// Stock Cluster API, for hosted control planes.
-    Managers,
-    /// A cluster comes up.
-    Cluster,
+    /// A control plane is made of pods.
+    Create,
     /// What is stored where.
     Apart,
+    /// The hosted cluster is used.
+    Use,
 }
 
 // === impl Act ===
@@ -44,9 +45,9 @@ impl Act {
     pub(super) const ALL: [Self; 5] = [
         Self::Platform,
         Self::Install,
-        Self::Managers,
-        Self::Cluster,
+        Self::Create,
         Self::Apart,
+        Self::Use,
     ];
 
     /// What it is called.
@@ -57,12 +58,12 @@ impl Act {
                 platform::version()?
             ),
             Self::Install => "hypershift install --private-capi-types".to_owned(),
-            Self::Managers => {
-                "stock Cluster API v1.13 for hosted control planes, as pods with the proxy beside them"
+            Self::Create => {
+                "hcp create cluster: a control plane as pods, and stock Cluster API makes its worker"
                     .to_owned()
             }
-            Self::Cluster => "a cluster comes up".to_owned(),
             Self::Apart => "who sees what, and what is stored where".to_owned(),
+            Self::Use => "kubectl get nodes, in the hosted cluster".to_owned(),
         })
     }
 
@@ -71,18 +72,15 @@ impl Act {
         match self {
             Self::Platform => platform_is_first(stage).await,
             Self::Install => install(stage).await,
-            Self::Managers => managers(stage).await,
-            Self::Cluster => {
-                let view = stage.view()?.client()?;
-                narration::comes_up(&view, &stage.testbed.progress).await
-            }
+            Self::Create => hosted::create(stage).await,
             Self::Apart => apart(stage).await,
+            Self::Use => hosted::is_used(stage).await,
         }
     }
 }
 
 async fn platform_is_first(stage: &mut Stage) -> Result<()> {
-    let testbed = &stage.testbed;
+    let testbed = &stage.ground.testbed;
     let plan = Plan::platform(&[platform::MANAGER]);
     let step = testbed.progress.step("installing its CRDs and its manager");
     let crds = platform::install_crds(&testbed.admin).await?;
@@ -108,7 +106,9 @@ async fn platform_is_first(stage: &mut Stage) -> Result<()> {
 }
 
 async fn install(stage: &mut Stage) -> Result<()> {
-    let testbed = &stage.testbed;
+    let testbed = &stage.ground.testbed;
+    // The registry of this machine has no certificate.
+    let variables = format!("INSECURE_REGISTRIES={}", registry::NAME);
     let words = [
         "hypershift",
         "install",
@@ -117,6 +117,8 @@ async fn install(stage: &mut Stage) -> Result<()> {
         testbed.image(Image::HypershiftOperator)?,
         "--capi-proxy-image",
         testbed.image(Image::CapiProxy)?,
+        "--additional-operator-env-vars",
+        &variables,
     ];
     stage.types(&words).await?;
     let deployment = testbed
@@ -129,41 +131,28 @@ async fn install(stage: &mut Stage) -> Result<()> {
         .await
 }
 
-async fn managers(stage: &mut Stage) -> Result<()> {
-    let testbed = &stage.testbed;
-    let plan = Plan::hosted(NAMESPACE);
-    let step = testbed
-        .progress
-        .step("four unmodified managers start, each with its own service account and proxy");
-    pods::deploy(testbed, &plan).await?;
-    let upstream = Upstream {
-        program: stage.programs.proxy.clone(),
-        endpoint: testbed.control_plane.endpoint(),
-    };
-    stage.view = Some(View::open(&testbed.admin, testbed.home(), &upstream).await?);
-    step.done();
-    stage
-        .types(&["kubectl", "-n", NAMESPACE, "get", "pods"])
-        .await
-}
-
 /// The hosted cluster is in private groups and nowhere else; the platform's is as it was, and works.
 async fn apart(stage: &mut Stage) -> Result<()> {
-    let testbed = &stage.testbed;
-    let view = stage.view()?.client()?;
-    println!(
-        "\n{}",
-        show::both_views(&view, &testbed.admin, NAMESPACE).await?
-    );
+    let testbed = &stage.ground.testbed;
+    let upstream = Upstream {
+        program: stage.proxy.clone(),
+        endpoint: testbed.control_plane.endpoint(),
+    };
+    let view = View::open(&testbed.admin, testbed.home(), &upstream).await?;
+    let namespace = hosted::cluster(stage).namespace();
+    let client = view.client()?;
+    let views = show::both_views(&client, &testbed.admin, &namespace, &show::HOSTED).await?;
+    println!("\n{views}");
+    stage.view = Some(view);
     let etcd = &testbed.control_plane.etcd;
     let count = async |side| {
         let keys = sides::objects(etcd, side).await?;
-        let within = format!("/{NAMESPACE}/");
+        let within = format!("/{namespace}/");
         anyhow::Ok(keys.iter().filter(|key| key.contains(&within)).count())
     };
     let (private, standard) = (count(Side::Private).await?, count(Side::Standard).await?);
     println!(
-        "in etcd, of namespace {NAMESPACE}: {private} objects in private groups, {standard} in standard groups"
+        "in etcd, of namespace {namespace}: {private} objects in private groups, {standard} in standard groups"
     );
     ensure!(
         standard == 0 && private > 0,
