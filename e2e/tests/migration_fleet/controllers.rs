@@ -1,0 +1,167 @@
+//! The controllers of one control plane, as processes: they run when their Deployments say so, and while one runs there
+//! is a pod to show for it.
+
+use anyhow::{Context, Result};
+use api::group::Side;
+use e2e::client::{ApiClient, Resource};
+use e2e::cluster_api::Plan;
+use e2e::control_plane::Endpoint;
+use e2e::managers::Manager;
+use e2e::operator::{Server, Times};
+use e2e::simulation::{ControlPlaneOperator, Launched};
+use e2e::testbed::Testbed;
+use serde_json::{Value, json};
+
+use crate::ground::Ground;
+use crate::member::{Member, has_proxy};
+
+const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
+const PODS: Resource<'_> = Resource::new("v1", "pods");
+const OWN: &str = "control-plane-operator";
+const CORE: &str = "cluster-api";
+/// The managers that a control plane on AWS does not have.
+const OTHERS: [Manager; 3] = [
+    Manager::KubeadmBootstrap,
+    Manager::KubeadmControlPlane,
+    Manager::DevProvider,
+];
+
+/// Those of one control plane.
+pub(crate) struct Controllers {
+    namespace: String,
+    own: ControlPlaneOperator,
+    running: Option<Launched>,
+    /// The side that the stock core manager works on, while it runs.
+    core: Option<Side>,
+    started: usize,
+}
+
+// === impl Controllers ===
+
+impl Controllers {
+    pub(crate) fn new(ground: &Ground, member: &Member) -> Self {
+        Self {
+            namespace: member.namespace(),
+            own: ControlPlaneOperator {
+                namespace: member.namespace(),
+                program: ground.control_plane_operator.clone(),
+            },
+            running: None,
+            core: None,
+            started: 0,
+        }
+    }
+
+    /// The names of those that run.
+    pub(crate) fn running(&self) -> (bool, Option<Side>) {
+        (self.running.is_some(), self.core)
+    }
+
+    /// Starts and ends what Deployments ask for.
+    pub(crate) async fn follow(&mut self, testbed: &mut Testbed) -> Result<()> {
+        self.follow_own(testbed).await?;
+        self.follow_core(testbed).await
+    }
+
+    async fn follow_own(&mut self, testbed: &Testbed) -> Result<()> {
+        let admin = &testbed.admin;
+        let wanted = self.own.wanted(admin).await?;
+        if wanted.as_ref() == self.running.as_ref().map(|it| &it.environment) {
+            return Ok(());
+        }
+        if let Some(mut ended) = self.running.take() {
+            ended.service.stop().await?;
+            self.buries(admin, OWN).await?;
+        }
+        let Some(environment) = wanted else {
+            return Ok(());
+        };
+        let Endpoint { server, authority } = testbed.control_plane.endpoint();
+        let server = Server {
+            url: &server,
+            authority: Some(&authority),
+        };
+        self.shows(admin, OWN).await?;
+        self.started += 1;
+        let pod = format!("{OWN}-{}", self.started);
+        let launched = self
+            .own
+            .start(testbed, &pod, environment, server, Times::PATIENT);
+        self.running = Some(launched.await?);
+        Ok(())
+    }
+
+    async fn follow_core(&mut self, testbed: &mut Testbed) -> Result<()> {
+        let admin = testbed.admin.clone();
+        let wanted = self.core_side(&admin).await?;
+        if wanted == self.core {
+            return Ok(());
+        }
+        if let Some(side) = self.core.take() {
+            testbed.end(side);
+            self.buries(&admin, CORE).await?;
+        }
+        let Some(side) = wanted else {
+            return Ok(());
+        };
+        self.shows(&admin, CORE).await?;
+        let plan = match side {
+            Side::Standard => Plan::legacy(&self.namespace, &[Manager::Core]),
+            Side::Private => OTHERS
+                .into_iter()
+                .fold(Plan::hosted(&self.namespace), Plan::without),
+        };
+        admin.apply(&[self.rights(plan.namespace())]).await?;
+        testbed.add(&plan).await?;
+        self.core = Some(side);
+        Ok(())
+    }
+
+    async fn core_side(&self, admin: &ApiClient) -> Result<Option<Side>> {
+        let path = DEPLOYMENTS.named(&self.namespace, CORE);
+        let found = admin.find(&path).await?;
+        let runs = found.filter(|it| it["spec"]["replicas"] != 0);
+        Ok(runs.map(|it| match has_proxy(&it) {
+            true => Side::Private,
+            false => Side::Standard,
+        }))
+    }
+
+    /// The manager has what the product grants beside what upstream does.
+    fn rights(&self, account: &str) -> Value {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": { "namespace": self.namespace, "name": format!("core-of-{account}") },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": CORE },
+            "subjects": [{
+                "kind": "ServiceAccount",
+                "namespace": account,
+                "name": Manager::Core.name(),
+            }],
+        })
+    }
+
+    /// A pod that the Deployment's selector finds.
+    async fn shows(&self, admin: &ApiClient, name: &str) -> Result<()> {
+        let path = DEPLOYMENTS.named(&self.namespace, name);
+        let deployment = admin.get(&path).await?;
+        let labels = &deployment["spec"]["selector"]["matchLabels"];
+        labels.as_object().context("it selects nothing")?;
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": { "namespace": self.namespace, "name": format!("{name}-0"), "labels": labels },
+            "spec": {
+                "automountServiceAccountToken": false,
+                "containers": [{ "name": "manager", "image": "images.example.com/manager" }],
+            },
+        });
+        admin.apply(&[pod]).await
+    }
+
+    async fn buries(&self, admin: &ApiClient, name: &str) -> Result<()> {
+        let path = PODS.named(&self.namespace, &format!("{name}-0"));
+        admin.delete(&path).await
+    }
+}

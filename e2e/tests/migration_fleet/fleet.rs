@@ -1,0 +1,204 @@
+//! A fleet of which some cannot migrate: the others do, and these work on as they are until they are mended.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::annotations::{MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE};
+use api::group::Side;
+use e2e::migration::portrait::Portrait;
+use e2e::testbed::Testbed;
+use e2e::wait;
+use futures::future::try_join_all;
+use serde_json::json;
+
+use crate::ground::Ground;
+use crate::killed;
+use crate::member::Member;
+use crate::poison::Poison;
+use crate::same::same;
+
+/// How many clusters, unless the variable says another number: healthy ones beside one of each poison.
+const SIZE: usize = 9;
+const SIZE_VARIABLE: &str = "HYPERSHIFT_FLEET";
+/// How many are made, or looked at, at a time.
+const AT_A_TIME: usize = 6;
+/// How many migrate at a time.
+const CONCURRENCY: &str = "4";
+/// How long one cluster of the fleet may take, on a busy machine.
+const EACH: Duration = Duration::from_secs(30);
+
+/// A member, what keeps it from migrating, and what it consisted of before.
+pub(crate) struct Case {
+    pub(crate) member: Member,
+    pub(crate) poison: Option<Poison>,
+    before: Option<Portrait>,
+}
+
+pub(crate) async fn scenario(testbed: &mut Testbed, ground: &mut Ground) -> Result<()> {
+    ground
+        .switch(&testbed.admin, &json!({ "paused": "true" }))
+        .await?;
+    ground.install_legacy(testbed).await?;
+    ground.install_private(testbed).await?;
+    let mut cases = cases()?;
+    make(testbed, ground, &mut cases).await?;
+
+    let step = testbed
+        .progress
+        .step("the healthy ones migrate, while their operator is killed");
+    let open = json!({ "concurrency": CONCURRENCY });
+    ground.switch(&testbed.admin, &open).await?;
+    let kills = killed::scenario(ground, &cases).await?;
+    let patience = EACH * u32::try_from(cases.len())?;
+    wait::until(
+        "each to have gone or to say why not",
+        patience,
+        async || {
+            ground.adds_up().await?;
+            for case in &cases {
+                case.has_ended(testbed).await?;
+            }
+            Ok(())
+        },
+    )
+    .await?;
+    step.done_with(&kills.to_string());
+    m20_counts(ground, &cases).await?;
+    poisoned_ones_work(testbed, ground, &cases).await?;
+    mended(testbed, ground, &mut cases).await?;
+    ground.legacy_goes(&testbed.admin).await
+}
+
+fn cases() -> Result<Vec<Case>> {
+    let size = match std::env::var(SIZE_VARIABLE) {
+        Ok(size) => size.parse().context(SIZE_VARIABLE)?,
+        Err(_) => SIZE,
+    };
+    let poisons = Poison::ALL;
+    ensure!(size > poisons.len(), "{size} clusters are no fleet");
+    let cases = (0..size).map(|number| Case {
+        member: Member::new(format!("fleet-{number:02}")),
+        // The poisoned ones are the oldest: they must not hold up the others.
+        poison: poisons.get(number).copied(),
+        before: None,
+    });
+    Ok(cases.collect())
+}
+
+async fn make(testbed: &Testbed, ground: &Ground, cases: &mut [Case]) -> Result<()> {
+    let step = testbed.progress.step("operator-legacy makes a fleet");
+    let admin = &testbed.admin;
+    for some in cases.chunks_mut(AT_A_TIME) {
+        for case in some.iter() {
+            case.member.create(admin, ground).await?;
+        }
+        try_join_all(some.iter().map(|case| case.member.comes_up(admin))).await?;
+        for case in some {
+            if let Some(poison) = case.poison {
+                let given = poison.give(admin, &case.member).await;
+                given.with_context(|| format!("{poison:?}"))?;
+            }
+            case.before = Some(case.member.portrait(ground).await?);
+        }
+    }
+    step.done_with(&format!("{} clusters", cases.len()));
+    Ok(())
+}
+
+// === impl Case ===
+
+impl Case {
+    /// Fails unless it is on private types for good, or stays on standard types and says why.
+    async fn has_ended(&self, testbed: &Testbed) -> Result<()> {
+        let Some(poison) = self.poison else {
+            self.member.is_on(testbed, Side::Private).await?;
+            return self.member.is_at_rest(testbed).await;
+        };
+        let admin = &testbed.admin;
+        let (reason, word) = poison.reason();
+        let failed = self.member.annotation(admin, MIGRATION_FAILED).await?;
+        let message = self
+            .member
+            .annotation(admin, MIGRATION_FAILURE_MESSAGE)
+            .await?;
+        let message = message.unwrap_or_default();
+        ensure!(
+            failed.as_deref() == Some(reason.name()) && message.contains(word),
+            "{} has {poison:?}, and says {failed:?}: {message}",
+            self.member.name
+        );
+        self.member.is_on(testbed, Side::Standard).await
+    }
+
+    /// It is what it was.
+    async fn is_the_same(&self, ground: &Ground) -> Result<()> {
+        let before = self.before.as_ref().context("it was never whole")?;
+        let after = self.member.portrait(ground).await?;
+        same(before, &after).with_context(|| format!("m02: {}", self.member.name))
+    }
+}
+
+/// M20: the metrics say what there is.
+async fn m20_counts(ground: &Ground, cases: &[Case]) -> Result<()> {
+    let failed = cases.iter().filter(|case| case.poison.is_some()).count();
+    let done = cases.len() - failed;
+    wait::until("m20: the metrics", EACH, async || {
+        let found = (
+            ground.counted("done").await?,
+            ground.counted("failed").await?,
+        );
+        let wanted = (u64::try_from(done)?, u64::try_from(failed)?);
+        ensure!(
+            found == wanted,
+            "{found:?} are done and failed, not {wanted:?}"
+        );
+        Ok(())
+    })
+    .await?;
+    let counts = format!("{done} done, 0 pending, 0 active, {failed} failed");
+    crate::commands::status_says(ground, &counts).await
+}
+
+/// M19: whoever cannot migrate is operator-legacy's as before.
+async fn poisoned_ones_work(testbed: &Testbed, ground: &Ground, cases: &[Case]) -> Result<()> {
+    let step = testbed
+        .progress
+        .step("the others are what they were, and work");
+    ground.has_legacy(&testbed.admin).await?;
+    for case in cases {
+        case.is_the_same(ground).await?;
+    }
+    for case in cases.iter().filter(|case| case.poison.is_some()) {
+        case.member.works(&testbed.admin, Side::Standard, 2).await?;
+    }
+    step.done();
+    Ok(())
+}
+
+/// With their causes mended, they are tried again and go.
+async fn mended(testbed: &Testbed, ground: &Ground, cases: &mut [Case]) -> Result<()> {
+    let step = testbed.progress.step("mended, they are tried again");
+    for case in cases.iter_mut() {
+        if let Some(poison) = case.poison.take() {
+            poison.mend(&testbed.admin, &case.member).await?;
+            case.before = Some(case.member.portrait(ground).await?);
+        }
+    }
+    ground.does(&["migrate", "retry", "--all"]).await?;
+    let patience = EACH * u32::try_from(cases.len())?;
+    wait::until("all to have gone", patience, async || {
+        ground.adds_up().await?;
+        for case in cases.iter() {
+            case.has_ended(testbed).await?;
+        }
+        Ok(())
+    })
+    .await?;
+    for case in cases.iter() {
+        case.is_the_same(ground).await?;
+    }
+    let said = ground.does(&["migrate", "status"]).await?;
+    ensure!(said.contains(" 0 failed"), "{said}");
+    step.done();
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! What a fleet finds: kinds, releases in a registry, both operators with their rights, and somebody at a terminal.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cargo::{Program, command_line};
+use e2e::client::{ApiClient, Patch, Resource};
+use e2e::control_plane::Endpoint;
+use e2e::kubeconfig::{Credentials, write_kubeconfig};
+use e2e::migration::client;
+use e2e::operator::{self, Identity, Operator, Replica, SOON, Server, Times, value};
+use e2e::service_account::{ServiceAccount, ensure_namespace};
+use e2e::simulation::{Releases, Simulation, install_kinds};
+use e2e::testbed::Testbed;
+use e2e::wait;
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::trail::Trail;
+
+/// Namespace of HostedClusters.
+pub(crate) const NAMESPACE: &str = "clusters";
+/// The image of the proxy.
+const PROXY: &str = "images.example.com/capi-proxy:v1";
+/// How long a cluster has to be well before a migration is committed.
+const WELL: &str = "2s";
+/// Environment variable that names a built control-plane-operator, so that none is built.
+const BINARY_VARIABLE: &str = "HYPERSHIFT_CONTROL_PLANE_OPERATOR";
+/// Controllers of kube-controller-manager that take part: who would make pods is left out, and [`Simulation`] is in
+/// their place.
+const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
+                           root-ca-certificate-publisher-controller,resourcequota-controller,\
+                           validatingadmissionpolicy-status-controller";
+const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
+const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
+/// The ConfigMap by which migrations are slowed down and stopped.
+const SWITCH: &str = "private-capi-migration";
+const COUNT: &str = "hypershift_private_capi_hosted_clusters";
+
+/// All of it.
+pub(crate) struct Ground {
+    pub(crate) release: String,
+    /// host and port of the registry.
+    pub(crate) registry: String,
+    pub(crate) control_plane_operator: PathBuf,
+    /// For those who look at objects as the tests do.
+    pub(crate) client: kube::Client,
+    /// What hosted clusters were told to be.
+    pub(crate) trail: Trail,
+    /// Who asks by the command line.
+    sre: ServiceAccount,
+    command: PathBuf,
+    kubeconfig: PathBuf,
+    identities: [Identity; 2],
+    new: Option<Replica>,
+    old: Option<Replica>,
+    _releases: Releases,
+    _simulation: Simulation,
+}
+
+// === impl Ground ===
+
+impl Ground {
+    pub(crate) async fn prepare(testbed: &mut Testbed) -> Result<Self> {
+        install_kinds(testbed).await?;
+        let manager = &mut testbed.control_plane.controller_manager;
+        manager.add_flag("controllers", CONTROLLERS);
+        testbed.start_controller_manager().await?;
+        ensure_namespace(&testbed.admin, NAMESPACE).await?;
+        let program = operator::build(&testbed.progress).await?;
+        let own = Program::dev("control-plane-operator", "control-plane-operator");
+        let own = own.find(BINARY_VARIABLE, &testbed.progress).await?;
+        let command = command_line(&testbed.progress).await?;
+        let releases = Releases::start(testbed).await?;
+        let release = releases.push("4.22.0").await?;
+        let registry = releases.address();
+        let identity = async |which| {
+            let identity = Identity::create(testbed, which, &program).await?;
+            anyhow::Ok(
+                identity
+                    .with_flag("insecure-registries", &registry)
+                    .with_flag("capi-proxy-image", PROXY)
+                    .with_flag("migration-concurrency", "1")
+                    .with_flag("migration-health-period", WELL),
+            )
+        };
+        let identities = [
+            identity(Operator::Private).await?,
+            identity(Operator::Legacy).await?,
+        ];
+        let (sre, kubeconfig) = sre(testbed).await?;
+        Ok(Self {
+            release,
+            registry,
+            control_plane_operator: own,
+            client: client(testbed.control_plane.admin_kubeconfig()).await?,
+            trail: Trail::begin(&testbed.admin),
+            sre,
+            command,
+            kubeconfig,
+            identities,
+            new: None,
+            old: None,
+            _releases: releases,
+            _simulation: Simulation::start(&testbed.admin),
+        })
+    }
+
+    /// Installs operator-legacy: its Deployment, and a process in its place.
+    pub(crate) async fn install_legacy(&mut self, testbed: &Testbed) -> Result<()> {
+        let labels = json!({ "app": "operator-legacy" });
+        let deployment = json!({
+            "apiVersion": DEPLOYMENTS.api_version,
+            "kind": "Deployment",
+            "metadata": { "name": Operator::Legacy.name(), "namespace": operator::NAMESPACE },
+            "spec": {
+                "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels },
+                    "spec": { "containers": [{ "name": "operator", "image": "operator" }] },
+                },
+            },
+        });
+        testbed.admin.apply(&[deployment]).await?;
+        self.old = Some(start(testbed, &self.identities[1]).await?);
+        Ok(())
+    }
+
+    /// Starts the operator with private types.
+    pub(crate) async fn install_private(&mut self, testbed: &Testbed) -> Result<()> {
+        self.new = Some(start(testbed, &self.identities[0]).await?);
+        Ok(())
+    }
+
+    /// Kills it where it stands.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        let new = self.new.as_mut().context("it does not run")?;
+        new.service.kill();
+        Ok(())
+    }
+
+    /// Lets another one follow.
+    pub(crate) async fn follow(&mut self) -> Result<()> {
+        let new = self.new.as_mut().context("it was never installed")?;
+        new.service.start().await
+    }
+
+    /// Waits until operator-legacy's Deployment is gone, and ends its process, as its pod would end.
+    pub(crate) async fn legacy_goes(&mut self, admin: &ApiClient) -> Result<()> {
+        let path = DEPLOYMENTS.named(operator::NAMESPACE, Operator::Legacy.name());
+        wait::until("operator-legacy to be deleted", SOON, async || {
+            ensure!(admin.find(&path).await?.is_none(), "it is there");
+            Ok(())
+        })
+        .await?;
+        if let Some(mut old) = self.old.take() {
+            old.service.stop().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether operator-legacy is still there.
+    pub(crate) async fn has_legacy(&self, admin: &ApiClient) -> Result<()> {
+        let path = DEPLOYMENTS.named(operator::NAMESPACE, Operator::Legacy.name());
+        admin.get(&path).await.map(drop)
+    }
+
+    /// Says by the ConfigMap how many are migrated at a time.
+    pub(crate) async fn switch(&self, admin: &ApiClient, data: &serde_json::Value) -> Result<()> {
+        let path = CONFIG_MAPS.named(operator::NAMESPACE, SWITCH);
+        let switch = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": { "name": SWITCH, "namespace": operator::NAMESPACE },
+            "data": data,
+        });
+        admin.patch(&path, Patch::Apply, &switch).await.map(drop)
+    }
+
+    /// M20: every hosted cluster is counted once. Whoever does not lead tells nothing.
+    pub(crate) async fn adds_up(&self) -> Result<()> {
+        let Some(new) = self.new.as_ref().filter(|new| new.service.pid().is_some()) else {
+            return Ok(());
+        };
+        let Ok(scrape) = new.scrape().await else {
+            return Ok(());
+        };
+        let mut sum = 0;
+        for state in ["pending", "done", "failed", "active"] {
+            sum += value(&scrape, &format!("{COUNT}{{state=\"{state}\"}}"))?;
+        }
+        let total = value(&scrape, &format!("{COUNT}_total "))?;
+        ensure!(
+            sum == total,
+            "m20: {sum} clusters have a state, and there are {total}"
+        );
+        Ok(())
+    }
+
+    /// How many clusters are in a state, by the metrics.
+    pub(crate) async fn counted(&self, state: &str) -> Result<u64> {
+        let new = self.new.as_ref().context("it does not run")?;
+        value(
+            &new.scrape().await?,
+            &format!("{COUNT}{{state=\"{state}\"}}"),
+        )
+    }
+
+    /// Runs `hypershift`; gives its exit status and what it says.
+    pub(crate) async fn hypershift(&self, words: &[&str]) -> Result<(i32, String)> {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = Command::new(&self.command)
+            .args(words)
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .kill_on_drop(true)
+            .output()
+            .await
+            .context("cannot run hypershift")?;
+        let said = [stdout, stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        Ok((status.code().context("it was killed")?, said))
+    }
+
+    /// The same, where it must succeed.
+    pub(crate) async fn does(&self, words: &[&str]) -> Result<String> {
+        let (code, said) = self.hypershift(words).await?;
+        ensure!(code == 0, "hypershift {words:?} ended with {code}: {said}");
+        Ok(said)
+    }
+
+    /// The user name of whoever asks by the command line.
+    pub(crate) fn sre(&self) -> String {
+        self.sre.username()
+    }
+}
+
+async fn start(testbed: &Testbed, identity: &Identity) -> Result<Replica> {
+    let pod = format!("{}-1", identity.operator.name());
+    let Endpoint { server, authority } = testbed.control_plane.endpoint();
+    let server = Server {
+        url: &server,
+        authority: Some(&authority),
+    };
+    let mut replica = identity.replica_at(testbed, &pod, server, Times::PATIENT)?;
+    replica.service.start().await?;
+    let what = format!("{pod} to be ready");
+    wait::until(&what, SOON, async || replica.is_ready().await).await?;
+    Ok(replica)
+}
+
+/// Somebody who may do everything.
+async fn sre(testbed: &Testbed) -> Result<(ServiceAccount, PathBuf)> {
+    let account =
+        ServiceAccount::create(&testbed.admin, testbed.home(), operator::NAMESPACE, "sre").await?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": "sre" },
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin",
+        },
+        "subjects": [{ "kind": "ServiceAccount", "namespace": operator::NAMESPACE, "name": "sre" }],
+    });
+    testbed.admin.apply(&[binding]).await?;
+    let path = testbed.home().join("sre.kubeconfig");
+    let endpoint = testbed.control_plane.endpoint();
+    let credentials = Credentials::TokenFile(account.token_file());
+    write_kubeconfig(
+        &path,
+        &endpoint.server,
+        Some(&endpoint.authority),
+        credentials,
+    )?;
+    Ok((account, path))
+}

@@ -1,0 +1,58 @@
+//! Hosted clusters that were made on standard types migrate by themselves, on a real API server without nodes.
+//!
+//! Both operators run as processes with the rights of an installation. One cluster has its control-plane-operator and
+//! the stock core manager of Cluster API, which run, stop and change sides as their Deployments say; of the others a
+//! control plane is told to be well. `cargo xtask soak migration-fleet` takes a large fleet, and kills more often.
+
+mod commands;
+mod controllers;
+mod fleet;
+mod ground;
+mod killed;
+mod member;
+mod poison;
+mod same;
+mod trail;
+mod whole;
+
+use anyhow::{Context, Result};
+use e2e::progress::Progress;
+use e2e::testbed::Testbed;
+use tokio::sync::Mutex;
+
+use ground::Ground;
+
+/// Two API servers at a time, with all that works on them, are more than two processors bear.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// One cluster with all its controllers migrates by itself, goes back when it is asked to, and there again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m01_m12_m13_m15_a_cluster_migrates_and_goes_back() -> Result<()> {
+    let _turn = TURN.lock().await;
+    let mut testbed = Testbed::start("migration-one", Progress::detect()).await?;
+    let outcome = one(&mut testbed).await;
+    testbed.finish(outcome)
+}
+
+async fn one(testbed: &mut Testbed) -> Result<()> {
+    let mut ground = Ground::prepare(testbed).await?;
+    whole::scenario(testbed, &mut ground).await?;
+    commands::groups(testbed, &ground)
+        .await
+        .context("migrate groups")
+}
+
+/// Many clusters, some of which cannot migrate, while their operator is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak migration-fleet"]
+async fn m02_m19_m20_a_fleet_migrates_by_itself() -> Result<()> {
+    let _turn = TURN.lock().await;
+    let mut testbed = Testbed::start("migration-fleet", Progress::detect()).await?;
+    let outcome = many(&mut testbed).await;
+    testbed.finish(outcome)
+}
+
+async fn many(testbed: &mut Testbed) -> Result<()> {
+    let mut ground = Ground::prepare(testbed).await?;
+    fleet::scenario(testbed, &mut ground).await
+}

@@ -1,0 +1,242 @@
+//! One hosted cluster of the fleet, with its pool of nodes.
+
+use anyhow::{Context, Result, ensure};
+use api::annotations::{
+    MIGRATION_ACKNOWLEDGED, MIGRATION_ATTEMPTS, MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE,
+    MIGRATION_IN_PROGRESS, MIGRATION_ROLLBACK, PRIVATE_CAPI_TYPES, SCOPE,
+};
+use api::group::{self, Side};
+use e2e::client::{ApiClient, Patch, Resource};
+use e2e::conditions::{find, is_true, untrue};
+use e2e::migration::portrait::Portrait;
+use e2e::operator::SOON;
+use e2e::testbed::Testbed;
+use e2e::{fixtures, sides, simulation, wait};
+use serde_json::{Value, json};
+
+use crate::ground::{Ground, NAMESPACE};
+
+const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
+const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
+const NODE_POOLS: Resource<'_> = Resource::new(HYPERSHIFT, "nodepools");
+const ROLES: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "roles");
+const BINDINGS: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "rolebindings");
+const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
+const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
+/// The rights that an operator gives itself while it migrates, and the ConfigMap of what was there before.
+const RIGHTS: &str = "private-capi-migration";
+const KEPT: &str = "private-capi-migration-operators";
+/// The proxy beside a controller.
+const PROXY: &str = "kube-apiserver-proxy";
+/// What a migration in progress, or one that failed, leaves on a cluster.
+const TRANSIENT: [&str; 6] = [
+    MIGRATION_ACKNOWLEDGED,
+    MIGRATION_ATTEMPTS,
+    MIGRATION_FAILED,
+    MIGRATION_FAILURE_MESSAGE,
+    MIGRATION_IN_PROGRESS,
+    MIGRATION_ROLLBACK,
+];
+
+/// It, by its name.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+}
+
+// === impl Member ===
+
+impl Member {
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
+    }
+
+    pub(crate) fn path(&self) -> String {
+        HOSTED_CLUSTERS.named(NAMESPACE, &self.name)
+    }
+
+    /// The namespace of its control plane.
+    pub(crate) fn namespace(&self) -> String {
+        format!("{NAMESPACE}-{}", self.name)
+    }
+
+    /// Its name in the cloud, and of its Cluster API object.
+    pub(crate) fn infra(&self) -> String {
+        format!("{}-x7k2p", self.name)
+    }
+
+    fn pool(&self) -> String {
+        format!("{}-workers", self.name)
+    }
+
+    /// Creates it on standard types, with a pool of one node.
+    pub(crate) async fn create(&self, admin: &ApiClient, ground: &Ground) -> Result<()> {
+        let infra = self.infra();
+        let values = [
+            ("NAME", self.name.as_str()),
+            ("INFRA", &infra),
+            ("RELEASE", &ground.release),
+            ("REGISTRY", &ground.registry),
+            ("MACHINES", "10.0.0.0/16"),
+            ("VPC", "vpc-1"),
+            ("ZONE", "us-east-1a"),
+            ("SUBNET", "subnet-1"),
+            ("SECURITY_GROUP", "sg-1"),
+        ];
+        let mut objects = fixtures::render("hosted_cluster/aws", &values)?;
+        for object in &mut objects {
+            if object["kind"] == "HostedCluster" {
+                object["metadata"]["annotations"] = json!({ SCOPE: "legacy" });
+            }
+        }
+        admin.apply(&objects).await
+    }
+
+    /// Has its control plane come up without a control-plane-operator, and waits until all is made of it.
+    pub(crate) async fn comes_up(&self, admin: &ApiClient) -> Result<()> {
+        simulation::control_plane_comes_up(admin, NAMESPACE, &self.name).await?;
+        self.is_made(admin).await
+    }
+
+    /// Waits until it is available on standard types, and its pool is made.
+    pub(crate) async fn is_made(&self, admin: &ApiClient) -> Result<()> {
+        let what = format!("{} to be made", self.name);
+        wait::until(&what, SOON * 2, async || {
+            let cluster = self.seen(admin).await?;
+            ensure!(is_true(&cluster, "Available"), "{}", untrue(&cluster));
+            self.replicas(admin, Side::Standard).await.map(drop)
+        })
+        .await
+    }
+
+    pub(crate) async fn seen(&self, admin: &ApiClient) -> Result<Value> {
+        admin.get(&self.path()).await
+    }
+
+    /// How many nodes are asked for on a side.
+    async fn replicas(&self, admin: &ApiClient, side: Side) -> Result<Value> {
+        let version = format!("{}/v1beta2", group::core(side));
+        let sets = Resource::new(&version, "machinedeployments");
+        let path = sets.named(&self.namespace(), &self.pool());
+        Ok(admin.get(&path).await?["spec"]["replicas"].take())
+    }
+
+    /// How many machines Cluster API has made on a side.
+    pub(crate) async fn machines(&self, admin: &ApiClient, side: Side) -> Result<usize> {
+        let version = format!("{}/v1beta2", group::core(side));
+        let machines = Resource::new(&version, "machines");
+        Ok(admin.list(&machines.within(&self.namespace())).await?.len())
+    }
+
+    /// Scales its pool, and waits until its operator has told Cluster API on its side: so it works.
+    pub(crate) async fn works(&self, admin: &ApiClient, side: Side, replicas: u32) -> Result<()> {
+        let path = NODE_POOLS.named(NAMESPACE, &self.pool());
+        let wish = json!({ "spec": { "replicas": replicas } });
+        admin.patch(&path, Patch::Merge, &wish).await?;
+        let what = format!("{} to have {replicas} nodes asked for", self.name);
+        wait::until(&what, SOON, async || {
+            let found = self.replicas(admin, side).await?;
+            ensure!(found == replicas, "{found} are asked for");
+            Ok(())
+        })
+        .await
+    }
+
+    /// What it consists of, whatever the side.
+    pub(crate) async fn portrait(&self, ground: &Ground) -> Result<Portrait> {
+        Portrait::of(&ground.client, &self.namespace()).await
+    }
+
+    /// The keys of its objects in etcd, by side.
+    pub(crate) async fn keys(&self, testbed: &Testbed, side: Side) -> Result<Vec<String>> {
+        let within = format!("/{}/", self.namespace());
+        let mut keys = sides::objects(&testbed.control_plane.etcd, side).await?;
+        keys.retain(|key| key.contains(&within));
+        Ok(keys)
+    }
+
+    /// An annotation of it.
+    pub(crate) async fn annotation(&self, admin: &ApiClient, key: &str) -> Result<Option<String>> {
+        let cluster = self.seen(admin).await?;
+        let found = &cluster["metadata"]["annotations"][key];
+        Ok(found.as_str().map(ToOwned::to_owned))
+    }
+
+    /// Fails unless it is on one side for good: marks, condition, objects, controllers, and nothing of a migration left.
+    pub(crate) async fn is_on(&self, testbed: &Testbed, side: Side) -> Result<()> {
+        let admin = &testbed.admin;
+        let cluster = self.seen(admin).await?;
+        let annotations = &cluster["metadata"]["annotations"];
+        let (private, legacy, status) = match side {
+            Side::Private => (json!("true"), Value::Null, "True"),
+            Side::Standard => (Value::Null, json!("legacy"), "False"),
+        };
+        ensure!(
+            annotations[PRIVATE_CAPI_TYPES] == private && annotations[SCOPE] == legacy,
+            "{}: {annotations}",
+            self.name
+        );
+        let told = find(&cluster, "PrivateCAPITypes").context("it says nothing")?;
+        ensure!(told["status"] == status, "{}: {told}", self.name);
+        for other in [Side::Private, Side::Standard] {
+            let keys = self.keys(testbed, other).await?;
+            ensure!(
+                keys.is_empty() == (side != other),
+                "m20a: etcd holds on the {other:?} side of {}: {keys:?}",
+                self.name
+            );
+        }
+        for name in ["cluster-api", "capi-provider"] {
+            self.has_proxy(admin, name, side).await?;
+        }
+        Ok(())
+    }
+
+    /// Nothing of a migration is left on it, but for marks that say whose it is.
+    pub(crate) async fn is_at_rest(&self, testbed: &Testbed) -> Result<()> {
+        let admin = &testbed.admin;
+        let cluster = self.seen(admin).await?;
+        for key in TRANSIENT {
+            let left = &cluster["metadata"]["annotations"][key];
+            ensure!(left.is_null(), "{} has {key}: {left}", self.name);
+        }
+        self.has_no_remains(admin).await
+    }
+
+    /// No rights, and nothing that was kept.
+    pub(crate) async fn has_no_remains(&self, admin: &ApiClient) -> Result<()> {
+        for (kind, name) in [(&ROLES, RIGHTS), (&BINDINGS, RIGHTS), (&CONFIG_MAPS, KEPT)] {
+            let path = kind.named(&self.namespace(), name);
+            ensure!(admin.find(&path).await?.is_none(), "{path} is left");
+        }
+        Ok(())
+    }
+
+    async fn has_proxy(&self, admin: &ApiClient, name: &str, side: Side) -> Result<()> {
+        let deployment = admin
+            .get(&DEPLOYMENTS.named(&self.namespace(), name))
+            .await?;
+        let has = has_proxy(&deployment);
+        ensure!(
+            has == (side == Side::Private),
+            "{name} of {} has a proxy: {has}",
+            self.name
+        );
+        ensure!(
+            deployment["spec"]["replicas"] != 0,
+            "{name} of {} is stopped",
+            self.name
+        );
+        Ok(())
+    }
+}
+
+/// Whether a Deployment's pods have the proxy.
+pub(crate) fn has_proxy(deployment: &Value) -> bool {
+    let pod = &deployment["spec"]["template"]["spec"];
+    let containers = ["initContainers", "containers"];
+    let mut containers = containers
+        .iter()
+        .flat_map(|kind| pod[kind].as_array().into_iter().flatten());
+    containers.any(|one| one["name"] == PROXY)
+}

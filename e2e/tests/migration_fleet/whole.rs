@@ -1,0 +1,181 @@
+//! One cluster with its controllers goes to private types, back, and there again.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use api::annotations::MIGRATION_HOLD;
+use api::group::Side;
+use e2e::client::Patch;
+use e2e::conditions::{is_true, untrue};
+use e2e::testbed::Testbed;
+use e2e::wait;
+use serde_json::json;
+
+use crate::commands;
+use crate::controllers::Controllers;
+use crate::ground::Ground;
+use crate::member::Member;
+use crate::same::{at_rest, stays};
+
+/// How long one thing may take. Generous: a busy machine is no failure.
+const WITHIN: Duration = Duration::from_mins(3);
+
+pub(crate) async fn scenario(testbed: &mut Testbed, ground: &mut Ground) -> Result<()> {
+    let member = Member::new("one");
+    let mut controllers = Controllers::new(ground, &member);
+    ground.install_legacy(testbed).await?;
+    comes_up(testbed, ground, &member, &mut controllers).await?;
+    commands::plan_writes_nothing(testbed, ground, &member).await?;
+
+    let before = at_rest(ground, &member).await?;
+    let mark = ground.trail.mark();
+    let step = testbed.progress.step("it migrates by itself");
+    ground.install_private(testbed).await?;
+    until_on(testbed, ground, &member, &mut controllers, Side::Private).await?;
+    ground.trail.is_one_migration(mark, &member.name)?;
+    stays(ground, &member, &before).await?;
+    ground.legacy_goes(&testbed.admin).await?;
+    step.done();
+    works(testbed, &member, &mut controllers, Side::Private, 2).await?;
+    commands::status_says(ground, "1 done, 0 pending, 0 active, 0 failed").await?;
+
+    back_and_there(testbed, ground, &member, &mut controllers).await
+}
+
+/// M12: the way back is a migration of its own, and the cluster is held until somebody wants it to go again.
+async fn back_and_there(
+    testbed: &mut Testbed,
+    ground: &mut Ground,
+    member: &Member,
+    controllers: &mut Controllers,
+) -> Result<()> {
+    let before = at_rest(ground, member).await?;
+    let step = testbed
+        .progress
+        .step("it goes back, since it is wanted back");
+    let words = ["migrate", "rollback", "--name", member.name.as_str()];
+    ground.does(&words).await?;
+    ground.install_legacy(testbed).await?;
+    until_on(testbed, ground, member, controllers, Side::Standard).await?;
+    stays(ground, member, &before).await?;
+    let held = member.annotation(&testbed.admin, MIGRATION_HOLD).await?;
+    ensure!(held.as_deref() == Some("true"), "it is not held: {held:?}");
+    ground.has_legacy(&testbed.admin).await?;
+    step.done();
+    works(testbed, member, controllers, Side::Standard, 3).await?;
+    commands::status_says(ground, "0 done, 1 pending, 0 active, 0 failed").await?;
+
+    let step = testbed.progress.step("it goes there again");
+    let before = at_rest(ground, member).await?;
+    let mark = ground.trail.mark();
+    let words = ["migrate", "retry", "--name", member.name.as_str()];
+    ground.does(&words).await?;
+    until_on(testbed, ground, member, controllers, Side::Private).await?;
+    ground.trail.is_one_migration(mark, &member.name)?;
+    stays(ground, member, &before).await?;
+    ground.legacy_goes(&testbed.admin).await?;
+    step.done();
+    works(testbed, member, controllers, Side::Private, 1).await
+}
+
+/// operator-legacy makes it, its control-plane-operator rolls it out, and stock Cluster API makes its machines.
+async fn comes_up(
+    testbed: &mut Testbed,
+    ground: &Ground,
+    member: &Member,
+    controllers: &mut Controllers,
+) -> Result<()> {
+    let step = testbed
+        .progress
+        .step("a cluster on standard types comes up");
+    let admin = testbed.admin.clone();
+    member.create(&admin, ground).await?;
+    let started = Instant::now();
+    loop {
+        controllers.follow(testbed).await?;
+        let cluster = member.seen(&admin).await?;
+        let machines = member.machines(&admin, Side::Standard).await?;
+        if is_true(&cluster, "Available") && machines == 1 {
+            break;
+        }
+        ensure!(
+            started.elapsed() < WITHIN * 2,
+            "it has {machines} machines, and says {}",
+            untrue(&cluster)
+        );
+        tokio::time::sleep(LOOK).await;
+    }
+    step.done();
+    Ok(())
+}
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Waits until it is on a side for good, while its controllers follow their Deployments.
+async fn until_on(
+    testbed: &mut Testbed,
+    ground: &Ground,
+    member: &Member,
+    controllers: &mut Controllers,
+    side: Side,
+) -> Result<()> {
+    let started = Instant::now();
+    loop {
+        controllers.follow(testbed).await?;
+        ground.adds_up().await?;
+        let Err(not_yet) = is_over(testbed, member, side).await else {
+            break;
+        };
+        ensure!(
+            started.elapsed() < WITHIN,
+            "waited {} for {} to be on the {side:?} side: {not_yet:#}; it said {:#?}",
+            wait::seconds(started.elapsed()),
+            member.name,
+            ground.trail.since(0, &member.name)
+        );
+        tokio::time::sleep(LOOK).await;
+    }
+    controllers.follow(testbed).await?;
+    let runs = controllers.running();
+    ensure!(
+        runs == (true, Some(side)),
+        "of its controllers run {runs:?}"
+    );
+    Ok(())
+}
+
+async fn is_over(testbed: &Testbed, member: &Member, side: Side) -> Result<()> {
+    member.is_on(testbed, side).await?;
+    member.is_at_rest(testbed).await
+}
+
+/// Scaled to another number of nodes, it has as many machines: all of its controllers work.
+async fn works(
+    testbed: &mut Testbed,
+    member: &Member,
+    controllers: &mut Controllers,
+    side: Side,
+    nodes: u32,
+) -> Result<()> {
+    let step = testbed.progress.step("it is scaled");
+    controllers.follow(testbed).await?;
+    member.works(&testbed.admin, side, nodes).await?;
+    wait::until("as many machines", WITHIN, async || {
+        let found = member.machines(&testbed.admin, side).await?;
+        ensure!(
+            found == usize::try_from(nodes)?,
+            "there are {found} machines"
+        );
+        Ok(())
+    })
+    .await?;
+    // Looked at again, nothing is made anew.
+    let looked = json!({ "metadata": { "annotations": { "example.com/looked": "at" } } });
+    testbed
+        .admin
+        .patch(&member.path(), Patch::Merge, &looked)
+        .await?;
+    step.done();
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! What the fake cloud is asked for, by its own record.
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use e2e::hosted::Ground;
+use e2e::raw::RawClient;
+use http::Request;
+use serde_json::Value;
+
+/// How actions begin that change nothing.
+const READS: [&str; 4] = ["Describe", "Get", "List", "AssumeRole"];
+
+/// A record that is kept from its start.
+pub(crate) struct Record {
+    client: RawClient,
+}
+
+// === impl Record ===
+
+impl Record {
+    pub(crate) async fn start(ground: &Ground) -> Result<Self> {
+        let client = RawClient::new(&ground.cloud.url(), None)?;
+        for deed in ["reset", "start"] {
+            let path = format!("/moto-api/recorder/{deed}-recording");
+            let answer = client.send(Request::post(path).body(Vec::new())?).await?;
+            ensure!(
+                answer.status.is_success(),
+                "the cloud keeps no record: {}",
+                answer.status
+            );
+        }
+        Ok(Self { client })
+    }
+
+    /// Fails if anybody has asked the cloud to change something; gives how often it was asked.
+    pub(crate) async fn changes_nothing(&self) -> Result<usize> {
+        let answer = self
+            .client
+            .get("/moto-api/recorder/download-recording")
+            .await?;
+        let text = String::from_utf8(answer.bytes().await?)?;
+        let asked = text.lines().map(action).collect::<Result<Vec<_>>>()?;
+        let changes: Vec<_> = asked
+            .iter()
+            .filter(|action| !READS.iter().any(|read| action.starts_with(read)))
+            .collect();
+        ensure!(changes.is_empty(), "the cloud was asked for {changes:?}");
+        // Its own watcher asks all the time: without that, nothing was recorded.
+        ensure!(!asked.is_empty(), "the cloud has recorded nothing");
+        Ok(asked.len())
+    }
+}
+
+/// What a line of the record asks for.
+fn action(line: &str) -> Result<String> {
+    let entry: Value = serde_json::from_str(line).context("the record is not what it was")?;
+    let body = entry["body"].as_str().unwrap_or_default();
+    let body = match entry["body_encoded"] == true {
+        true => String::from_utf8(STANDARD.decode(body)?)?,
+        false => body.to_owned(),
+    };
+    let named = body
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("Action="));
+    let whole = || format!("{} {}", entry["method"], entry["url"]);
+    Ok(named.map_or_else(whole, str::to_owned))
+}

@@ -1,0 +1,102 @@
+//! What a cluster's user and its cloud see of it: none of that may be made anew, or gone.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use e2e::hosted::{Cluster, Guest, PODS};
+use serde_json::Value;
+
+/// The components that a migration stops and starts, by the beginning of their pods' names.
+const STOPPED: [&str; 6] = [
+    "control-plane-operator",
+    "cluster-api",
+    "capi-provider",
+    "cluster-autoscaler",
+    "machine-approver",
+    "hosted-cluster-config-operator",
+];
+
+/// Components that end by themselves, and are started again, when a busy machine lets their lease run out.
+const WITH_LEASE: [&str; 3] = [
+    "kube-controller-manager",
+    "kube-scheduler",
+    "cluster-version-operator",
+];
+
+/// It, by names: the identity of each thing.
+#[derive(Debug)]
+pub(crate) struct Fabric(BTreeMap<String, String>);
+
+// === impl Fabric ===
+
+impl Fabric {
+    /// What there is now.
+    pub(crate) async fn of(cluster: &Cluster<'_>, guest: &Guest) -> Result<Self> {
+        let admin = &cluster.ground().testbed.admin;
+        let mut all = BTreeMap::new();
+        for pod in admin.list(&PODS.within(&cluster.namespace())).await? {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            let of_job = pod["metadata"]["ownerReferences"][0]["kind"] == "Job";
+            let begins = |names: &[&str]| names.iter().any(|it| name.starts_with(it));
+            if of_job || begins(&STOPPED) {
+                continue;
+            }
+            let known = if begins(&WITH_LEASE) {
+                pod["metadata"]["uid"].to_string()
+            } else {
+                identity(&pod)
+            };
+            all.insert(format!("pod {name}"), known);
+        }
+        for machine in cluster.machines().await? {
+            let known = format!(
+                "{} {}",
+                machine["spec"]["providerID"], machine["status"]["nodeRef"]["name"]
+            );
+            all.insert(format!("machine {}", machine["metadata"]["name"]), known);
+        }
+        for node in guest.nodes().await? {
+            let name = node["metadata"]["name"].to_string();
+            all.insert(format!("node {name}"), node["metadata"]["uid"].to_string());
+        }
+        for instance in cluster.instances().await? {
+            let known = format!("{} {}", instance.state, instance.address);
+            all.insert(format!("instance {}", instance.id), known);
+        }
+        for pod in guest.client.list(&PODS.within("default")).await? {
+            let name = pod["metadata"]["name"].to_string();
+            all.insert(format!("the user's pod {name}"), identity(&pod));
+        }
+        Ok(Self(all))
+    }
+
+    /// Fails with all that is not as it was.
+    pub(crate) fn is_the_same(&self, now: &Self) -> Result<()> {
+        let changed: Vec<_> = self
+            .0
+            .iter()
+            .filter(|(name, before)| now.0.get(*name) != Some(before))
+            .map(|(name, before)| format!("{name}: {before} -> {:?}", now.0.get(name)))
+            .collect();
+        let new: Vec<_> = now
+            .0
+            .keys()
+            .filter(|name| !self.0.contains_key(*name))
+            .collect();
+        ensure!(
+            changed.is_empty() && new.is_empty(),
+            "changed are {changed:#?}, new are {new:?}"
+        );
+        Ok(())
+    }
+}
+
+/// Which pod it is, and how often its containers were started.
+fn identity(pod: &Value) -> String {
+    let containers = pod["status"]["containerStatuses"].as_array();
+    let restarts = containers.into_iter().flatten();
+    let restarts: u64 = restarts
+        .filter_map(|one| one["restartCount"].as_u64())
+        .sum();
+    format!("{} restarted {restarts} times", pod["metadata"]["uid"])
+}

@@ -1,0 +1,115 @@
+//! A hosted cluster with a worker migrates under load, and neither its user nor its cloud notices.
+//!
+//! It is made by an installation without private types. Then private types are installed, and it migrates by itself:
+//! while a client reads and writes its API all the time, and a workload runs on its node.
+//! `cargo xtask soak migration-live` runs it. It needs root; without it, it says so and does nothing.
+
+mod cloud;
+mod fabric;
+mod load;
+
+use anyhow::{Context, Result, ensure};
+use api::annotations::{MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES};
+use api::group::Side;
+use e2e::conditions::find;
+use e2e::hosted::{self, Cluster, DEPLOYMENTS, Ground, OPERATORS};
+use e2e::node::NodeTestbed;
+use e2e::{registry, sides};
+
+use cloud::Record;
+use fabric::Fabric;
+use load::Load;
+
+/// Who runs the cluster once there are private types, until it has migrated.
+const LEGACY: &str = "operator-legacy";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak migration-live"]
+async fn m01_m20b_a_cluster_with_workers_migrates_under_load() -> Result<()> {
+    hosted::play(NodeTestbed::builder("migration-live"), scenario).await
+}
+
+async fn scenario(ground: &Ground) -> Result<()> {
+    ground.install(Side::Standard, &[]).await?;
+    let old = Cluster::new(ground, "live", Side::Standard);
+    old.create(&["--node-pool-replicas=1"]).await?;
+    let guest = old.comes_up().await?;
+    old.has_workers(&guest, 1).await?;
+    guest.runs_a_workload(ground).await?;
+    old.rolled_out().await?;
+
+    let before = Fabric::of(&old, &guest).await?;
+    let load = Load::start(&guest.client).await?;
+    let record = Record::start(ground).await?;
+    ground.install(Side::Private, &[&may_migrate()]).await?;
+    let new = Cluster::new(ground, old.name(), Side::Private);
+    migrates(ground, &new).await?;
+    is_on_private_types(ground, &new).await?;
+    legacy_goes(ground).await?;
+    new.rolled_out().await?;
+    new.has_workers(&guest, 1).await?;
+    let calls = record.changes_nothing().await?;
+    let seen = load.ends().await?;
+    before.is_the_same(&Fabric::of(&new, &guest).await?)?;
+    let told = format!(
+        "the client saw {seen}; the cloud saw {calls} calls, none of which changed anything"
+    );
+    ground.testbed.progress.note(&told);
+
+    new.scale(2).await?;
+    new.has_workers(&guest, 2).await?;
+    guest.runs_a_workload(ground).await?;
+    new.destroy().await
+}
+
+/// The operators reach the testbed's registry, and migrate one cluster at a time.
+fn may_migrate() -> String {
+    let registry = registry::NAME;
+    let one = "HYPERSHIFT_MIGRATION_CONCURRENCY=1";
+    format!("--additional-operator-env-vars=INSECURE_REGISTRIES={registry},{one}")
+}
+
+/// Waits until it says that it is on private types, and nobody holds it.
+async fn migrates(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
+    ground
+        .stage("live: it migrates by itself", async || {
+            let seen = cluster.seen().await?;
+            let annotations = &seen["metadata"]["annotations"];
+            let told = find(&seen, "PrivateCAPITypes").context("it says nothing")?;
+            ensure!(
+                told["status"] == "True"
+                    && annotations[PRIVATE_CAPI_TYPES] == "true"
+                    && annotations[MIGRATION_IN_PROGRESS].is_null(),
+                "{told}, with {annotations}"
+            );
+            Ok(())
+        })
+        .await
+}
+
+/// M20a: etcd holds nothing of it on the standard side.
+async fn is_on_private_types(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
+    let within = format!("/{}/", cluster.namespace());
+    let etcd = &ground.testbed.control_plane.etcd;
+    for side in [Side::Standard, Side::Private] {
+        let mut keys = sides::objects(etcd, side).await?;
+        keys.retain(|key| key.contains(&within));
+        ensure!(
+            keys.is_empty() == (side == Side::Standard),
+            "m20a: on the {side:?} side there are {keys:?}"
+        );
+    }
+    Ok(())
+}
+
+/// With the last legacy cluster, its operator goes by itself.
+async fn legacy_goes(ground: &Ground) -> Result<()> {
+    let path = DEPLOYMENTS.named(OPERATORS, LEGACY);
+    ground
+        .stage("operator-legacy is gone", async || {
+            let left = ground.testbed.admin.find(&path).await?;
+            ensure!(left.is_none(), "it is there");
+            Ok(())
+        })
+        .await
+}
