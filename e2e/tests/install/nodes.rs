@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use api::annotations::MIGRATION_HOLD;
 use api::group::Side;
 use e2e::client::Resource;
 use e2e::images::Image;
@@ -188,7 +189,7 @@ pub(crate) async fn made(testbed: &NodeTestbed) -> Result<Vec<String>> {
 }
 
 /// A hosted cluster that was there before, as another release has made it: without annotations, with its objects in
-/// the standard groups.
+/// the standard groups. It is no whole cluster, and is not to be migrated.
 async fn create_legacy(testbed: &NodeTestbed) -> Result<()> {
     let admin = &testbed.admin;
     for namespace in ["clusters", "clusters-old"] {
@@ -201,12 +202,13 @@ async fn create_legacy(testbed: &NodeTestbed) -> Result<()> {
         "spec": { "paused": true },
     });
     admin.apply(&[cluster]).await?;
-    admin
-        .apply(&fixtures::render(
-            "install/hosted-cluster",
-            &[("NAME", "old")],
-        )?)
-        .await
+    let mut hosted = fixtures::render("install/hosted-cluster", &[("NAME", "old")])?;
+    for object in &mut hosted {
+        if object["kind"] == "HostedCluster" {
+            object["metadata"]["annotations"] = json!({ MIGRATION_HOLD: "true" });
+        }
+    }
+    admin.apply(&hosted).await
 }
 
 async fn is_marked_legacy(testbed: &NodeTestbed) -> Result<()> {

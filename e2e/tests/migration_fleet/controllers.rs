@@ -121,10 +121,14 @@ impl Controllers {
         let path = DEPLOYMENTS.named(&self.namespace, CORE);
         let found = admin.find(&path).await?;
         let runs = found.filter(|it| it["spec"]["replicas"] != 0);
-        Ok(runs.map(|it| match has_proxy(&it) {
-            true => Side::Private,
-            false => Side::Standard,
-        }))
+        let side = |it| {
+            if has_proxy(&it) {
+                Side::Private
+            } else {
+                Side::Standard
+            }
+        };
+        Ok(runs.map(side))
     }
 
     /// The manager has what the product grants beside what upstream does.

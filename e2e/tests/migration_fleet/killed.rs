@@ -31,12 +31,12 @@ pub(crate) async fn scenario(ground: &mut Ground, cases: &[Case]) -> Result<Kill
     for _ in 0..times()? {
         let mark = ground.trail.mark();
         let moves = 1 + usize::try_from(random(&mut seed) % MOST)?;
-        let moved = wait::until("the operator to get on", SILENCE, async || {
+        let outcome = wait::until("the operator to get on", SILENCE, async || {
             let told = ground.trail.mark() - mark;
             anyhow::ensure!(told >= moves, "it told {told} times of {moves}");
             Ok(())
         });
-        if moved.await.is_err() {
+        if outcome.await.is_err() {
             // Nothing is left to be migrated.
             break;
         }

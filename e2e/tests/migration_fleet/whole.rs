@@ -19,6 +19,8 @@ use crate::same::{at_rest, stays};
 
 /// How long one thing may take. Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_mins(3);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(250);
 
 pub(crate) async fn scenario(testbed: &mut Testbed, ground: &mut Ground) -> Result<()> {
     let member = Member::new("one");
@@ -108,9 +110,6 @@ async fn comes_up(
     step.done();
     Ok(())
 }
-
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// Waits until it is on a side for good, while its controllers follow their Deployments.
 async fn until_on(

@@ -56,9 +56,10 @@ impl Record {
 fn action(line: &str) -> Result<String> {
     let entry: Value = serde_json::from_str(line).context("the record is not what it was")?;
     let body = entry["body"].as_str().unwrap_or_default();
-    let body = match entry["body_encoded"] == true {
-        true => String::from_utf8(STANDARD.decode(body)?)?,
-        false => body.to_owned(),
+    let body = if entry["body_encoded"] == true {
+        String::from_utf8(STANDARD.decode(body)?)?
+    } else {
+        body.to_owned()
     };
     let named = body
         .split('&')

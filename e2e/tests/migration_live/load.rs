@@ -47,8 +47,10 @@ impl Load {
     /// Ends it; fails if there was any error, or if it has not asked steadily.
     pub(crate) async fn ends(self) -> Result<Seen> {
         self.asking.abort();
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = seen.clone();
+        let seen = {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.clone()
+        };
         ensure!(
             seen.errors.is_empty(),
             "of {seen}, {} failed: {:#?}",
