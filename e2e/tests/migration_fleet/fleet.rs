@@ -39,9 +39,10 @@ pub(crate) async fn scenario(testbed: &mut Testbed, ground: &mut Ground) -> Resu
         .switch(&testbed.admin, &json!({ "paused": "true" }))
         .await?;
     ground.install_legacy(testbed).await?;
-    ground.install_private(testbed).await?;
     let mut cases = cases()?;
     make(testbed, ground, &mut cases).await?;
+    // Without a legacy cluster, it would delete operator-legacy.
+    ground.install_private(testbed).await?;
 
     let step = testbed
         .progress
