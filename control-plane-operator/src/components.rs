@@ -81,6 +81,11 @@ pub fn all() -> Vec<Component> {
     ]
 }
 
+/// The one that can start first, and that nearly all others wait for.
+pub fn first() -> Component {
+    etcd::component()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -17,6 +17,7 @@ mod failure;
 mod history;
 mod pass;
 mod release;
+mod secrets;
 mod status;
 
 use std::time::Duration;

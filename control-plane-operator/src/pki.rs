@@ -59,10 +59,28 @@ pub enum Error {
     },
 }
 
-/// The objects that have to be written so that all certificates are there: none, when all is well.
+/// Which certificates are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Those that etcd starts with.
+    Etcd,
+    /// All of them.
+    All,
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// Whether what an authority signs is looked at, and a bundle that is called like it.
+    fn has(self, authority: &str) -> bool {
+        self == Self::All || authority.starts_with("etcd-")
+    }
+}
+
+/// The objects that have to be written so that the certificates are there: none, when all is well.
 ///
 /// It makes keys, which takes long, and uses all processors.
-pub fn objects(context: &Context<'_>, now: Timestamp) -> Result<Vec<Value>, Error> {
+pub fn objects(context: &Context<'_>, scope: Scope, now: Timestamp) -> Result<Vec<Value>, Error> {
     let mut there = context.objects.clone();
     let mut written = Vec::new();
     // Nothing is made for it, only handed on: whoever makes certificates himself needs it as well.
@@ -75,6 +93,7 @@ pub fn objects(context: &Context<'_>, now: Timestamp) -> Result<Vec<Value>, Erro
     let authorities = table::authorities(context);
     let steps: Vec<_> = authorities
         .iter()
+        .filter(|authority| scope.has(authority.secret))
         .map(|authority| (authority, plan::authority(authority, &there, now)))
         .filter(|(_, step)| *step != Step::Keep)
         .collect();
@@ -87,17 +106,20 @@ pub fn objects(context: &Context<'_>, now: Timestamp) -> Result<Vec<Value>, Erro
     let leaves = table::leaves(context);
     let due: Vec<_> = leaves
         .iter()
+        .filter(|leaf| scope.has(leaf.authority))
         .filter(|leaf| plan::leaf(leaf, &there, now) != Step::Keep)
         .collect();
     let made = in_parallel(&due, |leaf| issue::leaf(leaf, &there, context, now))?;
     for secret in made.into_iter().flatten() {
         add(context, secret, &mut there, &mut written);
     }
-    if plan::lacks_signing_key(&there) {
+    if scope == Scope::All && plan::lacks_signing_key(&there) {
         add(context, issue::signing_key()?, &mut there, &mut written);
     }
     for bundle in bundles::all(context, &there) {
-        add(context, bundle, &mut there, &mut written);
+        if scope.has(bundle["metadata"]["name"].as_str().unwrap_or_default()) {
+            add(context, bundle, &mut there, &mut written);
+        }
     }
     Ok(written)
 }

@@ -4,8 +4,6 @@ use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::{Value, json};
 use support::error::chain;
 
@@ -22,8 +20,8 @@ use crate::component::render::{Rendered, adopt, hashed, render};
 use crate::component::status::{Observation, status as component_status};
 use crate::component::workload::without_nulls;
 use crate::component::{Component, Context, Objects, Predicates, Release};
-use crate::kubeadmin::{self, Due};
-use crate::{components, infra, pki};
+use crate::pki::Scope;
+use crate::{components, infra};
 
 /// One pass after the other.
 pub(super) struct Pass<'a> {
@@ -36,15 +34,17 @@ pub(super) struct Pass<'a> {
 }
 
 /// What a pass knows, and adds to.
-struct World {
-    hcp: HostedControlPlane,
-    releases: Pair,
-    infra: Infra,
-    objects: Objects,
+pub(super) struct World {
+    pub(super) hcp: HostedControlPlane,
+    pub(super) releases: Pair,
+    pub(super) infra: Infra,
+    pub(super) objects: Objects,
 }
 
+// === impl World ===
+
 impl World {
-    fn context<'a>(&'a self, operator: &'a Operator) -> Context<'a> {
+    pub(super) fn context<'a>(&'a self, operator: &'a Operator) -> Context<'a> {
         Context {
             hcp: &self.hcp,
             release: &self.releases.control_plane,
@@ -133,7 +133,8 @@ impl Pass<'_> {
         let mut problems = Vec::new();
         if missing.is_empty() {
             self.default_account(&mut world).await?;
-            self.certificates(&mut world).await?;
+            self.etcd_first(&mut world).await?;
+            self.certificates(&mut world, Scope::All).await?;
             self.kubeadmin(&mut world).await?;
             problems = self.components(&mut world).await?;
         }
@@ -173,74 +174,6 @@ impl Pass<'_> {
             .await?)
     }
 
-    async fn certificates(&mut self, world: &mut World) -> Result<(), Error> {
-        let now = Timestamp::now();
-        if pki::is_due(&world.context(self.operator), now) {
-            // The watch may lag behind what the last pass wrote: no certificate is made twice.
-            self.read_secrets(&mut world.objects).await?;
-        }
-        let (hcp, infra, objects) = (
-            world.hcp.clone(),
-            world.infra.clone(),
-            world.objects.clone(),
-        );
-        let (releases, settings) = (world.releases.clone(), self.operator.settings.clone());
-        let made = tokio::task::spawn_blocking(move || {
-            let context = Context {
-                hcp: &hcp,
-                release: &releases.control_plane,
-                user_release: &releases.user,
-                infra: &infra,
-                objects: &objects,
-                settings: &settings,
-                predicates: Predicates::Asked,
-            };
-            pki::objects(&context, now)
-        });
-        for object in made.await?? {
-            self.writer.apply(&object, &mut world.objects).await?;
-        }
-        Ok(())
-    }
-
-    /// The password of the user `kubeadmin`. It is made once: the watch may lag behind what the last pass wrote.
-    async fn kubeadmin(&mut self, world: &mut World) -> Result<(), Error> {
-        if kubeadmin::due(&world.context(self.operator)) == Due::Make {
-            self.read_secrets(&mut world.objects).await?;
-        }
-        match kubeadmin::due(&world.context(self.operator)) {
-            Due::Nothing => {}
-            Due::Make => {
-                if let Some(secret) = kubeadmin::made(&world.context(self.operator)) {
-                    self.writer.apply(&secret, &mut world.objects).await?;
-                }
-            }
-            Due::Delete(which) => {
-                self.writer.delete(&which).await?;
-                world.objects.remove(&which.kind, &which.name);
-            }
-        }
-        Ok(())
-    }
-
-    async fn read_secrets(&self, objects: &mut Objects) -> Result<(), Error> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret"));
-        let namespace = &self.operator.namespace;
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(self.operator.client.clone(), namespace, &resource);
-        let secrets = api
-            .list(&ListParams::default())
-            .await
-            .map_err(|source| Error::List {
-                namespace: namespace.clone(),
-                source,
-            })?;
-        for secret in &secrets.items {
-            objects.insert(super::cache::value(&resource, secret));
-        }
-        Ok(())
-    }
-
     /// All components in their order. One that fails does not stop the others.
     async fn components(
         &mut self,
@@ -268,7 +201,7 @@ impl Pass<'_> {
         }
     }
 
-    async fn component(
+    pub(super) async fn component(
         &mut self,
         component: &Component,
         world: &mut World,

@@ -29,6 +29,10 @@ fn world() -> World {
 impl World {
     /// Reconciles; gives the names of the Secrets that were written.
     fn reconcile(&mut self, now: Timestamp) -> Vec<String> {
+        self.reconcile_scope(Scope::All, now)
+    }
+
+    fn reconcile_scope(&mut self, scope: Scope, now: Timestamp) -> Vec<String> {
         let release = Release::default();
         let settings = Settings::for_tests();
         let context = Context {
@@ -40,7 +44,7 @@ impl World {
             settings: &settings,
             predicates: Predicates::Asked,
         };
-        let written = objects(&context, now).unwrap();
+        let written = objects(&context, scope, now).unwrap();
         let names = written.iter().filter(|object| object["kind"] == "Secret");
         let mut names: Vec<_> = names
             .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
@@ -125,6 +129,28 @@ fn certificates_are_made_once_kept_and_renewed_a_month_before_their_end() {
     let hcco = read::certificate(&world.pem("hcco-client", "tls.crt")).unwrap();
     assert_eq!(hcco.organizations.len(), 2, "{hcco:?}");
     assert!(world.is_trusted("kas-server-crt", "root-ca"));
+}
+
+#[test]
+fn what_etcd_starts_with_is_made_first_and_kept() {
+    let mut world = world();
+    let first = world.reconcile_scope(Scope::Etcd, start());
+    let expected = [
+        "etcd-client-tls",
+        "etcd-metrics-client-tls",
+        "etcd-metrics-signer",
+        "etcd-peer-tls",
+        "etcd-server-tls",
+        "etcd-signer",
+    ];
+    assert_eq!(first, expected);
+    for bundle in ["etcd-ca", "etcd-metrics-ca"] {
+        assert!(world.objects.config_value(bundle, "ca.crt").is_some());
+    }
+    assert_eq!(world.objects.config_value("root-ca", "ca.crt"), None);
+    let rest = world.reconcile(start());
+    assert!(rest.contains(&"root-ca".to_owned()), "{rest:?}");
+    assert!(!rest.iter().any(|name| first.contains(name)), "{rest:?}");
 }
 
 #[test]
