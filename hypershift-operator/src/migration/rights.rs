@@ -40,9 +40,15 @@ pub(super) async fn take(ctx: &Context, namespace: &str) -> Result<(), Error> {
     applier
         .apply_value(&ApiResource::erase::<Role>(&()), role)
         .await?;
-    applier
+    let bound = applier
         .apply_value(&ApiResource::erase::<RoleBinding>(&()), binding)
-        .await?;
+        .await;
+    if let Err(error) = bound {
+        // The Role is for nobody then. Why it could not be bound is what has to be told, whatever becomes of it.
+        let role = ApiResource::erase::<Role>(&());
+        drop(applier.delete(&role, Some(namespace), NAME).await);
+        return Err(error.into());
+    }
     for _ in 0..LOOKS {
         if hold(ctx, namespace).await? {
             return Ok(());
