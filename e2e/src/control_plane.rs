@@ -1,5 +1,7 @@
 //! The Kubernetes control plane: etcd, kube-apiserver and kube-controller-manager, each startable and killable.
 
+mod backup;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

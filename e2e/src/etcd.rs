@@ -3,7 +3,7 @@
 //! Reading goes through etcd's JSON gateway (`/v3/kv/range`), so no further program is needed.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -22,6 +22,8 @@ use crate::site::Site;
 pub struct Etcd {
     /// The program.
     pub service: Service,
+    /// Where it keeps its data.
+    pub(crate) data: PathBuf,
     address: SocketAddr,
     client: ApiClient,
 }
@@ -45,9 +47,10 @@ impl Etcd {
         let (address, peer) = (site.address(2379)?, site.address(2380)?);
         let url = format!("http://{address}");
         let peer = format!("http://{peer}");
+        let data = home.join("etcd");
         let launch = Launch::new("etcd", program)
             .flag("name", "testbed")
-            .path_flag("data-dir", &home.join("etcd"))
+            .path_flag("data-dir", &data)
             .flag("listen-client-urls", &url)
             .flag("advertise-client-urls", &url)
             .flag("listen-peer-urls", &peer)
@@ -62,6 +65,7 @@ impl Etcd {
                 home,
                 plain_health_at(address, "/health")?,
             ),
+            data,
             address,
             client: ApiClient::plain_at(address)?,
         })

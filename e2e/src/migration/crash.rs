@@ -70,7 +70,7 @@ pub struct Tally {
 
 /// Ends a migration at one instant.
 #[derive(Debug)]
-struct Killer {
+pub struct Killer {
     at: u64,
     seen: AtomicU64,
 }
@@ -90,7 +90,8 @@ struct Lane<'a> {
 // === impl Killer ===
 
 impl Killer {
-    fn at(at: u64) -> Arc<Self> {
+    /// At the instant with this number: each write has one before it and one after it.
+    pub fn at(at: u64) -> Arc<Self> {
         Arc::new(Self {
             at,
             seen: AtomicU64::new(0),

@@ -1,6 +1,8 @@
 //! Migrations of whole namespaces between the two sides of the group table, on a real API server with real garbage
 //! collection. Clusters are made without managers, as these leave them.
 
+mod backups;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
@@ -49,7 +51,7 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
         touched.filter(|event| event.is_write() && event.object_ref.namespace == PLATFORM);
     let touched: Vec<_> = touched.map(|event| event.summary()).collect();
     ensure!(touched.is_empty(), "m17: {touched:?}");
-    Ok(())
+    backups::m18_a_backup_of_any_moment_is_good(testbed).await
 }
 
 /// Every object is listed with what becomes of it, and nothing is written.

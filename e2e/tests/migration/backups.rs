@@ -1,0 +1,61 @@
+//! Backups of the management cluster, taken around a migration, and what is made of them.
+
+use anyhow::{Context, Result, ensure};
+use api::group::Side;
+use e2e::migration::crash::Killer;
+use e2e::migration::portrait::{Portrait, holds};
+use e2e::migration::{End, Manner, client, migrate, raised};
+use e2e::testbed::Testbed;
+use migration::groups::Direction;
+
+const NAMESPACE: &str = "backed-up";
+/// The instant at which the migration is interrupted: some twins are there, and not all.
+const HALF_WAY: u64 = 40;
+
+/// Whatever is restored goes on to the other side, or is there, and is the same as ever.
+pub(crate) async fn m18_a_backup_of_any_moment_is_good(testbed: &mut Testbed) -> Result<()> {
+    let step = testbed.progress.step("backups are restored");
+    raised::raise(&testbed.admin, NAMESPACE, "one", 1).await?;
+    let portrait = Portrait::of(&reader(testbed).await?, NAMESPACE).await?;
+    let backups = ["before", "during", "after"].map(|when| testbed.path().join(when));
+    let [before, during, after] = &backups;
+
+    testbed.control_plane.back_up(before).await?;
+    let end = moves(testbed, Some(HALF_WAY)).await?;
+    ensure!(end == End::Killed, "m18: it ended as {end:?}");
+    testbed.control_plane.back_up(during).await?;
+    moves(testbed, None).await?;
+    testbed.control_plane.back_up(after).await?;
+
+    for backup in &backups {
+        let what = format!("m18: {}", backup.display());
+        testbed.control_plane.restore(backup).await?;
+        if backup == after {
+            // Nothing is under way: asking would move it again.
+        } else {
+            let end = moves(testbed, None).await.context(what.clone())?;
+            ensure!(matches!(end, End::Moved(_)), "{what}: it ended as {end:?}");
+        }
+        let now = Portrait::of(&reader(testbed).await?, NAMESPACE).await?;
+        ensure!(now.side == Some(Side::Private), "{what}: on {:?}", now.side);
+        portrait.same_as(&now).context(what)?;
+    }
+    step.done_with("before, during and after a migration");
+    Ok(())
+}
+
+/// Moves it forward, or goes on with that; up to an instant, if one is named.
+async fn moves(testbed: &Testbed, until: Option<u64>) -> Result<End> {
+    let mut manner = Manner::default();
+    if let Some(instant) = until {
+        manner.witness = Killer::at(instant);
+        manner.parallel = 1;
+    }
+    let client = reader(testbed).await?;
+    migrate(&client, NAMESPACE, Direction::Forward, &manner, holds).await
+}
+
+/// A new one each time: connections to an API server that was replaced are no good.
+async fn reader(testbed: &Testbed) -> Result<kube::Client> {
+    client(testbed.control_plane.admin_kubeconfig()).await
+}
