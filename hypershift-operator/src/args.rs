@@ -76,14 +76,13 @@ pub struct RunArgs {
     /// that was replaced, a file of the registry.
     #[arg(long, value_name = "TIME", default_value = "10m")]
     pub review_period: Time,
-    /// How many hosted clusters are migrated to private types at a time. With 0, which is the default as long as
-    /// migrations are tried out, none is, and migrations that were begun rest. A ConfigMap private-capi-migration beside
-    /// the operator changes it while the operator runs.
+    /// How many hosted clusters are migrated to private types at a time. With 0 none is, and migrations that were begun
+    /// rest. A ConfigMap private-capi-migration beside the operator changes it while the operator runs.
     #[arg(
         long,
         value_name = "N",
         env = "HYPERSHIFT_MIGRATION_CONCURRENCY",
-        default_value_t = 0
+        default_value_t = 1
     )]
     pub migration_concurrency: usize,
     /// How long a hosted cluster has to be as well as it was, without a break, before its migration is committed.
