@@ -181,14 +181,16 @@ impl Elector {
                     continue;
                 }
             };
-            self.check.pass();
             let now = Instant::now();
             seen = lease.as_ref().map(|lease| Seen::new(lease, seen, now));
             *last = lease
                 .as_ref()
                 .map_or(*last, |lease| decision::epoch(lease).max(*last));
             match decision::next(seen.as_ref(), *last, &self.settings.identity, now) {
-                Move::Wait { expires } => sleep_until(expires.min(now + self.look())).await,
+                Move::Wait { expires } => {
+                    self.check.pass();
+                    sleep_until(expires.min(now + self.look())).await;
+                }
                 Move::Take { epoch } => match self.take(lease, epoch).await {
                     Ok(held) => return held,
                     // Somebody was quicker.
@@ -237,6 +239,9 @@ impl Elector {
 
     /// Renews until the lease is lost.
     async fn keep(&self, held: &mut Held, term: &Term) {
+        // Who leads has checks of its own, and names them when it begins: nobody is ready between the two.
+        tokio::task::yield_now().await;
+        self.check.pass();
         loop {
             sleep_until(held.until.min(Instant::now() + self.settings.retry)).await;
             if Instant::now() >= held.until {
