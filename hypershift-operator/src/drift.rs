@@ -54,10 +54,12 @@ pub(crate) async fn run(
 
 async fn look(ctx: &Context, drifted: &mpsc::Sender<Id>) -> Result<(), Error> {
     let running = match ctx.scope {
-        Scope::Private => legacy::running(ctx).await?,
-        Scope::Legacy | Scope::All => None,
+        Scope::Private => legacy::running(ctx).await,
+        Scope::Legacy | Scope::All => Ok(None),
     };
+    // Whoever may read neither hears first of the clusters.
     let judged = survey::classify(ctx).await?;
+    let running = running?;
     let ids: HashSet<_> = judged.iter().map(|one| one.id.clone()).collect();
     ctx.fleet.keep(&ids);
     ctx.migrations.surveyed(&judged);
