@@ -28,6 +28,7 @@ mod diagnosis;
 mod gone;
 mod ground;
 mod guest;
+mod identities;
 mod programs;
 
 use anyhow::{Error, Result};
@@ -38,12 +39,15 @@ use crate::node::{Builder, supported};
 pub use cluster::Cluster;
 pub use ground::Ground;
 pub use guest::Guest;
+pub use identities::Identities;
 pub use programs::Programs;
 
 /// Where HostedClusters are.
 pub const NAMESPACE: &str = "clusters";
 /// Where the operators are.
 pub const OPERATORS: &str = "hypershift";
+/// Who runs clusters on standard types once private ones are installed.
+pub const LEGACY: &str = "operator-legacy";
 /// Clusters, as their users ask for them.
 pub const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
 /// Pools of workers.

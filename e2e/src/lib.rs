@@ -28,6 +28,7 @@ pub mod crds;
 pub mod embedded;
 pub mod equipment;
 pub mod etcd;
+pub mod failures;
 pub mod fixtures;
 pub mod guest;
 pub mod home;

@@ -7,6 +7,7 @@ mod kinds;
 mod operator;
 mod outcome;
 mod told;
+mod wish;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub use kinds::{Releases, install_kinds};
 pub use operator::{ControlPlaneOperator, Launched};
 use outcome::Outcome;
 pub use told::control_plane_comes_up;
+pub use wish::wish;
 
 /// Before a watch that has ended is begun again.
 const AGAIN: Duration = Duration::from_millis(200);

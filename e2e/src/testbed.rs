@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use api::group::Side;
+use serde_json::json;
 
 use crate::binaries::{Binaries, Binary};
 use crate::client::ApiClient;
@@ -31,6 +32,7 @@ use crate::managers::Manager;
 use crate::process;
 use crate::progress::Progress;
 use crate::proxy::{self, Upstream};
+use crate::service_account::ServiceAccount;
 use crate::site::Site;
 use crate::view::View;
 
@@ -100,6 +102,36 @@ impl Testbed {
             Credentials::Certificate(&certificate),
         )?;
         Ok(path)
+    }
+
+    /// Makes a service account that may do everything; gives it with its kubeconfig.
+    pub async fn superuser(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(ServiceAccount, PathBuf)> {
+        let account = ServiceAccount::create(&self.admin, &self.home, namespace, name).await?;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": { "name": name },
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "cluster-admin",
+            },
+            "subjects": [{ "kind": "ServiceAccount", "namespace": namespace, "name": name }],
+        });
+        self.admin.apply(&[binding]).await?;
+        let path = self.path().join(format!("{name}.kubeconfig"));
+        let endpoint = self.control_plane.endpoint();
+        write_kubeconfig(
+            &path,
+            &endpoint.server,
+            Some(&endpoint.authority),
+            Credentials::TokenFile(account.token_file()),
+        )?;
+        Ok((account, path))
     }
 
     /// The testbed's directory, for what a test runs in it.
@@ -216,7 +248,15 @@ impl Testbed {
         self.user().await?.client()
     }
 
-    /// A kubeconfig of that view.
+    /// A side under its standard names: straight to the API server, or through a proxy.
+    pub async fn view_of(&mut self, side: Side) -> Result<ApiClient> {
+        match side {
+            Side::Standard => Ok(self.admin.clone()),
+            Side::Private => self.standard_view().await,
+        }
+    }
+
+    /// A kubeconfig of the proxy's view.
     pub async fn standard_kubeconfig(&mut self) -> Result<PathBuf> {
         Ok(self.user().await?.kubeconfig().to_owned())
     }

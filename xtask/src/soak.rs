@@ -206,9 +206,6 @@ fn time(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum as _;
-
-    use super::availability::Failure;
     use super::*;
 
     #[test]
@@ -244,9 +241,9 @@ mod tests {
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));
         let text = read(&format!("{program}/choice.rs"));
-        assert!(text.contains(availability::VARIABLES[0]));
-        let mut failures = availability::names(Failure::value_variants()).into_iter();
-        assert!(failures.all(|name| text.contains(&format!("=> \"{name}\""))));
+        assert!(text.contains("e2e::failures::{Failure, VARIABLE}"));
+        let text = read("migration_managers/main.rs");
+        assert!(text.contains(&format!("async fn {MANAGERS}()")) && text.contains(WATCH));
         let text = read("hosted_clusters_faults/choice.rs");
         assert!(FAULTS.iter().all(|name| text.contains(name)));
         let text = read("migration_fleet/main.rs");

@@ -13,7 +13,7 @@ use crate::certs::write;
 use crate::client::{ApiClient, Patch, Resource};
 use crate::cloud::{Instance, ZONE};
 use crate::node::condition;
-use crate::registry;
+use crate::{registry, sides};
 
 /// The account that roles belong to.
 const ROLES: &str = "arn:aws:iam::123456789012:role";
@@ -82,6 +82,22 @@ impl<'a> Cluster<'a> {
     /// The path of its pool of workers.
     pub fn pool_path(&self) -> String {
         NODE_POOLS.named(NAMESPACE, &self.pool())
+    }
+
+    /// Fails unless its Cluster API objects are in the groups of its side, and in no others.
+    pub async fn is_on_its_side(&self) -> Result<()> {
+        let within = format!("/{}/", self.namespace());
+        let etcd = &self.ground.testbed.control_plane.etcd;
+        for side in [Side::Standard, Side::Private] {
+            let mut keys = sides::objects(etcd, side).await?;
+            keys.retain(|key| key.contains(&within));
+            ensure!(
+                keys.is_empty() == (side != self.side),
+                "{}: on the {side:?} side there are {keys:?}",
+                self.name
+            );
+        }
+        Ok(())
     }
 
     /// Creates it by the command that users have, with a pool of no workers. A flag (`--name=value`) comes in place of

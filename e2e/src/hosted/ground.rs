@@ -3,10 +3,11 @@
 use std::ops::AsyncFnMut;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use api::group::Side;
 
 use super::programs::{self, Programs};
+use super::{DEPLOYMENTS, LEGACY, OPERATORS};
 use crate::cloud::FakeCloud;
 use crate::equipment::Equipment;
 use crate::images::Image;
@@ -107,6 +108,17 @@ impl Ground {
             words.extend(sources.map(|module| format!("--private-crds-from=module={module}")));
         }
         Ok(words)
+    }
+
+    /// Waits until operator-legacy has gone by itself: with the last cluster that needs it.
+    pub async fn legacy_goes(&self) -> Result<()> {
+        let path = DEPLOYMENTS.named(OPERATORS, LEGACY);
+        self.stage("operator-legacy is gone", async || {
+            let left = self.testbed.admin.find(&path).await?;
+            ensure!(left.is_none(), "it is there");
+            Ok(())
+        })
+        .await
     }
 
     /// Runs `hypershift` as the administrator; gives what it says. A flag comes in place of the usual one.

@@ -6,12 +6,13 @@ use anyhow::{Context, Result, ensure};
 use api::group::Side;
 use e2e::client::{Patch, Resource};
 use e2e::conditions;
+use e2e::failures::Failure;
 use e2e::hosted::{Cluster, Ground};
 use e2e::node::condition;
 use e2e::wait;
 use serde_json::{Value, json};
 
-use crate::choice::{Choice, Part};
+use crate::choice::Choice;
 use crate::control_plane;
 use crate::pods::{self, Pod};
 use crate::report::Report;
@@ -52,7 +53,7 @@ async fn create(ground: &Ground, name: &str, policy: &str) -> Result<()> {
 }
 
 /// What a control plane of several replicas bears.
-async fn several(ground: &mut Ground, report: &mut Report, parts: &[Part]) -> Result<()> {
+async fn several(ground: &mut Ground, report: &mut Report, parts: &[Failure]) -> Result<()> {
     let mut world = World::of(ground, report, SEVERAL).await?;
     world.is_spread().await?;
     for part in parts {
@@ -61,17 +62,17 @@ async fn several(ground: &mut Ground, report: &mut Report, parts: &[Part]) -> Re
     world.is_spread().await
 }
 
-async fn befall(world: &mut World<'_>, part: Part) -> Result<()> {
+async fn befall(world: &mut World<'_>, part: Failure) -> Result<()> {
     match part {
-        Part::Members => each_pod_crashes(world, MEMBERS, "a member of etcd crashes").await,
-        Part::Servers => each_pod_crashes(world, SERVERS, "a kube-apiserver crashes").await,
-        Part::Others => others_are_deleted(world).await,
-        Part::Data => a_member_loses_its_data(world).await,
-        Part::Quorum => two_members_are_lost(world).await,
-        Part::Management => the_management_clusters_control_plane_stops(world).await,
-        Part::Nodes => each_node_is_lost(world).await,
+        Failure::Members => each_pod_crashes(world, MEMBERS, "a member of etcd crashes").await,
+        Failure::Servers => each_pod_crashes(world, SERVERS, "a kube-apiserver crashes").await,
+        Failure::Others => others_are_deleted(world).await,
+        Failure::Data => a_member_loses_its_data(world).await,
+        Failure::Quorum => two_members_are_lost(world).await,
+        Failure::Management => the_management_clusters_control_plane_stops(world).await,
+        Failure::Nodes => each_node_is_lost(world).await,
         // It has a control plane of its own.
-        Part::Single => Ok(()),
+        Failure::Single => Ok(()),
     }
 }
 

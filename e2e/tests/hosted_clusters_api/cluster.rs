@@ -5,12 +5,11 @@ use api::annotations::SCOPE;
 use api::group::Side;
 use e2e::client::{ApiClient, Patch, Resource};
 use e2e::conditions::{find, untrue};
-use e2e::fixtures;
 use e2e::operator::SOON;
-use e2e::wait;
+use e2e::{simulation, wait};
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, MACHINES, NAMESPACE};
+use crate::ground::{Ground, NAMESPACE};
 
 const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
 pub(crate) const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
@@ -72,20 +71,7 @@ impl Cluster {
 
     /// Creates it with its pool, whose nodes have the older release.
     pub(crate) async fn create(&self, admin: &ApiClient, ground: &Ground) -> Result<()> {
-        let infra = self.infra();
-        let registry = ground.release.split('/').next().unwrap_or_default();
-        let values = [
-            ("NAME", self.name),
-            ("INFRA", &infra),
-            ("RELEASE", &ground.release),
-            ("REGISTRY", registry),
-            ("MACHINES", MACHINES),
-            ("VPC", "vpc-1"),
-            ("ZONE", "us-east-1a"),
-            ("SUBNET", "subnet-1"),
-            ("SECURITY_GROUP", "sg-1"),
-        ];
-        let mut objects = fixtures::render("hosted_cluster/aws", &values)?;
+        let mut objects = simulation::wish(self.name, &ground.release)?;
         for object in &mut objects {
             if object["kind"] == "HostedCluster" && self.side == Side::Standard {
                 object["metadata"]["annotations"] = json!({ SCOPE: "legacy" });

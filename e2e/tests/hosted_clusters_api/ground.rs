@@ -11,8 +11,6 @@ use crate::other_platforms;
 
 /// Namespace of HostedClusters.
 pub(crate) const NAMESPACE: &str = "clusters";
-/// Where machines are.
-pub(crate) const MACHINES: &str = "10.0.0.0/16";
 
 /// An operator that runs.
 pub(crate) struct Running {

@@ -7,14 +7,14 @@ use anyhow::{Context, Result, ensure};
 use e2e::client::{ApiClient, Resource};
 use e2e::operator::SOON;
 use e2e::service_account::ensure_namespace;
-use e2e::{fixtures, wait};
+use e2e::{simulation, wait};
 use serde_json::{Value, json};
 
 use crate::cluster::{
     CONTROL_PLANES, DEPLOYMENTS, HOSTED_CLUSTERS, NODE_POOLS, ROLES, SECRETS, gone,
 };
 use crate::control_plane;
-use crate::ground::{Ground, MACHINES, NAMESPACE};
+use crate::ground::{Ground, NAMESPACE};
 
 /// Where the machines are that an Agent service has found.
 const AGENTS: &str = "agents";
@@ -177,20 +177,7 @@ async fn create(
     platform: &Value,
     machines: &Value,
 ) -> Result<()> {
-    let infra = format!("{name}-x7k2p");
-    let registry = ground.release.split('/').next().unwrap_or_default();
-    let values = [
-        ("NAME", name),
-        ("INFRA", &infra),
-        ("RELEASE", &ground.release),
-        ("REGISTRY", registry),
-        ("MACHINES", MACHINES),
-        ("VPC", ""),
-        ("ZONE", ""),
-        ("SUBNET", ""),
-        ("SECURITY_GROUP", ""),
-    ];
-    let mut objects = fixtures::render("hosted_cluster/aws", &values)?;
+    let mut objects = simulation::wish(name, &ground.release)?;
     for object in &mut objects {
         if object["kind"] == "HostedCluster" {
             object["spec"]["platform"] = platform.clone();

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::client::{ApiClient, Patch, Resource};
-use e2e::kubeconfig::{Credentials, write_kubeconfig};
 use e2e::operator::SOON;
-use e2e::service_account::ServiceAccount;
 use e2e::testbed::Testbed;
 use e2e::{rights, wait};
 use serde_json::{Value, json};
@@ -60,7 +58,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let step = testbed
         .progress
         .step("hcp creates a cluster and destroys it");
-    let kubeconfig = user(testbed).await?;
+    let (_user, kubeconfig) = testbed.superuser(NAMESPACE, "user").await?;
     command::runs(testbed, &ground, &kubeconfig).await?;
     step.done();
     removal(testbed).await?;
@@ -72,32 +70,6 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         minimal(testbed, running).await?;
     }
     Ok(())
-}
-
-/// A kubeconfig of somebody who may do everything.
-async fn user(testbed: &Testbed) -> Result<std::path::PathBuf> {
-    let admin = &testbed.admin;
-    let account = ServiceAccount::create(admin, testbed.home(), NAMESPACE, "user").await?;
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": { "name": "user" },
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin",
-        },
-        "subjects": [{ "kind": "ServiceAccount", "namespace": NAMESPACE, "name": "user" }],
-    });
-    admin.apply(&[binding]).await?;
-    let path = testbed.home().join("user.kubeconfig");
-    let endpoint = testbed.control_plane.endpoint();
-    let credentials = Credentials::TokenFile(account.token_file());
-    write_kubeconfig(
-        &path,
-        &endpoint.server,
-        Some(&endpoint.authority),
-        credentials,
-    )?;
-    Ok(path)
 }
 
 /// O04: a pass over what is as it should be writes nothing.

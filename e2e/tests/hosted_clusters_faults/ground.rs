@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use e2e::cargo::Program;
 use e2e::client::Resource;
-use e2e::fixtures;
 use e2e::operator::{self, Identity, Operator};
 use e2e::service_account::ensure_namespace;
-use e2e::simulation::{ControlPlaneOperator, Releases, Simulation, install_kinds};
+use e2e::simulation::{self, ControlPlaneOperator, Releases, Simulation, install_kinds};
 use e2e::testbed::Testbed;
 use serde_json::{Value, json};
 
@@ -120,19 +119,7 @@ impl<'a> Ground<'a> {
 
     /// A cluster with a pool, as its user asks for them.
     pub(crate) fn wish(&self) -> Result<Vec<Value>> {
-        let registry = self.registry.address();
-        let values = [
-            ("NAME", NAME),
-            ("INFRA", INFRA),
-            ("RELEASE", self.releases[0].as_str()),
-            ("REGISTRY", registry.as_str()),
-            ("MACHINES", "10.0.0.0/16"),
-            ("VPC", "vpc-1"),
-            ("ZONE", "us-east-1a"),
-            ("SUBNET", "subnet-1"),
-            ("SECURITY_GROUP", "sg-1"),
-        ];
-        let mut objects = fixtures::render("hosted_cluster/aws", &values)?;
+        let mut objects = simulation::wish(NAME, &self.releases[0])?;
         for object in &mut objects {
             if object["kind"] == "HostedCluster" {
                 // The same in each life.

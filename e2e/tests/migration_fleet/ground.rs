@@ -7,7 +7,6 @@ use anyhow::{Context, Result, ensure};
 use e2e::cargo::{Program, command_line};
 use e2e::client::{ApiClient, Patch, Resource};
 use e2e::control_plane::Endpoint;
-use e2e::kubeconfig::{Credentials, write_kubeconfig};
 use e2e::migration::client;
 use e2e::operator::{self, Identity, Operator, Replica, SOON, Server, Times, value};
 use e2e::service_account::{ServiceAccount, ensure_namespace};
@@ -41,8 +40,6 @@ const COUNT: &str = "hypershift_private_capi_hosted_clusters";
 /// All of it.
 pub(crate) struct Ground {
     pub(crate) release: String,
-    /// host and port of the registry.
-    pub(crate) registry: String,
     pub(crate) control_plane_operator: PathBuf,
     /// For those who look at objects as the tests do.
     pub(crate) client: kube::Client,
@@ -89,10 +86,9 @@ impl Ground {
             identity(Operator::Private).await?,
             identity(Operator::Legacy).await?,
         ];
-        let (sre, kubeconfig) = sre(testbed).await?;
+        let (sre, kubeconfig) = testbed.superuser(operator::NAMESPACE, "sre").await?;
         Ok(Self {
             release,
-            registry,
             control_plane_operator: own,
             client: client(testbed.control_plane.admin_kubeconfig()).await?,
             trail: Trail::begin(&testbed.admin),
@@ -251,30 +247,4 @@ async fn start(testbed: &Testbed, identity: &Identity) -> Result<Replica> {
     let what = format!("{pod} to be ready");
     wait::until(&what, SOON, async || replica.is_ready().await).await?;
     Ok(replica)
-}
-
-/// Somebody who may do everything.
-async fn sre(testbed: &Testbed) -> Result<(ServiceAccount, PathBuf)> {
-    let account =
-        ServiceAccount::create(&testbed.admin, testbed.home(), operator::NAMESPACE, "sre").await?;
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": { "name": "sre" },
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin",
-        },
-        "subjects": [{ "kind": "ServiceAccount", "namespace": operator::NAMESPACE, "name": "sre" }],
-    });
-    testbed.admin.apply(&[binding]).await?;
-    let path = testbed.home().join("sre.kubeconfig");
-    let endpoint = testbed.control_plane.endpoint();
-    let credentials = Credentials::TokenFile(account.token_file());
-    write_kubeconfig(
-        &path,
-        &endpoint.server,
-        Some(&endpoint.authority),
-        credentials,
-    )?;
-    Ok((account, path))
 }

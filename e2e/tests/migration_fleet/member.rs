@@ -11,7 +11,7 @@ use e2e::conditions::{find, is_true, untrue};
 use e2e::migration::portrait::Portrait;
 use e2e::operator::SOON;
 use e2e::testbed::Testbed;
-use e2e::{fixtures, sides, simulation, wait};
+use e2e::{sides, simulation, wait};
 use serde_json::{Value, json};
 
 use crate::ground::{Ground, NAMESPACE};
@@ -71,19 +71,7 @@ impl Member {
 
     /// Creates it on standard types, with a pool of one node.
     pub(crate) async fn create(&self, admin: &ApiClient, ground: &Ground) -> Result<()> {
-        let infra = self.infra();
-        let values = [
-            ("NAME", self.name.as_str()),
-            ("INFRA", &infra),
-            ("RELEASE", &ground.release),
-            ("REGISTRY", &ground.registry),
-            ("MACHINES", "10.0.0.0/16"),
-            ("VPC", "vpc-1"),
-            ("ZONE", "us-east-1a"),
-            ("SUBNET", "subnet-1"),
-            ("SECURITY_GROUP", "sg-1"),
-        ];
-        let mut objects = fixtures::render("hosted_cluster/aws", &values)?;
+        let mut objects = simulation::wish(&self.name, &ground.release)?;
         for object in &mut objects {
             if object["kind"] == "HostedCluster" {
                 object["metadata"]["annotations"] = json!({ SCOPE: "legacy" });

@@ -1,9 +1,7 @@
 //! What a cluster's user and its cloud see of it: none of that may be made anew, or gone.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Result, ensure};
-use e2e::hosted::{Cluster, Guest, PODS};
+use anyhow::Result;
+use e2e::hosted::{Cluster, Guest, Identities, PODS};
 use serde_json::Value;
 
 /// The components that a migration stops and starts, by the beginning of their pods' names.
@@ -25,7 +23,7 @@ const WITH_LEASE: [&str; 3] = [
 
 /// It, by names: the identity of each thing.
 #[derive(Debug)]
-pub(crate) struct Fabric(BTreeMap<String, String>);
+pub(crate) struct Fabric(Identities);
 
 // === impl Fabric ===
 
@@ -33,7 +31,7 @@ impl Fabric {
     /// What there is now.
     pub(crate) async fn of(cluster: &Cluster<'_>, guest: &Guest) -> Result<Self> {
         let admin = &cluster.ground().testbed.admin;
-        let mut all = BTreeMap::new();
+        let mut all = Identities::default();
         for pod in admin.list(&PODS.within(&cluster.namespace())).await? {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             let of_job = pod["metadata"]["ownerReferences"][0]["kind"] == "Job";
@@ -46,48 +44,31 @@ impl Fabric {
             } else {
                 identity(&pod)
             };
-            all.insert(format!("pod {name}"), known);
+            all.add("pod", &pod, known);
         }
         for machine in cluster.machines().await? {
             let known = format!(
                 "{} {}",
                 machine["spec"]["providerID"], machine["status"]["nodeRef"]["name"]
             );
-            all.insert(format!("machine {}", machine["metadata"]["name"]), known);
+            all.add("machine", &machine, known);
         }
         for node in guest.nodes().await? {
-            let name = node["metadata"]["name"].to_string();
-            all.insert(format!("node {name}"), node["metadata"]["uid"].to_string());
+            all.add("node", &node, node["metadata"]["uid"].to_string());
         }
         for instance in cluster.instances().await? {
             let known = format!("{} {}", instance.state, instance.address);
             all.insert(format!("instance {}", instance.id), known);
         }
         for pod in guest.client.list(&PODS.within("default")).await? {
-            let name = pod["metadata"]["name"].to_string();
-            all.insert(format!("the user's pod {name}"), identity(&pod));
+            all.add("the user's pod", &pod, identity(&pod));
         }
         Ok(Self(all))
     }
 
     /// Fails with all that is not as it was.
     pub(crate) fn is_the_same(&self, now: &Self) -> Result<()> {
-        let changed: Vec<_> = self
-            .0
-            .iter()
-            .filter(|(name, before)| now.0.get(*name) != Some(before))
-            .map(|(name, before)| format!("{name}: {before} -> {:?}", now.0.get(name)))
-            .collect();
-        let new: Vec<_> = now
-            .0
-            .keys()
-            .filter(|name| !self.0.contains_key(*name))
-            .collect();
-        ensure!(
-            changed.is_empty() && new.is_empty(),
-            "changed are {changed:#?}, new are {new:?}"
-        );
-        Ok(())
+        self.0.are_the_same(&now.0)
     }
 }
 

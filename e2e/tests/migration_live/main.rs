@@ -12,16 +12,13 @@ use anyhow::{Context, Result, ensure};
 use api::annotations::{MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES};
 use api::group::Side;
 use e2e::conditions::find;
-use e2e::hosted::{self, Cluster, DEPLOYMENTS, Ground, OPERATORS};
+use e2e::hosted::{self, Cluster, Ground};
 use e2e::node::NodeTestbed;
-use e2e::{registry, sides};
+use e2e::registry;
 
 use cloud::Record;
 use fabric::Fabric;
 use load::Load;
-
-/// Who runs the cluster once there are private types, until it has migrated.
-const LEGACY: &str = "operator-legacy";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak migration-live"]
@@ -44,8 +41,8 @@ async fn scenario(ground: &Ground) -> Result<()> {
     ground.install(Side::Private, &[&may_migrate()]).await?;
     let new = Cluster::new(ground, old.name(), Side::Private);
     migrates(ground, &new).await?;
-    is_on_private_types(ground, &new).await?;
-    legacy_goes(ground).await?;
+    new.is_on_its_side().await.context("m20a")?;
+    ground.legacy_goes().await?;
     new.rolled_out().await?;
     new.has_workers(&guest, 1).await?;
     let calls = record.changes_nothing().await?;
@@ -82,33 +79,6 @@ async fn migrates(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
                     && annotations[MIGRATION_IN_PROGRESS].is_null(),
                 "{told}, with {annotations}"
             );
-            Ok(())
-        })
-        .await
-}
-
-/// M20a: etcd holds nothing of it on the standard side.
-async fn is_on_private_types(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
-    let within = format!("/{}/", cluster.namespace());
-    let etcd = &ground.testbed.control_plane.etcd;
-    for side in [Side::Standard, Side::Private] {
-        let mut keys = sides::objects(etcd, side).await?;
-        keys.retain(|key| key.contains(&within));
-        ensure!(
-            keys.is_empty() == (side == Side::Standard),
-            "m20a: on the {side:?} side there are {keys:?}"
-        );
-    }
-    Ok(())
-}
-
-/// With the last legacy cluster, its operator goes by itself.
-async fn legacy_goes(ground: &Ground) -> Result<()> {
-    let path = DEPLOYMENTS.named(OPERATORS, LEGACY);
-    ground
-        .stage("operator-legacy is gone", async || {
-            let left = ground.testbed.admin.find(&path).await?;
-            ensure!(left.is_none(), "it is there");
             Ok(())
         })
         .await

@@ -78,10 +78,7 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
 
 /// Both clusters, as a user sees them who knows standard types only.
 async fn lives(testbed: &mut Testbed, side: Side) -> Result<[Life; 2]> {
-    let view = match side {
-        Side::Standard => testbed.admin.clone(),
-        Side::Private => testbed.standard_view().await?,
-    };
+    let view = testbed.view_of(side).await?;
     let cluster = |name| Cluster::new(&view, NAMESPACE, name);
     Ok([
         Life::plain(cluster("one"), &testbed.progress),

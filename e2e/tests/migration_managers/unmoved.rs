@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use api::group::{GroupTable, Side};
 use e2e::audit::{Event, Mark};
-use e2e::client::Resource;
+use e2e::client::{ApiClient, Resource};
 use e2e::cluster::{CONTROL_PLANES, MACHINE_DEPLOYMENTS, MACHINES};
 use e2e::life::Life;
 use e2e::testbed::Testbed;
@@ -34,12 +34,8 @@ pub(crate) struct Likeness {
 impl Likeness {
     /// Takes it.
     pub(crate) async fn of(lives: &[Life], testbed: &mut Testbed, side: Side) -> Result<Self> {
-        let view = match side {
-            Side::Standard => testbed.admin.clone(),
-            Side::Private => testbed.standard_view().await?,
-        };
-        let within = |resource: &Resource<'_>| resource.within(crate::NAMESPACE);
-        let machines = view.list(&within(&MACHINES)).await?;
+        let view = testbed.view_of(side).await?;
+        let machines = view.list(&MACHINES.within(crate::NAMESPACE)).await?;
         let machines = machines.iter().map(|machine| {
             let spec = &machine["spec"];
             let told = json!([
@@ -49,13 +45,7 @@ impl Likeness {
             ]);
             (name(machine), told)
         });
-        let mut makers = BTreeMap::new();
-        for resource in &MAKERS {
-            for maker in view.list(&within(resource)).await? {
-                let key = format!("{} {}", maker["kind"], name(&maker));
-                makers.insert(key, maker["spec"].clone());
-            }
-        }
+        let makers = of_makers(&view, "/spec").await?;
         let mut nodes = BTreeMap::new();
         for life in lives {
             nodes.extend(life.nodes().await?);
@@ -77,14 +67,15 @@ impl Likeness {
     ) -> Result<()> {
         let step = testbed.progress.step("nobody notices");
         let mark = testbed.control_plane.audit.mark()?;
-        let generations = generations(testbed, side).await?;
+        let view = testbed.view_of(side).await?;
+        let generations = of_makers(&view, "/metadata/generation").await?;
         wait::throughout("the clusters", period, async || {
             let now = Self::of(lives, testbed, side).await?;
             ensure!(now == *self, "was\n{self:#?}\nand is\n{now:#?}");
             Ok(())
         })
         .await?;
-        let now = self::generations(testbed, side).await?;
+        let now = of_makers(&view, "/metadata/generation").await?;
         ensure!(now == generations, "m20b: {generations:?} became {now:?}");
         let made = made(testbed, mark)?;
         ensure!(made.is_empty(), "m20b: {made:?}");
@@ -98,16 +89,13 @@ impl Likeness {
     }
 }
 
-async fn generations(testbed: &mut Testbed, side: Side) -> Result<BTreeMap<String, Value>> {
-    let view = match side {
-        Side::Standard => testbed.admin.clone(),
-        Side::Private => testbed.standard_view().await?,
-    };
+/// A part of whatever makes machines.
+async fn of_makers(view: &ApiClient, pointer: &str) -> Result<BTreeMap<String, Value>> {
     let mut all = BTreeMap::new();
     for resource in &MAKERS {
         for maker in view.list(&resource.within(crate::NAMESPACE)).await? {
-            let key = format!("{} {}", maker["kind"], name(&maker));
-            all.insert(key, maker["metadata"]["generation"].clone());
+            let part = maker.pointer(pointer).cloned().unwrap_or_default();
+            all.insert(format!("{} {}", maker["kind"], name(&maker)), part);
         }
     }
     Ok(all)

@@ -18,15 +18,12 @@ mod verbose;
 use anyhow::{Result, ensure};
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
 use api::group::Side;
-use e2e::hosted::{self, Cluster, DEPLOYMENTS, Ground, Guest, OPERATORS};
+use e2e::hosted::{self, Cluster, DEPLOYMENTS, Ground, Guest, LEGACY, OPERATORS};
 use e2e::node::NodeTestbed;
-use e2e::sides;
 
 use neighbour::Neighbour;
 use platform::Platform;
 
-/// Who runs the older cluster once there are private types.
-const LEGACY: &str = "operator-legacy";
 /// Nobody migrates a cluster that has it.
 const HOLD: &str = "--annotations=hypershift.openshift.io/migration-hold=true";
 
@@ -58,7 +55,7 @@ async fn scenario(ground: &Ground) -> Result<()> {
     before.is_untouched(&old.cluster, &old.guest).await?;
     for running in [&old, &new] {
         running.guest.runs_a_workload(ground).await?;
-        running.is_on_its_side(ground).await?;
+        running.cluster.is_on_its_side().await?;
     }
 
     isolation::no_account_reads_secrets_of(ground, &old.cluster, &new.cluster).await?;
@@ -77,7 +74,8 @@ async fn scenario(ground: &Ground) -> Result<()> {
     neighbour.is_untouched(&old.cluster, &old.guest).await?;
     old.guest.runs_a_workload(ground).await?;
     old.cluster.destroy().await?;
-    is_not_needed_any_more(ground).await?;
+    // With the last older cluster, its operator goes by itself.
+    ground.legacy_goes().await?;
     platform.is_untouched(ground).await
 }
 
@@ -98,18 +96,6 @@ async fn taken_over(ground: &Ground, old: &Cluster<'_>) -> Result<()> {
         .await
 }
 
-/// With the last older cluster, its operator goes by itself.
-async fn is_not_needed_any_more(ground: &Ground) -> Result<()> {
-    let path = DEPLOYMENTS.named(OPERATORS, LEGACY);
-    ground
-        .stage("operator-legacy is gone", async || {
-            let left = ground.testbed.admin.find(&path).await?;
-            ensure!(left.is_none(), "it is there");
-            Ok(())
-        })
-        .await
-}
-
 // === impl Running ===
 
 impl<'a> Running<'a> {
@@ -123,21 +109,5 @@ impl<'a> Running<'a> {
         guest.runs_a_workload(ground).await?;
         cluster.rolled_out().await?;
         Ok(Self { cluster, guest })
-    }
-
-    /// Its Cluster API objects are in the groups of its side and in no others.
-    async fn is_on_its_side(&self, ground: &Ground) -> Result<()> {
-        let within = format!("/{}/", self.cluster.namespace());
-        let etcd = &ground.testbed.control_plane.etcd;
-        for side in [Side::Standard, Side::Private] {
-            let keys = sides::objects(etcd, side).await?;
-            let has = keys.iter().any(|key| key.contains(&within));
-            ensure!(
-                has == (side == self.cluster.side()),
-                "{}: objects of the {side:?} side are there: {has}",
-                self.cluster.name()
-            );
-        }
-        Ok(())
     }
 }

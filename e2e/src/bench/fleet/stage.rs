@@ -13,9 +13,9 @@ use crate::client::{ApiClient, Patch, Resource};
 use crate::conditions;
 use crate::operator::{self, BINARY_VARIABLE, Identity, Operator, Replica};
 use crate::service_account::ensure_namespace;
-use crate::simulation::{Releases, Simulation, install_kinds};
+use crate::simulation::{self, Releases, Simulation, install_kinds};
 use crate::testbed::Testbed;
-use crate::{fixtures, wait};
+use crate::wait;
 
 /// Where the HostedClusters are.
 pub(super) const NAMESPACE: &str = "clusters";
@@ -35,7 +35,7 @@ const MACHINES: Resource<'_> = Resource::new(CAPI, "machines");
 /// What everything stands on.
 pub(super) struct Stage<'a> {
     pub(super) testbed: &'a Testbed,
-    releases: Releases,
+    _releases: Releases,
     release: String,
     identity: Identity,
     replica: Option<Replica>,
@@ -71,7 +71,7 @@ impl<'a> Stage<'a> {
         Ok(Self {
             _simulation: Simulation::start(&testbed.admin),
             testbed,
-            releases,
+            _releases: releases,
             release,
             identity,
             replica: None,
@@ -97,26 +97,10 @@ impl<'a> Stage<'a> {
 
     /// Users ask for clusters.
     pub(super) async fn create(&self, clusters: Range<usize>) -> Result<()> {
-        let wishes: Vec<Vec<Value>> = clusters.map(|it| self.wish(it)).collect::<Result<_>>()?;
+        let wishes = clusters.map(|it| simulation::wish(&name(it), &self.release));
+        let wishes: Vec<Vec<Value>> = wishes.collect::<Result<_>>()?;
         let admin = &self.testbed.admin;
         each(wishes, async |objects| admin.apply(&objects).await).await
-    }
-
-    fn wish(&self, number: usize) -> Result<Vec<Value>> {
-        let name = name(number);
-        let (infra, registry) = (format!("{name}-x7k2p"), self.releases.address());
-        let values = [
-            ("NAME", name.as_str()),
-            ("INFRA", &infra),
-            ("RELEASE", &self.release),
-            ("REGISTRY", &registry),
-            ("MACHINES", "10.0.0.0/16"),
-            ("VPC", "vpc-1"),
-            ("ZONE", "us-east-1a"),
-            ("SUBNET", "subnet-1"),
-            ("SECURITY_GROUP", "sg-1"),
-        ];
-        fixtures::render("hosted_cluster/aws", &values)
     }
 
     /// Their control planes and machines are there.
@@ -183,20 +167,6 @@ async fn control_plane(admin: &ApiClient, number: usize) -> Result<()> {
         admin.get(&path).await.map(drop)
     })
     .await?;
-    let secret = |name: &str, key: &str| {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": { "namespace": namespace, "name": name },
-            "stringData": { key: "what it holds" },
-        })
-    };
-    let route = json!({
-        "apiVersion": "route.openshift.io/v1",
-        "kind": "Route",
-        "metadata": { "namespace": namespace, "name": "ignition-server" },
-        "spec": { "host": "ignition.example.com", "to": { "kind": "Service", "name": "ignition-server" } },
-    });
     let labels = json!({ "app": "ignition-server" });
     let container = json!({ "name": "ignition-server", "image": "images.example.com/ignition" });
     // Without it the cluster is looked at again and again, as one that is not complete.
@@ -209,42 +179,8 @@ async fn control_plane(admin: &ApiClient, number: usize) -> Result<()> {
             "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
         },
     });
-    let made = [
-        secret("admin-kubeconfig", "kubeconfig"),
-        secret("ignition-server-ca-cert", "tls.crt"),
-        route,
-        server,
-    ];
-    admin.apply(&made).await?;
-    let good = [
-        "Available",
-        "InfrastructureReady",
-        "KubeAPIServerAvailable",
-        "EtcdAvailable",
-        "ValidHostedControlPlaneConfiguration",
-    ];
-    let conditions = good.map(|kind| {
-        json!({
-            "type": kind,
-            "status": "True",
-            "reason": "AsExpected",
-            "message": "",
-            "lastTransitionTime": "2026-01-31T12:00:00Z",
-        })
-    });
-    let told = json!({ "status": {
-        "ready": true,
-        "initialized": true,
-        "externalManagedControlPlane": true,
-        "version": "4.22.0",
-        "controlPlaneEndpoint": { "host": "api.example.com", "port": 6443 },
-        "kubeConfig": { "name": "admin-kubeconfig", "key": "kubeconfig" },
-        "conditions": conditions,
-    }});
-    admin
-        .patch(&format!("{path}/status"), Patch::Merge, &told)
-        .await?;
-    Ok(())
+    admin.apply(&[server]).await?;
+    simulation::control_plane_comes_up(admin, NAMESPACE, &name).await
 }
 
 /// What Cluster API would make and tell: machines, each of which has a node.

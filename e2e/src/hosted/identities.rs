@@ -1,0 +1,72 @@
+//! What things are by their names: whether they are still the same ones.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+
+/// Identities by names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Identities(BTreeMap<String, String>);
+
+// === impl Identities ===
+
+impl Identities {
+    /// Takes down an object of some kind.
+    pub fn add(&mut self, kind: &str, object: &Value, identity: String) {
+        self.insert(format!("{kind} {}", object["metadata"]["name"]), identity);
+    }
+
+    /// Takes down something of another kind.
+    pub fn insert(&mut self, name: String, identity: String) {
+        self.0.insert(name, identity);
+    }
+
+    /// Fails with all that was changed since, is gone or is new.
+    pub fn are_the_same(&self, now: &Self) -> Result<()> {
+        let before = self.0.iter();
+        let changed: Vec<_> = before
+            .filter(|(name, before)| now.0.get(*name) != Some(before))
+            .map(|(name, before)| format!("{name}: {before} -> {:?}", now.0.get(name)))
+            .collect();
+        let names = now.0.keys();
+        let new: Vec<_> = names.filter(|name| !self.0.contains_key(*name)).collect();
+        ensure!(
+            changed.is_empty() && new.is_empty(),
+            "changed are {changed:#?}, new are {new:?}"
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whatever_is_changed_gone_or_new_is_told() {
+        let of = |things: &[(&str, &str)]| {
+            let mut all = Identities::default();
+            for (name, identity) in things {
+                let object = json!({ "metadata": { "name": name } });
+                all.add("pod", &object, (*identity).to_owned());
+            }
+            all
+        };
+        let before = of(&[("a", "1"), ("b", "2")]);
+        before.are_the_same(&of(&[("b", "2"), ("a", "1")])).unwrap();
+        for (now, told) in [
+            (of(&[("a", "1"), ("b", "3")]), "pod \\\"b\\\": 2 -> Some"),
+            (of(&[("a", "1")]), "pod \\\"b\\\": 2 -> None"),
+            (
+                of(&[("a", "1"), ("b", "2"), ("c", "3")]),
+                "new are [\"pod \\\"c",
+            ),
+        ] {
+            let error = before.are_the_same(&now).unwrap_err().to_string();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}
