@@ -15,6 +15,9 @@ pub(super) enum Progress {
     Waits(Vec<String>),
 }
 
+/// How many components are told of: more are no line that somebody reads.
+const SHOWN: usize = 3;
+
 /// Conditions that end everything when they are false: somebody has to change something.
 const BLOCKING: [ClusterCondition; 4] = [
     ClusterCondition::ValidConfiguration,
@@ -99,19 +102,22 @@ fn components(sight: &Sight) -> Vec<String> {
     let mut waiting: Vec<_> = waiting.collect();
     waiting.sort();
     let of_itself = waiting.iter().filter(|(depends, _)| !depends).count();
-    let shown = if of_itself > 0 {
+    let causes = if of_itself > 0 {
         of_itself
     } else {
         waiting.len()
     };
-    let depending = waiting.len() - shown;
-    let mut told: Vec<String> = waiting
-        .into_iter()
-        .take(shown)
-        .map(|(_, told)| told)
-        .collect();
-    if depending > 0 {
-        told.push(format!("{depending} more components wait for them"));
+    let shown = causes.min(SHOWN);
+    let more = waiting.len() - shown;
+    let rest = if causes > shown {
+        "are not rolled out"
+    } else {
+        "wait for them"
+    };
+    let told = waiting.into_iter().take(shown).map(|(_, told)| told);
+    let mut told: Vec<String> = told.collect();
+    if more > 0 {
+        told.push(format!("{more} more components {rest}"));
     }
     told
 }

@@ -124,6 +124,29 @@ fn causes_are_told_and_those_that_wait_for_them_are_counted() {
 }
 
 #[test]
+fn of_many_components_the_first_are_told_and_the_rest_is_counted() {
+    let mut sight = sight(&json!({}));
+    let many = |reason: &str| {
+        ["a", "b", "c", "d", "e"]
+            .map(|name| component(name, "False", reason, "not yet"))
+            .map(|object| serde_json::from_value(object).unwrap())
+            .to_vec()
+    };
+    for reason in ["WaitingForRolloutComplete", "WaitingForDependencies"] {
+        sight.components = many(reason);
+        assert_eq!(
+            waits(&sight),
+            [
+                "a: not yet",
+                "b: not yet",
+                "c: not yet",
+                "2 more components are not rolled out"
+            ]
+        );
+    }
+}
+
+#[test]
 fn before_there_are_components_the_operator_is_told() {
     let told = waits(&sight(&json!({})));
     assert_eq!(told, ["the operator has not made its control plane yet"]);
