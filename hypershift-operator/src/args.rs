@@ -97,6 +97,13 @@ pub struct RunArgs {
     /// spec.monitoring.metricsSet. Without it, all that somebody looks at.
     #[arg(long, value_enum, env = "METRICS_SET")]
     pub metrics_set: Option<CollectedMetrics>,
+    /// Region of AWS that the operator works in itself: the one of private hosted clusters on AWS, whose endpoints it
+    /// makes there.
+    #[arg(long, value_name = "REGION", env = "AWS_REGION")]
+    pub aws_region: Option<String>,
+    /// File with the operator's own credentials on AWS, with which it makes those endpoints.
+    #[arg(long, value_name = "FILE", env = "AWS_SHARED_CREDENTIALS_FILE")]
+    pub aws_shared_credentials_file: Option<PathBuf>,
     /// For work under way to end after SIGTERM or SIGINT.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub drain_timeout: Time,

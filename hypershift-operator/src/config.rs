@@ -34,6 +34,7 @@ pub(crate) struct Config {
     pub(crate) resync: Duration,
     pub(crate) review: Duration,
     pub(crate) images: Images,
+    pub(crate) cloud: Cloud,
     pub(crate) releases: Options,
     pub(crate) drain: Duration,
     pub(crate) groups: GroupTable,
@@ -59,6 +60,15 @@ pub(crate) struct Images {
     pub(crate) overrides: Overrides,
     /// Registries that are spoken to without TLS.
     pub(crate) insecure: Vec<String>,
+}
+
+/// What this operator has of clouds, beside what hosted clusters bring.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Cloud {
+    /// The region of AWS that it works in.
+    pub(crate) aws_region: Option<String>,
+    /// Its credentials on AWS.
+    pub(crate) aws_credentials: Option<PathBuf>,
 }
 
 // === impl Config ===
@@ -89,6 +99,13 @@ impl Config {
             images: Images {
                 metrics_set: args.metrics_set.map(MetricsSet::from),
                 ..images(&args.images)
+            },
+            cloud: Cloud {
+                aws_region: args.aws_region.clone().filter(|it| !it.is_empty()),
+                aws_credentials: args
+                    .aws_shared_credentials_file
+                    .clone()
+                    .filter(|it| !it.as_os_str().is_empty()),
             },
             releases: releases(&args.images)?,
             drain: args.drain_timeout.0,

@@ -9,10 +9,10 @@ use kube::runtime::events::{Recorder, Reporter};
 use payload::Releases;
 use support::apply::Applier;
 
-use crate::config::{Config, Images};
+use crate::config::{Cloud, Config, Images};
 use crate::evidence;
 use crate::fleet::Fleet;
-use crate::hosted_cluster::{Cache, Id, MANAGER_OF_ALL, resource};
+use crate::hosted_cluster::{Cache, Id, MANAGER_OF_ALL, VirtualizationCache, resource};
 use crate::metrics::Metrics;
 use crate::migration::{self, Migrations, Passes};
 use crate::scope::Scope;
@@ -33,12 +33,16 @@ pub(crate) struct Context {
     pub(crate) legacy_deployment: Id,
     /// Images that this operator chooses.
     pub(crate) images: Images,
+    /// What this operator has of clouds.
+    pub(crate) cloud: Cloud,
     /// Reads releases. It outlives the term: what was read once is not read again.
     pub(crate) releases: Releases,
     /// How often a hosted cluster is gone through in which nothing happens.
     pub(crate) review: Duration,
     /// What the management cluster has.
     pub(crate) management: Cache,
+    /// What infrastructure clusters have.
+    pub(crate) virtualization: VirtualizationCache,
     /// The fencing epoch of the term.
     pub(crate) epoch: i32,
     /// What is under way for each cluster.
@@ -74,9 +78,11 @@ impl Context {
                 name: config.legacy_deployment.clone(),
             },
             images: config.images.clone(),
+            cloud: config.cloud.clone(),
             releases,
             review: config.review,
             management: Cache::default(),
+            virtualization: VirtualizationCache::default(),
             epoch,
             passes: Passes::default(),
             migrations: Migrations::new(config.migration.clone(), migration),

@@ -2,6 +2,7 @@
 
 mod ignition;
 mod management;
+mod virtualization;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -27,6 +28,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::hosted_cluster::Id;
 pub(crate) use management::Cache;
+pub(crate) use virtualization::Cache as VirtualizationCache;
 
 /// Deployments of the control plane's namespace that are looked at.
 const DEPLOYMENTS: [&str; 4] = [
@@ -54,7 +56,9 @@ pub(super) fn bare(cluster: HostedCluster, capi: Capi, ctx: &Context) -> Facts {
         handed_out: BTreeMap::new(),
         ignition: None,
         management: Management::default(),
+        virtualization: None,
         images: ctx.images.clone(),
+        cloud: ctx.cloud.clone(),
         webhook_tls: None,
         cluster,
     }
@@ -72,6 +76,7 @@ pub(super) async fn dereference(
     facts.referenced = referenced(&facts.cluster, ctx).await?;
     crate::platform::aws::roles::resolve(&mut facts);
     facts.management = ctx.management.get(&ctx.client).await?;
+    facts.virtualization = virtualization::find(&facts, ctx).await;
     facts.agent_namespace = agent_namespace(&facts.cluster, ctx).await?;
     for name in DEPLOYMENTS {
         let found = get::<Deployment>(ctx, &facts.namespace, name).await?;

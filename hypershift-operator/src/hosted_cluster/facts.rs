@@ -11,7 +11,7 @@ use payload::Release;
 use super::names;
 use super::references::Reference;
 use crate::capi::Capi;
-use crate::config::Images;
+use crate::config::{Cloud, Images};
 use crate::hosted_cluster::Id;
 
 /// What was read.
@@ -43,8 +43,12 @@ pub(crate) struct Facts {
     pub(crate) ignition: Option<String>,
     /// What the management cluster has.
     pub(crate) management: Management,
+    /// KubeVirt where the machines are made, if they are made by it.
+    pub(crate) virtualization: Option<Virtualization>,
     /// Images that this operator chooses.
     pub(crate) images: Images,
+    /// What this operator has of clouds.
+    pub(crate) cloud: Cloud,
     /// The serving certificate for managers, if it has to be made.
     pub(crate) webhook_tls: Option<Secret>,
 }
@@ -73,6 +77,22 @@ pub(crate) enum Owner {
     Us,
     /// Another hosted cluster, or nobody that we know.
     Other,
+}
+
+/// KubeVirt on a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Virtualization {
+    /// It is there. Versions are as they are told.
+    Found {
+        kubernetes: String,
+        kubevirt: String,
+    },
+    /// The cluster has none.
+    Absent,
+    /// The cluster could not be asked.
+    Unreachable(String),
+    /// There is no kubeconfig to ask it with.
+    Unusable(String),
 }
 
 /// What the management cluster has.
@@ -152,6 +172,16 @@ impl Facts {
             .iter()
             .find_map(|(reference, found)| match found {
                 Found::Secret(secret) if reference.name == name => Some(&**secret),
+                Found::Secret(_) | Found::ConfigMap(_) | Found::Missing => None,
+            })
+    }
+
+    /// The `ConfigMap` that is named, if it was found.
+    pub(crate) fn config_map(&self, name: &str) -> Option<&ConfigMap> {
+        self.referenced
+            .iter()
+            .find_map(|(reference, found)| match found {
+                Found::ConfigMap(map) if reference.name == name => Some(&**map),
                 Found::Secret(_) | Found::ConfigMap(_) | Found::Missing => None,
             })
     }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use api::group::Side;
 use api::hypershift::v1beta1::HostedCluster;
+use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use payload::{Overrides, Release};
 use serde_json::{Value, json};
 
-use super::facts::{Facts, Found, Management, Owner, ReleaseIs};
+use super::facts::{Facts, Found, Management, Owner, ReleaseIs, Virtualization};
 use super::references::references;
 use crate::capi::Capi;
-use crate::config::Images;
+use crate::config::{Cloud, Images};
 use crate::hosted_cluster::Id;
 
 /// The image of the release in tests.
@@ -133,6 +134,13 @@ pub(crate) fn facts(cluster: HostedCluster, side: Side) -> Facts {
             chooses_users: false,
             api_server: vec!["192.0.2.1".to_owned()],
         },
+        virtualization: (cluster.spec.platform.type_ == PlatformType::KubeVirt).then(|| {
+            Virtualization::Found {
+                kubernetes: "v1.33.5".to_owned(),
+                kubevirt: "v1.6.0".to_owned(),
+            }
+        }),
+        cloud: Cloud::default(),
         images: Images {
             capi_proxy: Some("images.example.com/capi-proxy:v1".to_owned()),
             agent_provider: Some("images.example.com/capi-agent:v1".to_owned()),

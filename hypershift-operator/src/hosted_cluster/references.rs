@@ -29,6 +29,9 @@ const CONFIG_MAPS: [&str; 6] = [
     "trustedCA",
 ];
 
+/// The key under which bundles of authorities are.
+pub(crate) const CA_BUNDLE: &str = "ca-bundle.crt";
+
 /// What kind of object is referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
@@ -117,7 +120,7 @@ pub(crate) fn references(cluster: &HostedCluster) -> Vec<Reference> {
             Kind::ConfigMap,
             &it.name,
             field,
-            &["ca-bundle.crt"],
+            &[CA_BUNDLE],
         );
     }
     if let Some(it) = &spec.service_account_signing_key {

@@ -3,6 +3,8 @@
 //! What the API server refuses by itself is not looked at again. What runs is left alone while something speaks
 //! against it.
 
+mod authentication;
+mod kubevirt;
 mod networks;
 mod platform;
 mod references;
@@ -86,6 +88,7 @@ fn configuration(facts: &Facts) -> Verdict {
         services::problems(facts),
         platform::problems(facts),
         networks::problems(facts),
+        authentication::problems(facts),
     ]
     .concat();
     if problems.is_empty() {

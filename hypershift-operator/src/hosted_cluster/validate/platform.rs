@@ -1,12 +1,13 @@
 //! The platform: whether there is one, what it wants of a cluster, and its credentials.
 
 use api::group::Side;
-use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
+use api::hypershift::v1beta1::platform::aws::{AwsEndpointAccess, AwsPlatformSpec};
 use api::hypershift::v1beta1::platform::{PlatformSpec, PlatformType};
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 
 use super::services::{host_name, name};
-use super::{Problems, Verdict};
+use super::{Problems, Verdict, kubevirt};
+use crate::config::Cloud;
 use crate::hosted_cluster::facts::Facts;
 use crate::platform::infrastructure;
 
@@ -22,9 +23,44 @@ pub(super) fn supported(facts: &Facts) -> Verdict {
                        install it with --capi-proxy-image";
         return bad(message.to_owned());
     }
-    match platform.provider_image(facts) {
-        Ok(_) => Verdict::Good,
-        Err(problem) => bad(problem),
+    let lacks = platform.provider_image(facts).err();
+    match lacks.or_else(|| private_endpoints(facts)) {
+        None => Verdict::Good,
+        Some(problem) => bad(problem),
+    }
+}
+
+/// The endpoints of a private cluster on AWS are made by the operator itself, in the region that it works in.
+fn private_endpoints(facts: &Facts) -> Option<String> {
+    let aws = facts.cluster.spec.platform.aws.as_ref()?;
+    let AwsPlatformSpec {
+        endpoint_access,
+        region,
+        ..
+    } = aws;
+    let access = match endpoint_access {
+        AwsEndpointAccess::Public => return None,
+        AwsEndpointAccess::PublicAndPrivate => "PublicAndPrivate",
+        AwsEndpointAccess::Private => "Private",
+    };
+    let Cloud {
+        aws_region,
+        aws_credentials,
+    } = &facts.cloud;
+    let given = format!("spec.platform.aws.endpointAccess is {access}");
+    match aws_region {
+        None => Some(format!(
+            "{given}, and this operator works in no region of AWS: start it with --aws-region {region} (AWS_REGION)"
+        )),
+        Some(own) if own != region => Some(format!(
+            "{given} in spec.platform.aws.region {region}, and this operator works in {own} (AWS_REGION): create the \
+             cluster in {own}, or on a management cluster whose operator works in {region}"
+        )),
+        Some(_) if aws_credentials.is_none() => Some(format!(
+            "{given}, and this operator has no credentials on AWS: start it with --aws-shared-credentials-file \
+             (AWS_SHARED_CREDENTIALS_FILE)"
+        )),
+        Some(_) => None,
     }
 }
 
@@ -48,9 +84,9 @@ pub(super) fn problems(facts: &Facts) -> Problems {
     match spec.type_ {
         PlatformType::Aws => problems.extend(aws(facts)),
         PlatformType::Agent => problems.extend(agent(facts)),
+        PlatformType::KubeVirt => problems.extend(kubevirt::problems(facts)),
         PlatformType::Azure
         | PlatformType::IbmCloud
-        | PlatformType::KubeVirt
         | PlatformType::PowerVs
         | PlatformType::None => {}
     }

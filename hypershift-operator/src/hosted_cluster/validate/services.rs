@@ -1,8 +1,10 @@
 //! How services are published, and under which names.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use api::annotations::cluster::SKIP_KAS_CONFLICT_SAN_VALIDATION;
+use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::{
     PublishingStrategyType, ServicePublishingStrategy, ServicePublishingStrategyMapping,
     ServiceType,
@@ -11,15 +13,17 @@ use api::hypershift::v1beta1::services::{
 use super::Problems;
 use crate::hosted_cluster::facts::Facts;
 
-/// The ports that nodes may be given by Kubernetes.
-const NODE_PORTS: std::ops::RangeInclusive<i32> = 30_000..=32_767;
+/// The ports that nodes may be given by Kubernetes, unless its API server is told otherwise.
+const NODE_PORTS: RangeInclusive<i32> = 30_000..=32_767;
+/// All ports.
+const PORTS: RangeInclusive<i32> = 1..=65_535;
 
 /// What speaks against the services.
 pub(super) fn problems(facts: &Facts) -> Problems {
     let services = &facts.cluster.spec.services;
     let mut problems = routes(facts, services);
     problems.extend(host_names(services));
-    problems.extend(node_ports(services));
+    problems.extend(node_ports(facts.cluster.spec.platform.type_, services));
     problems.extend(certificates(facts));
     problems.extend(cluster_id(facts));
     problems
@@ -84,18 +88,28 @@ fn host_names(services: &[ServicePublishingStrategyMapping]) -> Problems {
         .collect()
 }
 
-fn node_ports(services: &[ServicePublishingStrategyMapping]) -> Problems {
+fn node_ports(platform: PlatformType, services: &[ServicePublishingStrategyMapping]) -> Problems {
+    let allowed = node_port_range(platform);
     let ports = services.iter().filter_map(|it| {
         let port = it.service_publishing_strategy.node_port.as_ref()?.port?;
         Some((name(it.service), port))
     });
     ports
-        .filter(|(_, port)| *port != 0 && !NODE_PORTS.contains(port))
+        .filter(|(_, port)| *port != 0 && !allowed.contains(port))
         .map(|(name, port)| {
-            let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
+            let (first, last) = (allowed.start(), allowed.end());
             format!("spec.services asks for node port {port} for {name}: choose one from {first} to {last}, or 0")
         })
         .collect()
+}
+
+/// IBM Cloud's management clusters give ports from a range of their own, which their API servers hold users to.
+fn node_port_range(platform: PlatformType) -> RangeInclusive<i32> {
+    if platform == PlatformType::IbmCloud {
+        PORTS
+    } else {
+        NODE_PORTS
+    }
 }
 
 /// A certificate that a user brings must not stand for a name that the control plane's own certificate is for.

@@ -1,5 +1,8 @@
 //! Wrong input, row by row: which condition it gives, and the words that say what to change.
 
+mod authentication;
+mod platforms;
+
 use api::annotations::cluster::SKIP_KAS_CONFLICT_SAN_VALIDATION;
 use api::group::Side;
 use serde_json::{Value, json};
@@ -281,43 +284,6 @@ fn every_rule_of_the_configuration_says_what_to_change() {
             unreachable!("{name}: {verdict:?}");
         };
         assert_eq!(reason, "InvalidConfiguration", "{name}");
-        assert!(message.contains(expected), "{name}: {message}");
-    }
-}
-
-#[test]
-fn what_this_operator_cannot_run_is_not_supported() {
-    let table: [(&str, &str, Change, &str); 4] = [
-        (
-            "a platform that there is no code for",
-            "none",
-            |it| edit(it, "/platform/type", json!("PowerVS")),
-            "AWS, Agent, KubeVirt or None",
-        ),
-        (
-            "no proxy",
-            "none",
-            |it| it.images.capi_proxy = None,
-            "--capi-proxy-image",
-        ),
-        (
-            "no provider for Agent",
-            "agent",
-            |it| it.images.agent_provider = None,
-            "--agent-capi-provider-image",
-        ),
-        (
-            "no provider for KubeVirt",
-            "kubevirt",
-            |it| it.images.kubevirt_provider = None,
-            "--kubevirt-capi-provider-image",
-        ),
-    ];
-    for (name, platform, change, expected) in table {
-        let verdict = validate(&facts(platform, change)).supported;
-        let Verdict::Bad { message, .. } = verdict else {
-            unreachable!("{name}: {verdict:?}");
-        };
         assert!(message.contains(expected), "{name}: {message}");
     }
 }

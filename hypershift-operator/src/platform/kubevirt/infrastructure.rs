@@ -89,7 +89,7 @@ impl Infrastructure for Kubevirt {
 }
 
 /// The Secret and the key in it that lead to another cluster.
-fn external(facts: &Facts) -> Option<(&str, &str)> {
+pub(crate) fn external(facts: &Facts) -> Option<(&str, &str)> {
     let platform = facts.cluster.spec.platform.kubevirt.as_ref()?;
     let secret = platform
         .credentials

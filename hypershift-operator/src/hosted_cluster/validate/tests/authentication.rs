@@ -1,0 +1,261 @@
+//! Users by tokens of an OIDC provider: what is refused, and what is not.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+
+use super::{Change, edit, facts};
+use crate::hosted_cluster::facts::{Facts, Found, ReleaseIs};
+use crate::hosted_cluster::fixture;
+use crate::hosted_cluster::references::references;
+use crate::hosted_cluster::validate::{Verdict, validate};
+
+/// A release of another version.
+fn release_is(facts: &mut Facts, version: &str) {
+    let mut release = fixture::release();
+    release.version = version.parse().unwrap();
+    facts.release = ReleaseIs::Read(release.into());
+}
+
+/// Users by tokens of one OIDC provider, with more fields of it.
+fn tokens(facts: &mut Facts, more: &Value) {
+    let mut provider = json!({
+        "name": "sso",
+        "issuer": { "issuerURL": "https://sso.example.com", "audiences": ["guest"] },
+        "claimMappings": { "username": { "claim": "sub" } },
+    });
+    json_patch::merge(&mut provider, more);
+    let authentication =
+        json!({ "authentication": { "type": "OIDC", "oidcProviders": [provider] } });
+    edit(facts, "/configuration", authentication);
+}
+
+/// Features that are not on by default are on.
+fn preview(facts: &mut Facts) {
+    let mut configuration = serde_json::to_value(&facts.cluster.spec.configuration).unwrap();
+    configuration["featureGate"] = json!({ "featureSet": "TechPreviewNoUpgrade" });
+    edit(facts, "/configuration", configuration);
+}
+
+fn bundle(text: &str) -> Found {
+    let data = [("ca-bundle.crt".to_owned(), text.to_owned())];
+    Found::ConfigMap(Box::new(ConfigMap {
+        data: Some(data.into()),
+        ..ConfigMap::default()
+    }))
+}
+
+/// Has the provider be trusted by a bundle that was found.
+fn trusts(facts: &mut Facts, found: Found) {
+    let issuer = json!({ "issuer": { "issuerCertificateAuthority": { "name": "sso-ca" } } });
+    tokens(facts, &issuer);
+    let mut all = references(&facts.cluster).into_iter();
+    let reference = all.find(|it| it.name == "sso-ca").unwrap();
+    facts.referenced.push((reference, found));
+}
+
+#[test]
+fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
+    let table: [(&str, Change, &str); 14] = [
+        (
+            "the issuer of service accounts",
+            |it| {
+                let url = "https://kubernetes.default.svc";
+                tokens(it, &json!({ "issuer": { "issuerURL": url } }));
+            },
+            "issuerURL is https://kubernetes.default.svc, and so is spec.issuerURL",
+        ),
+        (
+            "a webhook beside it",
+            |it| {
+                tokens(it, &json!({}));
+                let mut configuration =
+                    serde_json::to_value(&it.cluster.spec.configuration).unwrap();
+                let webhook = json!({ "kubeConfig": { "name": "webhook" } });
+                configuration["authentication"]["webhookTokenAuthenticator"] = webhook;
+                edit(it, "/configuration", configuration);
+            },
+            "has webhookTokenAuthenticator and type OIDC: remove one of them",
+        ),
+        (
+            "authorities without the key",
+            |it| trusts(it, Found::ConfigMap(Box::default())),
+            "names the ConfigMap clusters/sso-ca, whose ca-bundle.crt is missing or holds no certificates",
+        ),
+        (
+            "authorities that are none",
+            |it| trusts(it, bundle("trust me")),
+            "put them there in PEM",
+        ),
+        (
+            "authorities of which one is cut off",
+            |it| {
+                let whole = crate::hosted_cluster::build::webhook_tls(2030).unwrap();
+                let whole = String::from_utf8(whole.data.unwrap()["tls.crt"].0.clone()).unwrap();
+                trusts(
+                    it,
+                    bundle(&format!("{whole}-----BEGIN CERTIFICATE-----\nMIIB")),
+                );
+            },
+            "put them there in PEM",
+        ),
+        (
+            "an address that nobody has verified",
+            |it| {
+                release_is(it, "4.22.0");
+                let name = json!({ "claim": null, "expression": "claims.email" });
+                tokens(it, &json!({ "claimMappings": { "username": name } }));
+                preview(it);
+            },
+            "add the claimValidationRule \"claims.email_verified == true\"",
+        ),
+        (
+            "a key in capitals",
+            |it| {
+                let extra =
+                    json!([{ "key": "example.com/Team", "valueExpression": "claims.team" }]);
+                tokens(it, &json!({ "claimMappings": { "extra": extra } }));
+            },
+            "extra has the key example.com/Team: write it in lower case, example.com/team",
+        ),
+        (
+            "a claim that is required twice",
+            |it| {
+                let rule = |value: &str| {
+                    let required = json!({ "claim": "hd", "requiredValue": value });
+                    json!({ "type": "RequiredClaim", "requiredClaim": required })
+                };
+                tokens(
+                    it,
+                    &json!({ "claimValidationRules": [rule("a"), rule("b")] }),
+                );
+            },
+            "requires the claim hd twice: leave one of the rules",
+        ),
+        (
+            "an expression that comes twice",
+            |it| {
+                release_is(it, "4.22.0");
+                let cel = json!({ "expression": "claims.hd == 'a'", "message": "no" });
+                let rule = json!({ "type": "CEL", "cel": cel });
+                tokens(it, &json!({ "claimValidationRules": [rule, rule] }));
+                preview(it);
+            },
+            "has the expression \"claims.hd == 'a'\" twice",
+        ),
+        (
+            "a release that knows no providers",
+            |it| {
+                release_is(it, "4.14.9");
+                tokens(it, &json!({}));
+            },
+            "release 4.14.9 knows no OIDC providers: choose a release from 4.15 on, or type IntegratedOAuth",
+        ),
+        (
+            "a UID in a release that makes none",
+            |it| {
+                release_is(it, "4.19.2");
+                tokens(
+                    it,
+                    &json!({ "claimMappings": { "uid": { "claim": "oid" } } }),
+                );
+            },
+            "oidcProviders[0].claimMappings.uid is not known to release 4.19.2: remove it, or choose a release from 4.20 on",
+        ),
+        (
+            "a rule about users in a release that would ignore it",
+            |it| {
+                release_is(it, "4.21.0");
+                let rule = json!({ "expression": "!user.username.startsWith('system:')", "message": "no" });
+                tokens(it, &json!({ "userValidationRules": [rule] }));
+                preview(it);
+            },
+            "userValidationRules is not known to release 4.21.0: remove it, or choose a release from 4.22 on with",
+        ),
+        (
+            "a document elsewhere, without the feature",
+            |it| {
+                release_is(it, "4.22.0");
+                let url = "https://sso.example.com/elsewhere";
+                tokens(it, &json!({ "issuer": { "discoveryURL": url } }));
+            },
+            "issuer.discoveryURL is not known to release 4.22.0: remove it, or choose a release from 4.22 on with \
+             spec.configuration.featureGate.featureSet TechPreviewNoUpgrade",
+        ),
+        (
+            "the release of the control plane counts",
+            |it| {
+                let mut release = fixture::release();
+                release.version = "4.19.2".parse().unwrap();
+                it.control_plane_release = Some(ReleaseIs::Read(release.into()));
+                let extra =
+                    json!([{ "key": "example.com/team", "valueExpression": "claims.team" }]);
+                tokens(it, &json!({ "claimMappings": { "extra": extra } }));
+            },
+            "claimMappings.extra is not known to release 4.19.2",
+        ),
+    ];
+    for (name, change, expected) in table {
+        let verdict = validate(&facts("none", change)).configuration;
+        let Verdict::Bad { reason, message } = verdict else {
+            unreachable!("{name}: {verdict:?}");
+        };
+        assert_eq!(reason, "InvalidConfiguration", "{name}");
+        assert!(message.contains(expected), "{name}: {message}");
+    }
+}
+
+#[test]
+fn users_by_tokens_may_be_whatever_their_release_can_do() {
+    let table: [(&str, Change); 7] = [
+        ("a claim", |it| tokens(it, &json!({}))),
+        ("nobody yet", |it| {
+            let none = json!({ "authentication": { "type": "OIDC" } });
+            edit(it, "/configuration", none);
+        }),
+        ("another way, with leftovers", |it| {
+            tokens(
+                it,
+                &json!({ "issuer": { "issuerURL": "https://kubernetes.default.svc" } }),
+            );
+            let mut configuration = serde_json::to_value(&it.cluster.spec.configuration).unwrap();
+            configuration["authentication"]["type"] = json!("None");
+            edit(it, "/configuration", configuration);
+        }),
+        ("a UID", |it| {
+            tokens(
+                it,
+                &json!({ "claimMappings": { "uid": { "claim": "oid" } } }),
+            );
+        }),
+        ("a UID, early", |it| {
+            release_is(it, "4.19.2");
+            tokens(
+                it,
+                &json!({ "claimMappings": { "uid": { "claim": "oid" } } }),
+            );
+            preview(it);
+        }),
+        ("an address that is verified", |it| {
+            release_is(it, "4.22.0");
+            let cel =
+                json!({ "expression": "claims.?email_verified.orValue(false)", "message": "no" });
+            tokens(
+                it,
+                &json!({
+                    "claimMappings": { "username": { "claim": null, "expression": "claims.email" } },
+                    "claimValidationRules": [{ "type": "CEL", "cel": cel }],
+                }),
+            );
+            preview(it);
+        }),
+        ("authorities", |it| {
+            let whole = crate::hosted_cluster::build::webhook_tls(2030).unwrap();
+            let whole = String::from_utf8(whole.data.unwrap()["tls.crt"].0.clone()).unwrap();
+            trusts(it, bundle(&whole));
+        }),
+    ];
+    for (name, change) in table {
+        let verdict = validate(&facts("none", change)).configuration;
+        assert!(verdict.is_good(), "{name}: {verdict:?}");
+    }
+}
