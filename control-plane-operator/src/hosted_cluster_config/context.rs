@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use support::apply::Applier;
 use support::error::chain;
 use support::health::{Check, Health};
-use support::reconcile::Backoff;
+use support::reconcile::{Backoff, is_missing};
 use support::watch::is_blind;
 
 use super::drive::{Wake, drive};
@@ -33,8 +33,10 @@ use crate::settings::CapiTypes;
 
 /// Who writes into the hosted cluster, as its API server keeps it.
 const MANAGER: &str = "hosted-cluster-config-operator";
-/// Platforms without Machines.
-const WITHOUT_MACHINES: [&str; 2] = ["None", "IBMCloud"];
+/// The platform that never has Machines.
+const WITHOUT_MACHINES: &str = "IBMCloud";
+/// The one that a control plane has whose machines Cluster API knows nothing of, or an Agent service has found.
+const PERHAPS_MACHINES: &str = "None";
 /// How often a pass runs without a change.
 const PERIOD: Duration = Duration::from_mins(1);
 
@@ -92,7 +94,7 @@ impl Context {
             machine_set: machine_set.clone(),
             hcp_name: args.hosted_control_plane.clone(),
             release: args.operate_on_release_image.clone(),
-            has_machines: !WITHOUT_MACHINES.contains(&args.platform_type.as_str()),
+            has_machines: may_have_machines(&args.platform_type, &management, &machine).await,
             control_planes: hcps.as_reader(),
             machines: machine_writer.as_reader(),
             machine_sets: set_writer.as_reader(),
@@ -220,6 +222,22 @@ impl Context {
     }
 }
 
+/// Whether there may be Machines. Without Cluster API on the management cluster there is nothing to look at.
+async fn may_have_machines(
+    platform: &str,
+    management: &kube::Client,
+    machine: &kube::api::ApiResource,
+) -> bool {
+    match platform {
+        WITHOUT_MACHINES => false,
+        PERHAPS_MACHINES => {
+            let served = management.list_api_group_resources(&machine.api_version);
+            !matches!(served.await, Err(error) if is_missing(&error))
+        }
+        _ => true,
+    }
+}
+
 /// Whether a HostedControlPlane is of the release that this program is part of, where that is known.
 fn is_of(found: &DynamicObject, release: Option<&str>) -> bool {
     let image = found.data["spec"]["releaseImage"].as_str();
@@ -265,8 +283,29 @@ where
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use support::testing::{Answer, Expect, Scenario};
 
     use super::*;
+
+    /// Machines of an Agent service are Cluster API's, although the control plane says that it has no platform.
+    #[tokio::test]
+    async fn machines_are_looked_for_wherever_there_may_be_some() {
+        let machine = machines::resource(api::group::Side::Private);
+        let path = format!("/apis/{}", machine.api_version);
+        let list = json!({ "groupVersion": machine.api_version, "resources": [] });
+        for (platform, answer, expected) in [
+            ("AWS", None, true),
+            ("IBMCloud", None, false),
+            ("None", Some(Answer::ok(&list)), true),
+            ("None", Some(Answer::error(404, "NotFound")), false),
+        ] {
+            let asked = answer.map(|answer| Expect::get(&path).answer(answer));
+            let scenario = Scenario::new(asked);
+            let found = may_have_machines(platform, &scenario.client(), &machine).await;
+            assert_eq!(found, expected, "{platform}");
+            scenario.finish();
+        }
+    }
 
     #[test]
     fn a_control_plane_of_another_release_is_left_alone() {
