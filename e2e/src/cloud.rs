@@ -166,7 +166,7 @@ async fn ensure(
     }
     let machine = Machine {
         instance: instance.id.clone(),
-        zone: instance.zone.clone(),
+        zone: Some(instance.zone.clone()),
         name: instance.name.clone(),
         address: instance
             .address

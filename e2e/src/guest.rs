@@ -1,4 +1,4 @@
-//! A machine of the fake cloud: Linux namespaces of its own, in which its user data is carried out.
+//! A machine of the fake cloud, or of none: Linux namespaces of its own, in which its user data is carried out.
 //!
 //! It has its own network, mounts, processes and host name, a container runtime of its own, and nothing that makes it a
 //! worker: that comes with the user data, which `ignite` (of `pod-tools`) carries out as Ignition would. What a worker
@@ -33,10 +33,10 @@ const METRICS: u16 = 1338;
 /// What a machine is to be.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// The cloud's name of it.
+    /// The name that it is known by, which is the cloud's if it is in one.
     pub instance: String,
     /// Where the cloud has it.
-    pub zone: String,
+    pub zone: Option<String>,
     /// Its host name.
     pub name: String,
     /// Its address.
@@ -266,7 +266,7 @@ impl Drop for Guest {
     }
 }
 
-/// What the cloud's metadata service would say, in the form of the program that asks it.
+/// What the cloud's metadata service would say, in the form of the program that asks it. Without a cloud, nothing does.
 fn metadata(machine: &Machine) -> String {
     let Machine {
         instance,
@@ -275,6 +275,9 @@ fn metadata(machine: &Machine) -> String {
         address,
         user_data: _,
     } = machine;
+    let Some(zone) = zone else {
+        return String::new();
+    };
     let region = zone.trim_end_matches(char::is_alphabetic);
     format!(
         "AFTERBURN_AWS_INSTANCE_ID={instance}\nAFTERBURN_AWS_AVAILABILITY_ZONE={zone}\nAFTERBURN_AWS_REGION={region}\n\
@@ -342,7 +345,7 @@ mod tests {
     fn machine() -> Machine {
         Machine {
             instance: "i-0123456789abcdef0".to_owned(),
-            zone: "us-east-1a".to_owned(),
+            zone: Some("us-east-1a".to_owned()),
             name: "ip-198-18-4-130.ec2.internal".to_owned(),
             address: Ipv4Addr::new(198, 18, 4, 130),
             user_data: Vec::new(),
@@ -359,6 +362,11 @@ mod tests {
         ] {
             assert!(text.contains(line), "{text}");
         }
+        let in_no_cloud = Machine {
+            zone: None,
+            ..machine()
+        };
+        assert_eq!(metadata(&in_no_cloud), "");
     }
 
     #[test]

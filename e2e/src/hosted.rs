@@ -29,6 +29,7 @@ mod gone;
 mod ground;
 mod guest;
 mod identities;
+mod platform;
 mod programs;
 
 use anyhow::{Error, Result};
@@ -40,6 +41,7 @@ pub use cluster::Cluster;
 pub use ground::Ground;
 pub use guest::Guest;
 pub use identities::Identities;
+pub use platform::Platform;
 pub use programs::Programs;
 
 /// Where HostedClusters are.

@@ -13,6 +13,7 @@
 //!
 //! Ports are allocated, every testbed has a directory of its own, and several run side by side; see [`testbed`].
 
+pub mod agents;
 pub mod audit;
 pub mod bench;
 pub mod binaries;
@@ -33,6 +34,7 @@ pub mod fixtures;
 pub mod guest;
 pub mod home;
 pub mod hosted;
+pub mod hosts;
 pub mod images;
 pub mod junction;
 pub mod kubeconfig;

@@ -2,21 +2,19 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use api::group::{self, Side};
 use serde_json::{Value, json};
 
 use super::{
-    COMPONENTS, DEPLOYMENTS, Ground, Guest, HOSTED_CLUSTERS, NAMESPACE, NODE_POOLS, STATEFUL_SETS,
+    COMPONENTS, DEPLOYMENTS, Ground, Guest, HOSTED_CLUSTERS, NAMESPACE, NODE_POOLS, Platform,
+    STATEFUL_SETS,
 };
 use crate::certs::write;
-use crate::client::{ApiClient, Patch, Resource};
-use crate::cloud::{Instance, ZONE};
+use crate::client::{ApiClient, Resource};
 use crate::node::condition;
 use crate::{registry, sides};
 
-/// The account that roles belong to.
-const ROLES: &str = "arn:aws:iam::123456789012:role";
 /// What must be found valid before anything is made.
 const VALID: [&str; 3] = [
     "ValidConfiguration",
@@ -24,23 +22,30 @@ const VALID: [&str; 3] = [
     "SupportedHostedCluster",
 ];
 
-/// A cluster on the fake cloud with a pool of workers. Nothing is asked of anybody before one of its calls.
+/// A cluster with a pool of workers. Nothing is asked of anybody before one of its calls.
 #[derive(Debug, Clone)]
 pub struct Cluster<'a> {
     pub(super) ground: &'a Ground,
     name: String,
     side: Side,
+    platform: Platform<'a>,
 }
 
 // === impl Cluster ===
 
 impl<'a> Cluster<'a> {
-    /// The cluster of a name, whose Cluster API objects are on a side.
+    /// The cluster of a name, whose Cluster API objects are on a side, and whose machines are in the fake cloud.
     pub fn new(ground: &'a Ground, name: &str, side: Side) -> Self {
+        Self::on(ground, name, side, Platform::Aws)
+    }
+
+    /// The same on any platform.
+    pub fn on(ground: &'a Ground, name: &str, side: Side, platform: Platform<'a>) -> Self {
         Self {
             ground,
             name: name.to_owned(),
             side,
+            platform,
         }
     }
 
@@ -64,6 +69,11 @@ impl<'a> Cluster<'a> {
         format!("{NAMESPACE}-{}", self.name)
     }
 
+    /// Where its machines come from.
+    pub fn platform(&self) -> Platform<'a> {
+        self.platform
+    }
+
     /// Its name in the cloud, and of its Cluster API object.
     pub fn infra(&self) -> String {
         format!("{}-x7k2p", self.name)
@@ -71,7 +81,7 @@ impl<'a> Cluster<'a> {
 
     /// The name of its pool of workers.
     pub fn pool(&self) -> String {
-        format!("{}-{ZONE}", self.name)
+        self.platform.pool(&self.name)
     }
 
     /// The path of its HostedCluster.
@@ -103,71 +113,32 @@ impl<'a> Cluster<'a> {
     /// Creates it by the command that users have, with a pool of no workers. A flag (`--name=value`) comes in place of
     /// the usual one.
     pub async fn create(&self, flags: &[&str]) -> Result<String> {
-        self.has_profile().await?;
+        self.platform.prepare(self).await?;
         self.ground.hcp(&self.words()?, flags).await
-    }
-
-    /// Makes in the cloud what must be there before the command.
-    pub async fn has_profile(&self) -> Result<()> {
-        let cloud = &self.ground.cloud.client;
-        cloud.create_instance_profile(&self.profile()).await
     }
 
     /// The words of that command; writes the files that they name.
     pub fn words(&self) -> Result<Vec<String>> {
         let pull_secret =
             json!({ "auths": { registry::NAME: { "auth": "bm9ib2R5Om5vdGhpbmc=" } } });
-        let mut words = ["create", "cluster", "aws"].map(str::to_owned).to_vec();
+        let mut words = ["create", "cluster", self.platform.word()]
+            .map(str::to_owned)
+            .to_vec();
         words.extend([
             format!("--name={}", self.name),
-            format!("--infra-json={}", self.file("infra", &self.network())?),
-            format!("--iam-json={}", self.file("iam", &self.identity())?),
             format!("--pull-secret={}", self.file("pull-secret", &pull_secret)?),
             format!("--release-image={}", self.ground.release.image),
             "--network-type=Other".to_owned(),
             "--etcd-storage-size=1Gi".to_owned(),
             "--control-plane-availability-policy=SingleReplica".to_owned(),
             "--node-pool-replicas=0".to_owned(),
-            "--auto-repair".to_owned(),
         ]);
+        words.extend(self.platform.flags(self)?);
         Ok(words)
     }
 
-    fn network(&self) -> Value {
-        let network = &self.ground.cloud.network;
-        json!({
-            "region": "us-east-1",
-            "infraID": self.infra(),
-            "vpcID": network.vpc,
-            "zones": [{ "name": ZONE, "subnetID": network.subnet }],
-            "securityGroupID": network.security_group,
-            "machineCIDR": self.ground.testbed.namespaces().subnets().machines(),
-            "baseDomain": "testbed",
-        })
-    }
-
-    fn identity(&self) -> Value {
-        let role = |name: &str| format!("{ROLES}/{}-{name}", self.infra());
-        json!({
-            "profileName": self.profile(),
-            "roles": {
-                "ingressARN": role("ingress"),
-                "imageRegistryARN": role("image-registry"),
-                "storageARN": role("storage"),
-                "networkARN": role("network"),
-                "kubeCloudControllerARN": role("cloud-controller"),
-                "nodePoolManagementARN": role("node-pool"),
-                "controlPlaneOperatorARN": role("control-plane-operator"),
-            },
-        })
-    }
-
-    /// What its instances may do.
-    fn profile(&self) -> String {
-        format!("{}-worker-profile", self.infra())
-    }
-
-    fn file(&self, what: &str, content: &Value) -> Result<String> {
+    /// Writes a file for a command to read; gives its path.
+    pub(super) fn file(&self, what: &str, content: &Value) -> Result<String> {
         let name = format!("{}-{what}.json", self.name);
         let path = self.ground.testbed.path().join(name);
         write(&path, &content.to_string())?;
@@ -181,7 +152,7 @@ impl<'a> Cluster<'a> {
             VALID.iter().try_for_each(|kind| condition(&cluster, kind))
         })
         .await?;
-        self.can_ask_the_cloud().await?;
+        self.platform.is_found(self).await?;
         self.available(&DEPLOYMENTS, "control-plane-operator")
             .await?;
         self.available(&STATEFUL_SETS, "etcd").await?;
@@ -202,10 +173,22 @@ impl<'a> Cluster<'a> {
                 self.guest().await
             })
             .await?;
-        for name in ["cluster-api", "capi-provider"] {
-            self.available(&DEPLOYMENTS, name).await?;
-        }
+        self.has_its_controllers().await?;
         Ok(guest)
+    }
+
+    /// The controllers of machines work where Cluster API makes machines, and are nowhere else.
+    async fn has_its_controllers(&self) -> Result<()> {
+        for name in ["cluster-api", "capi-provider"] {
+            if self.platform.makes_machines() {
+                self.available(&DEPLOYMENTS, name).await?;
+                continue;
+            }
+            let path = DEPLOYMENTS.named(&self.namespace(), name);
+            let found = self.ground.testbed.admin.find(&path).await?;
+            ensure!(found.is_none(), "{path} is there, and has nothing to do");
+        }
+        Ok(())
     }
 
     /// Its API, by the kubeconfig that its user gets, which has been answered.
@@ -239,15 +222,18 @@ impl<'a> Cluster<'a> {
         self.ground.hcp(&words, &[]).await.map(drop)
     }
 
-    /// Waits until there are so many instances, nodes and machines, all of them well.
+    /// Waits until so many machines run where they come from, and there are as many nodes and Machines, all of them well.
     pub async fn has_workers(&self, guest: &Guest, count: usize) -> Result<()> {
-        self.stage(&format!("the cloud runs {count} instances"), async || {
-            let running = self.instances().await?.len();
-            ensure!(running == count, "{running} run");
+        self.stage(&format!("{count} machines run for it"), async || {
+            let running = self.platform.running(self).await?;
+            ensure!(running.len() == count, "{running:?} run");
             Ok(())
         })
         .await?;
         guest.has_nodes(self.ground, count).await?;
+        if !self.platform.makes_machines() {
+            return Ok(());
+        }
         self.stage(
             &format!("the pool has {count} machines that run"),
             async || {
@@ -263,14 +249,6 @@ impl<'a> Cluster<'a> {
         .await
     }
 
-    /// Its instances that run.
-    pub async fn instances(&self) -> Result<Vec<Instance>> {
-        let infra = self.infra();
-        let mut instances = self.ground.cloud.client.instances_of(&infra).await?;
-        instances.retain(Instance::runs);
-        Ok(instances)
-    }
-
     /// Its Machines.
     pub async fn machines(&self) -> Result<Vec<Value>> {
         let version = format!("{}/v1beta2", group::core(self.side));
@@ -281,39 +259,6 @@ impl<'a> Cluster<'a> {
     /// Its HostedCluster now.
     pub async fn seen(&self) -> Result<Value> {
         self.ground.testbed.admin.get(&self.path()).await
-    }
-
-    /// The provider asks AWS unless its SDK is told otherwise, which variables do: one for all services, and one for the
-    /// service that credentials come from, which is asked before the first is read.
-    pub async fn can_ask_the_cloud(&self) -> Result<()> {
-        self.stage("the provider is told where the cloud is", async || {
-            self.tell_where_the_cloud_is().await
-        })
-        .await
-    }
-
-    /// The same, at once.
-    pub async fn tell_where_the_cloud_is(&self) -> Result<()> {
-        let (admin, url) = (&self.ground.testbed.admin, self.ground.cloud.url());
-        let path = DEPLOYMENTS.named(&self.namespace(), "capi-provider");
-        let found = admin.get(&path).await?;
-        let containers = found["spec"]["template"]["spec"]["containers"].as_array();
-        let manager = containers
-            .and_then(|containers| containers.first())
-            .context("there is no container")?;
-        let wanted = json!({
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": { "namespace": self.namespace(), "name": "capi-provider" },
-            "spec": { "template": { "spec": { "containers": [{
-                "name": manager["name"],
-                "env": [
-                    { "name": "AWS_ENDPOINT_URL", "value": url },
-                    { "name": "AWS_ENDPOINT_URL_STS", "value": url },
-                ],
-            }] } } },
-        });
-        admin.patch(&path, Patch::Apply, &wanted).await.map(drop)
     }
 
     /// Waits until all replicas of a workload of the control plane are ready, and of its newest template.

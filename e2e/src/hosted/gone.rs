@@ -12,9 +12,16 @@ const EVENTS: &str = "/registry/events/";
 // === impl Cluster ===
 
 impl Cluster<'_> {
-    /// Destroys it by the command that users have; nothing of it is left, here or in the cloud.
+    /// Destroys it by the command that users have; nothing of it is left, here or where its machines were.
     pub async fn destroy(&self) -> Result<()> {
-        let words = ["destroy", "cluster", "aws", "--name", self.name()].map(str::to_owned);
+        let words = [
+            "destroy",
+            "cluster",
+            self.platform().word(),
+            "--name",
+            self.name(),
+        ]
+        .map(str::to_owned);
         let what = format!("{}: hcp destroy cluster", self.name());
         let step = self.ground.testbed.progress.step(what);
         self.ground.hcp(&words, &[]).await?;
@@ -22,7 +29,7 @@ impl Cluster<'_> {
         self.is_gone().await
     }
 
-    /// Waits until it is gone, and proves that nothing of it is left, here or in the cloud.
+    /// Waits until it is gone, and proves that nothing of it is left, here or where its machines were.
     pub async fn is_gone(&self) -> Result<()> {
         let admin = &self.ground.testbed.admin;
         let own = format!("/api/v1/namespaces/{}", self.namespace());
@@ -35,8 +42,8 @@ impl Cluster<'_> {
             Ok(())
         })
         .await?;
-        self.stage("nothing of it runs in the cloud", async || {
-            let left = self.instances().await?;
+        self.stage("no machine runs for it", async || {
+            let left = self.platform().running(self).await?;
             ensure!(left.is_empty(), "{left:?}");
             Ok(())
         })

@@ -86,6 +86,12 @@ impl Subnets {
         format!("{}/25", self.address(NODES, 128))
     }
 
+    /// A machine that is in no cloud, counted from 1. They come from the end of that part, where the cloud gives its
+    /// addresses last.
+    pub fn host(self, number: u8) -> Ipv4Addr {
+        self.address(NODES, u8::MAX - number % 64)
+    }
+
     /// The outer end of the link to the rest of the machine.
     pub fn outside(self) -> Ipv4Addr {
         self.address(LINK, 1)

@@ -1,13 +1,14 @@
 //! What the operators find: kinds, releases in a registry, and themselves with their rights.
 
 use anyhow::Result;
+use e2e::agents::kinds;
 use e2e::operator::{self, Identity, Operator, Replica, SOON};
 use e2e::service_account::ensure_namespace;
 use e2e::simulation::{Releases, install_kinds};
 use e2e::testbed::Testbed;
 use e2e::{crds, wait};
 
-use crate::other_platforms;
+use crate::old_releases::{self, OldReleases};
 
 /// Namespace of HostedClusters.
 pub(crate) const NAMESPACE: &str = "clusters";
@@ -24,6 +25,7 @@ pub(crate) struct Ground {
     /// The release of clusters, and an older one for nodes.
     pub(crate) release: String,
     pub(crate) older: String,
+    pub(crate) old: OldReleases,
     _releases: Releases,
 }
 
@@ -32,13 +34,15 @@ pub(crate) struct Ground {
 impl Ground {
     pub(crate) async fn prepare(testbed: &mut Testbed) -> Result<Self> {
         install_kinds(testbed).await?;
-        crds::install(&testbed.admin, &other_platforms::kinds()).await?;
+        crds::install(&testbed.admin, &kinds::of_provider()).await?;
         testbed.start_controller_manager().await?;
         ensure_namespace(&testbed.admin, NAMESPACE).await?;
         let step = testbed.progress.step("pushing releases");
         let releases = Releases::start(testbed).await?;
         let release = releases.push("4.22.0").await?;
         let older = releases.push("4.21.9").await?;
+        let old = OldReleases::push(&releases).await?;
+        let table = old_releases::table(testbed.path())?.display().to_string();
         step.done();
         let host = releases.address();
         let program = operator::build(&testbed.progress).await?;
@@ -48,6 +52,7 @@ impl Ground {
                 .await?
                 .with_flag("insecure-registries", &host)
                 .with_flag("capi-proxy-image", "images.example.com/capi-proxy:v1")
+                .with_flag("control-plane-operator-overrides", &table)
                 .with_flag(
                     "agent-capi-provider-image",
                     "images.example.com/capi-agent:v1",
@@ -58,6 +63,7 @@ impl Ground {
             operators,
             release,
             older,
+            old,
             _releases: releases,
         })
     }

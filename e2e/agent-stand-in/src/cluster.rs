@@ -1,0 +1,214 @@
+//! AgentClusters: the Agent service is told of each, and where its hosts find their configuration.
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use crate::objects::{
+    has_finalizer, is_going, name, owner, with_finalizer, within, without_finalizer,
+};
+use crate::world::World;
+
+const FINALIZER: &str = "agentclustercapi-provider.agent-install.openshift.io/deprovision";
+const DEPLOYMENTS: (&str, &str) = ("hive.openshift.io/v1", "clusterdeployments");
+const INSTALLS: (&str, &str) = (
+    "extensions.hive.openshift.io/v1beta1",
+    "agentclusterinstalls",
+);
+
+/// Takes one as far as it goes, and tells how far that is.
+pub(crate) async fn look(world: &World, cluster: &Value) -> Result<String> {
+    let path = format!("{}/{}", world.own("agentclusters"), name(cluster));
+    let objects = &world.objects;
+    if is_going(cluster) {
+        return end(world, cluster, &path).await;
+    }
+    if !has_finalizer(cluster, FINALIZER) {
+        objects
+            .merge(&path, &with_finalizer(cluster, FINALIZER))
+            .await?;
+        return Ok("has its finalizer".to_owned());
+    }
+    if deployment(cluster).is_some() {
+        return Ok("the Agent service knows it".to_owned());
+    }
+    let Some(deployment) = wanted_deployment(world, cluster).await? else {
+        return Ok("waits for its Cluster and its control plane".to_owned());
+    };
+    let own = |(api_version, plural)| within(api_version, &world.namespace, plural);
+    objects.ensure(&own(DEPLOYMENTS), &deployment).await?;
+    objects.ensure(&own(INSTALLS), &install(cluster)?).await?;
+    let reference = json!({ "namespace": world.namespace, "name": name(cluster) });
+    let status = json!({ "status": { "clusterDeploymentRef": reference } });
+    objects.merge(&format!("{path}/status"), &status).await?;
+    Ok("is told to the Agent service".to_owned())
+}
+
+/// The name under which the Agent service knows it.
+pub(crate) fn deployment(cluster: &Value) -> Option<&Value> {
+    let reference = &cluster["status"]["clusterDeploymentRef"];
+    reference["name"]
+        .as_str()
+        .filter(|name| !name.is_empty())
+        .map(|_| reference)
+}
+
+async fn end(world: &World, cluster: &Value, path: &str) -> Result<String> {
+    let mut all_gone = true;
+    for (api_version, plural) in [INSTALLS, DEPLOYMENTS] {
+        let all = within(api_version, &world.namespace, plural);
+        let path = format!("{all}/{}", name(cluster));
+        all_gone &= world.objects.delete(&path).await?;
+    }
+    if all_gone && has_finalizer(cluster, FINALIZER) {
+        let change = without_finalizer(cluster, FINALIZER);
+        world.objects.merge(path, &change).await?;
+    }
+    Ok("is forgotten by the Agent service".to_owned())
+}
+
+/// What the Agent service is told, once everything is there that it is told of.
+async fn wanted_deployment(world: &World, cluster: &Value) -> Result<Option<Value>> {
+    let Some((api_version, owner)) = owner(cluster, "Cluster") else {
+        return Ok(None);
+    };
+    let path = format!("{}/{owner}", world.core(api_version, "clusters")?);
+    let Some(found) = world.objects.find(&path).await? else {
+        return Ok(None);
+    };
+    let control_plane = &found["spec"]["controlPlaneRef"];
+    let group = group(control_plane).context("its Cluster has no control plane")?;
+    let all = within(
+        &format!("{group}/v1beta1"),
+        &world.namespace,
+        "hostedcontrolplanes",
+    );
+    let control_plane = control_plane["name"].as_str().unwrap_or_default();
+    let Some(found) = world
+        .objects
+        .find(&format!("{all}/{control_plane}"))
+        .await?
+    else {
+        return Ok(None);
+    };
+    Ok(deployment_of(cluster, &found))
+}
+
+/// The group of a reference, of which older versions write more.
+fn group(reference: &Value) -> Option<&str> {
+    let older = reference["apiVersion"].as_str();
+    let older = older.and_then(|version| version.split('/').next());
+    reference["apiGroup"].as_str().or(older)
+}
+
+fn deployment_of(cluster: &Value, control_plane: &Value) -> Option<Value> {
+    let (spec, status) = (&control_plane["spec"], &control_plane["status"]);
+    let domain = spec["dns"]["baseDomain"].as_str()?;
+    let pull_secret = spec["pullSecret"]["name"].as_str()?;
+    let kubeconfig = status["kubeConfig"]["name"].as_str()?;
+    let identity = &cluster["metadata"]["ownerReferences"][0]["uid"];
+    Some(json!({
+        "apiVersion": DEPLOYMENTS.0,
+        "kind": "ClusterDeployment",
+        "metadata": metadata(cluster),
+        "spec": {
+            "installed": true,
+            "clusterName": name(control_plane),
+            "baseDomain": domain,
+            "platform": { "agentBareMetal": {} },
+            "pullSecretRef": { "name": pull_secret },
+            "clusterInstallRef": {
+                "group": "extensions.hive.openshift.io",
+                "version": "v1beta1",
+                "kind": "AgentClusterInstall",
+                "name": name(cluster),
+            },
+            "clusterMetadata": {
+                "clusterID": identity,
+                "infraID": identity,
+                "adminKubeconfigSecretRef": { "name": kubeconfig },
+            },
+        },
+    }))
+}
+
+/// Where hosts find their configuration. The service adds the last part of the address itself.
+fn install(cluster: &Value) -> Result<Value> {
+    let endpoint = &cluster["spec"]["ignitionEndpoint"];
+    let url = endpoint["url"].as_str().unwrap_or_default();
+    let (url, _) = url
+        .rsplit_once('/')
+        .context("it has no ignition endpoint")?;
+    Ok(json!({
+        "apiVersion": INSTALLS.0,
+        "kind": "AgentClusterInstall",
+        "metadata": metadata(cluster),
+        "spec": {
+            "clusterDeploymentRef": { "name": name(cluster) },
+            "provisionRequirements": { "controlPlaneAgents": 3 },
+            "networking": { "userManagedNetworking": true },
+            "ignitionEndpoint": {
+                "url": url,
+                "caCertificateReference": endpoint["caCertificateReference"],
+            },
+        },
+    }))
+}
+
+fn metadata(cluster: &Value) -> Value {
+    json!({
+        "namespace": cluster["metadata"]["namespace"],
+        "name": name(cluster),
+        "labels": { "agentClusterRef": name(cluster) },
+        "ownerReferences": [{
+            "apiVersion": cluster["apiVersion"],
+            "kind": cluster["kind"],
+            "name": name(cluster),
+            "uid": cluster["metadata"]["uid"],
+        }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster() -> Value {
+        json!({
+            "apiVersion": "p/v1", "kind": "AgentCluster",
+            "metadata": { "namespace": "ns", "name": "a", "uid": "u", "ownerReferences": [{ "uid": "c" }] },
+            "spec": { "ignitionEndpoint": {
+                "url": "https://192.0.2.1:30443/ignition", "caCertificateReference": { "name": "ca" },
+            } },
+        })
+    }
+
+    #[test]
+    fn the_service_is_told_where_the_configuration_is() {
+        let install = install(&cluster()).unwrap();
+        let endpoint = &install["spec"]["ignitionEndpoint"];
+        assert_eq!(endpoint["url"], "https://192.0.2.1:30443");
+        assert_eq!(endpoint["caCertificateReference"]["name"], "ca");
+    }
+
+    #[test]
+    fn nothing_is_told_before_the_control_plane_is_known() {
+        let whole = json!({
+            "metadata": { "name": "a" },
+            "spec": { "dns": { "baseDomain": "test" }, "pullSecret": { "name": "pull" } },
+            "status": { "kubeConfig": { "name": "admin" } },
+        });
+        let told = deployment_of(&cluster(), &whole).unwrap();
+        assert_eq!(told["spec"]["clusterMetadata"]["clusterID"], "c");
+        for part in ["spec", "status"] {
+            let mut half = whole.clone();
+            half[part] = Value::Null;
+            assert_eq!(deployment_of(&cluster(), &half), None, "{part}");
+        }
+    }
+
+    #[test]
+    fn groups_are_read_in_either_form() {
+        assert_eq!(group(&json!({ "apiGroup": "g" })), Some("g"));
+        assert_eq!(group(&json!({ "apiVersion": "g/v1" })), Some("g"));
+    }
+}

@@ -1,0 +1,79 @@
+//! Stand-ins for the kinds of platform Agent: any object is one.
+//!
+//! The real definitions come with programs that cannot be had here. What these have in common with them are the names,
+//! the versions, and the label by which Cluster API knows which contract the provider's kinds keep to.
+
+use serde_json::{Value, json};
+
+/// A kind: its group, version, name and plural.
+type Kind = (&'static str, &'static str, &'static str, &'static str);
+
+/// The provider's group.
+pub const PROVIDER: &str = "capi-provider.agent-install.openshift.io";
+
+const OF_PROVIDER: [Kind; 3] = [
+    (PROVIDER, "v1beta1", "AgentCluster", "agentclusters"),
+    (PROVIDER, "v1beta1", "AgentMachine", "agentmachines"),
+    (
+        PROVIDER,
+        "v1beta1",
+        "AgentMachineTemplate",
+        "agentmachinetemplates",
+    ),
+];
+const OF_SERVICE: [Kind; 3] = [
+    ("agent-install.openshift.io", "v1beta1", "Agent", "agents"),
+    (
+        "hive.openshift.io",
+        "v1",
+        "ClusterDeployment",
+        "clusterdeployments",
+    ),
+    (
+        "extensions.hive.openshift.io",
+        "v1beta1",
+        "AgentClusterInstall",
+        "agentclusterinstalls",
+    ),
+];
+
+/// The definitions of all of them.
+pub fn definitions() -> Vec<Value> {
+    let mut all = of_provider();
+    all.extend(OF_SERVICE.map(|kind| definition(kind, &json!({}))));
+    all
+}
+
+/// The definitions of the provider's kinds.
+pub fn of_provider() -> Vec<Value> {
+    let contract = json!({ "cluster.x-k8s.io/v1beta1": "v1beta1" });
+    OF_PROVIDER.map(|kind| definition(kind, &contract)).to_vec()
+}
+
+fn definition((group, version, kind, plural): Kind, labels: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}"), "labels": labels },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind,
+                "listKind": format!("{kind}List"),
+                "plural": plural,
+                "singular": kind.to_lowercase(),
+            },
+            "versions": [{
+                "name": version,
+                "served": true,
+                "storage": true,
+                "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                } },
+            }],
+        },
+    })
+}

@@ -1,0 +1,85 @@
+//! Where a hosted cluster's machines come from. Each platform is a file: its flags, and what it has of the cluster.
+
+mod agent;
+mod aws;
+mod none;
+
+use anyhow::Result;
+
+use super::Cluster;
+use crate::agents::AgentService;
+use crate::hosts::Hosts;
+
+/// Where machines come from.
+#[derive(Debug, Clone, Copy)]
+pub enum Platform<'a> {
+    /// The ground's fake cloud, with the stock provider.
+    Aws,
+    /// An Agent service, with what stands in for the provider.
+    Agent(&'a AgentService),
+    /// Nowhere: the cluster's user brings them.
+    None(&'a Hosts),
+}
+
+// === impl Platform ===
+
+impl Platform<'_> {
+    /// How commands call it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Aws => "aws",
+            Self::Agent(_) => "agent",
+            Self::None(_) => "none",
+        }
+    }
+
+    /// The name of the pool of workers that the command makes for a cluster.
+    pub(super) fn pool(self, cluster: &str) -> String {
+        match self {
+            Self::Aws => aws::pool(cluster),
+            Self::Agent(_) | Self::None(_) => cluster.to_owned(),
+        }
+    }
+
+    /// The flags that make a cluster one of its own; writes the files that they name.
+    pub(super) fn flags(self, cluster: &Cluster<'_>) -> Result<Vec<String>> {
+        match self {
+            Self::Aws => aws::flags(cluster),
+            Self::Agent(_) => Ok(agent::flags(cluster)),
+            Self::None(_) => Ok(none::flags(cluster)),
+        }
+    }
+
+    /// Makes what must be there before the command.
+    pub(super) async fn prepare(self, cluster: &Cluster<'_>) -> Result<()> {
+        match self {
+            Self::Aws => cluster.has_profile().await,
+            Self::Agent(_) | Self::None(_) => Ok(()),
+        }
+    }
+
+    /// Has its provider find it, once the cluster is known.
+    pub(super) async fn is_found(self, cluster: &Cluster<'_>) -> Result<()> {
+        match self {
+            Self::Aws => cluster.can_ask_the_cloud().await,
+            Self::Agent(_) | Self::None(_) => Ok(()),
+        }
+    }
+
+    /// Whether Cluster API makes its machines.
+    pub(super) fn makes_machines(self) -> bool {
+        match self {
+            Self::Aws | Self::Agent(_) => true,
+            Self::None(_) => false,
+        }
+    }
+
+    /// What runs for a cluster there, by its names.
+    pub(super) async fn running(self, cluster: &Cluster<'_>) -> Result<Vec<String>> {
+        match self {
+            Self::Aws => aws::running(cluster).await,
+            Self::Agent(service) => Ok(service.running(&cluster.namespace())),
+            Self::None(hosts) => Ok(hosts.running(&cluster.namespace())),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Clusters on an Agent service.
+
+use super::Cluster;
+use crate::agents::NAMESPACE;
+
+/// The Agents that pools take.
+const SIZE: &str = "size=large";
+
+/// Its flags. The provider tells the service of no cluster without a domain.
+pub(super) fn flags(cluster: &Cluster<'_>) -> Vec<String> {
+    vec![
+        format!("--agent-namespace={NAMESPACE}"),
+        format!("--agentLabelSelector={SIZE}"),
+        format!("--infra-id={}", cluster.infra()),
+        "--base-domain=testbed".to_owned(),
+        "--auto-repair".to_owned(),
+    ]
+}

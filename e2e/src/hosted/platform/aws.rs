@@ -1,0 +1,118 @@
+//! Clusters on the fake cloud.
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::Cluster;
+use crate::client::Patch;
+use crate::cloud::{Instance, ZONE};
+use crate::hosted::DEPLOYMENTS;
+
+/// The account that roles belong to.
+const ROLES: &str = "arn:aws:iam::123456789012:role";
+
+/// The name of the pool of workers of a cluster: it has one in each zone.
+pub(super) fn pool(cluster: &str) -> String {
+    format!("{cluster}-{ZONE}")
+}
+
+/// Its flags; writes the files that they name.
+pub(super) fn flags(cluster: &Cluster<'_>) -> Result<Vec<String>> {
+    let (network, identity) = (cluster.network(), cluster.identity());
+    Ok(vec![
+        format!("--infra-json={}", cluster.file("infra", &network)?),
+        format!("--iam-json={}", cluster.file("iam", &identity)?),
+        "--auto-repair".to_owned(),
+    ])
+}
+
+/// Its instances that run.
+pub(super) async fn running(cluster: &Cluster<'_>) -> Result<Vec<String>> {
+    let instances = cluster.instances().await?;
+    Ok(instances.into_iter().map(|instance| instance.id).collect())
+}
+
+// === impl Cluster ===
+
+impl Cluster<'_> {
+    /// Makes in the cloud what must be there before the command.
+    pub async fn has_profile(&self) -> Result<()> {
+        let cloud = &self.ground.cloud.client;
+        cloud.create_instance_profile(&self.profile()).await
+    }
+
+    /// Its instances that run.
+    pub async fn instances(&self) -> Result<Vec<Instance>> {
+        let infra = self.infra();
+        let mut instances = self.ground.cloud.client.instances_of(&infra).await?;
+        instances.retain(Instance::runs);
+        Ok(instances)
+    }
+
+    /// The provider asks AWS unless its SDK is told otherwise, which variables do: one for all services, and one for the
+    /// service that credentials come from, which is asked before the first is read.
+    pub async fn can_ask_the_cloud(&self) -> Result<()> {
+        self.stage("the provider is told where the cloud is", async || {
+            self.tell_where_the_cloud_is().await
+        })
+        .await
+    }
+
+    /// The same, at once.
+    pub async fn tell_where_the_cloud_is(&self) -> Result<()> {
+        let (admin, url) = (&self.ground.testbed.admin, self.ground.cloud.url());
+        let path = DEPLOYMENTS.named(&self.namespace(), "capi-provider");
+        let found = admin.get(&path).await?;
+        let containers = found["spec"]["template"]["spec"]["containers"].as_array();
+        let manager = containers
+            .and_then(|containers| containers.first())
+            .context("there is no container")?;
+        let wanted = json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": { "namespace": self.namespace(), "name": "capi-provider" },
+            "spec": { "template": { "spec": { "containers": [{
+                "name": manager["name"],
+                "env": [
+                    { "name": "AWS_ENDPOINT_URL", "value": url },
+                    { "name": "AWS_ENDPOINT_URL_STS", "value": url },
+                ],
+            }] } } },
+        });
+        admin.patch(&path, Patch::Apply, &wanted).await.map(drop)
+    }
+
+    fn network(&self) -> Value {
+        let network = &self.ground.cloud.network;
+        json!({
+            "region": "us-east-1",
+            "infraID": self.infra(),
+            "vpcID": network.vpc,
+            "zones": [{ "name": ZONE, "subnetID": network.subnet }],
+            "securityGroupID": network.security_group,
+            "machineCIDR": self.ground.testbed.namespaces().subnets().machines(),
+            "baseDomain": "testbed",
+        })
+    }
+
+    fn identity(&self) -> Value {
+        let role = |name: &str| format!("{ROLES}/{}-{name}", self.infra());
+        json!({
+            "profileName": self.profile(),
+            "roles": {
+                "ingressARN": role("ingress"),
+                "imageRegistryARN": role("image-registry"),
+                "storageARN": role("storage"),
+                "networkARN": role("network"),
+                "kubeCloudControllerARN": role("cloud-controller"),
+                "nodePoolManagementARN": role("node-pool"),
+                "controlPlaneOperatorARN": role("control-plane-operator"),
+            },
+        })
+    }
+
+    /// What its instances may do.
+    fn profile(&self) -> String {
+        format!("{}-worker-profile", self.infra())
+    }
+}
