@@ -20,6 +20,12 @@ const SIDE_BY_SIDE: [&str; 2] = [
     "o07_clusters_of_both_kinds_live_side_by_side",
 ];
 
+/// The test of clusters without a cloud.
+const PLATFORMS: [&str; 2] = [
+    "platforms",
+    "clusters_live_on_agents_and_on_machines_that_somebody_brings",
+];
+
 /// The program of a cluster's whole life, and the variable by which it is told on which side.
 const LIFE: &str = "hosted_cluster";
 const TYPES: &str = "HYPERSHIFT_TYPES";
@@ -95,6 +101,10 @@ pub(crate) enum Soak {
     /// can read the other's Secrets or reach into it. Everything logs at trace, and no secret may be in a log. Needs
     /// Linux and root, and takes about ten minutes.
     SideBySide,
+    /// Hosted clusters without a cloud: one whose machines an Agent service has, which are taken, given back and taken
+    /// again, and one whose user brings a machine. A stand-in takes the place of the provider for Agent and of its
+    /// service. Needs Linux and root, and takes about ten minutes.
+    Platforms,
     /// The whole life of a hosted cluster on nodes: workers join, run something, are scaled, repaired and upgraded, by
     /// new machines and in place; the control plane is upgraded; all of it is destroyed. Tests do it on private types.
     /// Needs Linux and root, and takes about ten minutes.
@@ -143,6 +153,10 @@ pub(crate) async fn run(soak: &Soak) -> Result<ExitCode> {
         }
         Soak::SideBySide => {
             let [program, name] = SIDE_BY_SIDE;
+            test(program, name, &[]).await
+        }
+        Soak::Platforms => {
+            let [program, name] = PLATFORMS;
             test(program, name, &[]).await
         }
         Soak::Life { types } => tests(LIFE, &[], &[(TYPES, types.name().to_owned())]).await,
@@ -257,6 +271,10 @@ mod tests {
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));
         assert!(text.contains("cargo xtask soak side-by-side"));
+        let [program, name] = PLATFORMS;
+        let text = read(&format!("{program}/main.rs"));
+        assert!(text.contains(&format!("async fn {name}()")));
+        assert!(text.contains("cargo xtask soak platforms"));
         let text = read(&format!("{LIFE}/main.rs"));
         assert!(text.contains(&format!("{TYPES:?}")));
         for types in [Types::Standard, Types::Private] {

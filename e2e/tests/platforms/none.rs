@@ -1,0 +1,36 @@
+//! A cluster whose user brings the machines.
+
+use anyhow::{Result, ensure};
+use api::group::Side;
+use e2e::hosted::{Cluster, Ground, Platform};
+use e2e::hosts::Hosts;
+use e2e::sides;
+
+/// What the user calls the machine.
+const NAME: &str = "own-9";
+
+/// Its life: from nothing to a worker that somebody has started by hand, and the end.
+pub(crate) async fn lives(ground: &Ground, hosts: &Hosts) -> Result<()> {
+    let cluster = Cluster::on(ground, "own", Side::Private, Platform::None(hosts));
+    cluster.create(&[]).await?;
+    let guest = cluster.comes_up().await?;
+    cluster.brings(hosts, NAME).await?;
+    cluster.has_workers(&guest, 1).await?;
+    guest.runs_a_workload(ground).await?;
+    has_nothing_to_make_machines_with(&cluster).await?;
+    // Nobody but the user can end it.
+    hosts.end(NAME);
+    cluster.destroy().await
+}
+
+/// Its namespace has no object of Cluster API, of either side.
+async fn has_nothing_to_make_machines_with(cluster: &Cluster<'_>) -> Result<()> {
+    let within = format!("/{}/", cluster.namespace());
+    for side in [Side::Private, Side::Standard] {
+        let etcd = &cluster.ground().testbed.control_plane.etcd;
+        let mut keys = sides::objects(etcd, side).await?;
+        keys.retain(|key| key.contains(&within));
+        ensure!(keys.is_empty(), "there are {keys:?}");
+    }
+    Ok(())
+}
