@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::bootstrap::Bootstrap;
 
-/// Label by which an Agent names the AgentMachine that has taken it.
+/// Label by which an Agent names the `AgentMachine` that has taken it.
 pub(crate) const TAKEN_BY: &str = "agentMachineRef";
 /// Annotation with that one's namespace.
 const TAKEN_IN: &str = "agentMachineRefNamespace";

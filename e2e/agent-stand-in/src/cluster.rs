@@ -1,4 +1,4 @@
-//! AgentClusters: the Agent service is told of each, and where its hosts find their configuration.
+//! `AgentCluster`s: the Agent service is told of each, and where its hosts find their configuration.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! AgentMachines: each takes an Agent, and gives it back when its Machine goes.
+//! `AgentMachine`s: each takes an Agent, and gives it back when its Machine goes.
 
 use anyhow::{Context, Result};
 use base64::Engine as _;
@@ -19,7 +19,7 @@ const CLUSTER: &str = "cluster.x-k8s.io/cluster-name";
 /// The key of user data in their Secret.
 const USER_DATA: &str = "value";
 
-/// An AgentMachine, and the Machine that it is for.
+/// An `AgentMachine`, and the Machine that it is for.
 struct Pair<'a> {
     own: &'a Value,
     path: String,

@@ -34,7 +34,7 @@ use world::World;
 /// The provider's flags.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Namespace whose AgentClusters and AgentMachines it serves
+    /// Namespace of the control plane that it serves
     #[arg(long)]
     namespace: String,
 

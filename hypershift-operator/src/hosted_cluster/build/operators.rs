@@ -107,27 +107,14 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
         &context,
         &roles::control_plane_operator(),
     )?;
-    if !has_provider {
+    if let Some(platform) = platform.filter(|_| has_provider) {
+        operators.add_managers(facts, platform, &context)?;
+    } else {
         operators.leave_out(names::CLUSTER_API);
         operators.leave_out(names::CAPI_PROVIDER);
-        return Ok(operators);
     }
-    let platform = platform.ok_or(Error::NoRelease)?;
-    operators.add(facts, &cluster_api(), &context, &roles::cluster_api(facts))?;
-    operators.add(
-        facts,
-        &provider(facts, platform),
-        &context,
-        &roles::provider(facts, platform),
-    )?;
-    operators.rights.extend(roles::cluster_wide(facts));
-    operators.rights.extend(platform.elsewhere(facts));
-    if let Some(made) = &facts.webhook_tls {
-        operators
-            .workloads
-            .insert(0, certificate::wanted(&facts.namespace, made));
-    }
-    if facts.capi.side() == Side::Private {
+    // Components of the control plane have the sidecar, too, whether or not there is a provider.
+    if facts.capi.side() == Side::Private && facts.has_machine_management() {
         operators
             .workloads
             .insert(0, Wanted::typed(&sidecar::config_map(&facts.namespace)));
@@ -154,6 +141,29 @@ impl Operators {
                 "Deployment" => self.workloads.push(wanted),
                 _ => self.rights.push(wanted),
             }
+        }
+        Ok(())
+    }
+
+    /// The controllers of Cluster API, and what they need.
+    fn add_managers(
+        &mut self,
+        facts: &Facts,
+        platform: &'static dyn Infrastructure,
+        context: &Context<'_>,
+    ) -> Result<(), Error> {
+        self.add(facts, &cluster_api(), context, &roles::cluster_api(facts))?;
+        self.add(
+            facts,
+            &provider(facts, platform),
+            context,
+            &roles::provider(facts, platform),
+        )?;
+        self.rights.extend(roles::cluster_wide(facts));
+        self.rights.extend(platform.elsewhere(facts));
+        if let Some(made) = &facts.webhook_tls {
+            self.workloads
+                .insert(0, certificate::wanted(&facts.namespace, made));
         }
         Ok(())
     }

@@ -123,6 +123,22 @@ fn controllers_of_cluster_api_have_the_proxy_on_the_private_side_only() {
     }
 }
 
+/// The control plane has a machine-approver and an autoscaler on every platform, and they mount it.
+#[test]
+fn the_way_to_the_proxy_is_there_without_a_provider() {
+    for (platform, side, expected) in [
+        ("none", Side::Private, true),
+        ("none", Side::Standard, false),
+        ("aws", Side::Private, true),
+    ] {
+        let plan = build(&facts(platform, side)).unwrap();
+        let mut objects = plan.iter().flat_map(|it| &it.objects);
+        let found = objects
+            .any(|it| it.resource.kind == "ConfigMap" && it.name() == "kube-apiserver-proxy");
+        assert_eq!(found, expected, "{platform} {side:?}");
+    }
+}
+
 #[test]
 fn o07_a_cluster_on_the_standard_side_does_not_notice_that_the_proxy_is_installed() {
     let built = |image: Option<&str>| {
