@@ -113,6 +113,26 @@ pub async fn install(admin: &ApiClient, crds: &[Value]) -> Result<()> {
     Ok(())
 }
 
+/// Removes CRDs, with whatever is in them, and waits until they are gone.
+pub async fn remove(admin: &ApiClient, crds: &[Value]) -> Result<()> {
+    let paths: Vec<_> = crds
+        .iter()
+        .filter_map(|crd| crd["metadata"]["name"].as_str())
+        .map(|name| format!("{}/{name}", CRDS.all()))
+        .collect();
+    for path in &paths {
+        admin.delete(path).await?;
+    }
+    for path in &paths {
+        wait::until(&format!("{path} to be gone"), SERVED_WITHIN, async || {
+            ensure!(admin.find(path).await?.is_none(), "it is there");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
 fn read_standard() -> Result<Vec<Value>> {
     let mut crds = Vec::new();
     for path in CLUSTER_API {

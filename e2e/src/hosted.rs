@@ -29,6 +29,7 @@ mod gone;
 mod ground;
 mod guest;
 mod identities;
+mod load;
 mod platform;
 mod programs;
 
@@ -41,6 +42,7 @@ pub use cluster::Cluster;
 pub use ground::Ground;
 pub use guest::Guest;
 pub use identities::Identities;
+pub use load::{Load, Seen};
 pub use platform::Platform;
 pub use programs::Programs;
 

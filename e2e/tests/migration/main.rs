@@ -20,6 +20,8 @@ use serde_json::json;
 const CLUSTERS: Resource<'_> = Resource::new("cluster.x-k8s.io/v1beta2", "clusters");
 /// The platform's own cluster, which is never touched.
 const PLATFORM: &str = "platform";
+/// How often a cluster goes there and back: nothing may grow.
+const ROUND_TRIPS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clusters_change_sides_and_nothing_is_lost() -> Result<()> {
@@ -98,9 +100,9 @@ async fn m01_a_hundred_machines_move_with_few_writes(testbed: &Testbed) -> Resul
     Ok(())
 }
 
-/// Three times there and back: equal each time, and a Cluster that was paused is paused.
+/// Twenty times there and back: equal each time, and a Cluster that was paused is paused.
 async fn m03_m13_forth_and_back_leaves_a_paused_cluster_as_it_was(testbed: &Testbed) -> Result<()> {
-    let step = testbed.progress.step("three times there and back");
+    let step = testbed.progress.step("twenty times there and back");
     let namespace = "to-and-fro";
     raised::raise(&testbed.admin, namespace, "one", 1).await?;
     let paused = json!({ "spec": { "paused": true } });
@@ -108,7 +110,7 @@ async fn m03_m13_forth_and_back_leaves_a_paused_cluster_as_it_was(testbed: &Test
     testbed.admin.patch(&path, Patch::Merge, &paused).await?;
     let client = client(testbed.control_plane.admin_kubeconfig()).await?;
     let before = Portrait::of(&client, namespace).await?;
-    for round in 0..3 {
+    for round in 0..ROUND_TRIPS {
         for direction in [Direction::Forward, Direction::Reverse] {
             let manner = Manner::default();
             let end = migrate(&client, namespace, direction, &manner, holds).await?;

@@ -6,19 +6,16 @@
 
 mod cloud;
 mod fabric;
-mod load;
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::{MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES};
 use api::group::Side;
 use e2e::conditions::find;
-use e2e::hosted::{self, Cluster, Ground};
+use e2e::hosted::{self, Cluster, Ground, Load};
 use e2e::node::NodeTestbed;
-use e2e::registry;
 
 use cloud::Record;
 use fabric::Fabric;
-use load::Load;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak migration-live"]
@@ -38,7 +35,7 @@ async fn scenario(ground: &Ground) -> Result<()> {
     let before = Fabric::of(&old, &guest).await?;
     let load = Load::start(&guest.client).await?;
     let record = Record::start(ground).await?;
-    ground.install(Side::Private, &[&may_migrate()]).await?;
+    ground.install(Side::Private, &[]).await?;
     let new = Cluster::new(ground, old.name(), Side::Private);
     migrates(ground, &new).await?;
     new.is_on_its_side().await.context("m20a")?;
@@ -57,13 +54,6 @@ async fn scenario(ground: &Ground) -> Result<()> {
     new.has_workers(&guest, 2).await?;
     guest.runs_a_workload(ground).await?;
     new.destroy().await
-}
-
-/// The operators reach the testbed's registry, and migrate one cluster at a time.
-fn may_migrate() -> String {
-    let registry = registry::NAME;
-    let one = "HYPERSHIFT_MIGRATION_CONCURRENCY=1";
-    format!("--additional-operator-env-vars=INSECURE_REGISTRIES={registry},{one}")
 }
 
 /// Waits until it says that it is on private types, and nobody holds it.

@@ -1,17 +1,19 @@
 //! What is shown, one act after the other.
 
 mod hosted;
+mod migration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::client::Resource;
 use e2e::cluster_api::{Plan, pods};
+use e2e::hosted::{DEPLOYMENTS, OPERATORS};
 use e2e::images::Image;
 use e2e::node::condition;
 use e2e::platform::{self, Platform};
 use e2e::proxy::Upstream;
 use e2e::view::View;
-use e2e::{registry, sides};
+use e2e::{crds, registry, sides};
+use serde_json::Value;
 
 use super::Stage;
 use crate::show;
@@ -19,68 +21,111 @@ pub(super) use hosted::cluster as hosted;
 
 /// Where the platform has its cluster.
 const PLATFORM: &str = "platform";
-const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
-/// Where the product is installed.
-const INSTALLED: &str = "hypershift";
 
 /// A part of the demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// The platform is there first.
-    Platform,
-    /// The product is installed.
-    Install,
+    /// The product is installed as it was before private types.
+    Before,
     /// A control plane is made of pods.
     Create,
-    /// What is stored where.
-    Apart,
     /// The hosted cluster is used.
     Use,
+    /// Private types are installed, and the cluster migrates.
+    Migrate,
+    /// The platform brings a Cluster API of another version.
+    Platform,
+    /// What is stored where.
+    Apart,
+    /// The hosted cluster is as it was.
+    Nodes,
 }
 
 // === impl Act ===
 
 impl Act {
     /// All of them, in their order.
-    pub(super) const ALL: [Self; 5] = [
-        Self::Platform,
-        Self::Install,
+    pub(super) const ALL: [Self; 7] = [
+        Self::Before,
         Self::Create,
-        Self::Apart,
         Self::Use,
+        Self::Migrate,
+        Self::Platform,
+        Self::Apart,
+        Self::Nodes,
     ];
 
     /// What it is called.
     pub(super) fn title(self) -> Result<String> {
         Ok(match self {
-            Self::Platform => format!(
-                "the platform has a Cluster API of its own, {}, and a cluster",
-                platform::version()?
-            ),
-            Self::Install => "hypershift install --private-capi-types".to_owned(),
+            Self::Before => {
+                "hypershift install, as before private types: the standard groups are ours alone"
+                    .to_owned()
+            }
             Self::Create => {
                 "hcp create cluster: a control plane as pods, and stock Cluster API makes its worker"
                     .to_owned()
             }
+            Self::Use => "a Deployment in the hosted cluster".to_owned(),
+            Self::Migrate => {
+                "hypershift install --private-capi-types: the cluster migrates while it is used"
+                    .to_owned()
+            }
+            Self::Platform => format!(
+                "the names are free: the platform brings a Cluster API of its own, {}",
+                platform::version()?
+            ),
             Self::Apart => "who sees what, and what is stored where".to_owned(),
-            Self::Use => "kubectl get nodes, in the hosted cluster".to_owned(),
+            Self::Nodes => "kubectl get nodes, in the hosted cluster".to_owned(),
         })
     }
 
     /// Plays it.
     pub(super) async fn play(self, stage: &mut Stage) -> Result<()> {
         match self {
-            Self::Platform => platform_is_first(stage).await,
-            Self::Install => install(stage).await,
+            Self::Before => before(stage).await,
             Self::Create => hosted::create(stage).await,
-            Self::Apart => apart(stage).await,
             Self::Use => hosted::is_used(stage).await,
+            Self::Migrate => migration::live(stage).await,
+            Self::Platform => platform_comes(stage).await,
+            Self::Apart => apart(stage).await,
+            Self::Nodes => hosted::nodes(stage).await,
         }
     }
 }
 
-async fn platform_is_first(stage: &mut Stage) -> Result<()> {
+/// The product is installed on the standard groups, whose kinds are there in the version that it needs.
+async fn before(stage: &Stage) -> Result<()> {
     let testbed = &stage.ground.testbed;
+    let step = testbed
+        .progress
+        .step("installing Cluster API's own kinds, in the one version that a cluster can have");
+    let crds = standard().await?;
+    crds::install(&testbed.admin, &crds).await?;
+    step.done_with(&format!("{} CRDs", crds.len()));
+    install(stage, Side::Standard).await
+}
+
+/// Cluster API's own kinds, in the version that hosted clusters need.
+async fn standard() -> Result<Vec<Value>> {
+    let mut crds = crds::cluster_api(Side::Standard).await?;
+    crds.extend(crds::aws(Side::Standard).await?);
+    Ok(crds)
+}
+
+/// What hosted clusters needed of the standard groups goes, and the platform's comes in its place.
+async fn platform_comes(stage: &mut Stage) -> Result<()> {
+    let testbed = &stage.ground.testbed;
+    let left = sides::objects(&testbed.control_plane.etcd, Side::Standard).await?;
+    ensure!(
+        left.is_empty(),
+        "there is something in the standard groups: {left:?}"
+    );
+    let step = testbed
+        .progress
+        .step("nothing is in the standard groups: their kinds go");
+    crds::remove(&testbed.admin, &standard().await?).await?;
+    step.done();
     let plan = Plan::platform(&[platform::MANAGER]);
     let step = testbed.progress.step("installing its CRDs and its manager");
     let crds = platform::install_crds(&testbed.admin).await?;
@@ -105,29 +150,30 @@ async fn platform_is_first(stage: &mut Stage) -> Result<()> {
         .await
 }
 
-async fn install(stage: &mut Stage) -> Result<()> {
+/// Installs the product by its own command, for Cluster API's kinds of one side.
+async fn install(stage: &Stage, side: Side) -> Result<()> {
     let testbed = &stage.ground.testbed;
     // The registry of this machine has no certificate.
     let variables = format!("INSECURE_REGISTRIES={}", registry::NAME);
-    let words = [
-        "hypershift",
-        "install",
-        "--private-capi-types",
+    let mut words = vec!["hypershift", "install"];
+    if side == Side::Private {
+        let proxy = testbed.image(Image::CapiProxy)?;
+        words.extend(["--private-capi-types", "--capi-proxy-image", proxy]);
+    }
+    words.extend([
         "--hypershift-image",
         testbed.image(Image::HypershiftOperator)?,
-        "--capi-proxy-image",
-        testbed.image(Image::CapiProxy)?,
         "--additional-operator-env-vars",
         &variables,
-    ];
+    ]);
     stage.types(&words).await?;
     let deployment = testbed
         .admin
-        .get(&DEPLOYMENTS.named(INSTALLED, "operator"))
+        .get(&DEPLOYMENTS.named(OPERATORS, "operator"))
         .await?;
     condition(&deployment, "Available").context("what is installed does not run")?;
     stage
-        .types(&["kubectl", "-n", INSTALLED, "get", "deployments,pods"])
+        .types(&["kubectl", "-n", OPERATORS, "get", "deployments,pods"])
         .await
 }
 

@@ -50,7 +50,7 @@ fn words(usual: Vec<String>) -> Vec<String> {
     words
 }
 
-/// Somebody gets its kubeconfig, has something run in it, and looks at its nodes.
+/// Somebody gets its kubeconfig, and has something run in it.
 pub(super) async fn is_used(stage: &Stage) -> Result<()> {
     let cluster = cluster(stage);
     let file = cluster.kubeconfig().display().to_string();
@@ -68,18 +68,21 @@ pub(super) async fn is_used(stage: &Stage) -> Result<()> {
     guest.has_nodes(&stage.ground, WORKERS).await?;
     let image = format!("--image={}", stage.ground.testbed.pause_image());
     let deployment = format!("deployment/{WORKLOAD}");
-    for words in [
-        &["create", "deployment", WORKLOAD, &image][..],
-        &["rollout", "status", &deployment],
-        &["get", "pods", "--output=wide"],
-        &["get", "nodes"],
-    ] {
-        let inside = ["--kubeconfig", &file];
-        stage
-            .types(&[&["kubectl"], words, &inside].concat())
-            .await?;
-    }
-    Ok(())
+    inside(stage, &["create", "deployment", WORKLOAD, &image]).await?;
+    inside(stage, &["rollout", "status", &deployment]).await
+}
+
+/// Somebody looks at what runs in it, and where.
+pub(super) async fn nodes(stage: &Stage) -> Result<()> {
+    inside(stage, &["get", "pods", "--output=wide"]).await?;
+    inside(stage, &["get", "nodes"]).await
+}
+
+/// Somebody types a command of kubectl's for the hosted cluster.
+async fn inside(stage: &Stage, words: &[&str]) -> Result<()> {
+    let file = cluster(stage).kubeconfig().display().to_string();
+    let whole = [&["kubectl"], words, &["--kubeconfig", &file]].concat();
+    stage.types(&whole).await
 }
 
 #[cfg(test)]

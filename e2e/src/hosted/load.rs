@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::client::{ApiClient, Patch, Resource};
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Patch, Resource};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -15,15 +15,18 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// What it has seen.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seen {
-    rounds: u64,
-    longest: Duration,
-    errors: Vec<String>,
+pub struct Seen {
+    /// How often it has written and read back.
+    pub rounds: u64,
+    /// The longest time that took.
+    pub longest: Duration,
+    /// What went wrong, each with its time.
+    pub errors: Vec<String>,
 }
 
 /// The client. It ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Load {
+pub struct Load {
     api: ApiClient,
     seen: Arc<Mutex<Seen>>,
     asking: JoinHandle<()>,
@@ -33,7 +36,7 @@ pub(crate) struct Load {
 
 impl Load {
     /// Begins.
-    pub(crate) async fn start(api: &ApiClient) -> Result<Self> {
+    pub async fn start(api: &ApiClient) -> Result<Self> {
         round(api, 0).await?;
         let seen: Arc<Mutex<Seen>> = Arc::default();
         let asking = tokio::spawn(ask(api.clone(), Arc::clone(&seen)));
@@ -44,13 +47,16 @@ impl Load {
         })
     }
 
+    /// What it has seen up to now.
+    pub fn so_far(&self) -> Seen {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.clone()
+    }
+
     /// Ends it; fails if there was any error, or if it has not asked steadily.
-    pub(crate) async fn ends(self) -> Result<Seen> {
+    pub async fn ends(self) -> Result<Seen> {
         self.asking.abort();
-        let seen = {
-            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.clone()
-        };
+        let seen = self.so_far();
         ensure!(
             seen.errors.is_empty(),
             "of {seen}, {} failed: {:#?}",
@@ -72,9 +78,14 @@ impl Drop for Load {
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let longest = self.longest.as_secs_f64();
+        let errors = match self.errors.len() {
+            0 => "without an error".to_owned(),
+            1 => "with 1 error".to_owned(),
+            many => format!("with {many} errors"),
+        };
         write!(
             f,
-            "{} rounds without an error, the longest of {longest:.2} s",
+            "{} rounds {errors}, the longest of {longest:.2} s",
             self.rounds
         )
     }
