@@ -39,6 +39,8 @@ CMD ["run"]
 FROM scratch AS control-plane-operator
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/control-plane-operator /usr/bin/control-plane-operator
+# By its labels hypershift-operator knows what the operator of a release can do.
+LABEL io.openshift.hypershift.control-plane-operator-private-capi-types="true"
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/control-plane-operator"]
 CMD ["run"]

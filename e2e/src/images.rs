@@ -9,9 +9,11 @@ mod build;
 pub use archive::{Archive, Blob, Contents, File};
 pub use build::{StaticProgram, build_static};
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use payload::Capability;
 
 use crate::progress::Progress;
 
@@ -52,6 +54,8 @@ pub struct Recipe {
     pub command: &'static [&'static str],
     /// Which files it needs beside itself.
     pub needs: &'static [&'static str],
+    /// What whoever runs it is told that it can do.
+    pub capabilities: &'static [Capability],
 }
 
 // === impl Image ===
@@ -85,6 +89,7 @@ impl Image {
                 command: &[],
                 // It reads CRDs from URLs.
                 needs: &[CERTIFICATES],
+                capabilities: &[],
             },
             Self::HypershiftOperator => Recipe {
                 package: "hypershift-operator",
@@ -93,6 +98,7 @@ impl Image {
                 command: &["run"],
                 // It reads releases from registries.
                 needs: &[CERTIFICATES],
+                capabilities: &[],
             },
             Self::ControlPlaneOperator => Recipe {
                 package: "control-plane-operator",
@@ -101,6 +107,7 @@ impl Image {
                 directory: "/usr/bin",
                 command: &["run"],
                 needs: &[CERTIFICATES],
+                capabilities: &[Capability::PrivateTypes],
             },
             Self::CapiProxy => Recipe {
                 package: "capi-proxy",
@@ -108,6 +115,7 @@ impl Image {
                 directory: ROOT,
                 command: &["serve"],
                 needs: &[],
+                capabilities: &[],
             },
         }
     }
@@ -120,7 +128,8 @@ impl Image {
             name: recipe.program,
         };
         let built = build_static(&program, progress).await?;
-        Archive::of(&recipe.contents(built))
+        let archive = Archive::of(&recipe.contents(built))?;
+        Ok(archive.with_labels(&recipe.labels()))
     }
 }
 
@@ -129,6 +138,14 @@ impl Image {
 impl Recipe {
     fn entrypoint(&self) -> String {
         format!("{}/{}", self.directory, self.program)
+    }
+
+    /// The labels that say what it can do.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let capabilities = self.capabilities.iter();
+        capabilities
+            .map(|it| (it.label(), "true".to_owned()))
+            .collect()
     }
 
     /// What is in the image, with the program at `built`.
@@ -156,6 +173,8 @@ impl Recipe {
             "COPY --from=build /out/{} {entrypoint}",
             self.program
         ));
+        let labels = self.labels().into_iter();
+        lines.extend(labels.map(|(label, value)| format!("LABEL {label}={value:?}")));
         lines.push(format!("USER {USER}"));
         lines.push(format!("ENTRYPOINT [{entrypoint:?}]"));
         if !self.command.is_empty() {

@@ -37,6 +37,8 @@ pub use manifests::{BOOT_IMAGE, REGION};
 
 /// The repository of release images.
 pub const REPOSITORY: &str = "ocp/release";
+/// The tag of the control-plane-operator.
+const OPERATOR: &str = "hypershift";
 /// The repository of images whose programs cannot be had.
 const STAND_INS: &str = "payload/stand-in";
 /// Where a release image has its manifests.
@@ -88,16 +90,23 @@ pub async fn stand_in_image(testbed: &NodeTestbed) -> Result<String> {
     testbed.registry.push(STAND_INS, &image).await
 }
 
-/// Pushes a release of images that are nowhere: for tests in which no pod runs. Gives its name at the registry's address.
-pub async fn without_images(registry: &Registry, version: &str) -> Result<String> {
+/// Pushes a release of images that are nowhere, but for its control-plane-operator, which has labels and nothing else:
+/// for tests in which no pod runs. Gives its name at the registry's address.
+pub async fn without_images(
+    registry: &Registry,
+    version: &str,
+    labels: &BTreeMap<String, String>,
+) -> Result<String> {
     let digest = "0".repeat(64);
     let tags = stand_ins::tags().map(|(tag, _)| tag).chain(images::TAGS);
-    let components = tags
+    let mut components: BTreeMap<_, _> = tags
         .map(|tag| {
             let image = format!("{}/payload/{tag}@sha256:{digest}", registry::NAME);
             (tag.to_owned(), image)
         })
         .collect();
+    let operator = operator_without_program(registry, version, labels).await?;
+    components.insert(OPERATOR.to_owned(), operator);
     let kubernetes = Binary::KubeApiserver.version()?;
     let files = manifests_of(version, &components, kubernetes.trim_start_matches('v'));
     let archive = Archive::of(&Contents {
@@ -107,6 +116,27 @@ pub async fn without_images(registry: &Registry, version: &str) -> Result<String
     })?;
     registry.push_as(REPOSITORY, version, &archive).await?;
     Ok(format!("{}/{REPOSITORY}:{version}", registry.address()))
+}
+
+/// Pushes an image that has labels and nothing else; gives its name at the registry's address.
+async fn operator_without_program(
+    registry: &Registry,
+    version: &str,
+    labels: &BTreeMap<String, String>,
+) -> Result<String> {
+    let archive = Archive::of(&Contents {
+        entrypoint: "/control-plane-operator".to_owned(),
+        command: &[],
+        files: vec![File::text("/version", version)],
+    })?;
+    let name = repository(OPERATOR);
+    let pushed = registry
+        .push_as(&name, version, &archive.with_labels(labels))
+        .await?;
+    let digest = pushed
+        .split_once('@')
+        .map_or(pushed.as_str(), |(_, digest)| digest);
+    Ok(format!("{}/{name}@{digest}", registry.address()))
 }
 
 // === impl Payload ===

@@ -127,9 +127,14 @@ pub struct ImageArgs {
     /// Image of the proxy beside controllers that speak Cluster API. Needed for hosted clusters on private types.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_CAPI_PROXY")]
     pub capi_proxy_image: Option<String>,
-    /// Image of the control-plane-operator, in place of the one of each cluster's release.
+    /// Image of the control-plane-operator for releases that have none, or whose own does not know private Cluster API
+    /// types while the cluster is on them.
     #[arg(long, value_name = "IMAGE", env = "CONTROL_PLANE_OPERATOR_IMAGE")]
     pub control_plane_operator_image: Option<String>,
+    /// File with images of the control-plane-operator for single versions, for hosted clusters on private types. They
+    /// come before the release's own: platforms: {aws: {overrides: [{version: 4.14.9, cpoImage: IMAGE}]}}
+    #[arg(long, value_name = "FILE", env = "CONTROL_PLANE_OPERATOR_OVERRIDES")]
+    pub control_plane_operator_overrides: Option<PathBuf>,
     /// Image of the Cluster API provider for Agent. No release has one.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_AGENT_CAPI_PROVIDER")]
     pub agent_capi_provider_image: Option<String>,

@@ -1,13 +1,14 @@
 //! The command line, resolved before anything is started.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::group::GroupTable;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use api::hypershift::v1beta1::node_pool::Arch;
-use payload::{Mirrors, Options, Overrides};
+use payload::{Mirrors, OperatorOverrides, Options, Overrides};
 use support::args::Address;
 use support::lease;
 
@@ -48,8 +49,10 @@ pub(crate) struct Config {
 pub(crate) struct Images {
     /// The proxy beside controllers that speak Cluster API.
     pub(crate) capi_proxy: Option<String>,
-    /// The control-plane-operator, if not the release's.
+    /// The control-plane-operator, where the release's cannot be run.
     pub(crate) control_plane_operator: Option<String>,
+    /// The same for single versions.
+    pub(crate) operator_overrides: Arc<OperatorOverrides>,
     /// Cluster API's provider for Agent.
     pub(crate) agent_provider: Option<String>,
     /// Cluster API's provider for KubeVirt.
@@ -98,7 +101,7 @@ impl Config {
             review: args.review_period.0,
             images: Images {
                 metrics_set: args.metrics_set.map(MetricsSet::from),
-                ..images(&args.images)
+                ..images(&args.images)?
             },
             cloud: Cloud {
                 aws_region: args.aws_region.clone().filter(|it| !it.is_empty()),
@@ -121,16 +124,35 @@ impl Config {
     }
 }
 
-fn images(args: &ImageArgs) -> Images {
-    Images {
+fn images(args: &ImageArgs) -> Result<Images, Fatal> {
+    let overrides = args.control_plane_operator_overrides.as_deref();
+    Ok(Images {
         capi_proxy: args.capi_proxy_image.clone(),
-        control_plane_operator: args.control_plane_operator_image.clone(),
+        control_plane_operator: args
+            .control_plane_operator_image
+            .clone()
+            .filter(|image| !image.is_empty()),
+        operator_overrides: Arc::new(
+            overrides.map_or_else(|| Ok(OperatorOverrides::default()), operator_overrides)?,
+        ),
         agent_provider: args.agent_capi_provider_image.clone(),
         kubevirt_provider: args.kubevirt_capi_provider_image.clone(),
         metrics_set: None,
         overrides: Overrides::new(args.registry_overrides.clone()),
         insecure: args.insecure_registries.clone(),
-    }
+    })
+}
+
+/// A table that is wrong is told now, and not once a cluster needs it.
+fn operator_overrides(path: &Path) -> Result<OperatorOverrides, Fatal> {
+    let wrong = |why: String| Fatal::Usage {
+        message: format!(
+            "--control-plane-operator-overrides {}: {why}",
+            path.display()
+        ),
+    };
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    OperatorOverrides::parse(&text).map_err(|error| wrong(error.to_string()))
 }
 
 fn releases(args: &ImageArgs) -> Result<Options, Fatal> {
@@ -194,6 +216,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use api::hypershift::v1beta1::platform::PlatformType;
+
     use super::*;
 
     fn config(flags: &[&str]) -> Result<Config, Fatal> {
@@ -205,6 +229,28 @@ mod tests {
         let lease = |scope: &str| config(&[scope]).unwrap().lease.name;
         assert_ne!(lease("--scope=private"), lease("--scope=legacy"));
         assert_eq!(lease("--scope=private"), lease("--scope=all"));
+    }
+
+    #[test]
+    fn a_table_of_operators_that_is_wrong_ends_the_start() {
+        let name = format!("hypershift-operator-{}-overrides.yaml", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let flag = format!("--control-plane-operator-overrides={}", path.display());
+        let given = || config(&["--scope=private", &flag]);
+        let refused = |given: Result<Config, Fatal>| given.unwrap_err().to_string();
+        assert!(refused(given()).contains("overrides.yaml: No such file"));
+        fs::write(&path, "platforms: {aws: {overrides: [{version: '4.14'}]}}").unwrap();
+        assert!(refused(given()).contains("overrides.yaml: it is not of the form"));
+        let entry = "{version: 4.14.9, cpoImage: images.example.com/operator:v1}";
+        fs::write(
+            &path,
+            format!("platforms: {{aws: {{overrides: [{entry}]}}}}"),
+        )
+        .unwrap();
+        let table = given().unwrap().images.operator_overrides;
+        let version = "4.14.9".parse().unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(table.image(PlatformType::Aws, &version).is_some());
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(crate) mod facts;
 pub(crate) mod fixture;
 pub(crate) mod migrating;
 pub(crate) mod names;
+pub(crate) mod operator_image;
 mod pipeline;
 mod references;
 mod status;

@@ -55,6 +55,8 @@ labels! {
     ReportsNodeCount = "hosted-cluster-config-operator-reports-node-count",
     /// Makes a kubeconfig for a name of the user's choice.
     CustomKubeconfig = "control-plane-operator-supports-kas-custom-kubeconfig",
+    /// Can run a control plane whose Cluster API objects are in the private groups.
+    PrivateTypes = "control-plane-operator-private-capi-types",
     /// Works with components as this one does.
     V2 = "control-plane-operator.v2-isdefault",
 }

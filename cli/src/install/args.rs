@@ -77,6 +77,11 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) additional_trust_bundle: Option<PathBuf>,
 
+    /// File with images of the control-plane-operator by platform and version, for hosted clusters on private types whose
+    /// release has an older one
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) control_plane_operator_overrides: Option<PathBuf>,
+
     /// Environment variables of the operator
     #[arg(long, global = true, value_name = "NAME=VALUE", value_delimiter = ',')]
     pub(super) additional_operator_env_vars: Vec<String>,

@@ -8,8 +8,8 @@ use super::kind::Kind;
 use super::object::Object;
 use super::options::Options;
 use super::workload::{
-    APP_LABEL, METRICS_PORT, METRICS_PORT_NAME, NAME_LABEL, Operator, PULL_SECRET, TRUST_BUNDLE,
-    TRUST_BUNDLE_KEY,
+    APP_LABEL, METRICS_PORT, METRICS_PORT_NAME, NAME_LABEL, OVERRIDES, OVERRIDES_KEY, Operator,
+    PULL_SECRET, TRUST_BUNDLE, TRUST_BUNDLE_KEY,
 };
 
 /// Port of the Services, on which metrics are served.
@@ -105,6 +105,18 @@ pub(crate) fn trust_bundle(options: &Options) -> Option<Object> {
         Kind::ConfigMap,
         &options.namespace,
         TRUST_BUNDLE,
+        fields,
+    ))
+}
+
+/// The table of images of the control-plane-operator, if one was given.
+pub(crate) fn operator_overrides(options: &Options) -> Option<Object> {
+    let table = options.operator_overrides.as_ref()?;
+    let fields = json!({ "data": { OVERRIDES_KEY: table.text } });
+    Some(Object::new(
+        Kind::ConfigMap,
+        &options.namespace,
+        OVERRIDES,
         fields,
     ))
 }

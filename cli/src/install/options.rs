@@ -23,10 +23,20 @@ pub(crate) struct Options {
     pub(crate) pull_secret: Option<String>,
     /// PEM certificates.
     pub(crate) trust_bundle: Option<String>,
+    pub(crate) operator_overrides: Option<Table>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) platform_monitoring: PlatformMonitoring,
     pub(crate) metrics_set: MetricsSet,
     pub(crate) dashboards: bool,
+}
+
+/// Images of the control-plane-operator.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    /// As the file has them.
+    pub(crate) text: String,
+    /// What they come down to, in short.
+    pub(crate) hash: String,
 }
 
 /// Which API groups hold Cluster API's objects.
@@ -73,6 +83,11 @@ impl Options {
                 .additional_trust_bundle
                 .as_deref()
                 .map(trust_bundle)
+                .transpose()?,
+            operator_overrides: args
+                .control_plane_operator_overrides
+                .as_deref()
+                .map(operator_overrides)
                 .transpose()?,
             environment: pairs(
                 &args.additional_operator_env_vars,
@@ -191,6 +206,15 @@ fn trust_bundle(path: &Path) -> anyhow::Result<String> {
     )
 }
 
+/// The operator refuses a table that is wrong when it starts: the file is judged here.
+fn operator_overrides(path: &Path) -> anyhow::Result<Table> {
+    let text = read(path)?;
+    let table = payload::OperatorOverrides::parse(&text)
+        .with_context(|| format!("{} is no table of images", path.display()))?;
+    let hash = table.hash();
+    Ok(Table { text, hash })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +249,25 @@ mod tests {
         for name in ["", "Hypershift", "a.b", "-a", "a-", "a/b"] {
             assert!(check_namespace(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_table_of_operators_is_judged_before_anything_is_installed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(
+            file.path(),
+            "platforms: {aws: {overrides: [{version: '4.14', cpoImage: x}]}}",
+        )
+        .unwrap();
+        let error = format!("{:#}", operator_overrides(file.path()).unwrap_err());
+        assert!(
+            error.contains("platforms.aws.overrides[0].version"),
+            "{error}"
+        );
+        let entry = "{version: 4.14.9, cpoImage: 'registry.example.com/operator:v1'}";
+        let table = format!("platforms: {{aws: {{overrides: [{entry}]}}}}");
+        fs::write(file.path(), &table).unwrap();
+        assert_eq!(operator_overrides(file.path()).unwrap().text, table);
     }
 
     #[test]

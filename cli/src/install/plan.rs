@@ -122,6 +122,7 @@ impl Plan {
         self.objects.extend(ground::priority_classes(options));
         self.objects.extend(ground::pull_secret(options));
         self.objects.extend(ground::trust_bundle(options));
+        self.objects.extend(ground::operator_overrides(options));
         self.objects.extend(ground::network_policies(options));
     }
 

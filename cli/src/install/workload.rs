@@ -25,7 +25,15 @@ pub(crate) const TRUST_BUNDLE: &str = "user-ca-bundle";
 /// Key in it, and name of the file.
 pub(crate) const TRUST_BUNDLE_KEY: &str = "ca-bundle.crt";
 
+/// `ConfigMap` with images of the control-plane-operator.
+pub(crate) const OVERRIDES: &str = "control-plane-operator-overrides";
+/// Key in it, and name of the file.
+pub(crate) const OVERRIDES_KEY: &str = "overrides.yaml";
+
 const TRUST_BUNDLE_PATH: &str = "/etc/pki/user-ca-bundle";
+const OVERRIDES_PATH: &str = "/etc/hypershift/control-plane-operator-overrides";
+/// Annotation of pods: which table they were started with.
+const OVERRIDES_HASH: &str = "hypershift.openshift.io/control-plane-operator-overrides-hash";
 const OPERATOR_PRIORITY: &str = "hypershift-operator";
 
 /// One of the operators.
@@ -118,7 +126,7 @@ fn with_sidecar(mut object: Object, options: &Options, image: &str) -> anyhow::R
 }
 
 fn spec(options: &Options, operator: Operator) -> Value {
-    json!({
+    let mut spec = json!({
         "replicas": options.replicas,
         "selector": { "matchLabels": { NAME_LABEL: operator.name() } },
         // Both replicas may be there at once: a lease decides which one acts.
@@ -132,7 +140,12 @@ fn spec(options: &Options, operator: Operator) -> Value {
             },
             "spec": pod(options, operator),
         },
-    })
+    });
+    if let Some(table) = &options.operator_overrides {
+        // It is read at the start.
+        spec["template"]["metadata"]["annotations"] = json!({ OVERRIDES_HASH: table.hash });
+    }
+    spec
 }
 
 fn pod(options: &Options, operator: Operator) -> Value {
@@ -154,13 +167,22 @@ fn pod(options: &Options, operator: Operator) -> Value {
         "volumes": [],
         "containers": [container(options, operator)],
     });
-    if options.trust_bundle.is_some() {
-        pod["volumes"] = json!([{
-            "name": TRUST_BUNDLE,
-            "configMap": { "name": TRUST_BUNDLE },
-        }]);
-    }
+    pod["volumes"] = files(options)
+        .map(|(name, _)| json!({ "name": name, "configMap": { "name": name } }))
+        .collect();
     pod
+}
+
+/// The `ConfigMaps` that the operator reads as files, and where.
+fn files(options: &Options) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let trust_bundle = options.trust_bundle.is_some();
+    let overrides = options.operator_overrides.is_some();
+    let files = [
+        (trust_bundle, (TRUST_BUNDLE, TRUST_BUNDLE_PATH)),
+        (overrides, (OVERRIDES, OVERRIDES_PATH)),
+    ];
+    let given = files.into_iter().filter(|(is_given, _)| *is_given);
+    given.map(|(_, file)| file)
 }
 
 /// Replicas prefer different nodes.
@@ -206,12 +228,11 @@ fn container(options: &Options, operator: Operator) -> Value {
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
     });
-    if options.trust_bundle.is_some() {
-        container["volumeMounts"] = json!([{
-            "name": TRUST_BUNDLE,
-            "mountPath": TRUST_BUNDLE_PATH,
-            "readOnly": true,
-        }]);
+    let mounts: Vec<_> = files(options)
+        .map(|(name, path)| json!({ "name": name, "mountPath": path, "readOnly": true }))
+        .collect();
+    if !mounts.is_empty() {
+        container["volumeMounts"] = json!(mounts);
     }
     container
 }
@@ -237,6 +258,10 @@ fn environment(options: &Options) -> Vec<Value> {
     if options.trust_bundle.is_some() {
         let bundle = format!("{TRUST_BUNDLE_PATH}/{TRUST_BUNDLE_KEY}");
         environment.push(plain("REGISTRY_CA_BUNDLE", &bundle));
+    }
+    if options.operator_overrides.is_some() {
+        let table = format!("{OVERRIDES_PATH}/{OVERRIDES_KEY}");
+        environment.push(plain("CONTROL_PLANE_OPERATOR_OVERRIDES", &table));
     }
     for (name, value) in &options.environment {
         // What the user says comes instead of what is there: the API server takes each name once.

@@ -1,6 +1,6 @@
 //! An OCI image of one layer on nothing (`FROM scratch`): the same files give the same bytes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -149,13 +149,31 @@ impl Archive {
     /// The same image with one variable more: another image, of the same layer.
     #[must_use]
     pub fn with_variable(&self, variable: &str) -> Self {
-        let whole: Value = serde_json::from_slice(&self.config.bytes)
-            .expect("invariant: the configuration was written here");
-        let mut config = whole["config"].clone();
+        let mut config = self.settings();
         let known = config["Env"].as_array().cloned().unwrap_or_default();
         let added = known.into_iter().chain([json!(variable)]);
         config["Env"] = added.collect();
         Self::with(self.layer.clone(), &config)
+    }
+
+    /// The same image with these labels beside those that it has.
+    #[must_use]
+    pub fn with_labels(&self, labels: &BTreeMap<String, String>) -> Self {
+        if labels.is_empty() {
+            return self.clone();
+        }
+        let mut config = self.settings();
+        for (label, value) in labels {
+            config["Labels"][label] = json!(value);
+        }
+        Self::with(self.layer.clone(), &config)
+    }
+
+    /// How it is run.
+    fn settings(&self) -> Value {
+        let mut whole: Value = serde_json::from_slice(&self.config.bytes)
+            .expect("invariant: the configuration was written here");
+        whole["config"].take()
     }
 
     fn with(layer: Blob, config: &Value) -> Self {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use api::group::Side;
 
+use ::payload::Capability;
+
 use crate::binaries::{Binaries, Binary};
+use crate::images::Image;
 use crate::registry::Registry;
 use crate::site::Site;
 use crate::testbed::Testbed;
@@ -47,9 +50,18 @@ impl Releases {
         Ok(Self { registry })
     }
 
-    /// Pushes a release; gives its image.
+    /// Pushes a release of today; gives its image.
     pub async fn push(&self, version: &str) -> Result<String> {
-        payload::without_images(&self.registry, version).await
+        let labels = Image::ControlPlaneOperator.recipe().labels();
+        payload::without_images(&self.registry, version, &labels).await
+    }
+
+    /// Pushes a release from before private types: the image of its control-plane-operator says nothing of them.
+    pub async fn push_old(&self, version: &str) -> Result<String> {
+        let labels = Capability::ALL.iter();
+        let labels = labels.filter(|it| **it != Capability::PrivateTypes);
+        let labels = labels.map(|it| (it.label(), "true".to_owned())).collect();
+        payload::without_images(&self.registry, version, &labels).await
     }
 
     /// Host and port.

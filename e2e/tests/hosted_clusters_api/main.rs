@@ -5,9 +5,11 @@ mod cluster;
 mod command;
 mod control_plane;
 mod ground;
+mod old_releases;
 mod other_platforms;
 mod pool;
 mod stages;
+mod virtual_machines;
 
 use anyhow::Result;
 use e2e::progress::Progress;

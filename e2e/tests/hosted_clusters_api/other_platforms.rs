@@ -18,7 +18,6 @@ use crate::ground::{Ground, NAMESPACE};
 
 /// Where the machines are that an Agent service has found.
 const AGENTS: &str = "agents";
-const GROUP: &str = "capi-provider.agent-install.openshift.io";
 const AGENT_CLUSTERS: Resource<'_> = Resource::new(
     "capi-provider.agent-install.openshift.io/v1beta1",
     "agentclusters",
@@ -30,34 +29,6 @@ const AGENT_TEMPLATES: Resource<'_> = Resource::new(
 const CLUSTERS: Resource<'_> = Resource::new("cluster.hypershift.openshift.io/v1beta2", "clusters");
 const MACHINE_SETS: Resource<'_> =
     Resource::new("cluster.hypershift.openshift.io/v1beta2", "machinesets");
-
-/// Stand-ins for the kinds of the provider for Agent: any object is one.
-pub(crate) fn kinds() -> Vec<Value> {
-    let kinds = [
-        ("AgentCluster", "agentclusters"),
-        ("AgentMachine", "agentmachines"),
-        ("AgentMachineTemplate", "agentmachinetemplates"),
-    ];
-    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let definition = |(kind, plural): (&str, &str)| {
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": { "name": format!("{plural}.{GROUP}") },
-            "spec": {
-                "group": GROUP,
-                "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List") },
-                "scope": "Namespaced",
-                "versions": [{
-                    "name": "v1beta1", "served": true, "storage": true,
-                    "subresources": { "status": {} },
-                    "schema": { "openAPIV3Schema": any },
-                }],
-            },
-        })
-    };
-    kinds.map(definition).into()
-}
 
 /// One cluster of each kind, from its creation to its end.
 pub(crate) async fn live(admin: &ApiClient, ground: &Ground) -> Result<()> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone};
 use crate::ground::{Ground, NAMESPACE};
-use crate::{command, control_plane, other_platforms, pool};
+use crate::{command, control_plane, old_releases, other_platforms, pool, virtual_machines};
 
 /// How long nothing may be written.
 const REST: Duration = Duration::from_secs(4);
@@ -47,6 +47,16 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         .progress
         .step("clusters without a cloud come and go");
     other_platforms::live(admin, &ground).await?;
+    step.done();
+    let step = testbed
+        .progress
+        .step("clusters of virtual machines are refused");
+    virtual_machines::are_refused(testbed, &ground).await?;
+    step.done();
+    let step = testbed
+        .progress
+        .step("releases from before private types come and go");
+    old_releases::live(admin, &ground.old).await?;
     step.done();
     rest(testbed, &ground).await?;
     for cluster in Cluster::ALL {
@@ -207,17 +217,47 @@ async fn wrong_input(testbed: &Testbed, cluster: &Cluster, ground: &Ground) -> R
     cluster
         .tells(admin, "ValidConfiguration", "False", "nowhere")
         .await?;
-    ensure!(
-        running(admin, cluster).await? == before,
-        "what runs has been changed"
-    );
     let none = json!({ "additionalTrustBundle": null });
     cluster.change(admin, none).await?;
     cluster
         .tells(admin, "ValidConfiguration", "True", "")
         .await?;
+    let tokens = tokens_of_its_own(&admin.get(&cluster.path()).await?);
+    cluster.change(admin, tokens).await?;
+    cluster
+        .tells(admin, "ValidConfiguration", "False", "spec.issuerURL")
+        .await?;
+    let none = json!({ "configuration": null });
+    cluster.change(admin, none).await?;
+    cluster
+        .tells(admin, "ValidConfiguration", "True", "")
+        .await?;
+    let access = |way: &str| json!({ "platform": { "aws": { "endpointAccess": way } } });
+    cluster.change(admin, access("Private")).await?;
+    cluster
+        .tells(admin, "SupportedHostedCluster", "False", "AWS_REGION")
+        .await?;
+    ensure!(
+        running(admin, cluster).await? == before,
+        "what runs has been changed"
+    );
+    cluster.change(admin, access("Public")).await?;
+    cluster
+        .tells(admin, "SupportedHostedCluster", "True", "")
+        .await?;
     step.done();
     Ok(())
+}
+
+/// Users by tokens of a provider that issues them as the cluster issues those of its service accounts.
+fn tokens_of_its_own(cluster: &Value) -> Value {
+    let provider = json!({
+        "name": "sso",
+        "issuer": { "issuerURL": cluster["spec"]["issuerURL"], "audiences": ["guest"] },
+        "claimMappings": { "username": { "claim": "sub" } },
+    });
+    let authentication = json!({ "type": "OIDC", "oidcProviders": [provider] });
+    json!({ "configuration": { "authentication": authentication } })
 }
 
 /// The generation of each Deployment.

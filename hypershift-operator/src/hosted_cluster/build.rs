@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::facts::Facts;
 use super::names;
+use super::operator_image;
 use super::wanted::Wanted;
 pub(crate) use certificate::webhook_tls;
 pub(crate) use cluster::capi_cluster;
 pub(crate) use control_plane::{paused_control_plane, spec as control_plane_spec};
-pub(crate) use operators::operator_image;
 
 /// What is done in one go, and in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,7 +58,7 @@ pub(crate) struct Planned {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// An image that the release lacks.
-    #[error("the release {0}")]
+    #[error(transparent)]
     Image(#[from] payload::MissingImage),
     /// A manifest that does not go with the cluster.
     #[error("cannot render the operators of the control plane")]
@@ -66,6 +66,9 @@ pub(crate) enum Error {
     /// The release was not read.
     #[error("the release is not known")]
     NoRelease,
+    /// There is no control-plane-operator for it.
+    #[error(transparent)]
+    Operator(#[from] operator_image::Unfit),
 }
 
 // === impl Step ===

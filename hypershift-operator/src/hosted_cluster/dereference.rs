@@ -7,7 +7,6 @@ mod virtualization;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use api::annotations::cluster::CONTROL_PLANE_OPERATOR_IMAGE_LABELS;
 use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -17,11 +16,13 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::{Api, Resource};
 use payload::{Mirrors, PullSecret, Releases};
 use serde::de::DeserializeOwned;
+use support::error::chain;
 use support::reconcile::is_missing;
 
-use super::build::{operator_image, webhook_tls};
-use super::facts::{Facts, Found, Management, Owner, ReleaseIs};
+use super::build::webhook_tls;
+use super::facts::{Facts, Found, Labels, Management, Owner, ReleaseIs};
 use super::names;
+use super::operator_image::{Candidate, Question, candidate, operator_image};
 use super::references::{Kind, Purpose, Reference, references};
 use crate::capi::Capi;
 use crate::context::Context;
@@ -51,6 +52,7 @@ pub(super) fn bare(cluster: HostedCluster, capi: Capi, ctx: &Context) -> Facts {
         agent_namespace: None,
         release: ReleaseIs::NoPullSecret,
         control_plane_release: None,
+        released_operator: Labels::Unreadable("nobody has asked".to_owned()),
         operator_labels: BTreeMap::new(),
         deployments: BTreeMap::new(),
         handed_out: BTreeMap::new(),
@@ -194,6 +196,9 @@ async fn read_releases(facts: &mut Facts, ctx: &Context) {
     if let Some(other) = &facts.cluster.spec.control_plane_release {
         facts.control_plane_release = Some(release(&releases, &other.image, &pull_secret).await);
     }
+    if let Some(labels) = released_operator(facts, &releases, &pull_secret).await {
+        facts.released_operator = labels;
+    }
     facts.operator_labels = operator_labels(facts, &releases, &pull_secret).await;
 }
 
@@ -214,14 +219,32 @@ fn pull_secret(facts: &Facts) -> Option<PullSecret> {
     PullSecret::parse(&json.0).ok()
 }
 
+/// Labels of the release's own operator, if it depends on them whether it is run.
+async fn released_operator(
+    facts: &Facts,
+    releases: &Releases,
+    pull_secret: &PullSecret,
+) -> Option<Labels> {
+    let question = Question::of(facts);
+    if let Some(labels) = question.annotated_labels() {
+        return Some(Labels::Read(labels));
+    }
+    let Ok(Candidate::IfItKnows { released, .. }) = candidate(&question) else {
+        return None;
+    };
+    Some(match releases.labels(&released, pull_secret).await {
+        Ok(labels) => Labels::Read(labels.as_ref().clone()),
+        Err(error) => Labels::Unreadable(chain(&error)),
+    })
+}
+
 /// Without labels the operator is taken for the newest.
 async fn operator_labels(
     facts: &Facts,
     releases: &Releases,
     pull_secret: &PullSecret,
 ) -> BTreeMap<String, String> {
-    let annotated = CONTROL_PLANE_OPERATOR_IMAGE_LABELS.get(facts.annotations());
-    if let Ok(Some(labels)) = annotated {
+    if let Some(labels) = Question::of(facts).annotated_labels() {
         return labels;
     }
     let Ok(image) = operator_image(facts) else {

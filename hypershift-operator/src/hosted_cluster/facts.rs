@@ -33,7 +33,9 @@ pub(crate) struct Facts {
     pub(crate) release: ReleaseIs,
     /// The release of the components that the management cluster sees, where it is another.
     pub(crate) control_plane_release: Option<ReleaseIs>,
-    /// Labels of the control-plane-operator's image, if they could be read.
+    /// Labels of the control-plane-operator that the release has, where it depends on them whether it is run.
+    pub(crate) released_operator: Labels,
+    /// Labels of the control-plane-operator that is run, if they could be read.
     pub(crate) operator_labels: BTreeMap<String, String>,
     /// Deployments of the control plane's namespace that are looked at.
     pub(crate) deployments: BTreeMap<String, Deployment>,
@@ -68,6 +70,14 @@ pub(crate) enum ReleaseIs {
     Unreadable(payload::Error),
     /// Nothing was asked of a registry: there is nothing to ask with.
     NoPullSecret,
+}
+
+/// Labels of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Labels {
+    Read(BTreeMap<String, String>),
+    /// Why not.
+    Unreadable(String),
 }
 
 /// Whom a namespace belongs to.

@@ -8,10 +8,10 @@ use api::hypershift::v1beta1::HostedCluster;
 use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use payload::{Overrides, Release};
+use payload::{Capability, Overrides, Release};
 use serde_json::{Value, json};
 
-use super::facts::{Facts, Found, Management, Owner, ReleaseIs, Virtualization};
+use super::facts::{Facts, Found, Labels, Management, Owner, ReleaseIs, Virtualization};
 use super::references::references;
 use crate::capi::Capi;
 use crate::config::{Cloud, Images};
@@ -125,6 +125,9 @@ pub(crate) fn facts(cluster: HostedCluster, side: Side) -> Facts {
         agent_namespace: cluster.spec.platform.agent.is_some().then_some(true),
         release: ReleaseIs::Read(Arc::new(release())),
         control_plane_release: None,
+        released_operator: Labels::Read(
+            [(Capability::PrivateTypes.label(), "true".to_owned())].into(),
+        ),
         operator_labels: BTreeMap::new(),
         deployments: BTreeMap::new(),
         handed_out: BTreeMap::new(),

@@ -82,3 +82,33 @@ pub(crate) async fn carry_out(plan: Vec<Planned>, ctx: &Context) -> Result<(), E
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::Labels;
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn a_cluster_whose_operator_knows_nothing_of_private_types_stays_where_it_is() {
+        let imagined = |side: Side| {
+            let mut facts = fixture::facts(fixture::hosted_cluster("none"), side);
+            facts.released_operator = Labels::Read([].into());
+            Imagined { facts }
+        };
+        assert_eq!(imagined(Side::Standard).problems(), Vec::<String>::new());
+        let problems = imagined(Side::Private).problems();
+        let [problem] = &problems[..] else {
+            unreachable!("{problems:?}");
+        };
+        assert!(
+            problem
+                .starts_with("platform: the cluster is on private Cluster API types, or is to be"),
+            "{problem}"
+        );
+        assert!(
+            problem.contains("--control-plane-operator-image"),
+            "{problem}"
+        );
+    }
+}

@@ -3,9 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::annotations::cluster::{
-    CONTROL_PLANE_OPERATOR_IMAGE, CONTROL_PLANE_OPERATOR_IMAGE_LABELS,
-};
 use api::annotations::node_pool::NODE_POOL;
 use api::group::Side;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
@@ -25,6 +22,7 @@ use super::observed::{Machine, PlatformMachine, Template, Told, Workload, told};
 use super::{machines, names, workload};
 use crate::capi::Capi;
 use crate::context::Context;
+use crate::hosted_cluster::operator_image::{Candidate, Question, candidate, knows};
 
 /// How long a registry may take.
 const REGISTRY: Duration = Duration::from_mins(1);
@@ -34,8 +32,6 @@ const CORE: &str = "hypershift.openshift.io/core-ignition-config=true";
 const TUNING: &str = "hypershift.openshift.io/nto-generated-machine-config=true";
 /// The Secret with the certificate authority of the ignition server.
 const IGNITION_CA: &str = "ignition-server-ca-cert";
-/// The component that is the control plane's operator.
-const OPERATOR: &str = "hypershift";
 
 /// Everything about a pool of a cluster whose objects are on this side.
 pub(crate) async fn facts(
@@ -309,8 +305,13 @@ impl Reader<'_> {
         let of_cluster = release_of(&releases, cluster, &pull_secret).await;
         let version =
             completed(cluster).or_else(|| of_cluster.as_ref().map(|it| it.version.clone()));
-        let capabilities =
-            capabilities(&releases, cluster, of_cluster.as_deref(), &pull_secret).await;
+        let question = Question {
+            cluster,
+            side: self.capi.side(),
+            release: of_cluster.as_deref(),
+            images: &self.ctx.images,
+        };
+        let capabilities = capabilities(&releases, &question, &pull_secret).await;
         (release, version, capabilities)
     }
 }
@@ -345,25 +346,35 @@ async fn release(
 /// What the cluster's operator can do. Only AWS asks.
 async fn capabilities(
     releases: &Releases,
-    cluster: &HostedCluster,
-    release: Option<&Release>,
+    question: &Question<'_>,
     pull_secret: &PullSecret,
 ) -> Capabilities {
-    if cluster.spec.platform.type_ != PlatformType::Aws {
+    if question.cluster.spec.platform.type_ != PlatformType::Aws {
         return Capabilities::unknown();
     }
-    let annotations = cluster.annotations();
-    if let Ok(Some(labels)) = CONTROL_PLANE_OPERATOR_IMAGE_LABELS.get(annotations) {
+    if let Some(labels) = question.annotated_labels() {
         return Capabilities::of_labels(&labels);
     }
-    let own = CONTROL_PLANE_OPERATOR_IMAGE.get(annotations).ok().flatten();
-    let Some(image) = own.or_else(|| Some(release?.component(OPERATOR).ok()?.to_owned())) else {
-        return Capabilities::unknown();
+    let of = async |image: String| {
+        let labels = releases.labels(&image, pull_secret);
+        match tokio::time::timeout(REGISTRY, labels).await {
+            Ok(Ok(labels)) => Some(Capabilities::of_labels(&labels)),
+            Ok(Err(_)) | Err(_) => None,
+        }
     };
-    match tokio::time::timeout(REGISTRY, releases.labels(&image, pull_secret)).await {
-        Ok(Ok(labels)) => Capabilities::of_labels(&labels),
-        Ok(Err(_)) | Err(_) => Capabilities::unknown(),
-    }
+    let found = match candidate(question) {
+        Ok(Candidate::Chosen(image)) => of(image).await,
+        Ok(Candidate::IfItKnows {
+            released: own,
+            otherwise,
+            ..
+        }) => match (of(own).await, otherwise) {
+            (Some(own), Some(otherwise)) if !knows(&own) => of(otherwise).await,
+            (own, _) => own,
+        },
+        Err(_) => None,
+    };
+    found.unwrap_or_else(Capabilities::unknown)
 }
 
 // === impl Unread ===

@@ -7,7 +7,7 @@ mod roles;
 
 use std::collections::BTreeMap;
 
-use api::annotations::cluster::{CONTROL_PLANE_OPERATOR_IMAGE, IMAGE_OVERRIDES};
+use api::annotations::cluster::IMAGE_OVERRIDES;
 use api::group::Side;
 use api::hypershift::v1beta1::HostedControlPlane;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
@@ -29,10 +29,9 @@ use serde_json::{Value, json};
 use super::{Error, Wanted, certificate};
 use crate::hosted_cluster::facts::Facts;
 use crate::hosted_cluster::names;
+use crate::hosted_cluster::operator_image::operator_image;
 use crate::platform::{Infrastructure, infrastructure};
 
-/// The release's name for the control-plane-operator.
-const IMAGE: &str = "hypershift";
 /// Annotation that names another image of Cluster API's own controllers.
 const MANAGER_IMAGE: &str = "hypershift.openshift.io/capi-manager-image";
 /// The name that the manifest of the platform's controllers has for their image.
@@ -55,19 +54,6 @@ pub(super) struct Operators {
     pub(super) workloads: Vec<Wanted>,
     /// What must not be there.
     pub(super) surplus: Vec<(ApiResource, String)>,
-}
-
-/// The image of the control-plane-operator: the cluster's, this operator's, or the release's.
-pub(crate) fn operator_image(facts: &Facts) -> Result<String, Error> {
-    let annotated = CONTROL_PLANE_OPERATOR_IMAGE
-        .get(facts.annotations())
-        .ok()
-        .flatten();
-    if let Some(image) = annotated.or_else(|| facts.images.control_plane_operator.clone()) {
-        return Ok(image);
-    }
-    let release = facts.operated().read().ok_or(Error::NoRelease)?;
-    Ok(release.component(IMAGE)?.to_owned())
 }
 
 /// Finalizers of a Deployment, while there is something that only its pods can delete.

@@ -9,6 +9,7 @@ use super::services::{host_name, name};
 use super::{Problems, Verdict, kubevirt};
 use crate::config::Cloud;
 use crate::hosted_cluster::facts::Facts;
+use crate::hosted_cluster::operator_image::{Unfit, operator_image};
 use crate::platform::infrastructure;
 
 /// Whether this operator can run such a cluster.
@@ -24,9 +25,18 @@ pub(super) fn supported(facts: &Facts) -> Verdict {
         return bad(message.to_owned());
     }
     let lacks = platform.provider_image(facts).err();
+    let lacks = lacks.or_else(|| no_operator(facts));
     match lacks.or_else(|| private_endpoints(facts)) {
         None => Verdict::Good,
         Some(problem) => bad(problem),
+    }
+}
+
+/// Why nobody can run the control plane. That the release cannot be read is told as that.
+fn no_operator(facts: &Facts) -> Option<String> {
+    match operator_image(facts) {
+        Ok(_) | Err(Unfit::NoRelease) => None,
+        Err(unfit) => Some(unfit.to_string()),
     }
 }
 

@@ -1,0 +1,152 @@
+//! Releases from before private types: their control-plane-operator is replaced where the cluster is on private types, and
+//! nowhere else. Without anything to replace it by, nothing is made.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use api::annotations::SCOPE;
+use api::group::Side;
+use e2e::client::ApiClient;
+use e2e::operator::SOON;
+use e2e::simulation::{self, Releases};
+use e2e::wait;
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, DEPLOYMENTS, gone};
+
+/// The image in the table.
+const OVERRIDE: &str = "images.example.com/control-plane-operator:for-4.14";
+const PROXY: &str = "images.example.com/capi-proxy:v1";
+/// The version that is in the table, and one that is not.
+const KNOWN: &str = "4.14.9";
+const UNKNOWN: &str = "4.15.3";
+
+/// Old releases, in a registry.
+pub(crate) struct OldReleases {
+    known: String,
+    unknown: String,
+}
+
+// === impl OldReleases ===
+
+impl OldReleases {
+    pub(crate) async fn push(releases: &Releases) -> Result<Self> {
+        Ok(Self {
+            known: releases.push_old(KNOWN).await?,
+            unknown: releases.push_old(UNKNOWN).await?,
+        })
+    }
+}
+
+/// Writes the table that operators are started with.
+pub(crate) fn table(directory: &Path) -> Result<PathBuf> {
+    let path = directory.join("control-plane-operator-overrides.yaml");
+    let entry = format!("{{version: {KNOWN}, cpoImage: '{OVERRIDE}'}}");
+    std::fs::write(
+        &path,
+        format!("platforms: {{aws: {{overrides: [{entry}]}}}}\n"),
+    )?;
+    Ok(path)
+}
+
+/// One on each side, and one that cannot be.
+pub(crate) async fn live(admin: &ApiClient, old: &OldReleases) -> Result<()> {
+    let private = cluster("aged", Side::Private);
+    let standard = cluster("aged-legacy", Side::Standard);
+    let lost = cluster("aged-alone", Side::Private);
+    create(admin, &private, &old.known).await?;
+    create(admin, &standard, &old.known).await?;
+    create(admin, &lost, &old.unknown).await?;
+    is_replaced(admin, &private).await.context(private.name)?;
+    is_its_own(admin, &standard).await.context(standard.name)?;
+    says_so(admin, &lost).await.context(lost.name)?;
+    for cluster in [private, standard, lost] {
+        admin.delete(&cluster.path()).await?;
+        let namespace = format!("/api/v1/namespaces/{}", cluster.namespace());
+        gone(admin, [cluster.path(), namespace.clone(), namespace]).await?;
+    }
+    Ok(())
+}
+
+fn cluster(name: &'static str, side: Side) -> Cluster {
+    Cluster { name, side }
+}
+
+async fn create(admin: &ApiClient, of: &Cluster, release: &str) -> Result<()> {
+    let mut objects = simulation::wish(of.name, release)?;
+    objects.retain(|object| object["kind"] != "NodePool");
+    for object in &mut objects {
+        if object["kind"] == "HostedCluster" && of.side == Side::Standard {
+            object["metadata"]["annotations"] = json!({ SCOPE: "legacy" });
+        }
+    }
+    admin.apply(&objects).await
+}
+
+/// The operator of the table runs, told that it is on private types, and the proxies are there.
+async fn is_replaced(admin: &ApiClient, cluster: &Cluster) -> Result<()> {
+    cluster.is_made(admin).await?;
+    let pod = pod(admin, cluster, "control-plane-operator").await?;
+    let container = &pod["containers"][0];
+    ensure!(container["image"] == OVERRIDE, "{}", container["image"]);
+    let told = |name: &str| {
+        let mut variables = container["env"].as_array().into_iter().flatten();
+        variables
+            .find(|it| it["name"] == name)
+            .map(|it| &it["value"])
+    };
+    ensure!(told("CAPI_TYPES") == Some(&json!("private")), "{container}");
+    ensure!(
+        told("CONTROL_PLANE_OPERATOR_IMAGE") == Some(&json!(OVERRIDE)),
+        "{container}"
+    );
+    ensure!(
+        told("IMAGE_CAPI_PROXY") == Some(&json!(PROXY)),
+        "{container}"
+    );
+    for name in ["cluster-api", "capi-provider"] {
+        let pod = self::pod(admin, cluster, name).await?;
+        ensure!(
+            pod.to_string().contains(PROXY),
+            "{name} has no proxy: {pod}"
+        );
+    }
+    Ok(())
+}
+
+/// The release's own operator runs, and nobody has heard of a proxy.
+async fn is_its_own(admin: &ApiClient, cluster: &Cluster) -> Result<()> {
+    cluster.is_made(admin).await?;
+    let pod = pod(admin, cluster, "control-plane-operator").await?;
+    let image = pod["containers"][0]["image"].as_str().unwrap_or_default();
+    ensure!(image.contains("/payload/hypershift@sha256:"), "{image}");
+    for name in ["control-plane-operator", "cluster-api", "capi-provider"] {
+        let pod = self::pod(admin, cluster, name).await?;
+        ensure!(
+            !pod.to_string().contains(PROXY),
+            "{name} has a proxy: {pod}"
+        );
+    }
+    Ok(())
+}
+
+/// What lacks is told, and nothing is made.
+async fn says_so(admin: &ApiClient, cluster: &Cluster) -> Result<()> {
+    let expected = format!("control-plane-operator of its release {UNKNOWN}");
+    let kind = "SupportedHostedCluster";
+    cluster.tells(admin, kind, "False", &expected).await?;
+    let ways = "--control-plane-operator-overrides";
+    cluster.tells(admin, kind, "False", ways).await?;
+    let namespace = format!("/api/v1/namespaces/{}", cluster.namespace());
+    ensure!(
+        admin.find(&namespace).await?.is_none(),
+        "{namespace} is made without an operator for it"
+    );
+    Ok(())
+}
+
+async fn pod(admin: &ApiClient, cluster: &Cluster, name: &str) -> Result<Value> {
+    let path = DEPLOYMENTS.named(&cluster.namespace(), name);
+    let found = wait::until(&path, SOON, async || admin.get(&path).await).await?;
+    Ok(found["spec"]["template"]["spec"].clone())
+}
