@@ -98,8 +98,24 @@ async fn installed<'a>(
 ) -> Result<Replicas<'a>> {
     drop(replicas);
     let mut replicas = Replicas::start(ground, &ground.programs, proxy).await?;
-    life::until(ground, &mut replicas, async || Ok(())).await?;
+    life::until(ground, &mut replicas, async || {
+        has_everywhere(&ground.testbed.admin, proxy).await
+    })
+    .await?;
     Ok(replicas)
+}
+
+/// Fails while a pod that holds the proxy, or hands it on, would have another one.
+async fn has_everywhere(admin: &ApiClient, proxy: &str) -> Result<()> {
+    for name in WITH_PROXY {
+        let deployment = admin.get(&DEPLOYMENTS.named(CONTROL_PLANE, name)).await?;
+        let template = deployment["spec"]["template"].to_string();
+        ensure!(
+            template.contains(proxy),
+            "{name} has another proxy than {proxy}"
+        );
+    }
+    Ok(())
 }
 
 /// Fails if one of them has written anything since.
