@@ -1,5 +1,10 @@
 //! Who may say who he is: the OAuth server of the guest, or OIDC providers of the user's.
 
+use api::hypershift::v1beta1::configuration::authentication::claims::{
+    PrefixedClaimMapping, TokenClaimValidationRule, TokenValidationRuleType, UsernameClaimMapping,
+    UsernamePrefixPolicy,
+};
+use api::hypershift::v1beta1::configuration::authentication::provider::OidcProvider;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 
@@ -12,15 +17,18 @@ const AUTHENTICATOR: &str = "openshift-authenticator-cert";
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 pub(super) fn config(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
     let configuration = context.spec().configuration.as_ref();
-    let providers = configuration
-        .and_then(|configuration| configuration.authentication.as_ref())
-        .map(|authentication| json!(authentication.oidc_providers));
-    let providers = providers.as_ref().and_then(Value::as_array);
+    let authentication = configuration.and_then(|it| it.authentication.as_ref());
+    let providers = authentication.map(|it| it.oidc_providers.as_slice());
     let jwt: Vec<_> = providers
         .into_iter()
         .flatten()
         .filter(|_| !context.is_oauth_enabled())
-        .map(|provider| issuer(context, provider))
+        .map(|provider| {
+            let authority = provider.issuer.issuer_certificate_authority.as_ref();
+            let bundle =
+                authority.and_then(|it| context.objects.config_value(&it.name, "ca-bundle.crt"));
+            authenticator(provider, bundle.as_deref())
+        })
         .collect();
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1alpha1",
@@ -32,51 +40,79 @@ pub(super) fn config(context: &Context<'_>, config_map: &mut ConfigMap) -> Resul
     Ok(())
 }
 
-/// A provider in the API server's own words.
-fn issuer(context: &Context<'_>, provider: &Value) -> Value {
-    let issuer = &provider["issuer"];
-    let mut url = json!({
-        "url": issuer["issuerURL"],
-        "audiences": issuer["audiences"],
+/// A provider in the API server's own words. All of it is handed on: what is left out of a rule lets somebody in.
+fn authenticator(provider: &OidcProvider, bundle: Option<&str>) -> Value {
+    let mut issuer = json!({
+        "url": provider.issuer.issuer_url,
+        "audiences": provider.issuer.audiences,
         "audienceMatchPolicy": "MatchAny",
     });
-    let authority = issuer["issuerCertificateAuthority"]["name"].as_str();
-    if let Some(bundle) =
-        authority.and_then(|name| context.objects.config_value(name, "ca-bundle.crt"))
-    {
-        url["certificateAuthority"] = json!(bundle);
+    if let Some(bundle) = bundle {
+        issuer["certificateAuthority"] = json!(bundle);
     }
-    let claims = &provider["claimMappings"];
-    let mut mappings = json!({ "username": username(issuer, &claims["username"]) });
-    if let Some(groups) = claims["groups"]["claim"]
-        .as_str()
-        .filter(|claim| !claim.is_empty())
-    {
-        let prefix = claims["groups"]["prefix"].as_str().unwrap_or_default();
-        mappings["groups"] = json!({ "claim": groups, "prefix": prefix });
+    if let Some(url) = &provider.issuer.discovery_url {
+        issuer["discoveryURL"] = json!(url);
     }
-    let rules = provider["claimValidationRules"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    let rules: Vec<_> = rules
-        .map(|rule| rule["requiredClaim"].clone())
-        .filter(Value::is_object)
-        .collect();
-    json!({ "issuer": url, "claimMappings": mappings, "claimValidationRules": rules })
+    let rules = provider.claim_validation_rules.iter();
+    let rules: Vec<_> = rules.filter_map(claim_rule).collect();
+    let mut authenticator = json!({
+        "issuer": issuer,
+        "claimMappings": mappings(provider),
+        "claimValidationRules": rules,
+    });
+    if !provider.user_validation_rules.is_empty() {
+        authenticator["userValidationRules"] = json!(provider.user_validation_rules);
+    }
+    authenticator
 }
 
-fn username(issuer: &Value, mapping: &Value) -> Value {
-    let claim = mapping["claim"].as_str().unwrap_or_default();
-    let prefix = match mapping["prefixPolicy"].as_str() {
-        Some("Prefix") => mapping["prefix"]["prefixString"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned(),
-        Some("NoPrefix") => String::new(),
+fn claim_rule(rule: &TokenClaimValidationRule) -> Option<Value> {
+    match rule.type_ {
+        TokenValidationRuleType::RequiredClaim => rule.required_claim.as_ref().map(|it| json!(it)),
+        TokenValidationRuleType::Cel => rule.cel.as_ref().map(|it| json!(it)),
+    }
+}
+
+/// What of a user is made from which claim.
+fn mappings(provider: &OidcProvider) -> Value {
+    let claims = &provider.claim_mappings;
+    let issuer = &provider.issuer.issuer_url;
+    let mut mappings = json!({ "username": username(issuer, &claims.username) });
+    if let Some(groups) = claims.groups.as_ref().and_then(groups) {
+        mappings["groups"] = groups;
+    }
+    if let Some(uid) = &claims.uid {
+        mappings["uid"] = json!(uid);
+    }
+    if !claims.extra.is_empty() {
+        mappings["extra"] = json!(claims.extra);
+    }
+    mappings
+}
+
+fn groups(mapping: &PrefixedClaimMapping) -> Option<Value> {
+    if let Some(expression) = &mapping.expression {
+        return Some(json!({ "expression": expression }));
+    }
+    let claim = mapping.claim.as_ref().filter(|claim| !claim.is_empty())?;
+    let prefix = mapping.prefix.as_deref().unwrap_or_default();
+    Some(json!({ "claim": claim, "prefix": prefix }))
+}
+
+fn username(issuer: &str, mapping: &UsernameClaimMapping) -> Value {
+    if let Some(expression) = &mapping.expression {
+        return json!({ "expression": expression });
+    }
+    let claim = mapping.claim.as_deref().unwrap_or_default();
+    let prefix = match mapping.prefix_policy {
+        Some(UsernamePrefixPolicy::Prefix) => {
+            let prefix = mapping.prefix.as_ref().map(|it| it.prefix_string.clone());
+            prefix.unwrap_or_default()
+        }
+        Some(UsernamePrefixPolicy::NoPrefix) => String::new(),
         // Names of different issuers must not be taken for each other; an e-mail address says whose it is.
-        _ if claim == "email" => String::new(),
-        _ => format!("{}#", issuer["issuerURL"].as_str().unwrap_or_default()),
+        Some(UsernamePrefixPolicy::Unset) | None if claim == "email" => String::new(),
+        Some(UsernamePrefixPolicy::Unset) | None => format!("{issuer}#"),
     };
     json!({ "claim": claim, "prefix": prefix })
 }
@@ -126,4 +162,79 @@ pub(super) fn metadata(context: &Context<'_>, config_map: &mut ConfigMap) -> Res
     let data = config_map.data.get_or_insert_default();
     data.insert("oauthMetadata.json".to_owned(), metadata.to_string());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn provider(value: Value) -> OidcProvider {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn every_rule_about_tokens_and_users_is_handed_on() {
+        let provider = provider(json!({
+            "name": "sso",
+            "issuer": {
+                "issuerURL": "https://login.example.com",
+                "audiences": ["cluster"],
+                "discoveryURL": "https://internal.example.com/discovery",
+            },
+            "claimMappings": {
+                "username": { "expression": "claims.sub" },
+                "groups": { "expression": "claims.roles" },
+                "uid": { "claim": "oid" },
+                "extra": [{ "key": "example.com/team", "valueExpression": "claims.team" }],
+            },
+            "claimValidationRules": [
+                { "type": "RequiredClaim", "requiredClaim": { "claim": "tier", "requiredValue": "1" } },
+                { "type": "CEL", "cel": { "expression": "claims.verified", "message": "not verified" } },
+            ],
+            "userValidationRules": [{ "expression": "user.username != 'root'", "message": "reserved" }],
+        }));
+        let expected = json!({
+            "issuer": {
+                "url": "https://login.example.com",
+                "audiences": ["cluster"],
+                "audienceMatchPolicy": "MatchAny",
+                "certificateAuthority": "PEM",
+                "discoveryURL": "https://internal.example.com/discovery",
+            },
+            "claimMappings": {
+                "username": { "expression": "claims.sub" },
+                "groups": { "expression": "claims.roles" },
+                "uid": { "claim": "oid" },
+                "extra": [{ "key": "example.com/team", "valueExpression": "claims.team" }],
+            },
+            "claimValidationRules": [
+                { "claim": "tier", "requiredValue": "1" },
+                { "expression": "claims.verified", "message": "not verified" },
+            ],
+            "userValidationRules": [{ "expression": "user.username != 'root'", "message": "reserved" }],
+        });
+        assert_eq!(authenticator(&provider, Some("PEM")), expected);
+    }
+
+    #[test]
+    fn names_of_users_say_whose_they_are() {
+        let prefix = json!({ "prefixString": "sso:" });
+        for (mapping, expected) in [
+            (json!({ "claim": "sub" }), "https://login.example.com#"),
+            (
+                json!({ "claim": "sub", "prefixPolicy": "" }),
+                "https://login.example.com#",
+            ),
+            (json!({ "claim": "email" }), ""),
+            (json!({ "claim": "sub", "prefixPolicy": "NoPrefix" }), ""),
+            (
+                json!({ "claim": "email", "prefixPolicy": "Prefix", "prefix": prefix }),
+                "sso:",
+            ),
+        ] {
+            let mapping = serde_json::from_value(mapping).unwrap();
+            let found = username("https://login.example.com", &mapping);
+            assert_eq!(found["prefix"], expected, "{found}");
+        }
+    }
 }
