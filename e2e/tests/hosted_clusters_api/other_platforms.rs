@@ -80,7 +80,14 @@ async fn agent(admin: &ApiClient, ground: &Ground) -> Result<()> {
         "{}",
         cluster["spec"]
     );
-    ensure!(cluster["status"]["ready"] == true, "{}", cluster["status"]);
+    // The status is written after the object.
+    let ready = AGENT_CLUSTERS.named(&namespace, name);
+    wait::until("the AgentCluster to be ready", SOON, async || {
+        let status = admin.get(&ready).await?["status"].clone();
+        ensure!(status["ready"] == true, "{status}");
+        Ok(())
+    })
+    .await?;
     there(CLUSTERS.named(&namespace, &format!("{name}-x7k2p"))).await?;
     let machines = there(MACHINE_SETS.named(&namespace, &format!("{name}-workers"))).await?;
     let infrastructure = &machines["spec"]["template"]["spec"]["infrastructureRef"];
