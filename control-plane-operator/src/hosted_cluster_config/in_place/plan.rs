@@ -123,7 +123,8 @@ impl Member {
         let empty = BTreeMap::new();
         let annotations = node.map_or(&empty, |node| node.annotations());
         let get = |key: &str| annotations.get(key).cloned();
-        // A node that no daemon has been on has what its Machine was made with.
+        // A node that no daemon has been on has what its pool had. What its Machine names comes second: Cluster API
+        // rewrites that on Machines that exist, as soon as the pool asks for something else.
         let begin = format!("user-data-{}-", pool.name);
         let data = machine.data_secret.as_deref();
         let made_with = data
@@ -142,7 +143,7 @@ impl Member {
             machine: machine.name.clone(),
             release: machine.annotations.get(RELEASE_VERSION.key()).cloned(),
             node: node.map(kube::ResourceExt::name_any),
-            current: get(CURRENT).or(made_with),
+            current: get(CURRENT).or_else(|| pool.current.clone()).or(made_with),
             desired: get(DESIRED),
             is_ready: node.is_some_and(is_ready),
             is_settled: state.is_none_or(|state| state == "Done"),
@@ -337,14 +338,25 @@ mod tests {
         assert_eq!(finished[GOING_ON], None);
     }
 
+    /// Cluster API may have written the target's user data to the Machine already.
     #[test]
-    fn a_node_without_a_daemon_has_what_it_was_made_with() {
-        let machine = Machine {
+    fn a_node_without_a_daemon_has_what_its_pool_had() {
+        let machine = |secret: &str| Machine {
             name: "m".to_owned(),
-            data_secret: Some("user-data-workers-old".to_owned()),
+            data_secret: Some(secret.to_owned()),
             ..Machine::default()
         };
-        let member = Member::new(&pool(1), &machine, Some(&Node::default()));
-        assert_eq!(member.current.as_deref(), Some("old"));
+        let never = Pool {
+            current: None,
+            ..pool(1)
+        };
+        for (pool, secret, expected) in [
+            (pool(1), "user-data-workers-old", "old"),
+            (pool(1), "user-data-workers-new", "old"),
+            (never, "user-data-workers-new", "new"),
+        ] {
+            let member = Member::new(&pool, &machine(secret), Some(&Node::default()));
+            assert_eq!(member.current.as_deref(), Some(expected), "{secret}");
+        }
     }
 }
