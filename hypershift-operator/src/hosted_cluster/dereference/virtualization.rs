@@ -24,6 +24,8 @@ use crate::platform::kubevirt::infrastructure::external;
 const BELIEVED: Duration = Duration::from_mins(1);
 /// How long a cluster may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
+/// The longest version that is told of.
+const LONGEST: usize = 64;
 /// The group in which KubeVirt tells of itself.
 const KUBEVIRT: &str = "/apis/subresources.kubevirt.io";
 
@@ -142,8 +144,17 @@ fn outside(kubeconfig: &Kubeconfig) -> Option<&'static str> {
 async fn answer(client: &Client) -> Virtualization {
     match timeout(ANSWER, ask(client)).await {
         Ok(Ok(found)) => found,
-        Ok(Err(error)) => Virtualization::Unreachable(chain(&error)),
+        Ok(Err(error)) => Virtualization::Unreachable(told(&error)),
         Err(_) => Virtualization::Unreachable(format!("it has not answered within {ANSWER:?}")),
+    }
+}
+
+/// An error without what the server has sent: whoever may name a server here may not read everything that it says.
+fn told(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("it answers with status {}", status.code),
+        kube::Error::SerdeError(_) => "its answer is not that of an API server".to_owned(),
+        error => chain(error),
     }
 }
 
@@ -162,11 +173,16 @@ async fn ask(client: &Client) -> kube::Result<Virtualization> {
     };
     let told = get(&format!("/apis/{}/version", version.group_version))?;
     let told: Value = client.request(told).await?;
-    let kubevirt = told["gitVersion"].as_str().unwrap_or_default().to_owned();
+    let kubevirt = told["gitVersion"].as_str().unwrap_or_default();
     Ok(Virtualization::Found {
-        kubernetes,
-        kubevirt,
+        kubernetes: cut(&kubernetes),
+        kubevirt: cut(kubevirt),
     })
+}
+
+/// A version, and not what else a server may call one.
+fn cut(version: &str) -> String {
+    version.chars().take(LONGEST).collect()
 }
 
 fn get(path: &str) -> kube::Result<Request<Vec<u8>>> {
@@ -185,13 +201,13 @@ mod tests {
     const VERSION: &str = "/apis/subresources.kubevirt.io/v1/version";
 
     /// A server of Kubernetes that answers the question about KubeVirt so.
-    async fn told(answers: Vec<Expect>) -> Virtualization {
+    async fn answers(calls: Vec<Expect>) -> Virtualization {
         let version = json!({
             "major": "1", "minor": "33", "gitVersion": "v1.33.5", "gitCommit": "", "gitTreeState": "",
             "buildDate": "", "goVersion": "", "compiler": "", "platform": "",
         });
         let server = Expect::get("/version").answer(Answer::ok(&version));
-        let scenario = Scenario::new([server].into_iter().chain(answers));
+        let scenario = Scenario::new([server].into_iter().chain(calls));
         let found = answer(&scenario.client()).await;
         scenario.finish();
         found
@@ -213,13 +229,14 @@ mod tests {
             kubernetes: "v1.33.5".to_owned(),
             kubevirt: "v1.6.0".to_owned(),
         };
-        assert_eq!(told(vec![group(), own]).await, found);
+        assert_eq!(answers(vec![group(), own]).await, found);
         let missing = Expect::get(KUBEVIRT).answer(Answer::error(404, "NotFound"));
-        assert_eq!(told(vec![missing]).await, Virtualization::Absent);
+        assert_eq!(answers(vec![missing]).await, Virtualization::Absent);
         for (code, reason) in [(403, "Forbidden"), (503, "ServiceUnavailable")] {
             let refused = Expect::get(VERSION).answer(Answer::error(code, reason));
-            let found = told(vec![group(), refused]).await;
-            assert!(matches!(found, Virtualization::Unreachable(_)), "{found:?}");
+            let found = answers(vec![group(), refused]).await;
+            let expected = format!("it answers with status {code}");
+            assert_eq!(found, Virtualization::Unreachable(expected));
         }
     }
 
