@@ -20,8 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -199,11 +197,9 @@ async fn user_data(admin: &ApiClient, agent: &Value) -> Result<Vec<u8>> {
 
 async fn secret(admin: &ApiClient, of: &Value, key: &str) -> Result<Vec<u8>> {
     let (namespace, name) = reference(of)?;
-    let found = admin.get(&SECRETS.named(namespace, name)).await?;
-    let encoded = found["data"][key].as_str();
-    let encoded = encoded.with_context(|| format!("Secret {name} has no {key}"))?;
-    let decoded = STANDARD.decode(encoded);
-    decoded.with_context(|| format!("{key} of Secret {name} is not in base64"))
+    admin
+        .secret_value(&SECRETS.named(namespace, name), key)
+        .await
 }
 
 fn reference(object: &Value) -> Result<(&str, &str)> {

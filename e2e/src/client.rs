@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{Method, Request, header};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
@@ -213,6 +215,15 @@ impl ApiClient {
                     .await
             }
         }
+    }
+
+    /// A value of the Secret at `path`.
+    pub async fn secret_value(&self, path: &str, key: &str) -> Result<Vec<u8>> {
+        let secret = self.get(path).await?;
+        let encoded = secret["data"][key].as_str();
+        let encoded = encoded.with_context(|| format!("{path} has no {key}"))?;
+        let decoded = STANDARD.decode(encoded);
+        decoded.with_context(|| format!("{key} of {path} is not in base64"))
     }
 
     /// Deletes `path`; gone already is fine.

@@ -51,6 +51,13 @@ pub async fn aws(side: Side) -> Result<Vec<Value>> {
     }
 }
 
+/// All that hosted clusters need on one side: Cluster API's, and those of the provider for AWS.
+pub async fn of_hosted_clusters(side: Side) -> Result<Vec<Value>> {
+    let mut all = cluster_api(side).await?;
+    all.extend(aws(side).await?);
+    Ok(all)
+}
+
 /// The CRDs of a platform that has another version of Cluster API, and those of the test's own provider for it.
 pub async fn platform() -> Result<Vec<Value>> {
     let read = || {
@@ -71,22 +78,32 @@ pub async fn platform() -> Result<Vec<Value>> {
     Ok(theirs.map(without_conversion).chain(own).collect())
 }
 
-/// A CRD of a provider that has no manager: any object is one of its.
+/// A CRD of a provider that has no manager.
 fn of_own_provider(kind: &str) -> Value {
-    let (singular, group) = (kind.to_lowercase(), "infrastructure.cluster.x-k8s.io");
+    let plural = format!("{}s", kind.to_lowercase());
+    let group = "infrastructure.cluster.x-k8s.io";
+    let mut crd = of_any_object(group, "v1beta1", kind, &plural, "Namespaced");
+    crd["metadata"]["labels"] = json!({ "cluster.x-k8s.io/v1beta1": "v1beta1" });
+    crd
+}
+
+/// A CRD of a kind that takes any object. `scope` is `Cluster` or `Namespaced`.
+pub fn of_any_object(group: &str, version: &str, kind: &str, plural: &str, scope: &str) -> Value {
     json!({
         "apiVersion": CRDS.api_version,
         "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": format!("{singular}s.{group}"),
-            "labels": { "cluster.x-k8s.io/v1beta1": "v1beta1" },
-        },
+        "metadata": { "name": format!("{plural}.{group}") },
         "spec": {
             "group": group,
-            "scope": "Namespaced",
-            "names": { "kind": kind, "plural": format!("{singular}s"), "singular": singular },
+            "scope": scope,
+            "names": {
+                "kind": kind,
+                "listKind": format!("{kind}List"),
+                "plural": plural,
+                "singular": kind.to_lowercase(),
+            },
             "versions": [{
-                "name": "v1beta1",
+                "name": version,
                 "served": true,
                 "storage": true,
                 "subresources": { "status": {} },

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::client::{ApiClient, Patch, Resource};
@@ -236,11 +234,7 @@ impl Life {
     async fn inside(&self) -> Result<ApiClient> {
         let name = format!("{}-kubeconfig", self.cluster.name);
         let path = SECRETS.named(&self.cluster.namespace, &name);
-        let secret = self.cluster.client().get(&path).await?;
-        let encoded = secret["data"]["value"].as_str().unwrap_or_default();
-        let kubeconfig = STANDARD
-            .decode(encoded)
-            .with_context(|| format!("Secret {name} holds no kubeconfig"))?;
+        let kubeconfig = self.cluster.client().secret_value(&path, "value").await?;
         ApiClient::from_text(&String::from_utf8_lossy(&kubeconfig)).await
     }
 

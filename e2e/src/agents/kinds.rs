@@ -5,6 +5,8 @@
 
 use serde_json::{Value, json};
 
+use crate::crds;
+
 /// A kind: its group, version, name and plural.
 type Kind = (&'static str, &'static str, &'static str, &'static str);
 
@@ -40,40 +42,20 @@ const OF_SERVICE: [Kind; 3] = [
 /// The definitions of all of them.
 pub fn definitions() -> Vec<Value> {
     let mut all = of_provider();
-    all.extend(OF_SERVICE.map(|kind| definition(kind, &json!({}))));
+    all.extend(OF_SERVICE.map(definition));
     all
 }
 
 /// The definitions of the provider's kinds.
 pub fn of_provider() -> Vec<Value> {
-    let contract = json!({ "cluster.x-k8s.io/v1beta1": "v1beta1" });
-    OF_PROVIDER.map(|kind| definition(kind, &contract)).to_vec()
+    let with_contract = |kind| {
+        let mut crd = definition(kind);
+        crd["metadata"]["labels"] = json!({ "cluster.x-k8s.io/v1beta1": "v1beta1" });
+        crd
+    };
+    OF_PROVIDER.map(with_contract).to_vec()
 }
 
-fn definition((group, version, kind, plural): Kind, labels: &Value) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.{group}"), "labels": labels },
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {
-                "kind": kind,
-                "listKind": format!("{kind}List"),
-                "plural": plural,
-                "singular": kind.to_lowercase(),
-            },
-            "versions": [{
-                "name": version,
-                "served": true,
-                "storage": true,
-                "subresources": { "status": {} },
-                "schema": { "openAPIV3Schema": {
-                    "type": "object",
-                    "x-kubernetes-preserve-unknown-fields": true,
-                } },
-            }],
-        },
-    })
+fn definition((group, version, kind, plural): Kind) -> Value {
+    crds::of_any_object(group, version, kind, plural, "Namespaced")
 }

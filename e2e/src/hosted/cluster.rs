@@ -13,7 +13,8 @@ use super::{
 use crate::certs::write;
 use crate::client::{ApiClient, Resource};
 use crate::node::condition;
-use crate::{registry, sides};
+use crate::registry;
+use crate::sides::{self, Within};
 
 /// What must be found valid before anything is made.
 const VALID: [&str; 3] = [
@@ -94,20 +95,16 @@ impl<'a> Cluster<'a> {
         NODE_POOLS.named(NAMESPACE, &self.pool())
     }
 
+    /// The keys of its Cluster API objects in etcd, by side.
+    pub async fn stored(&self) -> Result<Within> {
+        let etcd = &self.ground.testbed.control_plane.etcd;
+        sides::within(etcd, &self.namespace()).await
+    }
+
     /// Fails unless its Cluster API objects are in the groups of its side, and in no others.
     pub async fn is_on_its_side(&self) -> Result<()> {
-        let within = format!("/{}/", self.namespace());
-        let etcd = &self.ground.testbed.control_plane.etcd;
-        for side in [Side::Standard, Side::Private] {
-            let mut keys = sides::objects(etcd, side).await?;
-            keys.retain(|key| key.contains(&within));
-            ensure!(
-                keys.is_empty() == (side != self.side),
-                "{}: on the {side:?} side there are {keys:?}",
-                self.name
-            );
-        }
-        Ok(())
+        let is_only_there = self.stored().await?.are_only_on(self.side);
+        is_only_there.with_context(|| self.name.clone())
     }
 
     /// Creates it by the command that users have, with a pool of no workers. A flag (`--name=value`) comes in place of

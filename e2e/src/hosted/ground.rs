@@ -75,8 +75,7 @@ impl Ground {
         let testbed = &self.testbed;
         if side == Side::Standard {
             let step = testbed.progress.step("the platform brings Cluster API");
-            crds::install(&testbed.admin, &crds::cluster_api(side).await?).await?;
-            crds::install(&testbed.admin, &crds::aws(side).await?).await?;
+            crds::install(&testbed.admin, &crds::of_hosted_clusters(side).await?).await?;
             step.done();
         }
         let step = testbed.progress.step("installing the operators");

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
+use super::{Cluster, Guest};
+
 /// Identities by names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Identities(BTreeMap<String, String>);
@@ -12,13 +14,22 @@ pub struct Identities(BTreeMap<String, String>);
 // === impl Identities ===
 
 impl Identities {
-    /// Takes down an object of some kind.
-    pub fn add(&mut self, kind: &str, object: &Value, identity: String) {
-        self.insert(format!("{kind} {}", object["metadata"]["name"]), identity);
+    /// A cluster's nodes, and the instances that they are.
+    pub async fn of_workers(cluster: &Cluster<'_>, guest: &Guest) -> Result<Self> {
+        let mut all = Self::default();
+        for node in guest.nodes().await? {
+            all.add("node", &node, node["metadata"]["uid"].to_string());
+        }
+        for instance in cluster.instances().await? {
+            let identity = format!("{} {}", instance.state, instance.address);
+            all.0.insert(format!("instance {}", instance.id), identity);
+        }
+        Ok(all)
     }
 
-    /// Takes down something of another kind.
-    pub fn insert(&mut self, name: String, identity: String) {
+    /// Takes down an object of some kind.
+    pub fn add(&mut self, kind: &str, object: &Value, identity: String) {
+        let name = format!("{kind} {}", object["metadata"]["name"]);
         self.0.insert(name, identity);
     }
 

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::client::{ApiClient, Patch, Resource};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use tokio::task::JoinHandle;
+
+use crate::client::{ApiClient, Patch, Resource};
 
 const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
 /// Between two rounds, each of which writes and reads back.

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use crate::crds;
 use crate::images::File;
 
 /// Where the stand-in of `render` finds what it leaves.
@@ -94,34 +95,10 @@ fn definition((group, kind, plural, scope): Kind) -> Value {
         Scope::Cluster => "Cluster",
         Scope::Namespaced => "Namespaced",
     };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": format!("{plural}.{group}"),
-            "annotations": { "include.release.openshift.io/ibm-cloud-managed": "true" },
-        },
-        "spec": {
-            "group": group,
-            "scope": scope,
-            "names": {
-                "kind": kind,
-                "listKind": format!("{kind}List"),
-                "plural": plural,
-                "singular": kind.to_lowercase(),
-            },
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "subresources": { "status": {} },
-                "schema": { "openAPIV3Schema": {
-                    "type": "object",
-                    "x-kubernetes-preserve-unknown-fields": true,
-                } },
-            }],
-        },
-    })
+    let mut crd = crds::of_any_object(group, "v1", kind, plural, scope);
+    crd["metadata"]["annotations"] =
+        json!({ "include.release.openshift.io/ibm-cloud-managed": "true" });
+    crd
 }
 
 #[cfg(test)]

@@ -204,39 +204,33 @@ async fn wrong_input(testbed: &Testbed, cluster: &Cluster, ground: &Ground) -> R
     let before = running(admin, cluster).await?;
     let absent = format!("{}-absent", ground.release);
     let release = |image: &str| json!({ "release": { "image": image } });
-    cluster.change(admin, release(&absent)).await?;
-    cluster
-        .tells(admin, "ValidReleaseImage", "False", &absent)
-        .await?;
-    cluster.change(admin, release(&ground.release)).await?;
-    cluster
-        .tells(admin, "ValidReleaseImage", "True", "")
-        .await?;
-    let bundle = json!({ "additionalTrustBundle": { "name": "nowhere" } });
-    cluster.change(admin, bundle).await?;
-    cluster
-        .tells(admin, "ValidConfiguration", "False", "nowhere")
-        .await?;
-    let none = json!({ "additionalTrustBundle": null });
-    cluster.change(admin, none).await?;
-    cluster
-        .tells(admin, "ValidConfiguration", "True", "")
-        .await?;
-    let tokens = tokens_of_its_own(&admin.get(&cluster.path()).await?);
-    cluster.change(admin, tokens).await?;
-    cluster
-        .tells(admin, "ValidConfiguration", "False", "spec.issuerURL")
-        .await?;
-    let none = json!({ "configuration": null });
-    cluster.change(admin, none).await?;
-    cluster
-        .tells(admin, "ValidConfiguration", "True", "")
-        .await?;
+    let bundle = |named: Value| json!({ "additionalTrustBundle": named });
     let access = |way: &str| json!({ "platform": { "aws": { "endpointAccess": way } } });
-    cluster.change(admin, access("Private")).await?;
-    cluster
-        .tells(admin, "SupportedHostedCluster", "False", "AWS_REGION")
-        .await?;
+    let tokens = tokens_of_its_own(&admin.get(&cluster.path()).await?);
+    let (release_image, configuration) = ("ValidReleaseImage", "ValidConfiguration");
+    for (change, about, told) in [
+        (release(&absent), release_image, Some(absent.as_str())),
+        (release(&ground.release), release_image, None),
+        (
+            bundle(json!({ "name": "nowhere" })),
+            configuration,
+            Some("nowhere"),
+        ),
+        (bundle(Value::Null), configuration, None),
+        (tokens, configuration, Some("spec.issuerURL")),
+        (json!({ "configuration": null }), configuration, None),
+        (
+            access("Private"),
+            "SupportedHostedCluster",
+            Some("AWS_REGION"),
+        ),
+    ] {
+        cluster.change(admin, change).await?;
+        let status = if told.is_some() { "False" } else { "True" };
+        cluster
+            .tells(admin, about, status, told.unwrap_or_default())
+            .await?;
+    }
     ensure!(
         running(admin, cluster).await? == before,
         "what runs has been changed"

@@ -135,14 +135,6 @@ impl Member {
         Portrait::of(&ground.client, &self.namespace()).await
     }
 
-    /// The keys of its objects in etcd, by side.
-    pub(crate) async fn keys(&self, testbed: &Testbed, side: Side) -> Result<Vec<String>> {
-        let within = format!("/{}/", self.namespace());
-        let mut keys = sides::objects(&testbed.control_plane.etcd, side).await?;
-        keys.retain(|key| key.contains(&within));
-        Ok(keys)
-    }
-
     /// An annotation of it.
     pub(crate) async fn annotation(&self, admin: &ApiClient, key: &str) -> Result<Option<String>> {
         let cluster = self.seen(admin).await?;
@@ -166,14 +158,9 @@ impl Member {
         );
         let told = find(&cluster, "PrivateCAPITypes").context("it says nothing")?;
         ensure!(told["status"] == status, "{}: {told}", self.name);
-        for other in [Side::Private, Side::Standard] {
-            let keys = self.keys(testbed, other).await?;
-            ensure!(
-                keys.is_empty() == (side != other),
-                "m20a: etcd holds on the {other:?} side of {}: {keys:?}",
-                self.name
-            );
-        }
+        let stored = sides::within(&testbed.control_plane.etcd, &self.namespace()).await?;
+        let is_only_there = stored.are_only_on(side);
+        is_only_there.with_context(|| format!("m20a: {}", self.name))?;
         for name in ["cluster-api", "capi-provider"] {
             self.has_proxy(admin, name, side).await?;
         }

@@ -31,7 +31,7 @@ impl Fabric {
     /// What there is now.
     pub(crate) async fn of(cluster: &Cluster<'_>, guest: &Guest) -> Result<Self> {
         let admin = &cluster.ground().testbed.admin;
-        let mut all = Identities::default();
+        let mut all = Identities::of_workers(cluster, guest).await?;
         for pod in admin.list(&PODS.within(&cluster.namespace())).await? {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             let of_job = pod["metadata"]["ownerReferences"][0]["kind"] == "Job";
@@ -52,13 +52,6 @@ impl Fabric {
                 machine["spec"]["providerID"], machine["status"]["nodeRef"]["name"]
             );
             all.add("machine", &machine, known);
-        }
-        for node in guest.nodes().await? {
-            all.add("node", &node, node["metadata"]["uid"].to_string());
-        }
-        for instance in cluster.instances().await? {
-            let known = format!("{} {}", instance.state, instance.address);
-            all.insert(format!("instance {}", instance.id), known);
         }
         for pod in guest.client.list(&PODS.within("default")).await? {
             all.add("the user's pod", &pod, identity(&pod));

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use api::group::Side;
 use e2e::hosted::{Cluster, Ground, Platform};
 use e2e::hosts::Hosts;
-use e2e::sides;
+use e2e::sides::Within;
 
 /// What the user calls the machine.
 const NAME: &str = "own-9";
@@ -25,12 +25,7 @@ pub(crate) async fn lives(ground: &Ground, hosts: &Hosts) -> Result<()> {
 
 /// Its namespace has no object of Cluster API, of either side.
 async fn has_nothing_to_make_machines_with(cluster: &Cluster<'_>) -> Result<()> {
-    let within = format!("/{}/", cluster.namespace());
-    for side in [Side::Private, Side::Standard] {
-        let etcd = &cluster.ground().testbed.control_plane.etcd;
-        let mut keys = sides::objects(etcd, side).await?;
-        keys.retain(|key| key.contains(&within));
-        ensure!(keys.is_empty(), "there are {keys:?}");
-    }
+    let stored = cluster.stored().await?;
+    ensure!(stored == Within::default(), "there are {stored:?}");
     Ok(())
 }

@@ -14,7 +14,7 @@ impl Neighbour {
     /// What there is now.
     pub(crate) async fn of(cluster: &Cluster<'_>, guest: &Guest) -> Result<Self> {
         let admin = &cluster.ground().testbed.admin;
-        let mut all = Identities::default();
+        let mut all = Identities::of_workers(cluster, guest).await?;
         for pod in admin.list(&PODS.within(&cluster.namespace())).await? {
             if stays(&pod) {
                 all.add("pod", &pod, uid(&pod));
@@ -22,12 +22,6 @@ impl Neighbour {
         }
         for machine in cluster.machines().await? {
             all.add("machine", &machine, uid(&machine));
-        }
-        for node in guest.nodes().await? {
-            all.add("node", &node, uid(&node));
-        }
-        for instance in cluster.instances().await? {
-            all.insert(format!("instance {}", instance.id), instance.state);
         }
         Ok(Self(all))
     }

@@ -1,8 +1,6 @@
 //! Clusters whose user brings machines: they start with the user data of their pool, and nobody else knows of them.
 
-use anyhow::{Context, Result, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use anyhow::{Result, ensure};
 
 use super::Cluster;
 use crate::hosted::SECRETS;
@@ -31,19 +29,19 @@ impl Cluster<'_> {
     async fn user_data(&self) -> Result<Vec<u8>> {
         let all = SECRETS.within(&self.namespace());
         let prefix = format!("user-data-{}-", self.pool());
-        let found = self
+        let admin = &self.ground().testbed.admin;
+        let name = self
             .stage("there are user data for machines", async || {
-                let mut secrets = self.ground().testbed.admin.list(&all).await?;
-                secrets.retain(|secret| {
-                    let name = secret["metadata"]["name"].as_str();
-                    name.is_some_and(|name| name.starts_with(&prefix))
-                });
-                ensure!(secrets.len() == 1, "there are {}", secrets.len());
-                Ok(secrets.remove(0))
+                let secrets = admin.list(&all).await?;
+                let names = secrets
+                    .iter()
+                    .filter_map(|it| it["metadata"]["name"].as_str());
+                let own: Vec<_> = names.filter(|name| name.starts_with(&prefix)).collect();
+                ensure!(own.len() == 1, "there are {}", own.len());
+                Ok(own[0].to_owned())
             })
             .await?;
-        let encoded = found["data"]["value"].as_str();
-        let decoded = STANDARD.decode(encoded.context("they are not in their Secret")?);
-        decoded.context("they are not in base64")
+        let path = SECRETS.named(&self.namespace(), &name);
+        admin.secret_value(&path, "value").await
     }
 }

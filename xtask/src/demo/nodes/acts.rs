@@ -13,7 +13,6 @@ use e2e::platform::{self, Platform};
 use e2e::proxy::Upstream;
 use e2e::view::View;
 use e2e::{crds, registry, sides};
-use serde_json::Value;
 
 use super::Stage;
 use crate::show;
@@ -100,17 +99,10 @@ async fn before(stage: &Stage) -> Result<()> {
     let step = testbed
         .progress
         .step("installing Cluster API's own kinds, in the one version that a cluster can have");
-    let crds = standard().await?;
+    let crds = crds::of_hosted_clusters(Side::Standard).await?;
     crds::install(&testbed.admin, &crds).await?;
     step.done_with(&format!("{} CRDs", crds.len()));
     install(stage, Side::Standard).await
-}
-
-/// Cluster API's own kinds, in the version that hosted clusters need.
-async fn standard() -> Result<Vec<Value>> {
-    let mut crds = crds::cluster_api(Side::Standard).await?;
-    crds.extend(crds::aws(Side::Standard).await?);
-    Ok(crds)
 }
 
 /// What hosted clusters needed of the standard groups goes, and the platform's comes in its place.
@@ -124,8 +116,9 @@ async fn platform_comes(stage: &mut Stage) -> Result<()> {
     let step = testbed
         .progress
         .step("nothing is in the standard groups: their kinds go");
-    crds::remove(&testbed.admin, &standard().await?).await?;
-    step.done();
+    let crds = crds::of_hosted_clusters(Side::Standard).await?;
+    crds::remove(&testbed.admin, &crds).await?;
+    step.done_with(&format!("{} CRDs", crds.len()));
     let plan = Plan::platform(&[platform::MANAGER]);
     let step = testbed.progress.step("installing its CRDs and its manager");
     let crds = platform::install_crds(&testbed.admin).await?;
@@ -190,13 +183,8 @@ async fn apart(stage: &mut Stage) -> Result<()> {
     let views = show::both_views(&client, &testbed.admin, &namespace, &show::HOSTED).await?;
     println!("\n{views}");
     stage.view = Some(view);
-    let etcd = &testbed.control_plane.etcd;
-    let count = async |side| {
-        let keys = sides::objects(etcd, side).await?;
-        let within = format!("/{namespace}/");
-        anyhow::Ok(keys.iter().filter(|key| key.contains(&within)).count())
-    };
-    let (private, standard) = (count(Side::Private).await?, count(Side::Standard).await?);
+    let stored = hosted::cluster(stage).stored().await?;
+    let (private, standard) = (stored.private.len(), stored.standard.len());
     println!(
         "in etcd, of namespace {namespace}: {private} objects in private groups, {standard} in standard groups"
     );

@@ -7,8 +7,7 @@ use anyhow::{Context, Result, ensure};
 use api::annotations::MIGRATION_IN_PROGRESS;
 use api::group::Side;
 use e2e::conditions::find;
-use e2e::hosted::{Cluster, Guest, Identities, Load, OPERATORS, Seen};
-use e2e::sides;
+use e2e::hosted::{Cluster, Identities, Load, OPERATORS, Seen};
 
 use super::hosted::cluster;
 use crate::demo::nodes::Stage;
@@ -31,7 +30,7 @@ const ACCOUNT: usize = 90;
 pub(super) async fn live(stage: &Stage) -> Result<()> {
     let cluster = cluster(stage);
     let guest = cluster.guest().await?;
-    let before = fabric(&cluster, &guest).await?;
+    let before = Identities::of_workers(&cluster, &guest).await?;
     let progress = &stage.ground.testbed.progress;
     progress.note("from now on, its user writes an object and reads it back, ten times a second");
     let load = Load::start(&guest.client).await?;
@@ -51,23 +50,10 @@ pub(super) async fn live(stage: &Stage) -> Result<()> {
     stage.ground.legacy_goes().await?;
     stage.types(&["hypershift", "migrate", "status"]).await?;
     cluster.is_on_its_side().await?;
-    before.are_the_same(&fabric(&cluster, &guest).await?)?;
+    before.are_the_same(&Identities::of_workers(&cluster, &guest).await?)?;
     let seen = load.ends().await?;
     println!("\nits user saw {seen}; its nodes and the cloud's instances are the ones from before");
     Ok(())
-}
-
-/// What may not be made anew, by names.
-async fn fabric(cluster: &Cluster<'_>, guest: &Guest) -> Result<Identities> {
-    let mut all = Identities::default();
-    for node in guest.nodes().await? {
-        all.add("node", &node, node["metadata"]["uid"].to_string());
-    }
-    for instance in cluster.instances().await? {
-        let known = format!("{} {}", instance.state, instance.address);
-        all.insert(format!("instance {}", instance.id), known);
-    }
-    Ok(all)
 }
 
 /// Tells both sides of it until it is complete.
@@ -142,17 +128,12 @@ impl State {
         let found = find(&seen, "PrivateCAPITypes").context("the cluster tells of no types")?;
         let text = |field: &str| found[field].as_str().unwrap_or_default();
         let is_locked = !seen["metadata"]["annotations"][MIGRATION_IN_PROGRESS].is_null();
-        let etcd = &cluster.ground().testbed.control_plane.etcd;
-        let within = format!("/{}/", cluster.namespace());
-        let count = async |side| {
-            let keys = sides::objects(etcd, side).await?;
-            anyhow::Ok(keys.iter().filter(|key| key.contains(&within)).count())
-        };
+        let stored = cluster.stored().await?;
         Ok(Self {
             phase: text("reason").to_owned(),
             told: text("message").to_owned(),
-            standard: count(Side::Standard).await?,
-            private: count(Side::Private).await?,
+            standard: stored.standard.len(),
+            private: stored.private.len(),
             is_complete: text("status") == "True" && !is_locked,
             has_failed: text("reason") == "MigrationFailed",
         })
