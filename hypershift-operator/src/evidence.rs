@@ -90,7 +90,8 @@ impl Reader {
     }
 
     /// What one namespace holds, of which annotations claim that it holds objects of one side only. If that is what was
-    /// seen there not long ago, it is believed; for everything else, and for every doubt, it is looked at.
+    /// seen there not long ago, or if there was nothing yet that could contradict it, it is believed; for everything else,
+    /// and for every doubt, it is looked at.
     pub(crate) async fn of_marked(
         &self,
         namespace: &str,
@@ -98,7 +99,11 @@ impl Reader {
     ) -> Result<Evidence, Error> {
         let seen = self.known.of(namespace);
         match (seen, expected) {
-            (Some(seen), Some(side)) if seen == Evidence::None.with(side) => Ok(seen),
+            (Some(seen), Some(side))
+                if seen == Evidence::None || seen == Evidence::None.with(side) =>
+            {
+                Ok(seen)
+            }
             _ => self.of(namespace).await,
         }
     }

@@ -200,6 +200,9 @@ async fn side(
 ) -> Result<Option<Side>, Error> {
     let ctx = &pools.ctx;
     let protocol = protocol(cluster.meta());
+    if !scope::may_own(ctx.scope, &protocol) {
+        return Ok(None);
+    }
     let expected = scope::expected(&protocol);
     let evidence = ctx.evidence.of_marked(namespace, expected).await;
     let evidence = evidence.map_err(Error::Owner)?;

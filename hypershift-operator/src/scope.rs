@@ -112,9 +112,18 @@ pub(crate) fn expected(protocol: &Protocol) -> Option<Side> {
     }
 }
 
+/// Whether an operator of this scope owns a cluster with these annotations on any evidence: if not, nobody need look.
+pub(crate) fn may_own(scope: Scope, protocol: &Protocol) -> bool {
+    let owns = |evidence| duty(scope, &verdict(protocol, evidence)) == Duty::Own;
+    Evidence::ALL.into_iter().any(owns)
+}
+
 // === impl Evidence ===
 
 impl Evidence {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::None, Self::Standard, Self::Private, Self::Both];
+
     /// This, and objects in the groups of one more side.
     #[must_use]
     pub fn with(self, side: Side) -> Self {

@@ -128,7 +128,15 @@ async fn measure(plan: Plan, testbed: &mut Testbed) -> Result<Figures> {
     })
     .await?;
     let cpu = operator.cpu_seconds()? - before;
-    step.done();
+    let (p50, p95) = (
+        percentile(&mut seconds, 50.0),
+        percentile(&mut seconds, 95.0),
+    );
+    let total = deeds.total()?;
+    // Told now, because the rest takes long and may be cut.
+    step.done_with(&format!(
+        "one in {p50:.1} s, nineteen of twenty in {p95:.1} s, all in {total:.1} s"
+    ));
     let step = progress.step(format!(
         "{} clusters with {} nodes each",
         plan.fleet, plan.nodes
@@ -158,9 +166,9 @@ async fn measure(plan: Plan, testbed: &mut Testbed) -> Result<Figures> {
             .get(),
         used_by_others: share.of_others()?,
         burst: plan.burst,
-        p50: percentile(&mut seconds, 50.0),
-        p95: percentile(&mut seconds, 95.0),
-        total: deeds.total()?,
+        p50,
+        p95,
+        total,
         cpu,
         objects: deeds.objects(),
         empty,

@@ -2,15 +2,8 @@
 
 use super::*;
 
-const EVIDENCE: [Evidence; 4] = [
-    Evidence::None,
-    Evidence::Standard,
-    Evidence::Private,
-    Evidence::Both,
-];
-
 /// Annotations as letters (`p`rivate, `l`egacy, `i`n progress, `f`ailed), then the verdict on each evidence of
-/// [`EVIDENCE`]: the owner, `+` when the mark of that owner is due, and the reason when the state is invalid.
+/// [`Evidence::ALL`]: the owner, `+` when the mark of that owner is due, and the reason when the state is invalid.
 const TABLE: [(&str, [&str; 4]); 16] = [
     (
         "",
@@ -177,14 +170,14 @@ fn describe(verdict: Verdict) -> String {
 /// Every combination once, with its verdict.
 fn all() -> impl Iterator<Item = (&'static str, Evidence, Verdict)> {
     TABLE.iter().flat_map(|(letters, _)| {
-        EVIDENCE.map(|evidence| (*letters, evidence, verdict(&protocol(letters), evidence)))
+        Evidence::ALL.map(|evidence| (*letters, evidence, verdict(&protocol(letters), evidence)))
     })
 }
 
 #[test]
 fn m09_every_combination_has_its_verdict() {
     for (letters, expected) in TABLE {
-        let found = EVIDENCE.map(|evidence| describe(verdict(&protocol(letters), evidence)));
+        let found = Evidence::ALL.map(|evidence| describe(verdict(&protocol(letters), evidence)));
         assert_eq!(found, expected, "annotations {letters:?}");
     }
     let mut seen: Vec<_> = TABLE.iter().map(|(letters, _)| protocol(letters)).collect();
@@ -316,17 +309,36 @@ fn evidence_that_may_be_remembered_decides_nothing_new() {
             continue;
         };
         claimed_sides.push(side);
-        let verdict = verdict(&protocol, Evidence::None.with(side));
         assert!(!protocol.in_progress, "{letters:?}");
-        assert_eq!((verdict.mark, verdict.invalid), (None, None), "{letters:?}");
         let owner = match side {
             Side::Private => Owner::New,
             Side::Standard => Owner::Legacy,
         };
-        assert_eq!(verdict.owner, owner, "{letters:?}");
+        // That there is nothing yet says the same as what there is going to be.
+        for evidence in [Evidence::None, Evidence::None.with(side)] {
+            let verdict = verdict(&protocol, evidence);
+            assert_eq!((verdict.mark, verdict.invalid), (None, None), "{letters:?}");
+            assert_eq!(verdict.owner, owner, "{letters:?}");
+        }
     }
     for side in [Side::Private, Side::Standard] {
         assert!(claimed_sides.contains(&side), "{side:?}");
+    }
+}
+
+#[test]
+fn what_may_not_be_owned_is_owned_on_no_evidence() {
+    for (scope, letters, expected) in [
+        (Scope::Private, "", false),
+        (Scope::Private, "p", true),
+        (Scope::Private, "pi", false),
+        (Scope::Legacy, "", false),
+        (Scope::Legacy, "l", true),
+        (Scope::Legacy, "li", false),
+        (Scope::All, "", true),
+    ] {
+        let found = may_own(scope, &protocol(letters));
+        assert_eq!(found, expected, "{scope:?} {letters:?}");
     }
 }
 

@@ -178,3 +178,21 @@ async fn o01_what_the_scan_has_seen_is_believed_only_where_the_marks_say_the_sam
     of(Some(Side::Standard)).await.unwrap_err();
     scenario.finish();
 }
+
+#[tokio::test]
+async fn o01_that_there_was_nothing_is_believed_of_a_marked_cluster_only() {
+    let crd = || crds(&["machines.cluster.x-k8s.io"]);
+    let looked = || Expect::get(MACHINES_OF_ONE).answer(Answer::list(&[]));
+    let mut calls = vec![crd()];
+    calls.extend(group());
+    calls.extend([looked(), looked()]);
+    let scenario = Scenario::new(calls);
+    let ctx = context(Scope::Private, &scenario);
+    let of = async |expected| ctx.evidence.of_marked("clusters-one", expected).await;
+    assert_eq!(of(None).await.unwrap(), Evidence::None);
+    // Nothing is asked.
+    assert_eq!(of(Some(Side::Private)).await.unwrap(), Evidence::None);
+    assert_eq!(of(Some(Side::Standard)).await.unwrap(), Evidence::None);
+    assert_eq!(of(None).await.unwrap(), Evidence::None);
+    scenario.finish();
+}
