@@ -42,7 +42,11 @@ const LIVE: [&str; 2] = [
     "m01_m20b_a_cluster_with_workers_migrates_under_load",
 ];
 /// The variables by which faults are chosen, and the test.
-const FAULTS: [&str; 2] = ["HYPERSHIFT_FAULTS", "HYPERSHIFT_FAULTS_SEED"];
+const FAULTS: [&str; 3] = [
+    "HYPERSHIFT_FAULTS",
+    "HYPERSHIFT_FAULTS_SEED",
+    "HYPERSHIFT_FAULTS_PART",
+];
 const OUTLIVED: &str = "o03_o05_o06_o07_hosted_clusters_outlive_the_faults_of_their_operators";
 
 /// What is soaked.
@@ -95,6 +99,10 @@ pub(crate) enum Soak {
         /// Which ones these are: another number, another choice.
         #[arg(long, value_name = "NUMBER", default_value_t = 1)]
         seed: u32,
+        /// Try the part with this number, from 1, of the parts that --one-in and --seed divide all faults into: all parts
+        /// together try each fault once, one after the other, side by side, or on several machines.
+        #[arg(long, value_name = "NUMBER")]
+        part: Option<u32>,
     },
     /// A hosted cluster on the standard groups and one on the private ones, with a management cluster of two nodes to
     /// themselves. Both have workers and workloads, are scaled and destroyed without the other's noticing, and neither
@@ -146,9 +154,10 @@ pub(crate) async fn run(soak: &Soak) -> Result<ExitCode> {
             let seconds = period.as_secs().to_string();
             test("operator", RACE, &[(SECONDS, seconds)]).await
         }
-        Soak::Faults { one_in, seed } => {
-            let [faults, by] = FAULTS;
-            let chosen = [(faults, one_in.to_string()), (by, seed.to_string())];
+        Soak::Faults { one_in, seed, part } => {
+            let [faults, by, which] = FAULTS;
+            let mut chosen = vec![(faults, one_in.to_string()), (by, seed.to_string())];
+            chosen.extend(part.map(|part| (which, part.to_string())));
             test("hosted_clusters_faults", OUTLIVED, &chosen).await
         }
         Soak::SideBySide => {

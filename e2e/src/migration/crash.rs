@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use api::group::Side;
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -320,19 +320,18 @@ impl<'a> Lane<'a> {
             self.tally.killed_at[way].insert(at);
             self.holds().await?;
             let killer = Killer::at(again.take().unwrap_or(u64::MAX));
-            if self.has_begun().await? {
-                end = self
-                    .migrate(client, direction, killer, parallel, undo)
-                    .await?;
-            } else {
-                // Not even the journal was written: nothing has happened.
-                end = End::RolledBack("it had not begun".to_owned());
+            if !self.is_under_way().await? {
+                break;
             }
+            end = self
+                .migrate(client, direction, killer, parallel, undo)
+                .await?;
         }
         let ends = match end {
             End::Moved(_) => direction.target(),
             End::RolledBack(_) => side,
-            End::Killed => bail!("invariant: killed ones were gone on with"),
+            // Before the first entry in the journal, or after the last one: nothing has happened, or all has.
+            End::Killed => self.side().await?,
         };
         self.is_whole(Some(ends)).await?;
         self.tally.moved += u64::from(ends != side);
@@ -356,9 +355,15 @@ impl<'a> Lane<'a> {
         migrate(client, &self.namespace, direction, &manner, holds).await
     }
 
-    async fn has_begun(&self) -> Result<bool> {
+    async fn is_under_way(&self) -> Result<bool> {
         let mover = mover(self.direct, &self.namespace, &Manner::default()).await?;
         Ok(mover.under_way().is_some())
+    }
+
+    /// Where the cluster is, if it is on one side only.
+    async fn side(&self) -> Result<Side> {
+        let portrait = Portrait::of(self.direct, &self.namespace).await?;
+        portrait.side.context("it is on both sides, or on none")
     }
 
     async fn holds(&self) -> Result<()> {

@@ -24,7 +24,8 @@ use e2e::testbed::Testbed;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak faults --one-in 24"]
 async fn o03_o05_o06_o07_hosted_clusters_outlive_the_faults_of_their_operators() -> Result<()> {
-    let mut testbed = Testbed::start("hosted-faults", Progress::detect()).await?;
+    let name = choice::Choice::of_environment()?.testbed();
+    let mut testbed = Testbed::start(&name, Progress::detect()).await?;
     let outcome = stages::run(&mut testbed).await;
     testbed.finish(outcome)
 }

@@ -126,9 +126,9 @@ impl Trap {
         &self.died
     }
 
-    /// How many deaths there are, died or not.
-    pub(crate) fn possible(&self) -> usize {
-        self.seen.len()
+    /// The deaths that there are, died or not.
+    pub(crate) fn possible(&self) -> &BTreeSet<Death> {
+        &self.seen
     }
 
     /// When something was last written.
