@@ -15,7 +15,7 @@ pub(crate) mod kind;
 mod monitoring;
 pub(crate) mod object;
 pub(crate) mod observe;
-mod options;
+pub(crate) mod options;
 mod plan;
 mod preflight;
 mod pruning;
@@ -23,7 +23,7 @@ mod rbac;
 mod render;
 mod rollout;
 mod run;
-mod workload;
+pub(crate) mod workload;
 
 use anyhow::Context;
 

@@ -124,7 +124,7 @@ impl Config {
     }
 }
 
-fn images(args: &ImageArgs) -> Result<Images, Fatal> {
+pub(crate) fn images(args: &ImageArgs) -> Result<Images, Fatal> {
     let overrides = args.control_plane_operator_overrides.as_deref();
     Ok(Images {
         capi_proxy: args.capi_proxy_image.clone(),
@@ -155,7 +155,7 @@ fn operator_overrides(path: &Path) -> Result<OperatorOverrides, Fatal> {
     OperatorOverrides::parse(&text).map_err(|error| wrong(error.to_string()))
 }
 
-fn releases(args: &ImageArgs) -> Result<Options, Fatal> {
+pub(crate) fn releases(args: &ImageArgs) -> Result<Options, Fatal> {
     let read = |path: &PathBuf| {
         fs::read(path).map_err(|error| Fatal::Usage {
             message: format!(

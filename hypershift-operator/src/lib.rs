@@ -12,6 +12,7 @@
 //! - [`capi`]: the kinds of Cluster API, on one side of the group table.
 //! - `census` counts clusters and pools for metrics; `events` tells of what turns.
 //! - `migration`: moves clusters from standard to private types, one after the other.
+//! - [`foresight`]: whether a release can be on private types, for those who plan.
 //! - [`legacy`]: whether operator-legacy is needed any more, and its removal.
 
 pub mod args;
@@ -25,6 +26,7 @@ pub mod error;
 mod events;
 pub mod evidence;
 mod fleet;
+pub mod foresight;
 mod hosted_cluster;
 pub mod legacy;
 mod metrics;

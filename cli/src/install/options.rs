@@ -151,7 +151,7 @@ fn check_namespace(name: &str) -> Result<(), Usage> {
 }
 
 /// Pairs of the form `KEY=VALUE`. Values may be secret, so they are not repeated.
-fn pairs(texts: &[String], flag: &str) -> Result<Vec<(String, String)>, Usage> {
+pub(crate) fn pairs(texts: &[String], flag: &str) -> Result<Vec<(String, String)>, Usage> {
     texts
         .iter()
         .map(|text| match text.split_once('=') {
@@ -193,7 +193,7 @@ fn pull_secret(path: &Path) -> anyhow::Result<String> {
     )
 }
 
-fn trust_bundle(path: &Path) -> anyhow::Result<String> {
+pub(crate) fn trust_bundle(path: &Path) -> anyhow::Result<String> {
     use rustls::pki_types::{CertificateDer, pem::PemObject};
     let text = read(path)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
@@ -207,7 +207,7 @@ fn trust_bundle(path: &Path) -> anyhow::Result<String> {
 }
 
 /// The operator refuses a table that is wrong when it starts: the file is judged here.
-fn operator_overrides(path: &Path) -> anyhow::Result<Table> {
+pub(crate) fn operator_overrides(path: &Path) -> anyhow::Result<Table> {
     let text = read(path)?;
     let table = payload::OperatorOverrides::parse(&text)
         .with_context(|| format!("{} is no table of images", path.display()))?;

@@ -1,10 +1,15 @@
 //! `migrate plan`: what the migration of a hosted cluster would do, without doing any of it.
 
+mod given;
+
 use api::group::GroupTable;
+use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::names::control_plane_namespace;
 use clap::Args;
+use hypershift_operator::foresight::{Foresight, Outlook};
 use migration::groups::Direction;
 use migration::mover::{Mover, Options, Scope};
+use migration::preflight::{Finding, Severity};
 
 use super::fleet::{Chosen, Line, Standing};
 use super::groups::{Format, report};
@@ -19,6 +24,9 @@ use crate::install::{TargetArgs, runtime};
     after_help = "Nothing is written. Every object of the control plane's namespace is listed with what becomes of it: \
                   moved, given a new owner, or left where it is, and why. Of a cluster on private types it is the way \
                   back that is planned.\n\n\
+                  The release is read, too: one from before private types needs another control-plane-operator, as the \
+                  operator is given it or as the flags say. A registry that cannot be reached from here is told of, and \
+                  speaks against nothing.\n\n\
                   The rights are yours, not the operator's.\n\n\
                   Exit status: 0 nothing speaks against it, 2 something does, 64 wrong usage."
 )]
@@ -34,8 +42,18 @@ pub(crate) struct Plan {
     #[arg(long, short)]
     quiet: bool,
 
+    #[command(flatten, next_help_heading = "What the operator is given")]
+    given: given::GivenArgs,
+
     #[command(flatten)]
     target: TargetArgs,
+}
+
+/// Who looks, and how far.
+struct Planner<'a> {
+    format: Format,
+    hosted: &'a Hosted,
+    foresight: Foresight,
 }
 
 // === impl Plan ===
@@ -48,6 +66,12 @@ impl Plan {
     async fn show(&self) -> anyhow::Result<()> {
         let display = Display::new(self.quiet);
         let hosted = Hosted::connect(&self.target.access()).await?;
+        let given = self.given.resolve(hosted.client()).await?;
+        let planner = Planner {
+            format: self.output,
+            hosted: &hosted,
+            foresight: Foresight::new(hosted.client().clone(), &given)?,
+        };
         let mut is_free = true;
         for cluster in self.chosen.find(&hosted, false).await? {
             let line = Line::of(&cluster);
@@ -62,18 +86,22 @@ impl Plan {
                 }
             };
             display.say(&format!("{}:", line.id()));
-            is_free &= self.plan(&hosted, &line, direction).await?;
+            is_free &= planner.plan(&cluster, &line, direction).await?;
         }
         if is_free {
             return Ok(());
         }
         Err(Unwell.into())
     }
+}
 
+// === impl Planner ===
+
+impl Planner<'_> {
     /// Prints one; gives whether nothing speaks against it.
     async fn plan(
         &self,
-        hosted: &Hosted,
+        cluster: &HostedCluster,
         line: &Line,
         direction: Direction,
     ) -> anyhow::Result<bool> {
@@ -81,10 +109,51 @@ impl Plan {
             namespaces: vec![control_plane_namespace(&line.namespace, &line.name)],
             table: GroupTable::default(),
         };
-        let client = hosted.client().clone();
+        let client = self.hosted.client().clone();
         let mut mover = Mover::open(client, scope, &Options::default()).await?;
-        let plan = mover.plan(direction).await?;
-        report::print_plan(self.output, &plan)?;
+        let mut plan = mover.plan(direction).await?;
+        if direction == Direction::Forward {
+            plan.findings
+                .extend(finding(self.foresight.outlook(cluster).await));
+        }
+        report::print_plan(self.format, &plan)?;
         Ok(plan.may_begin())
+    }
+}
+
+/// What is worth saying of a release.
+fn finding(outlook: Outlook) -> Option<Finding> {
+    let (severity, message) = match outlook {
+        Outlook::Fit(_) => return None,
+        Outlook::Unfit(why) => (Severity::Blocks, why),
+        Outlook::Untold(why) => (
+            Severity::Note,
+            format!(
+                "it cannot be told from here whether the release is fit for private types: {why}; the operator looks \
+                 before it touches anything"
+            ),
+        ),
+    };
+    Some(Finding {
+        severity,
+        check: "release",
+        message,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_known_to_be_unfit_blocks() {
+        let severity = |outlook| finding(outlook).map(|found| found.severity);
+        let told = "why".to_owned();
+        assert_eq!(severity(Outlook::Fit("image".to_owned())), None);
+        assert_eq!(
+            severity(Outlook::Unfit(told.clone())),
+            Some(Severity::Blocks)
+        );
+        assert_eq!(severity(Outlook::Untold(told)), Some(Severity::Note));
     }
 }

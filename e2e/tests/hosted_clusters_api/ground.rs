@@ -8,7 +8,7 @@ use e2e::simulation::{Releases, install_kinds};
 use e2e::testbed::Testbed;
 use e2e::{crds, wait};
 
-use crate::old_releases::{self, OldReleases};
+use crate::old_releases::OldReleases;
 
 /// Namespace of HostedClusters.
 pub(crate) const NAMESPACE: &str = "clusters";
@@ -41,8 +41,8 @@ impl Ground {
         let releases = Releases::start(testbed).await?;
         let release = releases.push("4.22.0").await?;
         let older = releases.push("4.21.9").await?;
-        let old = OldReleases::push(&releases).await?;
-        let table = old_releases::table(testbed.path())?.display().to_string();
+        let old = OldReleases::push(&releases, testbed.path()).await?;
+        let table = old.table.display().to_string();
         step.done();
         let host = releases.address();
         let program = operator::build(&testbed.progress).await?;

@@ -6,13 +6,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use api::annotations::SCOPE;
 use api::group::Side;
+use e2e::cargo::command_line;
 use e2e::client::ApiClient;
 use e2e::operator::SOON;
 use e2e::simulation::{self, Releases};
+use e2e::testbed::Testbed;
 use e2e::wait;
 use serde_json::{Value, json};
+use tokio::process::Command;
 
 use crate::cluster::{Cluster, DEPLOYMENTS, gone};
+use crate::ground::NAMESPACE;
 
 /// The image in the table.
 const OVERRIDE: &str = "images.example.com/control-plane-operator:for-4.14";
@@ -21,25 +25,29 @@ const PROXY: &str = "images.example.com/capi-proxy:v1";
 const KNOWN: &str = "4.14.9";
 const UNKNOWN: &str = "4.15.3";
 
-/// Old releases, in a registry.
+/// Old releases, in a registry, and the table of who runs them.
 pub(crate) struct OldReleases {
     known: String,
     unknown: String,
+    registry: String,
+    pub(crate) table: PathBuf,
 }
 
 // === impl OldReleases ===
 
 impl OldReleases {
-    pub(crate) async fn push(releases: &Releases) -> Result<Self> {
+    pub(crate) async fn push(releases: &Releases, directory: &Path) -> Result<Self> {
         Ok(Self {
             known: releases.push_old(KNOWN).await?,
             unknown: releases.push_old(UNKNOWN).await?,
+            registry: releases.address(),
+            table: table(directory)?,
         })
     }
 }
 
 /// Writes the table that operators are started with.
-pub(crate) fn table(directory: &Path) -> Result<PathBuf> {
+fn table(directory: &Path) -> Result<PathBuf> {
     let path = directory.join("control-plane-operator-overrides.yaml");
     let entry = format!("{{version: {KNOWN}, cpoImage: '{OVERRIDE}'}}");
     std::fs::write(
@@ -50,7 +58,8 @@ pub(crate) fn table(directory: &Path) -> Result<PathBuf> {
 }
 
 /// One on each side, and one that cannot be.
-pub(crate) async fn live(admin: &ApiClient, old: &OldReleases) -> Result<()> {
+pub(crate) async fn live(testbed: &Testbed, old: &OldReleases) -> Result<()> {
+    let admin = &testbed.admin;
     let private = cluster("aged", Side::Private);
     let standard = cluster("aged-legacy", Side::Standard);
     let lost = cluster("aged-alone", Side::Private);
@@ -59,6 +68,7 @@ pub(crate) async fn live(admin: &ApiClient, old: &OldReleases) -> Result<()> {
     create(admin, &lost, &old.unknown).await?;
     is_replaced(admin, &private).await.context(private.name)?;
     is_its_own(admin, &standard).await.context(standard.name)?;
+    is_planned(testbed, &standard, old).await.context("plan")?;
     says_so(admin, &lost).await.context(lost.name)?;
     for cluster in [private, standard, lost] {
         admin.delete(&cluster.path()).await?;
@@ -128,6 +138,47 @@ async fn is_its_own(admin: &ApiClient, cluster: &Cluster) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// `hypershift migrate plan` says beforehand what the operator would say: here no operator is installed, so the flags count.
+async fn is_planned(testbed: &Testbed, cluster: &Cluster, old: &OldReleases) -> Result<()> {
+    let registry = format!("INSECURE_REGISTRIES={}", old.registry);
+    let reads = ["--additional-operator-env-vars", &registry];
+    let table = old.table.display().to_string();
+    let replaces = ["--control-plane-operator-overrides", &table];
+    // From here the registry cannot be read without a word that it has no TLS.
+    let (code, said) = plans(testbed, cluster, &[]).await?;
+    ensure!(
+        code == 0 && said.contains("note (release)"),
+        "{code}: {said}"
+    );
+    let (code, said) = plans(testbed, cluster, &reads).await?;
+    let expected = format!("control-plane-operator of its release {KNOWN}");
+    ensure!(
+        code == 2 && said.contains("BLOCKS (release)") && said.contains(&expected),
+        "{code}: {said}"
+    );
+    let (code, said) = plans(testbed, cluster, &[reads, replaces].concat()).await?;
+    ensure!(code == 0 && !said.contains("(release)"), "{code}: {said}");
+    Ok(())
+}
+
+/// Runs it; gives its exit status and what it says.
+async fn plans(testbed: &Testbed, cluster: &Cluster, more: &[&str]) -> Result<(i32, String)> {
+    let program = command_line(&testbed.progress).await?;
+    let output = Command::new(program)
+        .args(["migrate", "plan", "--namespace", NAMESPACE, "--name"])
+        .arg(cluster.name)
+        .args(more)
+        .arg("--kubeconfig")
+        .arg(testbed.control_plane.admin_kubeconfig())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("cannot run hypershift")?;
+    let said = [output.stdout, output.stderr].concat();
+    let code = output.status.code().context("it was killed")?;
+    Ok((code, String::from_utf8_lossy(&said).into_owned()))
 }
 
 /// What lacks is told, and nothing is made.

@@ -56,7 +56,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let step = testbed
         .progress
         .step("releases from before private types come and go");
-    old_releases::live(admin, &ground.old).await?;
+    old_releases::live(testbed, &ground.old).await?;
     step.done();
     rest(testbed, &ground).await?;
     for cluster in Cluster::ALL {

@@ -79,26 +79,7 @@ pub(crate) enum Unfit {
 
 /// The image.
 pub(crate) fn operator_image(facts: &Facts) -> Result<String, Unfit> {
-    match candidate(&Question::of(facts))? {
-        Candidate::Chosen(image) => Ok(image),
-        Candidate::IfItKnows {
-            released,
-            version,
-            otherwise,
-        } => match &facts.released_operator {
-            Labels::Read(labels) if knows(&Capabilities::of_labels(labels)) => Ok(released),
-            Labels::Read(_) => otherwise.ok_or(Unfit::Old {
-                version,
-                image: released,
-            }),
-            // What may be either is replaced by nothing: a registry that is away for a while must not roll it.
-            Labels::Unreadable(why) => Err(Unfit::Unknown {
-                version,
-                image: released,
-                why: why.clone(),
-            }),
-        },
-    }
+    candidate(&Question::of(facts))?.settled(&facts.released_operator)
 }
 
 /// Whether an operator can be on private types.
@@ -136,6 +117,34 @@ pub(crate) fn candidate(question: &Question<'_>) -> Result<Candidate, Unfit> {
         }),
         (Err(_), Some(image)) => Ok(Candidate::Chosen(image)),
         (Err(missing), None) => Err(Unfit::Missing(missing)),
+    }
+}
+
+// === impl Candidate ===
+
+impl Candidate {
+    /// The image, with the labels of the release's own.
+    pub(crate) fn settled(self, released_operator: &Labels) -> Result<String, Unfit> {
+        match self {
+            Self::Chosen(image) => Ok(image),
+            Self::IfItKnows {
+                released,
+                version,
+                otherwise,
+            } => match released_operator {
+                Labels::Read(labels) if knows(&Capabilities::of_labels(labels)) => Ok(released),
+                Labels::Read(_) => otherwise.ok_or(Unfit::Old {
+                    version,
+                    image: released,
+                }),
+                // What may be either is replaced by nothing: a registry that is away for a while must not roll it.
+                Labels::Unreadable(why) => Err(Unfit::Unknown {
+                    version,
+                    image: released,
+                    why: why.clone(),
+                }),
+            },
+        }
     }
 }
 

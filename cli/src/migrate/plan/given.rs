@@ -1,0 +1,122 @@
+//! What the operator is given that decides about releases: as it is installed, and as it is going to be.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use hypershift_operator::foresight::Given;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
+use kube::{Api, Client};
+
+use crate::hosted::refused;
+use crate::install::options::{operator_overrides, pairs, trust_bundle};
+use crate::install::workload::{
+    OVERRIDES, OVERRIDES_KEY, Operator, TRUST_BUNDLE, TRUST_BUNDLE_KEY,
+};
+
+/// Flags of `install` that decide which control-plane-operators there are.
+#[derive(Debug, Args)]
+pub(super) struct GivenArgs {
+    /// Namespace of the operator; what it is installed with counts, unless a flag below says otherwise
+    #[arg(long, value_name = "NAME", default_value = "hypershift")]
+    operator_namespace: String,
+
+    /// As you are going to give it to install: file with images of the control-plane-operator by platform and version
+    #[arg(long, value_name = "FILE")]
+    control_plane_operator_overrides: Option<PathBuf>,
+
+    /// As you are going to give them to install: environment variables of the operator
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    additional_operator_env_vars: Vec<String>,
+
+    /// As you are going to give it to install: file with PEM certificates, by which registries are trusted
+    #[arg(long, value_name = "FILE")]
+    additional_trust_bundle: Option<PathBuf>,
+}
+
+// === impl GivenArgs ===
+
+impl GivenArgs {
+    /// What is installed, with what the flags change. What may not be read is an error: a plan on a guess is none.
+    pub(super) async fn resolve(&self, client: &Client) -> anyhow::Result<Given> {
+        let mut given = self.installed(client).await?;
+        if let Some(path) = &self.control_plane_operator_overrides {
+            given.overrides = Some(operator_overrides(path)?.text);
+        }
+        if let Some(path) = &self.additional_trust_bundle {
+            given.ca_bundle = Some(trust_bundle(path)?);
+        }
+        let variables = &self.additional_operator_env_vars;
+        given
+            .variables
+            .extend(pairs(variables, "--additional-operator-env-vars")?);
+        Ok(given)
+    }
+
+    async fn installed(&self, client: &Client) -> anyhow::Result<Given> {
+        let (namespace, name) = (&self.operator_namespace, Operator::New.name());
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+        let deployment = deployments.get_opt(name).await.map_err(|error| {
+            refused(&error).context(format!("cannot read Deployment {namespace}/{name}"))
+        })?;
+        let Some(deployment) = deployment else {
+            return Ok(Given::default());
+        };
+        let file = async |name, key| file(client, namespace, name, key).await;
+        Ok(Given {
+            variables: variables(&deployment),
+            overrides: file(OVERRIDES, OVERRIDES_KEY).await?,
+            ca_bundle: file(TRUST_BUNDLE, TRUST_BUNDLE_KEY).await?,
+        })
+    }
+}
+
+/// The plain variables of the operator's own container.
+fn variables(deployment: &Deployment) -> BTreeMap<String, String> {
+    let pod = deployment.spec.as_ref();
+    let pod = pod.and_then(|spec| spec.template.spec.as_ref());
+    let mut containers = pod.into_iter().flat_map(|pod| &pod.containers);
+    let own = containers.find(|it| it.name == Operator::New.name());
+    let variables = own.and_then(|it| it.env.as_ref()).into_iter().flatten();
+    variables
+        .filter_map(|EnvVar { name, value, .. }| Some((name.clone(), value.clone()?)))
+        .collect()
+}
+
+/// A file of its pods.
+async fn file(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    key: &str,
+) -> anyhow::Result<Option<String>> {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let map = maps.get_opt(name).await;
+    let map = map
+        .map_err(|error| refused(&error))
+        .with_context(|| format!("cannot read ConfigMap {namespace}/{name}"))?;
+    Ok(map.and_then(|map| map.data?.remove(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_operators_own_plain_variables_count() {
+        let deployment = json!({ "spec": { "selector": {}, "template": { "spec": { "containers": [
+            { "name": "capi-proxy", "env": [{ "name": "A", "value": "of another" }] },
+            { "name": "operator", "env": [
+                { "name": "REGISTRY_OVERRIDES", "value": "a=b" },
+                { "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
+            ] },
+        ] } } } });
+        let deployment = serde_json::from_value(deployment).unwrap();
+        let expected = [("REGISTRY_OVERRIDES".to_owned(), "a=b".to_owned())];
+        assert_eq!(variables(&deployment), expected.into());
+    }
+}
