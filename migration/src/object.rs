@@ -38,10 +38,14 @@ pub struct ObjectKey {
 }
 
 /// One object, as read. Cheap to clone.
+///
+/// Field owners are most of what an object is in memory, as trees of maps with a key each, and are hardly ever looked
+/// at: they are kept as the text that they came as.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
     key: ObjectKey,
     body: Arc<Value>,
+    managed_fields: Option<Arc<str>>,
 }
 
 /// One entry of `metadata.ownerReferences`.
@@ -147,9 +151,12 @@ impl Object {
         if text(&body, "/metadata/uid").is_none() {
             return Err(malformed("metadata.uid"));
         }
+        let metadata = body.pointer_mut("/metadata").and_then(Value::as_object_mut);
+        let managed_fields = metadata.and_then(|metadata| metadata.remove("managedFields"));
         Ok(Self {
             key,
             body: Arc::new(body),
+            managed_fields: managed_fields.map(|entries| entries.to_string().into()),
         })
     }
 
@@ -158,9 +165,18 @@ impl Object {
         &self.key
     }
 
-    /// The whole of it.
+    /// All of it but [`Object::managed_fields`].
     pub fn body(&self) -> &Value {
         &self.body
+    }
+
+    /// All of it, as it was given.
+    pub fn whole(&self) -> Value {
+        let mut body = Value::clone(&self.body);
+        if let Some(text) = &self.managed_fields {
+            body["metadata"]["managedFields"] = parsed(text);
+        }
+        body
     }
 
     /// `metadata.uid`.
@@ -220,9 +236,11 @@ impl Object {
     }
 
     /// `metadata.managedFields`.
-    pub fn managed_fields(&self) -> &[Value] {
-        let entries = self.body.pointer("/metadata/managedFields");
-        entries.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    pub fn managed_fields(&self) -> Vec<Value> {
+        match self.managed_fields.as_deref().map(parsed) {
+            Some(Value::Array(entries)) => entries,
+            Some(_) | None => Vec::new(),
+        }
     }
 }
 
@@ -277,6 +295,11 @@ impl Owner {
         entry.insert("uid".to_owned(), self.uid.clone().into());
         Value::Object(entry)
     }
+}
+
+/// What was written here is readable here.
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {

@@ -93,7 +93,7 @@ fn owners_patch(owners: Vec<Value>) -> Value {
 
 /// The dependent's field owners without the migration: who owned the list of owners owns the new ones.
 fn entries(dependent: &Object, uids: &BTreeMap<String, String>) -> Vec<Value> {
-    let mut entries = rekeyed(dependent.managed_fields(), uids);
+    let mut entries = rekeyed(dependent, uids);
     let pointer = "/fieldsV1/f:metadata/f:ownerReferences";
     for new in uids.values() {
         let key = twin::key(new);

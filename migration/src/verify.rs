@@ -220,7 +220,7 @@ fn twin_violation(
     }
     let served = snapshot.resource(&twin.key().group, &twin.key().kind)?;
     let wanted = twin::managed_fields(groups, snapshot, original, &served.served);
-    if !wanted.is_empty() && !equality::same_managers(&wanted, twin.managed_fields()) {
+    if !wanted.is_empty() && !equality::same_managers(&wanted, &twin.managed_fields()) {
         return violation("has a twin with other field owners".to_owned());
     }
     None

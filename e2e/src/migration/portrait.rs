@@ -150,8 +150,9 @@ fn owners(object: &Object) -> Value {
 
 /// Who manages fields, and how: no manager is lost, and none comes.
 fn managers(object: &Object) -> Value {
-    let entries = object.managed_fields().iter();
-    let entries: BTreeSet<String> = entries
+    let entries: BTreeSet<String> = object
+        .managed_fields()
+        .into_iter()
         .map(|entry| {
             let text = |field: &str| entry[field].as_str().unwrap_or_default();
             format!(

@@ -263,17 +263,14 @@ fn pauses(case: &Case<'_>) -> Found {
 }
 
 fn field_managers(case: &Case<'_>) -> Found {
-    let mut managers: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut managers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for original in originals(case.groups, case.snapshot) {
-        let names = original
-            .managed_fields()
-            .iter()
-            .filter_map(|entry| entry["manager"].as_str());
-        for name in names.filter(|name| GITOPS.iter().any(|gitops| name.starts_with(gitops))) {
-            managers
-                .entry(name)
-                .or_default()
-                .insert(original.key().to_string());
+        for entry in original.managed_fields() {
+            let name = entry["manager"].as_str().unwrap_or_default();
+            if GITOPS.iter().any(|gitops| name.starts_with(gitops)) {
+                let managed = managers.entry(name.to_owned()).or_default();
+                managed.insert(original.key().to_string());
+            }
         }
     }
     let told = managers.into_iter().map(|(manager, objects)| {

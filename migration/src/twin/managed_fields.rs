@@ -20,7 +20,7 @@ pub fn managed_fields(
     served: &[String],
 ) -> Vec<Value> {
     let uids = new_uids(groups, snapshot, original);
-    let mut entries = rekeyed(original.managed_fields(), &uids);
+    let mut entries = rekeyed(original, &uids);
     entries.retain(|entry| {
         let api_version = entry["apiVersion"].as_str().unwrap_or_default();
         let version = api_version.rsplit('/').next().unwrap_or_default();
@@ -34,12 +34,10 @@ pub fn managed_fields(
     entries
 }
 
-/// Entries without the migration's own, in which references to owners are keyed by their new UIDs.
-pub fn rekeyed(entries: &[Value], uids: &BTreeMap<String, String>) -> Vec<Value> {
-    let others = entries
-        .iter()
-        .filter(|entry| entry["manager"] != FIELD_MANAGER);
-    let mut entries: Vec<Value> = others.cloned().collect();
+/// An object's entries without the migration's own, in which references to owners are keyed by their new UIDs.
+pub fn rekeyed(object: &Object, uids: &BTreeMap<String, String>) -> Vec<Value> {
+    let mut entries = object.managed_fields();
+    entries.retain(|entry| entry["manager"] != FIELD_MANAGER);
     for entry in &mut entries {
         let owners = entry.pointer_mut("/fieldsV1/f:metadata/f:ownerReferences");
         if let Some(Value::Object(owners)) = owners {

@@ -27,7 +27,7 @@ fn seen(server: &Server) -> BTreeMap<ObjectKey, Value> {
         {
             owner["uid"] = json!("");
         }
-        let managers = object.managed_fields().iter().map(|entry| {
+        let managers = object.managed_fields().into_iter().map(|entry| {
             let part = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
             let owners = entry.pointer("/fieldsV1/f:metadata/f:ownerReferences");
             let owners = owners

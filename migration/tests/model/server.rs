@@ -134,7 +134,8 @@ impl Server {
     ) -> Result<Option<Object>, Refusal> {
         let before = self.get(key).ok_or(Refusal::NotFound)?.clone();
         let resource = self.resource(key);
-        let mut body = before.body().clone();
+        let whole = before.whole();
+        let mut body = whole.clone();
         match format {
             Format::Merge => merge(&mut body, patch),
             Format::Json => operate(&mut body, patch)?,
@@ -142,8 +143,8 @@ impl Server {
         if body["metadata"]["resourceVersion"] != json!(before.resource_version()) {
             return Err(Refusal::Conflict);
         }
-        let given = body["metadata"]["managedFields"] != before.body()["metadata"]["managedFields"];
-        let mut next = before.body().clone();
+        let given = body["metadata"]["managedFields"] != whole["metadata"]["managedFields"];
+        let mut next = whole.clone();
         match subresource {
             Some(Subresource::Status) => {
                 assert!(resource.has_status, "{key} has no status subresource");
@@ -157,7 +158,7 @@ impl Server {
                 next = body;
             }
         }
-        if next == *before.body() {
+        if next == whole {
             return Ok(Some(before));
         }
         if controllers(&next) > 1 {
@@ -184,7 +185,7 @@ impl Server {
             fields.remove("status");
             body
         };
-        if content(before.body()) != content(&next) {
+        if content(&before.whole()) != content(&next) {
             next["metadata"]["generation"] = (before.generation() + 1).into();
         }
         next["metadata"]["resourceVersion"] = self.next().to_string().into();
@@ -201,9 +202,10 @@ impl Server {
     /// Changes an object as somebody else does.
     pub(crate) fn change(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
         let before = self.get(key).expect("an object to change").clone();
-        let mut body = before.body().clone();
+        let whole = before.whole();
+        let mut body = whole.clone();
         change(&mut body);
-        if body != *before.body() {
+        if body != whole {
             self.store_changed(&before, body);
         }
     }
@@ -218,7 +220,7 @@ impl Server {
         if precondition.is_some_and(|pair| pair != (object.uid(), object.resource_version())) {
             return Err(Refusal::Conflict);
         }
-        let mut body = object.body().clone();
+        let mut body = object.whole();
         body["metadata"]["deletionTimestamp"] = stamp(self.clock).into();
         if propagation == Propagation::Orphan {
             let mut finalizers: Vec<_> = object.finalizers();
@@ -302,7 +304,6 @@ impl Server {
             let metadata = body["metadata"].as_object_mut().expect("metadata");
             metadata.remove("resourceVersion");
             metadata.remove("generation");
-            metadata.remove("managedFields");
             metadata.retain(|_, value| *value != json!({}) && *value != json!([]));
             if object.key().kind == "Cluster" {
                 observe(&mut body, None);
