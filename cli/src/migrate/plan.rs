@@ -42,11 +42,11 @@ pub(crate) struct Plan {
     #[arg(long, short)]
     quiet: bool,
 
-    #[command(flatten, next_help_heading = "What the operator is given")]
-    given: given::GivenArgs,
-
     #[command(flatten)]
     target: TargetArgs,
+
+    #[command(flatten, next_help_heading = "What the operator is given")]
+    given: given::GivenArgs,
 }
 
 /// Who looks, and how far.
@@ -66,7 +66,7 @@ impl Plan {
     async fn show(&self) -> anyhow::Result<()> {
         let display = Display::new(self.quiet);
         let hosted = Hosted::connect(&self.target.access()).await?;
-        let given = self.given.resolve(hosted.client()).await?;
+        let given = self.given.resolve(hosted.client(), &display).await?;
         let planner = Planner {
             format: self.output,
             hosted: &hosted,

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
 use kube::{Api, Client};
 
 use crate::hosted::refused;
+use crate::install::display::Display;
 use crate::install::options::{operator_overrides, pairs, trust_bundle};
 use crate::install::workload::{
     OVERRIDES, OVERRIDES_KEY, Operator, TRUST_BUNDLE, TRUST_BUNDLE_KEY,
@@ -39,9 +40,19 @@ pub(super) struct GivenArgs {
 // === impl GivenArgs ===
 
 impl GivenArgs {
-    /// What is installed, with what the flags change. What may not be read is an error: a plan on a guess is none.
-    pub(super) async fn resolve(&self, client: &Client) -> anyhow::Result<Given> {
-        let mut given = self.installed(client).await?;
+    /// What is installed, with what the flags change. Where it may not be read, that is said, and the flags count alone.
+    pub(super) async fn resolve(
+        &self,
+        client: &Client,
+        display: &Display,
+    ) -> anyhow::Result<Given> {
+        let installed = self.installed(client).await;
+        let mut given = installed.unwrap_or_else(|error| {
+            display.say(&format!(
+                "{error:#}: of what the operator is given only the flags are known here"
+            ));
+            Given::default()
+        });
         if let Some(path) = &self.control_plane_operator_overrides {
             given.overrides = Some(operator_overrides(path)?.text);
         }
