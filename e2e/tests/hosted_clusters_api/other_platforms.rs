@@ -68,22 +68,22 @@ async fn agent(admin: &ApiClient, ground: &Ground) -> Result<()> {
     );
     ignition_is_published(admin, &namespace).await?;
     control_plane::comes_up(admin, name).await?;
-    let cluster = there(cluster).await?;
-    ensure!(
-        cluster["spec"]["controlPlaneEndpoint"]
-            == json!({ "host": "api.example.com", "port": 6443 })
-            && cluster["spec"]["ignitionEndpoint"]["url"]
-                .as_str()
-                .is_some_and(
-                    |url| url.starts_with("https://192.0.2.10:") && url.ends_with("/ignition")
-                ),
-        "{}",
-        cluster["spec"]
-    );
+    // It is made when the ignition server has an address; the control plane's may be known later.
+    wait::until("the AgentCluster to have all addresses", SOON, async || {
+        let spec = admin.get(&cluster).await?["spec"].clone();
+        let ignition = spec["ignitionEndpoint"]["url"].as_str().unwrap_or_default();
+        ensure!(
+            spec["controlPlaneEndpoint"] == json!({ "host": "api.example.com", "port": 6443 })
+                && ignition.starts_with("https://192.0.2.10:")
+                && ignition.ends_with("/ignition"),
+            "{spec}"
+        );
+        Ok(())
+    })
+    .await?;
     // The status is written after the object.
-    let ready = AGENT_CLUSTERS.named(&namespace, name);
     wait::until("the AgentCluster to be ready", SOON, async || {
-        let status = admin.get(&ready).await?["status"].clone();
+        let status = admin.get(&cluster).await?["status"].clone();
         ensure!(status["ready"] == true, "{status}");
         Ok(())
     })
