@@ -61,6 +61,7 @@ pub mod service_account;
 pub mod sides;
 pub mod simulation;
 pub mod site;
+pub mod terminal;
 pub mod testbed;
 pub mod view;
 pub mod wait;

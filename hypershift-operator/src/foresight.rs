@@ -17,8 +17,9 @@ use support::error::chain;
 use crate::args::ImageArgs;
 use crate::config::{self, Images};
 use crate::error::Fatal;
-use crate::hosted_cluster::facts::Labels;
-use crate::hosted_cluster::operator_image::{Candidate, Question, Unfit, candidate};
+use crate::hosted_cluster::facts::{Labels, operated_image};
+use crate::hosted_cluster::operator_image::{Question, Unfit, candidate};
+use crate::hosted_cluster::released_labels;
 
 /// Variables of an operator that name files of its pod.
 const FILES: [&str; 3] = [
@@ -48,9 +49,9 @@ pub struct Foresight {
 /// What is to be expected of a hosted cluster on private types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outlook {
-    /// This image of the control-plane-operator runs it.
-    Fit(String),
-    /// None does, and why.
+    /// There is an image of the control-plane-operator that runs it.
+    Fit,
+    /// There is none, and why.
     Unfit(String),
     /// It cannot be told from here, and why.
     Untold(String),
@@ -89,10 +90,7 @@ impl Foresight {
         };
         let mirrors = Mirrors::of(&cluster.spec.image_content_sources);
         let releases = self.releases.with_mirrors(&mirrors);
-        let spec = &cluster.spec;
-        let operated = spec.control_plane_release.as_ref();
-        let image = &operated.unwrap_or(&spec.release).image;
-        match releases.get(image, &pull_secret).await {
+        match releases.get(operated_image(cluster), &pull_secret).await {
             Ok(release) => self.judge(cluster, &release, &releases, &pull_secret).await,
             Err(error) => unreadable(&error),
         }
@@ -111,24 +109,12 @@ impl Foresight {
             release: Some(release),
             images: &self.images,
         };
-        let candidate = match candidate(&question) {
-            Ok(candidate) => candidate,
-            Err(unfit) => return unfit.into(),
+        let labels = match released_labels(&question, releases, pull_secret).await {
+            Ok(labels) => labels.unwrap_or_default(),
+            Err(error) => return unreadable(&error),
         };
-        let labels = match (question.annotated_labels(), &candidate) {
-            (Some(labels), _) => labels,
-            // Nobody asks for them.
-            (None, Candidate::Chosen(_)) => BTreeMap::new(),
-            (None, Candidate::IfItKnows { released, .. }) => {
-                match releases.labels(released, pull_secret).await {
-                    Ok(labels) => labels.as_ref().clone(),
-                    Err(error) => return unreadable(&error),
-                }
-            }
-        };
-        candidate
-            .settled(&Labels::Read(labels))
-            .map_or_else(Outlook::from, Outlook::Fit)
+        let image = candidate(&question).and_then(|it| it.settled(&Labels::Read(labels)));
+        image.map_or_else(Outlook::from, |_| Outlook::Fit)
     }
 
     async fn pull_secret(&self, cluster: &HostedCluster) -> Result<PullSecret, Outlook> {

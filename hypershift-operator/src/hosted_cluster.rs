@@ -48,7 +48,7 @@ use crate::error::Error;
 use crate::migration;
 use crate::scope::{self, Duty, Invalid, Mark, Scope, Verdict, duty, side, verdict};
 pub(crate) use condition::Condition;
-pub(crate) use dereference::{Cache, VirtualizationCache};
+pub(crate) use dereference::{Cache, VirtualizationCache, released_labels};
 
 /// Field manager of marks and of the condition.
 pub(crate) const MANAGER: &str = "hypershift-operator-scope";

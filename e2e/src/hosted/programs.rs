@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use tokio::process::Command;
 
 use crate::cargo::{Program, command_line};
 use crate::progress::Progress;
+use crate::terminal;
 
 /// Environment variable that names a built `hcp`, so that none is built.
 const HCP: &str = "HYPERSHIFT_HCP";
@@ -34,22 +35,12 @@ impl Programs {
 
 /// Runs a program; gives what it says.
 pub(super) async fn run(program: &Path, args: &[String], kubeconfig: &Path) -> Result<String> {
-    let name = program.display();
-    let output = Command::new(program)
-        .args(args)
-        .arg("--kubeconfig")
-        .arg(kubeconfig)
-        .kill_on_drop(true)
-        .output()
-        .await
-        .with_context(|| format!("cannot run {name}"))?;
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said).into_owned();
+    let (code, said) = terminal::run(Command::new(program).args(args), kubeconfig).await?;
     ensure!(
-        output.status.success(),
-        "{name} {} failed ({}): {said}",
-        args.join(" "),
-        output.status
+        code == 0,
+        "{} {} failed ({code}): {said}",
+        program.display(),
+        args.join(" ")
     );
     Ok(said)
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use e2e::cargo::Program;
+use e2e::terminal;
 use e2e::testbed::Testbed;
 use tokio::process::Command;
 
@@ -51,11 +52,7 @@ pub(crate) async fn runs(testbed: &Testbed, ground: &Ground, kubeconfig: &Path) 
 
 /// Runs it, and gives what it says.
 async fn done(command: &mut Command, kubeconfig: &Path) -> Result<String> {
-    let command = command.arg("--kubeconfig").arg(kubeconfig);
-    let output = command.kill_on_drop(true).output();
-    let output = output.await.context("cannot run hcp")?;
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said).into_owned();
-    ensure!(output.status.success(), "hcp failed: {said}");
+    let (code, said) = terminal::run(command, kubeconfig).await?;
+    ensure!(code == 0, "hcp failed ({code}): {said}");
     Ok(said)
 }

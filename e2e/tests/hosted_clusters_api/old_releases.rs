@@ -10,6 +10,7 @@ use e2e::cargo::command_line;
 use e2e::client::ApiClient;
 use e2e::operator::SOON;
 use e2e::simulation::{self, Releases};
+use e2e::terminal;
 use e2e::testbed::Testbed;
 use e2e::wait;
 use serde_json::{Value, json};
@@ -146,39 +147,28 @@ async fn is_planned(testbed: &Testbed, cluster: &Cluster, old: &OldReleases) -> 
     let reads = ["--additional-operator-env-vars", &registry];
     let table = old.table.display().to_string();
     let replaces = ["--control-plane-operator-overrides", &table];
+    let hypershift = command_line(&testbed.progress).await?;
+    let plans = async |more: &[&str]| {
+        let mut command = Command::new(&hypershift);
+        command.args(["migrate", "plan", "--namespace", NAMESPACE]);
+        command.args(["--name", cluster.name]).args(more);
+        terminal::run(&mut command, testbed.control_plane.admin_kubeconfig()).await
+    };
     // From here the registry cannot be read without a word that it has no TLS.
-    let (code, said) = plans(testbed, cluster, &[]).await?;
+    let (code, said) = plans(&[]).await?;
     ensure!(
         code == 0 && said.contains("note (release)"),
         "{code}: {said}"
     );
-    let (code, said) = plans(testbed, cluster, &reads).await?;
+    let (code, said) = plans(&reads).await?;
     let expected = format!("control-plane-operator of its release {KNOWN}");
     ensure!(
         code == 2 && said.contains("BLOCKS (release)") && said.contains(&expected),
         "{code}: {said}"
     );
-    let (code, said) = plans(testbed, cluster, &[reads, replaces].concat()).await?;
+    let (code, said) = plans(&[reads, replaces].concat()).await?;
     ensure!(code == 0 && !said.contains("(release)"), "{code}: {said}");
     Ok(())
-}
-
-/// Runs it; gives its exit status and what it says.
-async fn plans(testbed: &Testbed, cluster: &Cluster, more: &[&str]) -> Result<(i32, String)> {
-    let program = command_line(&testbed.progress).await?;
-    let output = Command::new(program)
-        .args(["migrate", "plan", "--namespace", NAMESPACE, "--name"])
-        .arg(cluster.name)
-        .args(more)
-        .arg("--kubeconfig")
-        .arg(testbed.control_plane.admin_kubeconfig())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .context("cannot run hypershift")?;
-    let said = [output.stdout, output.stderr].concat();
-    let code = output.status.code().context("it was killed")?;
-    Ok((code, String::from_utf8_lossy(&said).into_owned()))
 }
 
 /// What lacks is told, and nothing is made.

@@ -62,14 +62,12 @@ impl Choice {
 
     /// More, where there are few: one in `fewer` times less. Parts stay as they are, because together they are all.
     pub(crate) fn thinned(self, fewer: u64) -> Self {
-        match self {
-            Self {
-                part: None, one_in, ..
-            } => Self {
-                one_in: one_in.div_ceil(fewer),
-                ..self
-            },
-            Self { part: Some(_), .. } => self,
+        if self.part.is_some() {
+            return self;
+        }
+        Self {
+            one_in: self.one_in.div_ceil(fewer),
+            ..self
         }
     }
 

@@ -1,7 +1,6 @@
 //! What a fleet finds: kinds, releases in a registry, both operators with their rights, and somebody at a terminal.
 
 use std::path::PathBuf;
-use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cargo::{Program, command_line};
@@ -11,6 +10,7 @@ use e2e::migration::client;
 use e2e::operator::{self, Identity, Operator, Replica, SOON, Server, Times, value};
 use e2e::service_account::{ServiceAccount, ensure_namespace};
 use e2e::simulation::{Releases, Simulation, install_kinds};
+use e2e::terminal;
 use e2e::testbed::Testbed;
 use e2e::wait;
 use serde_json::json;
@@ -205,21 +205,7 @@ impl Ground {
 
     /// Runs `hypershift`; gives its exit status and what it says.
     pub(crate) async fn hypershift(&self, words: &[&str]) -> Result<(i32, String)> {
-        let Output {
-            status,
-            stdout,
-            stderr,
-        } = Command::new(&self.command)
-            .args(words)
-            .arg("--kubeconfig")
-            .arg(&self.kubeconfig)
-            .kill_on_drop(true)
-            .output()
-            .await
-            .context("cannot run hypershift")?;
-        let said = [stdout, stderr].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        Ok((status.code().context("it was killed")?, said))
+        terminal::run(Command::new(&self.command).args(words), &self.kubeconfig).await
     }
 
     /// The same, where it must succeed.

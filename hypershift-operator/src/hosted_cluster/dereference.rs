@@ -196,8 +196,10 @@ async fn read_releases(facts: &mut Facts, ctx: &Context) {
     if let Some(other) = &facts.cluster.spec.control_plane_release {
         facts.control_plane_release = Some(release(&releases, &other.image, &pull_secret).await);
     }
-    if let Some(labels) = released_operator(facts, &releases, &pull_secret).await {
-        facts.released_operator = labels;
+    match released_labels(&Question::of(facts), &releases, &pull_secret).await {
+        Ok(None) => {}
+        Ok(Some(labels)) => facts.released_operator = Labels::Read(labels),
+        Err(error) => facts.released_operator = Labels::Unreadable(chain(&error)),
     }
     facts.operator_labels = operator_labels(facts, &releases, &pull_secret).await;
 }
@@ -220,22 +222,19 @@ fn pull_secret(facts: &Facts) -> Option<PullSecret> {
 }
 
 /// Labels of the release's own operator, if it depends on them whether it is run.
-async fn released_operator(
-    facts: &Facts,
+pub(crate) async fn released_labels(
+    question: &Question<'_>,
     releases: &Releases,
     pull_secret: &PullSecret,
-) -> Option<Labels> {
-    let question = Question::of(facts);
+) -> Result<Option<BTreeMap<String, String>>, payload::Error> {
     if let Some(labels) = question.annotated_labels() {
-        return Some(Labels::Read(labels));
+        return Ok(Some(labels));
     }
-    let Ok(Candidate::IfItKnows { released, .. }) = candidate(&question) else {
-        return None;
+    let Ok(Candidate::IfItKnows { released, .. }) = candidate(question) else {
+        return Ok(None);
     };
-    Some(match releases.labels(&released, pull_secret).await {
-        Ok(labels) => Labels::Read(labels.as_ref().clone()),
-        Err(error) => Labels::Unreadable(chain(&error)),
-    })
+    let labels = releases.labels(&released, pull_secret).await?;
+    Ok(Some(labels.as_ref().clone()))
 }
 
 /// Without labels the operator is taken for the newest.

@@ -150,6 +150,13 @@ impl Found {
     }
 }
 
+/// The image by which the release of a cluster's control plane is asked for: the one for the management side, if there is
+/// one.
+pub(crate) fn operated_image(cluster: &HostedCluster) -> &str {
+    let release = cluster.spec.control_plane_release.as_ref();
+    &release.unwrap_or(&cluster.spec.release).image
+}
+
 // === impl ReleaseIs ===
 
 impl ReleaseIs {
@@ -171,9 +178,7 @@ impl Facts {
 
     /// The image by which that release was asked for.
     pub(crate) fn operated_image(&self) -> &str {
-        let spec = &self.cluster.spec;
-        let release = spec.control_plane_release.as_ref();
-        &release.unwrap_or(&spec.release).image
+        operated_image(&self.cluster)
     }
 
     /// The Secret that is named, if it was found.

@@ -185,7 +185,7 @@ impl Server {
             fields.remove("status");
             body
         };
-        if content(&before.whole()) != content(&next) {
+        if content(before.body()) != content(&next) {
             next["metadata"]["generation"] = (before.generation() + 1).into();
         }
         next["metadata"]["resourceVersion"] = self.next().to_string().into();
