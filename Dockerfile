@@ -2,15 +2,25 @@
 # Images of the programs, one target each: `buildah bud --target capi-proxy .`
 #
 # The programs are static, so that the images hold nothing else: no shell, no library, no package to update.
-# The testbed makes the same images without a builder; e2e/src/images.rs has the recipe, and a test compares.
+# The testbed makes the same images without a builder; testbed/src/images.rs has the recipe, and a test compares.
 
-ARG RUST_IMAGE=rust:1.95-bookworm
+# The compiler's image, by digest: rust@sha256:... for the version in rust-toolchain.toml. There is no default, because a
+# tag can change under its name; docs/release.md has more.
+ARG RUST_IMAGE
 
 FROM ${RUST_IMAGE} AS build
+ARG RUST_IMAGE
+RUN case "$RUST_IMAGE" in \
+        *@sha256:*) ;; \
+        *) echo "RUST_IMAGE=$RUST_IMAGE has no digest: --build-arg RUST_IMAGE=rust@sha256:..." >&2; exit 1 ;; \
+    esac
 WORKDIR /src
 COPY . .
 # With --target, the flags are for the programs only and not for build scripts.
 ENV RUSTFLAGS="-C target-feature=+crt-static"
+# What `hypershift install` runs unless flags name other images; a release names its images here.
+ARG HYPERSHIFT_RELEASE_OPERATOR_IMAGE=""
+ARG HYPERSHIFT_RELEASE_PROXY_IMAGE=""
 # One after the other, so that each has only the features that it asks for.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \

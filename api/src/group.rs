@@ -14,6 +14,8 @@ pub const V1BETA1_CONTRACT: &str = "cluster.x-k8s.io/v1beta1";
 pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
 /// Annotation on an infrastructure object that its provider leaves to somebody else. A key, the same on both sides.
 pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
+/// Domain of the keys of Cluster API's labels. The same on both sides.
+pub const LABEL_DOMAIN: &str = "cluster.x-k8s.io";
 /// Suffix shared by the private groups.
 const PRIVATE_SUFFIX: &str = "cluster.hypershift.openshift.io";
 /// The served groups of Cluster API, by what stands before the suffix.

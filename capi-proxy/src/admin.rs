@@ -1,4 +1,4 @@
-//! The port for probes and metrics. Nothing that it tells comes from the cluster.
+//! The port for probes and metrics. Nothing in it comes from the cluster.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
+use crate::listen;
+
 /// How long a request's head may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long to wait when the system has nothing to accept a connection with.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The text format of `OpenMetrics`.
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Tells how the program does.
+/// What probes and metrics are served from.
 pub(crate) struct Admin {
     /// Why it is not ready.
     pub(crate) problem: Box<dyn Fn() -> Option<String> + Send + Sync>,
@@ -38,15 +38,8 @@ impl Admin {
     pub(crate) async fn serve(self, listener: TcpListener) {
         let admin = Arc::new(self);
         loop {
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    tokio::spawn(Arc::clone(&admin).serve_connection(TokioIo::new(stream)));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "Connection cannot be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
+            let (stream, _) = listen::next(|| listener.accept()).await;
+            tokio::spawn(Arc::clone(&admin).serve_connection(TokioIo::new(stream)));
         }
     }
 

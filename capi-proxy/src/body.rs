@@ -10,9 +10,9 @@ use http_body::{Frame, SizeHint};
 use crate::drain::Draining;
 use crate::exchange::Exchange;
 use crate::gate::Busy;
-use crate::translate::Refusal;
-use crate::translate::body::Translator;
 use crate::upstream::{Answer, AnswerError};
+use capi_translate::Refusal;
+use capi_translate::body::Translator;
 
 /// The body of an answer.
 #[derive(Debug)]

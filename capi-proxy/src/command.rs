@@ -7,8 +7,8 @@ use clap::CommandFactory;
 use crate::args::{Cli, CompletionsArgs, TranslateArgs};
 use crate::config;
 use crate::error::Error;
-use crate::translate::body::{self, Plan};
-use crate::translate::target::Target;
+use capi_translate::body::{self, Plan};
+use capi_translate::target::Target;
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;

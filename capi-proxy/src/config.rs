@@ -16,8 +16,8 @@ use crate::layer::host::Hosts;
 use crate::layer::impersonation::Impersonation;
 use crate::layer::path::PrivateNames;
 use crate::stack::Policy;
-use crate::translate::Rules;
 use crate::upstream;
+use capi_translate::Rules;
 
 /// Where clients are served when nothing else is said.
 const DEFAULT_PORT: u16 = 8080;

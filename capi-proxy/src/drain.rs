@@ -6,11 +6,11 @@ use std::task::{Context, Poll};
 
 use tokio::sync::watch;
 
-/// Tells that the process is to end.
+/// Starts the shutdown.
 #[derive(Debug)]
 pub(crate) struct Signal(watch::Sender<bool>);
 
-/// Hears that the process is to end.
+/// Receives the start of the shutdown.
 #[derive(Debug, Clone)]
 pub(crate) struct Drain(watch::Receiver<bool>);
 
@@ -19,7 +19,7 @@ pub(crate) struct Draining {
     waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// A signal, and who hears it.
+/// A signal and its receiver.
 pub(crate) fn channel() -> (Signal, Drain) {
     let (sender, receiver) = watch::channel(false);
     (Signal(sender), Drain(receiver))
@@ -28,12 +28,12 @@ pub(crate) fn channel() -> (Signal, Drain) {
 // === impl Signal ===
 
 impl Signal {
-    /// Begins the end.
+    /// Begins the shutdown.
     pub(crate) fn begin(&self) {
         self.0.send_replace(true);
     }
 
-    /// Completes when nobody is left who could hear it.
+    /// Completes when all receivers are dropped.
     pub(crate) async fn all_ended(&self) {
         self.0.closed().await;
     }

@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// `capi-proxy translate` met something that it refuses.
     #[error("{0}")]
-    Translate(#[from] crate::translate::Refusal),
+    Translate(#[from] capi_translate::Refusal),
 }
 
 // === impl Error ===

@@ -9,8 +9,8 @@ use http::Method;
 use crate::body::Cut;
 use crate::failure::{Failure, Origin};
 use crate::metrics::{CallLabels, Metrics};
-use crate::translate::target::Target;
-use crate::translate::{Counts, ErrorType};
+use capi_translate::target::Target;
+use capi_translate::{Counts, ErrorType};
 
 /// Counts one request, from its head to the end of its answer.
 pub(crate) struct Exchange {
@@ -47,7 +47,7 @@ impl Exchange {
         }
     }
 
-    /// It is known what it is about, and is about to be sent: until now nobody else was waited for.
+    /// It is known what it is about, and is about to be sent: until now only the proxy took time.
     pub(crate) fn understood(&mut self, target: &Target, method: &Method) {
         self.call = CallLabels {
             method: target.verb(method),

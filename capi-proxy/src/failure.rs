@@ -6,7 +6,7 @@ use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
 use crate::body::Body;
-use crate::translate::{ErrorType, Refusal};
+use capi_translate::{ErrorType, Refusal};
 
 /// Whose fault a failure is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Origin {
 
 /// What becomes of the connection behind a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Afterwards {
+pub(crate) enum Disposition {
     KeepAlive,
     Close,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Failure {
     pub(crate) translation: Option<ErrorType>,
     /// Nothing has reached the API server, so that any client may try again.
     pub(crate) retry: bool,
-    pub(crate) afterwards: Afterwards,
+    pub(crate) disposition: Disposition,
 }
 
 #[derive(Serialize)]
@@ -78,7 +78,7 @@ impl Failure {
             message: message.into(),
             translation: None,
             retry: false,
-            afterwards: Afterwards::KeepAlive,
+            disposition: Disposition::KeepAlive,
         }
     }
 
@@ -124,7 +124,7 @@ impl Failure {
     /// The same, with the connection closed behind it.
     #[must_use]
     pub(crate) fn closing(mut self) -> Self {
-        self.afterwards = Afterwards::Close;
+        self.disposition = Disposition::Close;
         self
     }
 
@@ -150,7 +150,7 @@ impl Failure {
         if self.retry {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if self.afterwards == Afterwards::Close {
+        if self.disposition == Disposition::Close {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response

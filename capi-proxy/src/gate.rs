@@ -9,10 +9,8 @@
 
 mod chunked;
 mod head;
-#[cfg(feature = "serve")]
 mod io;
 
-#[cfg(feature = "serve")]
 pub(crate) use io::{Busy, Connection, GateIo, Limits};
 
 use std::borrow::Cow;

@@ -12,8 +12,8 @@ pub(crate) mod response_headers;
 
 use http::Method;
 
-use crate::translate::Rules;
-use crate::translate::target::Target;
+use capi_translate::Rules;
+use capi_translate::target::Target;
 
 /// What a body belongs to.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Opens the sockets that clients connect to, and tells where they are.
+//! Opens the sockets that clients connect to, and writes their addresses to a file.
 
 use std::fmt;
 use std::fs;
@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -15,6 +16,8 @@ use crate::args::Listen;
 use crate::config::{Need, Place};
 use crate::error::Error;
 
+/// How long to wait when the system has nothing to accept a connection with.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Who may connect to a Unix socket: its owner and its group.
 const SOCKET_MODE: u32 = 0o660;
 
@@ -39,7 +42,7 @@ pub(crate) enum Socket {
     Unix(UnixStream),
 }
 
-/// The file that tells others where clients and probes are served.
+/// The file with the addresses at which clients and probes are served.
 #[derive(Serialize)]
 struct Addresses {
     /// The first of `listeners`.
@@ -68,6 +71,23 @@ pub(crate) async fn tcp(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address)
         .await
         .map_err(|source| Error::Listen { address, source })
+}
+
+/// The next connection. Failures are logged, and tried again after a pause: they say that the system has no memory or
+/// files left, or that a client has gone.
+pub(crate) async fn next<T, F>(mut accept: impl FnMut() -> F) -> T
+where
+    F: Future<Output = io::Result<T>>,
+{
+    loop {
+        match accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                tracing::warn!(%error, "Failed to accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
 }
 
 // === impl Listener ===
@@ -177,5 +197,23 @@ impl Accepted {
             Self::Tcp(stream) => TcpStream::from_std(stream).map(Socket::Tcp),
             Self::Unix(stream) => UnixStream::from_std(stream).map(Socket::Unix),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_accept_is_tried_again_after_a_pause() {
+        let begun = tokio::time::Instant::now();
+        let mut results = vec![
+            Ok(7),
+            Err(io::ErrorKind::Other.into()),
+            Err(io::ErrorKind::Other.into()),
+        ];
+        let accepted = next(|| std::future::ready(results.pop().unwrap())).await;
+        assert_eq!(accepted, 7);
+        assert_eq!(begun.elapsed(), ACCEPT_PAUSE * 2);
     }
 }

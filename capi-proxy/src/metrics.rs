@@ -13,7 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::translate::ErrorType;
+use capi_translate::ErrorType;
 
 /// What all names begin with.
 const PREFIX: &str = "hypershift_api_proxy";

@@ -119,7 +119,7 @@ impl Readiness {
         }
     }
 
-    /// Returns when nobody has heard of the API server for an interval, or somebody has heard something bad.
+    /// Returns when the API server has not answered for an interval, or a request has failed.
     async fn until_unknown(&self, interval: Duration) {
         let mut known = self.now();
         loop {

@@ -56,7 +56,7 @@ async fn serve(config: Config) -> Result<(), Error> {
     let workers = start_workers(config, &store, &metrics, &readiness, drain.clone())?;
     let fresh = Arc::clone(&store);
     tokio::spawn(async move { fresh.keep_fresh().await });
-    tokio::spawn(told(&readiness, metrics).serve(admin));
+    tokio::spawn(admin_of(&readiness, metrics).serve(admin));
     for listener in listeners {
         tokio::spawn(Arc::clone(&workers).accept(listener, drain.clone()));
     }
@@ -76,7 +76,7 @@ async fn serve(config: Config) -> Result<(), Error> {
     Ok(())
 }
 
-fn told(readiness: &Arc<Readiness>, metrics: Arc<Metrics>) -> Admin {
+fn admin_of(readiness: &Arc<Readiness>, metrics: Arc<Metrics>) -> Admin {
     let readiness = Arc::clone(readiness);
     Admin {
         problem: Box::new(move || readiness.problem()),

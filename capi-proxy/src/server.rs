@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use http::Request;
 use hyper::body::Incoming;
@@ -16,28 +15,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::gate::{self, GateIo};
-use crate::listen::{Accepted, Listener, Socket};
+use crate::listen::{self, Accepted, Listener, Socket};
 use crate::stack::Proxy;
 
 /// Most connections of clients at a time; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 8192;
 /// Most bytes that wait to be read or written; more than the gate's largest head.
 const BUFFER: usize = gate::MAX_HEAD + 8 * 1024;
-/// How long to wait when the system has nothing to accept a connection with.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The threads that serve clients.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    queues: Vec<mpsc::UnboundedSender<Arrival>>,
-    room: Arc<Semaphore>,
+    queues: Vec<mpsc::UnboundedSender<Connection>>,
+    permits: Arc<Semaphore>,
 }
 
 /// A client that a thread is to serve.
 #[derive(Debug)]
-struct Arrival {
-    connection: Accepted,
-    room: OwnedSemaphorePermit,
+struct Connection {
+    accepted: Accepted,
+    permit: OwnedSemaphorePermit,
 }
 
 // === impl Workers ===
@@ -51,18 +48,18 @@ impl Workers {
     ) -> Result<Self, Error> {
         let mut queues = Vec::with_capacity(count);
         for index in 0..count {
-            let (queue, arrivals) = mpsc::unbounded_channel();
+            let (queue, connections) = mpsc::unbounded_channel();
             let runtime = runtime().map_err(Error::system("start a runtime"))?;
             let proxy = make();
             thread::Builder::new()
                 .name(format!("worker-{index}"))
-                .spawn(move || runtime.block_on(work(proxy, arrivals, limits)))
+                .spawn(move || runtime.block_on(work(proxy, connections, limits)))
                 .map_err(Error::system("start a thread"))?;
             queues.push(queue);
         }
         Ok(Self {
             queues,
-            room: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         })
     }
 
@@ -70,32 +67,24 @@ impl Workers {
     pub(crate) async fn accept(self: Arc<Self>, listener: Listener, mut drain: Drain) {
         let mut turn = 0;
         loop {
-            let arrival = tokio::select! {
-                arrival = self.arrival(&listener) => arrival,
+            let connection = tokio::select! {
+                connection = listen::next(|| self.connection(&listener)) => connection,
                 () = drain.begun() => return,
             };
-            match arrival {
-                Ok(arrival) => {
-                    turn = (turn + 1) % self.queues.len();
-                    // A worker ends only with the process.
-                    let _ = self.queues[turn].send(arrival);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "Connection cannot be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
+            turn = (turn + 1) % self.queues.len();
+            // A worker ends only with the process.
+            let _ = self.queues[turn].send(connection);
         }
     }
 
-    async fn arrival(&self, listener: &Listener) -> io::Result<Arrival> {
-        let room = Arc::clone(&self.room)
+    async fn connection(&self, listener: &Listener) -> io::Result<Connection> {
+        let permit = Arc::clone(&self.permits)
             .acquire_owned()
             .await
             .map_err(io::Error::other)?;
-        Ok(Arrival {
-            connection: listener.accept().await?,
-            room,
+        Ok(Connection {
+            accepted: listener.accept().await?,
+            permit,
         })
     }
 }
@@ -110,18 +99,22 @@ pub(crate) fn runtime() -> io::Result<tokio::runtime::Runtime> {
 }
 
 /// Serves the clients that are dealt to this thread.
-async fn work(proxy: Proxy, mut arrivals: mpsc::UnboundedReceiver<Arrival>, limits: gate::Limits) {
+async fn work(
+    proxy: Proxy,
+    mut connections: mpsc::UnboundedReceiver<Connection>,
+    limits: gate::Limits,
+) {
     let proxy = Arc::new(proxy);
     tokio::spawn(tidy(Arc::clone(&proxy)));
-    while let Some(Arrival { connection, room }) = arrivals.recv().await {
+    while let Some(Connection { accepted, permit }) = connections.recv().await {
         let proxy = Arc::clone(&proxy);
-        match connection.into_socket() {
-            Ok(Socket::Tcp(stream)) => drop(tokio::spawn(serve(proxy, stream, limits, room))),
-            Ok(Socket::Unix(stream)) => drop(tokio::spawn(serve(proxy, stream, limits, room))),
+        match accepted.into_socket() {
+            Ok(Socket::Tcp(stream)) => drop(tokio::spawn(serve(proxy, stream, limits, permit))),
+            Ok(Socket::Unix(stream)) => drop(tokio::spawn(serve(proxy, stream, limits, permit))),
             Err(error) => tracing::warn!(%error, "Connection cannot be served"),
         }
     }
-    // The process is ending, and connections go on until it does: it waits for whoever can hear the drain.
+    // The process is ending, and connections go on until it does: it waits for all that hold the drain.
     drop(proxy);
     std::future::pending::<()>().await;
 }
@@ -136,7 +129,7 @@ async fn tidy(proxy: Arc<Proxy>) {
 }
 
 /// Serves one client until it goes, or until its answers have ended after the drain has begun.
-async fn serve<S>(proxy: Arc<Proxy>, stream: S, limits: gate::Limits, room: OwnedSemaphorePermit)
+async fn serve<S>(proxy: Arc<Proxy>, stream: S, limits: gate::Limits, permit: OwnedSemaphorePermit)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -144,7 +137,7 @@ where
     let connection = Arc::new(gate::Connection::default());
     let io = TokioIo::new(GateIo::new(stream, Arc::clone(&connection), limits));
     let service = service_fn(move |request: Request<Incoming>| {
-        // On the heap, so that a watch does not keep the room that its beginning needed.
+        // On the heap, so that a watch does not keep the memory that its beginning needed.
         Box::pin(Arc::clone(&proxy).answer(request, Arc::clone(&connection)))
     });
     let serving = Builder::new()
@@ -163,5 +156,5 @@ where
         // Mostly clients that have gone away.
         tracing::debug!(error = crate::error::chain(&error), "Connection failed");
     }
-    drop(room);
+    drop(permit);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use crate::body::Body;
@@ -23,10 +23,10 @@ use crate::layer::request_body::{Outcome, Prepared, Unread};
 use crate::layer::{Asked, connection, headers, impersonation, path, request_body, response_body};
 use crate::metrics::Metrics;
 use crate::readiness::Readiness;
-use crate::translate::Rules;
-use crate::translate::target::Target;
 use crate::upgrade;
-use crate::upstream::{Answer, Class, Outbound, Outgoing, SendError, Upstream};
+use crate::upstream::{Answer, Authorization, Class, Outbound, Outgoing, SendError, Upstream};
+use capi_translate::Rules;
+use capi_translate::target::Target;
 
 /// What clients may do.
 #[derive(Debug)]
@@ -48,6 +48,16 @@ pub(crate) struct Proxy {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) drain: Drain,
+}
+
+/// A request that may be sent.
+struct Admitted {
+    authorization: Authorization,
+    target: Target,
+    /// The client's side, if it asks for another protocol.
+    upgrade: Option<upgrade::Client>,
+    /// As the API server gets them.
+    headers: HeaderMap,
 }
 
 // === impl Proxy ===
@@ -94,6 +104,14 @@ impl Proxy {
         if is_own_health(&parts) {
             return Ok(Response::new(Body::full(Bytes::from_static(b"ok"))));
         }
+        let admitted = self.admit(&mut parts)?;
+        exchange.understood(&admitted.target, &parts.method);
+        self.forward(&parts.method, admitted, body, connection, exchange)
+            .await
+    }
+
+    /// Decides from a request's head whether it may be sent, and as what.
+    fn admit(&self, parts: &mut Parts) -> Result<Admitted, Failure> {
         // Before any header is read for its meaning: it says which of them would not reach the API server.
         connection::check(&parts.headers)?;
         // Before our rights are lent: whose rights are asked for.
@@ -103,29 +121,50 @@ impl Proxy {
         // From here on the URL has one reading, which decides and is sent.
         let target = path::parse(&self.rules, self.policy.private_names, &parts.uri)?;
         let wants = connection::wants(&parts.headers, &target)?;
-        let upgrade = (wants == Wants::Upgrade).then(|| upgrade::Client::of(&mut parts));
-        let forwarded = headers::forward(&self.rules, &target, std::mem::take(&mut parts.headers))?;
-        exchange.understood(&target, &parts.method);
-        // The last thing before the API server hears of the request: all that can be refused has been by now, except
-        // what only the end of a large body shows.
+        let upgrade = (wants == Wants::Upgrade).then(|| upgrade::Client::of(parts));
+        let headers = headers::forward(&self.rules, &target, std::mem::take(&mut parts.headers))?;
+        Ok(Admitted {
+            authorization,
+            target,
+            upgrade,
+            headers,
+        })
+    }
+
+    /// Sends a request and translates its answer.
+    async fn forward(
+        &self,
+        method: &Method,
+        admitted: Admitted,
+        body: &mut Unread,
+        connection: &Arc<gate::Connection>,
+        exchange: &mut Exchange,
+    ) -> Result<Response<Body>, Failure> {
+        let Admitted {
+            authorization,
+            target,
+            upgrade,
+            headers,
+        } = admitted;
         let asked = Asked {
             rules: &self.rules,
             target: &target,
-            method: &parts.method,
+            method,
         };
-        let limit = self.policy.max_request_body;
         let reading = request_body::Request {
             asked,
-            headers: &forwarded,
-            limit,
+            headers: &headers,
+            limit: self.policy.max_request_body,
             connection,
         };
+        // The last thing before the API server hears of the request: all that can be refused has been by now, except
+        // what only the end of a large body shows.
         let Prepared { body, outcome } = request_body::prepare(&reading, body, exchange).await?;
         let outbound = Outbound {
-            class: class(&target, &parts.method, &body),
-            method: parts.method.clone(),
+            class: class(&target, method, &body),
+            method: method.clone(),
             path: upstream_path(&target)?,
-            headers: forwarded,
+            headers,
             body,
             authorization,
         };
@@ -139,11 +178,18 @@ impl Proxy {
         let sent = self.upstream.send(outbound).await;
         self.learn(&sent);
         let answer = sent.map_err(|error| failure(error, outcome.as_ref()))?;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // What comes behind it is of a protocol that the client does not know of.
+            return Err(Failure::bad_gateway(
+                "the API server switched to a protocol that was not asked for",
+            )
+            .closing());
+        }
         let response = response_body::translate(asked, answer, exchange).await?;
         Ok(self.finish(&target, response, exchange))
     }
 
-    /// What a client meets tells whether the API server can be reached.
+    /// The outcome of a request shows whether the API server can be reached.
     fn learn(&self, sent: &Result<Response<Answer>, SendError>) {
         match sent {
             Ok(_) => self.readiness.heard(),

@@ -26,7 +26,7 @@ use crate::credentials::{Alpn, Identity, NotReady, Session, Store};
 use crate::failure::Failure;
 use connect::{ConnectError, Connected, Connector};
 
-/// How often connections that nobody uses are looked for.
+/// How often idle connections are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
 
 /// How long the API server may take.
@@ -53,7 +53,7 @@ pub(crate) struct Upstream {
 struct Pools {
     unary: Arc<http1::Pool>,
     watches: http2::Pool,
-    /// For a server that does not speak HTTP/2.
+    /// For a server that does not support HTTP/2.
     lone_watches: Arc<http1::Pool>,
 }
 
@@ -151,7 +151,7 @@ impl Upstream {
         }
     }
 
-    /// Sends a request on a connection that nobody else uses until it is answered.
+    /// Sends a request on a connection that is used for nothing else until it is answered.
     async fn exclusive(
         &self,
         session: &Session,

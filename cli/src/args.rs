@@ -5,7 +5,7 @@ use std::io;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{crds, create, destroy, doctor, dump, install, migrate, scale, uninstall};
+use crate::{crds, create, destroy, doctor, dump, install, migrate, scale, uninstall, version};
 
 /// Hosted control planes on private Cluster API types.
 #[derive(Debug, Parser)]
@@ -20,17 +20,19 @@ enum Command {
     /// Work with Custom Resource Definitions (CRDs)
     #[command(subcommand)]
     Crds(crds::command::Command),
-    /// Install the operator, or change how it is installed
+    /// Install or upgrade the operator
     Install(Box<install::Install>),
-    /// Take away what was installed, but for what holds somebody's objects
+    /// Uninstall the operator; CRDs that still have objects are kept
     Uninstall(uninstall::Uninstall),
     #[command(flatten)]
     Clusters(Clusters),
-    /// Move objects from one name of their API groups to the other
+    /// Migrate Cluster API objects between the standard and the private API groups
     #[command(subcommand)]
     Migrate(migrate::Migrate),
-    /// Find out what is installed, who owns what, and what is wrong
+    /// Report what is installed, who owns what, and what is wrong
     Doctor(doctor::command::Doctor),
+    /// Print the versions of this command and of the operator
+    Version(version::Version),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -50,7 +52,7 @@ enum Clusters {
     /// Change the number of nodes
     #[command(subcommand)]
     Scale(scale::Scale),
-    /// Write everything about a hosted cluster to files
+    /// Dump the objects and logs of a hosted cluster to files
     #[command(subcommand)]
     Dump(dump::Dump),
 }
@@ -64,6 +66,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Clusters(clusters) => clusters.run(),
         Command::Migrate(migrate) => migrate::run(&migrate),
         Command::Doctor(doctor) => doctor.run(),
+        Command::Version(version) => version.run(),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "hypershift", &mut io::stdout());
             Ok(())
@@ -83,6 +86,8 @@ pub struct Hcp {
 enum HcpCommand {
     #[command(flatten)]
     Clusters(Clusters),
+    /// Print the versions of this command and of the operator
+    Version(version::Version),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -94,6 +99,7 @@ enum HcpCommand {
 pub fn run_hcp(hcp: Hcp) -> anyhow::Result<()> {
     match hcp.command {
         HcpCommand::Clusters(clusters) => clusters.run(),
+        HcpCommand::Version(version) => version.run(),
         HcpCommand::Completions { shell } => {
             clap_complete::generate(shell, &mut Hcp::command(), "hcp", &mut io::stdout());
             Ok(())

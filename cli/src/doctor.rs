@@ -11,7 +11,7 @@ mod report;
 
 pub use checks::examine;
 pub use observation::{
-    ClusterFacts, CrdFacts, DeploymentFacts, Found, Observation, RightFacts, WebhookFacts,
-    WebhookUser,
+    CertificateFacts, ClusterFacts, CrdFacts, DeploymentFacts, Found, Mode, Observation,
+    RightFacts, WebhookFacts, WebhookUser,
 };
-pub use report::{Finding, Report, Severity};
+pub use report::{Detail, Finding, Report, Severity, Text};

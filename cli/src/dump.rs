@@ -50,7 +50,7 @@ pub(crate) struct Cluster {
     #[arg(long = "dump-guest-cluster")]
     guest: bool,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
 

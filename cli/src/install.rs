@@ -11,6 +11,7 @@ mod crds;
 mod difference;
 pub(crate) mod display;
 mod ground;
+mod images;
 pub(crate) mod kind;
 mod monitoring;
 pub(crate) mod object;
@@ -23,6 +24,7 @@ mod rbac;
 mod render;
 mod rollout;
 mod run;
+pub(crate) mod tenant_policy;
 pub(crate) mod workload;
 
 use anyhow::Context;

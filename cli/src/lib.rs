@@ -16,6 +16,7 @@ mod progress;
 mod scale;
 pub mod uninstall;
 mod usage;
+mod version;
 mod waiting;
 
 pub use args::{Cli, Hcp, run, run_hcp};

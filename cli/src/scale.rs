@@ -32,7 +32,7 @@ pub(crate) struct NodePool {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
     replicas: i32,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
 

@@ -32,7 +32,7 @@ pub struct Uninstall {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Say what would be done with each object, and do nothing
+    /// Print what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -40,7 +40,7 @@ pub struct Uninstall {
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = time)]
     timeout: Duration,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
 }

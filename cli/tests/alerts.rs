@@ -88,12 +88,7 @@ fn each_alert_is_complete_and_has_its_runbook_page() {
             page.starts_with(&format!("# {name}\n")),
             "{name}: the page has another title"
         );
-        for section in [
-            "## What it means",
-            "## What it does",
-            "## Find the cause",
-            "## Mend it",
-        ] {
+        for section in ["## Meaning", "## Impact", "## Diagnosis", "## Mitigation"] {
             assert!(page.contains(section), "{name}: no section {section:?}");
         }
     }

@@ -105,6 +105,8 @@ fn every_condition_of_a_cluster_is_set_or_said_not_to_be() {
         "SupportedHostedCluster",
         "ValidReleaseImage",
         "PlatformCredentialsFound",
+        "AWSEndpointServiceAvailable",
+        "ValidKubeVirtInfraNetworkPolicyRBAC",
     ];
     for condition in ClusterCondition::ALL {
         let name = condition.as_str();

@@ -323,11 +323,61 @@ fn operators_get_the_rights_that_they_are_tested_with() {
     }
 }
 
+/// T17: a proxy beside an operator would lend the operator's cluster-wide permissions to everything on loopback.
+#[test]
+fn operators_have_no_proxy_beside_them() {
+    let text = rendered(&[
+        "--outputs=resources",
+        "--assume=legacy,monitoring",
+        "--additional-operator-env-vars=A=b",
+    ]);
+    let objects = objects(&text);
+    let mut operators = 0;
+    for object in &objects {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let is_alert = object["kind"] == "PrometheusRule";
+        assert!(is_alert || !object.to_string().contains("9081"), "{object}");
+        if object["kind"] == "Deployment" && name.starts_with("operator") {
+            operators += 1;
+            let pod = &object["spec"]["template"]["spec"];
+            assert!(pod["initContainers"].is_null(), "{pod}");
+            assert_eq!(pod["containers"].as_array().map(Vec::len), Some(1), "{pod}");
+        }
+    }
+    assert_eq!(operators, 2);
+}
+
+/// T12: an operator that leaks ends by itself, and does not take its node with it.
+#[test]
+fn operators_have_a_memory_limit_above_their_request() {
+    let mebibytes = |quantity: &Value| {
+        let text = quantity.as_str().unwrap_or_default();
+        let (number, unit) = text.split_at(text.len().saturating_sub(2));
+        let number: u64 = number.parse().expect("a quantity in Mi or Gi");
+        if unit == "Gi" { number * 1024 } else { number }
+    };
+    let objects = objects(&rendered(&["--outputs=resources", "--assume=legacy"]));
+    let deployments = objects.iter().filter(|one| one["kind"] == "Deployment");
+    let mut seen = 0;
+    for deployment in deployments {
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let resources = &container["resources"];
+        let limit = mebibytes(&resources["limits"]["memory"]);
+        let request = mebibytes(&resources["requests"]["memory"]);
+        // Half a gibibyte is what a migration beside a full cache of releases may take.
+        assert!(limit >= 512 && limit > request, "{resources}");
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+}
+
 #[test]
 fn the_dashboard_shows_metrics_that_exist() {
     let root = directory().join("../..");
     let read = |path: &str| fs::read_to_string(root.join(path)).expect(path);
-    let documented = read("docs/metrics.md") + &read("docs/proxy.md");
+    let documented =
+        ["metrics", "proxy", "conversion"].map(|name| read(&format!("docs/{name}.md")));
+    let documented = documented.concat();
     let dashboard = read("manifests/install/dashboard.json");
     let mut seen = 0;
     for word in dashboard.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {

@@ -6,8 +6,8 @@
 //!    `job.yaml` or `cronjob.yaml`; all other files are side objects, written before it in the order of their names.
 //!    A manifest holds only what is the component's own: no namespace of objects, no replicas unless there is always one
 //!    (then `replicas: 1`), no labels, affinities, tolerations, `/tmp`, security contexts, modes of volumes or priority
-//!    classes: [`crate::component::pod`] adds them. `image:` is the name of an image of the release. `{{namespace}}` and
-//!    `{{name}}` are those of the hosted control plane.
+//!    classes: [`control_plane_component::pod`] adds them. `image:` is the name of an image of the release.
+//!    `{{namespace}}` and `{{name}}` are those of the hosted control plane.
 //! 2. A directory `src/components/<name>/` with a `mod.rs` of one screen:
 //!
 //!    ```ignore
@@ -26,20 +26,27 @@
 //!    ```
 //!
 //!    An adapt function fills in what depends on the hosted control plane, and nothing else. It cannot write, and looks
-//!    only at its [`Context`](crate::component::Context): the hosted control plane and questions about it
+//!    only at its [`Context`](control_plane_component::Context): the hosted control plane and questions about it
 //!    (`context.api_service_url()`, `context.tls()`, ...), the releases, the addresses of services, and objects that are
-//!    there. When one of those is missing, it says so with [`Error::missing`](crate::component::Error::missing): the
-//!    component's condition tells it, and it is tried again. `edit` has small helpers.
+//!    there. When one of those is missing, it says so with [`Error::missing`](control_plane_component::Error::missing):
+//!    the component's condition reports it, and it is tried again. `edit` has small helpers.
 //! 3. A line in [`all`], at its place.
 //! 4. `tests/facts/<name>.txt`, what the component is like elsewhere: `HCP_FACTS=<directory> cargo test -p
 //!    control-plane-operator --test components -- --ignored` makes it; differences that are right go into the table in
 //!    `tests/components/parity.rs`.
 //! 5. `UPDATE_GOLDEN=1 cargo test -p control-plane-operator --test components` writes `tests/golden/<name>/`; read it.
 //!
-//! What else can be said of a component: `request_serving`, `management_api` (it has a token for the management cluster),
-//! `speaks_capi` (with private types it gets the proxy), `wanted_if` and `manifest_if`, `depends_on`, `konnectivity`,
-//! `minter`, `service_account_kubeconfig`, `signed` (the certificate authority writes that Secret): see
-//! [`Component`].
+//! What else can be said of a component, and what comes of it without another file being changed:
+//!
+//! - `with_certificates`: PKI issues and renews them; `signed`: PKI writes that Secret of the manifests.
+//! - `published_by`: its Services and Routes, and which of them are deleted when they are published in another way.
+//! - `metrics`: what its monitors keep for telemetry, and for the choice in ConfigMap `sre-metric-set`.
+//! - `quorum`, `api_critical`, `zone_spread`, `request_serving`: replicas, priority, and where they run.
+//! - `depends_on`, `independent`: what it waits for. Nearly all wait for the guest's API server.
+//! - `uses_capi`: with private types it gets the proxy. Its name belongs into `control_plane_component::handover` as well:
+//!   a migration stops it, and a test compares the two.
+//! - `management_api` (it has a token for the management cluster), `wanted_if` and `manifest_if`, `konnectivity`,
+//!   `minter`, `service_account_kubeconfig`: see [`Component`].
 
 mod capi;
 mod cluster_autoscaler;
@@ -60,10 +67,17 @@ pub(crate) mod kubeconfig;
 mod machine_approver;
 mod router;
 
-use crate::component::Component;
+use std::sync::LazyLock;
+
+use control_plane_component::Component;
 
 /// All of them, in the order in which they are reconciled.
-pub fn all() -> Vec<Component> {
+pub fn all() -> &'static [Component] {
+    static ALL: LazyLock<Vec<Component>> = LazyLock::new(declared);
+    &ALL
+}
+
+fn declared() -> Vec<Component> {
     vec![
         etcd::component(),
         featuregate_generator::component(),
@@ -82,10 +96,12 @@ pub fn all() -> Vec<Component> {
 }
 
 /// The one that can start first, and that nearly all others wait for.
-pub fn first() -> Component {
-    etcd::component()
+pub fn first() -> Option<&'static Component> {
+    all().first()
 }
 
+#[cfg(test)]
+mod folds;
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -97,7 +113,7 @@ mod tests {
     fn every_manifest_in_the_directory_is_listed_in_order() {
         let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
         for component in all() {
-            let listed: Vec<_> = component.assets.iter().map(|asset| asset.file).collect();
+            let listed: Vec<_> = component.assets().iter().map(|asset| asset.file).collect();
             assert!(listed.is_sorted(), "{}: {listed:?}", component.name);
             let files = std::fs::read_dir(assets.join(component.name)).unwrap();
             let files: BTreeSet<_> = files
@@ -105,9 +121,9 @@ mod tests {
                 .collect();
             let listed = listed.into_iter().map(str::to_owned).collect();
             assert_eq!(files, listed, "{}", component.name);
-            for file in component.rules.keys() {
+            for file in component.declared_manifests() {
                 assert!(
-                    files.contains(*file),
+                    files.contains(file),
                     "{} has a rule for {file}",
                     component.name
                 );
@@ -119,7 +135,7 @@ mod tests {
     fn names_are_used_once_and_dependencies_come_first() {
         let mut before = BTreeSet::new();
         for component in all() {
-            for dependency in component.depends_on {
+            for dependency in component.dependencies() {
                 assert!(
                     before.contains(dependency),
                     "{}: {dependency}",

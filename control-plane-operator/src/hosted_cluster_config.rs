@@ -29,16 +29,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use control_plane_component::settings::Pairs;
 use prometheus_client::registry::Registry;
 use support::admin::{self, Admin};
 use support::args::{Address, ApiServerArgs, LeaderArgs, LoggingArgs};
+use support::controller::Manager;
 use support::error::chain;
 use support::health::Health;
 use support::lease::{self, Claim, Elector};
 use support::{fence, shutdown};
 
 use crate::error::{Failure, Usage};
-use crate::settings::{CapiTypes, Pairs};
+use crate::settings::CapiTypes;
 use crate::tool;
 use context::Context;
 
@@ -169,6 +171,7 @@ async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
     let mut registry = Registry::default();
     let health = Health::new(&mut registry);
     let lease_metrics = lease::Metrics::new(&mut registry);
+    let manager = Manager::new(&mut registry, &health);
     for (address, registry) in [
         (args.metrics_addr, registry),
         (args.health_addr, Registry::default()),
@@ -178,27 +181,35 @@ async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
     }
     if !args.leader.leader_elect {
         let (_term, claim) = Claim::alone(&lease);
-        lead(args, &management, &health, claim).await;
+        lead(args, &management, &health, &manager, claim).await;
         return Ok(());
     }
-    let client = kube::Client::try_from(management.clone())?;
+    let client = support::client::connect(management.clone())?;
     let check = health.check("lease", "the lease has not been read yet");
     let elector = Elector::new(client, lease, lease_metrics, check);
     // A signal drops everything where it stands: each write is whole by itself.
     let (_signal, drain) = shutdown::channel();
     elector
-        .run(drain, |claim| lead(args, &management, &health, claim))
+        .run(drain, |claim| {
+            lead(args, &management, &health, &manager, claim)
+        })
         .await;
     Ok(())
 }
 
 /// One term.
-async fn lead(args: &Args, management: &kube::Config, health: &Arc<Health>, claim: Claim) {
+async fn lead(
+    args: &Args,
+    management: &kube::Config,
+    health: &Arc<Health>,
+    manager: &Manager,
+    claim: Claim,
+) {
     match clients(args, management, &claim).await {
-        Ok((management, guest)) => Context::run(args, management, guest, health).await,
+        Ok((management, guest)) => Context::run(args, management, guest, health, manager).await,
         Err(error) => {
-            let problem = chain(error.as_ref());
-            tracing::error!(problem, "No client can be made");
+            let error = chain(error.as_ref());
+            tracing::error!(error, "Failed to create a client");
             tokio::time::sleep(PAUSE).await;
         }
     }

@@ -9,7 +9,7 @@
 //! A pass looks at what the watches have gathered, and writes only what differs. What it writes wakes the next pass, until
 //! nothing differs any more.
 
-mod apply;
+mod break_glass;
 mod cache;
 mod deletion;
 mod error;
@@ -22,72 +22,107 @@ mod status;
 
 use std::time::Duration;
 
-use support::error::chain;
+use control_plane_component::settings::Settings as ComponentSettings;
+use control_plane_component::write::ObjectWriter;
+use futures::{Stream, StreamExt as _, stream};
+use support::controller::{
+    Action, DEADLINE, Failure, Manager, ObjectKey, Reconciler, Settings, record_generation,
+};
 use support::health::Check;
-use support::reconcile::{Backoff, Retry};
 use support::shutdown::Drain;
-use tokio::time::{sleep, timeout};
+use tokio::sync::Mutex;
 
-use crate::settings::Settings;
-use apply::Writer;
 use cache::Cache;
+use error::Error;
 use failure::Failures;
 use release::Reader;
 
+/// Field manager of all objects of the control plane.
+const MANAGER: &str = "control-plane-operator";
 /// Between two passes in which nothing happens, until all is available, and after that.
 const REVIEW: (Duration, Duration) = (Duration::from_secs(15), Duration::from_mins(1));
-/// Events that come together are one reason for a pass.
-const GATHER: Duration = Duration::from_millis(50);
+/// How HostedControlPlanes are reconciled.
+const SETTINGS: Settings = Settings {
+    controller: "hostedcontrolplane",
+    kind: "HostedControlPlane",
+    concurrency: 1,
+    debounce: Duration::from_millis(50),
+    deadline: DEADLINE,
+};
 
 /// The means of a term.
 pub(crate) struct Operator {
-    pub(crate) settings: Settings,
+    pub(crate) settings: ComponentSettings,
     pub(crate) namespace: String,
     pub(crate) operate_on: String,
     pub(crate) client: kube::Client,
     pub(crate) releases: payload::Releases,
 }
 
-/// Reconciles until the process is to end.
-pub(crate) async fn run(operator: Operator, check: &Check, mut drain: Drain) {
+/// Reconciles the one HostedControlPlane of the namespace.
+struct Controller<'a> {
+    cache: &'a Cache,
+    pass: Mutex<pass::Pass<'a>>,
+    failures: Mutex<Failures>,
+}
+
+/// Reconciles until the shutdown begins; a pass that runs then is completed.
+pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, drain: Drain) {
     let cache = Cache::new(
         &operator.client,
         &operator.namespace,
         &operator.settings.served_groups,
     );
-    let work = async {
-        let mut pass = pass::Pass {
-            writer: Writer::new(operator.client.clone(), &operator.namespace),
+    let controller = Controller {
+        cache: &cache,
+        pass: Mutex::new(pass::Pass {
+            writer: ObjectWriter::new(operator.client.clone(), MANAGER, &operator.namespace),
             reader: Reader::new(operator.releases.clone()),
             operator: &operator,
             cache: &cache,
             told: None,
-        };
+        }),
+        failures: Mutex::new(Failures::new(operator.client.clone())),
+    };
+    let ready = async {
         cache.filled().await;
         check.pass();
-        let mut backoff = Backoff::default();
-        let mut failures = Failures::new(operator.client.clone());
-        loop {
-            let pause = match pass.run().await {
-                Ok(settled) => {
-                    backoff = Backoff::default();
-                    failures.over();
-                    if settled { REVIEW.1 } else { REVIEW.0 }
-                }
-                Err(error) => {
-                    tracing::warn!(problem = chain(&error), "A pass has failed");
-                    let hcp = cache.hosted_control_plane();
-                    failures.add(hcp.as_ref(), &error).await;
-                    backoff.pause(Retry::Backoff)
-                }
-            };
-            let _ = timeout(pause, cache.changed()).await;
-            sleep(GATHER).await;
-        }
     };
+    let requests = requests(&cache, &operator.namespace);
     tokio::select! {
         () = cache.watch() => {}
-        () = work => {}
-        () = drain.begun() => {}
+        () = break_glass::run(&operator.client, &operator.namespace) => {}
+        () = manager.run(SETTINGS, &controller, requests, ready, drain) => {}
+    }
+}
+
+/// One request at the beginning, and one for all changes since the last.
+fn requests<'a>(cache: &'a Cache, namespace: &str) -> impl Stream<Item = ObjectKey> + use<'a> {
+    let key = ObjectKey::new(namespace, "");
+    let first = stream::iter([key.clone()]);
+    first.chain(stream::unfold(key, move |key| async move {
+        cache.changed().await;
+        Some((key.clone(), key))
+    }))
+}
+
+// === impl Controller ===
+
+impl Reconciler for Controller<'_> {
+    type Error = Error;
+
+    async fn reconcile(&self, _: &ObjectKey) -> Result<Action, Error> {
+        let hcp = self.cache.hosted_control_plane();
+        record_generation(hcp.and_then(|hcp| hcp.metadata.generation));
+        let is_available = self.pass.lock().await.run().await?;
+        self.failures.lock().await.over();
+        let (soon, later) = REVIEW;
+        Ok(Action::requeue(if is_available { later } else { soon }))
+    }
+
+    async fn failed(&self, _: &ObjectKey, failure: &Failure<Error>) {
+        let hcp = self.cache.hosted_control_plane();
+        let error = failure.to_string();
+        self.failures.lock().await.add(hcp.as_ref(), &error).await;
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! Several replicas serve at once: what they write carries a precondition, so that one of them is first.
 
+mod admission;
 mod cache;
 mod metrics;
 mod payload;
@@ -21,15 +22,17 @@ mod token;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use control_plane_component::settings::Pairs;
 use prometheus_client::registry::Registry;
 use support::admin::{self, Admin};
 use support::args::{Address, ApiServerArgs, LoggingArgs};
+use support::controller::Manager;
 use support::health::Health;
 use tokio::sync::mpsc;
 
 use crate::error::Failure;
-use crate::settings::Pairs;
 use crate::tool;
+use admission::Admission;
 use cache::Cache;
 use metrics::Metrics;
 use reconcile::Context;
@@ -91,10 +94,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 async fn work(args: &Args, tls: rustls::ServerConfig) -> Result<(), Failure> {
-    let client = kube::Client::try_from(support::client::config(&args.api_server).await?)?;
+    let client = support::client::connect(support::client::config(&args.api_server).await?)?;
     let mut registry = Registry::default();
     let health = Health::new(&mut registry);
     let metrics = Metrics::new(&mut registry);
+    let manager = Manager::new(&mut registry, &health);
     let check = health.check("watch", "Secrets are not watched yet");
     let listener = admin::listen(args.addr).await?;
     let probes = admin::listen(args.metrics_addr).await?;
@@ -106,16 +110,17 @@ async fn work(args: &Args, tls: rustls::ServerConfig) -> Result<(), Failure> {
         cache: Arc::clone(&cache),
         metrics: metrics.clone(),
         reached: sender,
+        admission: Admission::new(serve::LIMITS),
     };
-    let ctx = Arc::new(Context {
+    let ctx = Context {
         client: client.clone(),
         namespace: args.namespace.clone(),
         cache,
         metrics,
-    });
+    };
     tokio::join!(
         server.run(listener, tls),
-        reconcile::run(ctx, &check),
+        reconcile::run(&ctx, &manager, &check),
         reached::run(client, args.namespace.clone(), receiver),
     );
     Ok(())

@@ -3,16 +3,15 @@
 //! What is wanted is pure ([`wanted`]), and so is what is known ([`facts`]): both look only at a [`Context`].
 
 mod address;
-mod routes;
-mod services;
+pub(crate) mod routes;
+pub(crate) mod services;
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::PublishingStrategyType::Route as ByRoute;
 use api::hypershift::v1beta1::services::ServiceType;
+use control_plane_component::render::{Identity, adopt, hashed, identity};
+use control_plane_component::{Component, Context, Publication};
 use serde_json::{Value, json};
-
-use crate::component::Context;
-use crate::component::render::{Identity, adopt, hashed, identity};
 
 pub use address::{facts, missing};
 
@@ -20,28 +19,15 @@ pub use address::{facts, missing};
 const ARO: &str = "ARO-HCP";
 /// Where the pods of a control plane on that service are reached from the cluster's own network.
 const SWIFT: &str = "hypershift.openshift.io/swift-pod-network-instance";
-/// All that may have been made for another way of publishing.
-const SERVICES: [&str; 10] = [
-    "kube-apiserver",
-    "kube-apiserverlb",
-    "kube-apiserver-private",
-    "konnectivity-server",
+/// Services of components that are not here yet, whichever way they may have been published.
+const SERVICES: [&str; 4] = [
     "oauth-openshift",
     "openshift-apiserver",
     "openshift-oauth-apiserver",
     "packageserver",
-    "private-router",
-    "router",
 ];
-const ROUTES: [&str; 7] = [
-    "kube-apiserver",
-    "kube-apiserver-private",
-    "kube-apiserver-internal",
-    "konnectivity-server",
-    "oauth",
-    "oauth-private",
-    "oauth-internal",
-];
+/// Their Routes.
+const ROUTES: [&str; 3] = ["oauth", "oauth-private", "oauth-internal"];
 
 /// What is wanted, and what is not.
 #[derive(Debug, Clone, Default)]
@@ -52,44 +38,50 @@ pub struct Wanted {
     pub deletions: Vec<Identity>,
 }
 
-/// The Services and Routes of a hosted control plane.
-pub fn wanted(context: &Context<'_>) -> Wanted {
-    let has_routes = serves_routes(context);
-    let mut objects = services::all(context);
-    if has_routes {
-        objects.extend(routes::all(context));
-    }
-    let there: Vec<_> = objects.iter().map(identity).collect();
-    let of = |api_version: &str, kind: &str, name: &&str| Identity {
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        name: (*name).to_owned(),
-    };
-    let mut known: Vec<_> = SERVICES
+/// The Services and Routes of a hosted control plane with these components.
+pub fn wanted(components: &[Component], context: &Context<'_>) -> Wanted {
+    let publications: Vec<_> = components
         .iter()
-        .map(|name| of("v1", "Service", name))
+        .filter_map(Component::publication)
         .collect();
+    let mut objects: Vec<_> = publications
+        .iter()
+        .flat_map(|publication| (publication.objects)(context))
+        .collect();
+    objects.extend(services::all(context));
+    objects.extend(routes::all(context));
+    let has_routes = serves_routes(context);
+    objects.retain(|object| has_routes || object["kind"] != "Route");
+    let there: Vec<_> = objects.iter().map(identity).collect();
+    let names = |own: &'static [&'static str], of: fn(&Publication) -> &'static [&'static str]| {
+        let declared = publications
+            .iter()
+            .flat_map(move |publication| of(publication));
+        declared.chain(own)
+    };
+    let service = |name: &&str| known("v1", "Service", name);
+    let route = |name: &&str| known("route.openshift.io/v1", "Route", name);
+    let mut known: Vec<_> = names(&SERVICES, |it| it.services).map(service).collect();
     if has_routes {
-        known.extend(
-            ROUTES
-                .iter()
-                .map(|name| of("route.openshift.io/v1", "Route", name)),
-        );
+        known.extend(names(&ROUTES, |it| it.routes).map(route));
     }
     known.retain(|identity| !there.contains(identity));
     // What was never made need not be deleted.
-    known.retain(|identity| {
-        context
-            .objects
-            .get(&identity.kind, &identity.name)
-            .is_some()
-    });
+    known.retain(|identity| context.objects.find(identity).is_some());
     Wanted {
         objects: objects
             .into_iter()
             .map(|object| own(object, context))
             .collect(),
         deletions: known,
+    }
+}
+
+fn known(api_version: &str, kind: &str, name: &str) -> Identity {
+    Identity {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
     }
 }
 
@@ -113,12 +105,12 @@ fn serves_routes(context: &Context<'_>) -> bool {
 }
 
 /// Whether the control plane shares its way in with others.
-fn shares_ingress(context: &Context<'_>) -> bool {
+pub(crate) fn shares_ingress(context: &Context<'_>) -> bool {
     context.settings.managed_service.as_deref() == Some(ARO)
 }
 
 /// Whether pods of the control plane are in the cluster's own network.
-fn is_swift(context: &Context<'_>) -> bool {
+pub(crate) fn is_swift(context: &Context<'_>) -> bool {
     let azure = context.spec().platform.azure.as_ref();
     let private = azure
         .and_then(|azure| azure.private.as_ref())
@@ -140,7 +132,7 @@ fn api_has_own_host(context: &Context<'_>) -> bool {
 }
 
 /// Whether Routes are for the control plane's own router, and not for the management cluster's.
-fn labels_routes(context: &Context<'_>) -> bool {
+pub(crate) fn labels_routes(context: &Context<'_>) -> bool {
     if shares_ingress(context) || is_swift(context) {
         return true;
     }

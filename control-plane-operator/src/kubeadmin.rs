@@ -1,9 +1,8 @@
 //! The password of the user `kubeadmin`: made once, and only where nobody has said how users log in.
 
+use control_plane_component::Context;
+use control_plane_component::render::{Identity, adopt, hashed};
 use serde_json::{Value, json};
-
-use crate::component::Context;
-use crate::component::render::{Identity, adopt, hashed};
 
 /// The Secret that holds it.
 pub(crate) const SECRET: &str = "kubeadmin-password";
@@ -97,9 +96,9 @@ fn password(random: &mut impl FnMut(&mut [u8]) -> bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::facts::Infra;
-    use crate::component::{Objects, Predicates, Release};
-    use crate::settings::Settings;
+    use control_plane_component::facts::Infra;
+    use control_plane_component::settings::Settings;
+    use control_plane_component::{Objects, Predicates, Release};
 
     #[test]
     fn a_password_has_four_groups_and_no_character_is_likelier() {
@@ -137,12 +136,13 @@ mod tests {
 
     /// What is due for a configuration, without a password and with one, and what is told with one.
     fn of(configuration: Value) -> (Due, Due, Option<Value>) {
-        let text = include_str!("../tests/data/base/hosted-control-plane.yaml");
+        let text =
+            include_str!("../../control-plane-component/tests/data/base/hosted-control-plane.yaml");
         let mut hcp: api::hypershift::v1beta1::HostedControlPlane =
             serde_saphyr::from_str(text).unwrap();
         hcp.spec.configuration = serde_json::from_value(configuration).unwrap();
         let (release, infra, settings) =
-            (Release::default(), Infra::default(), Settings::for_tests());
+            (Release::default(), Infra::default(), Settings::new("own"));
         let mut objects = Objects::default();
         let judge = |objects: &Objects| {
             let context = Context {

@@ -1,14 +1,13 @@
 //! The operator of one hosted control plane, and the helpers of its components: one binary with subcommands.
 //!
-//! - [`components`]: what a control plane is made of, and how to add to it; [`component`]: what they share.
+//! - [`components`]: what a control plane is made of, and how to add to it; the crate `control-plane-component` is the
+//!   framework that they share.
 //! - [`render`]: all objects of a hosted control plane, without a cluster; [`mod@run`]: the operator.
-//! - [`component::sidecar`]: the proxy beside every controller that speaks Cluster API.
 //! - [`infra`]: Services, Routes and addresses; [`pki`]: certificates.
 //! - The other modules are the helpers that run in pods of components.
 
 pub mod args;
 pub mod availability_prober;
-pub mod component;
 pub mod components;
 pub mod error;
 pub mod etcd_defrag;
@@ -20,7 +19,6 @@ pub mod ignition_server;
 pub mod infra;
 pub mod kas_bootstrap;
 mod kubeadmin;
-mod monitoring;
 pub mod pki;
 pub mod render;
 pub mod resolve_dns;

@@ -29,12 +29,14 @@ use std::num::NonZero;
 use std::sync::Mutex;
 
 use api::annotations::cluster::DISABLE_PKI_RECONCILIATION;
+use control_plane_component::Context;
+use control_plane_component::render::{adopt, hashed};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::component::Context;
-use crate::component::render::{adopt, hashed};
 use plan::Step;
+#[cfg(test)]
+pub(crate) use table::leaves;
 
 /// Why a certificate cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +51,8 @@ pub enum Error {
     },
     /// The authority's Secret cannot be used.
     #[error(
-        "Secret {secret} holds no usable authority: delete it to have a new one made, which all that it has signed is then signed anew by"
+        "Secret {secret} holds no usable certificate authority: restore its tls.crt and tls.key, which belong together, \
+         from a backup. Do not delete it: nodes and kubeconfigs that trust this authority would be cut off at once"
     )]
     Authority {
         /// The Secret.
@@ -103,7 +106,7 @@ pub fn objects(context: &Context<'_>, scope: Scope, now: Timestamp) -> Result<Ve
     for secret in made {
         add(context, secret, &mut there, &mut written);
     }
-    let leaves = table::leaves(context);
+    let leaves = table::leaves(crate::components::all(), context);
     let due: Vec<_> = leaves
         .iter()
         .filter(|leaf| scope.has(leaf.authority))
@@ -131,7 +134,7 @@ pub fn is_due(context: &Context<'_>, now: Timestamp) -> bool {
     }
     let there = context.objects;
     let authorities = table::authorities(context);
-    let leaves = table::leaves(context);
+    let leaves = table::leaves(crate::components::all(), context);
     plan::lacks_signing_key(there)
         || authorities
             .iter()
@@ -144,7 +147,7 @@ pub fn is_due(context: &Context<'_>, now: Timestamp) -> bool {
 fn add(
     context: &Context<'_>,
     mut object: Value,
-    there: &mut crate::component::Objects,
+    there: &mut control_plane_component::Objects,
     written: &mut Vec<Value>,
 ) {
     adopt(&mut object, context);

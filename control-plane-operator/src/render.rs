@@ -4,18 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
+use control_plane_component::facts::Infra;
+use control_plane_component::render::{Rendered, identity};
+use control_plane_component::settings::Settings;
+use control_plane_component::status::{Observation, status};
+use control_plane_component::{Component, Context, Objects, Predicates, Release, render};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use payload::Overrides;
 use serde_json::{Value, json};
 
-use crate::component::facts::Infra;
-use crate::component::render::{Rendered, identity};
-use crate::component::status::{Observation, status};
-use crate::component::{Component, Context, Objects, Predicates, Release, render};
 use crate::components;
 use crate::error::{Failure, Usage};
-use crate::settings::{Settings, SettingsArgs};
+use crate::settings::SettingsArgs;
 
 /// The flags of `render`.
 #[derive(Debug, clap::Args)]
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut problems = Vec::new();
     let mut written = 0;
     for component in components::all() {
-        match input.component(&component) {
+        match input.component(component) {
             Ok(files) => {
                 for file in files {
                     write(&args.output, &file)?;
@@ -124,7 +125,7 @@ impl Input {
     }
 
     /// The objects of a component, and its `ControlPlaneComponent` as it is before anything has started.
-    pub fn component(&self, component: &Component) -> crate::component::Result<Vec<File>> {
+    pub fn component(&self, component: &Component) -> control_plane_component::Result<Vec<File>> {
         let infra = Infra::default();
         let context = Context {
             hcp: &self.hosted_control_plane,

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use control_plane_component::settings::Settings;
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use payload::{Mirrors, Options, Overrides, Releases};
 use prometheus_client::registry::Registry;
 use support::admin::{self, Admin};
 use support::args::{Address, ApiServerArgs, LeaderArgs, LoggingArgs, Time};
+use support::controller::Manager;
 use support::error::chain;
 use support::health::Health;
 use support::lease::{self, Claim, Elector};
@@ -18,7 +20,7 @@ use support::{client, fence, telemetry};
 
 use crate::error::{Failure, Usage};
 use crate::hosted_control_plane::{self, Operator};
-use crate::settings::{Settings, SettingsArgs};
+use crate::settings::SettingsArgs;
 
 /// Who asks, in the API server's audit log.
 const PROGRAM: &str = concat!("control-plane-operator/", env!("CARGO_PKG_VERSION"));
@@ -83,6 +85,7 @@ struct Process {
     releases: Releases,
     kube: kube::Config,
     health: Arc<Health>,
+    controllers: Manager,
     lease: lease::Settings,
     leader_elect: bool,
 }
@@ -102,7 +105,8 @@ async fn serve(args: Args) -> Result<(), Failure> {
     let mut registry = Registry::with_prefix(PREFIX);
     let health = Health::new(&mut registry);
     let lease_metrics = lease::Metrics::new(&mut registry);
-    let process = Process::new(&args, Arc::clone(&health)).await?;
+    let controllers = Manager::new(&mut registry, &health);
+    let process = Process::new(&args, Arc::clone(&health), controllers).await?;
     let listener = admin::listen(args.metrics_addr)
         .await
         .map_err(|error| Usage {
@@ -132,7 +136,7 @@ async fn serve(args: Args) -> Result<(), Failure> {
 // === impl Process ===
 
 impl Process {
-    async fn new(args: &Args, health: Arc<Health>) -> Result<Self, Failure> {
+    async fn new(args: &Args, health: Arc<Health>, controllers: Manager) -> Result<Self, Failure> {
         let settings = args.settings.settings()?;
         let leader = &args.leader;
         let lease = leader.settings(&args.namespace, LEASE, &args.pod_name);
@@ -148,6 +152,7 @@ impl Process {
             settings,
             kube: client::config(&args.api_server).await?,
             health,
+            controllers,
             lease,
             leader_elect: args.leader.leader_elect,
         })
@@ -163,7 +168,7 @@ impl Process {
         let mut kube = self.kube.clone();
         let agent = HeaderValue::from_static(PROGRAM);
         kube.headers.push((USER_AGENT, agent));
-        let client = kube::Client::try_from(kube)?;
+        let client = client::connect(kube)?;
         let check = self
             .health
             .check("lease", "the lease has not been read yet");
@@ -180,14 +185,14 @@ impl Process {
         let operator = match self.operator(&claim).await {
             Ok(operator) => operator,
             Err(error) => {
-                tracing::error!(problem = chain(&error), "The API server cannot be asked");
+                tracing::error!(error = chain(&error), "Failed to read the API groups");
                 // Another replica may have better luck.
                 let _ = tokio::time::timeout(PAUSE, drain.begun()).await;
                 return;
             }
         };
         let check = self.health.check("watch", "objects are not watched yet");
-        hosted_control_plane::run(operator, &check, drain).await;
+        hosted_control_plane::run(operator, &self.controllers, &check, drain).await;
     }
 
     async fn operator(&self, claim: &Claim) -> kube::Result<Operator> {

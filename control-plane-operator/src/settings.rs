@@ -1,11 +1,9 @@
-//! What the operator is told about the management cluster and about itself: flags, and the same as a value.
-
-use std::collections::BTreeMap;
-use std::str::FromStr;
+//! The flags that decide what is rendered.
 
 use api::group::Side;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use clap::{Args, ValueEnum};
+use control_plane_component::settings::{CollectedMetrics, Pairs, Settings};
 
 /// Flags that decide what is rendered.
 #[derive(Debug, Clone, Args)]
@@ -87,131 +85,12 @@ pub enum CapiTypes {
     Standard,
 }
 
-/// Which metrics of a control plane are collected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum CollectedMetrics {
-    /// Those that telemetry needs.
-    Telemetry,
-    /// Those that the ConfigMap sre-metric-set chooses.
-    #[value(name = "SRE")]
-    Sre,
-    /// All.
-    All,
-}
-
-impl From<CollectedMetrics> for MetricsSet {
-    fn from(collected: CollectedMetrics) -> Self {
-        match collected {
-            CollectedMetrics::Telemetry => Self::Telemetry,
-            CollectedMetrics::Sre => Self::Sre,
-            CollectedMetrics::All => Self::All,
-        }
-    }
-}
-
-/// `name=value` pairs, comma-separated, in their order.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pairs(pub Vec<(String, String)>);
-
-/// What is known of the management cluster and of this program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Image of this program.
-    pub own_image: String,
-    /// Image by name of a component; wins over the release.
-    pub image_overrides: BTreeMap<String, String>,
-    /// Registries that stand for others.
-    pub registry_overrides: Pairs,
-    /// Mirrors of the management cluster.
-    pub openshift_img_overrides: Pairs,
-    /// Under which names Cluster API's groups are stored.
-    pub capi: Side,
-    /// The proxy's image, in private mode.
-    pub capi_proxy_image: Option<String>,
-    /// Domain of the management cluster's routes; may be empty.
-    pub default_ingress_domain: String,
-    /// User that pods run as, where one has to be said.
-    pub uid: Option<i64>,
-    /// The managed service that this is part of.
-    pub managed_service: Option<String>,
-    /// Which metrics are collected, unless the cluster says so itself.
-    pub metrics_set: Option<MetricsSet>,
-    /// API groups beyond Kubernetes' own that the management cluster serves.
-    pub served_groups: Vec<String>,
-}
-
 /// The proxy's image is missing in private mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "--capi-types private needs the proxy beside controllers: give --capi-proxy-image (or the variable IMAGE_CAPI_PROXY)"
 )]
 pub struct NoProxyImage;
-
-// === impl Settings ===
-
-#[cfg(test)]
-impl Settings {
-    /// Those of a management cluster that has nothing special.
-    pub(crate) fn for_tests() -> Self {
-        Self {
-            own_image: "own".to_owned(),
-            image_overrides: BTreeMap::new(),
-            registry_overrides: Pairs::default(),
-            openshift_img_overrides: Pairs::default(),
-            capi: Side::Standard,
-            capi_proxy_image: None,
-            default_ingress_domain: String::new(),
-            uid: None,
-            managed_service: None,
-            metrics_set: None,
-            served_groups: Vec::new(),
-        }
-    }
-}
-
-// === impl Pairs ===
-
-impl Pairs {
-    /// All values of each name, in their order.
-    pub fn grouped(&self) -> BTreeMap<String, Vec<String>> {
-        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (name, value) in &self.0 {
-            all.entry(name.clone()).or_default().push(value.clone());
-        }
-        all
-    }
-}
-
-impl FromStr for Pairs {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let pairs = text
-            .split(',')
-            .map(str::trim)
-            .filter(|pair| !pair.is_empty());
-        let pairs: Result<_, String> = pairs
-            .map(|pair| match pair.split_once('=') {
-                Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-                    Ok((name.to_owned(), value.to_owned()))
-                }
-                _ => Err(format!("{pair:?} is no pair: write name=value,name=value")),
-            })
-            .collect();
-        pairs.map(Self)
-    }
-}
-
-impl std::fmt::Display for Pairs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, (name, value)) in self.0.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma}{name}={value}")?;
-        }
-        Ok(())
-    }
-}
 
 // === impl SettingsArgs ===
 
@@ -236,20 +115,5 @@ impl SettingsArgs {
             metrics_set: self.metrics_set.map(MetricsSet::from),
             served_groups: self.served_groups.clone(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pairs_are_read_and_written() {
-        for text in ["", "a=b", "a=b,a=c=d"] {
-            assert_eq!(text.parse::<Pairs>().unwrap().to_string(), text);
-        }
-        for text in ["a", "=b", "a=", "a=b,c"] {
-            assert!(text.parse::<Pairs>().is_err(), "{text}");
-        }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use api::group::{GroupTable, Side};
 use cli::crds::source::cluster::Access;
-use cli::doctor::Report;
 use cli::doctor::command::diagnose;
+use cli::doctor::{Detail, Report};
 use e2e::client::Resource;
-use e2e::service_account::ensure_namespace;
+use e2e::service_account::{ensure_control_plane_namespace, ensure_namespace};
 use e2e::{crds, fixtures, progress::Progress, testbed::Testbed};
 use serde_json::{Value, json};
 
@@ -53,9 +53,10 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
     let manifests = fixtures::install_manifests();
     let definition = manifests.join("../crds/hostedclusters.hypershift.openshift.io.yaml");
     crds::install(&testbed.admin, &fixtures::load(&definition)?).await?;
-    for namespace in [CLUSTERS, "clusters-old", OPERATORS] {
+    for namespace in [CLUSTERS, OPERATORS] {
         ensure_namespace(&testbed.admin, namespace).await?;
     }
+    ensure_control_plane_namespace(&testbed.admin, CLUSTERS, "old").await?;
     clusters(testbed).await?;
     let before = versions(testbed).await?;
     let report = examine(testbed).await?;
@@ -195,7 +196,8 @@ fn says(report: &Report, expected: &[(&str, &str)]) -> Result<()> {
             .findings
             .iter()
             .any(|finding| finding.subject == *subject && finding.problem.starts_with(problem));
-        ensure!(found, "nothing is said of {subject}: {problem}\n{report}");
+        let text = report.text(Detail::Findings);
+        ensure!(found, "no finding for {subject}: {problem}\n{text}");
     }
     Ok(())
 }

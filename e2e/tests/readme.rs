@@ -156,8 +156,8 @@ async fn nothing_restarts(testbed: &NodeTestbed) -> Result<()> {
             .flatten()
             .collect();
         ensure!(
-            containers.len() == 2,
-            "an operator with its proxy has two containers: {containers:?}"
+            containers.len() == 1,
+            "an operator pod has one container: {containers:?}"
         );
         for container in containers {
             ensure!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::group::GroupPair;
 use clap::{Args, Parser, Subcommand};
-use control_plane_operator::settings::CollectedMetrics;
+use control_plane_component::settings::CollectedMetrics;
 use support::args::{Address, ApiServerArgs, LeaderArgs, LoggingArgs, Time};
 
 use crate::scope::Scope;
@@ -164,6 +164,81 @@ pub struct ImageArgs {
     /// Directory in which releases that were read are kept for the next start. Without it they are read again.
     #[arg(long, value_name = "DIRECTORY", env = "RELEASE_CACHE")]
     pub release_cache: Option<PathBuf>,
+    /// What registries and tenants may take.
+    #[command(flatten)]
+    pub limits: ReadLimits,
+}
+
+/// Limits of reading images, so that a slow registry of one tenant costs the others nothing.
+#[derive(Debug, Args)]
+pub struct ReadLimits {
+    /// How long a registry may take to respond to a request and to send a document. Also the window of
+    /// --registry-min-rate.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "REGISTRY_REQUEST_TIMEOUT",
+        default_value = "30s"
+    )]
+    pub registry_request_timeout: Time,
+    /// Least rate at which a registry sends a layer, in bytes per second.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "REGISTRY_MIN_RATE",
+        default_value_t = 16384
+    )]
+    pub registry_min_rate: u64,
+    /// How long reading one image may take in all.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RELEASE_READ_TIMEOUT",
+        default_value = "10m"
+    )]
+    pub release_read_timeout: Time,
+    /// Images that are read at the same time for the HostedClusters and NodePools of one namespace.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "RELEASE_READS_PER_NAMESPACE",
+        default_value_t = 4,
+        value_parser = clap::value_parser!(u16).range(1..=64)
+    )]
+    pub release_reads_per_namespace: u16,
+    /// How long a reconcile waits for an image that is being read, before it is requeued.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RELEASE_READ_WAIT",
+        default_value = "1s"
+    )]
+    pub release_read_wait: Time,
+    /// Memory for releases that were read, in MiB.
+    #[arg(
+        long,
+        value_name = "MIB",
+        env = "RELEASE_CACHE_MEMORY",
+        default_value_t = 128,
+        value_parser = clap::value_parser!(u16).range(16..=4096)
+    )]
+    pub release_cache_memory: u16,
+}
+
+// === impl ReadLimits ===
+
+impl ReadLimits {
+    /// The limits that the flags set.
+    pub(crate) fn limits(&self) -> payload::Limits {
+        payload::Limits {
+            request: self.registry_request_timeout.0,
+            read: self.release_read_timeout.0,
+            rate: self.registry_min_rate,
+            reads_per_tenant: self.release_reads_per_namespace.into(),
+            wait: self.release_read_wait.0,
+            memory: usize::from(self.release_cache_memory) << 20,
+        }
+    }
 }
 
 /// Reads `SOURCE=TARGET`.

@@ -172,6 +172,7 @@ pub(crate) fn releases(args: &ImageArgs) -> Result<Options, Fatal> {
         mirrors: Mirrors::default(),
         overrides: Overrides::new(args.registry_overrides.clone()),
         arch: Arch::Amd64,
+        limits: args.limits.limits(),
     })
 }
 

@@ -7,84 +7,121 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt, Stream, StreamExt, stream};
-use kube::Api;
-use kube::runtime::controller::{self, ReconcileRequest, applier, trigger_self};
+use futures::{Stream, StreamExt as _, stream};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::Recorder;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::{PredicateConfig, WatchStreamExt, watcher};
+use kube::runtime::{PredicateConfig, WatchStreamExt as _, watcher};
+use kube::{Api, Resource as _};
+use support::controller::{
+    Action, DEADLINE, Failure, Manager, ObjectKey, Reconciler, Settings, record_generation,
+};
 use support::error::chain;
 use support::health::Check;
-use support::reconcile::{Backoff, Report as _};
+use support::reconcile::{Backoff, Report as _, Retry};
 use support::shutdown::Drain;
-use support::watch::is_blind;
+use support::watch::watch_failed;
 use tokio::sync::mpsc;
 
 use crate::context::Context;
 use crate::error::Error;
 use crate::hosted_cluster::{self, Id, Meta, resource};
+use crate::metrics::Metrics;
 use crate::watches;
 
-/// Hosted clusters that are dealt with at once. One never waits for another of them.
-const AT_ONCE: u16 = 8;
+/// How HostedClusters are reconciled.
+const SETTINGS: Settings = Settings {
+    controller: "hostedcluster",
+    kind: "HostedCluster",
+    concurrency: 8,
+    // The objects of a cluster change together.
+    debounce: Duration::from_millis(100),
+    deadline: DEADLINE,
+};
 
-/// A cluster's objects change together: they are looked at once.
-const SETTLE: Duration = Duration::from_millis(100);
+/// Reconciles HostedClusters.
+struct Controller {
+    ctx: Arc<Context>,
+    store: Store<Meta>,
+}
 
-type Request = Result<ReconcileRequest<Meta>, watcher::Error>;
-
-/// Reconciles until the process is to end; what is under way then is finished.
+/// Reconciles until the shutdown begins; passes that run then are completed.
 pub(crate) async fn run(
     ctx: Arc<Context>,
+    manager: &Manager,
     drifted: mpsc::Receiver<Id>,
     check: &Check,
-    mut drain: Drain,
+    drain: Drain,
 ) {
     let writer = Writer::new(resource());
     let store = writer.as_reader();
-    let watched = watch(ctx.client.clone(), writer, check);
+    let watched = watch(&ctx, writer, check);
     let related = related::watch(&ctx.client, ctx.scope);
     let requests = stream::select_all([watched.boxed(), related.boxed(), again(drifted).boxed()]);
-    let requests = requests.take_until(async move { drain.begun().await });
-    work(ctx, store, requests, check).await;
+    let ready = async {
+        // It fails only when the watch has ended, and this term with it.
+        let _ = store.wait_until_ready().await;
+    };
+    let controller = Controller {
+        ctx: Arc::clone(&ctx),
+        store: store.clone(),
+    };
+    manager
+        .run(SETTINGS, &controller, requests, ready, drain)
+        .await;
 }
 
-async fn work(
-    ctx: Arc<Context>,
-    store: Store<Meta>,
-    requests: impl Stream<Item = Request>,
-    check: &Check,
-) {
-    let metrics = Arc::clone(&ctx.metrics);
-    let config = controller::Config::default()
-        .concurrency(AT_ONCE)
-        .debounce(SETTLE);
-    let done = applier(
-        |found, ctx| hosted_cluster::reconcile(found, ctx).boxed(),
-        |found, error, ctx| hosted_cluster::retry(&found, error, &ctx),
-        ctx,
-        store,
-        requests,
-        config,
-    );
-    let mut done = std::pin::pin!(done);
-    while let Some(done) = done.next().await {
-        if let Err(controller::Error::QueueError(error)) = done {
-            let is_blind = is_blind(&error);
-            let error = Error::Watch(error);
-            metrics.error(error.step(), error.reason());
-            let problem = chain(&error);
-            tracing::debug!(problem, "Watch failed");
-            if is_blind {
-                check.fail(problem);
-            }
+// === impl Controller ===
+
+impl Controller {
+    fn get(&self, key: &ObjectKey) -> Option<Arc<Meta>> {
+        let reference = ObjectRef::new_with(&key.name, resource()).within(&key.namespace);
+        self.store.get(&reference)
+    }
+}
+
+impl Reconciler for Controller {
+    type Error = Error;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
+        let Some(found) = self.get(key) else {
+            return Ok(Action::await_change());
+        };
+        record_generation(found.metadata.generation);
+        hosted_cluster::reconcile(found, Arc::clone(&self.ctx)).await
+    }
+
+    async fn failed(&self, key: &ObjectKey, failure: &Failure<Error>) {
+        let step = match failure {
+            Failure::Error(error) => error.step(),
+            Failure::Deadline(_) => "reconcile",
+        };
+        self.ctx.metrics.error(step, failure.reason());
+        if failure.retry() == Retry::Backoff {
+            self.ctx.evidence.doubt();
         }
+        let id = Id {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        };
+        self.ctx.fleet.failed(id, failure.retry());
+    }
+
+    fn events(&self, key: &ObjectKey) -> Option<(Recorder, ObjectReference)> {
+        let object = self.get(key)?.object_ref(&resource());
+        Some((self.ctx.recorder.clone(), object))
     }
 }
 
 /// The clusters whose owner may have changed.
-fn watch(client: kube::Client, writer: Writer<Meta>, check: &Check) -> impl Stream<Item = Request> {
-    let api: Api<Meta> = Api::all_with(client, &resource());
+fn watch<'a>(
+    ctx: &Arc<Context>,
+    writer: Writer<Meta>,
+    check: &'a Check,
+) -> impl Stream<Item = ObjectKey> + use<'a> {
+    let api: Api<Meta> = Api::all_with(ctx.client.clone(), &resource());
+    let metrics = Arc::clone(&ctx.metrics);
     let events = watcher(api, watches::config())
         .backoff(Backoff::default())
         .modify(|found| found.metadata.managed_fields = None)
@@ -96,7 +133,22 @@ fn watch(client: kube::Client, writer: Writer<Meta>, check: &Check) -> impl Stre
         })
         .touched_objects()
         .predicate_filter(|found: &Meta| Some(wish(found)), PredicateConfig::default());
-    trigger_self(events, resource())
+    events.filter_map(move |event| {
+        let key = event.map(|found| ObjectKey::of(&found.metadata));
+        let key = key.map_err(|error| failed(error, &metrics, check)).ok();
+        std::future::ready(key)
+    })
+}
+
+fn failed(error: watcher::Error, metrics: &Metrics, check: &Check) {
+    let has_failed = watch_failed(&error);
+    let error = Error::Watch(error);
+    metrics.error(error.step(), error.reason());
+    let text = chain(&error);
+    tracing::debug!(error = text, "Failed to watch HostedClusters");
+    if has_failed {
+        check.fail(text);
+    }
 }
 
 /// What is wished for, and by whom. A status that changes every second wakes nobody.
@@ -112,14 +164,10 @@ fn wish(found: &Meta) -> u64 {
     hasher.finish()
 }
 
-/// The clusters that have drifted.
-fn again(drifted: mpsc::Receiver<Id>) -> impl Stream<Item = Request> {
-    let ids = stream::unfold(drifted, |mut drifted| async {
+/// The clusters whose owner may have changed without an event.
+fn again(drifted: mpsc::Receiver<Id>) -> impl Stream<Item = ObjectKey> {
+    stream::unfold(drifted, |mut drifted| async {
         let id = drifted.recv().await?;
-        Some((id, drifted))
-    });
-    ids.map(|id| {
-        let reference = ObjectRef::new_with(&id.name, resource()).within(&id.namespace);
-        Ok(reference.into())
+        Some((ObjectKey::new(id.namespace, id.name), drifted))
     })
 }

@@ -55,6 +55,8 @@ pub enum Error {
     Status { object: String, source: kube::Error },
     #[error("cannot send an Event about HostedCluster {object}")]
     Event { object: String, source: kube::Error },
+    #[error("failed to delete {object}")]
+    Delete { object: String, source: kube::Error },
     #[error("cannot delete Deployment {object}")]
     Retire { object: String, source: kube::Error },
     #[error(
@@ -75,6 +77,9 @@ pub enum Error {
     Unreadable { object: String, problem: String },
     #[error("cannot make a certificate")]
     Certificate(#[source] rcgen::Error),
+    /// Another HostedCluster was quicker.
+    #[error("failed to claim the control plane namespace of HostedCluster {object}: {message}")]
+    ForeignNamespace { object: String, message: String },
     #[error("cannot watch HostedClusters")]
     Watch(#[source] kube::runtime::watcher::Error),
 }
@@ -113,8 +118,9 @@ impl Error {
             Self::Mark { .. } | Self::Contended { .. } => "mark",
             Self::Status { .. } => "status",
             Self::Event { .. } => "event",
+            Self::Delete { .. } => "delete",
             Self::Retire { .. } => "retire",
-            Self::Apply(_) | Self::Write { .. } => "apply",
+            Self::Apply(_) | Self::Write { .. } | Self::ForeignNamespace { .. } => "apply",
             Self::Build { .. } | Self::Unreadable { .. } | Self::Certificate(_) => "build",
             Self::Watch(_) => "watch",
         }
@@ -128,10 +134,12 @@ impl Error {
             | Self::Status { source, .. }
             | Self::Event { source, .. }
             | Self::Write { source, .. }
+            | Self::Delete { source, .. }
             | Self::Retire { source, .. } => Some(source),
             Self::Apply(error) => error.client(),
             Self::NotServed { .. }
             | Self::Contended { .. }
+            | Self::ForeignNamespace { .. }
             | Self::Build { .. }
             | Self::Unreadable { .. }
             | Self::Certificate(_)
@@ -155,6 +163,7 @@ impl Report for Error {
         match self {
             Self::NotServed { .. } => "NotServed",
             Self::Contended { .. } => "Conflict",
+            Self::ForeignNamespace { .. } => "ForeignNamespace",
             Self::Watch(_) => "WatchFailed",
             Self::Apply(error) => error.reason(),
             Self::Build { .. } => "InvalidRelease",
@@ -166,6 +175,7 @@ impl Report for Error {
             | Self::Status { source, .. }
             | Self::Event { source, .. }
             | Self::Write { source, .. }
+            | Self::Delete { source, .. }
             | Self::Retire { source, .. } => client_reason(source),
         }
     }

@@ -3,8 +3,10 @@
 //! A condition is told when it turns, and not while it stays as it is: a cluster that waits sends nothing.
 
 use api::conditions::{ClusterCondition, ReadCondition as _, Status, find};
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource as _;
+use kube::api::DynamicObject;
 use kube::runtime::events::{Event, EventType};
 use serde_json::Value;
 use support::error::chain;
@@ -167,11 +169,21 @@ pub(crate) async fn send(
     let old = old.map(|it| it.conditions.as_slice()).unwrap_or_default();
     let regarding = cluster.object_ref(&());
     for event in due(old, new) {
-        if let Err(error) = ctx.recorder.publish(&event, &regarding).await {
-            ctx.metrics.error("event", "Unsent");
-            let (reason, problem) = (event.reason, chain(&error));
-            tracing::debug!(reason, problem, "An Event cannot be sent");
-        }
+        publish(&event, &regarding, ctx).await;
+    }
+}
+
+/// Sends a Warning Event about a HostedCluster that may not deserialize.
+pub(crate) async fn warn(cluster: &DynamicObject, reason: &str, note: &str, ctx: &Context) {
+    let regarding = cluster.object_ref(&crate::hosted_cluster::resource());
+    publish(&made(EventType::Warning, reason, note), &regarding, ctx).await;
+}
+
+async fn publish(event: &Event, regarding: &ObjectReference, ctx: &Context) {
+    if let Err(error) = ctx.recorder.publish(event, regarding).await {
+        ctx.metrics.error("event", "Unsent");
+        let (reason, error) = (event.reason.as_str(), chain(&error));
+        tracing::debug!(reason, error, "Failed to create Event");
     }
 }
 

@@ -20,6 +20,7 @@ use serde::Deserialize;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
+use crate::control_plane_namespace::Namespace;
 use crate::error::Error;
 use crate::scope::Evidence;
 use kinds::{Kind, Kinds};
@@ -94,10 +95,13 @@ impl Reader {
     /// and for every doubt, it is looked at.
     pub(crate) async fn of_marked(
         &self,
-        namespace: &str,
+        namespace: &Namespace,
         expected: Option<Side>,
     ) -> Result<Evidence, Error> {
-        let seen = self.known.of(namespace);
+        if namespace.is_foreign() {
+            return Ok(Evidence::None);
+        }
+        let seen = self.known.of(namespace.name());
         match (seen, expected) {
             (Some(seen), Some(side))
                 if seen == Evidence::None || seen == Evidence::None.with(side) =>
@@ -108,8 +112,12 @@ impl Reader {
         }
     }
 
-    /// What one namespace holds.
-    pub async fn of(&self, namespace: &str) -> Result<Evidence, Error> {
+    /// What one namespace holds of a hosted cluster. The objects of another one say nothing about it, and are not read.
+    pub async fn of(&self, namespace: &Namespace) -> Result<Evidence, Error> {
+        if namespace.is_foreign() {
+            return Ok(Evidence::None);
+        }
+        let namespace = namespace.name();
         let begun = Instant::now();
         let found = self.look(namespace).await?;
         self.known.saw(namespace, begun, found);

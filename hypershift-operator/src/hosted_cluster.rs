@@ -36,14 +36,13 @@ use api::names::control_plane_namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
-use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
 use kube::{Api, Resource as _};
 use serde_json::json;
-use support::error::chain;
-use support::reconcile::{Report as _, Retry};
+use support::controller::Action;
 
 use crate::context::Context;
+use crate::control_plane_namespace::Namespace;
 use crate::error::Error;
 use crate::migration;
 use crate::scope::{self, Duty, Invalid, Mark, Scope, Verdict, duty, side, verdict};
@@ -92,8 +91,9 @@ pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Act
         ctx.fleet.forget(&id);
         return Ok(Action::await_change());
     };
-    let protocol = protocol(&cluster.metadata);
-    let (namespace, expected) = (id.control_plane_namespace(), scope::expected(&protocol));
+    let namespace = Namespace::find(&ctx.client, &id.namespace, &id.name).await?;
+    let protocol = namespace.protocol(protocol(&cluster.metadata));
+    let expected = scope::expected(&protocol);
     let evidence = ctx.evidence.of_marked(&namespace, expected).await?;
     // pure
     let verdict = verdict(&protocol, evidence);
@@ -111,35 +111,20 @@ pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Act
     match duty {
         Duty::Leave => {
             drop(pass);
-            migration::acknowledge(&ctx, &id, &cluster.metadata).await?;
+            if namespace.is_usable() {
+                migration::acknowledge(&ctx, &id, &cluster.metadata).await?;
+            }
         }
         Duty::Mark(due) => mark(&id, &cluster.metadata, due, &ctx).await?,
         Duty::Report => publish(&id, &cluster, verdict, &ctx).await?,
         Duty::Own => {
             publish(&id, &cluster, verdict, &ctx).await?;
             let side = side(ctx.scope, &protocol, evidence);
-            action = pipeline::reconcile(cluster, side, &ctx).await?;
+            action = pipeline::reconcile(cluster, side, &namespace, &ctx).await?;
         }
     }
     ctx.fleet.decided(id, verdict);
     Ok(action)
-}
-
-/// What to do after an error.
-pub(crate) fn retry(found: &Meta, error: &Error, ctx: &Context) -> Action {
-    let id = Id::of(&found.metadata);
-    ctx.metrics.error(error.step(), error.reason());
-    if error.retry() == Retry::Backoff {
-        let error = chain(error);
-        tracing::warn!(
-            namespace = id.namespace,
-            name = id.name,
-            error,
-            "Reconciliation failed"
-        );
-        ctx.evidence.doubt();
-    }
-    Action::requeue(ctx.fleet.failed(id, error.retry()))
 }
 
 async fn read(id: &Id, ctx: &Context) -> Result<Option<DynamicObject>, Error> {

@@ -6,11 +6,13 @@
 //! ```
 //!
 //! - [`scope`]: which operator may write to a hosted cluster, and what one operator does about it: pure.
+//! - [`control_plane_namespace`]: whose the namespace of a control plane is; what writes into one has to show that.
 //! - `evidence` reads which API groups hold a cluster's objects; `survey` does so for all clusters at once.
 //! - `startup` writes the marks before anything is reconciled; `control` and `drift` keep at it.
 //! - `hosted_cluster` is what happens to one of them; `platform` is what differs between infrastructures.
 //! - [`capi`]: the kinds of Cluster API, on one side of the group table.
 //! - `census` counts clusters and pools for metrics; `events` tells of what turns.
+//! - `conversion`: renews the certificate of the conversion webhook.
 //! - `migration`: moves clusters from standard to private types, one after the other.
 //! - [`foresight`]: whether a release can be on private types, for those who plan.
 //! - [`legacy`]: whether operator-legacy is needed any more, and its removal.
@@ -21,6 +23,8 @@ mod census;
 mod config;
 mod context;
 mod control;
+pub mod control_plane_namespace;
+mod conversion;
 mod drift;
 pub mod error;
 mod events;

@@ -6,10 +6,11 @@ pub(crate) mod exposition;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
@@ -36,6 +37,10 @@ pub(crate) struct Metrics {
     legacy_running: Gauge,
 }
 
+/// What releases take in memory, read when it is scraped.
+#[derive(Debug)]
+pub(crate) struct ReleaseCache(pub(crate) payload::Releases);
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OwnerLabels {
     owner: &'static str,
@@ -55,6 +60,19 @@ struct MarkLabels {
 struct ErrorLabels {
     step: &'static str,
     reason: &'static str,
+}
+
+// === impl ReleaseCache ===
+
+impl Collector for ReleaseCache {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let bytes = i64::try_from(self.0.held().bytes).unwrap_or(i64::MAX);
+        let gauge = ConstGauge::new(bytes);
+        let help = "Memory held by releases, labels and registry responses";
+        let kind = gauge.metric_type();
+        let metric = encoder.encode_descriptor("release_cache", help, Some(&Unit::Bytes), kind)?;
+        gauge.encode(metric)
+    }
 }
 
 // === impl Metrics ===
@@ -213,6 +231,8 @@ mod tests {
         let _lease = lease::Metrics::new(&mut registry);
         let health = health::Health::new(&mut registry);
         let _check = health.check("scan", "has not begun");
+        let releases = payload::Releases::new(payload::Options::default()).unwrap();
+        registry.register_collector(Box::new(ReleaseCache(releases)));
         metrics.scanned(Duration::from_millis(20));
         metrics.owned(Owner::Legacy, 3);
         metrics.invalid([Invalid::LegacyAndPrivate; 2].into_iter());
@@ -228,6 +248,7 @@ mod tests {
         let text = text();
         for line in [
             "hypershift_operator_hostedclusters{owner=\"legacy\"} 3",
+            "hypershift_operator_release_cache_bytes 0",
             "hypershift_operator_hostedclusters{owner=\"new\"} 0",
             "hypershift_operator_invalid_hostedclusters{reason=\"LegacyAndPrivate\"} 2",
             "hypershift_operator_invalid_states_total{reason=\"LegacyAndPrivate\"} 1",

@@ -39,6 +39,7 @@ mod plan;
 mod secrets;
 mod status;
 mod token;
+mod unreadable;
 mod workload;
 mod write;
 
@@ -48,11 +49,12 @@ use std::time::Duration;
 use api::group::Side;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
-use api::names::control_plane_namespace;
 use jiff::Timestamp;
-use kube::runtime::controller::Action;
-use kube::{Api, Resource as _};
+use kube::api::DynamicObject;
+use kube::{Api, ResourceExt as _};
+use support::controller::Action;
 
+use crate::control_plane_namespace::Namespace;
 use crate::hosted_cluster::{Id, protocol};
 use crate::pause::{Pause, pause};
 use crate::scope::{self, Duty, duty, verdict};
@@ -67,36 +69,54 @@ use plan::Plan;
 /// When a registry, or something else that is not watched, is asked again.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Has a pool be as it is wanted.
-async fn reconcile(pool: Arc<NodePool>, pools: Arc<Pools>) -> Result<Action, Error> {
+/// Reconciles a NodePool: reads what it depends on, evaluates it, writes its machines and its status.
+async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Action, Error> {
     // client
-    let owner = Id {
-        namespace: pool.metadata.namespace.clone().unwrap_or_default(),
-        name: pool.spec.cluster_name.clone(),
-    };
+    let owner = unreadable::owner(&found);
     let _pass = pools.ctx.passes.begin(&owner).await;
-    let Some(pool) = read(&pool, &pools).await? else {
+    let Some(object) = read(&found, &pools).await? else {
         return Ok(Action::await_change());
     };
-    let cluster = cluster(&pool, &pools).await?;
-    let namespace = control_plane_namespace(
-        pool.metadata.namespace.as_deref().unwrap_or_default(),
-        &pool.spec.cluster_name,
-    );
+    let cluster = cluster(&owner, &pools).await?;
+    let client = &pools.ctx.client;
+    let namespace = Namespace::find(client, &owner.namespace, &owner.name).await;
+    let namespace = namespace.map_err(Error::Owner)?;
     let side = match &cluster {
         Some(cluster) => side(cluster, &namespace, &pools).await?,
         None => None,
     };
+    let pool: NodePool = match unreadable::typed(&object) {
+        Ok(pool) => pool,
+        Err(problem) if side.is_some() || cluster.is_none() => {
+            return unreadable::report(&object, "the NodePool", &problem, &pools).await;
+        }
+        // Another operator owns the cluster, and reports it.
+        Err(_) => return Ok(Action::await_change()),
+    };
     if pool.metadata.deletion_timestamp.is_some() {
         return delete(&pool, cluster.is_some(), side, &namespace, &pools).await;
     }
-    let (Some(cluster), Some(side)) = (cluster.filter(is_live), side) else {
+    let (Some(cluster), Some(side)) = (cluster, side) else {
         return Ok(Action::await_change());
     };
-    let facts = dereference::facts(pool, cluster, side, namespace, &pools.ctx).await?;
+    let cluster: HostedCluster = match unreadable::typed(&cluster) {
+        Ok(cluster) if is_live(&cluster) => cluster,
+        Ok(_) => return Ok(Action::await_change()),
+        Err(problem) => {
+            let cluster = format!("HostedCluster {owner}");
+            return unreadable::report(&object, &cluster, &problem, &pools).await;
+        }
+    };
+    if let Some(message) = namespace.refusal(&owner.namespace, &owner.name) {
+        // Namespaces are not watched here.
+        deletion::explain(&pool, "ForeignNamespace", message, &pools.writer).await?;
+        return Ok(Action::requeue(SOON));
+    }
+    let facts = dereference::facts(pool, cluster, side, &namespace, &pools.ctx).await?;
     // pure
     let before = facts.pool.status.clone().unwrap_or_default().conditions;
     let mut conditions = Conditions::new(before, facts.pool.metadata.generation, facts.now);
+    unreadable::clear(&mut conditions);
     let (found, outcome) = judge::judge(&facts, &mut conditions);
     let plan = match outcome {
         Ok(()) if facts.has_kubeconfig() => {
@@ -120,16 +140,19 @@ async fn write(
     pools: &Pools,
 ) -> Result<bool, Error> {
     let writer = &pools.writer;
+    let Some(namespace) = &facts.owned else {
+        return Ok(false);
+    };
     if found.is_paused {
         let kind = workload::kind(facts.capi(), facts.upgrade_type());
-        writer.pause(&kind, facts).await?;
+        writer.pause(namespace, &kind, facts).await?;
         return Ok(false);
     }
     let Some(plan) = plan else {
         return Ok(false);
     };
     writer.hold(facts).await?;
-    writer.apply(facts, plan).await?;
+    writer.apply(namespace, facts, plan).await?;
     // Judged by what was read before: what is new has not been seen by anybody yet.
     let is_done = status::is_rolled_out(facts, plan);
     let annotations = status::bookkeeping(facts, found, plan, is_done);
@@ -141,7 +164,7 @@ async fn delete(
     pool: &NodePool,
     has_cluster: bool,
     side: Option<Side>,
-    namespace: &str,
+    namespace: &Namespace,
     pools: &Pools,
 ) -> Result<Action, Error> {
     let is_held = pool
@@ -167,7 +190,7 @@ async fn delete(
 
 /// The sides to be cleaned up after a pool whose cluster is gone: all of this operator's, or none while there are
 /// objects on another one.
-async fn orphan(namespace: &str, pools: &Pools) -> Result<Vec<Side>, Error> {
+async fn orphan(namespace: &Namespace, pools: &Pools) -> Result<Vec<Side>, Error> {
     let own = pools.ctx.scope.sides();
     let found = pools.ctx.evidence.of(namespace).await;
     let found = found.map_err(Error::Owner)?.sides();
@@ -177,29 +200,30 @@ async fn orphan(namespace: &str, pools: &Pools) -> Result<Vec<Side>, Error> {
     Ok(Vec::new())
 }
 
-async fn read(pool: &NodePool, pools: &Pools) -> Result<Option<NodePool>, Error> {
-    let namespace = pool.metadata.namespace.as_deref().unwrap_or_default();
-    let api: Api<NodePool> = Api::namespaced(pools.ctx.client.clone(), namespace);
-    let read = api.get_opt(names::of(pool)).await;
-    read.map_err(Error::read(format!("NodePool {}", names::reference(pool))))
+async fn read(pool: &DynamicObject, pools: &Pools) -> Result<Option<DynamicObject>, Error> {
+    let (namespace, name) = (pool.namespace().unwrap_or_default(), pool.name_any());
+    let client = pools.ctx.client.clone();
+    let api: Api<DynamicObject> = Api::namespaced_with(client, &namespace, &unreadable::resource());
+    let read = api.get_opt(&name).await;
+    read.map_err(Error::read(format!("NodePool {namespace}/{name}")))
 }
 
-async fn cluster(pool: &NodePool, pools: &Pools) -> Result<Option<HostedCluster>, Error> {
-    let namespace = pool.metadata.namespace.as_deref().unwrap_or_default();
-    let api: Api<HostedCluster> = Api::namespaced(pools.ctx.client.clone(), namespace);
-    let name = &pool.spec.cluster_name;
-    let read = api.get_opt(name).await;
-    read.map_err(Error::read(format!("HostedCluster {namespace}/{name}")))
+async fn cluster(id: &Id, pools: &Pools) -> Result<Option<DynamicObject>, Error> {
+    if id.name.is_empty() {
+        return Ok(None);
+    }
+    let read = pools.ctx.hosted_clusters(id).get_opt(&id.name).await;
+    read.map_err(Error::read(format!("HostedCluster {id}")))
 }
 
 /// On which side the cluster's objects are, if it is ours.
 async fn side(
-    cluster: &HostedCluster,
-    namespace: &str,
+    cluster: &DynamicObject,
+    namespace: &Namespace,
     pools: &Pools,
 ) -> Result<Option<Side>, Error> {
     let ctx = &pools.ctx;
-    let protocol = protocol(cluster.meta());
+    let protocol = namespace.protocol(protocol(&cluster.metadata));
     if !scope::may_own(ctx.scope, &protocol) {
         return Ok(None);
     }

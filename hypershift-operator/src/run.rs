@@ -11,6 +11,7 @@ use payload::Releases;
 use prometheus_client::registry::Registry;
 use support::admin::{self, Admin};
 use support::args::ApiServerArgs;
+use support::controller::Manager;
 use support::error::chain;
 use support::health::Health;
 use support::lease::{self, Claim, Elector};
@@ -23,8 +24,9 @@ use crate::census::{self, Census};
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::Fatal;
-use crate::metrics::{Metrics, PREFIX};
-use crate::{control, drift, migration, node_pool, startup};
+use crate::metrics::{Metrics, PREFIX, ReleaseCache};
+use crate::scope::Scope;
+use crate::{control, conversion, drift, migration, node_pool, startup};
 
 /// Who asks, in the API server's audit log.
 const PROGRAM: &str = concat!("hypershift-operator/", env!("CARGO_PKG_VERSION"));
@@ -41,6 +43,7 @@ struct Operator {
     migration: Arc<migration::Metrics>,
     census: Arc<Census>,
     health: Arc<Health>,
+    controllers: Manager,
     releases: Releases,
 }
 
@@ -64,12 +67,16 @@ async fn serve(config: Config, api_server: &ApiServerArgs) -> Result<(), Fatal> 
     let migration = Arc::new(migration::Metrics::new(migration));
     let census = Census::new(&mut registry);
     let own = registry.sub_registry_with_prefix(PREFIX);
+    let health = Health::new(own);
+    let releases = Releases::new(config.releases.clone()).map_err(Fatal::Releases)?;
+    own.register_collector(Box::new(ReleaseCache(releases.clone())));
     let operator = Operator {
         metrics: Metrics::new(own),
         migration,
         census,
-        health: Health::new(own),
-        releases: Releases::new(config.releases.clone()).map_err(Fatal::Releases)?,
+        controllers: Manager::new(own, &health),
+        health,
+        releases,
         kube,
         config,
     };
@@ -113,7 +120,7 @@ impl Operator {
         let mut kube = self.kube.clone();
         let agent = HeaderValue::from_static(PROGRAM);
         kube.headers.push((USER_AGENT, agent));
-        let client = kube::Client::try_from(kube).map_err(Fatal::Connect)?;
+        let client = client::connect(kube).map_err(Fatal::Connect)?;
         let check = self
             .health
             .check("lease", "the lease has not been read yet");
@@ -152,15 +159,30 @@ impl Operator {
             .check("watch", "HostedClusters are not watched yet");
         let pools = self.health.check("pools", "NodePools are not watched yet");
         let (sender, receiver) = mpsc::channel(DRIFTED);
-        let period = self.config.resync;
+        let (period, controllers) = (self.config.resync, &self.controllers);
         // All that a leader does, one a line.
         let work = [
-            control::run(Arc::clone(&ctx), receiver, &watch, drain.clone()).boxed(),
-            drift::run(&ctx, sender, period, &scan, drain.clone()).boxed(),
-            node_pool::run(Arc::clone(&ctx), &pools, drain.clone()).boxed(),
-            census::run(&ctx, &self.census, drain.clone()).boxed(),
-            migration::run(&ctx, drain.clone()).boxed(),
+            control::run(
+                Arc::clone(&ctx),
+                controllers,
+                receiver,
+                &watch,
+                drain.clone(),
+            )
+            .boxed_local(),
+            drift::run(&ctx, sender, period, &scan, drain.clone()).boxed_local(),
+            node_pool::run(Arc::clone(&ctx), controllers, &pools, drain.clone()).boxed_local(),
+            census::run(&ctx, &self.census, drain.clone()).boxed_local(),
+            migration::run(&ctx, drain.clone()).boxed_local(),
+            self.keep_conversion(&ctx, drain.clone()).boxed_local(),
         ];
         join_all(work).await;
+    }
+
+    /// Only the operator of private types has private CRDs, whose webhook it is.
+    async fn keep_conversion(&self, ctx: &Context, drain: Drain) {
+        if ctx.scope == Scope::Private {
+            conversion::run(&ctx.client, &self.config.namespace, drain).await;
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! What a new leader does first: looks at every hosted cluster, and writes the marks that are due.
 //!
 //! Nothing is reconciled until all of it has succeeded, so that a cluster from the time before private types is never
-//! taken for a new one.
+//! taken for a new one. A cluster that others write to all the time is left to its own reconciliation, which decides the
+//! same way before it does anything else: its author must not be able to hold up all others.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use support::error::chain;
@@ -10,8 +11,9 @@ use support::reconcile::{Backoff, Report as _};
 use support::shutdown::Drain;
 
 use crate::context::Context;
+use crate::control_plane_namespace::Namespace;
 use crate::error::Error;
-use crate::hosted_cluster::{self, protocol};
+use crate::hosted_cluster::{self, Id, protocol};
 use crate::scope::{Duty, Mark, Owner, Verdict, duty, verdict};
 use crate::survey::{self, Judged};
 
@@ -95,9 +97,23 @@ async fn settle(judged: &Judged, ctx: &Context) -> Result<(), Error> {
             None => return Ok(()),
         }
     }
-    Err(Error::Contended {
-        object: current.id.to_string(),
-    })
+    defer(&current, ctx);
+    Ok(())
+}
+
+/// Leaves a cluster to its own reconciliation. Nothing was decided about it.
+fn defer(contended: &Judged, ctx: &Context) {
+    let Id { namespace, name } = &contended.id;
+    let error = Error::Contended {
+        object: contended.id.to_string(),
+    };
+    ctx.metrics.error(error.step(), error.reason());
+    tracing::warn!(
+        namespace,
+        name,
+        error = chain(&error),
+        "Skipping HostedCluster in the first scan"
+    );
 }
 
 fn due(ctx: &Context, verdict: Verdict) -> Option<Mark> {
@@ -119,10 +135,13 @@ async fn judge_again(judged: &Judged, ctx: &Context) -> Result<Option<Judged>, E
     let Some(found) = found else {
         return Ok(None);
     };
-    let evidence = ctx.evidence.of(&id.control_plane_namespace()).await?;
+    let namespace = Namespace::find(&ctx.client, &id.namespace, &id.name).await?;
+    let evidence = ctx.evidence.of(&namespace).await?;
+    let protocol = namespace.protocol(protocol(&found.metadata));
     Ok(Some(Judged {
         id: id.clone(),
-        verdict: verdict(&protocol(&found.metadata), evidence),
+        verdict: verdict(&protocol, evidence),
+        is_refused: !namespace.is_usable(),
         metadata: found.metadata,
         untold: true,
     }))

@@ -6,6 +6,7 @@ use kube::api::{DynamicObject, ListParams};
 use tokio::time::Instant;
 
 use crate::context::Context;
+use crate::control_plane_namespace::Namespaces;
 use crate::error::Error;
 use crate::hosted_cluster::{self, Id, protocol, resource};
 use crate::scope::{Verdict, verdict};
@@ -19,6 +20,8 @@ pub(crate) struct Judged {
     pub(crate) id: Id,
     pub(crate) metadata: ObjectMeta,
     pub(crate) verdict: Verdict,
+    /// The namespace of its control plane is not its own: nothing of it is migrated.
+    pub(crate) is_refused: bool,
     /// Its condition does not say so yet.
     pub(crate) untold: bool,
 }
@@ -29,15 +32,17 @@ pub(crate) async fn classify(ctx: &Context) -> Result<Vec<Judged>, Error> {
     // The clusters first: objects that appear after a cluster was listed are then seen, and never the other way round.
     let clusters = list(ctx).await?;
     let evidence = ctx.evidence.everywhere().await?;
+    let namespaces = Namespaces::list(&ctx.client).await?;
     let judged = clusters.into_iter().map(|cluster| {
         let id = Id::of(&cluster.metadata);
-        let found = evidence.get(&id.control_plane_namespace());
-        let verdict = verdict(
-            &protocol(&cluster.metadata),
-            found.copied().unwrap_or_default(),
-        );
+        let namespace = namespaces.of(&id.namespace, &id.name);
+        let found = evidence.get(namespace.name());
+        let found = found.filter(|_| !namespace.is_foreign());
+        let protocol = namespace.protocol(protocol(&cluster.metadata));
+        let verdict = verdict(&protocol, found.copied().unwrap_or_default());
         Judged {
             untold: hosted_cluster::due(ctx.scope, &cluster, verdict).is_some(),
+            is_refused: !namespace.is_usable(),
             id,
             metadata: cluster.metadata,
             verdict,

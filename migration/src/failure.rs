@@ -22,7 +22,7 @@ pub enum Reason {
     QuiesceTimeout,
     /// An object has no private form.
     ResourceConversionFailed,
-    /// A twin is not equal to its original.
+    /// A target is not equal to its original.
     VerificationFailed,
     /// Something else changed an object in the meantime, or holds the lock.
     Conflict,
@@ -40,12 +40,12 @@ pub enum Reason {
     HealthCheckTimeout,
 }
 
-/// Whether time alone may mend a failure.
+/// Whether a failure may go away by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Retry {
     /// It may: the migration is tried again by itself, with growing waits, a limited number of times.
     ByItself,
-    /// It cannot: a person mends the cause and removes the annotation.
+    /// It does not: the cause has to be fixed and the annotation removed.
     OnRequest,
 }
 

@@ -1,9 +1,9 @@
 //! Which groups are moved, which way, and the swap of their names in an object.
 
 use api::group::{GroupTable, Side};
-use capi_proxy::translate::json::{Documents, Json};
-use capi_proxy::translate::place::{Action, Node, Shape};
-use capi_proxy::translate::{self, Rules};
+use capi_translate::Rules;
+use capi_translate::json::{Documents, Json};
+use capi_translate::place::{Action, Node, Shape};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -172,11 +172,11 @@ impl Groups {
     }
 
     /// Swaps what kubectl remembers byte for byte, so that its next `apply` finds the object that it expects. What is no
-    /// JSON stays as it is: it is nobody's but kubectl's.
+    /// JSON stays as it is: only kubectl uses it.
     fn swap_json(&self, root: Node, text: &str) -> Option<String> {
         let mut json = Json::new(
             &self.rules,
-            translate::Direction::Request,
+            capi_translate::Direction::Request,
             Documents::One,
             root,
         );

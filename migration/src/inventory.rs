@@ -39,22 +39,22 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "camelCase")]
 pub enum Verdict {
-    /// It gets a twin in the other group, and goes.
+    /// It gets a target in the other group, and goes.
     Move {
-        /// The twin.
+        /// The target.
         #[serde(serialize_with = "as_text")]
         becomes: ObjectKey,
     },
-    /// It gets a twin in the other group, and stays: others may use it, too.
+    /// It gets a target in the other group, and stays: others may use it, too.
     Share {
-        /// The twin.
+        /// The target.
         #[serde(serialize_with = "as_text")]
         becomes: ObjectKey,
         /// Who refers to it.
         #[serde(serialize_with = "as_text")]
         used_by: ObjectKey,
     },
-    /// It stays, and its owners among the moved objects are replaced by their twins.
+    /// It stays, and its owners among the moved objects are replaced by their targets.
     Reparent {
         /// The owners that move.
         #[serde(serialize_with = "as_texts")]
@@ -79,7 +79,7 @@ pub enum Left {
     Record,
     /// Controllers find it by label or by name, and nothing in it names a group.
     FoundByLabel,
-    /// It names a group and belongs to somebody else, who has to change it: where, as JSON pointers.
+    /// It names a group and is not managed here; its owner has to change it. The places are JSON pointers.
     NamesGroup(Vec<String>),
     /// It has nothing to do with the groups.
     Unrelated,
@@ -88,7 +88,7 @@ pub enum Left {
 // === impl Inventory ===
 
 impl Inventory {
-    /// Judges every object.
+    /// Classifies every object.
     pub fn of(groups: &Groups, snapshot: &Snapshot) -> Self {
         let used = graph::used_by(groups, snapshot);
         let entries = snapshot.objects().map(|object| Entry {
@@ -100,7 +100,7 @@ impl Inventory {
         }
     }
 
-    /// How many objects get a twin.
+    /// How many objects get a target.
     pub fn moved(&self) -> usize {
         self.count(|verdict| matches!(verdict, Verdict::Move { .. } | Verdict::Share { .. }))
     }
@@ -131,14 +131,14 @@ pub fn originals<'s>(
         .filter(|object| is_original(groups, object))
 }
 
-/// The objects of the whole cluster that moved ones refer to: they get twins, and stay.
+/// The objects of the whole cluster that moved ones refer to: they get targets, and stay.
 pub fn shared<'s>(groups: &'s Groups, snapshot: &'s Snapshot) -> Vec<&'s Object> {
     let used = graph::used_by(groups, snapshot);
     used.keys().filter_map(|key| snapshot.get(key)).collect()
 }
 
-/// The key of an object's twin; none for kinds outside of the groups.
-pub fn twin_key(groups: &Groups, key: &ObjectKey) -> Option<ObjectKey> {
+/// The key of an object's target; none for kinds outside of the groups.
+pub fn target_key(groups: &Groups, key: &ObjectKey) -> Option<ObjectKey> {
     groups.swap(&key.group).map(|group| key.in_group(group))
 }
 
@@ -163,7 +163,7 @@ fn verdict(groups: &Groups, snapshot: &Snapshot, used: &graph::Uses, object: &Ob
         };
     }
     if groups.is_source(&key.group) {
-        let becomes = twin_key(groups, key).unwrap_or_else(|| key.clone());
+        let becomes = target_key(groups, key).unwrap_or_else(|| key.clone());
         return match used.get(key) {
             _ if !key.namespace.is_empty() => Verdict::Move { becomes },
             Some(referrer) => Verdict::Share {

@@ -1,6 +1,6 @@
 //! What a migration remembers between two steps: the only state that a crash must not take with it.
 //!
-//! Everything that objects tell themselves is left out: which are copied, which owners are added, which are gone. So an
+//! Everything that can be read from objects is left out: which are copied, which owners are added, which are gone. So an
 //! entry that is missing because the process died costs a second look and nothing else.
 
 mod fingerprints;
@@ -14,7 +14,7 @@ use crate::failure::Reason;
 use crate::groups::Direction;
 use crate::object::ObjectKey;
 use crate::phase::{PastCommit, Phase};
-use crate::twin::Current;
+use crate::target::Current;
 
 pub use fingerprints::{Fingerprint, Fingerprints};
 
@@ -84,7 +84,7 @@ pub enum Pause {
     Absent,
     /// `false`.
     Running,
-    /// `true`: somebody had paused it, and it stays so.
+    /// `true`: it was paused before, and stays so.
     Paused,
 }
 
@@ -145,7 +145,7 @@ impl Journal {
     }
 
     /// The migration that undoes everything from the phase that is under way. A second failure changes nothing: the
-    /// first is the one to tell.
+    /// first is the one to report.
     pub fn fail(&self, failure: Failure, now: i64) -> Result<Self, PastCommit> {
         if matches!(self.course, Course::Back(_)) {
             return Ok(self.clone());
@@ -160,7 +160,7 @@ impl Journal {
         })
     }
 
-    /// The migration back before its commit: for whoever has proof that the one write was not made.
+    /// The migration back before its commit: for callers with proof that the one write was not made.
     #[must_use]
     pub fn without_commit(&self) -> Self {
         match self.phase {
@@ -219,7 +219,7 @@ impl Journal {
 // === impl Failure ===
 
 impl Failure {
-    /// A failure of a class, told to people.
+    /// A failure with its reason and a message.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,

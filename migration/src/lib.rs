@@ -8,8 +8,8 @@
 //!
 //! - [`object`], [`snapshot`]: what is read.
 //! - [`groups`]: which groups are moved, and the swap of their names in an object.
-//! - [`inventory`]: a verdict for every object; [`preflight`]: what speaks against it; [`plan`]: both, as a dry run.
-//! - [`twin`]: the same object in the other group; [`reparent`]: new owners for what stays.
+//! - [`inventory`]: a verdict for every object; [`preflight`]: checks of the cluster; [`plan`]: both, as a dry run.
+//! - [`target`]: the same object in the other group; [`reparent`]: new owners for what stays.
 //! - [`verify`]: what must be true, as functions.
 //! - [`journal`]: what is remembered between two steps.
 //! - [`machine`]: what to do next.
@@ -17,9 +17,7 @@
 //! - [`phase`]: the phases, their order, what undoes them, how long they may take.
 //! - [`failure`]: why a migration is rolled back, and whether it is tried again by itself.
 //!
-//! - [`mover`]: what does it.
-//!
-//! All but the last are pure: they decide, and never read a cluster or write to one.
+//! All of it is pure: it decides, and never reads a cluster or writes to one. The crate `migration-executor` does.
 
 #![deny(missing_docs)]
 
@@ -28,7 +26,6 @@ pub mod groups;
 pub mod inventory;
 pub mod journal;
 pub mod machine;
-pub mod mover;
 pub mod object;
 pub mod phase;
 pub mod plan;
@@ -36,5 +33,5 @@ pub mod preflight;
 pub mod progress;
 pub mod reparent;
 pub mod snapshot;
-pub mod twin;
+pub mod target;
 pub mod verify;

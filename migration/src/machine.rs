@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  journal ----.            .--> Write   do these writes, put the answers into the snapshot
-//!               >-- next --+--> Site    have the site do this, and tell how it went
-//!  observation-'            |--> Enter   persist this journal, then observe anew
+//!               >-- next --+--> Site    the hooks do this, and report the result
+//!  observation-'            |--> Enter   persist this journal, then observe again
 //!                           '--> Wait, Blocked, Done, RolledBack
 //! ```
 //!
-//! Whoever executes asks again after each step. Every step recognises its own work, so that one that was done and not
+//! The executor asks again after each step. Every step recognises its own work, so that one that was done and not
 //! noted down is not done twice.
 
 mod back;
@@ -93,11 +93,11 @@ pub enum Step {
     Write(Wave),
     /// Have the site do this, ask again with its state.
     Site(Task),
-    /// Persist this journal; the site counts as not asked; read the objects anew if [`Journal::reads_objects`].
+    /// Persist this journal; the hooks count as not asked; read the objects again if [`Journal::reads_objects`].
     Enter(Box<Journal>),
-    /// Observe anew, objects too, after a moment: for the reason given.
+    /// Observe again, objects too, after a moment: for the reason given.
     Wait(String),
-    /// Past the commit something stands in the way that only a person can judge. Observe anew after a while.
+    /// Past the commit, an administrator has to resolve a problem. Observe again after a while.
     Blocked(String),
     /// The migration is complete.
     Done,

@@ -194,7 +194,7 @@ impl Object {
         text(&self.body, "/metadata/creationTimestamp").unwrap_or_default()
     }
 
-    /// Whether somebody has asked for its deletion.
+    /// Whether its deletion was requested.
     pub fn is_being_deleted(&self) -> bool {
         text(&self.body, "/metadata/deletionTimestamp").is_some()
     }

@@ -15,11 +15,11 @@ pub enum Phase {
     Pause,
     /// Scales every controller of the cluster to zero and proves that no pod is left.
     Quiesce,
-    /// Creates the private twin of each object.
+    /// Creates the private target of each object.
     Copy,
-    /// Compares twins with originals.
+    /// Compares targets with originals.
     VerifyCopy,
-    /// Adds the twins as owners, beside the originals, to every dependent.
+    /// Adds the targets as owners, beside the originals, to every dependent.
     Reparent,
     /// Rewrites the deployments with the proxy sidecar and scales them up.
     Deploy,
@@ -42,13 +42,13 @@ pub enum Inverse {
     RestorePause,
     /// Gives the controllers the replicas that they had before.
     ScaleBack,
-    /// Deletes the twins, finalizers first, orphaning what they own.
-    DeleteTwins,
+    /// Deletes the targets, finalizers first, orphaning what they own.
+    DeleteTargets,
     /// Drops the added owners and gives `controller` back to the originals.
     DropAddedOwners,
     /// Restores the deployments' old templates, at zero replicas.
     RestoreTemplates,
-    /// Pauses the twins and scales the controllers to zero again.
+    /// Pauses the targets and scales the controllers to zero again.
     PauseAndQuiesce,
 }
 
@@ -129,7 +129,7 @@ impl Phase {
             Self::Lock => Some(Inverse::Unlock),
             Self::Pause => Some(Inverse::RestorePause),
             Self::Quiesce => Some(Inverse::ScaleBack),
-            Self::Copy => Some(Inverse::DeleteTwins),
+            Self::Copy => Some(Inverse::DeleteTargets),
             Self::Reparent => Some(Inverse::DropAddedOwners),
             Self::Deploy => Some(Inverse::RestoreTemplates),
             Self::Health => Some(Inverse::PauseAndQuiesce),
@@ -242,7 +242,7 @@ mod tests {
             row(
                 Copy,
                 Some(VerifyCopy),
-                Some(Inverse::DeleteTwins),
+                Some(Inverse::DeleteTargets),
                 true,
                 None,
             ),
@@ -303,7 +303,7 @@ mod tests {
             PauseAndQuiesce,
             RestoreTemplates,
             DropAddedOwners,
-            DeleteTwins,
+            DeleteTargets,
             ScaleBack,
             RestorePause,
             Unlock,

@@ -11,8 +11,8 @@ use crate::object::Object;
 use crate::preflight::{self, Facts, Finding, Severity};
 use crate::reparent;
 use crate::snapshot::Snapshot;
-use crate::twin::Way;
-use crate::twin::order::{APART, Order};
+use crate::target::Way;
+use crate::target::order::{APART, Order};
 
 /// How many writes a server takes in a second, at the parallelism of a migration; measured on two cores.
 const WRITES_A_SECOND: usize = 100;
@@ -27,7 +27,7 @@ pub struct Plan {
     pub direction: Direction,
     /// Every object and what becomes of it.
     pub inventory: Inventory,
-    /// What speaks against it, and what is worth knowing.
+    /// Blocking problems and notes.
     pub findings: Vec<Finding>,
     /// How many writes it takes.
     pub writes: usize,
@@ -52,19 +52,19 @@ impl Plan {
         }
     }
 
-    /// Whether nothing speaks against it.
+    /// Whether all preflight checks passed.
     pub fn may_begin(&self) -> bool {
         self.blockers().next().is_none()
     }
 
-    /// What speaks against it.
+    /// Blocking problems.
     pub fn blockers(&self) -> impl Iterator<Item = &Finding> {
         let findings = self.findings.iter();
         findings.filter(|finding| finding.severity == Severity::Blocks)
     }
 }
 
-/// For people: what speaks against it first, then every object.
+/// Human-readable text: problems first, then every object.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.findings {
@@ -78,13 +78,13 @@ impl fmt::Display for Plan {
             writeln!(f)?;
         }
         for entry in &self.inventory.entries {
-            writeln!(f, "{}\n    {}", entry.object, Told(&entry.verdict))?;
+            writeln!(f, "{}\n    {}", entry.object, Described(&entry.verdict))?;
         }
         let left =
             self.inventory.entries.len() - self.inventory.moved() - self.inventory.reparented();
         writeln!(
             f,
-            "\n{} objects: {} get a twin, {} get new owners, {left} are left as they are.",
+            "\n{} objects: {} get a target, {} get new owners, {left} are left as they are.",
             self.inventory.entries.len(),
             self.inventory.moved(),
             self.inventory.reparented(),
@@ -104,9 +104,9 @@ impl fmt::Display for Plan {
 }
 
 /// One verdict, as people read it.
-struct Told<'a>(&'a Verdict);
+struct Described<'a>(&'a Verdict);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for Described<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Verdict::Move { becomes } => write!(f, "becomes {becomes}"),
@@ -120,7 +120,7 @@ impl fmt::Display for Told<'_> {
                 let owners: Vec<_> = owners.iter().map(ToString::to_string).collect();
                 write!(
                     f,
-                    "stays; the twin of {} becomes its owner",
+                    "stays; the target of {} becomes its owner",
                     owners.join(" and of ")
                 )
             }

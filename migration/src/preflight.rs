@@ -1,4 +1,4 @@
-//! What speaks against a migration, before anything is written: a chain of checks, each of which looks at one thing.
+//! Preflight checks of a migration, before anything is written: a chain of checks of one property each.
 
 mod checks;
 mod schema;

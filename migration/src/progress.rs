@@ -1,13 +1,13 @@
 //! How far a migration is, in counts that people can follow.
 
 use crate::groups::Groups;
-use crate::inventory::{originals, twin_key};
+use crate::inventory::{originals, target_key};
 use crate::journal::{Course, Fingerprints, Journal};
 use crate::object::Object;
 use crate::phase::Phase;
 use crate::reparent;
 use crate::snapshot::Snapshot;
-use crate::twin::MARK;
+use crate::target::MIGRATED_FROM;
 
 /// How far a phase is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ fn counts(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> (usize, us
     let total = journal.originals.as_ref().map_or(0, Fingerprints::len);
     match (journal.phase, &journal.course) {
         (Phase::Copy, Course::Forward) => (complete(groups, snapshot), total),
-        (Phase::Copy, Course::Back(_)) => (total.saturating_sub(twins(groups, snapshot)), total),
+        (Phase::Copy, Course::Back(_)) => (total.saturating_sub(targets(groups, snapshot)), total),
         (Phase::Retire, Course::Forward) => {
             let left = originals(groups, snapshot).count();
             (total.saturating_sub(left), total)
@@ -61,12 +61,14 @@ fn counts(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> (usize, us
 }
 
 fn complete(groups: &Groups, snapshot: &Snapshot) -> usize {
-    let twins = originals(groups, snapshot)
-        .filter_map(|original| snapshot.get(&twin_key(groups, original.key())?));
-    twins.filter(|twin| twin.annotation(MARK).is_none()).count()
+    let targets = originals(groups, snapshot)
+        .filter_map(|original| snapshot.get(&target_key(groups, original.key())?));
+    targets
+        .filter(|target| target.annotation(MIGRATED_FROM).is_none())
+        .count()
 }
 
-fn twins(groups: &Groups, snapshot: &Snapshot) -> usize {
+fn targets(groups: &Groups, snapshot: &Snapshot) -> usize {
     let keys = snapshot.objects().map(Object::key);
     keys.filter(|key| groups.is_target(&key.group) && !key.namespace.is_empty())
         .count()

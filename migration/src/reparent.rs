@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::groups::Groups;
-use crate::inventory::{is_original, twin_key};
+use crate::inventory::{is_original, target_key};
 use crate::machine::{Purpose, Write};
 use crate::object::{Object, Owner};
 use crate::snapshot::Snapshot;
-use crate::twin::owners::{renamed, resolve};
-use crate::twin::{self, guard, json_patch, rekeyed, set, set_owners};
+use crate::target::owners::{renamed, resolve};
+use crate::target::{self, guard, json_patch, rekeyed, set, set_owners};
 
-/// What a dependent has to be told of its owners.
+/// How the owners of a dependent change.
 struct Owned {
     /// The list, with every new owner beside its old one.
     both: Vec<Owner>,
@@ -57,7 +57,7 @@ pub fn add(groups: &Groups, snapshot: &Snapshot, dependent: &Object) -> Option<W
 
 /// The write that takes the old owners from a dependent that has the new ones; none when it has no old one.
 ///
-/// An owner whose twin is gone has no successor, and is taken away, too.
+/// An owner whose target is gone has no successor, and is taken away, too.
 pub fn drop(groups: &Groups, snapshot: &Snapshot, dependent: &Object) -> Option<Write> {
     let owned = owned(groups, snapshot, dependent);
     if owned.old.is_empty() {
@@ -96,7 +96,7 @@ fn entries(dependent: &Object, uids: &BTreeMap<String, String>) -> Vec<Value> {
     let mut entries = rekeyed(dependent, uids);
     let pointer = "/fieldsV1/f:metadata/f:ownerReferences";
     for new in uids.values() {
-        let key = twin::key(new);
+        let key = target::key(new);
         let owns = |entry: &Value, name: &str| {
             entry
                 .pointer(pointer)
@@ -128,19 +128,21 @@ fn owned(groups: &Groups, snapshot: &Snapshot, dependent: &Object) -> Owned {
             continue;
         };
         owned.old.push(owner.uid.clone());
-        let twin = twin_key(groups, moved.key()).and_then(|key| snapshot.get(&key));
-        let Some(twin) = twin else {
+        let target = target_key(groups, moved.key()).and_then(|key| snapshot.get(&key));
+        let Some(target) = target else {
             owned.both.push(owner.clone());
             continue;
         };
-        owned.uids.insert(owner.uid.clone(), twin.uid().to_owned());
+        owned
+            .uids
+            .insert(owner.uid.clone(), target.uid().to_owned());
         owned.both.push(Owner {
             controller: false,
             ..owner.clone()
         });
-        let there = before.iter().any(|other| other.uid == twin.uid());
+        let there = before.iter().any(|other| other.uid == target.uid());
         if !there {
-            owned.both.push(renamed(groups, owner, twin));
+            owned.both.push(renamed(groups, owner, target));
         }
     }
     give_control(&before, &mut owned);

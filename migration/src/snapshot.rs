@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::object::{Object, ObjectKey, Resource};
 
-/// What was read. Whoever writes puts the answers in, so that nothing is listed again after each write.
+/// What was read. The executor records responses in it, so that nothing is listed again after each write.
 ///
 /// Of kinds outside of the groups that are moved metadata is enough; of Secrets and ConfigMaps nothing else belongs
 /// here.

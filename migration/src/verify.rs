@@ -1,19 +1,19 @@
 //! What must be true at some point of a migration, or at every one, as functions that say what is not.
 //!
-//! A twin is equal to its original but for these: what the server decides (UID, resource version, generation, age), whose
-//! each field is (compared on its own: same managers), owners (compared on their own: same, renamed), the mark, and
-//! `observedGeneration`, which counts the twin's own generations.
+//! A target is equal to its original but for these: what the server decides (UID, resource version, generation, age), whose
+//! each field is (compared on its own: same managers), owners (compared on their own: same, renamed), the annotation of incomplete targets, and
+//! `observedGeneration`, which counts the target's own generations.
 
 mod equality;
 
 use std::fmt;
 
 use crate::groups::Groups;
-use crate::inventory::{Inventory, originals, shared, twin_key};
+use crate::inventory::{Inventory, originals, shared, target_key};
 use crate::journal::{Fingerprint, Journal};
 use crate::object::{Object, ObjectKey};
 use crate::snapshot::Snapshot;
-use crate::twin::{self, MARK, order::Order};
+use crate::target::{self, MIGRATED_FROM, order::Order};
 
 pub use equality::differences;
 
@@ -45,7 +45,7 @@ impl Violation {
     }
 
     pub(crate) fn deleted(object: &ObjectKey) -> Self {
-        Self::new(object, "is being deleted by somebody")
+        Self::new(object, "is being deleted")
     }
 
     pub(crate) fn owns(object: &ObjectKey, kept: &ObjectKey) -> Self {
@@ -81,7 +81,7 @@ pub fn one_controller(snapshot: &Snapshot) -> Vec<Violation> {
         .collect()
 }
 
-/// Invariant: nobody is shown the deletion of an original that still has finalizers, so that no provider deletes a
+/// Invariant: no client sees the deletion of an original that still has finalizers, so that no provider deletes a
 /// machine. At every instant at which no controller of the source side runs.
 pub fn no_finalizer_is_run(groups: &Groups, snapshot: &Snapshot) -> Vec<Violation> {
     let shown = originals(groups, snapshot).filter(|object| is_deleted_by_others(object));
@@ -117,21 +117,21 @@ pub fn untouched<'s>(
         .collect()
 }
 
-/// At the end of the copy: every original has a twin that is complete and equal, owned alike, of the same age order.
+/// At the end of the copy: every original has a target that is complete and equal, owned alike, of the same age order.
 pub fn copied(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Vec<Violation> {
     let mut violations: Vec<_> = originals(groups, snapshot)
-        .filter_map(|original| twin_violation(groups, journal, snapshot, original))
+        .filter_map(|original| target_violation(groups, journal, snapshot, original))
         .collect();
     for original in shared(groups, snapshot) {
-        if twin_of(groups, snapshot, original).is_none() {
-            violations.push(Violation::new(original.key(), "has no twin"));
+        if target_of(groups, snapshot, original).is_none() {
+            violations.push(Violation::new(original.key(), "has no target"));
         }
     }
     let broken = Order::of(groups, snapshot).broken(groups, snapshot);
     violations.extend(
         broken
             .iter()
-            .map(|key| Violation::new(key, "has a twin of the wrong age")),
+            .map(|key| Violation::new(key, "has a target of the wrong age")),
     );
     violations
 }
@@ -162,17 +162,17 @@ pub fn changed_originals(
         }
     }
     if found < fingerprints.len() && violations.is_empty() {
-        violations.extend(orphan_twins(groups, journal, snapshot));
+        violations.extend(orphan_targets(groups, journal, snapshot));
     }
     violations
 }
 
-/// Twins whose originals were there when the copy began and are not any more.
-fn orphan_twins(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Vec<Violation> {
-    let twins = snapshot
+/// Targets whose originals were there when the copy began and are not any more.
+fn orphan_targets(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Vec<Violation> {
+    let targets = snapshot
         .objects()
         .filter(|object| groups.is_target(&object.key().group));
-    let keys = twins.filter_map(|twin| twin_key(groups, twin.key()));
+    let keys = targets.filter_map(|target| target_key(groups, target.key()));
     keys.filter(|key| {
         let was = journal.originals.as_ref().and_then(|all| all.get(key));
         was.is_some() && snapshot.get(key).is_none()
@@ -186,42 +186,42 @@ pub(crate) fn is_deleted_by_others(object: &Object) -> bool {
     object.is_being_deleted() && object.finalizers().iter().any(|name| *name != "orphan")
 }
 
-fn twin_of<'s>(groups: &Groups, snapshot: &'s Snapshot, original: &Object) -> Option<&'s Object> {
-    snapshot.get(&twin_key(groups, original.key())?)
+fn target_of<'s>(groups: &Groups, snapshot: &'s Snapshot, original: &Object) -> Option<&'s Object> {
+    snapshot.get(&target_key(groups, original.key())?)
 }
 
-fn twin_violation(
+fn target_violation(
     groups: &Groups,
     journal: &Journal,
     snapshot: &Snapshot,
     original: &Object,
 ) -> Option<Violation> {
     let violation = |what: String| Some(Violation::new(original.key(), what));
-    let Some(twin) = twin_of(groups, snapshot, original) else {
-        return violation("has no twin".to_owned());
+    let Some(target) = target_of(groups, snapshot, original) else {
+        return violation("has no target".to_owned());
     };
-    if twin.annotation(MARK).is_some() {
-        return violation("has a twin that is not complete".to_owned());
+    if target.annotation(MIGRATED_FROM).is_some() {
+        return violation("has a target that is not complete".to_owned());
     }
     let current = journal.current(original.key());
-    let differences = differences(groups, original, twin, current);
+    let differences = differences(groups, original, target, current);
     if !differences.is_empty() {
         return violation(format!(
-            "has a twin that differs at {}",
+            "has a target that differs at {}",
             differences.join(", ")
         ));
     }
-    let mut wanted = twin::owners(groups, snapshot, original).found;
-    let mut found = twin.owners();
+    let mut wanted = target::owners(groups, snapshot, original).found;
+    let mut found = target.owners();
     wanted.sort();
     found.sort();
     if wanted != found {
-        return violation("has a twin with other owners".to_owned());
+        return violation("has a target with other owners".to_owned());
     }
-    let served = snapshot.resource(&twin.key().group, &twin.key().kind)?;
-    let wanted = twin::managed_fields(groups, snapshot, original, &served.served);
-    if !wanted.is_empty() && !equality::same_managers(&wanted, &twin.managed_fields()) {
-        return violation("has a twin with other field owners".to_owned());
+    let served = snapshot.resource(&target.key().group, &target.key().kind)?;
+    let wanted = target::managed_fields(groups, snapshot, original, &served.served);
+    if !wanted.is_empty() && !equality::same_managers(&wanted, &target.managed_fields()) {
+        return violation("has a target with other field owners".to_owned());
     }
     None
 }

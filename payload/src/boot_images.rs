@@ -17,7 +17,7 @@ pub struct Stream {
 /// The streams of a release.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Streams {
-    /// The usual one.
+    /// The default stream.
     pub default: Option<Stream>,
     /// Since 5.0, those that pools may choose from, by their names, such as `rhel-9`.
     pub named: BTreeMap<String, Stream>,
@@ -31,18 +31,18 @@ pub struct Disk {
     pub location: String,
     /// The SHA-256 of what is downloaded.
     pub sha256: String,
-    /// The SHA-256 of what that unpacks to.
+    /// The SHA-256 of the uncompressed content.
     pub uncompressed_sha256: Option<String>,
 }
 
 /// An image in the marketplace of Azure.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct MarketplaceImage {
-    /// Who publishes it.
+    /// Its publisher.
     pub publisher: String,
-    /// What it is part of.
+    /// Its offer.
     pub offer: String,
-    /// Which of the offer.
+    /// Its SKU.
     pub sku: String,
     /// Its version.
     pub version: String,
@@ -68,18 +68,18 @@ pub struct PowerVsObject {
     pub bucket: String,
 }
 
-/// Why the file with the boot images cannot be read.
+/// An invalid file with boot images.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidStream {
-    /// It is no ConfigMap.
+    /// It is not a ConfigMap.
     #[error("the file with the boot images is not a ConfigMap")]
     ConfigMap(#[source] serde_saphyr::Error),
-    /// What is in it is no stream metadata.
+    /// A key does not contain stream metadata.
     #[error("the boot images under the key {key:?} are not stream metadata")]
     Stream {
         /// The key of the ConfigMap.
         key: &'static str,
-        /// What speaks against it.
+        /// The parse error.
         source: serde_json::Error,
     },
 }
@@ -212,7 +212,7 @@ impl Stream {
         in_region(self.images(arch)?.aws.as_ref(), region)
     }
 
-    /// The image in a region of AWS that pays for a licence of Windows.
+    /// The image in a region of AWS that includes a Windows license.
     pub fn windows_ami(&self, arch: Arch, region: &str) -> Option<&str> {
         in_region(self.extensions(arch)?.aws_winli.as_ref(), region)
     }
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn each_platform_finds_its_image() {
+    fn each_platform_has_its_image() {
         let streams = Streams::parse(&config_map()).unwrap();
         let stream = streams.default.unwrap();
         let amd = Arch::Amd64;
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_invented() {
+    fn absent_platforms_have_no_image() {
         let stream = Streams::parse(&config_map()).unwrap().default.unwrap();
         assert_eq!(stream.ami(Arch::Amd64, "mars-1"), None);
         assert_eq!(stream.ami(Arch::Arm64, "us-east-1"), None);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_metadata_is_told_by_its_key() {
+    fn invalid_metadata_is_reported_with_its_key() {
         for (yaml, expected) in [
             ("data: [", "not a ConfigMap"),
             ("data:\n  stream: '{'", "\"stream\""),

@@ -1,4 +1,4 @@
-//! What a control-plane-operator can do, as the labels of its image say.
+//! The capabilities of a control-plane-operator, as labels of its image.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ macro_rules! labels {
 labels! {
     /// Has the other programs of a control plane as subcommands.
     Subcommands = "control-plane-operator-subcommands",
-    /// Leaves the nodes' HAProxy to whoever makes the pools.
+    /// Leaves the nodes' HAProxy to the NodePool controller.
     SkipsHaproxy = "control-plane-operator-skips-haproxy",
     /// Its ignition server answers a health check.
     IgnitionHealthz = "ignition-server-healthz-handler",
@@ -57,7 +57,7 @@ labels! {
     CustomKubeconfig = "control-plane-operator-supports-kas-custom-kubeconfig",
     /// Can run a control plane whose Cluster API objects are in the private groups.
     PrivateTypes = "control-plane-operator-private-capi-types",
-    /// Works with components as this one does.
+    /// Uses the component framework of version 2.
     V2 = "control-plane-operator.v2-isdefault",
 }
 
@@ -77,7 +77,7 @@ impl Capability {
 // === impl Capabilities ===
 
 impl Capabilities {
-    /// What the labels say. One counts that is `true` or empty, as they are written in practice.
+    /// The capabilities of labels that are `true` or empty.
     pub fn of_labels(labels: &BTreeMap<String, String>) -> Self {
         let has = |capability: &Capability| {
             labels
@@ -87,7 +87,7 @@ impl Capabilities {
         Self(Capability::ALL.iter().copied().filter(has).collect())
     }
 
-    /// What is assumed when labels cannot be read: today's way to work, and nothing else.
+    /// The capabilities that are assumed when labels cannot be read: those of a current operator.
     pub fn unknown() -> Self {
         Self(vec![Capability::V2])
     }

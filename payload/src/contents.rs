@@ -1,4 +1,4 @@
-//! What is kept of a release's image: two files, its labels and its architectures; in memory, and in a directory.
+//! What is kept of a release image: two files, its labels and its architectures; in memory, and in a directory.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -15,12 +15,12 @@ use crate::reference::Digest;
 
 /// Where a release has its boot images.
 pub(crate) const BOOT_IMAGES: &str = "release-manifests/0000_50_installer_coreos-bootimages.yaml";
-/// What is read of an image.
+/// The files that are read of an image.
 pub(crate) const FILES: [&str; 2] = [image_references::PATH, BOOT_IMAGES];
-/// The most releases that are kept in a directory.
+/// How many releases are kept in a directory.
 const MOST_KEPT: usize = 64;
 
-/// What was read, as it is kept.
+/// What was read, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Raw {
@@ -30,24 +30,38 @@ pub(crate) struct Raw {
     pub(crate) boot_images: Option<String>,
 }
 
-/// What it means.
+/// What was read, parsed.
 #[derive(Debug)]
 pub(crate) struct Contents {
+    /// The size of what was parsed, as memory accounts for it.
+    pub(crate) bytes: usize,
     pub(crate) architectures: PayloadArch,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) references: ImageReferences,
     pub(crate) boot_images: Streams,
 }
 
-/// A directory with what was read before.
+/// A directory with releases that were read before.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
-    directory: PathBuf,
+pub(crate) struct Directory {
+    path: PathBuf,
 }
+
+/// How much more memory parsed JSON takes than its text.
+const PARSED: usize = 4;
 
 // === impl Raw ===
 
 impl Raw {
+    fn bytes(&self) -> usize {
+        let labels = self
+            .labels
+            .iter()
+            .map(|(key, value)| key.len() + value.len());
+        let boot_images = self.boot_images.as_ref().map_or(0, String::len);
+        self.image_references.len() + boot_images + labels.sum::<usize>()
+    }
+
     /// The files of an image.
     pub(crate) fn of(
         image: &str,
@@ -57,24 +71,22 @@ impl Raw {
     ) -> Result<Self, Error> {
         let not_a_payload = |detail: &str| Error::new(image, Reason::NotAPayload, detail);
         let references = files.remove(image_references::PATH).ok_or_else(|| {
-            not_a_payload(
-                "it has no release-manifests/image-references: it is not the image of a release",
-            )
+            not_a_payload("it is not a release image: it has no release-manifests/image-references")
         })?;
         let text = |bytes| {
-            String::from_utf8(bytes).map_err(|_| not_a_payload("one of its manifests is not text"))
+            String::from_utf8(bytes).map_err(|_| not_a_payload("one of its manifests is not UTF-8"))
         };
         let boot_images = files.remove(BOOT_IMAGES).map(text).transpose()?;
         Ok(Self {
             architectures: architectures
-                .ok_or_else(|| not_a_payload("it is for no architecture that is known"))?,
+                .ok_or_else(|| not_a_payload("its architecture is unknown"))?,
             labels,
             image_references: text(references)?,
             boot_images,
         })
     }
 
-    /// What it means.
+    /// Parses the files.
     pub(crate) fn parse(&self, image: &str) -> Result<Contents, Error> {
         let invalid = |error: String| Error::new(image, Reason::NotAPayload, error);
         let references = ImageReferences::parse(self.image_references.as_bytes())
@@ -83,6 +95,7 @@ impl Raw {
         let boot_images =
             boot_images.map_err(|error| invalid(error.to_string()).caused_by(error))?;
         Ok(Contents {
+            bytes: self.bytes() * PARSED,
             architectures: self.architectures,
             labels: self.labels.clone(),
             references,
@@ -91,16 +104,16 @@ impl Raw {
     }
 }
 
-// === impl Kept ===
+// === impl Directory ===
 
-impl Kept {
-    pub(crate) fn new(directory: PathBuf) -> Self {
-        Self { directory }
+impl Directory {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path }
     }
 
-    /// What was read of this image. What is damaged is as good as nothing.
+    /// What was read of this image. A damaged file is ignored.
     pub(crate) fn load(&self, digest: &Digest) -> Option<Raw> {
-        let bytes = std::fs::read(self.path(digest)).ok()?;
+        let bytes = std::fs::read(self.file(digest)).ok()?;
         let (sum, json) = bytes.split_at_checked(Digest::of(b"").as_str().len())?;
         if sum != Digest::of(json).as_str().as_bytes() {
             return None;
@@ -108,21 +121,21 @@ impl Kept {
         serde_json::from_slice(json).ok()
     }
 
-    /// Keeps what was read, whole or not at all.
+    /// Stores what was read, atomically.
     pub(crate) fn store(&self, digest: &Digest, raw: &Raw) -> io::Result<()> {
-        std::fs::create_dir_all(&self.directory)?;
+        std::fs::create_dir_all(&self.path)?;
         let json = serde_json::to_vec(raw).map_err(io::Error::other)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
+        let mut file = tempfile::NamedTempFile::new_in(&self.path)?;
         file.write_all(Digest::of(&json).as_str().as_bytes())?;
         file.write_all(&json)?;
-        file.persist(self.path(digest))?;
+        file.persist(self.file(digest))?;
         self.prune()
     }
 
-    /// Leaves the newest.
+    /// Removes all but the newest.
     fn prune(&self) -> io::Result<()> {
         let mut kept: Vec<(SystemTime, PathBuf)> = Vec::new();
-        for entry in std::fs::read_dir(&self.directory)? {
+        for entry in std::fs::read_dir(&self.path)? {
             let entry = entry?;
             if entry
                 .path()
@@ -139,8 +152,8 @@ impl Kept {
             .try_for_each(|(_, path)| std::fs::remove_file(path))
     }
 
-    fn path(&self, digest: &Digest) -> PathBuf {
-        Path::new(&self.directory).join(format!("{}.release", digest.hex()))
+    fn file(&self, digest: &Digest) -> PathBuf {
+        Path::new(&self.path).join(format!("{}.release", digest.hex()))
     }
 }
 
@@ -160,12 +173,12 @@ mod tests {
     #[test]
     fn what_is_kept_is_found_again_unless_it_is_damaged() {
         let home = tempfile::tempdir().unwrap();
-        let kept = Kept::new(home.path().join("releases"));
+        let kept = Directory::new(home.path().join("releases"));
         let digest = Digest::of(b"image");
         assert_eq!(kept.load(&digest), None);
         kept.store(&digest, &raw()).unwrap();
         assert_eq!(kept.load(&digest), Some(raw()));
-        let path = kept.path(&digest);
+        let path = kept.file(&digest);
         let mut bytes = std::fs::read(&path).unwrap();
         for at in [0, bytes.len() / 2, bytes.len() - 1] {
             bytes[at] ^= 1;
@@ -180,7 +193,7 @@ mod tests {
     #[test]
     fn a_directory_does_not_grow_without_end() {
         let home = tempfile::tempdir().unwrap();
-        let kept = Kept::new(home.path().to_owned());
+        let kept = Directory::new(home.path().to_owned());
         std::fs::write(home.path().join("something-else"), "").unwrap();
         for number in 0..MOST_KEPT + 5 {
             let digest = Digest::of(&number.to_le_bytes());

@@ -1,56 +1,66 @@
-//! Why a release could not be read, and what there is to do about it.
+//! Why an image could not be read, and what to do about it.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use support::reconcile::{Report, Retry};
 
-/// Why an image could not be read. Names the image, and never holds a credential or what a registry answered at length.
+/// Why an image could not be read. Names the image; never contains a credential or a registry's response body.
 #[derive(Debug, Clone)]
 pub struct Error {
     image: String,
     reason: Reason,
     detail: String,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+    retry_after: Option<Duration>,
 }
 
-/// Whose fault it is, as a closed set.
+/// How long a caller waits at most before it asks again for an image that is being read.
+const LONGEST_RETRY: Duration = Duration::from_secs(15);
+
+/// What went wrong, as a closed set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// The reference to the image is none.
+    /// The image reference is malformed.
     InvalidReference,
     /// The pull secret cannot be read.
     InvalidPullSecret,
-    /// The registry wants to know who asks, and the pull secret has no entry for it.
+    /// The registry requires authentication, and the pull secret has no entry for it.
     PullSecretMissing,
-    /// The registry refused whom the pull secret names.
+    /// The registry rejected the credentials of the pull secret.
     Unauthorized,
     /// The registry has no such image.
     NotFound,
-    /// The registry could not be reached, or could not answer for now.
+    /// The registry could not be reached, or is temporarily unavailable.
     Unreachable,
-    /// The image is not that of a release.
+    /// The registry broke a time limit or sent too little.
+    TooSlow,
+    /// The image is being read in the background.
+    InProgress,
+    /// The image is not a release image.
     NotAPayload,
-    /// What came is not what its digest says, or not what its format says.
+    /// The content does not match its digest, or its format.
     Corrupt,
-    /// The image has more than is ever read of one.
+    /// The image exceeds a size limit.
     TooLarge,
 }
 
 // === impl Error ===
 
 impl Error {
-    /// What is wrong with `image`: a clause that follows a colon.
+    /// An error about `image`. `detail` is a clause that follows a colon.
     pub fn new(image: impl Into<String>, reason: Reason, detail: impl Into<String>) -> Self {
         Self {
             image: image.into(),
             reason,
             detail: detail.into(),
             source: None,
+            retry_after: None,
         }
     }
 
-    /// The same, with what caused it.
+    /// Adds the cause.
     pub fn caused_by(
         mut self,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -59,10 +69,28 @@ impl Error {
         self
     }
 
-    /// The same about the image that was asked for, when it was looked for at another place.
+    /// The image is being read in the background, for this time already: the caller comes back later.
+    pub(crate) fn in_progress(image: &str, since: Duration) -> Self {
+        let detail = "the registry has not delivered it yet; it is read in the background";
+        Self {
+            retry_after: Some(since.min(LONGEST_RETRY)),
+            ..Self::new(image, Reason::InProgress, detail)
+        }
+    }
+
+    /// When to ask again for an image that is being read: the longer it takes, the later.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// Names the image that was requested, where it was read from another place.
     pub(crate) fn about(self, image: &str) -> Self {
         if self.image == image {
             return self;
+        }
+        if self.image.is_empty() {
+            let image = image.to_owned();
+            return Self { image, ..self };
         }
         let detail = match self.image.split_once('@').or(image.split_once('@')) {
             // The same image, with the digest that its tag has.
@@ -76,17 +104,17 @@ impl Error {
         }
     }
 
-    /// The image, as it was asked for.
+    /// The image, as it was requested.
     pub fn image(&self) -> &str {
         &self.image
     }
 
-    /// Whose fault it is.
+    /// What went wrong.
     pub fn kind(&self) -> Reason {
         self.reason
     }
 
-    /// What a condition such as `ValidReleaseImage` gives as its reason: one of those that people already wait for.
+    /// The reason of a condition such as `ValidReleaseImage`: one of those that clients already wait for.
     pub fn condition_reason(&self) -> &'static str {
         match self.reason {
             Reason::InvalidPullSecret | Reason::PullSecretMissing => "SecretNotFound",
@@ -94,21 +122,31 @@ impl Error {
             | Reason::Unauthorized
             | Reason::NotFound
             | Reason::Unreachable
+            | Reason::TooSlow
             | Reason::NotAPayload
             | Reason::Corrupt
             | Reason::TooLarge => "InvalidImage",
+            Reason::InProgress => "ReadInProgress",
         }
     }
 
-    /// Whether it may pass without anybody doing anything.
+    /// Whether it may go away by itself.
     pub fn is_transient(&self) -> bool {
-        self.reason == Reason::Unreachable
+        matches!(
+            self.reason,
+            Reason::Unreachable | Reason::TooSlow | Reason::InProgress
+        )
+    }
+
+    /// Whether the image is being read in the background: nothing is known about it yet.
+    pub fn is_in_progress(&self) -> bool {
+        self.reason == Reason::InProgress
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot read the image {}: {}", self.image, self.detail)
+        write!(f, "failed to read image {}: {}", self.image, self.detail)
     }
 }
 
@@ -132,7 +170,7 @@ impl Report for Error {
 // === impl Reason ===
 
 impl Reason {
-    /// The word for it.
+    /// The reason in metrics and Events.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidReference => "InvalidReference",
@@ -141,6 +179,8 @@ impl Reason {
             Self::Unauthorized => "Unauthorized",
             Self::NotFound => "NotFound",
             Self::Unreachable => "Unreachable",
+            Self::TooSlow => "TooSlow",
+            Self::InProgress => "ReadInProgress",
             Self::NotAPayload => "NotAPayload",
             Self::Corrupt => "Corrupt",
             Self::TooLarge => "TooLarge",

@@ -6,28 +6,28 @@ use serde::Deserialize;
 
 use crate::version::Version;
 
-/// Where a release has it.
+/// Its path in a release image.
 pub const PATH: &str = "release-manifests/image-references";
 /// The annotation of a tag with the versions of what is in its image: `name=version,...`.
 const VERSIONS: &str = "io.openshift.build.versions";
 /// The name under which the release's own version is found among the versions of its components.
 const RELEASE: &str = "release";
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageReferences {
     /// The version of the release.
     pub version: Version,
     /// Images by component.
     pub images: BTreeMap<String, String>,
-    /// Versions by what they are of.
+    /// Versions by component.
     pub versions: BTreeMap<String, String>,
 }
 
-/// Why it cannot be read.
+/// An invalid file.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidImageReferences {
-    /// It is not JSON, or of another form.
+    /// It is not JSON, or not an ImageStream.
     #[error("{PATH} is not an ImageStream")]
     Json(#[source] serde_json::Error),
     /// It is an object of another kind.
@@ -36,10 +36,10 @@ pub enum InvalidImageReferences {
         /// What it is.
         kind: String,
     },
-    /// It is named by something else than a version.
+    /// Its name is not a version.
     #[error("{PATH} is not named by the version of a release")]
     Version(#[source] crate::version::InvalidVersion),
-    /// It names nothing.
+    /// It contains no image.
     #[error("{PATH} names no image")]
     Empty,
 }
@@ -108,13 +108,13 @@ impl ImageReferences {
     }
 }
 
-/// A tag that follows another one, or names nothing, is no image of the release.
+/// A tag that refers to another tag, or to nothing, is not an image of the release.
 fn image(tag: Tag) -> Option<(String, String)> {
     let from = tag.from.filter(|from| from.kind == "DockerImage")?;
     Some((tag.name, from.name))
 }
 
-/// What the tags say about versions. Several may speak of one thing: the newest is what is meant.
+/// The versions in the annotations of tags. Of several versions of one component the newest applies.
 fn versions(release: &Version, tags: &[Tag]) -> BTreeMap<String, String> {
     let mut versions = BTreeMap::from([(RELEASE.to_owned(), release.to_string())]);
     let texts = tags
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_components_and_tell_versions() {
+    fn tags_are_components_with_versions() {
         let tags = json!([
             { "name": "hyperkube", "from": { "kind": "DockerImage", "name": "images.example.com/r@sha256:1" },
               "annotations": { "io.openshift.build.versions": "kubernetes=1.35.4, kubectl = 1.35.4" } },
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn other_documents_are_told_from_a_release() {
+    fn other_documents_are_refused() {
         let image = json!([{ "name": "a", "from": { "kind": "DockerImage", "name": "b" } }]);
         for (name, bytes, expected) in [
             ("no JSON", b"<html>".to_vec(), "not an ImageStream"),

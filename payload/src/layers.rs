@@ -1,4 +1,4 @@
-//! Finds files in a layer of an image while it is read: nothing but what is wanted is kept.
+//! Finds files in a layer of an image while it is downloaded; only the wanted files are kept.
 
 mod zstd;
 
@@ -9,34 +9,34 @@ use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 
 /// The largest file that is taken out of a layer.
-const LARGEST_FILE: u64 = 32 << 20;
-/// The most that a layer may unpack to.
+const LARGEST_FILE: u64 = 4 << 20;
+/// The largest layer, uncompressed.
 const LARGEST_LAYER: u64 = 8 << 30;
-/// What layers call a file that is gone from those beneath.
+/// The prefix of a whiteout: the file is deleted from the layers below.
 const WHITEOUT: &str = ".wh.";
-/// What they call the mark that all of a directory is gone from those beneath.
+/// An opaque whiteout: the directory's content is deleted from the layers below.
 const OPAQUE: &str = ".wh..wh..opq";
 
-/// What a layer has of the files that are wanted.
+/// The wanted files of a layer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Files and what is in them.
+    /// Files and their content.
     pub(crate) files: BTreeMap<&'static str, Vec<u8>>,
-    /// Files that the layers beneath may have, and the image does not.
+    /// Files that layers below may have, and the image does not.
     pub(crate) gone: Vec<&'static str>,
 }
 
 /// Why a layer cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
-    /// It is no archive.
+    /// It is not an archive.
     #[error("a layer is not an archive")]
     Archive(#[source] io::Error),
-    /// Too much of it.
+    /// It is too large.
     #[error("a layer unpacks to more than 8 GiB")]
     Layer,
-    /// Too much of a file.
-    #[error("{0} is larger than 32 MiB")]
+    /// A file is too large.
+    #[error("{0} is larger than 4 MiB")]
     File(&'static str),
 }
 
@@ -46,7 +46,7 @@ struct Limited<R> {
     left: u64,
 }
 
-/// Looks for files in a layer, whatever it is compressed with. Stops when it has all of them.
+/// Scans a layer for files, with any compression. Stops when all are found.
 pub(crate) fn scan(layer: impl Read, wanted: &[&'static str]) -> Result<Found, Unreadable> {
     let layer = unpacked(BufReader::new(layer)).map_err(Unreadable::Archive)?;
     let mut archive = Archive::new(Limited {
@@ -54,7 +54,7 @@ pub(crate) fn scan(layer: impl Read, wanted: &[&'static str]) -> Result<Found, U
         left: LARGEST_LAYER,
     });
     let mut found = Found::default();
-    // Raw: what is wanted has short names, and long ones would be kept in memory however long they are.
+    // Raw: the wanted files have short names, and long ones would be held in memory.
     for entry in archive.entries().map_err(unreadable)?.raw(true) {
         let entry = entry.map_err(unreadable)?;
         take(entry, wanted, &mut found)?;
@@ -66,12 +66,20 @@ pub(crate) fn scan(layer: impl Read, wanted: &[&'static str]) -> Result<Found, U
     Ok(found)
 }
 
-/// By its first bytes: media types are not always right.
+/// Decompresses by the first bytes: media types are not always right.
 fn unpacked<'a>(mut layer: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
-    Ok(match layer.fill_buf()? {
-        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(layer)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(layer)),
-        _ => Box::new(layer),
+    // A registry may send them one by one.
+    let mut magic = Vec::new();
+    layer.by_ref().take(4).read_to_end(&mut magic)?;
+    let is_gzip = magic.starts_with(&[0x1f, 0x8b]);
+    let is_zstd = magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+    let layer = io::Cursor::new(magic).chain(layer);
+    Ok(if is_gzip {
+        Box::new(MultiGzDecoder::new(layer))
+    } else if is_zstd {
+        Box::new(zstd::Decoder::new(layer))
+    } else {
+        Box::new(layer)
     })
 }
 
@@ -94,7 +102,7 @@ fn take(
     Ok(())
 }
 
-/// Its path from the image's root; nothing if it is not text, as none that is wanted.
+/// Its path from the image's root; nothing if it is not UTF-8.
 fn path_of(entry: &Entry<'_, impl Read>) -> Option<String> {
     let bytes = entry.path_bytes();
     let path = std::str::from_utf8(&bytes).ok()?;
@@ -115,7 +123,7 @@ fn content(entry: &mut Entry<'_, impl Read>, name: &'static str) -> Result<Vec<u
     Ok(bytes)
 }
 
-/// Whether an entry of a layer takes a file away that layers beneath have.
+/// Whether an entry of a layer deletes a file of the layers below.
 fn hides(path: &str, name: &str) -> bool {
     let (directory, last) = path.rsplit_once('/').unwrap_or(("", path));
     let within = |directory: &str| {

@@ -1,18 +1,22 @@
 //! The release payload: one image that names, by digest, every other image of an OpenShift release.
 //!
-//! [`Releases::get`] reads one from a registry, with the pull secret of whoever asks. What it gives, a [`Release`], answers
-//! which image a component has, which version it is of, which boot images belong to it, and for which architectures it is.
-//! What may follow what is in [`skew`].
+//! [`Releases::get`] reads one from a registry, with a pull secret. The result, a [`Release`], answers which image a
+//! component has, its version, its boot images and its architectures. [`skew`] says which release may follow which.
 //!
-//! Reading is done here, and judging: nothing is pulled to a node, and nothing is written to a cluster.
+//! A registry may be slow, or hostile, and its tenant must not delay others: [`Limits`] bound each request, each read,
+//! what each tenant reads at once, and the memory of what was read. See [`Releases::for_tenant`].
+//!
+//! This crate reads and decides: it pulls nothing to a node, and writes nothing to a cluster.
 
 pub mod boot_images;
-mod cache;
 pub mod capabilities;
 mod contents;
 pub mod error;
+mod flights;
 pub mod image_references;
 mod layers;
+mod limits;
+mod memory;
 pub mod mirrors;
 pub mod operators;
 pub mod pull_secret;
@@ -21,11 +25,14 @@ mod registry;
 pub mod release;
 pub mod releases;
 pub mod skew;
+mod tenants;
 pub mod version;
 
 pub use boot_images::Stream;
 pub use capabilities::{Capabilities, Capability};
 pub use error::{Error, Reason};
+pub use limits::Limits;
+pub use memory::Held;
 pub use mirrors::{Mirrors, Overrides};
 pub use operators::{InvalidOverrides, OperatorOverrides};
 pub use pull_secret::PullSecret;

@@ -19,7 +19,7 @@ impl Mirrors {
         Self(sources.iter().map(pair).collect())
     }
 
-    /// Mirrors by what they mirror.
+    /// Mirrors by source.
     pub fn new(sources: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
         Self(sources.into_iter().collect())
     }
@@ -33,7 +33,7 @@ impl Mirrors {
         pairs.collect::<Vec<_>>().join(",")
     }
 
-    /// These, and after them others.
+    /// These mirrors, followed by others.
     #[must_use]
     pub fn then(mut self, others: &Self) -> Self {
         self.0.extend(others.0.iter().cloned());
@@ -72,7 +72,7 @@ impl Overrides {
         self.0.is_empty()
     }
 
-    /// Where an image is after the replacement that says most about it.
+    /// The image after the most specific replacement.
     pub fn apply(&self, image: &str) -> String {
         let matching = self.0.iter().filter(|(source, _)| covers(source, image));
         match matching.max_by_key(|(source, _)| source.len()) {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_override_that_says_most_is_the_one() {
+    fn the_most_specific_override_applies() {
         let overrides = overrides(&[
             ("a.example.com", "b.example.com"),
             ("a.example.com/x/", "c.example.com/y/"),

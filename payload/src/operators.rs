@@ -1,5 +1,5 @@
-//! Which image takes the place of a release's own control-plane-operator: a table by platform and version, in the form of
-//! HyperShift's.
+//! Which image replaces a release's own control-plane-operator: a table by platform and version, in the format of
+//! HyperShift.
 //!
 //! ```yaml
 //! platforms:
@@ -36,16 +36,16 @@ const PLATFORMS: [&str; 9] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperatorOverrides(BTreeMap<(String, String), String>);
 
-/// What is wrong with a table.
+/// An invalid table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOverrides {
-    /// It has another form.
+    /// The format is wrong.
     #[error(
         "it is not of the form platforms: {{aws: {{overrides: [{{version: 4.14.9, cpoImage: IMAGE}}]}}}}: {0}"
     )]
     Form(String),
-    /// There is no such platform.
-    #[error("platforms.{0} is no platform: choose from {known}", known = PLATFORMS.join(", "))]
+    /// The platform is unknown.
+    #[error("platforms.{0} is not a platform: choose from {known}", known = PLATFORMS.join(", "))]
     Platform(String),
     /// A version that no release has.
     #[error(
@@ -65,7 +65,7 @@ pub enum InvalidOverrides {
         /// What it says.
         given: String,
     },
-    /// No image.
+    /// The image reference is invalid.
     #[error(
         "{field}.cpoImage is {given:?}, which names no image: write REGISTRY/NAME:TAG or REGISTRY/NAME@DIGEST"
     )]
@@ -89,7 +89,7 @@ struct File {
 struct Platform {
     #[serde(default)]
     overrides: Vec<Entry>,
-    /// For the tests of those who write such tables.
+    /// For tests of users of the table.
     #[serde(default, rename = "testing")]
     _testing: Option<IgnoredAny>,
 }
@@ -122,7 +122,7 @@ impl OperatorOverrides {
         Ok(Self(table))
     }
 
-    /// The same for tables that say the same: whoever is started with one is started anew when it changes.
+    /// Equal for equal tables: it is in a pod template, so that a changed table restarts the operator.
     pub fn hash(&self) -> String {
         let mut hash = Sha256::new();
         for ((platform, version), image) in &self.0 {
@@ -232,7 +232,7 @@ platforms:
     }
 
     #[test]
-    fn tables_that_say_the_same_have_the_same_hash() {
+    fn equal_tables_have_equal_hashes() {
         let hash = |yaml: &str| OperatorOverrides::parse(yaml).unwrap().hash();
         assert_eq!(hash(TABLE), hash(&format!("# said again\n{TABLE}")));
         assert_ne!(hash(TABLE), hash(&TABLE.replace("4.14.9", "4.14.8")));
@@ -243,7 +243,7 @@ platforms:
     }
 
     #[test]
-    fn a_table_that_cannot_be_meant_is_refused_with_the_place() {
+    fn invalid_tables_are_refused_with_the_field() {
         let entry = |version: &str, image: &str| {
             format!(
                 "platforms: {{aws: {{overrides: [{{version: '4.14.1', cpoImage: registry.example.com/a:b}}, {{version: '{version}', cpoImage: '{image}'}}]}}}}"
@@ -259,7 +259,7 @@ platforms:
             ),
             (
                 "platforms: {AWS: {}}".to_owned(),
-                "platforms.AWS is no platform: choose from agent, aws",
+                "platforms.AWS is not a platform: choose from agent, aws",
             ),
             (
                 entry("4.14", "registry.example.com/a:b"),

@@ -16,11 +16,11 @@ pub const KEY: &str = ".dockerconfigjson";
 /// Credentials for registries.
 #[derive(Clone, Default)]
 pub struct PullSecret {
-    /// By what they are for: a host, or a host and the beginning of a path.
+    /// By host, or by host and path prefix.
     entries: BTreeMap<String, Credential>,
 }
 
-/// A user of a registry.
+/// Credentials for a registry.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     pub(crate) username: String,
@@ -29,23 +29,23 @@ pub struct Credential {
     pub(crate) identity_token: Option<String>,
 }
 
-/// What is not a pull secret. It never repeats what it read.
+/// An invalid pull secret. The error never contains its content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPullSecret {
-    /// It is not a document of the right form.
+    /// The format is wrong.
     #[error("the pull secret is not a JSON document with \"auths\" (line {line}, column {column})")]
     Document {
-        /// Where it stops to make sense.
+        /// The line of the error.
         line: usize,
-        /// Where in that line.
+        /// The column of the error.
         column: usize,
     },
-    /// One of its entries cannot be read.
+    /// An entry is invalid.
     #[error("the pull secret's entry for {registry} {problem}")]
     Entry {
-        /// What the entry is for.
+        /// The registry of the entry.
         registry: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
 }
@@ -67,7 +67,7 @@ struct Entry {
 // === impl PullSecret ===
 
 impl PullSecret {
-    /// Nobody: only what everybody may pull can be pulled.
+    /// No credentials: only public images can be pulled.
     pub fn anonymous() -> Self {
         Self::default()
     }
@@ -92,7 +92,7 @@ impl PullSecret {
         Ok(Self { entries })
     }
 
-    /// The credential for an image: that of the longest entry which its name begins with.
+    /// The credentials for an image: those of the longest entry that is a prefix of its name.
     pub fn credential(&self, image: &Reference) -> Option<&Credential> {
         let mut name = image.repository();
         loop {
@@ -103,7 +103,15 @@ impl PullSecret {
         }
     }
 
-    /// Something that differs when what an image is pulled with differs, and tells nothing about it.
+    /// The hosts for which there are these credentials.
+    pub(crate) fn hosts_of(&self, credential: Option<&Credential>) -> Vec<String> {
+        let entries = self.entries.iter();
+        let same = entries.filter(|(_, other)| Some(*other) == credential);
+        let host = |key: &String| key.split(['/', ':']).next().unwrap_or_default().to_owned();
+        same.map(|(key, _)| host(key)).collect()
+    }
+
+    /// A hash of the credentials for an image; it does not reveal them.
     pub(crate) fn fingerprint(&self, image: &Reference) -> [u8; 32] {
         let mut hash = Sha256::new();
         if let Some(credential) = self.credential(image) {
@@ -132,7 +140,7 @@ impl fmt::Debug for Credential {
 // === impl Entry ===
 
 impl Entry {
-    /// Who it is; nobody if it is empty, as some tools leave it behind.
+    /// The credentials; nothing if the entry is empty, as some tools leave it behind.
     fn credential(self) -> Result<Option<Credential>, &'static str> {
         let identity_token = Some(self.identitytoken).filter(|token| !token.is_empty());
         let (username, password) = if self.auth.is_empty() {
@@ -164,7 +172,7 @@ fn decoded(auth: &str) -> Result<(String, String), &'static str> {
     Ok((username.to_owned(), password.to_owned()))
 }
 
-/// What an entry is for, in the form of a repository. Old tools wrote URLs.
+/// The key of an entry as a repository. Old tools write URLs.
 fn normalized(key: &str) -> String {
     let key = key
         .strip_prefix("https://")
@@ -200,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_that_says_most_about_an_image_counts() {
+    fn the_most_specific_entry_applies() {
         let secret = secret(&json!({
             "registry.example.com": entry("host"),
             "registry.example.com/a/b": entry("path"),
@@ -240,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pull_secret_is_told_without_repeating_it() {
+    fn invalid_pull_secrets_are_reported_without_their_content() {
         for (json, expected) in [
             ("", "line 1"),
             ("{\"auths\": \"topsecret\"}", "\"auths\""),
@@ -262,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_by_accident() {
+    fn debug_output_contains_no_credentials() {
         let secret = secret(&json!({ "registry.example.com": entry("someone") }));
         let image = "registry.example.com/a".parse().unwrap();
         let text = format!("{secret:?} {:?}", secret.credential(&image));

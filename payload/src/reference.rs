@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest repository that registries take.
+/// The longest repository that registries accept.
 const LONGEST_REPOSITORY: usize = 255;
 /// The longest tag.
 const LONGEST_TAG: usize = 128;
@@ -21,7 +21,7 @@ pub struct Reference {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 
-/// What is not a reference to an image.
+/// An invalid image reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not a reference to an image: {problem}")]
 pub struct InvalidReference {
@@ -47,12 +47,12 @@ impl Reference {
         format!("{}/{}", self.host, self.path)
     }
 
-    /// Its digest, which decides when there is a tag beside it.
+    /// Its digest, which takes precedence over a tag.
     pub fn digest(&self) -> Option<&Digest> {
         self.digest.as_ref()
     }
 
-    /// Its tag: `latest` if nothing else is said.
+    /// Its tag; `latest` by default.
     pub fn tag(&self) -> &str {
         self.tag.as_deref().unwrap_or("latest")
     }
@@ -66,7 +66,7 @@ impl Reference {
         }
     }
 
-    /// What the registry is asked for.
+    /// The identifier in requests to the registry.
     pub(crate) fn identifier(&self) -> &str {
         self.digest.as_ref().map_or(self.tag(), Digest::as_str)
     }
@@ -143,7 +143,7 @@ fn is_port(port: &str) -> bool {
     port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
-/// A host without a port is told from the beginning of a path by a dot, as everywhere.
+/// A host without a port contains a dot; otherwise it is part of the path.
 fn is_qualified(name: &str) -> bool {
     name.contains('.') || name == "localhost"
 }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_is_refused_with_the_reason() {
+    fn invalid_references_are_refused_with_the_reason() {
         let long = format!("registry.example.com/{}", "a".repeat(240));
         let upper = format!("registry.example.com/a@sha256:{}", HEX.to_uppercase());
         for (text, expected) in [

@@ -1,10 +1,11 @@
-//! One image at one registry, read as one user.
+//! One image at one registry, read with the credentials of one user.
 //!
-//! A session keeps what it was given to itself: tokens of one user are never used for another.
+//! A session does not share tokens: those of one user are never used for another.
 
 mod challenge;
 mod http;
 mod manifest;
+mod realm;
 mod route;
 
 use std::collections::BTreeMap;
@@ -25,29 +26,30 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::error::{Error, Reason};
 use crate::layers::{self, Found, Unreadable};
+use crate::limits::Broken;
 use crate::pull_secret::{Credential, PullSecret};
 use crate::reference::{Digest, Reference};
 use challenge::Challenge;
-use http::{ChannelReader, Failed};
+use http::{ChannelReader, Failed, Pace, Reply};
 use manifest::{Descriptor, ImageConfig, Manifest};
 
 pub(crate) use http::Http;
 pub use http::InvalidAuthorities;
 pub(crate) use manifest::ImageManifest;
 
-/// The largest manifest, as registries themselves have it.
+/// The largest manifest: the limit of registries.
 const LARGEST_MANIFEST: usize = 4 << 20;
 /// The largest configuration of an image.
 const LARGEST_CONFIG: usize = 8 << 20;
-/// The largest answer with a token.
+/// The largest response with a token.
 const LARGEST_TOKEN: usize = 1 << 20;
 /// The largest layer, as it is downloaded.
 const LARGEST_LAYER: u64 = 4 << 30;
 /// The most layers of an image.
 const MOST_LAYERS: usize = 128;
-/// The pauses after failures that may pass; after the last one it is given up.
+/// The pauses between attempts after transient failures.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
-/// Pieces of a layer that were downloaded and not looked at yet.
+/// Chunks of a layer that were downloaded and not scanned yet.
 const AHEAD: usize = 8;
 
 /// An image at a registry, for one user.
@@ -55,6 +57,8 @@ pub(crate) struct Session<'a> {
     http: &'a Http,
     image: Reference,
     credential: Option<Credential>,
+    /// Other hosts for which the pull secret has the same credentials.
+    consented: Vec<String>,
     authorization: Mutex<Option<HeaderValue>>,
 }
 
@@ -78,24 +82,25 @@ struct Token {
 // === impl Session ===
 
 impl<'a> Session<'a> {
-    /// Nothing is asked yet.
+    /// No request is sent yet.
     pub(crate) fn new(http: &'a Http, image: Reference, pull_secret: &PullSecret) -> Self {
         let credential = pull_secret.credential(&image).cloned();
         Self {
             http,
             image,
+            consented: pull_secret.hosts_of(credential.as_ref()),
             credential,
             authorization: Mutex::new(None),
         }
     }
 
-    /// The digest of what the reference names: shows at once that it may be read.
+    /// The digest of the image. It also shows that these credentials may read it.
     pub(crate) async fn digest(&self) -> Result<Digest, Error> {
         let (digest, _) = self.manifest(self.image.identifier()).await?;
         Ok(digest)
     }
 
-    /// What the image says about itself; of a list, the image of this architecture.
+    /// The image's metadata; of a list, that of the image for this architecture.
     pub(crate) async fn image(&self, arch: Arch) -> Result<Image, Error> {
         let (_, manifest) = self.manifest(self.image.identifier()).await?;
         let (manifest, listed) = match manifest {
@@ -128,7 +133,7 @@ impl<'a> Session<'a> {
             if wanted.is_empty() {
                 break;
             }
-            let found = self.patiently(|| self.scan(layer, &wanted)).await?;
+            let found = self.with_retries(|| self.scan(layer, &wanted)).await?;
             wanted.retain(|name| !found.files.contains_key(name) && !found.gone.contains(name));
             files.extend(found.files);
         }
@@ -152,11 +157,11 @@ impl<'a> Session<'a> {
     async fn manifest(&self, identifier: &str) -> Result<(Digest, Manifest), Error> {
         let path = format!("manifests/{identifier}");
         let bytes = self
-            .patiently(|| self.document(&path, LARGEST_MANIFEST))
+            .with_retries(|| self.document(&path, LARGEST_MANIFEST))
             .await?;
         let digest = Digest::of(&bytes);
         if identifier.starts_with("sha256:") && identifier != digest.as_str() {
-            return Err(self.not_what_was_asked(identifier));
+            return Err(self.digest_mismatch(identifier));
         }
         let manifest = serde_json::from_slice(&bytes).map_err(|error| {
             let detail = "what the registry sends is not the manifest of an image";
@@ -168,10 +173,10 @@ impl<'a> Session<'a> {
     async fn config(&self, config: &Descriptor) -> Result<ImageConfig, Error> {
         let path = format!("blobs/{}", config.digest);
         let bytes = self
-            .patiently(|| self.document(&path, LARGEST_CONFIG))
+            .with_retries(|| self.document(&path, LARGEST_CONFIG))
             .await?;
         if Digest::of(&bytes) != config.digest {
-            return Err(self.not_what_was_asked(config.digest.as_str()));
+            return Err(self.digest_mismatch(config.digest.as_str()));
         }
         serde_json::from_slice(&bytes).map_err(|error| {
             let detail = "its configuration cannot be read";
@@ -181,14 +186,16 @@ impl<'a> Session<'a> {
 
     async fn document(&self, path: &str, limit: usize) -> Result<Bytes, Error> {
         let body = self.get(path).await?.into_body();
-        http::whole(body, limit).await.map_err(|e| self.failed(e))
+        let document = self.http.document(body, limit).await;
+        document.map_err(|error| self.failed(error))
     }
 
-    /// Downloads a layer and looks into it at the same time. The whole of it is downloaded, because its digest is of the whole.
+    /// Downloads a layer and scans it at the same time. It is downloaded completely, to verify its digest.
     async fn scan(&self, layer: &Descriptor, wanted: &[&'static str]) -> Result<Found, Error> {
         if layer.size > LARGEST_LAYER {
             return Err(self.error(Reason::TooLarge, "it has a layer of more than 4 GiB"));
         }
+        let _turn = self.http.layers.acquire().await;
         let body = self.get(&format!("blobs/{}", layer.digest)).await?;
         let (sender, receiver) = mpsc::channel(AHEAD);
         let wanted = wanted.to_vec();
@@ -197,7 +204,7 @@ impl<'a> Session<'a> {
         });
         self.download(body.into_body(), layer, sender).await?;
         let scanned = scan.await.map_err(|error| {
-            let detail = "looking into a layer was interrupted";
+            let detail = "scanning a layer was interrupted";
             self.error(Reason::Unreachable, detail).caused_by(error)
         })?;
         scanned.map_err(|error| self.unreadable(error))
@@ -210,60 +217,65 @@ impl<'a> Session<'a> {
         sender: mpsc::Sender<Bytes>,
     ) -> Result<(), Error> {
         let (mut hash, mut size) = (Sha256::new(), 0_u64);
-        while let Some(chunk) = http::chunk(&mut body).await.map_err(|e| self.failed(e))? {
+        let mut pace = Pace::new(&self.http.limits);
+        while let Some(chunk) = pace.chunk(&mut body).await.map_err(|e| self.failed(e))? {
             hash.update(&chunk);
             size += chunk.len() as u64;
             if size > layer.size {
                 break;
             }
-            // Whoever looks into it may have seen enough.
+            // The scan may have ended already.
             let _ = sender.send(chunk).await;
         }
         if size != layer.size || Digest::from_hash(hash.finalize()) != layer.digest {
-            return Err(self.not_what_was_asked(layer.digest.as_str()));
+            return Err(self.digest_mismatch(layer.digest.as_str()));
         }
         Ok(())
     }
 
-    /// Tries again what may pass.
-    async fn patiently<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, Error>
+    /// Retries transient failures. A registry that is too slow is not retried: it had its time.
+    async fn with_retries<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
     {
         for pause in PAUSES {
             match attempt().await {
-                Err(error) if error.is_transient() => tokio::time::sleep(pause).await,
+                Err(error) if error.kind() == Reason::Unreachable => {
+                    tokio::time::sleep(pause).await
+                }
                 done => return done,
             }
         }
         attempt().await
     }
 
-    /// An answer to who we are.
+    /// Sends a GET request, and authenticates if the registry asks for it.
     async fn get(&self, path: &str) -> Result<Response<Incoming>, Error> {
         let known = self.authorization.lock().await.clone();
-        let response = self.request(path, known.as_ref()).await?;
-        if response.status() != StatusCode::UNAUTHORIZED || known.is_some() {
-            return self.judged(response);
+        let reply = self.request(path, known.as_ref()).await?;
+        let is_challenge = reply.response.status() == StatusCode::UNAUTHORIZED && known.is_none();
+        // Another host, to which the registry redirected, must not choose where credentials go.
+        if !is_challenge || reply.is_foreign {
+            return self.checked(reply.response);
         }
-        let shown = self.introduce(response.headers()).await?;
+        let shown = self.authenticate(reply.response.headers()).await?;
         self.authorization.lock().await.clone_from(&shown);
-        let response = self.request(path, shown.as_ref()).await?;
-        self.judged(response)
+        let reply = self.request(path, shown.as_ref()).await?;
+        self.checked(reply.response)
     }
 
     async fn request(
         &self,
         path: &str,
         authorization: Option<&HeaderValue>,
-    ) -> Result<Response<Incoming>, Error> {
+    ) -> Result<Reply, Error> {
         let uri = Uri::builder()
             .scheme(self.http.scheme(self.image.host()))
             .authority(self.image.host())
             .path_and_query(format!("/v2/{}/{path}", self.image.path()))
             .build()
             .map_err(|error| {
-                let detail = "it cannot be asked for";
+                let detail = "its URL is invalid";
                 self.error(Reason::InvalidReference, detail)
                     .caused_by(error)
             })?;
@@ -274,25 +286,28 @@ impl<'a> Session<'a> {
         response.map_err(|error| self.failed(error))
     }
 
-    fn judged(&self, response: Response<Incoming>) -> Result<Response<Incoming>, Error> {
+    fn checked(&self, response: Response<Incoming>) -> Result<Response<Incoming>, Error> {
         let (host, status) = (self.image.host(), response.status());
         match status.as_u16() {
             200 => Ok(response),
             401 | 403 => Err(self.refused()),
-            404 => Err(self.error(Reason::NotFound, format!("{host} has no such image"))),
+            404 => Err(self.error(
+                Reason::NotFound,
+                format!("registry {host} has no such image"),
+            )),
             408 | 429 | 500.. => {
-                let detail = format!("{host} cannot answer for now ({status})");
+                let detail = format!("registry {host} is temporarily unavailable ({status})");
                 Err(self.error(Reason::Unreachable, detail))
             }
             _ => {
-                let detail = format!("{host} gives no answer that a registry gives ({status})");
+                let detail = format!("unexpected response of registry {host} ({status})");
                 Err(self.error(Reason::NotFound, detail))
             }
         }
     }
 
-    /// What shows the registry who asks, in the way that it wants.
-    async fn introduce(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Error> {
+    /// The credentials in the form that the registry's challenge asks for.
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Error> {
         let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
         let texts = challenges.filter_map(|value| value.to_str().ok());
         let known: Vec<_> = texts.filter_map(Challenge::parse).collect();
@@ -323,37 +338,43 @@ impl<'a> Session<'a> {
         let response = self.ask_for_token(&uri, query).await?;
         let response = match response.status().as_u16() {
             400..=404 => return Err(self.refused()),
-            _ => self.judged(response)?,
+            _ => self.checked(response)?,
         };
-        let body = http::whole(response.into_body(), LARGEST_TOKEN).await;
+        let body = self
+            .http
+            .document(response.into_body(), LARGEST_TOKEN)
+            .await;
         let body = body.map_err(|error| self.failed(error))?;
         let token: Option<Token> = serde_json::from_slice(&body).ok();
         let token = token.and_then(|token| token.token.or(token.access_token));
         token.ok_or_else(|| self.refused())
     }
 
-    /// With a refresh token if there is one, else with name and password, else as nobody.
+    /// With a refresh token if there is one, else with user name and password, else anonymously.
     async fn ask_for_token(&self, uri: &Uri, query: String) -> Result<Response<Incoming>, Error> {
         let credential = self.credential.as_ref();
-        let response = if let Some(refresh) = credential.and_then(|one| one.identity_token.as_ref())
-        {
+        let refresh = credential.and_then(|it| it.identity_token.as_ref());
+        let response = if let Some(refresh) = refresh {
             let form = refresh_form(query, refresh);
             self.http.post_form(uri, form).await
         } else {
-            let uri = with_query(uri, &query).ok_or_else(|| self.bad_realm())?;
+            let uri = with_query(uri, &query).ok_or_else(|| self.invalid_realm())?;
             let basic = self.basic().map(|value| (header::AUTHORIZATION, value));
-            self.http.get(uri, HeaderMap::from_iter(basic)).await
+            let reply = self.http.get(uri, HeaderMap::from_iter(basic)).await;
+            reply.map(|reply| reply.response)
         };
         response.map_err(|error| self.failed(error))
     }
 
-    /// Where a token is to be had. A password is never sent without TLS, unless the registry itself has none.
+    /// The token service and the query for it, if credentials may be sent there.
     fn realm(&self, realm: &str, service: Option<&str>) -> Result<(Uri, String), Error> {
-        let uri: Uri = realm.parse().map_err(|_| self.bad_realm())?;
+        let uri: Uri = realm.parse().map_err(|_| self.invalid_realm())?;
         let plain = self.http.scheme(self.image.host()) == Scheme::HTTP;
         let safe = uri.scheme() == Some(&Scheme::HTTPS) || plain;
-        if !safe || uri.authority().is_none() {
-            return Err(self.bad_realm());
+        let host = uri.host().filter(|_| safe);
+        let host = host.ok_or_else(|| self.invalid_realm())?;
+        if self.credential.is_some() && !self.is_token_service(host) {
+            return Err(self.foreign_realm(host));
         }
         let mut query = Serializer::new(String::new());
         if let Some(service) = service {
@@ -363,7 +384,17 @@ impl<'a> Session<'a> {
         Ok((uri, query.finish()))
     }
 
-    // Errors, which all name the image.
+    /// Whether the owner of the credentials, or the registry's name, vouches for the token service.
+    fn is_token_service(&self, host: &str) -> bool {
+        realm::belongs(self.image.host(), host) || self.is_consented(host)
+    }
+
+    /// Whether the pull secret has the same credentials for the token service.
+    fn is_consented(&self, host: &str) -> bool {
+        self.consented.iter().any(|consented| consented == host)
+    }
+
+    // Errors; all name the image.
 
     fn error(&self, reason: Reason, detail: impl Into<String>) -> Error {
         Error::new(self.image.to_string(), reason, detail)
@@ -373,17 +404,18 @@ impl<'a> Session<'a> {
         let host = self.image.host();
         match failed {
             Failed::TooLarge(_) => {
-                let detail = format!("{host} sends more than is read of a manifest");
+                let detail = format!("registry {host} sent a document that is too large");
                 self.error(Reason::TooLarge, detail).caused_by(failed)
             }
             Failed::Redirect => {
-                let detail = format!("{host} is no registry that can be read");
+                let detail = format!("registry {host} sent an invalid redirect");
                 self.error(Reason::NotFound, detail).caused_by(failed)
             }
-            Failed::Connection(_) | Failed::Silent => {
-                let detail = format!("{host} cannot be reached");
+            Failed::Connection(_) => {
+                let detail = format!("failed to connect to registry {host}");
                 self.error(Reason::Unreachable, detail).caused_by(failed)
             }
+            Failed::Slow(broken) => self.error(Reason::TooSlow, slow(host, &broken)),
         }
     }
 
@@ -392,25 +424,37 @@ impl<'a> Session<'a> {
         match self.credential {
             Some(_) => self.error(
                 Reason::Unauthorized,
-                format!("{host} refuses who the pull secret says we are: correct its entry for {host}"),
+                format!("registry {host} rejected the credentials: correct the entry for {host} in the pull secret"),
             ),
             None => self.error(
                 Reason::PullSecretMissing,
-                format!("{host} gives it to known users only, and the pull secret has no entry for {host}: add one"),
+                format!("registry {host} requires authentication: add an entry for {host} to the pull secret"),
             ),
         }
     }
 
-    fn bad_realm(&self) -> Error {
+    fn invalid_realm(&self) -> Error {
         let detail = format!(
-            "{} wants a token from a place that cannot be trusted with a password",
+            "registry {} names a token service that cannot be trusted with credentials: it is not an https URL",
             self.image.host()
         );
         self.error(Reason::Unauthorized, detail)
     }
 
-    fn not_what_was_asked(&self, digest: &str) -> Error {
-        let detail = format!("{} sends something else than {digest}", self.image.host());
+    fn foreign_realm(&self, realm: &str) -> Error {
+        let host = self.image.host();
+        let detail = format!(
+            "registry {host} names the token service {realm}, which does not belong to it: if {realm} is the right \
+             one, add an entry for {realm} with the same credentials to the pull secret"
+        );
+        self.error(Reason::Unauthorized, detail)
+    }
+
+    fn digest_mismatch(&self, digest: &str) -> Error {
+        let detail = format!(
+            "what registry {} sent does not match {digest}",
+            self.image.host()
+        );
         self.error(Reason::Corrupt, detail)
     }
 
@@ -421,6 +465,15 @@ impl<'a> Session<'a> {
         };
         self.error(reason, error.to_string()).caused_by(error)
     }
+}
+
+/// A limit that a registry broke, and the way out.
+pub(crate) fn slow(host: &str, broken: &Broken) -> String {
+    format!(
+        "registry {host} {broken} (limit {}): use a faster registry or a mirror in spec.imageContentSources, or raise \
+         the limit of the operator",
+        broken.flag()
+    )
 }
 
 fn refresh_form(query: String, token: &str) -> String {

@@ -1,4 +1,4 @@
-//! What a release says about itself.
+//! A release: its version, components and boot images.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +27,9 @@ const VERSION_OPERATOR: &str = "cluster-version-operator";
 /// A release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// Its image, as it was asked for.
+    /// Its image, as it was requested.
     pub image: String,
-    /// Its image with registries replaced as they were asked to be.
+    /// Its image with overrides applied.
     pub overridden_image: String,
     /// The digest of its image: what was read. Empty if it was read from a file.
     pub digest: String,
@@ -37,7 +37,7 @@ pub struct Release {
     pub mirror: Option<String>,
     /// Its version.
     pub version: Version,
-    /// The images of its components by tag, with registries replaced as they were asked to be.
+    /// The images of its components by tag, with overrides applied.
     pub components: BTreeMap<String, String>,
     /// The images of its components as the release has them.
     pub canonical: BTreeMap<String, String>,
@@ -45,7 +45,7 @@ pub struct Release {
     pub component_versions: BTreeMap<String, String>,
     /// The architectures it is for.
     pub architectures: PayloadArch,
-    /// The boot images of the usual operating system stream.
+    /// The boot images of the default operating system stream.
     pub boot_images: Option<Stream>,
     /// Boot images by stream, such as `rhel-9`, where the release has several.
     pub boot_image_streams: BTreeMap<String, Stream>,
@@ -55,7 +55,7 @@ pub struct Release {
 
 /// Components that a release has no image for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the release {version} has no image for {}", names.join(", "))]
+#[error("release {version} has no image for {}", names.join(", "))]
 pub struct MissingImage {
     /// The release's version.
     pub version: Version,
@@ -106,8 +106,7 @@ impl Release {
         }
     }
 
-    /// The same with other images for some components, by their names: those of an annotation or a flag. They count as they
-    /// are written, for the control plane and for nodes.
+    /// Replaces the images of some components, as an annotation or a flag says. Overrides do not apply to them.
     pub fn with_images(mut self, images: &BTreeMap<String, String>) -> Self {
         for map in [&mut self.components, &mut self.canonical] {
             map.extend(images.clone());
@@ -121,7 +120,7 @@ impl Release {
         self.with_images(&UTILITIES.into_iter().map(of).collect())
     }
 
-    /// The same with the images as the release has them: what nodes pull, which know of no overrides.
+    /// The same without overrides: the images that nodes pull.
     pub fn for_user(self) -> Self {
         Self {
             components: self.canonical.clone(),
@@ -135,7 +134,7 @@ impl Release {
         self.find(name).ok_or_else(|| self.missing(&[name]))
     }
 
-    /// Refuses if there is no image for one of these components; names all of those.
+    /// Fails if a component has no image; names all of them.
     pub fn require(&self, names: &[&str]) -> Result<(), MissingImage> {
         let absent = names.iter().filter(|name| self.find(name).is_none());
         let absent: Vec<&str> = absent.copied().collect();
@@ -235,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_missing_is_named_at_once() {
+    fn all_missing_images_are_named_at_once() {
         let release = release(&[("etcd", "e")]);
         let error = release
             .require(&["etcd", "hyperkube", "token-minter"])
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the release 4.22.0 has no image for hyperkube, token-minter"
+            "release 4.22.0 has no image for hyperkube, token-minter"
         );
         let images = ["hyperkube", "hypershift"].map(|name| (name.to_owned(), name.to_owned()));
         let release = release.with_images(&images.into());

@@ -1,4 +1,14 @@
 //! Releases from registries, each read once.
+//!
+//! ```text
+//! get ─┬─ read before, and still valid ──────────────────────────────> release
+//!      ├─ without a tenant: read ─────────────────────────────────────> release, or an error
+//!      └─ for a tenant: tenants.rs waits briefly for read, in the background
+//!             └─ in progress, slow or unreachable: what was read before, else the error
+//! read: find the digest (mirrors in order) ── flights.rs ──> contents of that digest ── flights.rs ──> memory.rs
+//! ```
+
+mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,81 +18,63 @@ use std::time::Duration;
 use api::hypershift::v1beta1::node_pool::Arch;
 use sha2::{Digest as _, Sha256};
 
-use crate::cache::Cache;
-use crate::contents::{Contents, FILES, Kept, Raw};
+use crate::contents::Contents;
 use crate::error::{Error, Reason};
+use crate::limits::Limits;
+use crate::memory::Held;
 use crate::mirrors::{Mirrors, Overrides};
 use crate::pull_secret::PullSecret;
 use crate::reference::{Digest, Reference};
-use crate::registry::{Http, InvalidAuthorities, Session};
+use crate::registry::InvalidAuthorities;
 use crate::release::Release;
+use crate::tenants::Question;
+use source::{Answer, Source};
 
-/// Releases that are kept in memory.
-const MOST_RELEASES: usize = 64;
-/// Images whose labels are kept.
-const MOST_LABELS: usize = 256;
-/// Answers of registries to who may read what.
-const MOST_ANSWERS: usize = 10_000;
-/// For things that are named by their digest, and so never change.
-const FOR_EVER: Duration = Duration::MAX;
+/// The owner of what is read for no tenant.
+const OPERATOR: &str = "";
 
 type Labels = BTreeMap<String, String>;
 
 /// How releases are read.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Registries that are spoken to without TLS, by host and port.
+    /// Registries without TLS, by host and port.
     pub plain_http: BTreeSet<String>,
-    /// More authorities to trust, in PEM.
+    /// More certificate authorities to trust, in PEM.
     pub ca_bundle: Option<Vec<u8>>,
-    /// Where releases that were read are kept for the next start.
+    /// Where releases are stored for the next start.
     pub directory: Option<PathBuf>,
-    /// How long it is believed which image a tag names, and that a pull secret may read it.
+    /// How long the digest of a tag, and that a pull secret may read it, stay valid.
     pub believed: Duration,
     /// Mirrors of every cluster's images.
     pub mirrors: Mirrors,
     /// Registries that are replaced.
     pub overrides: Overrides,
-    /// Which image of several architectures' is read.
+    /// Which image of a list for several architectures is read.
     pub arch: Arch,
+    /// Limits of time, rate, concurrency and memory.
+    pub limits: Limits,
 }
 
 /// Reads releases. Cheap to clone: all clones share what they have read.
 #[derive(Debug, Clone)]
 pub struct Releases {
-    shared: Arc<Shared>,
+    source: Arc<Source>,
     mirrors: Arc<Mirrors>,
     overrides: Arc<Overrides>,
+    tenant: Option<Arc<str>>,
 }
 
-struct Shared {
-    http: Http,
-    kept: Option<Kept>,
-    believed: Duration,
-    arch: Arch,
-    answers: Cache<Asked, Answer>,
-    contents: Cache<Digest, Arc<Contents>>,
-    labels: Cache<Digest, Arc<Labels>>,
-    releases: Cache<View, Arc<Release>>,
-}
-
-/// A question to registries, with who asks as a hash.
+/// A question to registries, with the credentials as a hash.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Asked {
+pub(crate) struct Asked {
     places: Vec<Reference>,
-    who: [u8; 32],
+    credentials: [u8; 32],
 }
 
-/// Where an image is.
-#[derive(Debug, Clone)]
-struct Answer {
-    place: Reference,
-    digest: Digest,
-}
-
-/// A release as somebody sees it.
+/// A release with the names that a caller sees.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct View {
+pub(crate) struct View {
     image: String,
     digest: Digest,
     mirror: Option<String>,
@@ -105,6 +97,7 @@ impl Default for Options {
             } else {
                 Arch::Amd64
             },
+            limits: Limits::default(),
         }
     }
 }
@@ -112,26 +105,19 @@ impl Default for Options {
 // === impl Releases ===
 
 impl Releases {
-    /// Reads releases so; nothing is asked yet.
+    /// Sends no request yet.
     pub fn new(options: Options) -> Result<Self, InvalidAuthorities> {
-        let http = Http::new(options.plain_http, options.ca_bundle.as_deref())?;
+        let mirrors = Arc::new(options.mirrors.clone());
+        let overrides = Arc::new(options.overrides.clone());
         Ok(Self {
-            shared: Arc::new(Shared {
-                http,
-                kept: options.directory.map(Kept::new),
-                believed: options.believed,
-                arch: options.arch,
-                answers: Cache::new(MOST_ANSWERS),
-                contents: Cache::new(MOST_RELEASES),
-                labels: Cache::new(MOST_LABELS),
-                releases: Cache::new(MOST_RELEASES),
-            }),
-            mirrors: Arc::new(options.mirrors),
-            overrides: Arc::new(options.overrides),
+            source: Arc::new(Source::new(options)?),
+            mirrors,
+            overrides,
+            tenant: None,
         })
     }
 
-    /// The same, which tries these mirrors first: those that one cluster brings along.
+    /// Tries these mirrors first: those of one cluster.
     #[must_use]
     pub fn with_mirrors(&self, mirrors: &Mirrors) -> Self {
         Self {
@@ -140,7 +126,7 @@ impl Releases {
         }
     }
 
-    /// The same without overrides: releases as nodes see them.
+    /// Ignores overrides: releases as nodes see them.
     #[must_use]
     pub fn for_user(&self) -> Self {
         Self {
@@ -149,21 +135,45 @@ impl Releases {
         }
     }
 
-    /// Reads a release. The layers of an image are read once, whoever asks; that one may read it, everybody has to show.
+    /// Reads for a tenant: the namespace of a HostedCluster.
+    ///
+    /// Reads count against the tenant's limits and go on in the background. A caller waits for [`Limits::wait`] at most;
+    /// then it gets what was read before, else the error of the last read, else [`Reason::InProgress`].
+    #[must_use]
+    pub fn for_tenant(&self, namespace: &str) -> Self {
+        Self {
+            tenant: Some(Arc::from(namespace)),
+            ..self.clone()
+        }
+    }
+
+    /// How much memory is held by what was read.
+    pub fn held(&self) -> Held {
+        self.source.held()
+    }
+
+    /// Reads a release. The layers of an image are read once for all; each pull secret has to show that it may read it.
     pub async fn get(&self, image: &str, pull_secret: &PullSecret) -> Result<Arc<Release>, Error> {
-        let answer = self.find(image, pull_secret).await?;
-        let contents = self.shared.contents(&answer, pull_secret).await;
-        let contents = contents.map_err(|error| error.about(image))?;
-        let view = View {
-            image: image.to_owned(),
-            mirror: self.mirror(image, &answer),
-            digest: answer.digest,
-            overrides: self.overrides.clone(),
+        let asked = self.asked(image, pull_secret)?;
+        if let Some(release) = self.known(image, &asked) {
+            return Ok(release);
+        }
+        let Some(tenant) = self.tenant.clone() else {
+            return self.read(image, asked, pull_secret).await;
         };
-        let release = self.shared.releases.get(view.clone(), FOR_EVER, || {
-            std::future::ready(Ok(Arc::new(view.of(&contents))))
-        });
-        release.await
+        let read = || {
+            let (this, asked) = (self.clone(), asked.clone());
+            let (image, pull_secret) = (image.to_owned(), pull_secret.clone());
+            async move { this.read(&image, asked, &pull_secret).await }
+        };
+        let question = Question {
+            tenant,
+            read: (image.to_owned(), asked.clone()),
+        };
+        match self.source.reads.get(question, image, read).await {
+            Err(error) if error.is_transient() => self.last_known(image, &asked).ok_or(error),
+            read => read,
+        }
     }
 
     /// The labels of any image.
@@ -172,33 +182,99 @@ impl Releases {
         image: &str,
         pull_secret: &PullSecret,
     ) -> Result<Arc<BTreeMap<String, String>>, Error> {
-        let answer = self.find(image, pull_secret).await?;
-        let labels = self.shared.labels(answer, pull_secret.clone()).await;
+        let asked = self.asked(image, pull_secret)?;
+        let known = self.source.fresh(&asked);
+        if let Some(labels) = known.and_then(|it| self.source.labels.stale(&it.digest)) {
+            return Ok(labels);
+        }
+        let Some(tenant) = self.tenant.clone() else {
+            return self.read_labels(image, asked, pull_secret).await;
+        };
+        let read = || {
+            let (this, asked) = (self.clone(), asked.clone());
+            let (image, pull_secret) = (image.to_owned(), pull_secret.clone());
+            async move { this.read_labels(&image, asked, &pull_secret).await }
+        };
+        let question = Question {
+            tenant,
+            read: asked.clone(),
+        };
+        match self.source.label_reads.get(question, image, read).await {
+            Err(error) if error.is_transient() => {
+                let last = self.source.last_known(&asked);
+                let labels = last.and_then(|it| self.source.labels.stale(&it.digest));
+                labels.ok_or(error)
+            }
+            read => read,
+        }
+    }
+
+    fn owner(&self) -> Arc<str> {
+        self.tenant.clone().unwrap_or_else(|| Arc::from(OPERATOR))
+    }
+
+    /// What needs no registry: a release that was read, of an image whose digest is still valid.
+    fn known(&self, image: &str, asked: &Asked) -> Option<Arc<Release>> {
+        let answer = self.source.fresh(asked)?;
+        self.remembered(image, &answer)
+    }
+
+    /// What was read before, while the registry does not deliver.
+    fn last_known(&self, image: &str, asked: &Asked) -> Option<Arc<Release>> {
+        let answer = self.source.last_known(asked)?;
+        let release = self.remembered(image, &answer)?;
+        tracing::warn!(image, "Registry does not respond: using its last response");
+        Some(release)
+    }
+
+    fn remembered(&self, image: &str, answer: &Answer) -> Option<Arc<Release>> {
+        let view = self.view(image, answer);
+        let release = self.source.releases.stale(&view);
+        release.or_else(|| {
+            let contents = self.source.stored_contents(&answer.digest, &self.owner())?;
+            Some(self.source.release(view, &contents, &self.owner()))
+        })
+    }
+
+    async fn read(
+        &self,
+        image: &str,
+        asked: Asked,
+        pull_secret: &PullSecret,
+    ) -> Result<Arc<Release>, Error> {
+        let owner = self.owner();
+        let answer = self.source.find(asked, pull_secret, &owner).await;
+        let answer = answer.map_err(|error| error.about(image))?;
+        let contents = self.source.contents(&answer, pull_secret, &owner).await;
+        let contents = contents.map_err(|error| error.about(image))?;
+        Ok(self
+            .source
+            .release(self.view(image, &answer), &contents, &owner))
+    }
+
+    async fn read_labels(
+        &self,
+        image: &str,
+        asked: Asked,
+        pull_secret: &PullSecret,
+    ) -> Result<Arc<Labels>, Error> {
+        let owner = self.owner();
+        let answer = self.source.find(asked, pull_secret, &owner).await;
+        let answer = answer.map_err(|error| error.about(image))?;
+        let labels = self.source.labels(answer, pull_secret, &owner).await;
         labels.map_err(|error| error.about(image))
     }
 
-    /// Where an image is, and that it may be read.
-    async fn find(&self, image: &str, pull_secret: &PullSecret) -> Result<Answer, Error> {
+    fn asked(&self, image: &str, pull_secret: &PullSecret) -> Result<Asked, Error> {
         let places = self.places(image)?;
-        let asked = Asked {
-            who: who(&places, pull_secret),
-            places: places.clone(),
-        };
-        let (shared, secret) = (self.shared.clone(), pull_secret.clone());
-        let answers = &self.shared.answers;
-        let answer = answers.get(asked.clone(), self.shared.believed, || async move {
-            shared.look(&places, &secret).await
-        });
-        match answer.await {
-            Err(error) if error.is_transient() => {
-                let last_known = answers.stale(&asked);
-                let last_known = last_known.or_else(|| self.shared.has(&asked.places));
-                let answer = last_known.ok_or_else(|| error.about(image))?;
-                tracing::warn!(image, "the registry is away: what it said before is taken");
-                Ok(answer)
-            }
-            answer => answer.map_err(|error| error.about(image)),
+        let mut hash = Sha256::new();
+        for place in &places {
+            hash.update(pull_secret.fingerprint(place));
         }
+        Ok(Asked {
+            credentials: hash.finalize().into(),
+            places,
+        })
     }
 
     /// Where an image may be: its mirrors, then the place that it names, each with its registry replaced.
@@ -208,7 +284,7 @@ impl Releases {
             Error::new(image, Reason::InvalidReference, error.to_string()).caused_by(error)
         })?;
         let mirrors = self.mirrors.of_image(image);
-        // A mirror that makes no sense must not keep anybody from the image itself.
+        // An invalid mirror is skipped: the image itself may still be readable.
         let mirrors = mirrors
             .iter()
             .map(|mirror| self.overrides.apply(mirror).parse());
@@ -218,112 +294,14 @@ impl Releases {
         Ok(places)
     }
 
-    fn mirror(&self, image: &str, answer: &Answer) -> Option<String> {
+    fn view(&self, image: &str, answer: &Answer) -> View {
         let place = answer.place.to_string();
-        (place != self.overrides.apply(image)).then_some(place)
-    }
-}
-
-/// Who asks: a hash of all credentials that the places are asked with.
-fn who(places: &[Reference], pull_secret: &PullSecret) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for place in places {
-        hash.update(pull_secret.fingerprint(place));
-    }
-    hash.finalize().into()
-}
-
-// === impl Shared ===
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut debug = f.debug_struct("Shared");
-        debug.field("http", &self.http).finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    /// The first place that has the image. If none has it, the one that the image names says why.
-    async fn look(&self, places: &[Reference], pull_secret: &PullSecret) -> Result<Answer, Error> {
-        let mut last = None;
-        for place in places {
-            let session = Session::new(&self.http, place.clone(), pull_secret);
-            match session.digest().await {
-                Ok(digest) => {
-                    let place = place.clone();
-                    return Ok(Answer { place, digest });
-                }
-                Err(error) => last = Some(error),
-            }
+        View {
+            image: image.to_owned(),
+            mirror: (place != self.overrides.apply(image)).then_some(place),
+            digest: answer.digest.clone(),
+            overrides: self.overrides.clone(),
         }
-        Err(last.expect("invariant: an image is at least where it says"))
-    }
-
-    /// What needs no registry: an image that is named by its digest, and was read before.
-    fn has(&self, places: &[Reference]) -> Option<Answer> {
-        let place = places.last()?;
-        let digest = place.digest()?.clone();
-        let in_memory = self.contents.stale(&digest).is_some();
-        let on_disk = || self.kept.as_ref().and_then(|kept| kept.load(&digest));
-        let known = in_memory || on_disk().is_some();
-        known.then(|| Answer {
-            place: place.clone(),
-            digest,
-        })
-    }
-
-    async fn contents(
-        self: &Arc<Self>,
-        answer: &Answer,
-        pull_secret: &PullSecret,
-    ) -> Result<Arc<Contents>, Error> {
-        let (shared, secret, answer) = (self.clone(), pull_secret.clone(), answer.clone());
-        let contents = self
-            .contents
-            .get(answer.digest.clone(), FOR_EVER, || async move {
-                let image = answer.place.to_string();
-                let raw = shared.raw(answer, &secret).await?;
-                raw.parse(&image).map(Arc::new)
-            });
-        contents.await
-    }
-
-    async fn raw(&self, answer: Answer, pull_secret: &PullSecret) -> Result<Raw, Error> {
-        let kept = self.kept.clone();
-        if let Some(raw) = kept.as_ref().and_then(|kept| kept.load(&answer.digest)) {
-            return Ok(raw);
-        }
-        let raw = self.read(&answer, pull_secret).await?;
-        if let Some(Err(error)) = kept.map(|kept| kept.store(&answer.digest, &raw)) {
-            tracing::warn!(%error, "a release cannot be kept: it will be read again after the next start");
-        }
-        Ok(raw)
-    }
-
-    async fn read(&self, answer: &Answer, pull_secret: &PullSecret) -> Result<Raw, Error> {
-        let place = answer.place.with_digest(answer.digest.clone());
-        let name = place.to_string();
-        let session = Session::new(&self.http, place, pull_secret);
-        let image = session.image(self.arch).await?;
-        let files = session.files(&image.manifest, &FILES).await?;
-        Raw::of(&name, image.architectures, image.labels, files)
-    }
-
-    async fn labels(
-        self: &Arc<Self>,
-        answer: Answer,
-        pull_secret: PullSecret,
-    ) -> Result<Arc<Labels>, Error> {
-        let shared = self.clone();
-        let labels = self
-            .labels
-            .get(answer.digest.clone(), FOR_EVER, || async move {
-                let place = answer.place.with_digest(answer.digest);
-                let session = Session::new(&shared.http, place, &pull_secret);
-                let image = session.image(shared.arch).await?;
-                Ok(Arc::new(image.labels))
-            });
-        labels.await
     }
 }
 

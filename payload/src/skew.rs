@@ -12,16 +12,16 @@ const MOST_BEHIND: u64 = 3;
 /// The first release with OVN-Kubernetes, and the last that new clusters with OpenShift SDN may have had is the one before.
 const FIRST_WITH_OVN: Minor = Minor::of_4(11);
 
-/// Whether the oldest and the newest supported release bound what is taken.
+/// Whether the oldest and the newest supported release are limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limits {
     /// They do.
     Kept,
-    /// They do not: somebody annotated the cluster with `skip-release-image-validation`.
+    /// They do not: the cluster has the annotation `skip-release-image-validation`.
     Skipped,
 }
 
-/// What of a cluster decides which release it may have.
+/// The properties of a cluster that decide which release it may have.
 #[derive(Debug, Clone, Copy)]
 pub struct Cluster {
     /// The network.
@@ -38,41 +38,41 @@ pub enum Refused {
     /// Too old.
     #[error("{wanted} is older than the oldest supported release: choose one from {oldest} on", oldest = Minor::OLDEST)]
     TooOld {
-        /// What was asked for.
+        /// The desired version.
         wanted: Version,
     },
     /// Too new.
     #[error("{wanted} is newer than this operator supports: choose one up to {newest}, or update the operator", newest = Minor::NEWEST)]
     TooNew {
-        /// What was asked for.
+        /// The desired version.
         wanted: Version,
     },
     /// Back to an older minor version.
     #[error("going back from {current} to {wanted} is not possible: choose {minor} or newer", minor = current.minor())]
     Downgrade {
-        /// What there is.
+        /// The current version.
         current: Version,
-        /// What was asked for.
+        /// The desired version.
         wanted: Version,
     },
     /// A cluster with OpenShift SDN stays where it is.
     #[error("a cluster with OpenShiftSDN cannot go from {current} to {wanted}: it stays at {minor}", minor = current.minor())]
     UpgradeWithSdn {
-        /// What there is.
+        /// The current version.
         current: Version,
-        /// What was asked for.
+        /// The desired version.
         wanted: Version,
     },
     /// OpenShift SDN is not in new clusters any more.
     #[error("a new cluster of {wanted} cannot have OpenShiftSDN: choose OVNKubernetes")]
     Sdn {
-        /// What was asked for.
+        /// The desired version.
         wanted: Version,
     },
     /// OVN-Kubernetes is not there yet.
     #[error("a cluster of {wanted} cannot have OVNKubernetes: choose a release from 4.11 on")]
     Ovn {
-        /// What was asked for.
+        /// The desired version.
         wanted: Version,
     },
     /// Nodes ahead of their control plane.
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// The beginning of what is said; nothing if all is well.
+    /// The beginning of the message; nothing if it is allowed.
     fn said(result: Result<(), Refused>) -> String {
         result
             .err()
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_may_have_what_is_supported_and_not_older_than_what_it_has() {
+    fn clusters_upgrade_within_supported_versions() {
         let (ovn, sdn) = (NetworkType::OvnKubernetes, NetworkType::OpenShiftSdn);
         for (wanted, current, network, expected) in [
             ("4.14.0", None, ovn, ""),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_can_be_skipped_and_nothing_else() {
+    fn only_limits_can_be_skipped() {
         let skipped = |network| Cluster {
             limits: Limits::Skipped,
             ..cluster(network)
@@ -396,7 +396,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_is_ahead_and_behind_at_once(a in 14_u64..24, x in 0_u64..4, b in 14_u64..24, y in 0_u64..4) {
+        fn no_version_is_ahead_and_behind_at_once(a in 14_u64..24, x in 0_u64..4, b in 14_u64..24, y in 0_u64..4) {
             let (pool, control_plane) = (version(&format!("4.{a}.{x}")), version(&format!("4.{b}.{y}")));
             let both = [skew(&pool, &control_plane), skew(&control_plane, &pool)];
             // One of the two is not ahead of the other, and only what is equal goes with each other both ways.

@@ -16,7 +16,7 @@ pub struct Version(semver::Version);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Minor(u64);
 
-/// What is not a version.
+/// An invalid version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not the version of a release: it should look like 4.22.3")]
 pub struct InvalidVersion {
@@ -77,9 +77,9 @@ impl fmt::Display for Version {
 // === impl Minor ===
 
 impl Minor {
-    /// The oldest that is run.
+    /// The oldest that is supported.
     pub const OLDEST: Self = Self(14);
-    /// The newest that is run: 5.1.
+    /// The newest that is supported: 5.1.
     pub const NEWEST: Self = Self(24);
 
     /// 4.`minor`, or what it is called since.
@@ -87,7 +87,7 @@ impl Minor {
         Self(minor)
     }
 
-    /// All that are run, the newest first, under each of their names: `5.1`, `5.0`, `4.23`, `4.22` and so on.
+    /// All that are supported, the newest first, under each of their names: `5.1`, `5.0`, `4.23`, `4.22` and so on.
     pub fn supported() -> Vec<String> {
         let (oldest, newest) = (Self::OLDEST.0, Self::NEWEST.0);
         let fives = (MINOR_OF_5_0..=newest).rev();
@@ -98,7 +98,7 @@ impl Minor {
             .collect()
     }
 
-    /// Whether it is run.
+    /// Whether it is supported.
     pub fn is_supported(self) -> bool {
         (Self::OLDEST..=Self::NEWEST).contains(&self)
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused_in_words() {
+    fn other_texts_are_refused() {
         for text in ["", "4.22", "v4.22.0", "4.22.0.1", "latest"] {
             let error = text.parse::<Version>().unwrap_err();
             assert!(error.to_string().contains("4.22.3"), "{text}: {error}");

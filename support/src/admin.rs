@@ -1,4 +1,4 @@
-//! The port for probes and metrics: `/livez`, `/readyz`, `/metrics`.
+//! The server for probes and metrics: `/livez`, `/readyz`, `/metrics`.
 
 use std::convert::Infallible;
 use std::io;
@@ -16,32 +16,31 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::accept;
 use crate::args::Address;
 use crate::health::Health;
 
-/// How long a request's head may take.
-const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long to wait when the system has nothing to accept a connection with.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Limit for the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The text format of `OpenMetrics`.
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Tells how the program does.
+/// Serves health and metrics of a program.
 #[derive(Debug)]
 pub struct Admin {
-    /// What makes it unready.
+    /// Liveness and readiness.
     pub health: Arc<Health>,
-    /// What is counted.
+    /// The metrics.
     pub registry: Registry,
 }
 
-/// Opens the port.
+/// Opens the listener.
 pub async fn listen(address: Address) -> io::Result<TcpListener> {
     match address {
         Address::One(address) => TcpListener::bind(address).await,
-        // Where there is no IPv6, this is the address that is left.
+        // Without IPv6 on the machine, only IPv4 is left.
         Address::All(port) => {
             match TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).await {
                 Ok(listener) => Ok(listener),
@@ -57,17 +56,10 @@ impl Admin {
     /// Serves probes, until dropped.
     pub async fn serve(self, listener: TcpListener) {
         let admin = Arc::new(self);
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    tokio::spawn(Arc::clone(&admin).serve_connection(TokioIo::new(stream)));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "Connection cannot be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
+        accept::run(listener, None, std::future::pending(), |stream, _| {
+            tokio::spawn(Arc::clone(&admin).serve_connection(TokioIo::new(stream)));
+        })
+        .await;
     }
 
     async fn serve_connection(self: Arc<Self>, io: TokioIo<TcpStream>) {
@@ -77,9 +69,9 @@ impl Admin {
         });
         let serving = Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME)
+            .header_read_timeout(HEAD_TIMEOUT)
             .serve_connection(io, service);
-        // Nothing depends on a probe that goes away.
+        // A client that disconnects is not an error.
         let _ = serving.await;
     }
 
@@ -88,24 +80,15 @@ impl Admin {
             return answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET is served\n");
         }
         match request.uri().path() {
-            "/livez" | "/healthz" => answer(StatusCode::OK, TEXT, "ok\n"),
-            "/readyz" => self.readiness(),
+            "/livez" | "/healthz" => check(&self.health.watchdog().hung()),
+            "/readyz" => check(&self.health.problems()),
             "/metrics" => answer(StatusCode::OK, OPEN_METRICS, self.metrics()),
             _ => answer(
                 StatusCode::NOT_FOUND,
                 TEXT,
-                "there is /livez, /readyz and /metrics\n",
+                "not found: use /livez, /readyz or /metrics\n",
             ),
         }
-    }
-
-    fn readiness(&self) -> Response<Full<Bytes>> {
-        let problems = self.health.problems();
-        if problems.is_empty() {
-            return answer(StatusCode::OK, TEXT, "ok\n");
-        }
-        let text = format!("{}\n", problems.join("\n"));
-        answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, text)
     }
 
     fn metrics(&self) -> String {
@@ -114,6 +97,15 @@ impl Admin {
             .expect("invariant: writing to a string does not fail");
         text
     }
+}
+
+/// The answer to a probe: the failures, if there are any.
+fn check(failures: &[String]) -> Response<Full<Bytes>> {
+    if failures.is_empty() {
+        return answer(StatusCode::OK, TEXT, "ok\n");
+    }
+    let text = format!("{}\n", failures.join("\n"));
+    answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, text)
 }
 
 fn answer(
@@ -136,8 +128,25 @@ mod tests {
         admin.answer(&request).status()
     }
 
+    /// Check T03.
+    #[tokio::test(start_paused = true)]
+    async fn a_hung_pass_fails_liveness() {
+        let mut registry = Registry::default();
+        let health = Health::new(&mut registry);
+        let limit = Duration::from_mins(1);
+        let pass = health.watchdog().begin("nodepool", "clusters/a", limit);
+        let admin = Admin { health, registry };
+        tokio::time::advance(limit).await;
+        assert_eq!(get(&admin, "/livez"), StatusCode::OK);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(get(&admin, "/livez"), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(get(&admin, "/readyz"), StatusCode::OK);
+        drop(pass);
+        assert_eq!(get(&admin, "/livez"), StatusCode::OK);
+    }
+
     #[test]
-    fn probes_tell_alive_from_ready() {
+    fn liveness_does_not_depend_on_readiness() {
         let mut registry = Registry::default();
         let health = Health::new(&mut registry);
         let check = health.check("scan", "has not begun");

@@ -1,7 +1,7 @@
-//! Writes that carry a precondition: the object is still the one that was read.
+//! Writes with a precondition: the object has not changed since it was read.
 //!
-//! Whoever has decided on what he read writes with these. A conflict means that the decision has to be taken again.
-//! [`Applier`] is for whole objects that are wanted again and again.
+//! A conflict means that the caller has to read and decide again. [`Applier`] is for whole objects that a controller
+//! applies in each reconcile.
 
 mod applier;
 mod difference;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 pub use applier::{Applied, Applier, Change, Deletion, Error, own, owner};
 
-/// Sets annotations in one write, if the object is still as it was read.
+/// Sets annotations in one write, if the object has not changed since it was read.
 pub async fn annotate<K>(
     api: &Api<K>,
     read: &ObjectMeta,
@@ -44,7 +44,7 @@ where
         .await
 }
 
-/// Applies a status, if the object is still as it was read. `object` holds its `apiVersion`, `kind` and `status`.
+/// Applies a status, if the object has not changed since it was read. `object` has `apiVersion`, `kind` and `status`.
 pub async fn status<K>(
     api: &Api<K>,
     read: &ObjectMeta,
@@ -66,7 +66,7 @@ where
         .await
 }
 
-/// Deletes an object, if it is still the one that was read.
+/// Deletes an object, if it has the same uid as when it was read.
 pub async fn delete<K>(api: &Api<K>, read: &ObjectMeta) -> kube::Result<()>
 where
     K: Clone + DeserializeOwned + Debug,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn writes_name_what_they_were_decided_on() {
+    async fn writes_have_the_version_that_was_read_as_precondition() {
         let path = "/api/v1/namespaces/a/configmaps/b";
         let object = json!({ "metadata": { "name": "b" } });
         let scenario = Scenario::new([

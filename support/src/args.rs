@@ -7,34 +7,35 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+#[cfg(feature = "kube")]
 use crate::lease;
 
-/// How the API server is reached.
+/// Connection to the API server.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ApiServerArgs {
     /// Kubeconfig to use [default: $KUBECONFIG, or the pod's service account]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Context to use in place of the kubeconfig's current one.
+    /// Context of the kubeconfig [default: its current context]
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 }
 
-/// What is logged, to standard error.
+/// The log, on standard error.
 #[derive(Debug, Clone, Args)]
 pub struct LoggingArgs {
-    /// Least severity that is logged. Libraries never log more than warnings.
+    /// Log level. Libraries log warnings and errors only.
     #[arg(long, value_enum, default_value_t = LogLevel::Info, env = "HYPERSHIFT_LOG_LEVEL")]
     pub log_level: LogLevel,
-    /// Form of the log.
+    /// Log format.
     #[arg(long, value_enum, default_value_t = LogFormat::Json, env = "HYPERSHIFT_LOG_FORMAT")]
     pub log_format: LogFormat,
 }
 
-/// Which of several replicas acts.
+/// Leader election between replicas.
 #[derive(Debug, Clone, Args)]
 pub struct LeaderArgs {
-    /// Take turns with other replicas by a Lease. Without it, this process acts at once and alone.
+    /// Enable leader election. Without it, this process reconciles at once and must be the only one.
     #[arg(
         long,
         value_name = "BOOL",
@@ -44,62 +45,62 @@ pub struct LeaderArgs {
         default_missing_value = "true"
     )]
     pub leader_elect: bool,
-    /// Name of the Lease [default: by scope]
+    /// Name of the Lease [default: depends on the scope]
     #[arg(long, value_name = "NAME")]
     pub leader_elect_lease_name: Option<String>,
-    /// How long others wait after the leader was last heard of.
+    /// Time after which other replicas take over a Lease that is not renewed.
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub leader_elect_lease_duration: Time,
-    /// How long a leader that cannot renew the Lease goes on writing. Shorter than the Lease's duration.
+    /// Time after which a leader that fails to renew the Lease stops writing. Shorter than the lease duration.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub leader_elect_renew_deadline: Time,
-    /// Between two renewals. Shorter than the deadline.
+    /// Time between two renewals. Shorter than the renew deadline.
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub leader_elect_retry_period: Time,
 }
 
-/// Least severity that is logged.
+/// Log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
-    /// What the program cannot go on with.
+    /// The program cannot continue.
     Error,
-    /// What somebody should look at.
+    /// Needs attention.
     Warn,
-    /// What has changed in the world.
+    /// Something changed.
     Info,
-    /// Why.
+    /// Reasons for decisions.
     Debug,
     /// Every step.
     Trace,
 }
 
-/// Form of the log.
+/// Log format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// A JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// For people.
+    /// Human-readable text.
     Text,
 }
 
-/// Where to listen.
+/// A listen address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Address {
-    /// On one address.
+    /// One address.
     One(SocketAddr),
-    /// On all addresses of the machine, written `:PORT`.
+    /// All addresses of the machine, written `:PORT`.
     All(u16),
 }
 
-/// A length of time, as written on a command line: a number with ms, s, m or h.
+/// A duration on a command line: a number with ms, s, m or h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time(pub Duration);
 
 // === impl LeaderArgs ===
 
+#[cfg(feature = "kube")]
 impl LeaderArgs {
-    /// The Lease that replicas of a program take turns by: of this name, unless a flag gives another one. `pod` is the
-    /// replica, and part of its identity.
+    /// The settings of the Lease with this name, unless a flag sets another one. `pod` is part of the identity.
     pub fn settings(&self, namespace: &str, name: &str, pod: &str) -> lease::Settings {
         let given = self.leader_elect_lease_name.as_deref();
         lease::Settings {
@@ -123,7 +124,7 @@ impl FromStr for Address {
             Some(port) => port.parse().map(Self::All).ok(),
             None => text.parse().map(Self::One).ok(),
         };
-        parsed.ok_or_else(|| "write :PORT, IP:PORT or [IPv6]:PORT".to_owned())
+        parsed.ok_or_else(|| "expected :PORT, IP:PORT or [IPv6]:PORT".to_owned())
     }
 }
 
@@ -140,7 +141,7 @@ impl FromStr for Time {
             "s" => 1000,
             "m" => 60 * 1000,
             "h" => 3600 * 1000,
-            _ => return Err("write a number with ms, s, m or h, for instance 10s".to_owned()),
+            _ => return Err("expected a number with ms, s, m or h (for example 10s)".to_owned()),
         };
         let milliseconds = number
             .parse::<u64>()
@@ -148,7 +149,9 @@ impl FromStr for Time {
             .and_then(|number| number.checked_mul(factor));
         match milliseconds {
             Some(milliseconds @ 1..) => Ok(Self(Duration::from_millis(milliseconds))),
-            _ => Err("the time is zero, or too long".to_owned()),
+            _ => {
+                Err("the duration must be positive and fit into 64 bits of milliseconds".to_owned())
+            }
         }
     }
 }

@@ -1,31 +1,57 @@
-//! The way to the API server: a kubeconfig, or the service account of the pod.
+//! Clients of an API server: configuration, connections that notice a dead peer, and deadlines for requests.
+//!
+//! A program uses [`connect`], or [`crate::fence::client`] if it leads. Both have the same limits: the kernel closes a
+//! connection whose peer has gone, and each request ends after a fixed time ([`deadline`](crate::deadline)).
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tower::util::{BoxService, MapFuture};
+use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use crate::args::ApiServerArgs;
+use crate::deadline::{Deadlines, Timeouts};
 
-/// How long a connection may take.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// Limit for a new connection, including TLS.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Silence after which the kernel probes a connection.
+const KEEPALIVE_TIME: Duration = Duration::from_secs(10);
+/// Time between two probes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// Probes without an answer that close a connection.
+const KEEPALIVE_RETRIES: u32 = 3;
+/// How long sent bytes may stay unacknowledged. Without it, the kernel retransmits for a quarter of an hour.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why no client can be made.
+/// The service of a client before layers are added.
+pub type HttpService =
+    BoxService<Request<Body>, Response<UnsyncBoxBody<bytes::Bytes, BoxError>>, BoxError>;
+
+/// Failures to create a client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kubeconfig cannot be used.
-    #[error("cannot use the kubeconfig {path}: give --kubeconfig a file with a server and a user")]
+    /// The kubeconfig is not usable.
+    #[error("failed to load kubeconfig {path}: pass --kubeconfig a file with a cluster and a user")]
     Kubeconfig {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         source: KubeconfigError,
     },
-    /// No kubeconfig was named, and there is none to be found.
-    #[error("there is neither a kubeconfig nor a service account: give --kubeconfig")]
+    /// No kubeconfig is given, and none is found.
+    #[error("failed to find a kubeconfig or a service account: pass --kubeconfig")]
     Nowhere(#[source] InferConfigError),
 }
 
-/// How the API server is reached.
+/// Loads the client configuration that the flags select.
 pub async fn config(args: &ApiServerArgs) -> Result<kube::Config, Error> {
     let options = KubeConfigOptions {
         context: args.context.clone(),
@@ -46,13 +72,81 @@ pub async fn config(args: &ApiServerArgs) -> Result<kube::Config, Error> {
             None if args.context.is_some() => kube::Config::from_kubeconfig(&options)
                 .await
                 .map_err(|source| Error::Kubeconfig {
-                    path: "of $KUBECONFIG".to_owned(),
+                    path: "$KUBECONFIG".to_owned(),
                     source,
                 })?,
             None => kube::Config::infer().await.map_err(Error::Nowhere)?,
         };
-    config.connect_timeout = Some(CONNECT_TIME);
-    // Callers try again themselves: they have deadlines, and say what is wrong meanwhile.
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    // Callers retry themselves: they have deadlines, and report the failure meanwhile.
     config.default_retry = false;
     Ok(config)
 }
+
+/// A client whose requests have deadlines.
+pub fn connect(config: kube::Config) -> kube::Result<kube::Client> {
+    connect_with(config, Timeouts::default())
+}
+
+pub(crate) fn connect_with(config: kube::Config, timeouts: Timeouts) -> kube::Result<kube::Client> {
+    Ok(builder(config, timeouts)?.build())
+}
+
+/// A client builder whose requests have deadlines; callers add layers.
+pub(crate) fn builder(
+    config: kube::Config,
+    timeouts: Timeouts,
+) -> kube::Result<ClientBuilder<HttpService>> {
+    if config.proxy_url.is_some() {
+        return Err(proxy_error(config));
+    }
+    let namespace = config.default_namespace.clone();
+    let service = ServiceBuilder::new()
+        .layer(Deadlines::new(timeouts))
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(http_client(&config)?)
+        .map_response(|response| response.map(BodyExt::boxed_unsync));
+    Ok(ClientBuilder::new(service.boxed(), namespace))
+}
+
+/// This build has no connector for HTTP proxies; the client library says which feature is missing.
+fn proxy_error(config: kube::Config) -> kube::Error {
+    match ClientBuilder::try_from(config) {
+        Err(error) => error,
+        Ok(_) => kube::Error::Service("proxy-url of the kubeconfig is not supported".into()),
+    }
+}
+
+fn http_client(
+    config: &kube::Config,
+) -> kube::Result<HttpClient<impl Connect + Clone + Send + Sync + 'static, Body>> {
+    let limit = config.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+    let connector = config.rustls_https_connector_with_connector(tcp_connector())?;
+    let connector = MapFuture::new(connector, move |connecting| {
+        Box::pin(async move {
+            match tokio::time::timeout(limit, connecting).await {
+                Ok(connected) => connected,
+                Err(late) => Err(late.into()),
+            }
+        }) as BoxFuture<'static, Result<_, BoxError>>
+    });
+    Ok(HttpClient::builder(TokioExecutor::new()).build(connector))
+}
+
+/// Connects over TCP, with socket options that close a connection whose peer has gone.
+fn tcp_connector() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_keepalive(Some(KEEPALIVE_TIME));
+    connector.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+    connector.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    connector.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
+    connector
+}
+
+#[cfg(test)]
+mod tests;

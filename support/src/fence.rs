@@ -1,33 +1,33 @@
-//! A client that refuses to write for a leader whose time is up.
+//! A client that rejects writes once this process no longer leads.
 //!
-//! Every request of a leader passes here, so that no caller can forget to ask. A write is refused once the claim to the
-//! lease is no longer safely ours, and is given up when that moment comes while it is under way; the lease itself lives
-//! on for as long as it takes to be sure that the server is done with it. Each request carries the fencing epoch in its
-//! `User-Agent`, where the server's audit log keeps it.
+//! All requests of a leader pass this layer, so that no caller can forget the check. A write is rejected when the claim
+//! to the lease has ended, and aborted when it ends while the write is in flight. The lease itself is valid for longer,
+//! which covers the time in which the server may still process such a write. Each request carries the fencing epoch in
+//! its `User-Agent`, so that the audit log has it.
 //!
-//! Between this check and the server is a gap that no client can close: a process may be frozen there. So writes also
-//! carry a precondition ([`crate::apply`]); a late one finds that its object has changed.
+//! A process can be frozen between this check and the server. For that case writes also carry a precondition
+//! ([`crate::apply`]): a late write fails with a conflict.
+//!
+//! Requests have deadlines ([`crate::deadline`]): a write whose answer is lost does not block a leader, which would renew
+//! its lease on another connection for ever.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use http::header::USER_AGENT;
 use http::{HeaderValue, Method, Request};
-use kube::client::{Body, ClientBuilder};
+use kube::client::Body;
 use tower::{BoxError, Layer, Service};
 
+use crate::deadline::Timeouts;
 use crate::lease::Claim;
 
-/// How long the head of an answer to a read may take. Watches and lists send it at once.
-const READ_TIME: Duration = Duration::from_secs(30);
-
-/// A write was refused: this process does not lead, or not for long enough.
+/// A write was rejected: this process does not lead, or its term ended while the write was in flight.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("this process does not lead (any more): nothing was written")]
+#[error("write rejected: this process does not hold the lease")]
 pub struct Refused;
 
-/// Puts a fence before a client.
+/// Adds a fence to a client.
 #[derive(Debug, Clone)]
 pub struct Fence {
     claim: Claim,
@@ -41,10 +41,20 @@ pub struct Fenced<S> {
     fence: Fence,
 }
 
-/// A client for the leader: it writes for as long as the claim is held.
+/// A client for the leader: it can write while the claim is held.
 pub fn client(config: kube::Config, claim: &Claim, program: &str) -> kube::Result<kube::Client> {
+    client_with(config, claim, program, Timeouts::default())
+}
+
+pub(crate) fn client_with(
+    config: kube::Config,
+    claim: &Claim,
+    program: &str,
+    timeouts: Timeouts,
+) -> kube::Result<kube::Client> {
     let fence = Fence::new(claim.clone(), program);
-    Ok(ClientBuilder::try_from(config)?.with_layer(&fence).build())
+    let builder = crate::client::builder(config, timeouts)?;
+    Ok(builder.with_layer(&fence).build())
 }
 
 // === impl Fence ===
@@ -96,12 +106,7 @@ where
             .insert(USER_AGENT, self.fence.agent.clone());
         if is_read(request.method()) {
             let answer = self.inner.call(request);
-            return Box::pin(async move {
-                match tokio::time::timeout(READ_TIME, answer).await {
-                    Ok(answer) => answer.map_err(Into::into),
-                    Err(late) => Err(late.into()),
-                }
-            });
+            return Box::pin(async move { answer.await.map_err(Into::into) });
         }
         let mut claim = self.fence.claim.clone();
         if !claim.is_held() {
@@ -137,22 +142,24 @@ mod tests {
         request
     }
 
-    /// A server that tells who asked.
+    /// A server that answers with the User-Agent.
     async fn echo(request: Request<Body>) -> Result<Response<String>, Infallible> {
         let agent = request.headers()[USER_AGENT].to_str().unwrap().to_owned();
         Ok(Response::new(agent))
     }
 
+    /// Check O02.
     #[tokio::test]
-    async fn o02_requests_carry_the_epoch() {
+    async fn requests_carry_the_epoch() {
         let (_term, claim) = Claim::for_tests("operator", "pod-a", 7);
         let service = Fence::new(claim, "program/1").layer(tower::service_fn(echo));
         let answer = service.oneshot(request(Method::PATCH)).await.unwrap();
         assert_eq!(answer.body(), "program/1 (operator; pod-a; epoch=7)");
     }
 
+    /// Check O02.
     #[tokio::test]
-    async fn o02_nothing_is_written_after_the_term() {
+    async fn writes_after_the_term_are_rejected() {
         let (term, claim) = Claim::for_tests("operator", "pod-a", 1);
         let service = Fence::new(claim, "program/1").layer(tower::service_fn(echo));
         term.end();
@@ -163,8 +170,9 @@ mod tests {
         service.oneshot(request(Method::GET)).await.unwrap();
     }
 
+    /// Check O02.
     #[tokio::test]
-    async fn o02_a_write_under_way_is_given_up_at_the_end_of_the_term() {
+    async fn a_write_in_flight_is_aborted_at_the_end_of_the_term() {
         let (term, claim) = Claim::for_tests("operator", "pod-a", 1);
         let never = |_| std::future::pending::<Result<Response<String>, Infallible>>();
         let service = Fence::new(claim, "program/1").layer(tower::service_fn(never));

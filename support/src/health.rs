@@ -1,4 +1,4 @@
-//! What makes a program unready: named checks, each passed or failed with a reason.
+//! Health of a program: named readiness checks, and liveness by the age of what runs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,15 +8,18 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::watchdog::Watchdog;
+
 /// All checks of a program.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// The problem of each check; without one it is passed.
+    /// The failure message of each check, or none if it passes.
     checks: Mutex<BTreeMap<&'static str, Option<String>>>,
     passed: Family<CheckLabels, Gauge>,
+    watchdog: Arc<Watchdog>,
 }
 
-/// One check, to be passed and failed by whoever knows; it counts no more when this is dropped.
+/// One readiness check. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct Check {
     name: &'static str,
@@ -31,9 +34,12 @@ struct CheckLabels {
 // === impl Health ===
 
 impl Health {
-    /// No checks: ready. The gauge `ready` tells of each check.
+    /// No checks: ready and alive. The gauge `ready` has each check.
     pub fn new(registry: &mut Registry) -> Arc<Self> {
-        let health = Self::default();
+        let health = Self {
+            watchdog: Watchdog::new(registry),
+            ..Self::default()
+        };
         registry.register(
             "ready",
             "Whether a check of readiness is passed (1) or not (0)",
@@ -42,7 +48,12 @@ impl Health {
         Arc::new(health)
     }
 
-    /// Adds a check, which is failed until it is passed.
+    /// The passes that run: one that hangs fails liveness.
+    pub fn watchdog(&self) -> &Arc<Watchdog> {
+        &self.watchdog
+    }
+
+    /// Adds a check, which fails until it passes for the first time.
     pub fn check(self: &Arc<Self>, name: &'static str, pending: &str) -> Check {
         self.checks().insert(name, Some(pending.to_owned()));
         self.passed
@@ -54,7 +65,7 @@ impl Health {
         }
     }
 
-    /// What is wrong: a line for each check that is not passed.
+    /// A line for each readiness check that fails.
     pub fn problems(&self) -> Vec<String> {
         let checks = self.checks();
         let failed = checks
@@ -79,7 +90,7 @@ impl Health {
         }
         match &problem {
             None => tracing::info!(check = name, "Ready"),
-            Some(problem) => tracing::warn!(check = name, problem, "Not ready"),
+            Some(problem) => tracing::warn!(check = name, error = problem, "Not ready"),
         }
         *known = problem;
     }
@@ -88,12 +99,17 @@ impl Health {
 // === impl Check ===
 
 impl Check {
-    /// All is well.
+    /// The passes that run in the program of this check.
+    pub fn watchdog(&self) -> &Arc<Watchdog> {
+        &self.health.watchdog
+    }
+
+    /// The check passes.
     pub fn pass(&self) {
         self.health.set(self.name, None);
     }
 
-    /// Something is wrong, and this is what.
+    /// The check fails with this message.
     pub fn fail(&self, problem: impl Into<String>) {
         self.health.set(self.name, Some(problem.into()));
     }
@@ -112,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_ready_when_every_check_is_passed() {
+    fn a_program_is_ready_when_all_checks_pass() {
         let health = Health::new(&mut Registry::default());
         assert!(health.problems().is_empty());
         let scan = health.check("scan", "has not begun");

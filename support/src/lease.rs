@@ -1,15 +1,15 @@
 //! Leader election by a Lease, with a fencing epoch.
 //!
-//! One of several replicas holds the lease and renews it; the others watch it and take it over once it has not changed
-//! for its whole duration. Each take-over increments `leaseTransitions`, which is the epoch of the new term.
+//! One of several replicas holds the lease and renews it. The others take it over when it has not changed for its whole
+//! duration. Each take-over increments `leaseTransitions`, which is the fencing epoch of the new term.
 //!
 //! ```text
 //!   renewal sent             writes stop                lease expires: others take it
-//!   |------ renew deadline ------|----- nobody writes ------|
+//!   |------ renew deadline ------|------- no writes --------|
 //! ```
 //!
-//! The holder stops to write at the renew deadline, counted from when its last renewal was *sent*; the others count the
-//! longer duration from when they *saw* it. No clock is compared with another machine's.
+//! The holder stops writing at the renew deadline, counted from when its last renewal was *sent*. The others count the
+//! longer duration from when they *saw* it. Clocks of different machines are never compared.
 
 mod claim;
 mod decision;
@@ -32,20 +32,23 @@ pub use claim::{Claim, Term};
 use decision::{Move, Seen};
 pub use metrics::Metrics;
 
-/// Which lease, who we are, and the times.
+/// Writes that release a lease before it is left to expire.
+const RELEASE_ATTEMPTS: usize = 3;
+
+/// The lease, the identity of this process, and the durations.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Namespace of the lease.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Who we are: different for each process that ever ran.
+    /// The identity of this process, unique among all processes.
     pub identity: String,
-    /// How long others wait after our last renewal.
+    /// Time after the last renewal until others take over.
     pub duration: Duration,
-    /// How long we go on writing after it.
+    /// Time after the last renewal until this process stops writing.
     pub renew_deadline: Duration,
-    /// Between two renewals.
+    /// Time between two renewals.
     pub retry: Duration,
 }
 
@@ -58,7 +61,7 @@ pub struct Elector {
     check: Check,
 }
 
-/// The lease as we last wrote it.
+/// The lease as it was last written.
 #[derive(Debug)]
 struct Held {
     lease: Lease,
@@ -66,7 +69,7 @@ struct Held {
     until: Instant,
 }
 
-/// How an attempt to renew ended.
+/// The result of a renewal.
 enum Renewal {
     Done,
     Failed,
@@ -76,23 +79,21 @@ enum Renewal {
 // === impl Settings ===
 
 impl Settings {
-    /// Says what is wrong with the times, if anything is.
+    /// Validates the durations.
     pub fn check(&self) -> Result<(), String> {
         if self.duration < Duration::from_secs(1) || self.duration.subsec_nanos() != 0 {
-            return Err("the lease's duration has to be a whole number of seconds".to_owned());
+            return Err("the lease duration must be a whole number of seconds".to_owned());
         }
         if self.renew_deadline >= self.duration {
-            return Err(
-                "the renew deadline has to be shorter than the lease's duration".to_owned(),
-            );
+            return Err("the renew deadline must be shorter than the lease duration".to_owned());
         }
         if self.retry >= self.renew_deadline {
-            return Err("the retry period has to be shorter than the renew deadline".to_owned());
+            return Err("the retry period must be shorter than the renew deadline".to_owned());
         }
         Ok(())
     }
 
-    /// An identity that no other process has: the pod, and when this process started.
+    /// A unique identity: the pod, and when this process started.
     pub fn identity(pod: &str) -> String {
         format!("{pod}_{:x}", Timestamp::now().as_nanosecond())
     }
@@ -112,7 +113,7 @@ impl Settings {
 // === impl Elector ===
 
 impl Elector {
-    /// A candidate. The client is not fenced: it takes the lease.
+    /// A candidate. Its client is not fenced, because it takes the lease.
     pub fn new(client: kube::Client, settings: Settings, metrics: Metrics, check: Check) -> Self {
         Self {
             api: Api::namespaced(client, &settings.namespace),
@@ -122,7 +123,7 @@ impl Elector {
         }
     }
 
-    /// Leads whenever the lease is ours, until the process is to end. `lead` has to end by itself then; it is dropped
+    /// Leads while this process holds the lease, until the shutdown begins. `lead` must end by itself then; it is dropped
     /// when the lease is lost.
     pub async fn run<F>(&self, mut drain: Drain, mut lead: impl FnMut(Claim) -> F)
     where
@@ -140,7 +141,7 @@ impl Elector {
         }
     }
 
-    /// Leads until the work is done or the lease is lost.
+    /// Leads until `lead` ends or the lease is lost.
     async fn term<F>(&self, mut held: Held, lead: &mut impl FnMut(Claim) -> F)
     where
         F: Future<Output = ()>,
@@ -189,11 +190,11 @@ impl Elector {
             match decision::next(seen.as_ref(), *last, &self.settings.identity, now) {
                 Move::Wait { expires } => {
                     self.check.pass();
-                    sleep_until(expires.min(now + self.look())).await;
+                    sleep_until(expires.min(now + self.poll_interval())).await;
                 }
                 Move::Take { epoch } => match self.take(lease, epoch).await {
                     Ok(held) => return held,
-                    // Somebody was quicker.
+                    // Another replica was faster.
                     Err(error) if is_conflict(&error) => {}
                     Err(error) => {
                         self.failed("take", &error);
@@ -204,8 +205,8 @@ impl Elector {
         }
     }
 
-    /// Between two looks at a lease that somebody else holds.
-    fn look(&self) -> Duration {
+    /// Time between two reads of a lease that another replica holds.
+    fn poll_interval(&self) -> Duration {
         self.settings.retry / 2
     }
 
@@ -239,7 +240,7 @@ impl Elector {
 
     /// Renews until the lease is lost.
     async fn keep(&self, held: &mut Held, term: &Term) {
-        // Who leads has checks of its own, and names them when it begins: nobody is ready between the two.
+        // The leader adds its own checks first, so that it is not ready in between.
         tokio::task::yield_now().await;
         self.check.pass();
         loop {
@@ -271,7 +272,7 @@ impl Elector {
                 Renewal::Done
             }
             Err(error) if is_missing(&error) => Renewal::Lost,
-            Err(error) if is_conflict(&error) => self.look_again(held).await,
+            Err(error) if is_conflict(&error) => self.read_again(held).await,
             Err(error) => {
                 self.failed("renew", &error);
                 Renewal::Failed
@@ -279,8 +280,8 @@ impl Elector {
         }
     }
 
-    /// After a conflict: somebody has taken the lease, or has only touched it.
-    async fn look_again(&self, held: &mut Held) -> Renewal {
+    /// After a conflict: another replica has taken the lease, or something else of it has changed.
+    async fn read_again(&self, held: &mut Held) -> Renewal {
         match bounded(held.until, self.api.get(&self.settings.name)).await {
             Ok(lease) if self.is_ours(&lease, held.epoch) => {
                 held.lease = lease;
@@ -300,41 +301,61 @@ impl Elector {
         holder == Some(&self.settings.identity) && decision::epoch(lease) == epoch
     }
 
-    /// Gives the lease back, so that the next holder need not wait. The epoch stays in it.
-    async fn release(&self, held: Held) {
-        let mut lease = held.lease;
+    /// Releases the lease, so that the next holder does not wait. The epoch is kept.
+    ///
+    /// The last renewal may have been stored although its answer was not read: after a conflict the lease is read again,
+    /// and released if it is still this holder's.
+    async fn release(&self, mut held: Held) {
+        for _ in 0..RELEASE_ATTEMPTS {
+            match self.write_release(&held).await {
+                Ok(_) => {
+                    tracing::info!(lease = self.settings.name, "Lease released");
+                    return;
+                }
+                Err(error) if is_conflict(&error) => {
+                    if matches!(self.read_again(&mut held).await, Renewal::Lost) {
+                        return;
+                    }
+                }
+                // It expires by itself.
+                Err(error) => {
+                    self.failed("release", &error);
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn write_release(&self, held: &Held) -> kube::Result<Lease> {
+        let mut lease = held.lease.clone();
         if let Some(spec) = &mut lease.spec {
             spec.holder_identity = None;
         }
         let params = PostParams::default();
         let replaced = self.api.replace(&self.settings.name, &params, &lease);
-        match bounded(held.until, replaced).await {
-            Ok(_) => tracing::info!(lease = self.settings.name, "Lease released"),
-            // It expires by itself.
-            Err(error) => self.failed("release", &error),
-        }
+        bounded(held.until, replaced).await
     }
 
     fn failed(&self, what: &str, error: &kube::Error) {
         self.metrics.error(client_reason(error));
-        let problem = chain(&Failure {
+        let error = chain(&Failure {
             what,
             source: error,
         });
-        tracing::debug!(lease = self.settings.name, problem, "Lease request failed");
-        self.check.fail(problem);
+        tracing::debug!(lease = self.settings.name, error, "Lease request failed");
+        self.check.fail(error);
     }
 }
 
-/// An error with what was attempted.
+/// An error with its operation.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {what} the lease")]
+#[error("failed to {what} the lease")]
 struct Failure<'a> {
     what: &'a str,
     source: &'a kube::Error,
 }
 
-/// Gives up at a deadline.
+/// Ends a request at a deadline.
 async fn bounded<T>(
     deadline: Instant,
     request: impl Future<Output = kube::Result<T>>,

@@ -1,30 +1,44 @@
-//! What every long-running program of the system stands on.
+//! What all long-running programs share. Nothing here depends on the kinds of HyperShift.
 //!
-//! - [`args`]: flags that all programs share, to be flattened into theirs.
-//! - [`telemetry`], [`admin`], [`health`]: the log; `/livez`, `/readyz` and `/metrics`; what makes a program unready.
-//! - [`shutdown`]: signals, and how the end is made known to all that must end before it.
-//! - [`lease`], [`fence`]: leader election, and a client that refuses to write for a leader whose time is up.
-//! - [`client`], [`apply`]: the way to the API server, and the writes that carry a precondition.
-//! - [`watch`]: what a watch that failed means for readiness.
-//! - [`reconcile`]: what an error of a controller must tell: its reason, its object, when to try again.
+//! Without features, light enough for a sidecar:
+//! - [`args`]: flags that programs flatten into theirs.
+//! - [`telemetry`], [`admin`], [`health`], [`watchdog`]: the log; `/livez`, `/readyz` and `/metrics`; what they check.
+//! - [`accept`], [`shutdown`]: accept loops, signals and graceful shutdown.
 //! - [`error`]: exit codes, and an error with its causes on one line.
-//! - `testing` (feature of that name): an API server of expected calls.
 //!
-//! Nothing here knows a hosted cluster.
+//! With feature `kube`:
+//! - `client`, `deadline`: clients of the API server, whose requests have deadlines.
+//! - `lease`, `fence`: leader election, and a client that rejects writes without the lease.
+//! - `apply`: server-side apply and other writes with a precondition.
+//! - `controller`, `reconcile`, `watch`: the controller runner, errors of reconcilers, failures of watches.
+//!
+//! With feature `testing`: `testing`, a mock API server.
 
 #![deny(missing_docs)]
 
+pub mod accept;
 pub mod admin;
+#[cfg(feature = "kube")]
 pub mod apply;
 pub mod args;
+#[cfg(feature = "kube")]
 pub mod client;
+#[cfg(feature = "kube")]
+pub mod controller;
+#[cfg(feature = "kube")]
+pub mod deadline;
 pub mod error;
+#[cfg(feature = "kube")]
 pub mod fence;
 pub mod health;
+#[cfg(feature = "kube")]
 pub mod lease;
+#[cfg(feature = "kube")]
 pub mod reconcile;
 pub mod shutdown;
 pub mod telemetry;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(all(feature = "kube", any(test, feature = "testing")))]
 pub mod testing;
+#[cfg(feature = "kube")]
 pub mod watch;
+pub mod watchdog;

@@ -1,40 +1,40 @@
-//! What an error of a controller must tell: its reason, its object, and when to try again.
+//! Errors of reconcilers: their reason, and when to retry.
 
 use std::error::Error;
 use std::time::Duration;
 
 use kube::runtime::utils;
 
-/// The pause after a first failure.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The backoff after a first failure.
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+/// The longest backoff.
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// An error that can be told in a metric and in an Event.
+/// An error that is reported in metrics and Events.
 pub trait Report: Error {
-    /// A CamelCase word of a closed set: metric label and Event reason at once.
+    /// A CamelCase word from a closed set: the metric label and the reason of conditions.
     fn reason(&self) -> &'static str;
 
-    /// When to try again.
+    /// When to retry.
     fn retry(&self) -> Retry;
 }
 
-/// When to try again after an error.
+/// When to retry after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// Somebody else was quicker: look again and decide anew.
+    /// Soon: another writer was faster, so the object has to be read again.
     AtOnce,
-    /// With growing pauses.
+    /// With exponential backoff.
     Backoff,
 }
 
-/// Pauses between attempts: 1 s, 2 s, 4 s, 8 s, then 10 s, until an attempt succeeds.
+/// Exponential backoff: 1 s, 2 s, 4 s, 8 s, then 10 s, until an attempt succeeds.
 #[derive(Debug, Clone, Default)]
 pub struct Backoff {
     failures: u32,
 }
 
-/// The reason for an error of the client: a closed set, by whose fault it is.
+/// The reason of a client error, from a closed set.
 pub fn client_reason(error: &kube::Error) -> &'static str {
     match error {
         kube::Error::Api(status) => match status.code {
@@ -47,17 +47,18 @@ pub fn client_reason(error: &kube::Error) -> &'static str {
         },
         kube::Error::SerdeError(_) => "UnexpectedAnswer",
         kube::Error::Service(error) if error.is::<crate::fence::Refused>() => "NotLeading",
-        // The rest is about connections, and the enum may grow.
+        kube::Error::Service(error) if error.is::<crate::deadline::TimedOut>() => "Timeout",
+        // The other variants are about connections.
         _ => "Unreachable",
     }
 }
 
-/// Whether an error is the answer to a write whose precondition no longer held.
+/// Whether the precondition of a write failed.
 pub fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
-/// Whether the API server said that there is no such thing.
+/// Whether the object, or its kind, does not exist.
 pub fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
@@ -65,15 +66,15 @@ pub fn is_missing(error: &kube::Error) -> bool {
 // === impl Backoff ===
 
 impl Backoff {
-    /// The pause after one more failure.
+    /// The backoff after one more failure.
     pub fn pause(&mut self, retry: Retry) -> Duration {
         match retry {
-            // Not quite: two writers that meet again and again must not fill the server with it.
-            Retry::AtOnce => FIRST_PAUSE / 10,
+            // Not at once: two writers in conflict must not flood the API server.
+            Retry::AtOnce => MIN_BACKOFF / 10,
             Retry::Backoff => {
-                let pause = FIRST_PAUSE * 2_u32.pow(self.failures.min(10));
+                let pause = MIN_BACKOFF * 2_u32.pow(self.failures.min(10));
                 self.failures = self.failures.saturating_add(1);
-                pause.min(LONGEST_PAUSE)
+                pause.min(MAX_BACKOFF)
             }
         }
     }
@@ -101,17 +102,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_up_to_a_limit() {
+    fn backoff_grows_up_to_a_limit() {
         let mut backoff = Backoff::default();
-        let pauses: Vec<_> = (0..6)
+        let backoffs: Vec<_> = (0..6)
             .map(|_| backoff.pause(Retry::Backoff).as_secs())
             .collect();
-        assert_eq!(pauses, [1, 2, 4, 8, 10, 10]);
-        assert!(backoff.pause(Retry::AtOnce) < FIRST_PAUSE);
+        assert_eq!(backoffs, [1, 2, 4, 8, 10, 10]);
+        assert!(backoff.pause(Retry::AtOnce) < MIN_BACKOFF);
     }
 
     #[test]
-    fn reasons_are_told_by_whose_fault_it_is() {
+    fn client_errors_have_reasons_from_a_closed_set() {
         for (code, reason) in [
             (401, "Unauthorized"),
             (403, "Forbidden"),

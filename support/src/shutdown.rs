@@ -1,26 +1,26 @@
-//! Signals, and how the end of the process is made known to all that must end before it.
+//! Graceful shutdown: the signals that begin it, and the drain that the parts of a program wait for.
 
 use std::io;
 
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
 
-/// Tells that the process is to end.
+/// Begins the shutdown.
 #[derive(Debug)]
 pub struct Signal(watch::Sender<bool>);
 
-/// Hears that the process is to end.
+/// Observes the shutdown.
 #[derive(Debug, Clone)]
 pub struct Drain(watch::Receiver<bool>);
 
-/// The signals that end a process: SIGTERM and SIGINT.
+/// The signals that shut a process down: SIGTERM and SIGINT.
 #[derive(Debug)]
 pub struct Signals {
     terminate: unix::Signal,
     interrupt: unix::Signal,
 }
 
-/// A signal, and who hears it.
+/// A signal and its drain.
 pub fn channel() -> (Signal, Drain) {
     let (sender, receiver) = watch::channel(false);
     (Signal(sender), Drain(receiver))
@@ -29,22 +29,27 @@ pub fn channel() -> (Signal, Drain) {
 // === impl Signal ===
 
 impl Signal {
-    /// Begins the end.
+    /// Begins the shutdown.
     pub fn begin(&self) {
         self.0.send_replace(true);
+    }
+
+    /// Completes when all drains are dropped: everything that observed the shutdown has ended.
+    pub async fn all_ended(&self) {
+        self.0.closed().await;
     }
 }
 
 // === impl Drain ===
 
 impl Drain {
-    /// Completes when the process is to end.
+    /// Completes when the shutdown begins.
     pub async fn begun(&mut self) {
-        // Without a sender the process is ending, too.
+        // Without a sender the process is shutting down, too.
         let _ = self.0.wait_for(|begun| *begun).await;
     }
 
-    /// Whether the process is to end.
+    /// Whether the shutdown has begun.
     pub fn has_begun(&self) -> bool {
         *self.0.borrow()
     }
@@ -53,7 +58,7 @@ impl Drain {
 // === impl Signals ===
 
 impl Signals {
-    /// Handles the signals from now on.
+    /// Installs the handlers.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: unix::signal(SignalKind::terminate())?,
@@ -61,7 +66,7 @@ impl Signals {
         })
     }
 
-    /// Completes with the first of them.
+    /// Completes with the first signal.
     pub async fn any(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -75,7 +80,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn everybody_hears_of_the_end() {
+    async fn all_drains_observe_the_shutdown() {
         let (signal, mut drain) = channel();
         let mut late = drain.clone();
         assert!(!drain.has_begun());
@@ -84,5 +89,14 @@ mod tests {
         drop(signal);
         late.begun().await;
         assert!(late.has_begun());
+    }
+
+    #[tokio::test]
+    async fn a_signal_waits_for_all_drains() {
+        let (signal, drain) = channel();
+        let mut ended = Box::pin(signal.all_ended());
+        assert!(futures::poll!(ended.as_mut()).is_pending());
+        drop(drain);
+        ended.await;
     }
 }

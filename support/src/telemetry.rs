@@ -1,24 +1,44 @@
-//! The log: one line an event, to standard error.
+//! The log: one line for each event, to standard error. `docs/logging.md` has the fields and the messages.
 
 use std::io::{self, IsTerminal};
 
-use tracing::Level;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::{FilterFn, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{LogFormat, LogLevel, LoggingArgs};
 
-/// Begins to log. The level holds for `targets` and for this crate; a second call changes nothing.
+/// The crates of this workspace: their events are logged at the level of the flag.
+const CRATES: [&str; 10] = [
+    "api",
+    "capi_proxy",
+    "capi_translate",
+    "control_plane_component",
+    "control_plane_operator",
+    "hypershift_operator",
+    "migration",
+    "migration_executor",
+    "ownership",
+    "payload",
+];
+
+/// Sets up the log. The level applies to the crates of this workspace and to `targets`; a second call has no effect.
 pub fn init(args: &LoggingArgs, targets: &[&str]) {
     let filter = filter(level(args.log_level), targets);
     let registry = tracing_subscriber::registry().with(filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
-    // It fails only where logging has been set up already.
+    // It fails only if logging is set up already.
     let _ = match args.log_format {
         LogFormat::Json => registry
-            .with(layer.json().flatten_event(true).with_target(false))
+            .with(
+                layer
+                    .json()
+                    .flatten_event(true)
+                    .with_target(false)
+                    .with_span_list(false),
+            )
             .try_init(),
         LogFormat::Text => registry
             .with(
@@ -30,16 +50,22 @@ pub fn init(args: &LoggingArgs, targets: &[&str]) {
     };
 }
 
-/// Libraries log headers and bodies below info, and those hold tokens and Secrets.
-fn filter(level: LevelFilter, targets: &[&str]) -> Targets {
-    let libraries = level.min(LevelFilter::WARN);
-    targets
-        .iter()
-        .chain(&["support"])
+/// Third-party libraries log headers and bodies below info, which contain tokens and Secrets: of their events, only
+/// warnings and errors pass. Their spans pass down to info, so that the fields of those are on our events.
+fn filter(
+    level: LevelFilter,
+    targets: &[&str],
+) -> FilterFn<impl Fn(&Metadata<'_>) -> bool + use<>> {
+    let ours = CRATES.iter().chain(&["support"]).chain(targets);
+    let events = ours
         .fold(Targets::new(), |filter, target| {
             filter.with_target(*target, level)
         })
-        .with_default(libraries)
+        .with_default(level.min(LevelFilter::WARN));
+    filter_fn(move |metadata| {
+        let is_span = metadata.is_span() && *metadata.level() <= Level::INFO;
+        is_span || events.would_enable(metadata.target(), metadata.level())
+    })
 }
 
 fn level(level: LogLevel) -> LevelFilter {
@@ -53,16 +79,83 @@ fn level(level: LogLevel) -> LevelFilter {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+    use tracing_subscriber::Layer as _;
+
     use super::*;
 
-    #[test]
-    fn s16_libraries_never_log_what_they_send() {
-        let filter = filter(LevelFilter::TRACE, &["hypershift_operator"]);
-        assert!(filter.would_enable("hypershift_operator::run", &Level::TRACE));
-        assert!(filter.would_enable("support::lease", &Level::TRACE));
-        for library in ["kube_client::client", "hyper", "rustls", "tower"] {
-            assert!(!filter.would_enable(library, &Level::INFO), "{library}");
+    /// A log in memory.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Log {
+        fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
+
+        /// A subscriber that writes here, in the JSON format.
+        pub(crate) fn subscriber(&self, level: LevelFilter) -> impl tracing::Subscriber + use<> {
+            let log = self.clone();
+            let layer = tracing_subscriber::fmt::layer()
+                .with_writer(move || log.clone())
+                .json()
+                .flatten_event(true)
+                .with_span_list(false);
+            tracing_subscriber::registry().with(layer.with_filter(filter(level, &[])))
+        }
+
+        /// The events so far.
+        pub(crate) fn events(&self) -> Vec<serde_json::Value> {
+            let text = String::from_utf8(self.bytes().clone()).unwrap();
+            let lines = text.lines();
+            lines.map(|it| serde_json::from_str(it).unwrap()).collect()
+        }
+    }
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.bytes().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Check S16.
+    #[test]
+    fn libraries_log_nothing_below_warnings() {
+        let log = Log::default();
+        tracing::subscriber::with_default(log.subscriber(LevelFilter::TRACE), || {
+            tracing::trace!(target: "hypershift_operator::run", "ours");
+            tracing::trace!(target: "support::lease", "ours");
+            tracing::trace!(target: "payload", "ours");
+            tracing::info!(target: "kube_client::client", "library");
+            tracing::info!(target: "hyper", "library");
+            tracing::warn!(target: "rustls", "library warning");
+        });
+        let messages: Vec<_> = log
+            .events()
+            .iter()
+            .map(|it| it["message"].clone())
+            .collect();
+        assert_eq!(messages, ["ours", "ours", "ours", "library warning"]);
+    }
+
+    #[test]
+    fn spans_of_libraries_are_on_our_events() {
+        let log = Log::default();
+        tracing::subscriber::with_default(log.subscriber(LevelFilter::INFO), || {
+            let span = tracing::info_span!(target: "library", "request", request_id = 7);
+            span.in_scope(|| tracing::info!(target: "support", "Reconciled"));
+            let span = tracing::debug_span!(target: "library", "request", token = "secret");
+            span.in_scope(|| tracing::info!(target: "support", "Reconciled"));
+        });
+        let events = log.events();
+        assert_eq!(events[0]["span"]["request_id"], 7);
+        assert!(!events[1].to_string().contains("secret"));
     }
 }

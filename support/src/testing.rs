@@ -1,6 +1,6 @@
-//! An API server of expected calls, for tests: it asserts which requests are sent, in which order, and answers them.
+//! A mock API server: it asserts which requests are sent, in which order, and answers them.
 //!
-//! Whole behaviours belong to tests on a real API server.
+//! Tests of whole behaviours use a real API server.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Namespace;
@@ -18,6 +18,8 @@
 //! # }
 //! ```
 
+mod tcp;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,8 +28,9 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kube::client::Body;
 use serde_json::{Value, json};
+pub use tcp::{Reply, TcpServer};
 
-/// An ordered list of calls.
+/// An ordered list of expected calls.
 #[derive(Debug, Clone, Default)]
 pub struct Scenario {
     state: Arc<Mutex<State>>,
@@ -224,7 +227,7 @@ impl Scenario {
             }
         }
         let Some(expect) = state.expected.pop_front() else {
-            let problem = format!("{method} {path}?{query}: nothing was expected any more");
+            let problem = format!("{method} {path}?{query}: no call was expected");
             return state.refuse(problem);
         };
         if !expect.is(method, path, query) {
@@ -276,7 +279,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn calls_out_of_order_are_found() {
+    async fn calls_out_of_order_fail() {
         let scenario = Scenario::new([Expect::get("/api/v1/namespaces/a")]);
         let api: Api<Namespace> = Api::all(scenario.client());
         api.get("b").await.unwrap_err();
@@ -289,12 +292,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "never called")]
-    fn missing_calls_are_found() {
+    fn missing_calls_fail() {
         Scenario::new([Expect::get("/api/v1/namespaces/a")]).finish();
     }
 
     #[test]
-    fn bodies_are_compared_by_what_is_asked_of_them() {
+    fn bodies_must_contain_what_is_expected() {
         let whole = json!({ "a": { "b": [1, { "c": 2, "d": 3 }] }, "e": null });
         assert!(holds(&whole, &json!({ "a": { "b": [1, { "c": 2 }] } })));
         assert!(!holds(&whole, &json!({ "a": { "b": [1] } })));

@@ -1,11 +1,10 @@
-//! What a watch that failed means for readiness.
+//! Whether a failed watch affects readiness.
 
 use kube::runtime::watcher;
 
-/// Whether a watch that failed sees nothing. Otherwise it goes on from what it has listed, by itself, and says nothing of
-/// its success until something changes: of a program that waits for nodes where there are none, a failure that was told
-/// would stay.
-pub fn is_blind(error: &watcher::Error) -> bool {
+/// Whether a failed watch has no objects. Otherwise it resumes from its last list by itself, and has no event until an
+/// object changes: if that failed readiness, a program whose objects never change would stay unready.
+pub fn watch_failed(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion => true,
         watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 403,
@@ -26,20 +25,20 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_goes_on_by_itself_is_not_blind() {
+    fn a_watch_that_resumes_by_itself_has_not_failed() {
         let cut = || kube::Error::Service("connection reset by peer".into());
         for (error, expected) in [
             (watcher::Error::InitialListFailed(cut()), true),
             (watcher::Error::InitialListFailed(refused(429)), true),
             (watcher::Error::NoResourceVersion, true),
             (watcher::Error::WatchStartFailed(refused(403)), true),
-            // An API server has gone, and there is another one.
+            // Another API server takes over.
             (watcher::Error::WatchStartFailed(cut()), false),
             (watcher::Error::WatchStartFailed(refused(429)), false),
             (watcher::Error::WatchFailed(cut()), false),
             (watcher::Error::WatchFailed(refused(500)), false),
         ] {
-            assert_eq!(is_blind(&error), expected, "{error}");
+            assert_eq!(watch_failed(&error), expected, "{error}");
         }
     }
 }

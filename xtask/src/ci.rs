@@ -1,64 +1,92 @@
-//! `cargo xtask test`: one list of steps, each timed.
+//! `cargo xtask test`: a list of steps, each timed. Everything is built once, with the flags of [`crate::cargo`].
 
-mod cargo;
+mod built;
 mod fuzz;
-mod lanes;
+mod runner;
+mod schedule;
 mod steps;
+mod summary;
 mod tally;
+mod times;
+mod weights;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, bail};
-use e2e::wait::seconds;
 
-use crate::tidy;
+use crate::programs::announce;
+use crate::sources::root;
+use built::Built;
 use steps::Step;
+use summary::{Outcome, Part, seconds};
 use tally::Tally;
 
-/// How many of the slowest steps the summary names.
-const SLOWEST: usize = 5;
 /// What a clean clone writes in all, with some to spare, in bytes.
 const DISK: u64 = 12_000_000_000;
 
 /// Which steps to run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Run only this step; may be given several times.
+    /// Run only this step; may be given several times
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
-    /// List the steps and do nothing.
+    /// Run only tests whose name contains this text (steps unit and e2e)
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// How many units of work run at once in step e2e: most tests are 1 unit, tests with nodes 2 [default: by processors
+    /// and memory]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(2..))]
+    units: Option<u32>,
+    /// List the steps and do nothing
     #[arg(long)]
     list: bool,
 }
 
-/// What became of a step.
+/// What steps share.
 #[derive(Debug)]
-struct Outcome {
-    step: &'static str,
-    took: Duration,
-    tally: Tally,
+struct Gate {
+    built: Built,
+    filter: String,
+    units: Option<u32>,
+    /// Tests that took time, for the summary.
+    parts: Vec<Part>,
 }
 
 /// Runs the steps, all of them whatever fails, and sums up.
-pub(crate) async fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.list {
         for step in steps::ALL {
             println!("{:<10} {}", step.name, step.what);
         }
         return Ok(ExitCode::SUCCESS);
     }
+    let steps = selected(&args.only)?;
+    let names: Vec<_> = steps.iter().map(|step| step.name).collect();
+    announce(&format!("steps: {}", names.join(", ")));
     warn_of_a_small_disk();
-    let mut outcomes = Vec::new();
-    for step in chosen(&args.only)? {
-        outcomes.push(run_step(step).await);
-    }
-    Ok(sum_up(&outcomes))
+    let mut gate = Gate {
+        built: Built::default(),
+        filter: args.filter.clone().unwrap_or_default(),
+        units: args.units,
+        parts: Vec::new(),
+    };
+    let outcomes: Vec<_> = steps
+        .into_iter()
+        .map(|step| run_step(step, &mut gate))
+        .collect();
+    print!("{}", summary::text(&outcomes, &gate.parts));
+    let failed = outcomes.iter().any(|outcome| outcome.tally.failed > 0);
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
-/// A full disk shows as failures of anything: better said beforehand.
+/// A full disk shows as failures of anything: better reported beforehand.
 fn warn_of_a_small_disk() {
-    let Ok(disk) = rustix::fs::statvfs(tidy::root().as_path()) else {
+    let Ok(disk) = rustix::fs::statvfs(root().as_path()) else {
         return;
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -71,7 +99,7 @@ fn warn_of_a_small_disk() {
     }
 }
 
-fn chosen(only: &[String]) -> Result<Vec<&'static Step>> {
+fn selected(only: &[String]) -> Result<Vec<&'static Step>> {
     for name in only {
         if !steps::ALL.iter().any(|step| step.name == name) {
             bail!("there is no step called {name}: cargo xtask test --list names them");
@@ -83,45 +111,18 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Step>> {
         .collect())
 }
 
-async fn run_step(step: &'static Step) -> Outcome {
+fn run_step(step: &'static Step, gate: &mut Gate) -> Outcome {
     println!("\n=== {}: {}", step.name, step.what);
     let start = Instant::now();
-    let tally = match (step.run)().await {
-        Ok(tally) => tally,
-        Err(error) => {
-            println!("{error:#}");
-            Tally::failure()
-        }
-    };
+    let tally = (step.run)(gate).unwrap_or_else(|error| {
+        println!("{error:#}");
+        Tally::failure()
+    });
     let took = start.elapsed();
     println!("=== {}: {tally} ({})", step.name, seconds(took));
     Outcome {
         step: step.name,
         took,
         tally,
-    }
-}
-
-fn sum_up(outcomes: &[Outcome]) -> ExitCode {
-    let total = outcomes
-        .iter()
-        .fold(Tally::default(), |total, outcome| total + outcome.tally);
-    let mut slowest: Vec<_> = outcomes.iter().collect();
-    slowest.sort_by_key(|outcome| std::cmp::Reverse(outcome.took));
-    println!("\nslowest steps:");
-    for outcome in slowest.iter().take(SLOWEST) {
-        println!("  {:<10} {}", outcome.step, seconds(outcome.took));
-    }
-    let failed = outcomes.iter().filter(|outcome| outcome.tally.failed > 0);
-    for outcome in failed {
-        println!(
-            "failed: {} (again: cargo xtask test --only {})",
-            outcome.step, outcome.step
-        );
-    }
-    println!("{total}");
-    match total.failed {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
     }
 }

@@ -1,20 +1,24 @@
-//! The project's one automation door: `cargo xtask <command>`. It needs Rust and Go, and sets up the rest by itself.
+//! The project's automation: `cargo xtask <command>`. It needs Rust and Go, and sets up the rest by itself.
+//!
+//! This program depends on no other crate of the workspace, so that it is compiled in seconds. What needs more is a
+//! program of another crate, which is built with cargo's own progress on the terminal and then run: see [`programs`].
 
-mod bench;
+mod advisories;
+mod cargo;
 mod ci;
 mod codegen;
-mod demo;
-mod embed;
-mod show;
-mod signals;
+mod programs;
 mod soak;
-mod testbed;
+mod sources;
 mod tidy;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+
+use programs::Program;
 
 /// The project's automation.
 #[derive(Debug, Parser)]
@@ -26,25 +30,34 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check everything: format, lints, docs, house rules, unit tests, tests on a real API server.
+    /// Check everything: format, lints, docs, house rules, unit tests, tests on a real API server
     Test(ci::Args),
-    /// Show it work: installed on a management cluster, stock Cluster API on private types, beside the platform's own.
-    Demo(demo::Args),
-    /// Start, stop and look at testbeds.
-    #[command(subcommand)]
-    Testbed(testbed::Command),
-    /// Measure.
-    #[command(subcommand)]
-    Bench(bench::Command),
-    /// Run for a long time what tests run for seconds, and print the figures.
+    /// Show the product on a management cluster of this machine, beside the platform's own Cluster API
+    Demo(Forwarded),
+    /// Start, stop and list testbeds: `up`, `down`, `status`
+    Testbed(Forwarded),
+    /// Measure: `proxy`, `operators`, `migration`
+    Bench(Forwarded),
+    /// Run for a long time what tests run for seconds, and print the figures
     #[command(subcommand)]
     Soak(soak::Soak),
-    /// Fetch the CRDs of the pinned modules, for the next build of the hypershift binary to carry.
+    /// Write images as files, with their bills of materials and checksums: the same bytes wherever they are built
+    Release(Forwarded),
+    /// Fetch the CRDs of the pinned modules, which the next build of `hypershift` embeds
     Embed,
-    /// Write what is made from the types of the api crate: CRDs and the API reference.
+    /// Write what is made from the types of the api crate: CRDs and the API reference
     Codegen(codegen::Args),
-    /// Check the house rules that no compiler knows.
+    /// Check the house rules that no compiler knows
     Tidy,
+}
+
+/// Arguments of a program that this one builds and runs: `--help` lists them.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+struct Forwarded {
+    /// Arguments of the program
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
 fn main() -> ExitCode {
@@ -58,15 +71,15 @@ fn main() -> ExitCode {
     }
 }
 
-#[tokio::main]
-async fn run(command: Command) -> Result<ExitCode> {
+fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Test(args) => ci::run(&args).await,
-        Command::Demo(args) => demo::run(&args).await,
-        Command::Testbed(command) => testbed::run(&command).await,
-        Command::Bench(command) => bench::run(&command).await,
-        Command::Soak(soak) => soak::run(&soak).await,
-        Command::Embed => embed::run().await,
+        Command::Test(args) => ci::run(&args),
+        Command::Demo(args) => Program::TESTBED.run("demo", &args.arguments),
+        Command::Testbed(args) => Program::TESTBED.run("", &args.arguments),
+        Command::Bench(args) => Program::BENCH.run("", &args.arguments),
+        Command::Soak(soak) => soak::run(&soak),
+        Command::Release(args) => Program::TESTBED.run("release", &args.arguments),
+        Command::Embed => Program::TESTBED.run("embed", &[]),
         Command::Codegen(args) => codegen::run(&args),
         Command::Tidy => tidy::run(),
     }

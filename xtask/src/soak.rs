@@ -1,15 +1,16 @@
-//! `cargo xtask soak`: what tests show in seconds, for as long as somebody wants to look.
+//! `cargo xtask soak`: what tests show in seconds, for as long as wanted.
 
 mod availability;
 mod migration;
 
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use crate::cargo;
+use crate::programs::announce;
 use anyhow::{Context, Result};
-use tokio::process::Command;
 
-/// The variable by which the race is told how long it runs.
+/// The variable that says how long the race runs.
 const SECONDS: &str = "HYPERSHIFT_RACE_SECONDS";
 /// The race.
 const RACE: &str = "o02_o03_no_hosted_cluster_is_written_by_two_operators_in_one_epoch";
@@ -23,17 +24,17 @@ const SIDE_BY_SIDE: [&str; 2] = [
 /// The test of clusters without a cloud.
 const PLATFORMS: [&str; 2] = [
     "platforms",
-    "clusters_live_on_agents_and_on_machines_that_somebody_brings",
+    "clusters_live_on_agents_and_on_machines_of_users",
 ];
 
-/// The program of a cluster's whole life, and the variable by which it is told on which side.
+/// The tests of a cluster's whole life, and the variable that chooses the side.
 const LIFE: &str = "hosted_cluster";
 const TYPES: &str = "HYPERSHIFT_TYPES";
 
-/// The variable by which that test is told how long nothing may happen, and the test.
+/// The variable that says how long nothing may happen, and the test.
 const WATCH: &str = "HYPERSHIFT_MIGRATION_WATCH";
 const MANAGERS: &str = "m01_m04_m20b_stock_managers_go_on_with_what_was_moved";
-/// The variables by which a fleet is told its size and how often its operator is killed, and the test.
+/// The variables for the size of a fleet and how often its operator is killed, and the test.
 const FLEET: [&str; 2] = ["HYPERSHIFT_FLEET", "HYPERSHIFT_FLEET_KILLS"];
 const MIGRATED: &str = "m02_m19_m20_a_fleet_migrates_by_itself";
 /// The test of a migration under load.
@@ -48,6 +49,15 @@ const FAULTS: [&str; 3] = [
     "HYPERSHIFT_FAULTS_PART",
 ];
 const OUTLIVED: &str = "o03_o05_o06_o07_hosted_clusters_outlive_the_faults_of_their_operators";
+
+/// The modules whose tests need nodes.
+const NODES: [&str; 5] = [
+    availability::REPLAYED[0],
+    LIFE,
+    LIVE[0],
+    PLATFORMS[0],
+    SIDE_BY_SIDE[0],
+];
 
 /// What is soaked.
 #[derive(Debug, clap::Subcommand)]
@@ -69,7 +79,7 @@ pub(crate) enum Soak {
         period: Duration,
     },
     /// Hosted clusters on standard types, of which some cannot migrate, migrate by themselves while their operator is
-    /// killed. The others work on, say why, and go when they are mended.
+    /// killed. The others work on, report why, and migrate when they are fixed.
     MigrationFleet {
         /// How many clusters there are.
         #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(5..=200))]
@@ -91,7 +101,7 @@ pub(crate) enum Soak {
     },
     /// hypershift-operator and the control-plane-operator die at each write of a hosted cluster's life, before the API
     /// server knows of it and after, and the cluster is deleted at each step of its making. What comes of it is compared
-    /// with a life in which nobody dies. Takes about an hour.
+    /// with a life without such deaths. Takes about an hour.
     Faults {
         /// Try one fault in so many, and not all of them.
         #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -133,42 +143,45 @@ pub(crate) enum Types {
 }
 
 /// Runs it; the figures come with its progress.
-pub(crate) async fn run(soak: &Soak) -> Result<ExitCode> {
+pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
     match soak {
-        Soak::Availability(flags) => availability::run(flags).await,
-        Soak::Migration(flags) => migration::run(flags).await,
+        Soak::Availability(flags) => availability::run(flags),
+        Soak::Migration(flags) => migration::run(flags),
         Soak::Managers { period } => {
             let seconds = period.as_secs().to_string();
-            test("migration_managers", MANAGERS, &[(WATCH, seconds)]).await
+            test("migration_managers", MANAGERS, &[(WATCH, seconds)])
         }
         Soak::MigrationFleet { clusters, kills } => {
             let [fleet, often] = FLEET;
             let chosen = [(fleet, clusters.to_string()), (often, kills.to_string())];
-            test("migration_fleet", MIGRATED, &chosen).await
+            test("migration_fleet", MIGRATED, &chosen)
         }
         Soak::MigrationLive => {
             let [program, name] = LIVE;
-            test(program, name, &[]).await
+            test(program, name, &[])
         }
         Soak::Operator { period } => {
             let seconds = period.as_secs().to_string();
-            test("operator", RACE, &[(SECONDS, seconds)]).await
+            test("operator", RACE, &[(SECONDS, seconds)])
         }
         Soak::Faults { one_in, seed, part } => {
             let [faults, by, which] = FAULTS;
             let mut chosen = vec![(faults, one_in.to_string()), (by, seed.to_string())];
             chosen.extend(part.map(|part| (which, part.to_string())));
-            test("hosted_clusters_faults", OUTLIVED, &chosen).await
+            test("hosted_clusters_faults", OUTLIVED, &chosen)
         }
         Soak::SideBySide => {
             let [program, name] = SIDE_BY_SIDE;
-            test(program, name, &[]).await
+            test(program, name, &[])
         }
         Soak::Platforms => {
             let [program, name] = PLATFORMS;
-            test(program, name, &[]).await
+            test(program, name, &[])
         }
-        Soak::Life { types } => tests(LIFE, &[], &[(TYPES, types.name().to_owned())]).await,
+        Soak::Life { types } => {
+            let selected = format!("{LIFE}::");
+            tests(LIFE, &[&selected], &[(TYPES, types.name().to_owned())])
+        }
     }
 }
 
@@ -184,26 +197,33 @@ impl Types {
     }
 }
 
-/// Runs one test of a program, with variables.
-async fn test(program: &str, name: &str, variables: &[(&str, String)]) -> Result<ExitCode> {
-    tests(program, &["--exact", name], variables).await
+/// The program that the tests of a module are in.
+fn program(module: &str) -> &'static str {
+    if NODES.contains(&module) {
+        "nodes"
+    } else {
+        "control_plane"
+    }
 }
 
-/// Runs those tests of a program that are chosen, or all, with variables.
-async fn tests(program: &str, chosen: &[&str], variables: &[(&str, String)]) -> Result<ExitCode> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let variables = variables.iter().map(|(name, value)| (name, value));
-    let status = Command::new(cargo)
-        .args(["test", "--quiet", "--package", "e2e", "--test", program])
-        .args(["--", "--nocapture", "--include-ignored"])
+/// Runs one test of a module, with variables.
+fn test(module: &str, name: &str, variables: &[(&str, String)]) -> Result<ExitCode> {
+    let name = format!("{module}::{name}");
+    tests(module, &["--exact", &name], variables)
+}
+
+/// Runs those tests of a module that are selected, with variables.
+fn tests(module: &str, chosen: &[&str], variables: &[(&str, String)]) -> Result<ExitCode> {
+    let program = program(module);
+    announce(&format!("building the tests {program}"));
+    let built = cargo::build_test(program)?;
+    let status = Command::new(&built.path)
+        .args(["--nocapture", "--include-ignored"])
         .args(chosen)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .envs(variables)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
+        .current_dir(&built.directory)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .status()
-        .await
-        .context("cannot run cargo")?;
+        .with_context(|| format!("failed to run {}", built.path.display()))?;
     Ok(if status.success() {
         ExitCode::SUCCESS
     } else {
@@ -250,6 +270,32 @@ mod tests {
     }
 
     #[test]
+    fn the_last_run_of_each_soak_is_recorded() {
+        use clap::Subcommand;
+        let page = crate::sources::read("docs/soaks.md").unwrap();
+        let commands = Soak::augment_subcommands(clap::Command::new("soak"));
+        for command in commands.get_subcommands() {
+            let row = format!("| `soak {}", command.get_name());
+            assert!(page.contains(&row), "docs/soaks.md has no line for {row}");
+        }
+    }
+
+    #[test]
+    fn modules_are_in_the_programs_that_are_run() {
+        let others = [
+            "operator",
+            "migration",
+            "migration_fleet",
+            "migration_managers",
+        ];
+        for module in NODES.into_iter().chain(others) {
+            let file = format!("e2e/tests/{}.rs", program(module));
+            let text = crate::sources::read(&file).unwrap();
+            assert!(text.contains(&format!("mod {module};")), "{file}: {module}");
+        }
+    }
+
+    #[test]
     fn what_is_soaked_exists() {
         let read = |file: &str| {
             let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../e2e/tests");
@@ -264,7 +310,11 @@ mod tests {
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));
         let text = read(&format!("{program}/choice.rs"));
-        assert!(text.contains("e2e::failures::{Failure, VARIABLE}"));
+        assert!(text.contains("std::env::var(VARIABLE)"));
+        let [program, name] = migration::KILLED;
+        let text = read(&format!("{program}/main.rs"));
+        assert!(text.contains(&format!("async fn {name}()")));
+        assert!(migration::VARIABLES.iter().all(|name| text.contains(name)));
         let text = read("migration_managers/main.rs");
         assert!(text.contains(&format!("async fn {MANAGERS}()")) && text.contains(WATCH));
         let text = read("hosted_clusters_faults/choice.rs");

@@ -5,37 +5,45 @@ mod checks;
 mod graph;
 mod groups;
 mod names;
-mod sources;
+mod words;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-pub(crate) use sources::root;
+use crate::sources;
 
 /// Runs all rules and prints what they find.
 pub(crate) fn run() -> Result<ExitCode> {
+    check()?;
+    println!("tidy");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what the rules find, and fails if they find anything.
+pub(crate) fn check() -> Result<()> {
     let findings = findings()?;
     for finding in &findings {
         println!("{finding}");
     }
-    if findings.is_empty() {
-        println!("tidy");
-        return Ok(ExitCode::SUCCESS);
-    }
-    Ok(ExitCode::FAILURE)
+    ensure!(findings.is_empty(), "{} findings", findings.len());
+    Ok(())
 }
 
 /// What is wrong, one line each.
-pub(crate) fn findings() -> Result<Vec<String>> {
+fn findings() -> Result<Vec<String>> {
     let files = sources::tracked()?;
     let mut findings = arrows::findings(&sources::metadata()?);
     findings.extend(graph::findings(
         &sources::graph()?,
         &sources::read("deny.toml")?,
     ));
+    for package in arrows::PURE {
+        findings.extend(arrows::runtimes(package, &sources::graph_of(package)?));
+    }
     findings.extend(names::findings(&files));
     findings.extend(groups::findings(&files)?);
     findings.extend(checks::findings(&files)?);
+    findings.extend(words::findings(&files)?);
     Ok(findings)
 }

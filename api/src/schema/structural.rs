@@ -21,6 +21,7 @@ fn restructure(schema: &mut Value) {
     };
     drop_null(schema);
     join_values(schema);
+    bound_width(schema);
     if let Some(Value::String(description)) = schema.get_mut("description") {
         *description = unwrapped(description);
     }
@@ -69,6 +70,16 @@ fn hoist(outer: &mut Map<String, Value>, inner: Map<String, Value>) {
             }
         }
     }
+}
+
+/// States the range of an `int32`: an API server does not derive it from the format, and a number beyond it would be
+/// stored although no typed client can read it.
+fn bound_width(schema: &mut Map<String, Value>) {
+    if schema.get("format").is_none_or(|format| format != "int32") {
+        return;
+    }
+    schema.entry("minimum").or_insert_with(|| json!(i32::MIN));
+    schema.entry("maximum").or_insert_with(|| json!(i32::MAX));
 }
 
 /// Turns an enum whose variants are documented into one list of values, and keeps the documentation.
@@ -154,6 +165,16 @@ mod tests {
                     "type": "string",
                     "enum": ["A", ""],
                 }),
+            ),
+            (
+                "the range of an int32 is stated, and a narrower bound stays",
+                json!({"type": ["integer", "null"], "format": "int32", "minimum": 1}),
+                json!({"type": "integer", "format": "int32", "minimum": 1, "maximum": i32::MAX}),
+            ),
+            (
+                "an int64 has no range of its own",
+                json!({"type": "integer", "format": "int64"}),
+                json!({"type": "integer", "format": "int64"}),
             ),
             (
                 "a choice between types stays one",

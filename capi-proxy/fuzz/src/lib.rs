@@ -5,10 +5,10 @@
 use std::sync::LazyLock;
 
 use capi_proxy::gate::{Gate, Step};
-use capi_proxy::translate::json::{Documents, Json};
-use capi_proxy::translate::place::{Node, Shape};
-use capi_proxy::translate::target::Target;
-use capi_proxy::translate::{
+use capi_translate::json::{Documents, Json};
+use capi_translate::place::{Node, Shape};
+use capi_translate::target::Target;
+use capi_translate::{
     Direction, Refusal, Rules, json_patch as patch, protobuf as proto, yaml as yml,
 };
 use serde_json::Value;

@@ -168,7 +168,7 @@ impl Endpoint {
         })
     }
 
-    /// Speaks TLS.
+    /// Uses TLS.
     pub(crate) fn is_secure(&self) -> bool {
         self.scheme == Scheme::HTTPS
     }

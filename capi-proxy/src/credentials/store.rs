@@ -54,7 +54,7 @@ struct Reader {
     epoch: u64,
 }
 
-/// Tells whether a file, looked at through its symbolic links, is still the same.
+/// Detects whether a file, looked at through its symbolic links, is still the same.
 #[derive(Debug, PartialEq, Eq)]
 struct Fingerprint {
     path: PathBuf,

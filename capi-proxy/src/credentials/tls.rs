@@ -115,7 +115,7 @@ impl Tls {
         })
     }
 
-    /// The server can tell who we are from the connection alone.
+    /// The connection alone authenticates us to the server.
     pub(crate) fn has_certificate(&self) -> bool {
         self.bare.is_some()
     }

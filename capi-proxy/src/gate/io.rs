@@ -37,7 +37,7 @@ pub(crate) struct Limits {
     pub(crate) body: Duration,
 }
 
-/// What the gate and the handler of its requests tell each other.
+/// State shared by the gate and the handler of its requests.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
     violation: OnceLock<Violation>,

@@ -25,7 +25,7 @@ impl SharedSecret {
         (!secret.is_empty()).then(|| Self(secret.to_vec()))
     }
 
-    /// Compares in a time that tells nothing but the length.
+    /// Compares in constant time: it reveals the length only.
     fn is(&self, offered: &[u8]) -> bool {
         self.0.ct_eq(offered).into()
     }

@@ -7,7 +7,7 @@ use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, StatusCode};
 
 use crate::failure::Failure;
-use crate::translate::target::Target;
+use capi_translate::target::Target;
 
 /// What `Connection` may name.
 const CONNECTION_LEVEL: [&str; 4] = ["keep-alive", "close", "upgrade", "te"];
@@ -85,7 +85,7 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
-    use crate::translate::Rules;
+    use capi_translate::Rules;
 
     fn headers(fields: &[(http::HeaderName, &'static str)]) -> HeaderMap {
         fields
@@ -132,7 +132,7 @@ mod tests {
                 &Target::parse(&Rules::default(), path).unwrap(),
             )
             .map_err(|refused| {
-                assert_eq!(refused.afterwards, crate::failure::Afterwards::Close);
+                assert_eq!(refused.disposition, crate::failure::Disposition::Close);
             })
         };
         let connection = (CONNECTION, "keep-alive, Upgrade");

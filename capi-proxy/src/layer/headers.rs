@@ -7,8 +7,8 @@ use http::header::{
 };
 
 use crate::failure::Failure;
-use crate::translate::target::Target;
-use crate::translate::{Rules, accept, cache};
+use capi_translate::target::Target;
+use capi_translate::{Rules, accept, cache};
 
 static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");

@@ -1,4 +1,4 @@
-//! `Impersonate-*` headers: with the proxy's token they would make a client whoever the proxy may be.
+//! `Impersonate-*` headers: with the proxy's token a client could act as any user that the proxy may impersonate.
 
 use http::{HeaderMap, StatusCode};
 

@@ -3,8 +3,8 @@
 use http::{StatusCode, Uri};
 
 use crate::failure::Failure;
-use crate::translate::Rules;
-use crate::translate::target::Target;
+use capi_translate::Rules;
+use capi_translate::target::Target;
 
 /// What happens to a client that names a group by its private name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

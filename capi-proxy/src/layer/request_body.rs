@@ -17,9 +17,9 @@ use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::gate;
 use crate::layer::Asked;
-use crate::translate::Refusal;
-use crate::translate::body::{self, Plan, Translator};
 use crate::upstream::{BrokenOff, Outgoing};
+use capi_translate::Refusal;
+use capi_translate::body::{self, Plan, Translator};
 
 /// Bodies up to this size are read whole: they can be sent again, and are sent with their length.
 const SMALL: u64 = 64 * 1024;
@@ -34,7 +34,7 @@ pub(crate) struct Request<'a> {
     pub(crate) connection: &'a Arc<gate::Connection>,
 }
 
-/// The body of a request, as long as nobody has read of it. `None`: there is nothing to be read.
+/// The body of a request, as long as it has not been read. `None`: there is nothing to be read.
 #[derive(Debug)]
 pub(crate) struct Unread(Option<Incoming>);
 
@@ -46,7 +46,7 @@ pub(crate) struct Prepared {
     pub(crate) outcome: Option<Outcome>,
 }
 
-/// What a stream tells the one who waits for its answer.
+/// Why a stream failed, for the task that waits for its answer.
 pub(crate) type Outcome = Arc<OnceLock<Failure>>;
 
 /// A body that is sent as it arrives.
@@ -241,7 +241,7 @@ impl RequestStream {
                 Ok(Some(chunk)) => return Poll::Ready(Some(Ok(chunk))),
                 Err(failure) => {
                     self.finished = true;
-                    // Nobody else sets it.
+                    // It is set only here.
                     let _ = self.outcome.set(failure);
                     return Poll::Ready(Some(Err(BrokenOff)));
                 }

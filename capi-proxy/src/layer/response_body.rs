@@ -11,9 +11,9 @@ use super::{Asked, response_headers};
 use crate::body::{Body, Stream};
 use crate::exchange::Exchange;
 use crate::failure::Failure;
-use crate::translate::Refusal;
-use crate::translate::body::{self, Plan, Translator};
 use crate::upstream::{Answer, AnswerError};
+use capi_translate::Refusal;
+use capi_translate::body::{self, Plan, Translator};
 
 /// Answers up to this size are translated before the first byte leaves.
 const SMALL: u64 = 64 * 1024;

@@ -4,8 +4,8 @@ use http::HeaderMap;
 use http::header::{ETAG, HeaderValue, LOCATION, WARNING};
 
 use super::headers::strip_hop_by_hop;
-use crate::translate::target::{self, Target};
-use crate::translate::{Rules, cache, text};
+use capi_translate::target::{self, Target};
+use capi_translate::{Rules, cache, text};
 
 /// Drops what concerns the hop to the API server, and swaps the names that headers hold.
 pub(crate) fn rewrite(rules: &Rules, target: &Target, headers: &mut HeaderMap) {

@@ -37,6 +37,10 @@ pub struct ConversionArgs {
     /// File with its private key, PEM.
     #[arg(long, value_name = "FILE", env = "CAPI_CONVERSION_TLS_KEY_FILE")]
     pub tls_key_file: PathBuf,
+    /// File with PEM certificates, one of which has to have signed the certificate of each client. Without it clients
+    /// show none: API servers have no certificate for conversion webhooks. Read again when it changes.
+    #[arg(long, value_name = "FILE", env = "CAPI_CONVERSION_CLIENT_CA_FILE")]
+    pub client_ca_file: Option<PathBuf>,
     /// Who converts the kinds of a private group: a stock manager's webhook server. May be repeated; the route with
     /// the longest kind wins
     #[arg(
@@ -56,6 +60,19 @@ pub struct ConversionArgs {
     /// Largest review, in bytes. A list is converted in one piece
     #[arg(long, value_name = "BYTES", default_value_t = 256 * 1024 * 1024)]
     pub max_review: usize,
+    /// Memory for all reviews together, in bytes. A review takes six times its size while it is converted. When there is
+    /// too little, the largest review of the client that uses most is refused with 503 and Retry-After
+    #[arg(long, value_name = "BYTES", default_value_t = 1536 * 1024 * 1024)]
+    pub max_memory: u64,
+    /// Connections in all. When there are too many, one of the client with the most is closed
+    #[arg(long, value_name = "NUMBER", default_value_t = 512)]
+    pub max_connections: usize,
+    /// Connections of one client address. When there are too many, the one that was answered longest ago is closed
+    #[arg(long, value_name = "NUMBER", default_value_t = 128)]
+    pub max_connections_per_client: usize,
+    /// For a review to arrive
+    #[arg(long, value_name = "TIME", default_value = "20s")]
+    pub read_timeout: Time,
     /// For the answer of the backends, over all tries. The API server itself waits 30s
     #[arg(long, value_name = "TIME", default_value = "25s")]
     pub backend_timeout: Time,

@@ -11,8 +11,13 @@ use std::time::Duration;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::sync::watch;
+
+use super::expiry;
+use super::metrics::Metrics;
 
 /// Between two looks at the files.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -23,6 +28,8 @@ pub(super) struct Files {
     pub(super) certificate: PathBuf,
     pub(super) key: PathBuf,
     pub(super) authority: PathBuf,
+    /// Authorities of clients, if clients have to show a certificate.
+    pub(super) clients: Option<PathBuf>,
 }
 
 /// TLS on both sides, as the files have it.
@@ -30,6 +37,8 @@ pub(super) struct Files {
 pub(super) struct Tls {
     pub(super) server: Arc<ServerConfig>,
     pub(super) client: Arc<ClientConfig>,
+    /// Until when the certificate that is shown is valid, in seconds since 1970.
+    not_after: Option<i64>,
 }
 
 /// The latest [`Tls`].
@@ -48,17 +57,25 @@ struct Contents {
     certificate: Vec<u8>,
     key: Vec<u8>,
     authority: Vec<u8>,
+    clients: Option<Vec<u8>>,
 }
 
 /// Reads the files, and goes on doing so.
-pub(super) fn load(files: Files) -> Result<Latest, Unusable> {
+pub(super) fn load(files: Files, metrics: Metrics) -> Result<Latest, Unusable> {
     let contents = files.read()?;
-    let (sender, receiver) = watch::channel(contents.tls(&files)?);
-    tokio::spawn(keep_fresh(files, contents, sender));
+    let tls = contents.tls(&files)?;
+    metrics.certificate_ends(tls.not_after);
+    let (sender, receiver) = watch::channel(tls);
+    tokio::spawn(keep_fresh(files, contents, sender, metrics));
     Ok(receiver)
 }
 
-async fn keep_fresh(files: Files, mut known: Contents, sender: watch::Sender<Tls>) {
+async fn keep_fresh(
+    files: Files,
+    mut known: Contents,
+    sender: watch::Sender<Tls>,
+    metrics: Metrics,
+) {
     let mut complained = String::new();
     while !sender.is_closed() {
         tokio::time::sleep(INTERVAL).await;
@@ -67,6 +84,7 @@ async fn keep_fresh(files: Files, mut known: Contents, sender: watch::Sender<Tls
             Ok(Some((contents, tls))) => {
                 known = contents;
                 complained.clear();
+                metrics.certificate_ends(tls.not_after);
                 sender.send_replace(tls);
                 tracing::info!("Certificates were read again");
             }
@@ -89,6 +107,7 @@ impl Files {
             certificate: read(&self.certificate)?,
             key: read(&self.key)?,
             authority: read(&self.authority)?,
+            clients: self.clients.as_deref().map(read).transpose()?,
         })
     }
 
@@ -121,6 +140,9 @@ impl Contents {
         Ok(Tls {
             server: Arc::new(self.server(files, Arc::clone(&provider))?),
             client: Arc::new(self.client(files, provider)?),
+            not_after: certificates(&self.certificate, &files.certificate)?
+                .first()
+                .and_then(expiry::not_after),
         })
     }
 
@@ -132,14 +154,35 @@ impl Contents {
         let chain = certificates(&self.certificate, &files.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&self.key)
             .map_err(|_| unusable(&files.key, "it holds no private key"))?;
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let clients = self.client_verifier(files, &provider)?;
+        let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| unusable(&files.certificate, error))?
-            .with_no_client_auth()
+            .map_err(|error| unusable(&files.certificate, error))?;
+        let config = match clients {
+            Some(verifier) => config.with_client_cert_verifier(verifier),
+            None => config.with_no_client_auth(),
+        };
+        let mut config = config
             .with_single_cert(chain, key)
             .map_err(|error| unusable(&files.certificate, error))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
+    }
+
+    fn client_verifier(
+        &self,
+        files: &Files,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Option<Arc<dyn ClientCertVerifier>>, Unusable> {
+        let (Some(pem), Some(path)) = (&self.clients, &files.clients) else {
+            return Ok(None);
+        };
+        let roots = Arc::new(roots(pem, path)?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
+        verifier
+            .build()
+            .map(Some)
+            .map_err(|error| unusable(path, error))
     }
 
     fn client(
@@ -147,12 +190,7 @@ impl Contents {
         files: &Files,
         provider: Arc<CryptoProvider>,
     ) -> Result<ClientConfig, Unusable> {
-        let mut roots = RootCertStore::empty();
-        let (added, _) =
-            roots.add_parsable_certificates(certificates(&self.authority, &files.authority)?);
-        if added == 0 {
-            return Err(unusable(&files.authority, "it holds no certificate"));
-        }
+        let roots = roots(&self.authority, &files.authority)?;
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| unusable(&files.authority, error))?
@@ -161,6 +199,15 @@ impl Contents {
         config.alpn_protocols = vec![b"h2".to_vec()];
         Ok(config)
     }
+}
+
+fn roots(pem: &[u8], path: &Path) -> Result<RootCertStore, Unusable> {
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(certificates(pem, path)?);
+    if added == 0 {
+        return Err(unusable(path, "it holds no certificate"));
+    }
+    Ok(roots)
 }
 
 fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, Unusable> {

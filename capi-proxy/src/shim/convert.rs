@@ -9,9 +9,9 @@ use super::object::{Object, group};
 use super::review::{self, NoReview, Request, Response};
 use super::route::{BackendId, Routes};
 use super::swap;
-use crate::translate::Rules;
+use capi_translate::Rules;
 
-/// Somebody who can ask a backend.
+/// Access to the backends.
 pub(crate) trait Ask: Sync {
     /// The backend's answer to a review.
     fn ask(
@@ -153,7 +153,7 @@ impl<A: Ask> Converter<A> {
                 Err(Refused::Failure(failure)) => return Err(failure),
             }
         }
-        // Nobody is blamed for what has passed meanwhile.
+        // It may have become convertible meanwhile.
         match self.once(question, &objects[low..high]).await {
             Ok(_) => Err(Failure::Backend(refused)),
             Err(Refused::Failure(failure)) => Err(failure),

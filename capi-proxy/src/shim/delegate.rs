@@ -59,8 +59,8 @@ struct Backend {
 /// Whether a connection was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
-    Still,
-    Anew,
+    Connected,
+    Reconnected,
 }
 
 /// Why one try failed.
@@ -197,12 +197,12 @@ impl Backend {
     async fn sender(&self) -> Result<(SendRequest<Full<Bytes>>, Reached), Failed> {
         let mut connection = self.connection.lock().await;
         if let Some(sender) = connection.as_ref().filter(|sender| !sender.is_closed()) {
-            return Ok((sender.clone(), Reached::Still));
+            return Ok((sender.clone(), Reached::Connected));
         }
         let opened = tokio::time::timeout(CONNECT, self.open()).await;
         let sender = opened.map_err(|_| Failed::Connect("no answer in time".to_owned()))??;
         *connection = Some(sender.clone());
-        Ok((sender, Reached::Anew))
+        Ok((sender, Reached::Reconnected))
     }
 
     async fn forget(&self) {

@@ -25,6 +25,9 @@ pub(super) struct Metrics {
     durations: Histogram,
     retries: Counter,
     ready: Gauge<f64, AtomicU64>,
+    connections: Gauge,
+    displaced: Counter,
+    not_after: Gauge,
     registry: Arc<Registry>,
 }
 
@@ -39,6 +42,10 @@ pub(super) enum Result {
     Backend,
     /// It was no review.
     Malformed,
+    /// It was larger than allowed, or did not come in time.
+    Limit,
+    /// Its memory was needed for smaller reviews.
+    Busy,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -49,11 +56,13 @@ struct ReviewLabels {
 // === impl Result ===
 
 impl Result {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 6] = [
         Self::Converted,
         Self::Object,
         Self::Backend,
         Self::Malformed,
+        Self::Limit,
+        Self::Busy,
     ];
 
     fn labels(self) -> ReviewLabels {
@@ -63,6 +72,8 @@ impl Result {
                 Self::Object => "object",
                 Self::Backend => "backend",
                 Self::Malformed => "malformed",
+                Self::Limit => "limit",
+                Self::Busy => "busy",
             },
         }
     }
@@ -100,6 +111,25 @@ impl Metrics {
             "Questions that were asked again, because a backend's answer was lost",
             retries.clone(),
         );
+        let connections = Gauge::default();
+        let displaced = Counter::default();
+        let not_after = Gauge::default();
+        registry.register(
+            "connections",
+            "Connections that are open",
+            connections.clone(),
+        );
+        registry.register(
+            "connections_displaced",
+            "Connections closed for others, because too many were open",
+            displaced.clone(),
+        );
+        registry.register_with_unit(
+            "certificate_not_after",
+            "Until when the certificate that is shown is valid, since 1970",
+            Unit::Seconds,
+            not_after.clone(),
+        );
         registry.register("ready", "Whether every backend can convert", ready.clone());
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The running program", build);
@@ -109,6 +139,9 @@ impl Metrics {
             durations,
             retries,
             ready,
+            connections,
+            displaced,
+            not_after,
             registry: Arc::new(registry),
         }
     }
@@ -127,6 +160,19 @@ impl Metrics {
 
     pub(super) fn ready(&self, ready: bool) {
         self.ready.set(f64::from(u8::from(ready)));
+    }
+
+    pub(super) fn connections(&self, open: usize) {
+        self.connections
+            .set(i64::try_from(open).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn connection_displaced(&self) {
+        self.displaced.inc();
+    }
+
+    pub(super) fn certificate_ends(&self, not_after: Option<i64>) {
+        self.not_after.set(not_after.unwrap_or_default());
     }
 
     /// All of it, in the text format of `OpenMetrics`.

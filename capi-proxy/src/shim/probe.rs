@@ -1,5 +1,5 @@
 //! Whether the backends can convert: a manager's webhook server answers before the caches are there that it looks
-//! references up in, so that only a conversion tells.
+//! references up in, so only a conversion shows it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,13 +68,13 @@ impl Readiness {
         }
     }
 
-    /// Every backend is reached; when one was not before, or has begun anew, those with kinds that refer to others have
+    /// Every backend is reached; when one was not before, or was reconnected, those with kinds that refer to others have
     /// to convert one.
     async fn ask(&self, converter: &Converter<Backends>) -> Result<(), String> {
         let mut doubtful = self.problem().is_some();
         for id in 0..converter.routes.backends().len() {
             let reached = converter.ask.reach(BackendId(id)).await;
-            doubtful |= reached.map_err(|error| error.to_string())? == Reached::Anew;
+            doubtful |= reached.map_err(|error| error.to_string())? == Reached::Reconnected;
         }
         if doubtful {
             try_out(converter).await?;

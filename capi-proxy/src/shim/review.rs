@@ -1,11 +1,16 @@
 //! A `ConversionReview`: read as the API server and backends write it, and written as they read it. Pure.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 /// The one version of reviews that is spoken.
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "ConversionReview";
+/// Objects in one review. What is kept of each is larger than the smallest object.
+const MAX_OBJECTS: usize = 200_000;
 
 /// What the API server asks.
 #[derive(Debug, Deserialize)]
@@ -15,7 +20,7 @@ pub(crate) struct Request<'a> {
     /// What the objects are to become.
     #[serde(rename = "desiredAPIVersion")]
     pub(crate) desired: String,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "bounded")]
     pub(crate) objects: Vec<&'a RawValue>,
 }
 
@@ -121,6 +126,30 @@ impl<'a> Envelope<'a> {
     }
 }
 
+/// Reads a list of objects, which may not be longer than memory is reserved for.
+fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawValue>, D::Error> {
+    struct Objects;
+    impl<'de> Visitor<'de> for Objects {
+        type Value = Vec<&'de RawValue>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "at most {MAX_OBJECTS} objects")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            let mut objects = Vec::new();
+            while let Some(object) = items.next_element()? {
+                if objects.len() == MAX_OBJECTS {
+                    return Err(A::Error::invalid_length(MAX_OBJECTS + 1, &self));
+                }
+                objects.push(object);
+            }
+            Ok(objects)
+        }
+    }
+    deserializer.deserialize_seq(Objects)
+}
+
 /// A review that asks a backend; `objects` are JSON.
 pub(crate) fn question(uid: &str, desired: &str, objects: &[Vec<u8>]) -> Vec<u8> {
     let mut out = begin(objects.iter().map(Vec::len).sum());
@@ -164,10 +193,10 @@ pub(crate) fn failure(uid: &str, message: &str) -> Vec<u8> {
     out
 }
 
-/// The beginning of a review, with room for this many more bytes.
-fn begin(room: usize) -> Vec<u8> {
+/// The beginning of a review, with capacity for so many more bytes.
+fn begin(capacity: usize) -> Vec<u8> {
     let beginning = format!("{{\"apiVersion\":\"{API_VERSION}\",\"kind\":\"{KIND}\",");
-    let mut out = Vec::with_capacity(beginning.len() + room + room / 64 + 256);
+    let mut out = Vec::with_capacity(beginning.len() + capacity + capacity / 64 + 256);
     out.extend_from_slice(beginning.as_bytes());
     out
 }
@@ -183,4 +212,26 @@ fn join<'o>(objects: impl Iterator<Item = &'o [u8]>, out: &mut Vec<u8>) {
 
 fn quoted(text: &str) -> Vec<u8> {
     serde_json::to_vec(text).expect("invariant: strings can be written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check T06: a list of tiny values takes many times its own size.
+    #[test]
+    fn the_number_of_objects_is_bounded() {
+        let review = |count: usize| {
+            let objects = vec!["1"; count].join(",");
+            let beginning = begin(0);
+            let beginning = String::from_utf8(beginning).unwrap();
+            format!(
+                "{beginning}\"request\":{{\"uid\":\"u\",\"desiredAPIVersion\":\"v\",\"objects\":[{objects}]}}}}"
+            )
+        };
+        let most = Request::read(review(MAX_OBJECTS).as_bytes()).map(|read| read.objects.len());
+        assert_eq!(most, Ok(MAX_OBJECTS));
+        let more = Request::read(review(MAX_OBJECTS + 1).as_bytes()).err();
+        assert!(matches!(more, Some(NoReview::Json { .. })), "{more:?}");
+    }
 }

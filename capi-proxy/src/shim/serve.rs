@@ -5,24 +5,31 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
+use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::args::ConversionArgs;
+use super::body::{self, Unread};
 use super::certificates::{self, Files, Latest};
+use super::connections::{self, Connections, Slot};
 use super::convert::{Converted, Converter, Failure};
 use super::delegate::{Backends, Limits};
+use super::memory::{Memory, Reservation};
 use super::metrics::{self, Metrics};
 use super::probe::Readiness;
+use super::review::NoReview;
 use super::route::Routes;
+use super::source::Source;
 use crate::admin::{self, Admin};
 use crate::config;
 use crate::drain::{self, Drain};
@@ -30,19 +37,27 @@ use crate::error::Error;
 use crate::listen;
 use crate::serve::Signals;
 use crate::telemetry;
-use crate::translate::Rules;
+use capi_translate::Rules;
 
 /// Threads that convert. Parsing a long list takes time that other reviews should not wait for.
 const THREADS: usize = 2;
 /// How long a handshake, and the head of a request after it, may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long to wait when the system has nothing to accept a connection with.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How often a silent connection is tried.
 const PING: Duration = Duration::from_secs(30);
-/// Bytes that the API server may send before we have read them.
-const WINDOW: u32 = 4 * 1024 * 1024;
+/// Bytes that a client may send before we have read them. With the number of connections, a limit of memory.
+const WINDOW: u32 = 128 * 1024;
+/// Bytes that an HTTP/1.1 connection buffers.
+const BUFFER: usize = 32 * 1024;
+/// Requests at once on one connection.
+const MAX_STREAMS: u32 = 100;
+/// For an answer to be taken.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// What the conversion of a review takes at most, in sizes of the review: the question to the backend, its answer, what
+/// is given back, and lists of pieces.
+const CONVERSION_FACTOR: u64 = 5;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// What answers.
@@ -50,7 +65,23 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 struct Shim {
     converter: Arc<Converter<Backends>>,
     metrics: Metrics,
-    max_review: usize,
+    limits: body::Limits,
+    memory: Memory,
+}
+
+/// A client's connection.
+#[derive(Debug)]
+struct Client {
+    source: Source,
+    slot: Slot,
+}
+
+/// An answer that holds its memory until it is sent.
+struct Held {
+    body: Vec<u8>,
+    _reservation: Reservation,
+    /// Dropped with the answer.
+    _sent: oneshot::Sender<()>,
 }
 
 /// Serves until a signal ends it.
@@ -100,8 +131,15 @@ async fn serve(args: &ConversionArgs, rules: Rules) -> Result<(), Error> {
     let converter = Arc::clone(&shim.converter);
     let (asked, interval) = (Arc::clone(&readiness), args.probe_interval.0);
     let asking = tokio::spawn(async move { asked.keep_asking(converter, interval).await });
-    tokio::spawn(told(&readiness, &metrics).serve(admin));
-    tokio::spawn(accept(listener, latest, Arc::new(shim), drain));
+    tokio::spawn(admin_of(&readiness, &metrics).serve(admin));
+    let connections = Connections::new(
+        connections::Limits {
+            total: args.max_connections,
+            per_source: args.max_connections_per_client,
+        },
+        metrics.clone(),
+    );
+    tokio::spawn(accept(listener, latest, Arc::new(shim), connections, drain));
 
     signals.any().await;
     asking.abort();
@@ -122,12 +160,14 @@ fn prepare(
     rules: Rules,
     metrics: &Metrics,
 ) -> Result<(Latest, Shim), Error> {
-    let latest = certificates::load(Files {
+    let files = Files {
         certificate: args.tls_cert_file.clone(),
         key: args.tls_key_file.clone(),
         authority: args.backend_ca.clone(),
-    })
-    .map_err(|error| Error::Usage(error.to_string()))?;
+        clients: args.client_ca_file.clone(),
+    };
+    let latest = certificates::load(files, metrics.clone())
+        .map_err(|error| Error::Usage(error.to_string()))?;
     let routes = Routes::new(args.backends.iter().cloned());
     let limits = Limits {
         timeout: args.backend_timeout.0,
@@ -143,12 +183,16 @@ fn prepare(
             ask: backends,
         }),
         metrics: metrics.clone(),
-        max_review: args.max_review,
+        limits: body::Limits {
+            bytes: args.max_review,
+            time: args.read_timeout.0,
+        },
+        memory: Memory::new(args.max_memory),
     };
     Ok((latest, shim))
 }
 
-fn told(readiness: &Arc<Readiness>, metrics: &Metrics) -> Admin {
+fn admin_of(readiness: &Arc<Readiness>, metrics: &Metrics) -> Admin {
     let (readiness, metrics) = (Arc::clone(readiness), metrics.clone());
     Admin {
         problem: Box::new(move || readiness.problem()),
@@ -172,48 +216,77 @@ fn announce(
 }
 
 /// Accepts connections until the drain begins.
-async fn accept(listener: TcpListener, latest: Latest, shim: Arc<Shim>, mut drain: Drain) {
+async fn accept(
+    listener: TcpListener,
+    latest: Latest,
+    shim: Arc<Shim>,
+    connections: Connections,
+    mut drain: Drain,
+) {
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let (stream, peer) = tokio::select! {
+            accepted = listen::next(|| listener.accept()) => accepted,
             () = drain.begun() => return,
         };
-        match accepted {
-            Ok((stream, _)) => {
-                let acceptor = TlsAcceptor::from(latest.borrow().server.clone());
-                tokio::spawn(Arc::clone(&shim).connection(stream, acceptor, drain.clone()));
-            }
-            Err(error) => {
-                tracing::warn!(%error, "Connection cannot be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+        let acceptor = TlsAcceptor::from(latest.borrow().server.clone());
+        let source = Source::from(peer.ip());
+        let slot = connections.accept(source);
+        let client = Arc::new(Client { source, slot });
+        let shim = Arc::clone(&shim);
+        tokio::spawn(shim.connection(stream, client, acceptor, drain.clone()));
     }
 }
 
 // === impl Shim ===
 
 impl Shim {
-    async fn connection(self: Arc<Self>, stream: TcpStream, acceptor: TlsAcceptor, drain: Drain) {
+    /// Serves a connection until it ends, or is closed in favour of another one.
+    async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        client: Arc<Client>,
+        acceptor: TlsAcceptor,
+        drain: Drain,
+    ) {
+        let close = client.slot.close();
+        tokio::select! {
+            () = self.handshake(stream, client, acceptor, drain) => {}
+            () = close.notified() => tracing::debug!("Connection closed in favour of another one"),
+        }
+    }
+
+    async fn handshake(
+        self: Arc<Self>,
+        stream: TcpStream,
+        client: Arc<Client>,
+        acceptor: TlsAcceptor,
+        drain: Drain,
+    ) {
         // Only a matter of speed.
         let _ = stream.set_nodelay(true);
         match tokio::time::timeout(HEAD_TIME, acceptor.accept(stream)).await {
             Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
-                self.http2(stream, drain).await;
+                self.http2(stream, client, drain).await;
             }
-            Ok(Ok(stream)) => self.http1(stream, drain).await,
-            // Mostly those who do not trust us.
+            Ok(Ok(stream)) => self.http1(stream, client, drain).await,
+            // Mostly clients that do not trust the certificate.
             Ok(Err(error)) => tracing::debug!(%error, "Handshake failed"),
             Err(_) => tracing::debug!("Handshake took too long"),
         }
     }
 
-    async fn http2(self: Arc<Self>, stream: TlsStream<TcpStream>, mut drain: Drain) {
-        let service = service_fn(|request| Arc::clone(&self).answer(request));
+    async fn http2(
+        self: Arc<Self>,
+        stream: TlsStream<TcpStream>,
+        client: Arc<Client>,
+        mut drain: Drain,
+    ) {
+        let service = service_fn(|request| Arc::clone(&self).answer(request, Arc::clone(&client)));
         let serving = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
+            .max_concurrent_streams(MAX_STREAMS)
             .keep_alive_interval(PING)
             .serve_connection(TokioIo::new(stream), service);
         let mut serving = std::pin::pin!(serving);
@@ -227,11 +300,17 @@ impl Shim {
         log_end(ended);
     }
 
-    async fn http1(self: Arc<Self>, stream: TlsStream<TcpStream>, mut drain: Drain) {
-        let service = service_fn(|request| Arc::clone(&self).answer(request));
+    async fn http1(
+        self: Arc<Self>,
+        stream: TlsStream<TcpStream>,
+        client: Arc<Client>,
+        mut drain: Drain,
+    ) {
+        let service = service_fn(|request| Arc::clone(&self).answer(request, Arc::clone(&client)));
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIME)
+            .max_buf_size(BUFFER)
             .serve_connection(TokioIo::new(stream), service);
         let mut serving = std::pin::pin!(serving);
         let ended = tokio::select! {
@@ -247,6 +326,7 @@ impl Shim {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
+        client: Arc<Client>,
     ) -> Result<Response<Full<Bytes>>, Infallible> {
         if request.uri().path() != "/convert" {
             return Ok(text(StatusCode::NOT_FOUND, "there is /convert\n"));
@@ -258,27 +338,43 @@ impl Shim {
             ));
         }
         let begun = Instant::now();
-        let body = Limited::new(request.into_body(), self.max_review);
-        let body = match body.collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-                self.count(metrics::Result::Malformed, 0, begun);
-                let message = format!("the review has more than {} bytes\n", self.max_review);
-                return Ok(text(StatusCode::PAYLOAD_TOO_LARGE, message));
-            }
-            // Nobody is there any more to read an answer.
-            Err(_) => return Ok(text(StatusCode::BAD_REQUEST, "the review has no end\n")),
+        let reservation = self.memory.reserve(client.source);
+        let end = reservation.end();
+        let answered = tokio::select! {
+            answered = self.review(request.into_body(), &reservation, begun) => answered,
+            () = end.notified() => Err(Unread::Busy),
         };
-        Ok(self.convert(&body, begun).await)
+        Ok(match answered {
+            Ok(Ok(body)) => {
+                client.slot.answered();
+                hold(body, reservation, client.slot.close())
+            }
+            Ok(Err(error)) => text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+            Err(unread) => self.refuse(unread, begun),
+        })
     }
 
-    async fn convert(&self, body: &[u8], begun: Instant) -> Response<Full<Bytes>> {
-        let answer = match self.converter.answer(body).await {
+    /// Reads a review and converts what is in it, in the memory that there is.
+    async fn review(
+        &self,
+        body: Incoming,
+        reservation: &Reservation,
+        begun: Instant,
+    ) -> Result<Result<Vec<u8>, NoReview>, Unread> {
+        let review = body::read(body, self.limits, reservation).await?;
+        reservation
+            .grow(review.len() as u64 * CONVERSION_FACTOR)
+            .await?;
+        Ok(self.convert(&review, begun).await)
+    }
+
+    async fn convert(&self, review: &[u8], begun: Instant) -> Result<Vec<u8>, NoReview> {
+        let answer = match self.converter.answer(review).await {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::warn!(%error, "Malformed review");
                 self.count(metrics::Result::Malformed, 0, begun);
-                return text(StatusCode::BAD_REQUEST, format!("{error}\n"));
+                return Err(error);
             }
         };
         let (result, objects) = match &answer.result {
@@ -290,12 +386,52 @@ impl Shim {
             tracing::warn!(%error, "Conversion failed");
         }
         self.count(result, objects, begun);
-        admin::answer(StatusCode::OK, JSON, answer.body)
+        Ok(answer.body)
+    }
+
+    fn refuse(&self, unread: Unread, begun: Instant) -> Response<Full<Bytes>> {
+        let result = match unread {
+            Unread::TooLarge(_) | Unread::TooSlow => Some(metrics::Result::Limit),
+            Unread::Busy => Some(metrics::Result::Busy),
+            // There is no client any more.
+            Unread::Broken => None,
+        };
+        if let Some(result) = result {
+            self.count(result, 0, begun);
+        }
+        let mut response = text(unread.status(), format!("{unread}\n"));
+        if unread == Unread::Busy {
+            // The client of API servers tries again after that time.
+            response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
+        }
+        response
     }
 
     fn count(&self, result: metrics::Result, objects: usize, begun: Instant) {
         self.metrics.answered(result, objects, begun.elapsed());
     }
+}
+
+/// An answer whose memory is reserved until it is sent. A client that does not take it loses its connection: after a
+/// time, or at once when the memory is needed.
+fn hold(body: Vec<u8>, reservation: Reservation, close: Arc<Notify>) -> Response<Full<Bytes>> {
+    reservation.shrink_to(body.capacity() as u64);
+    let end = reservation.end();
+    let (sent, taken) = oneshot::channel();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = taken => return,
+            () = end.notified() => {}
+            () = tokio::time::sleep(ANSWER_TIME) => {}
+        }
+        close.notify_one();
+    });
+    let held = Held {
+        body,
+        _reservation: reservation,
+        _sent: sent,
+    };
+    admin::answer(StatusCode::OK, JSON, Bytes::from_owner(held))
 }
 
 fn log_end(ended: hyper::Result<()>) {
@@ -306,4 +442,12 @@ fn log_end(ended: hyper::Result<()>) {
 
 fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
     admin::answer(status, TEXT, text)
+}
+
+// === impl Held ===
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
+    }
 }

@@ -1,8 +1,8 @@
 //! Swaps the names in one object, place by place. Pure.
 
-use crate::translate::json::{Documents, Json};
-use crate::translate::place::{Node, Shape};
-use crate::translate::{Direction, Refusal, Rules};
+use capi_translate::json::{Documents, Json};
+use capi_translate::place::{Node, Shape};
+use capi_translate::{Direction, Refusal, Rules};
 
 /// Kinds whose `variables` hold the user's own values.
 const TOPOLOGY: [&str; 2] = ["Cluster", "ClusterClass"];
@@ -23,7 +23,7 @@ pub(crate) fn object(
     } else {
         Shape::Plain
     };
-    // Not as an answer: an object's own text is nobody's message.
+    // Not as an answer: an object's own text is not a message of the server.
     let mut json = Json::new(
         rules,
         Direction::Request,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::convert::{Ask, Converted, Converter, Failure, Unanswered};
 use super::review::NoReview;
 use super::route::{BackendId, Routes};
-use crate::translate::Rules;
+use capi_translate::Rules;
 
 /// A backend that knows standard groups only, converts by writing the version, and can be made to misbehave.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 
 use super::{http1, http2};
 
-/// A body that arrives. Dropping it before its end tells the API server that nobody is listening.
+/// A body that arrives. Dropping it before its end closes the stream to the API server.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Http1 {

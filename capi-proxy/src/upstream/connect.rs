@@ -144,7 +144,7 @@ fn tune(stream: &TcpStream, limits: Limits) -> io::Result<()> {
 // === impl Stream ===
 
 impl Stream {
-    /// The server has agreed to speak HTTP/2.
+    /// The server has agreed to HTTP/2.
     pub(super) fn is_http2(&self) -> bool {
         match self {
             Self::Plain(_) => false,

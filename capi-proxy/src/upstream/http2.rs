@@ -1,7 +1,7 @@
 //! HTTP/2 connections, shared by watches and by nothing else.
 //!
 //! A connection takes fewer streams than the server allows; more watches open more connections. Its flow control window
-//! has room for the windows of all its streams, so that a reader who has stopped reading stops nobody else.
+//! holds the windows of all its streams, so that one reader that has stopped does not stop the others.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -31,9 +31,9 @@ const CONNECTION_WINDOW: u32 = 64 * STREAM_WINDOW;
 /// of a connection to be full of small events.
 const FRAME_BUDGET: usize = 16 * 1024 * 1024;
 /// Watches that were given up, of which events may still arrive. The library gives up the whole connection when such
-/// events have come too often in its life, unless it is told not to count.
+/// events have come too often in its life, unless counting is disabled.
 const MAX_RESETS: usize = 1024;
-/// Stands for a limit that the server has not told yet.
+/// Stands for a limit that the server has not sent yet.
 const UNKNOWN_LIMIT: usize = usize::MAX - 1;
 /// How many looks in a row must find a connection without streams before it is closed.
 const IDLE_LOOKS: u32 = 2;
@@ -49,7 +49,7 @@ pub(super) struct Pool {
 #[derive(Debug, Default)]
 struct Shared {
     connections: Mutex<Vec<Arc<Multiplexed>>>,
-    /// The epoch in which the server was found not to speak HTTP/2.
+    /// The epoch in which the server was found not to support HTTP/2.
     http1_epoch: Mutex<Option<u64>>,
 }
 
@@ -74,14 +74,14 @@ pub(super) enum Found {
     Shared(Lease),
     /// The first place on a new connection.
     Fresh(Lease),
-    /// A new connection to a server that does not speak HTTP/2.
+    /// A new connection to a server that does not support HTTP/2.
     Http1(Connected),
 }
 
 // === impl Pool ===
 
 impl Pool {
-    /// The server of this session is known not to speak HTTP/2.
+    /// The server of this session is known not to support HTTP/2.
     pub(super) fn is_http1(&self, session: &Session) -> bool {
         *lock(&self.shared.http1_epoch) == Some(session.epoch)
     }
@@ -193,7 +193,7 @@ async fn drive(
     shared.forget(&multiplexed);
 }
 
-/// Returns when the peer does not answer, or when nobody has used the connection for a while.
+/// Returns when the peer does not answer, or when the connection has not been used for a while.
 async fn look_after(
     mut ping: Option<PingPong>,
     multiplexed: &Arc<Multiplexed>,
@@ -235,7 +235,7 @@ impl Shared {
         lock(&self.connections).retain(|connection| !Arc::ptr_eq(connection, gone));
     }
 
-    /// Forgets a connection if no place on it is taken; nobody can take one afterwards.
+    /// Forgets a connection if it has no streams; it gets none after that.
     fn forget_unused(&self, candidate: &Arc<Multiplexed>) -> bool {
         let mut connections = lock(&self.connections);
         let unused = candidate.streams.load(Ordering::Relaxed) == 0;

@@ -144,7 +144,7 @@ impl Outgoing {
     }
 }
 
-/// The body could not be sent to its end. Why is told to the client, not to the connection.
+/// The body could not be sent to its end. The client gets the reason, the connection does not.
 #[derive(Debug, thiserror::Error)]
 #[error("the request's body broke off")]
 pub(crate) struct BrokenOff;

@@ -9,6 +9,7 @@
 )]
 
 mod bodies;
+mod conversion;
 mod credentials;
 mod faults;
 mod framing;

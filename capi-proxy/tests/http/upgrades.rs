@@ -151,3 +151,28 @@ async fn w07_a_tunnel_ends_when_the_client_goes() {
     ended.recv().await.unwrap();
     proxy.settles_at(files).await;
 }
+
+/// Check T21.
+#[tokio::test]
+async fn an_agreement_that_was_not_asked_for_is_a_bad_gateway() {
+    for head in [
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\n\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+    ] {
+        let server = Http1::plain(async move |_, conn: &mut Conn| {
+            conn.write(head).await;
+            conn.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                .await;
+        });
+        let proxy = Proxy::before(&server.url()).await;
+        for request in [
+            format!("GET {EXEC} HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+            "GET /api/v1/pods HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
+        ] {
+            let mut client = proxy.connect().await;
+            client.send(request).await;
+            client.answer().await.refusal(502);
+            assert_eq!(client.end().await, b"");
+        }
+    }
+}

@@ -79,7 +79,7 @@ struct Target {
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
 }
@@ -170,6 +170,9 @@ impl Target {
 
 fn report(derived: &Derived, progress: Progress) {
     let mut others = 0;
+    for warning in &derived.warnings {
+        progress.say(&format!("warning: {warning}"));
+    }
     for skipped in &derived.skipped {
         match &skipped.reason {
             SkipReason::NotACrd => others += 1,

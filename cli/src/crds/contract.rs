@@ -18,6 +18,19 @@ const KEY_PREFIX: &str = "cluster.x-k8s.io/";
 /// upstream ships them without labels. All others hold providers' kinds.
 const WITHOUT_CONTRACT: [&str; 4] = ["cluster", "addons", "ipam", "runtime"];
 
+/// How the plurals of kinds end that Cluster API looks up by contract: those that its own objects refer to.
+const LOOKED_UP: [&str; 8] = [
+    "clusters",
+    "machines",
+    "machinepools",
+    "machinepoolmachines",
+    "configs",
+    "controlplanes",
+    "remediations",
+    // Of each of them.
+    "templates",
+];
+
 /// A contract label: `cluster.x-k8s.io/<contract>=<version>[_<version>...]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContractLabel {
@@ -108,22 +121,33 @@ pub(crate) fn picked(labels: &BTreeMap<String, String>) -> Option<(&str, &str)> 
         .map(|(_, contract, version)| (contract, version))
 }
 
-/// Refuses a CRD whose newest contract leads controllers to a version that is not served.
+/// Checks that the newest contract leads controllers to a version that is served, and refuses the CRD otherwise. Of a kind
+/// that nothing looks up by contract the label has no effect, so the refusal is given as a warning.
 pub(super) fn check_served(
     metadata: &Map<String, Value>,
+    plural: &str,
     served: &[String],
-) -> Result<(), Refusal> {
-    let Some((key, version)) = chosen(metadata) else {
-        return Ok(());
+) -> Result<Option<Refusal>, Refusal> {
+    let Some((label, version)) = chosen(metadata) else {
+        return Ok(None);
     };
     if served.contains(&version) {
-        return Ok(());
+        return Ok(None);
     }
-    Err(Refusal::ContractVersionNotServed {
-        label: key,
+    let refusal = Refusal::ContractVersionNotServed {
+        label,
         version,
         served: served.join(", "),
-    })
+    };
+    if is_looked_up(plural) {
+        return Err(refusal);
+    }
+    Ok(Some(refusal))
+}
+
+/// Whether Cluster API looks up the version of a kind by contract, by the kind's plural.
+pub(crate) fn is_looked_up(plural: &str) -> bool {
+    LOOKED_UP.iter().any(|ending| plural.ends_with(ending))
 }
 
 /// Whether controllers look for contract labels on the CRDs of a group.
@@ -197,15 +221,26 @@ mod tests {
             "cluster.x-k8s.io/v1beta1": "v1beta1_v1beta2",
         }});
         let metadata = metadata.as_object().unwrap();
-        assert!(check_served(metadata, &["v1beta2".to_owned()]).is_ok());
-        assert_eq!(
-            check_served(metadata, &["v1beta1".to_owned()]),
-            Err(Refusal::ContractVersionNotServed {
-                label: "cluster.x-k8s.io/v1beta1".to_owned(),
-                version: "v1beta2".to_owned(),
-                served: "v1beta1".to_owned(),
-            })
-        );
+        let check =
+            |plural: &str, served: &str| check_served(metadata, plural, &[served.to_owned()]);
+        let refusal = || Refusal::ContractVersionNotServed {
+            label: "cluster.x-k8s.io/v1beta1".to_owned(),
+            version: "v1beta2".to_owned(),
+            served: "v1beta1".to_owned(),
+        };
+        for plural in ["awsmachines", "awsclustertemplates", "kubeadmconfigs"] {
+            assert_eq!(check(plural, "v1beta2"), Ok(None), "{plural}");
+            assert_eq!(check(plural, "v1beta1"), Err(refusal()), "{plural}");
+        }
+        // F13: nothing refers to these by contract.
+        for plural in [
+            "openstackservers",
+            "openstackfloatingippools",
+            "openstackclusteridentities",
+        ] {
+            assert_eq!(check(plural, "v1beta2"), Ok(None), "{plural}");
+            assert_eq!(check(plural, "v1beta1"), Ok(Some(refusal())), "{plural}");
+        }
     }
 
     #[test]

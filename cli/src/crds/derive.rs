@@ -46,6 +46,19 @@ pub struct Derived {
     pub crds: Vec<Value>,
     /// What was left out beside them.
     pub skipped: Vec<Skipped>,
+    /// What is unusual about a CRD, and does no harm.
+    pub warnings: Vec<Warning>,
+}
+
+/// What is unusual about a CRD that was derived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Where it came from.
+    pub origin: Origin,
+    /// Its private name.
+    pub crd: String,
+    /// What a CRD would be refused for whose kind is looked up by contract.
+    pub unusual: Box<Refusal>,
 }
 
 /// A document that is not derived, and needs not be.
@@ -74,6 +87,14 @@ enum Class<'t> {
     Other(SkipReason),
 }
 
+/// What came of rewriting a CRD.
+struct Rewritten {
+    /// Its private name.
+    name: String,
+    /// What it would be refused for if its kind were looked up by contract.
+    unusual: Option<Box<Refusal>>,
+}
+
 /// A batch, parted into what is derived and what is not.
 struct Sorted<'t> {
     chosen: Vec<(Document, &'t GroupPair)>,
@@ -92,6 +113,18 @@ impl fmt::Display for Skipped {
                 self.subject
             ),
         }
+    }
+}
+
+// === impl Warning ===
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { crd, unusual, .. } = self;
+        write!(
+            f,
+            "{crd}: {unusual}; derived all the same, since nothing refers to its kind by contract"
+        )
     }
 }
 
@@ -114,12 +147,18 @@ impl Derivation {
     /// Other documents are left out and listed; a batch that holds nothing else is refused.
     pub fn run(&self, batches: Vec<Batch>) -> Result<Derived, Error> {
         let mut crds: BTreeMap<String, (Origin, Value)> = BTreeMap::new();
-        let mut skipped = Vec::new();
+        let (mut skipped, mut warnings) = (Vec::new(), Vec::new());
         for batch in batches {
             let sorted = self.sort(batch)?;
             skipped.extend(sorted.skipped);
-            for (document, pair) in sorted.chosen {
-                let (name, origin, crd) = self.derive(document, pair)?;
+            for (mut document, pair) in sorted.chosen {
+                let Rewritten { name, unusual } = self.derive(&mut document, pair)?;
+                let Document { origin, value: crd } = document;
+                warnings.extend(unusual.map(|unusual| Warning {
+                    origin: origin.clone(),
+                    crd: name.clone(),
+                    unusual,
+                }));
                 if let Some((first, _)) = crds.get(&name) {
                     return Err(Error::Duplicate {
                         first: first.clone(),
@@ -133,6 +172,7 @@ impl Derivation {
         Ok(Derived {
             crds: crds.into_values().map(|(_, crd)| crd).collect(),
             skipped,
+            warnings,
         })
     }
 
@@ -188,31 +228,33 @@ impl Derivation {
         }
     }
 
-    fn derive(
-        &self,
-        document: Document,
-        pair: &GroupPair,
-    ) -> Result<(String, Origin, Value), Error> {
+    /// Rewrites a document in place.
+    fn derive(&self, document: &mut Document, pair: &GroupPair) -> Result<Rewritten, Error> {
         let mut crd = document.value.clone();
-        let name = self
+        let rewritten = self
             .rewrite(&mut crd, pair)
-            .map_err(|refusal| refused(&document, refusal))?;
-        Ok((name, document.origin, crd))
+            .map_err(|refusal| refused(document, refusal))?;
+        document.value = crd;
+        Ok(rewritten)
     }
 
-    /// Rewrites one CRD in place and returns its private name.
-    fn rewrite(&self, crd: &mut Value, pair: &GroupPair) -> Result<String, Refusal> {
+    /// Rewrites one CRD in place.
+    fn rewrite(&self, crd: &mut Value, pair: &GroupPair) -> Result<Rewritten, Refusal> {
         check(crd, pair)?;
         let root = object(Some(crd), "the document")?;
         root.shift_remove("status");
         let served = self.rewrite_spec(object(root.get_mut("spec"), "spec")?, pair)?;
         let plural = text(&root["spec"]["names"]["plural"], "spec.names.plural")?;
+        let plural = plural.to_owned();
         let name = format!("{plural}.{}", pair.name(Side::Private));
         let metadata = object(root.get_mut("metadata"), "metadata")?;
         contract::ensure(metadata, pair, &self.contract_labels)?;
-        contract::check_served(metadata, &served)?;
+        let unusual = contract::check_served(metadata, &plural, &served)?;
         metadata::clean(metadata, name.clone());
-        Ok(name)
+        Ok(Rewritten {
+            name,
+            unusual: unusual.map(Box::new),
+        })
     }
 
     fn rewrite_spec(

@@ -43,7 +43,7 @@ use serde_json::Value;
 
 pub use contract::{ContractLabel, InvalidContractLabel};
 pub use conversion::{Conversion, InvalidCa, InvalidConversion, Webhook};
-pub use derive::{Derivation, Derived, Descriptions, SkipReason, Skipped};
+pub use derive::{Derivation, Derived, Descriptions, SkipReason, Skipped, Warning};
 pub use document::{Batch, Document, Origin, ParseError, parse};
 pub use error::{Error, Refusal};
 pub use versions::Versions;

@@ -52,7 +52,7 @@ pub(crate) struct ClusterArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
 

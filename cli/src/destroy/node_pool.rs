@@ -28,7 +28,7 @@ pub(crate) struct NodePool {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     timeout: Duration,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
 

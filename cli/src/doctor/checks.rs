@@ -1,9 +1,11 @@
 //! What is decided from an observation: a chain of checks, each of which knows one subject.
 
+mod certificates;
 mod clusters;
 mod crds;
 mod operators;
 mod rights;
+mod tenants;
 mod webhooks;
 
 use api::group::GroupTable;
@@ -22,6 +24,8 @@ pub fn examine(observation: &Observation, table: &GroupTable) -> Report {
     operators::examine(observation, owners, &mut report);
     rights::examine(&observation.rights, &mut report);
     webhooks::examine(&observation.webhooks, &mut report);
+    certificates::examine(&observation.certificates, &mut report);
+    tenants::examine(observation, &mut report);
     report.findings.sort();
     report
 }

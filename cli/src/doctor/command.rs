@@ -7,21 +7,22 @@ use anyhow::Context;
 use api::group::GroupTable;
 use clap::{Args, ValueEnum};
 
+use super::report::Detail;
 use super::{Report, examine, observe};
 use crate::crds::source::cluster::Access;
 
 /// What `hypershift doctor` takes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 0 nothing is wrong or worse than a warning, 1 the cluster cannot be examined, \
-                        2 errors were found, 64 wrong usage.\n\nNothing in the cluster is changed."
+    after_help = "Exit status: 0 no errors were found, 1 the cluster cannot be examined, 2 errors were found, 64 wrong \
+                        usage.\n\nThe command changes nothing in the cluster."
 )]
 pub struct Doctor {
-    /// Kubeconfig file; without it what kubectl would use, or the pod's service account
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Context of the kubeconfig other than the current one
+    /// Context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 
@@ -29,17 +30,21 @@ pub struct Doctor {
     #[arg(long, value_name = "NAMESPACE", default_value = "hypershift")]
     namespace: String,
 
-    /// Form of the report
+    /// Output format
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
+
+    /// List all CRDs, hosted clusters and operators, and not only those that a finding is about
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 /// The form of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Tables and findings, for people
+    /// Human-readable text
     Text,
-    /// One JSON document, for programs
+    /// One JSON document, with all objects
     Json,
 }
 
@@ -80,9 +85,16 @@ impl Doctor {
         Ok(())
     }
 
+    fn detail(&self) -> Detail {
+        if self.verbose {
+            return Detail::All;
+        }
+        Detail::Findings
+    }
+
     fn print(&self, report: &Report) -> anyhow::Result<()> {
         let text = match self.output {
-            Format::Text => report.to_string(),
+            Format::Text => report.text(self.detail()).to_string(),
             Format::Json => serde_json::to_string_pretty(report).context("cannot write JSON")?,
         };
         match writeln!(io::stdout(), "{text}") {

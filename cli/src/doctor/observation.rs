@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use hypershift_operator::scope::Evidence;
 
+pub use crate::install::tenant_policy::Mode;
+
 /// Something that may be kept from the one who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found<T> {
@@ -32,6 +34,19 @@ pub struct Observation {
     pub rights: Found<Vec<RightFacts>>,
     /// Webhooks that requests for our objects go through.
     pub webhooks: Found<Vec<WebhookFacts>>,
+    /// Certificates that webhooks of ours serve with.
+    pub certificates: Found<Vec<CertificateFacts>>,
+    /// What the tenant policy does.
+    pub tenant_policy: Found<Mode>,
+}
+
+/// A certificate in a Secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// `namespace/name` of the Secret.
+    pub secret: String,
+    /// How long it is still good; none if it cannot be read.
+    pub seconds_left: Option<i64>,
 }
 
 /// A Custom Resource Definition.
@@ -62,6 +77,8 @@ pub struct ClusterFacts {
     pub name: String,
     /// Its annotations.
     pub annotations: BTreeMap<String, String>,
+    /// Why its control plane namespace is not its own, if it is another one's.
+    pub refusal: Option<String>,
     /// Which groups hold its Cluster API objects; the text says why that is not known.
     pub evidence: Result<Evidence, String>,
 }

@@ -1,5 +1,6 @@
 //! Asks the cluster what the checks need. It only reads, but for access reviews, which leave nothing behind.
 
+mod certificates;
 mod clusters;
 mod rights;
 mod webhooks;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use super::observation::{CrdFacts, DeploymentFacts, Found, Observation};
 use crate::crds::source::SourceError;
 use crate::crds::source::cluster::{self, Access, ClusterError};
+use crate::install::tenant_policy::{self, Mode};
 
 /// The group of our own API, and what its other groups end with.
 const OWN_GROUP: &str = "hypershift.openshift.io";
@@ -44,6 +46,8 @@ pub(super) async fn observe(
         deployments: found(deployments(&client, namespace).await)?,
         rights: found(rights::observe(&client, namespace, table).await)?,
         webhooks: found(webhooks::observe(&client, &crds, table).await)?,
+        certificates: found(certificates::observe(&client, namespace).await)?,
+        tenant_policy: found(tenant_policy(&client, namespace).await)?,
         crds: crds.iter().map(crd).collect(),
     })
 }
@@ -112,6 +116,11 @@ fn crd(crd: &Value) -> CrdFacts {
             .flatten()
             .any(|condition| condition["type"] == "Established" && condition["status"] == "True"),
     }
+}
+
+async fn tenant_policy(client: &Client, namespace: &str) -> kube::Result<Mode> {
+    let path = tenant_policy::binding(namespace).path();
+    Ok(Mode::of(&get(client, &path).await?))
 }
 
 async fn deployments(client: &Client, namespace: &str) -> kube::Result<Vec<DeploymentFacts>> {

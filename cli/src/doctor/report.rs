@@ -1,4 +1,4 @@
-//! What is told: tables of what there is, and findings.
+//! The report: a summary, findings, and tables of what there is.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub struct Finding {
     pub remedy: String,
 }
 
-/// Everything that is told.
+/// Everything that is reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -130,6 +130,18 @@ impl Finding {
     }
 }
 
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            severity,
+            subject,
+            problem,
+            remedy,
+        } = self;
+        writeln!(f, "{severity}: {subject}: {problem}\n  {remedy}")
+    }
+}
+
 // === impl Report ===
 
 impl Report {
@@ -140,6 +152,43 @@ impl Report {
             .any(|finding| finding.severity == Severity::Error)
     }
 
+    /// The text for a terminal.
+    pub fn text(&self, detail: Detail) -> Text<'_> {
+        Text {
+            report: self,
+            detail,
+        }
+    }
+
+    /// What there is, and how much of it is wrong, in one line.
+    fn summary(&self) -> String {
+        let Self {
+            server_version,
+            crds,
+            clusters,
+            operators,
+            findings: _,
+        } = self;
+        format!(
+            "{}, {}; {}, {}, {} on API server {server_version}",
+            counted(self.count(Severity::Error), "error"),
+            counted(self.count(Severity::Warning), "warning"),
+            counted(operators.len(), "operator"),
+            counted(clusters.len(), "hosted cluster"),
+            counted(crds.len(), "CRD"),
+        )
+    }
+
+    /// Whether a finding is about the object of this name.
+    fn is_found(&self, name: &str) -> bool {
+        let about = |finding: &Finding| {
+            let mut words = finding.subject.split(' ');
+            // Deployments stand without their namespace in the table.
+            words.any(|word| word == name || word.rsplit('/').next() == Some(name))
+        };
+        self.findings.iter().any(about)
+    }
+
     fn count(&self, severity: Severity) -> usize {
         self.findings
             .iter()
@@ -148,40 +197,64 @@ impl Report {
     }
 }
 
-/// The text for a terminal.
-impl fmt::Display for Report {
+/// What a text says beside the findings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// What the findings are about.
+    Findings,
+    /// Everything.
+    All,
+}
+
+/// A report as text for a terminal.
+#[derive(Debug, Clone, Copy)]
+pub struct Text<'a> {
+    report: &'a Report,
+    detail: Detail,
+}
+
+/// The summary first, then the findings, then tables.
+impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "API server {}", self.server_version)?;
+        let Self { report, detail } = *self;
+        writeln!(f, "{}", report.summary())?;
+        for finding in &report.findings {
+            write!(f, "\n{finding}")?;
+        }
         table(
             f,
-            "CRD",
-            &["OWNER", "SERVED", "STORED", "CONTRACTS", "BECAUSE"],
-            self.crds.iter().map(CrdLine::row),
+            "OPERATOR",
+            &["AVAILABLE", "IMAGES"],
+            self.shown(&report.operators, |line| &line.name)
+                .map(OperatorLine::row),
         )?;
         table(
             f,
             "HOSTED CLUSTER",
             &["OWNER", "BECAUSE"],
-            self.clusters.iter().map(ClusterLine::row),
+            self.shown(&report.clusters, |line| &line.name)
+                .map(ClusterLine::row),
         )?;
         table(
             f,
-            "OPERATOR",
-            &["AVAILABLE", "IMAGES"],
-            self.operators.iter().map(OperatorLine::row),
+            "CRD",
+            &["OWNER", "SERVED", "STORED", "CONTRACTS", "BECAUSE"],
+            self.shown(&report.crds, |line| &line.name)
+                .map(CrdLine::row),
         )?;
-        writeln!(f)?;
-        for Finding {
-            severity,
-            subject,
-            problem,
-            remedy,
-        } in &self.findings
-        {
-            writeln!(f, "{severity}: {subject}: {problem}\n  {remedy}")?;
+        if detail == Detail::Findings {
+            write!(f, "\nUse --verbose to list all objects.")?;
         }
-        let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
-        write!(f, "{errors} errors, {warnings} warnings")
+        Ok(())
+    }
+}
+
+impl<'a> Text<'a> {
+    /// The rows that are shown: all, or those that a finding is about.
+    fn shown<T>(&self, rows: &'a [T], name: fn(&T) -> &str) -> impl Iterator<Item = &'a T> {
+        let Self { report, detail } = *self;
+        rows.iter()
+            .filter(move |row| detail == Detail::All || report.is_found(name(row)))
     }
 }
 
@@ -222,6 +295,12 @@ impl OperatorLine {
             self.images.join(","),
         ]
     }
+}
+
+/// `1 error`, `2 errors`.
+fn counted(number: usize, what: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{ending}")
 }
 
 /// A table with a head, as wide as its content; nothing if it has no rows.

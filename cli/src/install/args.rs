@@ -44,11 +44,11 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_name = "SOURCE")]
     pub(super) private_crds_from: Vec<String>,
 
-    /// Image of the operator
+    /// Image of the operators [default: that of this command's release]
     #[arg(long, global = true, value_name = "IMAGE", env = "HYPERSHIFT_IMAGE")]
     pub(super) hypershift_image: Option<String>,
 
-    /// Image of the proxy; needed with --private-capi-types
+    /// Image of the proxy, for --private-capi-types [default: that of this command's release]
     #[arg(long, global = true, value_name = "IMAGE", env = "CAPI_PROXY_IMAGE")]
     pub(super) capi_proxy_image: Option<String>,
 
@@ -108,6 +108,16 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true)]
     pub(super) monitoring_dashboards: bool,
 
+    /// Whether authors of HostedClusters and NodePools may change what reaches beyond their own clusters (SECURITY.md)
+    /// without the verb override [default: what is installed; for a first installation warn if there are hosted
+    /// clusters, else enforce; for render warn]
+    #[arg(long, global = true, value_enum, value_name = "MODE")]
+    pub(super) tenant_policy: Option<super::tenant_policy::Mode>,
+
+    /// Repositories that release images of these authors must come from [default: any]
+    #[arg(long, global = true, value_name = "REPOSITORY", value_delimiter = ',')]
+    pub(super) tenant_release_images: Vec<String>,
+
     /// The conversion webhook.
     #[command(flatten)]
     pub(super) conversion: super::conversion::args::ConversionArgs,
@@ -129,7 +139,7 @@ pub(crate) struct TargetArgs {
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct RunArgs {
-    /// Say what would be done with each object, and do nothing
+    /// Print what would change, and change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
 
@@ -146,11 +156,11 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time)]
     pub(super) timeout: Duration,
 
-    /// Take over objects and fields that somebody else manages
+    /// Take over objects and fields that have another manager
     #[arg(long)]
     pub(super) take_over: bool,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     pub(super) quiet: bool,
 }

@@ -1,14 +1,12 @@
 //! The conversion webhook as it is installed: stock managers that do nothing but convert, and the shim before them.
 //!
 //! - `args` are its flags, `backend` the managers that can be had.
-//! - `certificates` makes and renews what the webhook shows and the API server trusts, where the cluster does not.
 //! - `definitions` derives the CRDs, and holds back the versions that nobody can convert yet.
 //! - `objects` is everything else; `checks` is what must hold before a CRD names the webhook.
 //! - `look` asks the cluster what of it is there.
 
 pub(crate) mod args;
 mod backend;
-mod certificates;
 mod checks;
 mod definitions;
 mod look;
@@ -19,18 +17,18 @@ pub use backend::FLAGS;
 pub(crate) use checks::{Flaw, flaws};
 pub(crate) use definitions::{derive, early, keep_trust};
 pub(crate) use look::complete;
-pub(crate) use objects::{deployment_id, objects};
+pub(crate) use objects::{deployment_id, objects, renewal};
 
 use api::group::{GroupTable, Side};
-use certificates::Serving;
-use control_plane_operator::component::sidecar;
+use control_plane_component::sidecar;
+use conversion_certificates::Serving;
 use serde_json::Value;
 
 use super::kind::Kind;
 use super::object::{Id, Object};
 
 /// Name of the Deployment, the Service and everything else of the webhook.
-pub(crate) const NAME: &str = "capi-conversion-webhook-shim";
+pub(crate) const NAME: &str = conversion_certificates::WEBHOOK;
 
 /// What the names of its roles have in common.
 const ROLE: &str = "capi-conversion";
@@ -92,6 +90,6 @@ impl Setup {
 
     /// The name that the API server knows the webhook by.
     fn server_name(&self) -> String {
-        format!("{NAME}.{}.svc", self.namespace)
+        conversion_certificates::server_name(&self.namespace)
     }
 }

@@ -1,6 +1,5 @@
 //! What the operators stand on: namespace, priority classes, service accounts, configuration, network.
 
-use control_plane_operator::component::sidecar;
 use serde_json::{Value, json};
 
 use super::args::PlatformMonitoring;
@@ -133,10 +132,6 @@ pub(crate) fn network_policies(options: &Options) -> Vec<Object> {
             json!({ "spec": spec }),
         )
     };
-    let mut ports = vec![json!({ "protocol": "TCP", "port": METRICS_PORT })];
-    if options.private().is_some() {
-        ports.push(json!({ "protocol": "TCP", "port": sidecar::ADMIN_PORT }));
-    }
     vec![
         policy(
             "default-deny-ingress",
@@ -147,7 +142,7 @@ pub(crate) fn network_policies(options: &Options) -> Vec<Object> {
             json!({
                 "podSelector": { "matchLabels": { APP_LABEL: "hypershift-operator" } },
                 "policyTypes": ["Ingress"],
-                "ingress": [{ "ports": ports }],
+                "ingress": [{ "ports": [{ "protocol": "TCP", "port": METRICS_PORT }] }],
             }),
         ),
     ]

@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     ClusterRoleBinding,
     Role,
     RoleBinding,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
     NetworkPolicy,
     PodDisruptionBudget,
     Service,
@@ -54,7 +56,7 @@ pub(crate) enum Stage {
 // === impl Kind ===
 
 impl Kind {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Crd,
         Self::Namespace,
         Self::PriorityClass,
@@ -65,6 +67,8 @@ impl Kind {
         Self::ClusterRoleBinding,
         Self::Role,
         Self::RoleBinding,
+        Self::ValidatingAdmissionPolicy,
+        Self::ValidatingAdmissionPolicyBinding,
         Self::NetworkPolicy,
         Self::PodDisruptionBudget,
         Self::Service,
@@ -85,6 +89,8 @@ impl Kind {
             Self::ClusterRoleBinding => "ClusterRoleBinding",
             Self::Role => "Role",
             Self::RoleBinding => "RoleBinding",
+            Self::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
+            Self::ValidatingAdmissionPolicyBinding => "ValidatingAdmissionPolicyBinding",
             Self::NetworkPolicy => "NetworkPolicy",
             Self::PodDisruptionBudget => "PodDisruptionBudget",
             Self::Service => "Service",
@@ -106,6 +112,10 @@ impl Kind {
             Self::ClusterRoleBinding => (RBAC, "v1", "clusterrolebindings"),
             Self::Role => (RBAC, "v1", "roles"),
             Self::RoleBinding => (RBAC, "v1", "rolebindings"),
+            Self::ValidatingAdmissionPolicy => (ADMISSION, "v1", "validatingadmissionpolicies"),
+            Self::ValidatingAdmissionPolicyBinding => {
+                (ADMISSION, "v1", "validatingadmissionpolicybindings")
+            }
             Self::NetworkPolicy => ("networking.k8s.io", "v1", "networkpolicies"),
             Self::PodDisruptionBudget => ("policy", "v1", "poddisruptionbudgets"),
             Self::Service => ("", "v1", "services"),
@@ -127,7 +137,9 @@ impl Kind {
             | Self::Namespace
             | Self::PriorityClass
             | Self::ClusterRole
-            | Self::ClusterRoleBinding => Scope::Cluster,
+            | Self::ClusterRoleBinding
+            | Self::ValidatingAdmissionPolicy
+            | Self::ValidatingAdmissionPolicyBinding => Scope::Cluster,
             Self::ServiceAccount
             | Self::Secret
             | Self::ConfigMap
@@ -154,6 +166,8 @@ impl Kind {
             | Self::ClusterRoleBinding
             | Self::Role
             | Self::RoleBinding
+            | Self::ValidatingAdmissionPolicy
+            | Self::ValidatingAdmissionPolicyBinding
             | Self::NetworkPolicy
             | Self::PodDisruptionBudget
             | Self::Service
@@ -169,6 +183,7 @@ impl Kind {
     }
 }
 
+const ADMISSION: &str = "admissionregistration.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const MONITORING: &str = "monitoring.coreos.com";
 

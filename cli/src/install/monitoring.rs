@@ -1,7 +1,6 @@
 //! What monitoring is told: where metrics are, when to alert, what to show.
 
 use anyhow::Context;
-use control_plane_operator::component::sidecar;
 use serde_json::{Value, json};
 
 use super::kind::Kind;
@@ -73,15 +72,10 @@ pub(crate) fn dashboard() -> Object {
 }
 
 fn service_monitor(options: &Options) -> Object {
-    let mut endpoints = vec![json!({ "port": METRICS_PORT_NAME, "interval": "30s" })];
-    if options.private().is_some() {
-        // Not a port of the Service: it is the pod's.
-        endpoints.push(json!({ "targetPort": sidecar::ADMIN_PORT, "interval": "30s" }));
-    }
     let fields = json!({
         "spec": {
             "selector": { "matchLabels": { APP_LABEL: "hypershift-operator" } },
-            "endpoints": endpoints,
+            "endpoints": [{ "port": METRICS_PORT_NAME, "interval": "30s" }],
         },
     });
     Object::new(Kind::ServiceMonitor, &options.namespace, "operator", fields)

@@ -14,7 +14,7 @@ use super::kind::{Kind, text};
 use super::object::Object;
 use super::plan::Surroundings;
 use super::preflight::{Loss, Observed, Version};
-use super::pruning;
+use super::{pruning, tenant_policy};
 
 const HOSTED_CLUSTERS: &str = "/apis/hypershift.openshift.io/v1beta1/hostedclusters";
 /// Objects that a finding about a CRD names.
@@ -36,12 +36,30 @@ pub(crate) async fn version(cluster: &Cluster) -> kube::Result<Option<Version>> 
 }
 
 /// What the objects of an installation depend on.
-pub(crate) async fn surroundings(cluster: &Cluster) -> kube::Result<Surroundings> {
+pub(crate) async fn surroundings(
+    cluster: &Cluster,
+    installation: &str,
+) -> kube::Result<Surroundings> {
     let kinds = cluster_api(cluster).await?;
     Ok(Surroundings {
         monitoring: has_monitoring(cluster).await?,
         console: cluster.find("/apis/console.openshift.io").await?.is_some(),
         legacy: legacy(cluster, &kinds).await?,
+        tenant_policy: tenant_policy(cluster, installation).await?,
+    })
+}
+
+/// What the tenant policy does unless a flag says otherwise: what it does now. Where it is new, nothing that authors of
+/// existing hosted clusters do every day must begin to fail with an upgrade.
+async fn tenant_policy(cluster: &Cluster, installation: &str) -> kube::Result<tenant_policy::Mode> {
+    let path = tenant_policy::binding(installation).path();
+    if let Some(binding) = cluster.find(&path).await? {
+        return Ok(tenant_policy::Mode::of(&binding));
+    }
+    Ok(if cluster.holds_any(HOSTED_CLUSTERS).await? {
+        tenant_policy::Mode::Warn
+    } else {
+        tenant_policy::Mode::Enforce
     })
 }
 

@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::args::{MetricsSet, OptionArgs, Platform, PlatformMonitoring, PullPolicy};
 use super::conversion::Setup;
 use super::crds::Source;
+use super::images::{self, Needed};
+use super::tenant_policy::{Mode, ReleaseImages};
 use crate::Usage;
 
 /// What is to be installed.
@@ -28,6 +30,9 @@ pub(crate) struct Options {
     pub(crate) platform_monitoring: PlatformMonitoring,
     pub(crate) metrics_set: MetricsSet,
     pub(crate) dashboards: bool,
+    /// What the tenant policy does, if a flag says so.
+    pub(crate) tenant_policy: Option<Mode>,
+    pub(crate) tenant_release_images: ReleaseImages,
 }
 
 /// Images of the control-plane-operator.
@@ -65,17 +70,14 @@ impl Options {
     pub(super) fn resolve(args: &OptionArgs) -> anyhow::Result<Self> {
         check_namespace(&args.namespace)?;
         let overrides = pairs(&args.registry_overrides, "--registry-overrides")?;
-        let image = |given: &Option<String>, flag: &str| {
-            let image = given
-                .as_deref()
-                .filter(|image| !image.trim().is_empty())
-                .ok_or_else(|| Usage::new(&format!("{flag} is needed")))?;
+        let image = |needed: Needed, given: &Option<String>| {
+            let image = needed.or_released(given.as_deref())?;
             Ok::<_, Usage>(overridden(image, &overrides))
         };
         Ok(Self {
             namespace: args.namespace.clone(),
             types: types(args, &image, &overrides)?,
-            operator_image: image(&args.hypershift_image, "--hypershift-image")?,
+            operator_image: image(images::OPERATOR, &args.hypershift_image)?,
             pull_policy: args.image_pull_policy,
             replicas: args.replicas,
             pull_secret: args.pull_secret.as_deref().map(pull_secret).transpose()?,
@@ -96,6 +98,8 @@ impl Options {
             platform_monitoring: args.platform_monitoring,
             metrics_set: args.metrics_set,
             dashboards: args.monitoring_dashboards,
+            tenant_policy: args.tenant_policy,
+            tenant_release_images: ReleaseImages::parse(&args.tenant_release_images)?,
         })
     }
 
@@ -110,7 +114,7 @@ impl Options {
 
 fn types(
     args: &OptionArgs,
-    image: &impl Fn(&Option<String>, &str) -> Result<String, Usage>,
+    image: &impl Fn(Needed, &Option<String>) -> Result<String, Usage>,
     overrides: &[(String, String)],
 ) -> anyhow::Result<Types> {
     if !args.private_capi_types {
@@ -129,7 +133,7 @@ fn types(
         sources.push(Source::Embedded);
     }
     Ok(Types::Private(Private {
-        proxy_image: image(&args.capi_proxy_image, "--capi-proxy-image")?,
+        proxy_image: image(images::PROXY, &args.capi_proxy_image)?,
         sources,
         platforms: args.limit_crd_install.clone(),
         conversion: args

@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::object::Object;
 use super::options::{Options, Types};
 use super::workload::{self, Operator};
-use super::{conversion, ground, monitoring, rbac};
+use super::{conversion, ground, monitoring, rbac, tenant_policy};
 
 /// What the objects depend on, as far as the cluster decides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub(crate) struct Surroundings {
     pub(crate) console: bool,
     /// Hosted clusters that operator-legacy is needed for, by `namespace/name`.
     pub(crate) legacy: Vec<String>,
+    /// What the tenant policy does unless a flag says otherwise.
+    pub(crate) tenant_policy: tenant_policy::Mode,
 }
 
 /// CRDs by where they come from.
@@ -71,8 +73,9 @@ impl Plan {
         if outputs.resources() {
             plan.add_ground(options);
             plan.add_monitoring(options, surroundings)?;
-            plan.add_operators(options, surroundings)?;
-            plan.add_conversion(options, surroundings)?;
+            plan.add_tenant_policy(options, surroundings);
+            plan.add_operators(options, surroundings);
+            plan.add_conversion(options, definitions, surroundings)?;
         }
         plan.objects = plan
             .objects
@@ -153,11 +156,21 @@ impl Plan {
         Ok(())
     }
 
-    fn add_operators(
-        &mut self,
-        options: &Options,
-        surroundings: &Surroundings,
-    ) -> anyhow::Result<()> {
+    fn add_tenant_policy(&mut self, options: &Options, surroundings: &Surroundings) {
+        let mode = options.tenant_policy.unwrap_or(surroundings.tenant_policy);
+        let releases = &options.tenant_release_images;
+        let objects = tenant_policy::objects(&options.namespace, mode, releases);
+        self.objects.extend(objects);
+        if options.tenant_policy.is_none() && mode == tenant_policy::Mode::Warn {
+            self.leave_out(
+                "enforcement of the tenant policy",
+                "it warns, so that authors of existing hosted clusters can adapt; give --tenant-policy=enforce when the \
+                 audit log has no more violations",
+            );
+        }
+    }
+
+    fn add_operators(&mut self, options: &Options, surroundings: &Surroundings) {
         for operator in Operator::ALL {
             if operator == Operator::Legacy && !self.wants_legacy(options, surroundings) {
                 continue;
@@ -168,19 +181,21 @@ impl Plan {
             self.objects
                 .extend(rbac::objects(&options.namespace, operator, sides));
             self.objects.push(ground::service(options, operator));
-            self.objects.push(workload::deployment(options, operator)?);
+            self.objects.push(workload::deployment(options, operator));
         }
-        Ok(())
     }
 
     fn add_conversion(
         &mut self,
         options: &Options,
+        definitions: &Definitions,
         surroundings: &Surroundings,
     ) -> anyhow::Result<()> {
         if let Some(private) = options.private() {
             let objects = conversion::objects(options, private, surroundings.monitoring)?;
             self.objects.extend(objects);
+            self.objects
+                .extend(conversion::renewal(private, &definitions.private));
         }
         Ok(())
     }

@@ -133,7 +133,9 @@ fn names_are_free(facts: &Facts) -> Vec<Finding> {
             Some(Finding {
                 subject: observed.id.to_string(),
                 reason: format!("it belongs to {owner}"),
-                way_out: "remove it by its owner's means, or give --take-over if nobody minds it any more".to_owned(),
+                way_out:
+                    "remove it by its owner's means, or give --take-over if it is no longer managed"
+                        .to_owned(),
             })
         })
         .collect()

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::kind::Kind;
 use super::object::Object;
+use super::tenant_policy;
 use super::workload::Operator;
 
 /// Where a rule holds.
@@ -94,6 +95,15 @@ const TABLE: &[Row] = &[
         names: &[],
         verbs: &["get", "list", "watch", "patch"],
         needed_for: "the scan at the start, every reconcile after it, marks, finalizers and defaults",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: HYPERSHIFT,
+        resources: &tenant_policy::KINDS,
+        names: &[],
+        verbs: &[tenant_policy::OVERRIDE],
+        needed_for: "annotations that the tenant policy keeps from authors",
     },
     Row {
         holder: Holder::Both,
@@ -195,6 +205,24 @@ const TABLE: &[Row] = &[
         names: &[],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
         needed_for: "who may reach the pods of a control plane",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "networking.k8s.io",
+        resources: &["servicecidrs"],
+        names: &[],
+        verbs: &["list"],
+        needed_for: "networks of the management cluster, which virtual machines may not reach",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: "config.openshift.io",
+        resources: &["networks"],
+        names: &[],
+        verbs: &["list"],
+        needed_for: "the same on OpenShift",
     },
     Row {
         holder: Holder::Both,

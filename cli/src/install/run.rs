@@ -85,7 +85,7 @@ async fn prepare(
     };
     look::at_rights(&mut facts, options, args.install_scope, cluster).await?;
     refuse(&facts)?;
-    let surroundings = look::at_surroundings(cluster).await?;
+    let surroundings = look::at_surroundings(options, cluster).await?;
     let options = &conversion::complete(options, Some(cluster)).await?;
     let definitions = render::definitions(options, access).await?;
     let mut plan = Plan::make(options, args.install_scope, &definitions, &surroundings)?;
@@ -111,7 +111,7 @@ async fn prepare(
         Outputs::Crds => Vec::new(),
     };
     step.done(&format!(
-        "{} objects, nothing speaks against them",
+        "{} objects, all preflight checks passed",
         steps.len()
     ));
     Ok(Work {

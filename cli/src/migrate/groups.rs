@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use kube::Client;
 use migration::failure::Reason;
 use migration::journal::Failure;
-use migration::mover::{Advance, Error, Mover, Options, Scope};
+use migration_executor::{Advance, Error, Executor, Options, Scope};
 use serde_json::json;
 
 use crate::Usage;
@@ -82,7 +82,7 @@ pub(crate) struct Groups {
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
 
@@ -142,25 +142,25 @@ impl Groups {
             patience: self.patience,
             ..Options::default()
         };
-        let mut mover = Mover::open(client.clone(), scope, &options).await?;
+        let mut executor = Executor::open(client.clone(), scope, &options).await?;
         if self.dry_run {
-            return self.show_plan(&mut mover, pairs).await;
+            return self.show_plan(&mut executor, pairs).await;
         }
-        self.enter(&client, &mut mover, pairs).await?;
+        self.enter(&client, &mut executor, pairs).await?;
         let controllers = Controllers::new(client, &self.namespace, pairs.table(), self.calm);
-        let report = self.carry_out(&mut mover, &controllers).await?;
+        let report = self.carry_out(&mut executor, &controllers).await?;
         report::print(self.output, &report)
     }
 
     /// Prints what a migration would do.
-    async fn show_plan(&self, mover: &mut Mover, pairs: &Pairs) -> anyhow::Result<()> {
-        if let Some(journal) = mover.under_way() {
+    async fn show_plan(&self, executor: &mut Executor, pairs: &Pairs) -> anyhow::Result<()> {
+        if let Some(journal) = executor.under_way() {
             bail!(
                 "a migration of this namespace is under way, in phase {}: there is nothing to plan",
                 journal.phase
             );
         }
-        let plan = mover.plan(pairs.direction()).await?;
+        let plan = executor.plan(pairs.direction()).await?;
         report::print_plan(self.output, &plan)?;
         if plan.may_begin() {
             return Ok(());
@@ -169,9 +169,14 @@ impl Groups {
     }
 
     /// Begins a migration, or takes over the one that is under way.
-    async fn enter(&self, client: &Client, mover: &mut Mover, pairs: &Pairs) -> anyhow::Result<()> {
+    async fn enter(
+        &self,
+        client: &Client,
+        executor: &mut Executor,
+        pairs: &Pairs,
+    ) -> anyhow::Result<()> {
         let display = Display::new(self.quiet);
-        if let Some(journal) = mover.under_way() {
+        if let Some(journal) = executor.under_way() {
             let before = journal.counts[PAIRS].as_str().unwrap_or_default();
             if before != pairs.to_string() {
                 bail!(
@@ -183,14 +188,14 @@ impl Groups {
                 "a migration is under way, in phase {}: it goes on",
                 journal.phase
             ));
-            mover.resume().await?;
-            return self.undo(mover).await;
+            executor.resume().await?;
+            return self.undo(executor).await;
         }
         if self.roll_back {
             bail!("no migration of this namespace is under way: there is nothing to undo");
         }
         self.promised()?;
-        let plan = mover.plan(pairs.direction()).await?;
+        let plan = executor.plan(pairs.direction()).await?;
         if !plan.may_begin() {
             report::print_plan(self.output, &plan)?;
             return Err(Unwell.into());
@@ -203,7 +208,9 @@ impl Groups {
         ));
         let replicas = controllers::replicas(client, &self.stop).await?;
         let counts = json!({ PAIRS: pairs.to_string(), REPLICAS: replicas });
-        mover.begin(pairs.direction(), counts, json!(null)).await?;
+        executor
+            .begin(pairs.direction(), counts, json!(null))
+            .await?;
         Ok(())
     }
 
@@ -216,15 +223,15 @@ impl Groups {
         Err(Usage::new(&message).into())
     }
 
-    async fn undo(&self, mover: &mut Mover) -> anyhow::Result<()> {
+    async fn undo(&self, executor: &mut Executor) -> anyhow::Result<()> {
         if !self.roll_back {
             return Ok(());
         }
         let asked = Failure::new(Reason::Conflict, "--roll-back was asked for");
-        match mover.fail(asked).await {
+        match executor.fail(asked).await {
             Ok(()) => Ok(()),
             Err(Error::Failed(_)) => {
-                let phase = mover.under_way().map(|journal| journal.phase);
+                let phase = executor.under_way().map(|journal| journal.phase);
                 let phase = phase.context("the migration has ended")?;
                 bail!(
                     "phase {phase} cannot be undone: run the command without --roll-back, and then one from {} to {}",
@@ -239,17 +246,17 @@ impl Groups {
     /// Step after step, until it has ended.
     async fn carry_out(
         &self,
-        mover: &mut Mover,
+        executor: &mut Executor,
         controllers: &Controllers,
     ) -> anyhow::Result<Report> {
         let display = Display::new(self.quiet);
-        let mut report = Report::new(mover);
+        let mut report = Report::new(executor);
         let mut step = display.step("migrating");
         loop {
-            match mover.advance(controllers).await? {
+            match executor.advance(controllers).await? {
                 Advance::Stepped(phase) => {
                     report.enters(phase);
-                    step.update(&report::progress(mover, phase));
+                    step.update(&report::progress(executor, phase));
                 }
                 Advance::Waiting(phase, what) => {
                     report.enters(phase);
@@ -260,7 +267,7 @@ impl Groups {
                     bail!("the migration is committed and not complete: {what}")
                 }
                 Advance::Done => {
-                    report.ends(mover);
+                    report.ends(executor);
                     step.done(&report.summary());
                     return Ok(report);
                 }

@@ -4,12 +4,12 @@ mod given;
 
 use api::group::GroupTable;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
-use api::names::control_plane_namespace;
 use clap::Args;
+use hypershift_operator::control_plane_namespace::{ControlPlaneNamespace, Namespace};
 use hypershift_operator::foresight::{Foresight, Outlook};
 use migration::groups::Direction;
-use migration::mover::{Mover, Options, Scope};
 use migration::preflight::{Finding, Severity};
+use migration_executor::{Executor, Options, Scope};
 
 use super::fleet::{Chosen, Line, Standing};
 use super::groups::{Format, report};
@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
 
@@ -85,8 +85,17 @@ impl Plan {
                     continue;
                 }
             };
+            let found = Namespace::find(hosted.client(), &line.namespace, &line.name).await?;
+            let Some(namespace) = found.owned() else {
+                let refusal = found.refusal(&line.namespace, &line.name);
+                let why =
+                    refusal.unwrap_or_else(|| format!("there is no namespace {}", found.name()));
+                display.say(&format!("{}: {why}", line.id()));
+                is_free = false;
+                continue;
+            };
             display.say(&format!("{}:", line.id()));
-            is_free &= planner.plan(&cluster, &line, direction).await?;
+            is_free &= planner.plan(&cluster, namespace, direction).await?;
         }
         if is_free {
             return Ok(());
@@ -102,16 +111,16 @@ impl Planner<'_> {
     async fn plan(
         &self,
         cluster: &HostedCluster,
-        line: &Line,
+        namespace: &ControlPlaneNamespace,
         direction: Direction,
     ) -> anyhow::Result<bool> {
+        let client = self.hosted.client().clone();
         let scope = Scope {
-            namespaces: vec![control_plane_namespace(&line.namespace, &line.name)],
+            namespaces: vec![namespace.to_string()],
             table: GroupTable::default(),
         };
-        let client = self.hosted.client().clone();
-        let mut mover = Mover::open(client, scope, &Options::default()).await?;
-        let mut plan = mover.plan(direction).await?;
+        let mut executor = Executor::open(client, scope, &Options::default()).await?;
+        let mut plan = executor.plan(direction).await?;
         if direction == Direction::Forward {
             plan.findings
                 .extend(finding(self.foresight.outlook(cluster).await));

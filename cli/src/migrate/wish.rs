@@ -16,7 +16,7 @@ pub(super) struct WishArgs {
     #[command(flatten)]
     chosen: Chosen,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
 

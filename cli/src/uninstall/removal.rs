@@ -135,6 +135,8 @@ impl Found {
             | Kind::ClusterRoleBinding
             | Kind::Role
             | Kind::RoleBinding
+            | Kind::ValidatingAdmissionPolicy
+            | Kind::ValidatingAdmissionPolicyBinding
             | Kind::NetworkPolicy
             | Kind::PodDisruptionBudget
             | Kind::Service

@@ -3,9 +3,8 @@
 use api::annotations::cluster::DISABLE_MACHINE_MANAGEMENT;
 use api::group;
 use api::group::Side;
+use control_plane_component::{Context, Result, sidecar};
 use k8s_openapi::api::rbac::v1::Role;
-
-use crate::component::{Context, Result, sidecar};
 
 /// Replaces `<core>` and `<infrastructure>` in a Role by the groups that objects are stored in. No others are named:
 /// what belongs to the platform's own Cluster API is nobody's business here.

@@ -1,11 +1,10 @@
 //! Small changes of manifests that adapt functions make.
 
+use control_plane_component::settings::Pairs;
+use control_plane_component::{Context, Error, Result, Workload};
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-
-use crate::component::{Context, Error, Result, Workload};
-use crate::settings::Pairs;
 
 /// A container of a pod, or init container, by name. It is an error if the manifest has none.
 pub(crate) fn container<'a>(pod: &'a mut PodSpec, name: &str) -> Result<&'a mut Container> {

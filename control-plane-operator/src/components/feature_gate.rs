@@ -1,8 +1,7 @@
 //! The guest's `FeatureGate`: the one that is asked for, and the one that the release made of it.
 
+use control_plane_component::{Context, Error, Result};
 use serde_json::{Value, json};
-
-use crate::component::{Context, Error, Result};
 
 /// The `ConfigMap` that holds what the release made of it.
 pub(crate) const CONFIG_MAP: &str = "feature-gate";

@@ -1,9 +1,9 @@
 //! Flags that many programs of a control plane take alike.
 
 use api::annotations::cluster::DISABLE_PROFILING;
+use control_plane_component::{Context, Error, Result};
 
 use super::feature_gate::Features;
-use crate::component::{Context, Error, Result};
 
 /// Versions and ciphers of TLS.
 pub(crate) fn tls(context: &Context<'_>) -> Vec<String> {

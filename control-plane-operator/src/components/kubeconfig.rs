@@ -1,10 +1,9 @@
 //! Kubeconfigs of the guest: made from a client certificate and an authority that are there as Secrets.
 
+use control_plane_component::{Context, Error, Result};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
-
-use crate::component::{Context, Error, Result};
 
 const KEY: &str = "kubeconfig";
 const AUTHORITY: &str = "root-ca";
@@ -114,7 +113,7 @@ pub(crate) fn local(
     certificate: &'static str,
 ) -> impl Fn(&Context<'_>, &mut Secret) -> Result<()> + Send + Sync {
     move |context, secret| {
-        let server = crate::component::facts::url("localhost", context.api_pod_port());
+        let server = control_plane_component::facts::url("localhost", context.api_pod_port());
         let text = text(context, certificate, server)?;
         put(secret, KEY, text);
         Ok(())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::DynamicObject;
@@ -17,10 +17,11 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use support::apply::Applier;
+use support::controller::Manager;
 use support::error::chain;
 use support::health::{Check, Health};
 use support::reconcile::{Backoff, is_missing};
-use support::watch::is_blind;
+use support::watch::watch_failed;
 
 use super::drive::{Wake, drive};
 use super::error::Error;
@@ -63,6 +64,15 @@ pub(super) struct Context {
     requests: Store<CertificateSigningRequest>,
 }
 
+/// The writing ends of the caches.
+struct Caches {
+    control_planes: Writer<DynamicObject>,
+    machines: Writer<DynamicObject>,
+    machine_sets: Writer<DynamicObject>,
+    nodes: Writer<Node>,
+    requests: Writer<CertificateSigningRequest>,
+}
+
 // === impl Context ===
 
 impl Context {
@@ -72,94 +82,134 @@ impl Context {
         management: kube::Client,
         guest: kube::Client,
         health: &Arc<Health>,
+        manager: &Manager,
     ) {
+        let (ctx, caches) = Self::new(args, management, guest).await;
+        let (hcp_wake, wake) = (Wake::new(), Wake::new());
+        let mut work = ctx.watches(caches, &hcp_wake, &wake, health);
+        for part in &args.controllers {
+            work.push(ctx.part(*part, manager, &hcp_wake, &wake));
+        }
+        futures::future::join_all(work).await;
+    }
+
+    async fn new(args: &Args, management: kube::Client, guest: kube::Client) -> (Self, Caches) {
         let side = match args.capi_types {
             CapiTypes::Private => api::group::Side::Private,
             CapiTypes::Standard => api::group::Side::Standard,
         };
-        let hcp = control_plane::resource();
-        let machine = machines::resource(side);
-        let hcps = Writer::new(hcp.clone());
-        let machine_writer = Writer::new(machine.clone());
-        let machine_set = machines::set_resource(side);
-        let set_writer = Writer::new(machine_set.clone());
-        let (nodes, requests) = (Writer::default(), Writer::default());
+        let (machine, machine_set) = (machines::resource(side), machines::set_resource(side));
+        let caches = Caches {
+            control_planes: Writer::new(control_plane::resource()),
+            machines: Writer::new(machine.clone()),
+            machine_sets: Writer::new(machine_set.clone()),
+            nodes: Writer::default(),
+            requests: Writer::default(),
+        };
         let ctx = Self {
             applier: Applier::new(guest.clone(), MANAGER),
             namespace: args.namespace.clone(),
             node_clients: args.node_clients,
             signer_ca: args.cluster_signer_ca_file.clone(),
             daemon_image: args.machine_config_daemon_image.clone(),
-            machine: machine.clone(),
-            machine_set: machine_set.clone(),
+            has_machines: may_have_machines(&args.platform_type, &management, &machine).await,
+            machine,
+            machine_set,
             hcp_name: args.hosted_control_plane.clone(),
             release: args.operate_on_release_image.clone(),
-            has_machines: may_have_machines(&args.platform_type, &management, &machine).await,
-            control_planes: hcps.as_reader(),
-            machines: machine_writer.as_reader(),
-            machine_sets: set_writer.as_reader(),
-            nodes: nodes.as_reader(),
-            requests: requests.as_reader(),
-            management: management.clone(),
-            guest: guest.clone(),
+            control_planes: caches.control_planes.as_reader(),
+            machines: caches.machines.as_reader(),
+            machine_sets: caches.machine_sets.as_reader(),
+            nodes: caches.nodes.as_reader(),
+            requests: caches.requests.as_reader(),
+            management,
+            guest,
         };
-        let (hcp_wake, wake) = (Wake::new(), Wake::new());
+        (ctx, caches)
+    }
+
+    /// Keeps the caches, and wakes the passes that look at them.
+    fn watches(
+        &self,
+        caches: Caches,
+        hcp: &Wake,
+        fleet: &Wake,
+        health: &Arc<Health>,
+    ) -> Vec<LocalBoxFuture<'_, ()>> {
         let check = |name, text| health.check(name, text);
-        let mut work: Vec<BoxFuture<'_, ()>> = vec![
+        let wakes = || vec![fleet.clone()];
+        let mut work: Vec<LocalBoxFuture<'_, ()>> = vec![
             Box::pin(keep(
-                Api::namespaced_with(management.clone(), &ctx.namespace, &hcp),
-                hcps,
-                vec![hcp_wake.clone(), wake.clone()],
+                self.in_namespace(&control_plane::resource()),
+                caches.control_planes,
+                vec![hcp.clone(), fleet.clone()],
                 check("control-plane", "the HostedControlPlane is not watched yet"),
             )),
             Box::pin(keep(
-                Api::all(guest.clone()),
-                nodes,
-                vec![wake.clone()],
+                Api::all(self.guest.clone()),
+                caches.nodes,
+                wakes(),
                 check("nodes", "Nodes are not watched yet"),
             )),
             Box::pin(keep(
-                Api::all(guest.clone()),
-                requests,
-                vec![wake.clone()],
+                Api::all(self.guest.clone()),
+                caches.requests,
+                wakes(),
                 check("requests", "CertificateSigningRequests are not watched yet"),
             )),
         ];
-        if ctx.has_machines {
+        if self.has_machines {
             work.push(Box::pin(keep(
-                Api::namespaced_with(management.clone(), &ctx.namespace, &machine),
-                machine_writer,
-                vec![wake.clone()],
+                self.in_namespace(&self.machine),
+                caches.machines,
+                wakes(),
                 check("machines", "Machines are not watched yet"),
             )));
             work.push(Box::pin(keep(
-                Api::namespaced_with(management.clone(), &ctx.namespace, &machine_set),
-                set_writer,
-                vec![wake.clone()],
+                self.in_namespace(&self.machine_set),
+                caches.machine_sets,
+                wakes(),
                 check("machine-sets", "MachineSets are not watched yet"),
             )));
         }
-        for part in &args.controllers {
-            work.push(ctx.part(*part, &hcp_wake, &wake));
-        }
-        futures::future::join_all(work).await;
+        work
     }
 
-    fn part<'a>(&'a self, part: Part, hcp: &'a Wake, fleet: &'a Wake) -> BoxFuture<'a, ()> {
+    fn in_namespace(&self, resource: &kube::api::ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.management.clone(), &self.namespace, resource)
+    }
+
+    fn part<'a>(
+        &'a self,
+        part: Part,
+        manager: &'a Manager,
+        hcp: &'a Wake,
+        fleet: &'a Wake,
+    ) -> LocalBoxFuture<'a, ()> {
         match part {
-            Part::Resources => Box::pin(drive("resources", hcp, PERIOD, || resources::pass(self))),
-            Part::Signing => Box::pin(drive("signing", fleet, PERIOD, || signing::pass(self))),
-            Part::Node => Box::pin(drive("node", fleet, PERIOD, || nodes::pass(self))),
-            Part::Hcpstatus => Box::pin(drive("hcpstatus", fleet, PERIOD, || status::pass(self))),
+            Part::Resources => Box::pin(drive("resources", manager, hcp, PERIOD, || {
+                resources::pass(self)
+            })),
+            Part::Signing => Box::pin(drive("signing", manager, fleet, PERIOD, || {
+                signing::pass(self)
+            })),
+            Part::Node => Box::pin(drive("node", manager, fleet, PERIOD, || nodes::pass(self))),
+            Part::Hcpstatus => Box::pin(drive("hcpstatus", manager, fleet, PERIOD, || {
+                status::pass(self)
+            })),
             Part::Spotremediation => {
-                Box::pin(drive("spotremediation", fleet, PERIOD, || spot::pass(self)))
-            }
-            Part::Inplaceupgrader => {
-                Box::pin(drive("inplaceupgrader", fleet, in_place::PERIOD, || {
-                    in_place::pass(self)
+                Box::pin(drive("spotremediation", manager, fleet, PERIOD, || {
+                    spot::pass(self)
                 }))
             }
-            Part::Cleanup => Box::pin(drive("cleanup", hcp, cleanup::PERIOD, || {
+            Part::Inplaceupgrader => Box::pin(drive(
+                "inplaceupgrader",
+                manager,
+                fleet,
+                in_place::PERIOD,
+                || in_place::pass(self),
+            )),
+            Part::Cleanup => Box::pin(drive("cleanup", manager, hcp, cleanup::PERIOD, || {
                 cleanup::pass(self)
             })),
         }
@@ -274,7 +324,7 @@ where
                 check.pass();
                 wakes.iter().for_each(Wake::wake);
             }
-            Err(error) if is_blind(&error) => check.fail(chain(&error)),
+            Err(error) if watch_failed(&error) => check.fail(chain(&error)),
             Err(error) => tracing::debug!(problem = chain(&error), "Watch failed"),
         }
     }

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use support::error::chain;
-use support::reconcile::{Backoff, Retry};
+use futures::{Stream, StreamExt as _, stream};
+use support::controller::{Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings};
+use support::shutdown;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
 
 use super::error::Error;
-use crate::tool::Once;
 
 /// Changes seldom come alone.
-const GATHER: Duration = Duration::from_millis(200);
+const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// Says that something has changed.
 #[derive(Debug, Clone)]
@@ -28,39 +27,63 @@ impl Wake {
     pub(super) fn wake(&self) {
         self.0.send_replace(());
     }
+
+    /// One request at the beginning, and one for all changes since the last.
+    fn requests(&self, name: &str) -> impl Stream<Item = ObjectKey> + use<> {
+        let key = ObjectKey::new("", name);
+        let first = stream::iter([key.clone()]);
+        let changes = (key, self.0.subscribe());
+        first.chain(stream::unfold(changes, |(key, mut changes)| async {
+            changes.changed().await.ok()?;
+            Some((key.clone(), (key, changes)))
+        }))
+    }
+}
+
+/// A pass, and how often it runs without a change.
+struct Controller<P> {
+    pass: P,
+    period: Duration,
 }
 
 /// Runs a pass for as long as the process leads.
 pub(super) async fn drive<F>(
     name: &'static str,
+    manager: &Manager,
     wake: &Wake,
     period: Duration,
-    mut pass: impl FnMut() -> F,
+    pass: impl Fn() -> F,
 ) where
     F: Future<Output = Result<(), Error>>,
 {
-    let mut changes = wake.0.subscribe();
-    let mut backoff = Backoff::default();
-    let mut once = Once::default();
-    loop {
-        changes.borrow_and_update();
-        let pause = match pass().await {
-            Ok(()) => {
-                backoff = Backoff::default();
-                once = Once::default();
-                period
-            }
-            Err(error) => {
-                let problem = chain(&error);
-                if once.is_news(&problem) {
-                    tracing::warn!(pass = name, problem, "Not everything could be done");
-                }
-                backoff.pause(Retry::Backoff)
-            }
-        };
-        if let Ok(Ok(())) = timeout(pause, changes.changed()).await {
-            sleep(GATHER).await;
-        }
+    let settings = Settings {
+        controller: name,
+        kind: "HostedControlPlane",
+        concurrency: 1,
+        debounce: DEBOUNCE,
+        deadline: DEADLINE,
+    };
+    // It ends with the term: each write is complete by itself.
+    let (_signal, drain) = shutdown::channel();
+    let controller = Controller { pass, period };
+    let ready = std::future::ready(());
+    manager
+        .run(settings, &controller, wake.requests(name), ready, drain)
+        .await;
+}
+
+// === impl Controller ===
+
+impl<P, F> Reconciler for Controller<P>
+where
+    P: Fn() -> F,
+    F: Future<Output = Result<(), Error>>,
+{
+    type Error = Error;
+
+    async fn reconcile(&self, _: &ObjectKey) -> Result<Action, Error> {
+        (self.pass)().await?;
+        Ok(Action::requeue(self.period))
     }
 }
 
@@ -68,7 +91,17 @@ pub(super) async fn drive<F>(
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use prometheus_client::registry::Registry;
+    use support::health::Health;
+    use tokio::time::{sleep, timeout};
+
     use super::*;
+
+    fn manager() -> Manager {
+        let mut registry = Registry::default();
+        let health = Health::new(&mut registry);
+        Manager::new(&mut registry, &health)
+    }
 
     #[tokio::test(start_paused = true)]
     async fn many_changes_are_one_pass() {
@@ -78,7 +111,8 @@ mod tests {
             passes.fetch_add(1, Ordering::SeqCst);
             async { Ok(()) }
         };
-        let driven = drive("test", &wake, Duration::from_hours(1), pass);
+        let manager = manager();
+        let driven = drive("test", &manager, &wake, Duration::from_hours(1), pass);
         let changes = async {
             sleep(Duration::from_secs(1)).await;
             for _ in 0..100 {
@@ -101,7 +135,8 @@ mod tests {
             passes.fetch_add(1, Ordering::SeqCst);
             async { Err(Error::waiting("the test")) }
         };
-        let driven = drive("test", &wake, Duration::from_hours(1), pass);
+        let manager = manager();
+        let driven = drive("test", &manager, &wake, Duration::from_hours(1), pass);
         assert!(timeout(Duration::from_secs(8), driven).await.is_err());
         // At 0, 1, 3 and 7 seconds.
         assert_eq!(passes.load(Ordering::SeqCst), 4);

@@ -1,6 +1,8 @@
 //! Why a pass could not do all that it should.
 
 use support::apply;
+use support::error::chain;
+use support::reconcile::{Report, Retry, client_reason};
 
 /// What failed.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +18,9 @@ pub(super) enum Error {
     /// An object could not be written.
     #[error(transparent)]
     Apply(#[from] apply::Error),
+    /// Several things failed, one independently of the other.
+    #[error("{}", .0.iter().map(|error| chain(error)).collect::<Vec<_>>().join("; "))]
+    Several(Vec<Error>),
     /// Something that is needed is not there yet.
     #[error("waiting for {what}")]
     Waiting {
@@ -41,5 +46,21 @@ impl Error {
 
     pub(super) fn waiting(what: impl Into<String>) -> Self {
         Self::Waiting { what: what.into() }
+    }
+}
+
+impl Report for Error {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Client { source, .. } => client_reason(source),
+            Self::Apply(error) => error.reason(),
+            Self::Waiting { .. } => "Waiting",
+            Self::Form { .. } => "UnexpectedAnswer",
+            Self::Several(failed) => failed.first().map_or("Internal", Self::reason),
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        Retry::Backoff
     }
 }

@@ -47,7 +47,7 @@ fn verdict(done: &Result<(), Error>) -> Wanted {
             "AsExpected",
             "All objects of the hosted cluster are in place".to_owned(),
         ),
-        Err(error) => (Status::False, "ReconciliationError", chain(error)),
+        Err(error) => (Status::False, "ReconcileError", chain(error)),
     };
     Wanted {
         about: ClusterCondition::ConfigOperatorReconciliationSucceeded,
@@ -57,7 +57,7 @@ fn verdict(done: &Result<(), Error>) -> Wanted {
     }
 }
 
-/// One failure does not keep the rest back. The first of them is told.
+/// One failure does not keep the rest back, and all of them are reported.
 async fn apply(ctx: &Context, object: &kube::api::DynamicObject) -> Result<(), Error> {
     let hcp = control_plane::typed(object)?;
     let applier = &ctx.applier;
@@ -67,7 +67,15 @@ async fn apply(ctx: &Context, object: &kube::api::DynamicObject) -> Result<(), E
         reach(&hcp, applier).await,
         copy(ctx, &hcp, applier).await,
     ];
-    results.into_iter().collect()
+    let mut failed: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+    match failed.pop() {
+        None => Ok(()),
+        Some(only) if failed.is_empty() => Err(only),
+        Some(last) => {
+            failed.push(last);
+            Err(Error::Several(failed))
+        }
+    }
 }
 
 async fn basics(ctx: &Context, applier: &Applier) -> Result<(), Error> {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use api::hypershift::v1beta1::HostedControlPlane;
+use control_plane_component::Objects;
+use control_plane_component::write::value;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use kube::Api;
@@ -11,8 +13,6 @@ use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use support::error::chain;
 use tokio::sync::Notify;
-
-use crate::component::Objects;
 
 /// Kinds that are watched: group, version, kind.
 const KINDS: [(&str, &str, &str); 17] = [
@@ -40,6 +40,10 @@ const KINDS: [(&str, &str, &str); 17] = [
 ];
 const HOSTED_CONTROL_PLANE: (&str, &str, &str) =
     ("hypershift.openshift.io", "v1beta1", "HostedControlPlane");
+/// The name of this operator's own Deployment.
+const OPERATOR: &str = "control-plane-operator";
+/// Annotation: the hosted cluster that an object is made for.
+const CLUSTER: &str = "hypershift.openshift.io/cluster";
 const ROUTE: (&str, &str, &str) = ("route.openshift.io", "v1", "Route");
 
 /// One kind's objects.
@@ -149,13 +153,21 @@ impl Cache {
             .collect()
     }
 
+    fn kind(&self, name: &str) -> Option<&Kind> {
+        self.kinds.iter().find(|kind| kind.resource.kind == name)
+    }
+
     /// The hosted control plane: the one of the namespace. What cannot be read as one is told by the API server.
+    ///
+    /// The name of a namespace does not say which cluster it belongs to, so that objects of two may be in it. This
+    /// operator's own Deployment names the one that it was made for.
     pub(super) fn hosted_control_plane(&self) -> Option<HostedControlPlane> {
-        let kind = self
-            .kinds
-            .iter()
-            .find(|kind| kind.resource.kind == HOSTED_CONTROL_PLANE.2)?;
-        let object: Arc<DynamicObject> = kind.store.state().into_iter().next()?;
+        let kind = self.kind(HOSTED_CONTROL_PLANE.2)?;
+        let deployments = self.kind("Deployment").map(|kind| kind.store.state());
+        let mut deployments = deployments.into_iter().flatten();
+        let own = deployments.find(|it| it.metadata.name.as_deref() == Some(OPERATOR));
+        let cluster = own.as_deref().and_then(cluster_of);
+        let object = choose(kind.store.state(), cluster)?;
         let read = serde_json::from_value(value(&kind.resource, &object));
         read.inspect_err(|error| {
             tracing::error!(
@@ -167,17 +179,28 @@ impl Cache {
     }
 }
 
+/// The hosted cluster that an object is made for, as `<namespace>/<name>`.
+fn cluster_of(object: &DynamicObject) -> Option<&str> {
+    let annotations = object.metadata.annotations.as_ref()?;
+    annotations.get(CLUSTER).map(String::as_str)
+}
+
+/// The one that is made for the cluster. If none says so, the only one that says nothing else; nothing if it is not clear.
+fn choose(mut found: Vec<Arc<DynamicObject>>, cluster: Option<&str>) -> Option<Arc<DynamicObject>> {
+    if let Some(cluster) = cluster {
+        let exact = found.iter().find(|it| cluster_of(it) == Some(cluster));
+        if let Some(exact) = exact {
+            return Some(Arc::clone(exact));
+        }
+        found.retain(|it| cluster_of(it).is_none());
+    }
+    let only = found.pop()?;
+    found.is_empty().then_some(only)
+}
+
 /// Whether the API server knows no such kind. Its definition may be installed later: the watch goes on trying.
 fn is_absent(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404)
-}
-
-/// An object with its kind, which lists leave out.
-pub(super) fn value(resource: &ApiResource, object: &DynamicObject) -> serde_json::Value {
-    let mut value = serde_json::json!(object);
-    value["apiVersion"] = serde_json::json!(resource.api_version);
-    value["kind"] = serde_json::json!(resource.kind);
-    value
 }
 
 fn reflector<S>(
@@ -201,7 +224,7 @@ mod tests {
     fn o06_every_kind_that_is_written_is_watched() {
         let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
         for component in crate::components::all() {
-            for asset in component.assets {
+            for asset in component.assets() {
                 let path = assets.join(component.name).join(asset.file);
                 let text = std::fs::read_to_string(path).unwrap();
                 let kind = text.lines().find_map(|line| line.strip_prefix("kind: "));
@@ -213,6 +236,36 @@ mod tests {
                     asset.file
                 );
             }
+        }
+    }
+
+    /// T01: two clusters may have the same control plane namespace, and only one of them owns it.
+    #[test]
+    fn a_hosted_control_plane_of_another_cluster_is_not_reconciled() {
+        let hcp = |name: &str, cluster: Option<&str>| {
+            let annotations = cluster.map(|cluster| serde_json::json!({ CLUSTER: cluster }));
+            let object =
+                serde_json::json!({ "metadata": { "name": name, "annotations": annotations } });
+            Arc::new(serde_json::from_value::<DynamicObject>(object).unwrap())
+        };
+        let own = || hcp("a-b", Some("clusters/a-b"));
+        let other = || hcp("b", Some("clusters-a/b"));
+        let silent = || hcp("a-b", None);
+        let cluster = Some("clusters/a-b");
+        for (found, cluster, expected) in [
+            (vec![own()], cluster, Some("a-b")),
+            (vec![other(), own()], cluster, Some("a-b")),
+            (vec![own(), silent()], cluster, Some("a-b")),
+            (vec![other()], cluster, None),
+            (vec![other(), silent()], cluster, Some("a-b")),
+            (vec![own()], None, Some("a-b")),
+            (vec![silent()], None, Some("a-b")),
+            (vec![own(), other()], None, None),
+            (vec![], cluster, None),
+        ] {
+            let chosen = choose(found, cluster);
+            let name = chosen.and_then(|it| it.metadata.name.clone());
+            assert_eq!(name.as_deref(), expected);
         }
     }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 use api::annotations::cluster::CLEANUP_CLOUD_RESOURCES;
 use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::HostedControlPlane;
+use control_plane_component::status::is_true;
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use super::error::Error;
-use crate::component::status::is_true;
 
 /// Holds the control plane until the guest has given back what it made.
 const FINALIZER: &str = "hypershift.openshift.io/finalizer";

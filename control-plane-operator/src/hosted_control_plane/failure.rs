@@ -9,7 +9,6 @@ use serde_json::json;
 use support::apply::Applier;
 use support::error::chain;
 
-use super::error::Error;
 use super::status::Verdict;
 
 /// Field manager of the one condition: a pass that succeeds takes it back, with all others.
@@ -39,27 +38,27 @@ impl Failures {
     }
 
     /// A pass has failed. Whether that can be told changes nothing.
-    pub(super) async fn add(&mut self, hcp: Option<&HostedControlPlane>, error: &Error) {
+    pub(super) async fn add(&mut self, hcp: Option<&HostedControlPlane>, error: &str) {
         self.in_a_row = self.in_a_row.saturating_add(1);
         let Some(hcp) = hcp.filter(|_| self.in_a_row >= PATIENCE) else {
             return;
         };
         if let Err(error) = self.tell(hcp, error).await {
-            tracing::debug!(problem = chain(&error), "The failure cannot be told");
+            tracing::debug!(error = chain(&error), "Failed to update status");
         }
     }
 
     async fn tell(
         &self,
         hcp: &HostedControlPlane,
-        error: &Error,
+        error: &str,
     ) -> Result<(), support::apply::Error> {
         let verdict = Verdict {
             status: "True",
             ..Verdict::no(
                 ClusterCondition::Degraded,
                 CommonReason::ReconciliationError.as_str(),
-                chain(error),
+                error.to_owned(),
             )
         };
         let condition = verdict.condition(hcp, &Time(Timestamp::now()));
@@ -80,7 +79,9 @@ mod tests {
     use super::*;
 
     fn control_plane() -> (HostedControlPlane, Value) {
-        let text = include_str!("../../tests/data/base/hosted-control-plane.yaml");
+        let text = include_str!(
+            "../../../control-plane-component/tests/data/base/hosted-control-plane.yaml"
+        );
         let object = serde_saphyr::from_str(text).unwrap();
         (serde_saphyr::from_str(text).unwrap(), object)
     }
@@ -102,15 +103,12 @@ mod tests {
                 .answer(Answer::ok(&object)),
         ]);
         let mut failures = Failures::new(scenario.client());
-        let error = Error::List {
-            namespace: "clusters-one".to_owned(),
-            source: kube::Error::LinesCodecMaxLineLengthExceeded,
-        };
-        failures.add(Some(&hcp), &error).await;
-        failures.add(Some(&hcp), &error).await;
+        let error = "failed to list Secrets of namespace clusters-one";
+        failures.add(Some(&hcp), error).await;
+        failures.add(Some(&hcp), error).await;
         failures.over();
         for _ in 0..PATIENCE {
-            failures.add(Some(&hcp), &error).await;
+            failures.add(Some(&hcp), error).await;
         }
         scenario.finish();
     }

@@ -3,9 +3,8 @@
 use api::hypershift::v1beta1::versions::{
     ControlPlaneUpdateHistory, ControlPlaneUpdateState, ControlPlaneVersionStatus, ReleaseInfo,
 };
+use control_plane_component::Release;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-
-use crate::component::Release;
 
 /// How many releases are remembered.
 const MOST: usize = 100;

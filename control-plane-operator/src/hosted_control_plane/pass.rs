@@ -2,24 +2,24 @@
 
 use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
+use control_plane_component::dependency::{GROUP, missing as missing_dependencies};
+use control_plane_component::facts::Infra;
+use control_plane_component::render::{Rendered, adopt, hashed, render};
+use control_plane_component::status::{Observation, is_true, status as component_status};
+use control_plane_component::workload::without_nulls;
+use control_plane_component::write::ObjectWriter;
+use control_plane_component::{Component, Context, Objects, Predicates, Release};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use support::error::chain;
 
-use super::apply::Writer;
+use super::Operator;
 use super::cache::Cache;
 use super::deletion::{self, Due as Ending};
 use super::error::Error;
 use super::release::{Pair, Reader, missing_images};
 use super::status::{self, Verdict};
-use super::{Operator, history};
-use crate::component::dependency::missing as missing_dependencies;
-use crate::component::facts::Infra;
-use crate::component::render::{Rendered, adopt, hashed, render};
-use crate::component::status::{Observation, status as component_status};
-use crate::component::workload::without_nulls;
-use crate::component::{Component, Context, Objects, Predicates, Release};
 use crate::pki::Scope;
 use crate::{components, infra};
 
@@ -27,7 +27,7 @@ use crate::{components, infra};
 pub(super) struct Pass<'a> {
     pub(super) operator: &'a Operator,
     pub(super) cache: &'a Cache,
-    pub(super) writer: Writer,
+    pub(super) writer: ObjectWriter,
     pub(super) reader: Reader,
     /// Why nothing is done, as it was last said.
     pub(super) told: Option<String>,
@@ -39,6 +39,15 @@ pub(super) struct World {
     pub(super) releases: Pair,
     pub(super) infra: Infra,
     pub(super) objects: Objects,
+}
+
+/// What became of the components.
+#[derive(Default)]
+struct Outcome {
+    /// Those that cannot be rendered.
+    problems: Vec<(&'static str, control_plane_component::Error)>,
+    /// All that could not be written.
+    failed: Option<Error>,
 }
 
 // === impl World ===
@@ -124,34 +133,37 @@ impl Pass<'_> {
                 unavailable.message,
             );
             world.infra = infra::facts(&world.context(self.operator));
-            return self.write_status(&world, vec![verdict], false).await;
+            return self.write_status(&world, vec![verdict], false, false).await;
         }
         // infrastructure
         let missing = self.infrastructure(&mut world).await?;
         let mut verdicts = vec![status::infrastructure(&missing)];
         // certificates, and components in their order
-        let mut problems = Vec::new();
+        let mut outcome = Outcome::default();
         if missing.is_empty() {
             self.default_account(&mut world).await?;
             self.etcd_first(&mut world).await?;
             self.certificates(&mut world, Scope::All).await?;
             self.kubeadmin(&mut world).await?;
-            problems = self.components(&mut world).await?;
+            outcome = self.components(&mut world).await;
         }
         let context = world.context(self.operator);
-        verdicts.push(match missing_images(&context, &problems) {
+        verdicts.push(match missing_images(&context, &outcome.problems) {
             Some(message) => Verdict::no(Type::ValidReleaseInfo, "MissingImages", message),
             None => Verdict::yes(Type::ValidReleaseInfo),
         });
-        verdicts.push(configuration(&problems));
-        self.write_status(&world, verdicts, true).await
+        verdicts.push(configuration(&outcome.problems));
+        let written = self
+            .write_status(&world, verdicts, true, outcome.failed.is_some())
+            .await;
+        outcome.failed.map_or(written, Err)
     }
 
     async fn infrastructure(&mut self, world: &mut World) -> Result<Vec<&'static str>, Error> {
-        let wanted = infra::wanted(&world.context(self.operator));
+        let wanted = infra::wanted(components::all(), &world.context(self.operator));
         for which in &wanted.deletions {
             self.writer.delete(which).await?;
-            world.objects.remove(&which.kind, &which.name);
+            world.objects.remove(which);
         }
         for object in &wanted.objects {
             self.writer.apply(object, &mut world.objects).await?;
@@ -174,38 +186,34 @@ impl Pass<'_> {
             .await?)
     }
 
-    /// All components in their order. One that fails does not stop the others.
-    async fn components(
-        &mut self,
-        world: &mut World,
-    ) -> Result<Vec<(&'static str, crate::component::Error)>, Error> {
-        let mut problems = Vec::new();
-        let mut failed = None;
+    /// Reconciles all components in their order. One that fails does not stop the others, and none of the failures is
+    /// dropped: what cannot be rendered is reported, and what cannot be written is tried again.
+    async fn components(&mut self, world: &mut World) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut failed = Vec::new();
         for component in components::all() {
-            match self.component(&component, world).await {
+            match self.component(component, world).await {
                 Ok(None) => {}
-                Ok(Some(problem)) => problems.push((component.name, problem)),
+                Ok(Some(problem)) => outcome.problems.push((component.name, problem)),
                 Err(error) => {
                     tracing::warn!(
                         component = component.name,
-                        problem = chain(&error),
-                        "A component cannot be written"
+                        error = chain(&error),
+                        "Failed to write component"
                     );
-                    failed.get_or_insert(error);
+                    failed.push((component.name, error));
                 }
             }
         }
-        match failed {
-            Some(error) if problems.is_empty() => Err(error),
-            _ => Ok(problems),
-        }
+        outcome.failed = (!failed.is_empty()).then_some(Error::Components(failed));
+        outcome
     }
 
     pub(super) async fn component(
         &mut self,
         component: &Component,
         world: &mut World,
-    ) -> Result<Option<crate::component::Error>, Error> {
+    ) -> Result<Option<control_plane_component::Error>, Error> {
         let context = world.context(self.operator);
         let waits = missing_dependencies(component, &context);
         let rendered = match render(component, &context) {
@@ -220,7 +228,7 @@ impl Pass<'_> {
         };
         let mut problem = None;
         for which in &rendered.deletions {
-            if world.objects.get(&which.kind, &which.name).is_some() {
+            if world.objects.find(which).is_some() {
                 self.writer.delete(which).await?;
             }
         }
@@ -248,7 +256,7 @@ impl Pass<'_> {
         there: &mut Objects,
     ) -> Result<(), support::apply::Error> {
         for manifest in &rendered.manifests {
-            if manifest.writer == crate::component::declaration::Writer::Framework {
+            if manifest.writer == control_plane_component::declaration::Writer::Framework {
                 self.writer.apply(&manifest.object, there).await?;
             }
         }
@@ -262,12 +270,12 @@ impl Pass<'_> {
     async fn forget(&mut self, component: &Component, world: &World) -> Result<(), Error> {
         if world
             .objects
-            .get("ControlPlaneComponent", component.name)
+            .get(GROUP, "ControlPlaneComponent", component.name)
             .is_none()
         {
             return Ok(());
         }
-        let which = crate::component::render::Identity {
+        let which = control_plane_component::render::Identity {
             api_version: "hypershift.openshift.io/v1beta1".to_owned(),
             kind: "ControlPlaneComponent".to_owned(),
             name: component.name.to_owned(),
@@ -283,11 +291,18 @@ impl Pass<'_> {
         world: &mut World,
         problem: Option<String>,
     ) -> Result<(), Error> {
-        let kinds = ["Deployment", "StatefulSet", "Job", "CronJob"];
+        let kinds = [
+            ("apps", "Deployment"),
+            ("apps", "StatefulSet"),
+            ("batch", "Job"),
+            ("batch", "CronJob"),
+        ];
         let live = kinds
             .iter()
-            .find_map(|kind| world.objects.get(kind, component.name));
-        let before = world.objects.get("ControlPlaneComponent", component.name);
+            .find_map(|(group, kind)| world.objects.get(group, kind, component.name));
+        let before = world
+            .objects
+            .get(GROUP, "ControlPlaneComponent", component.name);
         let before_status: ControlPlaneComponentStatus = before
             .and_then(|before| serde_json::from_value(before["status"].clone()).ok())
             .unwrap_or_default();
@@ -330,55 +345,16 @@ impl Pass<'_> {
     async fn write_status(
         &mut self,
         world: &World,
-        mut verdicts: Vec<Verdict>,
+        verdicts: Vec<Verdict>,
         has_release: bool,
+        has_failed: bool,
     ) -> Result<bool, Error> {
         let context = world.context(self.operator);
         let now = Time(Timestamp::now());
-        verdicts.push(status::etcd(&context));
-        verdicts.push(status::api_server(&context));
-        let needed: Vec<_> = verdicts.iter().collect();
-        let available = status::available(&context, &needed);
-        let is_available = available.status == "True";
-        verdicts.push(available);
-        verdicts.push(status::degraded(&context));
-        verdicts.push(Verdict::unknown(
-            Type::ExternalDnsReachable,
-            "names are not looked up from here",
-        ));
+        let conditions = status::conditions(&context, verdicts, has_failed, &now);
+        let is_available = is_true(&conditions, Type::Available.as_str());
         let mut fields = status::fields(&context, is_available);
-        if has_release {
-            let before = world
-                .hcp
-                .status
-                .as_ref()
-                .and_then(|status| status.control_plane_version.as_ref());
-            let complete = status::is_rolled_out(&context);
-            let release = &world.releases.control_plane;
-            let generation = world.hcp.metadata.generation;
-            fields["controlPlaneVersion"] =
-                json!(history::next(before, release, complete, generation, &now));
-            let before = world.hcp.status.as_ref();
-            let version = before.and_then(|before| before.version.clone());
-            let image = before.and_then(|before| before.release_image.clone());
-            fields["version"] = json!(if complete {
-                Some(release.version.clone())
-            } else {
-                version
-            });
-            fields["releaseImage"] = json!(if complete {
-                Some(release.pull_spec.clone())
-            } else {
-                image
-            });
-        } else if let Some(before) = &world.hcp.status {
-            // What is known stays known while the registry cannot be asked.
-            fields["controlPlaneVersion"] = json!(before.control_plane_version);
-        }
-        let conditions: Vec<_> = verdicts
-            .into_iter()
-            .map(|verdict| verdict.condition(&world.hcp, &now))
-            .collect();
+        status::versions(&context, has_release, &now, &mut fields);
         fields["conditions"] = json!(conditions);
         let object = json!({
             "apiVersion": "hypershift.openshift.io/v1beta1",
@@ -393,11 +369,11 @@ impl Pass<'_> {
 }
 
 /// What the user's configuration lacks.
-fn configuration(problems: &[(&'static str, crate::component::Error)]) -> Verdict {
+fn configuration(problems: &[(&'static str, control_plane_component::Error)]) -> Verdict {
     let type_ = Type::ValidHostedControlPlaneConfiguration;
     let invalid = problems
         .iter()
-        .find(|(_, error)| matches!(error, crate::component::Error::Invalid { .. }));
+        .find(|(_, error)| matches!(error, control_plane_component::Error::Invalid { .. }));
     match invalid {
         Some((component, error)) => Verdict::no(
             type_,
@@ -410,7 +386,8 @@ fn configuration(problems: &[(&'static str, crate::component::Error)]) -> Verdic
 
 fn same_hash(live: &Value, wanted: &Value) -> bool {
     let hash = |object: &Value| {
-        object["metadata"]["annotations"][crate::component::render::DESIRED_STATE_HASH].clone()
+        object["metadata"]["annotations"][control_plane_component::render::DESIRED_STATE_HASH]
+            .clone()
     };
     hash(live) == hash(wanted)
 }
@@ -422,3 +399,6 @@ fn is_paused(hcp: &HostedControlPlane, now: Timestamp) -> bool {
         Some(time) => time.parse::<Timestamp>().is_ok_and(|until| now < until),
     }
 }
+
+#[cfg(test)]
+mod tests;

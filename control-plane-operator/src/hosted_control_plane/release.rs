@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use control_plane_component::settings::Settings;
+use control_plane_component::{Context, Objects, Release};
 use payload::{PullSecret, Releases};
 
-use crate::component::{Context, Objects, Release};
-use crate::settings::Settings;
 use api::hypershift::v1beta1::HostedControlPlane;
 
 /// Reads releases.
@@ -87,10 +87,10 @@ async fn get(
 /// Images that components name and the release does not have.
 pub(super) fn missing_images(
     context: &Context<'_>,
-    problems: &[(&'static str, crate::component::Error)],
+    problems: &[(&'static str, control_plane_component::Error)],
 ) -> Option<String> {
     let names = problems.iter().filter_map(|(_, error)| match error {
-        crate::component::Error::MissingImage { name, .. } => Some(name.as_str()),
+        control_plane_component::Error::MissingImage { name, .. } => Some(name.as_str()),
         _ => None,
     });
     let mut names: Vec<_> = names.collect();

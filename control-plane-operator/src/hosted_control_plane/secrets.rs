@@ -1,14 +1,13 @@
 //! What is secret: certificates with their keys, and the password of the first user. Each is made once.
 
+use control_plane_component::{Context, Objects, Predicates};
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use support::error::chain;
 
-use super::cache;
 use super::error::Error;
 use super::pass::{Pass, World};
-use crate::component::{Context, Objects, Predicates};
 use crate::kubeadmin::{self, Due};
 use crate::pki::Scope;
 use crate::{components, pki};
@@ -22,8 +21,9 @@ impl Pass<'_> {
             return Ok(());
         }
         self.certificates(world, Scope::Etcd).await?;
-        let etcd = components::first();
-        if let Err(error) = self.component(&etcd, world).await {
+        if let Some(etcd) = components::first()
+            && let Err(error) = self.component(etcd, world).await
+        {
             // It is told of when all of them have their turn.
             tracing::debug!(problem = chain(&error), "etcd cannot be written yet");
         }
@@ -79,7 +79,7 @@ impl Pass<'_> {
             }
             Due::Delete(which) => {
                 self.writer.delete(&which).await?;
-                world.objects.remove(&which.kind, &which.name);
+                world.objects.remove(&which);
             }
         }
         Ok(())
@@ -98,7 +98,7 @@ impl Pass<'_> {
                 source,
             })?;
         for secret in &secrets.items {
-            objects.insert(cache::value(&resource, secret));
+            objects.insert(control_plane_component::write::value(&resource, secret));
         }
         Ok(())
     }

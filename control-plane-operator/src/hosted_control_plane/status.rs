@@ -3,12 +3,14 @@
 use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::versions::ControlPlaneUpdateState;
 use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
+use control_plane_component::dependency::GROUP;
+use control_plane_component::status::{AVAILABLE, ROLLOUT_COMPLETE, is_true};
+use control_plane_component::{Component, Context, Objects};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 
-use crate::component::status::{AVAILABLE, ROLLOUT_COMPLETE, is_true};
-use crate::component::{Component, Context, Objects};
+use super::history;
 use crate::components;
 
 /// What a condition says.
@@ -78,11 +80,14 @@ pub(super) fn infrastructure(missing: &[&str]) -> Verdict {
 }
 
 /// Whether etcd has a quorum.
-pub(super) fn etcd(context: &Context<'_>) -> Verdict {
+fn etcd(context: &Context<'_>) -> Verdict {
     if !context.is_etcd_managed() {
         return Verdict::yes(Type::EtcdAvailable);
     }
-    let Some(set) = context.objects.typed::<StatefulSet>("StatefulSet", "etcd") else {
+    let Some(set) = context
+        .objects
+        .typed::<StatefulSet>("apps", "StatefulSet", "etcd")
+    else {
         return Verdict::no(
             Type::EtcdAvailable,
             "StatefulSetNotFound",
@@ -109,11 +114,12 @@ pub(super) fn etcd(context: &Context<'_>) -> Verdict {
 }
 
 /// Whether the API server answers.
-pub(super) fn api_server(context: &Context<'_>) -> Verdict {
+fn api_server(context: &Context<'_>) -> Verdict {
     let type_ = Type::KubeApiServerAvailable;
-    let Some(deployment) = context
-        .objects
-        .typed::<Deployment>("Deployment", "kube-apiserver")
+    let Some(deployment) =
+        context
+            .objects
+            .typed::<Deployment>("apps", "Deployment", "kube-apiserver")
     else {
         return Verdict::no(
             type_,
@@ -143,7 +149,7 @@ pub(super) fn api_server(context: &Context<'_>) -> Verdict {
 }
 
 /// Whether the cluster can be used. Until it could for the first time, every component has to be there.
-pub(super) fn available(context: &Context<'_>, needed: &[&Verdict]) -> Verdict {
+fn available(context: &Context<'_>, needed: &[&Verdict]) -> Verdict {
     let type_ = Type::Available;
     if let Some(lacks) = needed.iter().find(|verdict| !verdict.holds()) {
         return Verdict::no(
@@ -168,7 +174,7 @@ pub(super) fn available(context: &Context<'_>, needed: &[&Verdict]) -> Verdict {
 }
 
 /// Whether something that has worked does not.
-pub(super) fn degraded(context: &Context<'_>) -> Verdict {
+fn degraded(context: &Context<'_>) -> Verdict {
     let type_ = Type::Degraded;
     let waiting = unavailable(context);
     if was_available(context) && !waiting.is_empty() {
@@ -202,15 +208,14 @@ fn was_available(context: &Context<'_>) -> bool {
     completed || status.ready || is_true(&status.conditions, AVAILABLE)
 }
 
-fn wanted(context: &Context<'_>) -> Vec<Component> {
+fn wanted(context: &Context<'_>) -> impl Iterator<Item = &'static Component> {
     components::all()
-        .into_iter()
+        .iter()
         .filter(|component| component.is_wanted(context))
-        .collect()
 }
 
 fn told(objects: &Objects, name: &str) -> ControlPlaneComponentStatus {
-    let object = objects.get("ControlPlaneComponent", name);
+    let object = objects.get(GROUP, "ControlPlaneComponent", name);
     let status = object
         .map(|object| object["status"].clone())
         .unwrap_or_default();
@@ -218,14 +223,14 @@ fn told(objects: &Objects, name: &str) -> ControlPlaneComponentStatus {
 }
 
 fn unavailable(context: &Context<'_>) -> Vec<&'static str> {
-    let all = wanted(context).into_iter().map(|component| component.name);
+    let all = wanted(context).map(|component| component.name);
     all.filter(|name| !is_true(&told(context.objects, name).conditions, AVAILABLE))
         .collect()
 }
 
 /// Whether all components run the release.
-pub(super) fn is_rolled_out(context: &Context<'_>) -> bool {
-    wanted(context).iter().all(|component| {
+fn is_rolled_out(context: &Context<'_>) -> bool {
+    wanted(context).all(|component| {
         let told = told(context.objects, component.name);
         told.version.as_deref() == Some(context.release.version.as_str())
             && is_true(&told.conditions, ROLLOUT_COMPLETE)
@@ -239,6 +244,74 @@ fn kubeconfig(context: &Context<'_>) -> Option<Value> {
     let key = wish.map_or("kubeconfig", |wish| wish.key.as_str());
     context.objects.secret_value(name, key)?;
     Some(json!({ "name": name, "key": key }))
+}
+
+/// All conditions. As long as writes fail, `Degraded` stays as it is: a few failures in a row set it, and the next pass
+/// that succeeds clears it.
+pub(super) fn conditions(
+    context: &Context<'_>,
+    mut verdicts: Vec<Verdict>,
+    has_failed: bool,
+    now: &Time,
+) -> Vec<Condition> {
+    verdicts.push(etcd(context));
+    verdicts.push(api_server(context));
+    let needed: Vec<_> = verdicts.iter().collect();
+    let available = available(context, &needed);
+    verdicts.push(available);
+    verdicts.push(Verdict::unknown(
+        Type::ExternalDnsReachable,
+        "names are not looked up from here",
+    ));
+    let kept = if has_failed {
+        current(context, Type::Degraded)
+    } else {
+        None
+    };
+    if kept.is_none() {
+        verdicts.push(degraded(context));
+    }
+    let decided = verdicts
+        .into_iter()
+        .map(|verdict| verdict.condition(context.hcp, now));
+    decided.chain(kept).collect()
+}
+
+/// A condition as it is.
+fn current(context: &Context<'_>, type_: Type) -> Option<Condition> {
+    let status = context.hcp.status.as_ref()?;
+    let mut all = status.conditions.iter();
+    all.find(|condition| condition.type_ == type_.as_str())
+        .cloned()
+}
+
+/// Adds which versions there have been. What is known stays known while the registry cannot be asked.
+pub(super) fn versions(context: &Context<'_>, has_release: bool, now: &Time, fields: &mut Value) {
+    let before = context.hcp.status.as_ref();
+    let history = before.and_then(|status| status.control_plane_version.as_ref());
+    if !has_release {
+        if history.is_some() {
+            fields["controlPlaneVersion"] = json!(history);
+        }
+        return;
+    }
+    let (release, generation) = (context.release, context.hcp.metadata.generation);
+    let complete = is_rolled_out(context);
+    fields["controlPlaneVersion"] =
+        json!(history::next(history, release, complete, generation, now));
+    let (version, image) = if complete {
+        (
+            Some(release.version.clone()),
+            Some(release.pull_spec.clone()),
+        )
+    } else {
+        (
+            before.and_then(|before| before.version.clone()),
+            before.and_then(|before| before.release_image.clone()),
+        )
+    };
+    fields["version"] = json!(version);
+    fields["releaseImage"] = json!(image);
 }
 
 /// All of the status but conditions and versions: what is known so far.

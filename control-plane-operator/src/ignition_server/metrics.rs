@@ -17,6 +17,7 @@ pub(super) struct Metrics {
     pub(super) cached: Counter,
     pub(super) missed: Counter,
     pub(super) rotated: Counter,
+    pub(super) dropped: Counter,
 }
 
 /// From the Secret, never from what a client says.
@@ -37,6 +38,7 @@ impl Metrics {
             cached: Counter::default(),
             missed: Counter::default(),
             rotated: Counter::default(),
+            dropped: Counter::default(),
         };
         let registry = registry.sub_registry_with_prefix("ign_server");
         let text = "Payloads that machines of a pool were given";
@@ -53,6 +55,8 @@ impl Metrics {
         registry.register("payload_cache_miss", text, metrics.missed.clone());
         let text = "Tokens that were renewed";
         registry.register("token_rotation", text, metrics.rotated.clone());
+        let text = "Connections that gave up their place before they showed a token";
+        registry.register("connections_dropped", text, metrics.dropped.clone());
         metrics
     }
 

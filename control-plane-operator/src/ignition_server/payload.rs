@@ -26,8 +26,6 @@ use manifests::Manifests;
 
 /// The version of Ignition that is written: all releases of the operating system in use read it.
 const IGNITION: &str = "3.2.0";
-/// What Ignition itself cannot say is left here for the machine-config-daemon of the first boot.
-const ENCAPSULATED: &str = "/etc/ignition-machine-config-encapsulated.json";
 /// Where the operating system looks for authorities that it does not bring.
 const TRUST_BUNDLE: &str = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt";
 
@@ -37,11 +35,6 @@ pub(super) fn render(facts: &Facts, config: &str) -> Result<Value, InvalidConfig
     let mut ignition = base(facts, &manifests)?;
     for user in &manifests.machine_configs {
         merge::merge(&mut ignition, user.ignition()?);
-    }
-    if let Some(rest) = machine_config::beyond_ignition(&manifests.machine_configs) {
-        let text = rest.to_string();
-        let own = json!({ "storage": { "files": [file(ENCAPSULATED, PUBLIC, text.as_bytes())] } });
-        merge::merge(&mut ignition, own);
     }
     Ok(ignition)
 }

@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures::{FutureExt, Stream, StreamExt};
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
-use kube::runtime::controller::{self, Action, ReconcileRequest, applier, trigger_self};
-use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::Value;
 use support::apply;
+use support::controller::{Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings};
 use support::error::chain;
 use support::health::Check;
-use support::reconcile::{Backoff, is_conflict, is_missing};
-use support::watch::is_blind;
+use support::reconcile::{Backoff, Report, Retry, client_reason, is_conflict, is_missing};
+use support::shutdown;
+use support::watch::watch_failed;
 
 use super::cache::{Cache, Entry};
 use super::metrics::Metrics;
@@ -32,8 +32,14 @@ const MANAGER: &str = "ignition-server";
 const REFRESH: Duration = Duration::from_mins(5);
 /// Before what is missing is looked for again.
 const SOON: Duration = Duration::from_secs(5);
-/// Secrets that are dealt with at once.
-const AT_ONCE: u16 = 4;
+/// How the Secrets of tokens are reconciled.
+const SETTINGS: Settings = Settings {
+    controller: "token",
+    kind: "Secret",
+    concurrency: 4,
+    debounce: Duration::ZERO,
+    deadline: DEADLINE,
+};
 
 type Meta = PartialObjectMeta<Secret>;
 
@@ -56,16 +62,36 @@ pub(super) enum Error {
     Random,
 }
 
-/// Reconciles, for ever.
-pub(super) async fn run(ctx: Arc<Context>, check: &Check) {
+impl Report for Error {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Read(source) | Self::Write(source) => client_reason(source),
+            Self::Random => "Internal",
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Write(error) if is_conflict(error) => Retry::AtOnce,
+            Self::Read(_) | Self::Write(_) | Self::Random => Retry::Backoff,
+        }
+    }
+}
+
+impl Reconciler for Context {
+    type Error = Error;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
+        reconcile(&key.name, self).await.map(Action::requeue)
+    }
+}
+
+/// Reconciles for as long as the process runs.
+pub(super) async fn run(ctx: &Context, manager: &Manager, check: &Check) {
     let api: Api<Meta> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
-    let writer = Writer::default();
-    let store = writer.as_reader();
     let cache = Arc::clone(&ctx.cache);
     let events = watcher(api, watcher::Config::default())
         .backoff(Backoff::default())
-        .modify(|found| found.metadata.managed_fields = None)
-        .reflect(writer)
         .inspect(move |event| {
             if let Ok(Event::Delete(gone)) = event {
                 cache.forget(gone.metadata.name.as_deref().unwrap_or_default());
@@ -75,58 +101,29 @@ pub(super) async fn run(ctx: Arc<Context>, check: &Check) {
             }
         })
         .touched_objects();
-    let requests = trigger_self(tokens(events), ());
-    work(ctx, store, requests, check).await;
-}
-
-/// Most Secrets of the namespace are something else.
-fn tokens(
-    events: impl Stream<Item = Result<Meta, watcher::Error>>,
-) -> impl Stream<Item = Result<Meta, watcher::Error>> {
-    events.filter(|event| {
-        let wanted = event
-            .as_ref()
-            .map_or(true, |it| token::is_token(&it.metadata));
-        async move { wanted }
-    })
-}
-
-async fn work(
-    ctx: Arc<Context>,
-    store: kube::runtime::reflector::Store<Meta>,
-    requests: impl Stream<Item = Result<ReconcileRequest<Meta>, watcher::Error>>,
-    check: &Check,
-) {
-    let config = controller::Config::default().concurrency(AT_ONCE);
-    let done = applier(
-        |found: Arc<Meta>, ctx: Arc<Context>| {
-            let name = found.metadata.name.clone().unwrap_or_default();
-            async move { reconcile(&name, &ctx).await.map(Action::requeue) }.boxed()
-        },
-        |found: Arc<Meta>, error: &Error, _: Arc<Context>| retry(&found, error),
-        ctx,
-        store,
-        requests,
-        config,
-    );
-    let mut done = std::pin::pin!(done);
-    while let Some(done) = done.next().await {
-        if let Err(controller::Error::QueueError(error)) = done {
-            tracing::debug!(problem = chain(&error), "Watch of Secrets failed");
-            if is_blind(&error) {
-                check.fail(chain(&error));
+    let requests = events.filter_map(|event| {
+        let key = match event {
+            // Most Secrets of the namespace are something else.
+            Ok(found) if token::is_token(&found.metadata) => Some(ObjectKey::of(&found.metadata)),
+            Ok(_) => None,
+            Err(error) => {
+                failed(&error, check);
+                None
             }
-        }
-    }
+        };
+        std::future::ready(key)
+    });
+    // It ends with the process: each write is complete by itself.
+    let (_signal, drain) = shutdown::channel();
+    let ready = std::future::ready(());
+    manager.run(SETTINGS, ctx, requests, ready, drain).await;
 }
 
-fn retry(found: &Meta, error: &Error) -> Action {
-    if matches!(error, Error::Write(error) if is_conflict(error)) {
-        return Action::requeue(Duration::from_millis(200));
+fn failed(error: &watcher::Error, check: &Check) {
+    tracing::debug!(error = chain(error), "Failed to watch Secrets");
+    if watch_failed(error) {
+        check.fail(chain(error));
     }
-    let secret = found.metadata.name.as_deref().unwrap_or_default();
-    tracing::warn!(secret, problem = chain(error), "Token failed");
-    Action::requeue(SOON)
 }
 
 /// Deals with one Secret, and says when to look at it again.
@@ -141,7 +138,7 @@ async fn reconcile(name: &str, ctx: &Context) -> Result<Duration, Error> {
     let duty = token::duty(&secret.metadata, now);
     if duty == Duty::Delete {
         ctx.cache.forget(name);
-        tracing::info!(secret = name, "Token expired");
+        tracing::info!(name, "Deleted expired token");
         return delete(&api, &secret).await;
     }
     let token = match Token::read(secret) {
@@ -152,7 +149,7 @@ async fn reconcile(name: &str, ctx: &Context) -> Result<Duration, Error> {
         let change = token.rotation(&token::uuid(random()?), now);
         patch(&api, name, &change).await?;
         ctx.metrics.rotated.inc();
-        tracing::info!(secret = name, "Token renewed");
+        tracing::info!(name, "Rotated token");
         // The change is seen, and what it brings is kept then.
         return Ok(SOON);
     }
@@ -164,7 +161,7 @@ async fn reconcile(name: &str, ctx: &Context) -> Result<Duration, Error> {
 }
 
 fn malformed(name: &str, error: &Malformed) -> Duration {
-    tracing::warn!(secret = name, problem = %error, "Secret is no token's");
+    tracing::warn!(name, %error, "Skipping Secret that is not a token");
     REFRESH
 }
 
@@ -237,7 +234,12 @@ async fn tell(
     let Some(change) = token.verdict(reason, message, payload) else {
         return Ok(());
     };
-    tracing::info!(secret = name, reason, version = token.version, "Payload");
+    tracing::info!(
+        name,
+        reason,
+        version = token.version,
+        "Updated payload status"
+    );
     patch(api, name, &change).await
 }
 

@@ -16,20 +16,26 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
+use super::admission::{Admission, Limits, Permit};
 use super::cache::Cache;
 use super::metrics::Metrics;
 use super::request::{self, Served};
 use crate::error::Usage;
 
 /// How long a handshake, or a request's head, may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection may take as a whole: a machine on a slow link gets its payload in it.
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// How long to wait when the system has nothing to accept a connection with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Connections at once.
-const CONNECTIONS: usize = 512;
+/// Connections at once. Behind a proxy all machines are one peer, whose requests are complete when they come.
+pub(super) const LIMITS: Limits = Limits {
+    total: 512,
+    per_peer: 256,
+};
 
 /// What is served, and who hears of it.
 #[derive(Clone)]
@@ -38,6 +44,8 @@ pub(super) struct Server {
     pub(super) metrics: Metrics,
     /// Names of Secrets whose payload was fetched.
     pub(super) reached: mpsc::Sender<String>,
+    /// Who has a place.
+    pub(super) admission: Admission,
 }
 
 /// Reads the certificate. A new one comes with a new pod: its Secret is part of the pod's hash.
@@ -62,47 +70,55 @@ impl Server {
     /// Serves, for ever.
     pub(super) async fn run(self, listener: TcpListener, tls: ServerConfig) {
         let acceptor = TlsAcceptor::from(Arc::new(tls));
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
-            let Ok(place) = Arc::clone(&room).acquire_owned().await else {
-                return;
-            };
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, from)) => {
+                    let Some((permit, lost)) = self.admission.admit(from.ip()) else {
+                        self.metrics.dropped.inc();
+                        continue;
+                    };
                     let (server, acceptor) = (self.clone(), acceptor.clone());
                     tokio::spawn(async move {
-                        server.connection(stream, acceptor).await;
-                        drop(place);
+                        tokio::select! {
+                            () = server.connection(stream, acceptor, &permit) => {}
+                            _ = lost => {
+                                server.metrics.dropped.inc();
+                            }
+                        }
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "Connection cannot be accepted");
+                    tracing::warn!(%error, "Failed to accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
     }
 
-    async fn connection(self, stream: TcpStream, acceptor: TlsAcceptor) {
-        // Probes and scanners hang up in the middle: that is nobody's business.
-        let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await else {
+    async fn connection(&self, stream: TcpStream, acceptor: TlsAcceptor, permit: &Permit) {
+        // Clients that end a handshake early are not worth a log line.
+        let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(stream)).await
+        else {
             return;
         };
         let service = service_fn(|request| {
-            let answer = self.answer(&request);
+            let answer = self.answer(&request, permit);
             async { Ok::<_, Infallible>(answer) }
         });
+        // A machine asks once: its place is free again as soon as it has its answer.
         let serving = Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(PATIENCE)
+            .header_read_timeout(HEAD_TIMEOUT)
+            .keep_alive(false)
             .serve_connection(TokioIo::new(stream), service);
-        let _ = serving.await;
+        let _ = tokio::time::timeout(TIMEOUT, serving).await;
     }
 
-    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    fn answer(&self, request: &Request<Incoming>, permit: &Permit) -> Response<Full<Bytes>> {
         let answer = request::answer(request, &self.cache);
         match answer.served {
             Served::Payload(entry) => {
+                permit.keep();
                 tracing::info!(pool = entry.pool, secret = entry.secret, "Payload fetched");
                 self.metrics.served(&entry.pool);
                 // When many come at once, the first of them tell of all.
@@ -114,5 +130,100 @@ impl Server {
             Served::Other => {}
         }
         answer.response.map(Full::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use prometheus_client::registry::Registry;
+    use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio_rustls::TlsConnector;
+
+    use super::super::cache::Entry;
+    use super::*;
+
+    /// Starts a server with one payload, and gives its address and a client that trusts it.
+    async fn started(limits: Limits) -> (SocketAddr, TlsConnector) {
+        drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = made.cert.der().clone();
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let tls = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key.into())
+            .unwrap();
+        let cache = Cache::default();
+        let entry = Entry {
+            secret: "token-a".to_owned(),
+            pool: "clusters/workers".to_owned(),
+            payload: Bytes::from_static(b"the payload"),
+        };
+        cache.put(&["0b7c"], &entry);
+        let server = Server {
+            cache: Arc::new(cache),
+            metrics: Metrics::new(&mut Registry::default()),
+            reached: mpsc::channel(1).0,
+            admission: Admission::new(limits),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(server.run(listener, tls));
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let client = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        (address, TlsConnector::from(Arc::new(client)))
+    }
+
+    async fn fetch(address: SocketAddr, connector: &TlsConnector) -> String {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut stream = connector.connect(name, stream).await.unwrap();
+        let token = STANDARD.encode("0b7c");
+        let request =
+            format!("GET /ignition HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    /// Finding T18: connections that sent nothing took all places for as long as a request's head may take.
+    #[tokio::test]
+    async fn silent_connections_do_not_keep_machines_out() {
+        let limits = Limits {
+            total: 8,
+            per_peer: 4,
+        };
+        let (address, connector) = started(limits).await;
+        let mut silent = Vec::new();
+        for _ in 0..32 {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        let fetched = tokio::time::timeout(HEAD_TIMEOUT / 2, fetch(address, &connector)).await;
+        let answer = fetched.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(answer.ends_with("the payload"), "{answer}");
+        drop(silent);
+    }
+
+    #[tokio::test]
+    async fn a_connection_ends_with_its_answer() {
+        let limits = Limits {
+            total: 1,
+            per_peer: 1,
+        };
+        let (address, connector) = started(limits).await;
+        for _ in 0..3 {
+            let answer = fetch(address, &connector).await;
+            assert!(answer.contains("connection: close"), "{answer}");
+        }
     }
 }

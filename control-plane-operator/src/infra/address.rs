@@ -3,11 +3,11 @@
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::PublishingStrategyType::{LoadBalancer, NodePort, Route};
 use api::hypershift::v1beta1::services::{ServicePublishingStrategy, ServiceType};
+use control_plane_component::Context;
+use control_plane_component::facts::{Endpoint, Infra};
 use serde_json::Value;
 
 use super::{labels_routes, shares_ingress, uses_router};
-use crate::component::Context;
-use crate::component::facts::{Endpoint, Infra};
 
 const HTTPS: i32 = 443;
 
@@ -56,7 +56,7 @@ pub fn missing(context: &Context<'_>, infra: &Infra) -> Vec<&'static str> {
     );
     if infra.needs_router && !shares_ingress(context) {
         let public = context.access().is_public() && labels_routes(context);
-        let has_service = context.objects.get("Service", "router").is_some();
+        let has_service = context.objects.get("", "Service", "router").is_some();
         need(
             !public || !has_service || infra.router_host.is_some(),
             "the address of the router",
@@ -145,7 +145,7 @@ fn of(context: &Context<'_>, service: ServiceType, name: &str, route: &str) -> E
         Route => {
             let found = context
                 .objects
-                .get("Route", route)
+                .get("route.openshift.io", "Route", route)
                 .map(|route| route["spec"]["host"].clone());
             let found = found.as_ref().and_then(Value::as_str).map(str::to_owned);
             (found.or_else(|| route_host(strategy)), HTTPS)
@@ -183,7 +183,7 @@ fn ignition_service(context: &Context<'_>) -> &'static str {
 }
 
 fn port(context: &Context<'_>, service: &str, field: &str) -> i32 {
-    let service = context.objects.get("Service", service);
+    let service = context.objects.get("", "Service", service);
     let port = service.and_then(|service| service["spec"]["ports"][0][field].as_i64());
     port.and_then(|port| i32::try_from(port).ok())
         .unwrap_or_default()
@@ -191,7 +191,8 @@ fn port(context: &Context<'_>, service: &str, field: &str) -> i32 {
 
 /// The address that a load balancer got.
 fn balancer(context: &Context<'_>, service: &str) -> Option<String> {
-    let ingress = &context.objects.get("Service", service)?["status"]["loadBalancer"]["ingress"][0];
+    let ingress =
+        &context.objects.get("", "Service", service)?["status"]["loadBalancer"]["ingress"][0];
     let address = ingress["hostname"]
         .as_str()
         .or_else(|| ingress["ip"].as_str());
@@ -200,7 +201,7 @@ fn balancer(context: &Context<'_>, service: &str) -> Option<String> {
 
 /// The address of a Service that is not balanced.
 fn cluster_ip(context: &Context<'_>, service: &str) -> Option<String> {
-    let spec = &context.objects.get("Service", service)?["spec"];
+    let spec = &context.objects.get("", "Service", service)?["spec"];
     let address = spec["clusterIP"]
         .as_str()
         .filter(|_| spec["type"] == "ClusterIP");

@@ -1,20 +1,19 @@
-//! The Routes that are not a component's own.
+//! Routes by which a control plane is published, and those of components that are not here yet.
 
 use api::hypershift::v1beta1::services::PublishingStrategyType::Route as ByRoute;
 use api::hypershift::v1beta1::services::ServiceType;
+use control_plane_component::Context;
 use serde_json::{Map, Value, json};
 
 use super::labels_routes;
-use crate::component::Context;
 
 const HOSTED_CONTROL_PLANE: &str = "hypershift.openshift.io/hosted-control-plane";
 const INTERNAL: &str = "hypershift.openshift.io/internal-route";
 const VISIBILITY: &str = "hypershift.openshift.io/route-visibility";
-const BALANCE: (&str, &str) = ("haproxy.router.openshift.io/balance", "roundrobin");
 
 /// Who a Route is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+pub(crate) enum Reach {
     /// Everybody.
     External,
     /// The cluster's own network, by a name that users chose.
@@ -23,12 +22,9 @@ enum Reach {
     Internal,
 }
 
-/// All Routes that are wanted.
+/// The Routes of components that are not here yet.
 pub(super) fn all(context: &Context<'_>) -> Vec<Value> {
-    let mut all = api_server(context);
-    all.extend(konnectivity(context));
-    all.extend(oauth(context));
-    all
+    oauth(context)
 }
 
 /// The host that is asked for, if a service is published by a Route.
@@ -36,7 +32,7 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Value> {
     clippy::option_option,
     reason = "a Route may be asked for without a host"
 )]
-fn by_route<'a>(context: &Context<'a>, service: ServiceType) -> Option<Option<&'a str>> {
+pub(crate) fn by_route<'a>(context: &Context<'a>, service: ServiceType) -> Option<Option<&'a str>> {
     let strategy = context
         .strategy(service)
         .filter(|strategy| strategy.type_ == ByRoute)?;
@@ -45,43 +41,6 @@ fn by_route<'a>(context: &Context<'a>, service: ServiceType) -> Option<Option<&'
         .as_ref()
         .and_then(|route| route.hostname.as_deref());
     Some(host.filter(|host| !host.is_empty()))
-}
-
-fn api_server(context: &Context<'_>) -> Vec<Value> {
-    let Some(host) = by_route(context, ServiceType::ApiServer) else {
-        return Vec::new();
-    };
-    let to = |name: &str, host: Option<String>, reach| {
-        route(context, (name, "kube-apiserver"), host, reach)
-    };
-    let mut all = Vec::new();
-    if context.access().is_public() {
-        let host = chosen(context, "kube-apiserver", host);
-        all.push(to("kube-apiserver", host, Reach::External));
-    } else if let Some(host) = host {
-        all.push(to(
-            "kube-apiserver-private",
-            Some(host.to_owned()),
-            Reach::Private,
-        ));
-    }
-    let internal = Some(context.api_internal_host());
-    all.push(to("kube-apiserver-internal", internal, Reach::Internal));
-    all
-}
-
-fn konnectivity(context: &Context<'_>) -> Option<Value> {
-    let host = by_route(context, ServiceType::Konnectivity)?;
-    let name = "konnectivity-server";
-    let (host, reach) = if context.access().is_public() {
-        (chosen(context, name, host), Reach::External)
-    } else {
-        let host = format!("{name}.apps.{}.hypershift.local", context.name());
-        (Some(host), Reach::Internal)
-    };
-    let mut route = route(context, (name, name), host, reach);
-    route["metadata"]["annotations"][BALANCE.0] = json!(BALANCE.1);
-    Some(route)
 }
 
 fn oauth(context: &Context<'_>) -> Vec<Value> {
@@ -120,7 +79,7 @@ pub(super) fn ignition(context: &Context<'_>, service: &str) -> Value {
 }
 
 /// The host of an external Route. Without one, the management cluster's domain decides, or its router.
-fn chosen(context: &Context<'_>, name: &str, host: Option<&str>) -> Option<String> {
+pub(crate) fn chosen(context: &Context<'_>, name: &str, host: Option<&str>) -> Option<String> {
     let domain = &context.settings.default_ingress_domain;
     match host {
         Some(host) => Some(host.to_owned()),
@@ -129,7 +88,8 @@ fn chosen(context: &Context<'_>, name: &str, host: Option<&str>) -> Option<Strin
     }
 }
 
-fn route(
+/// A Route of this name to a Service.
+pub(crate) fn route(
     context: &Context<'_>,
     (name, service): (&str, &str),
     host: Option<String>,

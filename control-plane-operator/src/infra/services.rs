@@ -1,98 +1,41 @@
-//! The Services that are not a component's own.
+//! Services by which a control plane is published, and those of components that are not here yet.
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::PublishingStrategyType::{LoadBalancer, NodePort};
 use api::hypershift::v1beta1::services::{ServicePublishingStrategy, ServiceType};
+use control_plane_component::Context;
 use serde_json::{Map, Value, json};
-
-use super::{is_swift, labels_routes, shares_ingress};
-use crate::component::Context;
 
 const EXTERNAL_DNS: &str = "external-dns.alpha.kubernetes.io/hostname";
 const AWS: &str = "service.beta.kubernetes.io/aws-load-balancer";
 const AZURE_INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 
 /// A Service that is being put together.
-struct Service {
+pub(crate) struct Service {
     name: &'static str,
     app: &'static str,
-    port: Value,
+    pub(crate) port: Value,
     type_: &'static str,
     annotations: Map<String, Value>,
-    spec: Map<String, Value>,
+    pub(crate) spec: Map<String, Value>,
 }
 
 /// Who a load balancer is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+pub(crate) enum Reach {
     Everybody,
     OwnNetwork,
 }
 
-/// All Services that are wanted.
+/// The Services of components that are not here yet: the guest's own Services lead to them.
 pub(super) fn all(context: &Context<'_>) -> Vec<Value> {
-    let mut all = api_server(context);
-    all.push(konnectivity(context));
-    all.extend(oauth(context));
+    let mut all: Vec<_> = oauth(context).into_iter().collect();
     all.push(internal("openshift-apiserver", 8443));
     if context.is_oauth_enabled() {
         all.push(internal("openshift-oauth-apiserver", 8443));
     }
     all.push(internal("packageserver", 5443));
-    all.extend(routers(context));
     all.into_iter().map(Service::object).collect()
-}
-
-fn api_server(context: &Context<'_>) -> Vec<Service> {
-    let access = context.access();
-    let strategy = context.strategy(ServiceType::ApiServer);
-    let type_ = strategy.map(|strategy| strategy.type_);
-    let port = json!({ "port": context.api_port(), "targetPort": "client", "protocol": "TCP" });
-    let mut main = Service::new("kube-apiserver", "kube-apiserver", port);
-    main.spec
-        .insert("ipFamilyPolicy".to_owned(), json!("PreferDualStack"));
-    let mut all = Vec::new();
-    match (type_, strategy) {
-        (Some(NodePort), Some(strategy)) => main.node_port(strategy),
-        (Some(LoadBalancer), Some(strategy)) => {
-            if access.is_public() && context.is_on(PlatformType::Azure) {
-                // Its load balancers take a port only once for each address.
-                let port = json!({ "port": 7443, "targetPort": "client", "protocol": "TCP" });
-                let mut balancer = Service::new("kube-apiserverlb", "kube-apiserver", port);
-                balancer.load_balancer(context, Reach::Everybody);
-                balancer.host(strategy);
-                all.push(balancer);
-            } else if access.is_public() {
-                main.load_balancer(context, Reach::Everybody);
-                main.host(strategy);
-            }
-            if access.is_private() {
-                all.push(private_api_server(context));
-            }
-        }
-        _ => {}
-    }
-    all.insert(0, main);
-    all
-}
-
-fn private_api_server(context: &Context<'_>) -> Service {
-    let port = if context.is_on(PlatformType::Azure) {
-        7443
-    } else {
-        6443
-    };
-    let port = json!({ "port": port, "targetPort": "client", "protocol": "TCP" });
-    let mut service = Service::new("kube-apiserver-private", "kube-apiserver", port);
-    service.load_balancer(context, Reach::OwnNetwork);
-    service
-}
-
-fn konnectivity(context: &Context<'_>) -> Service {
-    let port = json!({ "port": 8091, "targetPort": 8091, "protocol": "TCP" });
-    let mut service = Service::new("konnectivity-server", "kube-apiserver", port);
-    service.publish(context, ServiceType::Konnectivity);
-    service
 }
 
 fn oauth(context: &Context<'_>) -> Option<Service> {
@@ -114,33 +57,11 @@ fn internal(name: &'static str, target: i32) -> Service {
     Service::new(name, name, port)
 }
 
-fn routers(context: &Context<'_>) -> Vec<Service> {
-    let access = context.access();
-    let port = || json!({ "name": "https", "port": 443, "targetPort": "https", "protocol": "TCP" });
-    let mut all = Vec::new();
-    if access.is_private() {
-        let mut router = Service::new("private-router", "private-router", port());
-        if !is_swift(context) && !shares_ingress(context) {
-            router.load_balancer(context, Reach::OwnNetwork);
-        }
-        all.push(router);
-    }
-    if access.is_public()
-        && labels_routes(context)
-        && !shares_ingress(context)
-        && !is_swift(context)
-    {
-        let mut router = Service::new("router", "private-router", port());
-        router.load_balancer(context, Reach::Everybody);
-        all.push(router);
-    }
-    all
-}
-
 // === impl Service ===
 
 impl Service {
-    fn new(name: &'static str, app: &'static str, port: Value) -> Self {
+    /// A Service of the pods of an app, within the management cluster.
+    pub(crate) fn new(name: &'static str, app: &'static str, port: Value) -> Self {
         Self {
             name,
             app,
@@ -152,7 +73,7 @@ impl Service {
     }
 
     /// Publishes by what is asked for: a Route leads to a Service of the cluster.
-    fn publish(&mut self, context: &Context<'_>, service: ServiceType) {
+    pub(crate) fn publish(&mut self, context: &Context<'_>, service: ServiceType) {
         let Some(strategy) = context.strategy(service) else {
             return;
         };
@@ -166,7 +87,8 @@ impl Service {
         }
     }
 
-    fn node_port(&mut self, strategy: &ServicePublishingStrategy) {
+    /// Opens a port of the nodes.
+    pub(crate) fn node_port(&mut self, strategy: &ServicePublishingStrategy) {
         self.type_ = "NodePort";
         let port = strategy.node_port.as_ref().and_then(|node| node.port);
         if let Some(port) = port.filter(|port| *port != 0) {
@@ -174,7 +96,8 @@ impl Service {
         }
     }
 
-    fn load_balancer(&mut self, context: &Context<'_>, reach: Reach) {
+    /// Asks for a load balancer.
+    pub(crate) fn load_balancer(&mut self, context: &Context<'_>, reach: Reach) {
         self.type_ = "LoadBalancer";
         let mut set = |key: String, value: &str| {
             self.annotations.insert(key, json!(value));
@@ -210,7 +133,7 @@ impl Service {
     }
 
     /// The name that the load balancer gets in DNS.
-    fn host(&mut self, strategy: &ServicePublishingStrategy) {
+    pub(crate) fn host(&mut self, strategy: &ServicePublishingStrategy) {
         let balancer = strategy.load_balancer.as_ref();
         if let Some(host) = balancer.and_then(|balancer| balancer.hostname.as_deref()) {
             self.annotations
@@ -218,7 +141,8 @@ impl Service {
         }
     }
 
-    fn object(self) -> Value {
+    /// As an object.
+    pub(crate) fn object(self) -> Value {
         let mut labels = Map::new();
         labels.insert("app".to_owned(), json!(self.app));
         let component = "hypershift.openshift.io/control-plane-component";

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use control_plane_component::{Context, Objects};
 use serde_json::{Value, json};
 
 use super::plan::BUNDLE;
-use crate::component::{Context, Objects};
 
 /// Name, and the Secrets of the authorities.
 const BUNDLES: [(&str, &[&str]); 7] = [

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use control_plane_component::certificate::{Form, Leaf, Usage};
+use control_plane_component::render::KUBECONFIG;
+use control_plane_component::{Context, Objects};
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -13,9 +16,7 @@ use serde_json::{Value, json};
 use super::Error;
 use super::bundles::trusted;
 use super::plan::{BUNDLE, NEXT, PREVIOUS, SIGNER, SIGNING_KEY, Step, signer_hash};
-use super::table::{AUTHORITY_LIFE, Authority, Form, Leaf, Usage};
-use crate::component::render::KUBECONFIG;
-use crate::component::{Context, Objects};
+use super::table::{AUTHORITY_LIFE, Authority};
 use crate::components::kubeconfig::{Kubeconfig, base64};
 
 /// Clocks differ: a certificate is good a little before it is made.

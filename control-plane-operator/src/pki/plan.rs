@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use control_plane_component::Objects;
+use control_plane_component::certificate::{LIFE, Leaf};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::read;
-use super::table::{Authority, LEAF_LIFE, Leaf};
-use crate::component::Objects;
+use super::table::Authority;
 
 const DAY: Duration = Duration::from_hours(24);
 /// How long before its end a leaf is made anew.
 const RENEW: Duration = DAY.saturating_mul(30);
 /// How long before its end an authority gets a successor: no leaf may outlive it.
-const ROTATE: Duration = LEAF_LIFE.saturating_add(RENEW);
+const ROTATE: Duration = LIFE.saturating_add(RENEW);
 /// How long a successor is only trusted, before it signs: everybody has read the bundles by then.
 pub const INTRODUCED: Duration = DAY;
 

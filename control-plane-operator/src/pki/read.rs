@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use control_plane_component::certificate::Usage;
 use jiff::Timestamp;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::X509Certificate;
-
-use super::table::Usage;
 
 /// What a certificate says.
 #[derive(Debug, Clone, PartialEq, Eq)]

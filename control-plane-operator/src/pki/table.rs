@@ -1,20 +1,18 @@
 //! All authorities and all certificates of a control plane, as data.
 
 mod leaves;
-mod names;
 
 use std::time::Duration;
 
 use api::hypershift::v1beta1::platform::PlatformType;
+use control_plane_component::Context;
+use control_plane_component::certificate::{Form, LIFE};
 
-use crate::component::Context;
 pub use leaves::leaves;
 
 const DAY: Duration = Duration::from_hours(24);
 /// How long an authority lives.
 pub const AUTHORITY_LIFE: Duration = DAY.saturating_mul(3650);
-/// How long a leaf lives, if nothing else is said.
-pub const LEAF_LIFE: Duration = DAY.saturating_mul(365);
 /// Says otherwise.
 const VALIDITY: &str = "hypershift.openshift.io/certificate-validity";
 
@@ -29,77 +27,6 @@ pub struct Authority {
     pub unit: &'static str,
     /// Type and keys of its Secret.
     pub form: Form,
-}
-
-/// Keys of a Secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// `ca.crt` and `ca.key`, and the same as `tls.crt` and `tls.key`.
-    Authority,
-    /// `tls.crt` and `tls.key`, of type kubernetes.io/tls.
-    Tls,
-    /// `tls.crt`, `tls.key` and `ca.crt`.
-    Leaf,
-    /// A prefix of our own in place of `tls`.
-    Named(&'static str),
-    /// As `Leaf`, and a kubeconfig made of it.
-    Kubeconfig,
-}
-
-/// What a certificate is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Usage {
-    /// To say who one is.
-    Client,
-    /// To be found under a name.
-    Server,
-    /// Both.
-    Both,
-    /// Nothing is said.
-    Unsaid,
-}
-
-/// A certificate, and the Secret that it is in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leaf {
-    /// Name of the Secret.
-    pub secret: String,
-    /// Secret of the authority that signs it.
-    pub authority: &'static str,
-    /// Common name: of a client, the user.
-    pub common_name: String,
-    /// Organizations: of a client, the groups.
-    pub organizations: Vec<String>,
-    /// What it is for.
-    pub usage: Usage,
-    /// Names and addresses that it is good for.
-    pub names: Vec<String>,
-    /// Type and keys of the Secret.
-    pub form: Form,
-    /// How long it lives.
-    pub life: Duration,
-}
-
-// === impl Form ===
-
-impl Form {
-    /// Keys of the certificate and of its key.
-    pub fn pair(self) -> (String, String) {
-        let of = |prefix: &str| (format!("{prefix}.crt"), format!("{prefix}.key"));
-        match self {
-            Self::Authority => of("ca"),
-            Self::Tls | Self::Leaf | Self::Kubeconfig => of("tls"),
-            Self::Named(prefix) => of(prefix),
-        }
-    }
-
-    /// Type of the Secret.
-    pub fn secret_type(self) -> &'static str {
-        match self {
-            Self::Tls => "kubernetes.io/tls",
-            Self::Authority | Self::Leaf | Self::Named(_) | Self::Kubeconfig => "Opaque",
-        }
-    }
 }
 
 const fn openshift(secret: &'static str, common_name: &'static str) -> Authority {
@@ -169,9 +96,5 @@ fn forwards_metrics(context: &Context<'_>) -> bool {
 fn life(context: &Context<'_>) -> Duration {
     let wish = context.annotation(VALIDITY);
     let wish = wish.and_then(|text| text.parse::<support::args::Time>().ok());
-    wish.map_or(LEAF_LIFE, |time| time.0)
-}
-
-fn is_on(context: &Context<'_>, platform: PlatformType) -> bool {
-    context.is_on(platform)
+    wish.map_or(LIFE, |time| time.0)
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use control_plane_component::facts::Infra;
+use control_plane_component::settings::Settings;
+use control_plane_component::{Objects, Predicates, Release};
 use serde_json::json;
 
 use super::*;
-use crate::component::facts::Infra;
-use crate::component::{Objects, Predicates, Release};
-use crate::settings::Settings;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -19,7 +19,8 @@ struct World {
 }
 
 fn world() -> World {
-    let text = include_str!("../../tests/data/base/hosted-control-plane.yaml");
+    let text =
+        include_str!("../../../control-plane-component/tests/data/base/hosted-control-plane.yaml");
     World {
         hcp: serde_saphyr::from_str(text).unwrap(),
         objects: Objects::default(),
@@ -34,7 +35,7 @@ impl World {
 
     fn reconcile_scope(&mut self, scope: Scope, now: Timestamp) -> Vec<String> {
         let release = Release::default();
-        let settings = Settings::for_tests();
+        let settings = Settings::new("own");
         let context = Context {
             hcp: &self.hcp,
             release: &release,
@@ -162,6 +163,18 @@ fn a_certificate_whose_names_change_is_made_anew_and_no_other_one() {
     networking["serviceNetwork"] = services;
     world.hcp.spec.networking = serde_json::from_value(networking).unwrap();
     assert_eq!(world.reconcile(start() + DAY), ["kas-server-crt"]);
+}
+
+/// Finding T08: an address that is not in canonical form made a new certificate in every pass.
+#[test]
+fn addresses_in_any_form_do_not_reissue_certificates() {
+    let mut world = world();
+    let mut networking = json!(world.hcp.spec.networking);
+    networking["apiServer"] = json!({ "advertiseAddress": "FD00:0:0::1" });
+    networking["serviceNetwork"] = json!([{ "cidr": "FD02::/112" }]);
+    world.hcp.spec.networking = serde_json::from_value(networking).unwrap();
+    world.reconcile(start());
+    assert_eq!(world.reconcile(start() + DAY), [""; 0]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Etcd that somebody else runs: how the control plane shows who it is, and whom it trusts there.
 
+use control_plane_component::Context;
 use serde_json::{Value, json};
 
-use crate::component::Context;
 use crate::components::kubeconfig::base64;
 
 /// The Secret that clients of etcd have, and its keys: the certificate and the private key.

@@ -1,6 +1,6 @@
 //! How many replicas there are, how they are kept apart, on which nodes they may be, and where their data come from.
 
-use control_plane_operator::component::Predicates;
+use control_plane_component::Predicates;
 use control_plane_operator::components;
 use control_plane_operator::render::Input;
 use serde_json::{Value, json};
@@ -44,9 +44,9 @@ fn dedicated(annotations: &[(&str, &str)]) -> Input {
 
 /// All Deployments and `StatefulSets`, by component.
 fn workloads(input: &Input) -> Vec<(&'static str, Value)> {
-    let all = components::all().into_iter();
+    let all = components::all().iter();
     let found = all.flat_map(|component| {
-        let files = input.component(&component).unwrap().into_iter();
+        let files = input.component(component).unwrap().into_iter();
         let objects = files.map(|file| file.object);
         let kinds = [json!("Deployment"), json!("StatefulSet")];
         let wanted = objects.filter(move |object| kinds.contains(&object["kind"]));

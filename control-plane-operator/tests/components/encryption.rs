@@ -136,9 +136,9 @@ fn ways() -> Vec<(&'static str, Value)> {
 
 /// An object of the API server's component.
 fn object(input: &Input, kind: &str, name: &str) -> Value {
-    let mut all = components::all().into_iter();
+    let mut all = components::all().iter();
     let component = all.find(|it| it.name == "kube-apiserver").unwrap();
-    let files = input.component(&component).unwrap();
+    let files = input.component(component).unwrap();
     let mut objects = files.into_iter().map(|file| file.object);
     let found = objects.find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
     found.unwrap_or_default()
@@ -268,8 +268,8 @@ fn a_plugin_without_an_image_is_told_with_the_way_out() {
     let (_, encryption) = ways().pop().unwrap();
     let mut input = encrypted(&encryption);
     input.hosted_control_plane.metadata.annotations = None;
-    let mut all = components::all().into_iter();
+    let mut all = components::all().iter();
     let component = all.find(|it| it.name == "kube-apiserver").unwrap();
-    let error = input.component(&component).unwrap_err().to_string();
+    let error = input.component(component).unwrap_err().to_string();
     assert!(error.contains("ibmcloud-kms-provider-image"), "{error}");
 }

@@ -16,7 +16,7 @@ fn components_are_rendered_to_their_golden_files() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let mut different = Vec::new();
     for component in components::all() {
-        let files = input.component(&component).unwrap();
+        let files = input.component(component).unwrap();
         let expected = directory.join(component.name);
         if update {
             let _ = fs::remove_dir_all(&expected);

@@ -1,16 +1,16 @@
-//! The input of `tests/data/base`, as the renderer takes it.
+//! The input of `control-plane-component/tests/data/base`, as the renderer takes it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use api::group::Side;
-use control_plane_operator::component::{Predicates, Release};
+use control_plane_component::settings::{Pairs, Settings};
+use control_plane_component::{Predicates, Release};
 use control_plane_operator::render::Input;
-use control_plane_operator::settings::{Pairs, Settings};
 
 /// Images of a release in which each image is its own name: what is rendered shows which one was meant.
-const IMAGES: &str = include_str!("../data/base/images.txt");
+const IMAGES: &str = include_str!("../../../control-plane-component/tests/data/base/images.txt");
 
 /// The crate's directory.
 pub(crate) fn root() -> PathBuf {
@@ -23,7 +23,7 @@ fn pairs(text: &str) -> Pairs {
 
 /// The input.
 pub(crate) fn base() -> Input {
-    let directory = root().join("tests/data/base");
+    let directory = root().join("../control-plane-component/tests/data/base");
     let read = |path: PathBuf| fs::read_to_string(&path).unwrap();
     let hcp = read(directory.join("hosted-control-plane.yaml"));
     let files = fs::read_dir(directory.join("objects")).unwrap();

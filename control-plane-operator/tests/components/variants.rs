@@ -31,9 +31,9 @@ fn private() -> Input {
 
 /// An object of a component; null, if there is none.
 pub(crate) fn object(input: &Input, component: &str, kind: &str, name: &str) -> Value {
-    let mut all = components::all().into_iter();
+    let mut all = components::all().iter();
     let component = all.find(|other| other.name == component).unwrap();
-    let files = input.component(&component).unwrap();
+    let files = input.component(component).unwrap();
     let mut objects = files.into_iter().map(|file| file.object);
     let found = objects.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
     found.unwrap_or_default()
@@ -107,6 +107,33 @@ fn programs_that_speak_cluster_api_are_led_to_the_proxy() {
             "{without:?}"
         );
     }
+}
+
+/// Check F06: the alerts on the proxy go by namespace and pod, which a monitor of pods adds.
+#[test]
+fn the_proxies_of_a_control_plane_are_monitored() {
+    let monitor = |input: &Input| {
+        let component = "hosted-cluster-config-operator";
+        object(input, component, "PodMonitor", "capi-proxy")
+    };
+    assert_eq!(monitor(&input::base()), Value::Null);
+    let monitor = monitor(&private());
+    let endpoint = &monitor["spec"]["podMetricsEndpoints"][0];
+    for component in ["cluster-autoscaler", "machine-approver"] {
+        let deployment = deployment(&private(), component);
+        let proxy = &deployment["spec"]["template"]["spec"]["initContainers"][0];
+        let mut ports = proxy["ports"].as_array().into_iter().flatten();
+        assert!(
+            ports.any(|port| port["name"] == endpoint["port"]),
+            "{proxy:#}"
+        );
+    }
+    assert_eq!(monitor["spec"]["selector"], json!({}), "any pod");
+    let namespaces = &monitor["spec"]["namespaceSelector"]["matchNames"];
+    assert_eq!(namespaces, &json!([monitor["metadata"]["namespace"]]));
+    let alerts = include_str!("../../../manifests/alerts/capi-proxy.yaml");
+    let by = alerts.matches("sum by (").count();
+    assert_eq!(by, alerts.matches("sum by (namespace, pod, ").count());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Records what a real API server answers, once for standard types and once for private ones, with the same requests:
-//! the bodies in `capi-proxy/tests/data`, which the proxy's translator is held to.
+//! the bodies in `capi-proxy/translate/tests/data`, which the proxy's translator is held to.
 //!
 //! ```console
 //! cargo run -p e2e --example record
@@ -83,7 +83,7 @@ fn directory(side: Side) -> PathBuf {
         Side::Private => "private",
     };
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../capi-proxy/tests/data")
+        .join("../capi-proxy/translate/tests/data")
         .join(name)
 }
 

@@ -8,8 +8,8 @@ use e2e::testbed::Testbed;
 use e2e::{crds, wait};
 use serde_json::{Value, json};
 
-use crate::cases;
-use crate::kinds::Kind;
+use crate::api_types::cases;
+use crate::api_types::kinds::Kind;
 
 const NODE_POOLS: &str = "nodepools.hypershift.openshift.io";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);

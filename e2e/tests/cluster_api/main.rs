@@ -26,7 +26,7 @@ use e2e::managers::Manager;
 use e2e::progress::Progress;
 use e2e::testbed::Testbed;
 
-use crate::platform::Platform;
+use crate::cluster_api::platform::Platform;
 
 /// Namespace of the hosted clusters and of their managers.
 const HOSTED: &str = "clusters-one";

@@ -13,7 +13,7 @@ use e2e::testbed::Testbed;
 use e2e::wait;
 use serde_json::json;
 
-use crate::stored;
+use crate::cluster_api::stored;
 
 const CRDS: Resource<'_> = Resource::new("apiextensions.k8s.io/v1", "customresourcedefinitions");
 const SECRETS: Resource<'_> = Resource::new("v1", "secrets");

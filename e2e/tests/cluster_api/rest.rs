@@ -8,8 +8,8 @@ use e2e::audit::{Event, Mark};
 use e2e::testbed::Testbed;
 use e2e::wait;
 
-use crate::platform::Platform;
-use crate::{HOSTED, PLATFORM};
+use crate::cluster_api::platform::Platform;
+use crate::cluster_api::{HOSTED, PLATFORM};
 
 /// How long it must be quiet.
 const REST: Duration = Duration::from_mins(2);

@@ -17,9 +17,9 @@ use e2e::service_account::ensure_namespace;
 use e2e::testbed::Testbed;
 use serde_json::{Value, json};
 
-use crate::backend::Backends;
-use crate::reviews::Webhook;
-use crate::shims::Shims;
+use crate::conversion::backend::Backends;
+use crate::conversion::reviews::Webhook;
+use crate::conversion::shims::Shims;
 
 /// Namespace of the objects.
 pub(crate) const NAMESPACE: &str = "conversion";

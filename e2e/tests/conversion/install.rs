@@ -17,7 +17,7 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::backend::NAMESPACE;
+use crate::conversion::backend::NAMESPACE;
 
 const NAME: &str = "capi-conversion-webhook-shim";
 const SECRET: &str = "capi-conversion-webhook-shim-serving";

@@ -7,9 +7,9 @@ use e2e::client::{Patch, Resource};
 use e2e::wait;
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, NAMESPACE};
-use crate::replicas::old_cluster;
-use crate::stored::{NEW, OLD};
+use crate::conversion::ground::{Ground, NAMESPACE};
+use crate::conversion::replicas::old_cluster;
+use crate::conversion::stored::{NEW, OLD};
 
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusters.cluster.hypershift.openshift.io";
 const OWNERS: Resource<'_> = Resource::new("v1", "configmaps");

@@ -6,8 +6,8 @@ use e2e::crds;
 use e2e::service_account::ensure_namespace;
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, NAMESPACE};
-use crate::stored::OLD;
+use crate::conversion::ground::{Ground, NAMESPACE};
+use crate::conversion::stored::OLD;
 
 const PLATFORM: &str = "platform";
 /// A port that nobody listens on.

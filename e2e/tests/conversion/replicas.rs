@@ -6,10 +6,10 @@ use anyhow::{Result, ensure};
 use e2e::audit::Mark;
 use e2e::wait;
 
-use crate::ground::{Ground, NAMESPACE};
-use crate::load::{Load, READERS};
-use crate::reviews::{Webhook, review};
-use crate::stored::{OLD, cluster};
+use crate::conversion::ground::{Ground, NAMESPACE};
+use crate::conversion::load::{Load, READERS};
+use crate::conversion::reviews::{Webhook, review};
+use crate::conversion::stored::{OLD, cluster};
 
 /// Reads between two events.
 const CALM: usize = 200;

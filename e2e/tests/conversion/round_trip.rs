@@ -3,10 +3,10 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::backend::Backends;
-use crate::ground::Ground;
-use crate::random::Random;
-use crate::reviews::{Answer, Webhook, private, to_private};
+use crate::conversion::backend::Backends;
+use crate::conversion::ground::Ground;
+use crate::conversion::random::Random;
+use crate::conversion::reviews::{Answer, Webhook, private, to_private};
 
 /// Objects of each kind.
 const OBJECTS: usize = 24;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::client::Resource;
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, NAMESPACE};
+use crate::conversion::ground::{Ground, NAMESPACE};
 
 const GROUP: &str = "cluster.hypershift.openshift.io";
 pub(crate) const NEW: Resource<'_> =

@@ -12,8 +12,8 @@ use e2e::wait;
 use http::{Request, header};
 use serde_json::{Value, json};
 
-use crate::leaks::LeakCheck;
-use crate::side::Side;
+use crate::differential::leaks::LeakCheck;
+use crate::differential::side::Side;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MACHINES: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines";

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use http::{HeaderMap, header};
 
-use crate::allowed::Normalizer;
-use crate::json::Json;
-use crate::script::Step;
-use crate::side::Answered;
+use crate::differential::allowed::Normalizer;
+use crate::differential::json::Json;
+use crate::differential::script::Step;
+use crate::differential::side::Answered;
 
 /// How many fields a report shows.
 const SHOWN: usize = 12;

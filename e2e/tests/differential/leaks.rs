@@ -2,9 +2,9 @@
 
 use api::group::{GroupTable, Side};
 
-use crate::compare::clipped;
-use crate::script::Step;
-use crate::side::Answered;
+use crate::differential::compare::clipped;
+use crate::differential::script::Step;
+use crate::differential::side::Answered;
 
 /// How much of the surroundings a report shows.
 const AROUND: usize = 60;

@@ -22,10 +22,10 @@ use anyhow::Result;
 use api::group::Side as Names;
 use e2e::progress::Progress;
 
-use crate::leaks::LeakCheck;
-use crate::programs::Programs;
-use crate::run::{Report, Sides};
-use crate::side::Side;
+use crate::differential::leaks::LeakCheck;
+use crate::differential::programs::Programs;
+use crate::differential::run::{Report, Sides};
+use crate::differential::side::Side;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_proxy_answers_like_a_server_with_standard_types() -> Result<()> {

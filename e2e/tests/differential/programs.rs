@@ -13,12 +13,12 @@ use e2e::wait;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::compare::clipped;
-use crate::leaks::LeakCheck;
-use crate::run::{Report, Sides};
-use crate::script::{self, Extent, Patience, Step};
-use crate::side::Side;
-use crate::text::normalized;
+use crate::differential::compare::clipped;
+use crate::differential::leaks::LeakCheck;
+use crate::differential::run::{Report, Sides};
+use crate::differential::script::{self, Extent, Patience, Step};
+use crate::differential::side::Side;
+use crate::differential::text::normalized;
 
 const COMMANDS: &str = include_str!("script/commands.txt");
 /// How long one command may take.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use e2e::wait;
 
-use crate::compare::{clipped, differences};
-use crate::leaks::LeakCheck;
-use crate::script::{Patience, Step};
-use crate::side::{Answered, Side};
+use crate::differential::compare::{clipped, differences};
+use crate::differential::leaks::LeakCheck;
+use crate::differential::script::{Patience, Step};
+use crate::differential::side::{Answered, Side};
 
 /// How long controllers and publishers may take.
 const SETTLED_WITHIN: Duration = Duration::from_mins(1);

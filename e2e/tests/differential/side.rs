@@ -17,8 +17,8 @@ use e2e::{crds, fixtures};
 use http::{HeaderMap, Request};
 use serde_json::{Value, json};
 
-use crate::protobuf;
-use crate::script::{Extent, Step, Values, fill};
+use crate::differential::protobuf;
+use crate::differential::script::{Extent, Step, Values, fill};
 
 /// How long one answer may take, with all the events that are waited for.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);

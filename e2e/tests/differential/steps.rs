@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use e2e::client::ApiClient;
 use serde_json::Value;
 
-use crate::script::{self, Step, Values};
+use crate::differential::script::{self, Step, Values};
 
 /// The files, in the order in which they are run.
 const FILES: [(&str, &str); 12] = [
@@ -114,8 +114,8 @@ fn row(crd: &Value) -> Result<Values> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::allowed::BY_STEP;
-    use crate::programs;
+    use crate::differential::allowed::BY_STEP;
+    use crate::differential::programs;
 
     #[test]
     fn steps_allow_known_differences_only_and_each_is_needed() {

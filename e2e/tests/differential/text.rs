@@ -1,6 +1,6 @@
 //! What programs print, without the differences that may be.
 
-use crate::allowed::{Normalizer, is_age, is_time, without_numbers};
+use crate::differential::allowed::{Normalizer, is_age, is_time, without_numbers};
 
 /// Takes the allowed differences out of a program's output. Columns are joined by one space, since their width follows
 /// the ages and the versions in them.

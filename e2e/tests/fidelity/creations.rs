@@ -14,8 +14,8 @@ use http::{Request, StatusCode};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::backoff::Backoff;
-use crate::ground::{Ground, claim, collection};
+use crate::fidelity::backoff::Backoff;
+use crate::fidelity::ground::{Ground, claim, collection};
 
 const COUNT: usize = 1000;
 /// The proxy is killed when this many are done.

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::random::Random;
+use crate::fidelity::random::Random;
 
 /// How much is forwarded at a time.
 const CHUNK: usize = 16 * 1024;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use e2e::wait;
 
-use crate::ground::Way;
-use crate::random::Random;
+use crate::fidelity::ground::Way;
+use crate::fidelity::random::Random;
 
 /// How many events go by between two faults, at most.
 const EVENTS_BETWEEN: u64 = 2500;

@@ -14,8 +14,8 @@ use e2e::service_account::{Reach, ServiceAccount, ensure_namespace};
 use e2e::testbed::Testbed;
 use serde_json::{Value, json};
 
-use crate::cutter::Cutter;
-use crate::random::Random;
+use crate::fidelity::cutter::Cutter;
+use crate::fidelity::random::Random;
 
 /// Namespace of the objects.
 pub(crate) const NAMESPACE: &str = "fidelity";

@@ -22,8 +22,8 @@ mod writer;
 use anyhow::Result;
 use e2e::progress::Progress;
 
-use crate::ground::Ground;
-use crate::random::{Random, SEED_VARIABLE};
+use crate::fidelity::ground::Ground;
+use crate::fidelity::random::{Random, SEED_VARIABLE};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_doubled_or_reordered() -> Result<()> {

@@ -11,7 +11,7 @@ use e2e::managers::Manager;
 use e2e::wait;
 use serde_json::json;
 
-use crate::ground::Ground;
+use crate::fidelity::ground::Ground;
 
 const HOSTED: &str = "hosted";
 /// Informers wait for up to half a minute before they try again.

@@ -10,7 +10,7 @@ use e2e::wait;
 use http::{Request, StatusCode, header};
 use serde_json::Value;
 
-use crate::ground::{Ground, claim, collection};
+use crate::fidelity::ground::{Ground, claim, collection};
 
 const EACH: usize = 100;
 const WITHIN: Duration = Duration::from_mins(1);

@@ -16,8 +16,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use tokio::sync::watch;
 
-use crate::backoff::Backoff;
-use crate::history::{Change, Entry, Event, State};
+use crate::fidelity::backoff::Backoff;
+use crate::fidelity::history::{Change, Entry, Event, State};
 
 /// How long a proxy or a server may stay away.
 const BACK_WITHIN: Duration = Duration::from_mins(1);

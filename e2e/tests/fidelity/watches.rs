@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::faults::{Fault, rage};
-use crate::ground::{Ground, collection, group};
-use crate::history::{Entry, Reference, Summary};
-use crate::random::Random;
-use crate::reader::{Reader, Source, Start, Until};
-use crate::writer;
+use crate::fidelity::faults::{Fault, rage};
+use crate::fidelity::ground::{Ground, collection, group};
+use crate::fidelity::history::{Entry, Reference, Summary};
+use crate::fidelity::random::Random;
+use crate::fidelity::reader::{Reader, Source, Start, Until};
+use crate::fidelity::writer;
 
 /// Changes that are made, readers through each proxy, and the events that they must read between them.
 const CHANGES: u64 = 9_000;

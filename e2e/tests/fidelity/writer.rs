@@ -6,8 +6,8 @@ use e2e::client::{ApiClient, Patch, status_code};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::ground::{claim, collection};
-use crate::random::Random;
+use crate::fidelity::ground::{claim, collection};
+use crate::fidelity::random::Random;
 
 /// Objects; each belongs to one writer, which alone creates and deletes it. All are changed by all.
 const OBJECTS: u64 = 32;

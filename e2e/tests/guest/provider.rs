@@ -12,7 +12,7 @@ use e2e::payload::{BOOT_IMAGE, Payload, Pushed};
 use e2e::{crds, fixtures, wait};
 use serde_json::{Value, json};
 
-use crate::user_data;
+use crate::guest::user_data;
 
 const NAMESPACE: &str = "guest";
 const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");

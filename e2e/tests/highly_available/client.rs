@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::journal::{Journal, Kind, Seen};
+use crate::highly_available::journal::{Journal, Kind, Seen};
 
 const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
 const NAMESPACE: &str = "default";

@@ -7,7 +7,7 @@ use e2e::client::{ApiClient, Resource};
 use e2e::hosted::{DEPLOYMENTS, STATEFUL_SETS};
 use serde_json::{Map, Value};
 
-use crate::pods::{self, Pod};
+use crate::highly_available::pods::{self, Pod};
 
 const BUDGETS: Resource<'_> = Resource::new("policy/v1", "poddisruptionbudgets");
 /// Three replicas: without them the API is gone.

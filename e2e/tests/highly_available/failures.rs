@@ -12,11 +12,11 @@ use e2e::node::condition;
 use e2e::wait;
 use serde_json::{Value, json};
 
-use crate::choice::Choice;
-use crate::control_plane;
-use crate::pods::{self, Pod};
-use crate::report::Report;
-use crate::world::World;
+use crate::highly_available::choice::Choice;
+use crate::highly_available::control_plane;
+use crate::highly_available::pods::{self, Pod};
+use crate::highly_available::report::Report;
+use crate::highly_available::world::World;
 
 const NODES: Resource<'_> = Resource::new("v1", "nodes");
 /// Generous: a busy machine is no failure.

@@ -18,7 +18,7 @@ use anyhow::Result;
 use e2e::hosted;
 use e2e::node::{NodeTestbed, Patience};
 
-use crate::choice::Choice;
+use crate::highly_available::choice::Choice;
 
 /// How soon lost nodes are given up here. Kubernetes takes 50 seconds and five minutes, and a replay would be long.
 const PATIENCE: Patience = Patience {

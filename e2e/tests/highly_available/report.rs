@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::wait::seconds;
 
-use crate::journal::Seen;
+use crate::highly_available::journal::Seen;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/failures.md");
 const BEGIN: &str = "<!-- measured: written by the test highly_available -->\n";

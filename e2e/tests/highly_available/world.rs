@@ -9,10 +9,10 @@ use e2e::hosted::{Cluster, Ground, Guest};
 use e2e::node::NodeTestbed;
 use e2e::wait;
 
-use crate::client::{self, Client};
-use crate::control_plane;
-use crate::pods::{self, Pod};
-use crate::report::{Report, Row};
+use crate::highly_available::client::{self, Client};
+use crate::highly_available::control_plane;
+use crate::highly_available::pods::{self, Pod};
+use crate::highly_available::report::{Report, Row};
 
 /// Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_mins(4);

@@ -12,8 +12,8 @@ use e2e::wait::seconds;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::observe::{Outages, meanwhile};
-use crate::timeline;
+use crate::hosted_cluster::observe::{Outages, meanwhile};
+use crate::hosted_cluster::timeline;
 
 const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
 /// An object of the user's.

@@ -13,9 +13,9 @@ use e2e::node::condition;
 use e2e::payload::Release;
 use serde_json::{Value, json};
 
-use crate::control_plane;
-use crate::observe::meanwhile;
-use crate::timeline;
+use crate::hosted_cluster::control_plane;
+use crate::hosted_cluster::observe::meanwhile;
+use crate::hosted_cluster::timeline;
 
 const BUDGETS: Resource<'_> = Resource::new("policy/v1", "poddisruptionbudgets");
 /// The pool whose machines stay.

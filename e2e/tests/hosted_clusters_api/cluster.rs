@@ -9,7 +9,7 @@ use e2e::operator::SOON;
 use e2e::{simulation, wait};
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
 
 const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
 pub(crate) const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");

@@ -8,9 +8,9 @@ use e2e::terminal;
 use e2e::testbed::Testbed;
 use tokio::process::Command;
 
-use crate::cluster::HOSTED_CLUSTERS;
-use crate::control_plane;
-use crate::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::cluster::HOSTED_CLUSTERS;
+use crate::hosted_clusters_api::control_plane;
+use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
 
 /// Environment variable that names a built `hcp`, so that none is built.
 const BINARY_VARIABLE: &str = "HYPERSHIFT_HCP";

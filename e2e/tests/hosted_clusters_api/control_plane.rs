@@ -5,8 +5,8 @@ use e2e::client::ApiClient;
 use e2e::operator::SOON;
 use e2e::{simulation, wait};
 
-use crate::cluster::SECRETS;
-use crate::ground::NAMESPACE;
+use crate::hosted_clusters_api::cluster::SECRETS;
+use crate::hosted_clusters_api::ground::NAMESPACE;
 
 /// Makes a control plane look available, once it is there.
 pub(crate) async fn comes_up(admin: &ApiClient, name: &str) -> Result<()> {

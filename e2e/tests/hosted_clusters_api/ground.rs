@@ -8,7 +8,8 @@ use e2e::simulation::{Releases, install_kinds};
 use e2e::testbed::Testbed;
 use e2e::{crds, wait};
 
-use crate::old_releases::OldReleases;
+use crate::hosted_clusters_api::old_releases::OldReleases;
+use crate::hosted_clusters_api::slow_registries::{REQUEST_TIMEOUT, SlowRegistries};
 
 /// Namespace of HostedClusters.
 pub(crate) const NAMESPACE: &str = "clusters";
@@ -26,6 +27,9 @@ pub(crate) struct Ground {
     pub(crate) release: String,
     pub(crate) older: String,
     pub(crate) old: OldReleases,
+    /// Releases that are read for one stage only.
+    pub(crate) fresh: [String; 3],
+    pub(crate) slow: SlowRegistries,
     _releases: Releases,
 }
 
@@ -43,8 +47,16 @@ impl Ground {
         let older = releases.push("4.21.9").await?;
         let old = OldReleases::push(&releases, testbed.path()).await?;
         let table = old.table.display().to_string();
+        let fresh = [
+            releases.push("4.21.1").await?,
+            releases.push("4.21.2").await?,
+            releases.push("4.21.3").await?,
+        ];
+        let slow = SlowRegistries::start(&releases.address()).await?;
         step.done();
-        let host = releases.address();
+        let host = [slow.addresses(), vec![releases.address()]]
+            .concat()
+            .join(",");
         let program = operator::build(&testbed.progress).await?;
         let mut operators = Vec::new();
         for which in Operator::ALL {
@@ -52,6 +64,7 @@ impl Ground {
                 .await?
                 .with_flag("insecure-registries", &host)
                 .with_flag("capi-proxy-image", "images.example.com/capi-proxy:v1")
+                .with_flag("registry-request-timeout", REQUEST_TIMEOUT)
                 .with_flag("control-plane-operator-overrides", &table)
                 .with_flag(
                     "agent-capi-provider-image",
@@ -64,6 +77,8 @@ impl Ground {
             release,
             older,
             old,
+            fresh,
+            slow,
             _releases: releases,
         })
     }

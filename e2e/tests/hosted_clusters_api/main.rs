@@ -2,13 +2,16 @@
 //! that an installation grants. No pod runs; what a control plane would tell, the test writes in its place.
 
 mod cluster;
+mod collision;
 mod command;
 mod control_plane;
 mod ground;
 mod old_releases;
 mod other_platforms;
 mod pool;
+mod slow_registries;
 mod stages;
+mod unreadable;
 mod virtual_machines;
 
 use anyhow::Result;
@@ -20,5 +23,13 @@ use e2e::testbed::Testbed;
 async fn o04_o05_o06_hosted_clusters_are_made_held_and_removed() -> Result<()> {
     let mut testbed = Testbed::start("hosted-clusters", Progress::detect()).await?;
     let outcome = stages::run(&mut testbed).await;
+    testbed.finish(outcome)
+}
+
+/// A populated control plane namespace of another cluster outlives whatever is done with the one that collides (T01).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_control_plane_namespace_of_another_cluster_is_left_alone() -> Result<()> {
+    let mut testbed = Testbed::start("collision", Progress::detect()).await?;
+    let outcome = collision::run(&mut testbed).await;
     testbed.finish(outcome)
 }

@@ -16,8 +16,8 @@ use e2e::wait;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::cluster::{Cluster, DEPLOYMENTS, gone};
-use crate::ground::NAMESPACE;
+use crate::hosted_clusters_api::cluster::{Cluster, DEPLOYMENTS, gone};
+use crate::hosted_clusters_api::ground::NAMESPACE;
 
 /// The image in the table.
 const OVERRIDE: &str = "images.example.com/control-plane-operator:for-4.14";

@@ -4,17 +4,18 @@
 //! machines of them. What is shown is what the operator makes, and that nothing is left of it.
 
 use anyhow::{Context, Result, ensure};
+use e2e::agents::allow_consumer;
 use e2e::client::{ApiClient, Resource};
 use e2e::operator::SOON;
 use e2e::service_account::ensure_namespace;
 use e2e::{simulation, wait};
 use serde_json::{Value, json};
 
-use crate::cluster::{
+use crate::hosted_clusters_api::cluster::{
     CONTROL_PLANES, DEPLOYMENTS, HOSTED_CLUSTERS, NODE_POOLS, ROLES, SECRETS, gone,
 };
-use crate::control_plane;
-use crate::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::control_plane;
+use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
 
 /// Where the machines are that an Agent service has found.
 const AGENTS: &str = "agents";
@@ -33,6 +34,7 @@ const MACHINE_SETS: Resource<'_> =
 /// One cluster of each kind, from its creation to its end.
 pub(crate) async fn live(admin: &ApiClient, ground: &Ground) -> Result<()> {
     ensure_namespace(admin, AGENTS).await?;
+    allow_consumer(admin, AGENTS, NAMESPACE).await?;
     agent(admin, ground).await.context("the one on Agent")?;
     none(admin, ground).await.context("the one on None")
 }

@@ -7,8 +7,8 @@ use e2e::operator::SOON;
 use e2e::wait;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, NODE_POOLS, SECRETS};
-use crate::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::cluster::{Cluster, NODE_POOLS, SECRETS};
+use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
 
 /// A pool is made, scaled, and given another release and another machine.
 pub(crate) async fn lives(cluster: &Cluster, admin: &ApiClient, ground: &Ground) -> Result<()> {

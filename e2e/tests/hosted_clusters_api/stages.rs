@@ -10,9 +10,13 @@ use e2e::testbed::Testbed;
 use e2e::{rights, wait};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone};
-use crate::ground::{Ground, NAMESPACE};
-use crate::{command, control_plane, old_releases, other_platforms, pool, virtual_machines};
+use crate::hosted_clusters_api::cluster::{
+    Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone,
+};
+use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::{
+    command, control_plane, old_releases, other_platforms, pool, unreadable, virtual_machines,
+};
 
 /// How long nothing may be written.
 const REST: Duration = Duration::from_secs(4);
@@ -45,6 +49,11 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     step.done();
     let step = testbed
         .progress
+        .step("objects that do not deserialize hold up no other");
+    unreadable::objects_hold_up_no_other(testbed).await?;
+    step.done();
+    let step = testbed
+        .progress
         .step("clusters without a cloud come and go");
     other_platforms::live(admin, &ground).await?;
     step.done();
@@ -58,6 +67,12 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         .step("releases from before private types come and go");
     old_releases::live(testbed, &ground.old).await?;
     step.done();
+    let step = testbed
+        .progress
+        .step("slow registries of a tenant delay no other");
+    let [alone, beside, slow] = &ground.fresh;
+    let figures = ground.slow.delay_no_other(admin, [alone, beside, slow]);
+    step.done_with(&figures.await?);
     rest(testbed, &ground).await?;
     for cluster in Cluster::ALL {
         drift(testbed, &cluster).await.context(cluster.name)?;
@@ -222,7 +237,7 @@ async fn wrong_input(testbed: &Testbed, cluster: &Cluster, ground: &Ground) -> R
         (
             access("Private"),
             "SupportedHostedCluster",
-            Some("AWS_REGION"),
+            Some("AWSEndpointServices"),
         ),
     ] {
         cluster.change(admin, change).await?;
@@ -287,7 +302,10 @@ async fn removal(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-fn lacks_nothing(testbed: &Testbed, running: &crate::ground::Running) -> Result<()> {
+fn lacks_nothing(
+    testbed: &Testbed,
+    running: &crate::hosted_clusters_api::ground::Running,
+) -> Result<()> {
     let username = running.identity.username();
     let events = testbed.control_plane.audit.all()?;
     let refused = events
@@ -302,7 +320,10 @@ fn lacks_nothing(testbed: &Testbed, running: &crate::ground::Running) -> Result<
 }
 
 /// What is granted is used, and nothing of it can be spared.
-async fn minimal(testbed: &Testbed, running: &crate::ground::Running) -> Result<()> {
+async fn minimal(
+    testbed: &Testbed,
+    running: &crate::hosted_clusters_api::ground::Running,
+) -> Result<()> {
     let identity = &running.identity;
     let name = identity.operator.name();
     let step = testbed.progress.step(format!("rights of {name}"));

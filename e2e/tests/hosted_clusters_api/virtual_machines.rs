@@ -9,8 +9,8 @@ use e2e::simulation;
 use e2e::testbed::Testbed;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, gone};
-use crate::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::cluster::{Cluster, gone};
+use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
 
 /// The Secret that leads to an infrastructure cluster.
 const SECRET: &str = "infrastructure";

@@ -7,11 +7,11 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use e2e::wait;
 
-use crate::choice::Choice;
-use crate::ground::Ground;
-use crate::life::{self, Worlds};
-use crate::replicas::Replicas;
-use crate::trap::{Grain, Point, Who};
+use crate::hosted_clusters_faults::choice::Choice;
+use crate::hosted_clusters_faults::ground::Ground;
+use crate::hosted_clusters_faults::life::{self, Worlds};
+use crate::hosted_clusters_faults::replicas::Replicas;
+use crate::hosted_clusters_faults::trap::{Grain, Point, Who};
 
 pub(crate) async fn scenario(
     ground: &Ground<'_>,

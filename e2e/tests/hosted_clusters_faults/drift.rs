@@ -8,10 +8,12 @@ use e2e::client::{ApiClient, Patch, Resource};
 use e2e::{conditions, crds, fixtures, wait};
 use serde_json::{Value, json};
 
-use crate::canonical::World;
-use crate::ground::{CONTROL_PLANE, CONTROL_PLANES, DEPLOYMENTS, Ground, NAME, STATEFUL_SETS};
-use crate::life;
-use crate::replicas::Replicas;
+use crate::hosted_clusters_faults::canonical::World;
+use crate::hosted_clusters_faults::ground::{
+    CONTROL_PLANE, CONTROL_PLANES, DEPLOYMENTS, Ground, NAME, STATEFUL_SETS,
+};
+use crate::hosted_clusters_faults::life;
+use crate::hosted_clusters_faults::replicas::Replicas;
 
 /// How long until it is restored, or told.
 const WITHIN: Duration = Duration::from_mins(1);

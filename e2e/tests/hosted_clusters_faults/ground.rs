@@ -11,7 +11,7 @@ use e2e::simulation::{self, ControlPlaneOperator, Releases, Simulation, install_
 use e2e::testbed::Testbed;
 use serde_json::{Value, json};
 
-use crate::trap::Shared;
+use crate::hosted_clusters_faults::trap::Shared;
 
 /// Namespace of the HostedCluster.
 pub(crate) const NAMESPACE: &str = "clusters";

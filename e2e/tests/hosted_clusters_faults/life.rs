@@ -9,12 +9,12 @@ use e2e::conditions::{is_true, untrue};
 use e2e::wait;
 use serde_json::json;
 
-use crate::canonical::World;
-use crate::ground::{
+use crate::hosted_clusters_faults::canonical::World;
+use crate::hosted_clusters_faults::ground::{
     COMPONENTS, CONTROL_PLANE, CONTROL_PLANES, Ground, HOSTED_CLUSTERS, MACHINE_DEPLOYMENTS, NAME,
     NAMESPACE, NODE_POOLS, POOL,
 };
-use crate::replicas::Replicas;
+use crate::hosted_clusters_faults::replicas::Replicas;
 
 /// How long nothing may be written until a stage is over.
 const CALM: Duration = Duration::from_secs(3);

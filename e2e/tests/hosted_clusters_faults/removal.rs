@@ -9,11 +9,13 @@ use e2e::client::{ApiClient, Patch};
 use e2e::{conditions, wait};
 use serde_json::json;
 
-use crate::choice::Choice;
-use crate::ground::{CLUSTERS, CONTROL_PLANE, Ground, HOSTED_CLUSTERS, INFRA, NAME, NAMESPACE};
-use crate::life;
-use crate::replicas::Replicas;
-use crate::trap::{Death, Grain};
+use crate::hosted_clusters_faults::choice::Choice;
+use crate::hosted_clusters_faults::ground::{
+    CLUSTERS, CONTROL_PLANE, Ground, HOSTED_CLUSTERS, INFRA, NAME, NAMESPACE,
+};
+use crate::hosted_clusters_faults::life;
+use crate::hosted_clusters_faults::replicas::Replicas;
+use crate::hosted_clusters_faults::trap::{Death, Grain};
 
 /// The gate takes so many times more of these than of deaths: there are fewer of them.
 const MORE: u64 = 3;

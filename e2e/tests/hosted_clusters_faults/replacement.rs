@@ -9,11 +9,11 @@ use e2e::audit::Mark;
 use e2e::client::ApiClient;
 use serde_json::{Value, json};
 
-use crate::ground::{
+use crate::hosted_clusters_faults::ground::{
     CONTROL_PLANE, DEPLOYMENTS, Ground, MACHINE_DEPLOYMENTS, Programs, STATEFUL_SETS,
 };
-use crate::life;
-use crate::replicas::Replicas;
+use crate::hosted_clusters_faults::life;
+use crate::hosted_clusters_faults::replicas::Replicas;
 
 /// The directory with the operators of an earlier installation, from which the cluster is taken over. Without it, the same
 /// programs are taken for earlier ones.

@@ -8,8 +8,8 @@ use e2e::relay::{Moment, Relay};
 use e2e::simulation::{ControlPlaneOperator, Launched};
 use http::request::Parts;
 
-use crate::ground::{Ground, Programs};
-use crate::trap::Who;
+use crate::hosted_clusters_faults::ground::{Ground, Programs};
+use crate::hosted_clusters_faults::trap::Who;
 
 /// hypershift-operator's way to the API server ends with it.
 struct Hypershift {

@@ -3,10 +3,10 @@
 use anyhow::{Context, Result};
 use e2e::testbed::Testbed;
 
-use crate::ground::Ground;
-use crate::life::{self, Worlds};
-use crate::replicas::Replicas;
-use crate::{deaths, drift, removal, replacement};
+use crate::hosted_clusters_faults::ground::Ground;
+use crate::hosted_clusters_faults::life::{self, Worlds};
+use crate::hosted_clusters_faults::replicas::Replicas;
+use crate::hosted_clusters_faults::{deaths, drift, removal, replacement};
 
 pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let ground = Ground::prepare(testbed).await?;

@@ -9,7 +9,7 @@ use e2e::relay::{Moment, Verdict};
 use http::Method;
 use http::request::Parts;
 
-use crate::choice::Choice;
+use crate::hosted_clusters_faults::choice::Choice;
 
 /// Who dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::testbed::Testbed;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::command::Hypershift;
-use crate::stored;
+use crate::install::command::Hypershift;
+use crate::install::stored;
 
 /// What it says when it is killed: among the CRDs, among what has no namespace, among the rights.
 const POINTS: [&str; 3] = [

@@ -13,8 +13,8 @@ use e2e::service_account::ensure_namespace;
 use e2e::{crds, fixtures, wait};
 use serde_json::{Value, json};
 
-use crate::command::{Hypershift, NAMESPACE};
-use crate::{DEPLOYMENTS, upgrade};
+use crate::install::command::{Hypershift, NAMESPACE};
+use crate::install::{DEPLOYMENTS, upgrade};
 
 const PODS: Resource<'_> = Resource::new("v1", "pods");
 const CLUSTERS: Resource<'_> = Resource::new("cluster.x-k8s.io/v1beta2", "clusters");
@@ -115,7 +115,7 @@ impl Images {
         &self,
         hypershift: &Hypershift,
         flags: &[&str],
-    ) -> Result<crate::command::Run> {
+    ) -> Result<crate::install::command::Run> {
         let operator = format!("--hypershift-image={}", self.operator);
         let proxy = format!("--capi-proxy-image={}", self.proxy);
         let usual = [

@@ -10,8 +10,8 @@ use e2e::testbed::Testbed;
 use http::request::Parts;
 use serde_json::{Value, json};
 
-use crate::command::{Hypershift, NAMESPACE};
-use crate::stored;
+use crate::install::command::{Hypershift, NAMESPACE};
+use crate::install::stored;
 
 const ROLES: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "clusterroles");
 const SERVICES: Resource<'_> = Resource::new("v1", "services");
@@ -19,7 +19,7 @@ const CRDS: Resource<'_> = Resource::new("apiextensions.k8s.io/v1", "customresou
 /// A kind of which a field is dropped.
 const PRUNED: &str = "ipaddressclaims.ipam.cluster.hypershift.openshift.io";
 /// Kinds that an installation writes, with their groups.
-const WRITTEN: [(&str, &[&str]); 7] = [
+const WRITTEN: [(&str, &[&str]); 8] = [
     (
         "",
         &[
@@ -41,6 +41,13 @@ const WRITTEN: [(&str, &[&str]); 7] = [
             "rolebindings",
         ],
     ),
+    (
+        "admissionregistration.k8s.io",
+        &[
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+        ],
+    ),
     ("networking.k8s.io", &["networkpolicies"]),
     ("policy", &["poddisruptionbudgets"]),
     ("apps", &["deployments"]),
@@ -50,7 +57,7 @@ const WRITTEN: [(&str, &[&str]); 7] = [
 pub(crate) async fn without_rights(testbed: &Testbed, hypershift: &Hypershift) -> Result<()> {
     let before = stored::revisions(testbed).await?;
     let reader = user(testbed, "reader", &[rule(&["get", "list"], &WRITTEN)]).await?;
-    let but_deployments = rule(&["*"], &WRITTEN[..6]);
+    let but_deployments = rule(&["*"], &WRITTEN[..7]);
     let almost = user(
         testbed,
         "almost",
@@ -181,7 +188,7 @@ pub(crate) async fn pruned_fields(testbed: &Testbed, hypershift: &Hypershift) ->
     let object = json!({
         "apiVersion": format!("ipam.cluster.hypershift.openshift.io/{version}"),
         "kind": "IPAddressClaim",
-        "metadata": { "namespace": crate::PLATFORM, "name": "precious" },
+        "metadata": { "namespace": crate::install::PLATFORM, "name": "precious" },
         "spec": { "poolRef": { "apiGroup": "example.com", "kind": "Pool", "name": "pool" } },
         "extra": "kept",
     });

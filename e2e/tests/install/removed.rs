@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::client::Resource;
 use e2e::testbed::Testbed;
 
-use crate::command::{Hypershift, NAMESPACE};
-use crate::stored;
+use crate::install::command::{Hypershift, NAMESPACE};
+use crate::install::stored;
 
 const NAMESPACES: Resource<'_> = Resource::new("v1", "namespaces");
 const CLAIMS: Resource<'_> = Resource::new(
@@ -49,7 +49,7 @@ pub(crate) async fn but_for_what_is_somebodys(
     ensure!(left.len() == 1, "left: {left:?}");
     let claim = testbed
         .admin
-        .get(&CLAIMS.named(crate::PLATFORM, "precious"))
+        .get(&CLAIMS.named(crate::install::PLATFORM, "precious"))
         .await;
     claim.context("the object is gone with its CRD").map(drop)
 }
@@ -58,7 +58,7 @@ pub(crate) async fn but_for_what_is_somebodys(
 pub(crate) async fn to_the_last_object(testbed: &Testbed, hypershift: &Hypershift) -> Result<()> {
     let admin = &testbed.admin;
     admin
-        .delete(&CLAIMS.named(crate::PLATFORM, "precious"))
+        .delete(&CLAIMS.named(crate::install::PLATFORM, "precious"))
         .await?;
     hypershift.run(&["uninstall"]).await?.succeeded()?;
     e2e::wait::until(

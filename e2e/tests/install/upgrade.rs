@@ -17,8 +17,8 @@ use kube::api::{Api, WatchEvent, WatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::command::{Hypershift, NAMESPACE};
-use crate::nodes::{self, Images};
+use crate::install::command::{Hypershift, NAMESPACE};
+use crate::install::nodes::{self, Images};
 
 const HOSTED_CLUSTERS: &str = "/apis/hypershift.openshift.io/v1beta1/hostedclusters";
 const DEPLOYMENTS: &str = "/apis/apps/v1/deployments/";

@@ -22,7 +22,7 @@ pub(crate) async fn m18_a_backup_of_any_moment_is_good(testbed: &mut Testbed) ->
 
     testbed.control_plane.back_up(before).await?;
     let end = moves(testbed, Some(HALF_WAY)).await?;
-    ensure!(end == End::Killed, "m18: it ended as {end:?}");
+    ensure!(end == End::Aborted, "m18: it ended as {end:?}");
     testbed.control_plane.back_up(during).await?;
     moves(testbed, None).await?;
     testbed.control_plane.back_up(after).await?;
@@ -48,7 +48,7 @@ pub(crate) async fn m18_a_backup_of_any_moment_is_good(testbed: &mut Testbed) ->
 async fn moves(testbed: &Testbed, until: Option<u64>) -> Result<End> {
     let mut manner = Manner::default();
     if let Some(instant) = until {
-        manner.witness = Killer::at(instant);
+        manner.fault_injector = Some(Killer::at(instant));
         manner.parallel = 1;
     }
     let client = reader(testbed).await?;

@@ -10,7 +10,7 @@ use api::group::Side;
 use e2e::client::{Patch, Resource};
 use e2e::migration::crash::{self, Soak};
 use e2e::migration::portrait::{Portrait, holds};
-use e2e::migration::{End, Manner, client, migrate, mover, raised, timing};
+use e2e::migration::{End, Manner, client, executor, migrate, raised, timing};
 use e2e::progress::Progress;
 use e2e::sides;
 use e2e::testbed::Testbed;
@@ -28,6 +28,40 @@ async fn clusters_change_sides_and_nothing_is_lost() -> Result<()> {
     let mut testbed = Testbed::start("migration", Progress::detect()).await?;
     let outcome = scenario(&mut testbed).await;
     testbed.finish(outcome)
+}
+
+/// Migrations that are killed, as many as the environment says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak migration"]
+async fn migrations_killed_at_any_instant_end_on_one_side() -> Result<()> {
+    let soak = Soak {
+        runs: variable("HYPERSHIFT_MIGRATION_RUNS", 1000)?,
+        seed: variable("HYPERSHIFT_MIGRATION_SEED", 1)?,
+        lanes: variable("HYPERSHIFT_MIGRATION_LANES", 3)?,
+        machines: usize::try_from(variable("HYPERSHIFT_MIGRATION_MACHINES", 2)?)?,
+    };
+    let mut testbed = Testbed::start("soak-migration", Progress::detect()).await?;
+    let outcome = killed(&mut testbed, &soak).await;
+    println!("{}", testbed.finish(outcome)?);
+    Ok(())
+}
+
+async fn killed(testbed: &mut Testbed, soak: &Soak) -> Result<crash::Tally> {
+    for side in [Side::Standard, Side::Private] {
+        testbed.install_crds(side).await?;
+    }
+    testbed.start_controller_manager().await?;
+    crash::run(testbed, soak).await
+}
+
+/// A number of the environment, or the usual one.
+fn variable(name: &str, usual: u64) -> Result<u64> {
+    match std::env::var(name) {
+        Ok(text) => text
+            .parse()
+            .with_context(|| format!("{name}={text} is not a number")),
+        Err(_) => Ok(usual),
+    }
 }
 
 async fn scenario(testbed: &mut Testbed) -> Result<()> {
@@ -62,10 +96,10 @@ async fn m15_m17_a_plan_names_every_object_and_writes_nothing(testbed: &Testbed)
     raised::raise(&testbed.admin, "planned", "one", 1).await?;
     let client = client(testbed.control_plane.admin_kubeconfig()).await?;
     let before = stored(testbed, "planned").await?;
-    let mut mover = mover(&client, "planned", &Manner::default()).await?;
-    let plan = mover.plan(Direction::Forward).await?;
+    let mut executor = executor(&client, "planned", &Manner::default()).await?;
+    let plan = executor.plan(Direction::Forward).await?;
     let planned = plan.inventory.entries.len();
-    let there = mover.snapshot().objects().count();
+    let there = executor.snapshot().objects().count();
     ensure!(
         planned == there,
         "m15: {planned} of {there} objects are in the plan"

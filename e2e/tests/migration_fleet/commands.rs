@@ -7,8 +7,8 @@ use e2e::migration::raised;
 use e2e::sides;
 use e2e::testbed::Testbed;
 
-use crate::ground::Ground;
-use crate::member::Member;
+use crate::migration_fleet::ground::Ground;
+use crate::migration_fleet::member::Member;
 
 /// M15: `migrate plan` lists what there is, and writes nothing.
 pub(crate) async fn plan_writes_nothing(

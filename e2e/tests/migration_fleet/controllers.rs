@@ -12,8 +12,8 @@ use e2e::simulation::{ControlPlaneOperator, Launched};
 use e2e::testbed::Testbed;
 use serde_json::{Value, json};
 
-use crate::ground::Ground;
-use crate::member::{Member, has_proxy};
+use crate::migration_fleet::ground::Ground;
+use crate::migration_fleet::member::{Member, has_proxy};
 
 const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
 const PODS: Resource<'_> = Resource::new("v1", "pods");

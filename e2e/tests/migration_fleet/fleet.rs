@@ -11,11 +11,11 @@ use e2e::wait;
 use futures::future::try_join_all;
 use serde_json::json;
 
-use crate::ground::Ground;
-use crate::killed;
-use crate::member::Member;
-use crate::poison::Poison;
-use crate::same::same;
+use crate::migration_fleet::ground::Ground;
+use crate::migration_fleet::killed;
+use crate::migration_fleet::member::Member;
+use crate::migration_fleet::poison::Poison;
+use crate::migration_fleet::same::same;
 
 /// How many clusters, unless the variable says another number: healthy ones beside one of each poison.
 const SIZE: usize = 9;
@@ -157,7 +157,7 @@ async fn m20_counts(ground: &Ground, cases: &[Case]) -> Result<()> {
     })
     .await?;
     let counts = format!("{done} done, 0 pending, 0 active, {failed} failed");
-    crate::commands::status_says(ground, &counts).await
+    crate::migration_fleet::commands::status_says(ground, &counts).await
 }
 
 /// M19: whoever cannot migrate is operator-legacy's as before.

@@ -16,7 +16,7 @@ use e2e::wait;
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::trail::Trail;
+use crate::migration_fleet::trail::Trail;
 
 /// Namespace of HostedClusters.
 pub(crate) const NAMESPACE: &str = "clusters";

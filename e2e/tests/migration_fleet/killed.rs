@@ -5,12 +5,12 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use e2e::migration::portrait::holds;
-use e2e::migration::{Manner, mover};
+use e2e::migration::{Manner, executor};
 use e2e::wait;
 use migration::groups::Direction;
 
-use crate::fleet::Case;
-use crate::ground::Ground;
+use crate::migration_fleet::fleet::Case;
+use crate::migration_fleet::ground::Ground;
 
 /// How often, unless the variable says another number.
 const KILLS: usize = 4;
@@ -57,9 +57,9 @@ pub(crate) async fn scenario(ground: &mut Ground, cases: &[Case]) -> Result<Kill
 
 /// What holds at every instant holds now.
 async fn left_whole(ground: &Ground, namespace: &str) -> Result<()> {
-    let mut mover = mover(&ground.client, namespace, &Manner::default()).await?;
-    mover.survey(Direction::Forward).await?;
-    holds(&mover).with_context(|| format!("m02: {namespace}, after a kill"))
+    let mut executor = executor(&ground.client, namespace, &Manner::default()).await?;
+    executor.survey(Direction::Forward).await?;
+    holds(&executor).with_context(|| format!("m02: {namespace}, after a kill"))
 }
 
 fn times() -> Result<usize> {

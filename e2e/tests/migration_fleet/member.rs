@@ -14,7 +14,7 @@ use e2e::testbed::Testbed;
 use e2e::{sides, simulation, wait};
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, NAMESPACE};
+use crate::migration_fleet::ground::{Ground, NAMESPACE};
 
 const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
 const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");

@@ -8,7 +8,7 @@ use e2e::wait;
 use migration::failure::Reason;
 use serde_json::{Value, json};
 
-use crate::member::Member;
+use crate::migration_fleet::member::Member;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";

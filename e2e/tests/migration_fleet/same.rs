@@ -7,8 +7,8 @@ use e2e::migration::portrait::Portrait;
 use e2e::wait;
 use serde_json::Value;
 
-use crate::ground::Ground;
-use crate::member::Member;
+use crate::migration_fleet::ground::Ground;
+use crate::migration_fleet::member::Member;
 
 /// When a condition changed: a pause comes and goes with a migration.
 const TIME: &str = "lastTransitionTime";

@@ -14,7 +14,7 @@ use migration::phase::Phase;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::ground::NAMESPACE;
+use crate::migration_fleet::ground::NAMESPACE;
 
 /// What a cluster said at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use e2e::testbed::Testbed;
 use e2e::wait;
 use serde_json::json;
 
-use crate::commands;
-use crate::controllers::Controllers;
-use crate::ground::Ground;
-use crate::member::Member;
-use crate::same::{at_rest, stays};
+use crate::migration_fleet::commands;
+use crate::migration_fleet::controllers::Controllers;
+use crate::migration_fleet::ground::Ground;
+use crate::migration_fleet::member::Member;
+use crate::migration_fleet::same::{at_rest, stays};
 
 /// How long one thing may take. Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_mins(3);

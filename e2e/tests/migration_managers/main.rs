@@ -25,8 +25,8 @@ use e2e::service_account::ensure_namespace;
 use e2e::testbed::Testbed;
 use migration::groups::Direction;
 
-use crate::managed::Managed;
-use crate::unmoved::Likeness;
+use crate::migration_managers::managed::Managed;
+use crate::migration_managers::unmoved::Likeness;
 
 /// Namespace of the clusters.
 const NAMESPACE: &str = "clusters-one";

@@ -35,7 +35,9 @@ impl Likeness {
     /// Takes it.
     pub(crate) async fn of(lives: &[Life], testbed: &mut Testbed, side: Side) -> Result<Self> {
         let view = testbed.view_of(side).await?;
-        let machines = view.list(&MACHINES.within(crate::NAMESPACE)).await?;
+        let machines = view
+            .list(&MACHINES.within(crate::migration_managers::NAMESPACE))
+            .await?;
         let machines = machines.iter().map(|machine| {
             let spec = &machine["spec"];
             let told = json!([
@@ -93,7 +95,10 @@ impl Likeness {
 async fn of_makers(view: &ApiClient, pointer: &str) -> Result<BTreeMap<String, Value>> {
     let mut all = BTreeMap::new();
     for resource in &MAKERS {
-        for maker in view.list(&resource.within(crate::NAMESPACE)).await? {
+        for maker in view
+            .list(&resource.within(crate::migration_managers::NAMESPACE))
+            .await?
+        {
             let part = maker.pointer(pointer).cloned().unwrap_or_default();
             all.insert(format!("{} {}", maker["kind"], name(&maker)), part);
         }
@@ -106,7 +111,7 @@ fn made(testbed: &Testbed, mark: Mark) -> Result<Vec<String>> {
     let table = GroupTable::default();
     let concerns = |event: &Event| {
         let object = &event.object_ref;
-        object.namespace == crate::NAMESPACE
+        object.namespace == crate::migration_managers::NAMESPACE
             && object.subresource.is_empty()
             && table.find(object.api_group.as_bytes()).is_some()
             && ["create", "delete", "deletecollection"].contains(&event.verb.as_str())

@@ -12,7 +12,7 @@ use e2e::{fixtures, wait};
 use http::Request;
 use serde_json::json;
 
-use crate::can_run;
+use crate::node::can_run;
 
 const NAMESPACE: &str = "equipment";
 const PODS: Resource<'_> = Resource::new("v1", "pods");

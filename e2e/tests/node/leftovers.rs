@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::node::{self, NodeTestbed};
 use e2e::{home, wait};
 
-use crate::can_run;
-use crate::processes::{Inside, naming};
+use crate::node::can_run;
+use crate::node::processes::{Inside, naming};
 
 /// Name of the testbed whose owner is killed.
 const OWNED: &str = "node-owner";
@@ -107,7 +107,7 @@ struct Owner(Child);
 
 impl Owner {
     fn start() -> Result<Self> {
-        let name = "leftovers::a_testbed_whose_owner_is_killed_ends_by_itself";
+        let name = "node::leftovers::a_testbed_whose_owner_is_killed_ends_by_itself";
         let program = std::env::current_exe().context("cannot find this program")?;
         let child = Command::new(program)
             .args(["--exact", name, "--nocapture"])

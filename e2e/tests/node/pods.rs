@@ -10,7 +10,7 @@ use e2e::node::{NodeTestbed, condition};
 use e2e::wait;
 use serde_json::Value;
 
-use crate::can_run;
+use crate::node::can_run;
 
 const NAMESPACE: &str = "pods";
 const PODS: Resource<'_> = Resource::new("v1", "pods");

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use control_plane_operator::component::sidecar::{self, Sidecar, config_map};
+use control_plane_component::sidecar::{self, Sidecar, config_map};
 use e2e::client::{Patch, Resource};
 use e2e::fixtures;
 use e2e::images::{Archive, Contents, File, Image, StaticProgram, build_static};
@@ -18,7 +18,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-use crate::{authority, can_run, processes};
+use crate::node::{authority, can_run, processes};
 
 const NAMESPACE: &str = "sidecar";
 const POD: &str = "controller";

@@ -19,8 +19,8 @@ use http::Method;
 use http::request::Parts;
 use hypershift_operator::scope::{Duty, Evidence, Owner, Scope, duty};
 
-use crate::fleet::{self, Member};
-use crate::race::{self, Tally};
+use crate::operator::fleet::{self, Member};
+use crate::operator::race::{self, Tally};
 
 /// More deaths than there are writes, so that a leader that never gets on is found.
 const MOST: usize = 60;

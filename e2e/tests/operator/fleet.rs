@@ -10,7 +10,7 @@ use api::group::Side;
 use e2e::client::{ApiClient, Resource};
 use e2e::conditions;
 use e2e::fixtures;
-use e2e::service_account::ensure_namespace;
+use e2e::service_account::ensure_control_plane_namespace;
 use hypershift_operator::scope::{Evidence, Owner, Verdict, verdict};
 use serde_json::{Value, json};
 
@@ -104,8 +104,7 @@ impl Member {
 
     /// Puts an object of Cluster API into the namespace of its control plane.
     pub(crate) async fn put(&self, admin: &ApiClient, side: Side) -> Result<()> {
-        let namespace = format!("{NAMESPACE}-{}", self.name);
-        ensure_namespace(admin, &namespace).await?;
+        let namespace = ensure_control_plane_namespace(admin, NAMESPACE, &self.name).await?;
         let object = json!({
             "apiVersion": group(side),
             "kind": "Cluster",

@@ -18,7 +18,7 @@ async fn o01_o06_every_hosted_cluster_gets_its_owner_by_evidence() -> Result<()>
     let mut testbed = Testbed::start("operator", Progress::detect()).await?;
     let outcome = async {
         prepare(&mut testbed).await?;
-        ownership::scenario(&testbed).await
+        ownership::scenario(&mut testbed).await
     };
     let outcome = outcome.await;
     testbed.finish(outcome)

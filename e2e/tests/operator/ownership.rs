@@ -14,14 +14,14 @@ use e2e::{rights, wait};
 use hypershift_operator::scope::{Duty, Evidence, Owner, Scope, duty};
 use serde_json::{Value, json};
 
-use crate::fleet::{self, Member};
+use crate::operator::fleet::{self, Member};
 
 const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
 const EVENTS: Resource<'_> = Resource::new("events.k8s.io/v1", "events");
 /// How long nothing may be written.
 const REST: Duration = Duration::from_secs(5);
 
-pub(crate) async fn scenario(testbed: &Testbed) -> Result<()> {
+pub(crate) async fn scenario(testbed: &mut Testbed) -> Result<()> {
     let program = operator::build(&testbed.progress).await?;
     let private = Identity::create(testbed, Operator::Private, &program).await?;
     let legacy = Identity::create(testbed, Operator::Legacy, &program).await?;
@@ -47,6 +47,8 @@ pub(crate) async fn scenario(testbed: &Testbed) -> Result<()> {
     }
     let pid = new.service.pid();
     denied(testbed, &new).await?;
+    // The hosted clusters are deleted with their CRD, and their control plane namespaces before them.
+    testbed.start_controller_manager().await?;
     crds(testbed, &new).await?;
     ensure!(new.service.pid() == pid, "the operator was restarted");
     new.service.check()
@@ -433,7 +435,7 @@ async fn crds(testbed: &Testbed, replica: &Replica) -> Result<()> {
         !is_retired(&testbed.admin).await?,
         "operator-legacy was deleted although nobody can tell whether it is needed"
     );
-    crate::install_hosted_clusters(testbed).await?;
+    crate::operator::install_hosted_clusters(testbed).await?;
     until_ready(replica).await?;
     until_retired(&testbed.admin).await?;
     step.done();

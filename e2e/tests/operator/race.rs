@@ -16,7 +16,7 @@ use e2e::wait;
 use hypershift_operator::scope::Evidence;
 use serde_json::{Value, json};
 
-use crate::fleet::{self, Member};
+use crate::operator::fleet::{self, Member};
 
 /// For how long; another number of seconds can be given.
 const TIME: Duration = Duration::from_secs(40);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use e2e::hosted::{Ground, NAMESPACE, SECRETS};
 
-use crate::Running;
-use crate::needles::Needles;
+use crate::side_by_side::Running;
+use crate::side_by_side::needles::Needles;
 
 /// Where etcd has what may hold secrets.
 const STORED_SECRETS: &str = "/registry/secrets/";

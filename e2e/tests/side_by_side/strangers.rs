@@ -9,8 +9,8 @@ use e2e::client::status_code;
 use e2e::hosted::{Ground, SECRETS};
 use serde_json::{Value, json};
 
-use crate::Running;
-use crate::isolation::as_user;
+use crate::side_by_side::Running;
+use crate::side_by_side::isolation::as_user;
 
 /// What is asked first of any API server.
 const ASKED: &str = "/api/v1/namespaces";

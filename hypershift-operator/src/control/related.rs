@@ -11,15 +11,14 @@ use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
-use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{WatchStreamExt as _, watcher};
+use support::controller::ObjectKey;
 use support::error::chain;
 use support::reconcile::Backoff;
 
-use super::Request;
 use crate::capi::Capi;
+use crate::hosted_cluster::Id;
 use crate::hosted_cluster::names::{CLUSTER, MANAGED_BY, OPERATOR};
-use crate::hosted_cluster::{Id, resource};
 use crate::scope::Scope;
 use crate::watches;
 
@@ -42,24 +41,24 @@ fn kinds(scope: Scope) -> Vec<ApiResource> {
 }
 
 /// The clusters to be looked at.
-pub(super) fn watch(client: &kube::Client, scope: Scope) -> impl Stream<Item = Request> + use<> {
+pub(super) fn watch(client: &kube::Client, scope: Scope) -> impl Stream<Item = ObjectKey> + use<> {
     let watches = kinds(scope)
         .into_iter()
         .map(|kind| one(client, kind).boxed());
     stream::select_all(watches)
 }
 
-fn one(client: &kube::Client, kind: ApiResource) -> impl Stream<Item = Request> + use<> {
+fn one(client: &kube::Client, kind: ApiResource) -> impl Stream<Item = ObjectKey> + use<> {
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client.clone(), &kind);
     let config = watches::config().labels(&format!("{MANAGED_BY}={OPERATOR}"));
     let events = watcher(api, config).backoff(Backoff::default());
     events.touched_objects().filter_map(move |event| {
         let request = match event {
-            Ok(object) => cluster_of(&object).map(|id| Ok(request(&id))),
+            Ok(object) => cluster_of(&object).map(|id| ObjectKey::new(id.namespace, id.name)),
             Err(error) => {
                 // A kind without a CRD, or a right that is missing: the reconciliation that needs it tells.
-                let problem = chain(&error);
-                tracing::debug!(kind = kind.kind, problem, "Watch failed");
+                let error = chain(&error);
+                tracing::debug!(kind = kind.kind, error, "Failed to watch");
                 None
             }
         };
@@ -75,12 +74,6 @@ fn cluster_of(object: &PartialObjectMeta<DynamicObject>) -> Option<Id> {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     })
-}
-
-fn request(id: &Id) -> kube::runtime::controller::ReconcileRequest<crate::hosted_cluster::Meta> {
-    ObjectRef::new_with(&id.name, resource())
-        .within(&id.namespace)
-        .into()
 }
 
 #[cfg(test)]

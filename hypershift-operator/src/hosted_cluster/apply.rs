@@ -1,12 +1,14 @@
 //! Writes what was built, step by step. One step that fails does not stop the others, unless they depend on it.
 
-use std::collections::HashSet;
-
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject};
 use support::apply::Applier;
 use support::error::chain;
+use support::reconcile::is_missing;
 
 use super::build::{Class, Planned, Step};
 use super::wanted::Wanted;
+use crate::control_plane_namespace::ControlPlaneNamespace;
 
 /// What became of a plan.
 #[derive(Debug, Default)]
@@ -48,28 +50,35 @@ impl Applied {
     }
 }
 
-/// Applies the steps in their order.
-pub(crate) async fn apply(applier: &Applier, plan: Vec<Planned>) -> Applied {
+/// Applies the steps in their order, to a cluster whose control plane namespace is its own.
+pub(crate) async fn apply(
+    applier: &Applier,
+    namespace: &ControlPlaneNamespace,
+    plan: Vec<Planned>,
+) -> Applied {
     let mut done = Applied::default();
     for planned in plan {
         if planned.step.class() == Class::Blockable && done.is_blocked() {
             continue;
         }
-        step(applier, planned, &mut done).await;
+        step(applier, namespace, planned, &mut done).await;
     }
     done
 }
 
-async fn step(applier: &Applier, planned: Planned, done: &mut Applied) {
+async fn step(
+    applier: &Applier,
+    namespace: &ControlPlaneNamespace,
+    planned: Planned,
+    done: &mut Applied,
+) {
     let Planned {
         step,
         objects,
         surplus,
     } = planned;
-    let mut namespaces = HashSet::new();
     for object in &objects {
-        namespaces.extend(object.namespace().map(str::to_owned));
-        match write(applier, object).await {
+        match write(applier, namespace, object).await {
             Ok(written) => done.written += usize::from(written),
             Err(error) => {
                 done.failures.push(Failure { step, error });
@@ -79,18 +88,53 @@ async fn step(applier: &Applier, planned: Planned, done: &mut Applied) {
         }
     }
     for (resource, name) in &surplus {
-        for namespace in &namespaces {
-            let deleted = applier.delete(resource, Some(namespace), name).await;
-            if let Err(error) = deleted {
-                done.failures.push(Failure { step, error });
-            }
+        if let Err(error) = prune(applier, namespace, resource, name).await {
+            done.failures.push(Failure { step, error });
+        }
+    }
+}
+
+/// Deletes an object of the control plane namespace that is no longer desired, if it is the cluster's. Whether the step
+/// has other objects there says nothing about it.
+async fn prune(
+    applier: &Applier,
+    namespace: &ControlPlaneNamespace,
+    resource: &ApiResource,
+    name: &str,
+) -> Result<(), support::apply::Error> {
+    let client = applier.client().clone();
+    let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, resource);
+    let object = || format!("{} {namespace}/{name}", resource.kind);
+    let found = match api.get_metadata_opt(name).await {
+        Ok(found) => found,
+        // Where the kind is not, its objects are not.
+        Err(error) if is_missing(&error) => None,
+        Err(source) => {
+            let object = object();
+            return Err(support::apply::Error::Read { object, source });
+        }
+    };
+    let own =
+        found.filter(|it| namespace.has(&it.metadata) && it.metadata.deletion_timestamp.is_none());
+    let Some(own) = own else {
+        return Ok(());
+    };
+    match support::apply::delete(&api, &own.metadata).await {
+        Ok(()) => Ok(()),
+        Err(error) if is_missing(&error) => Ok(()),
+        Err(source) => {
+            let object = object();
+            Err(support::apply::Error::Delete { object, source })
         }
     }
 }
 
 /// Writes an object, and its status where that is ours. Gives whether anything was written.
+///
+/// The namespace is the proof that the object's cluster owns its control plane namespace.
 pub(crate) async fn write(
     applier: &Applier,
+    _namespace: &ControlPlaneNamespace,
     object: &Wanted,
 ) -> Result<bool, support::apply::Error> {
     let outcome = applier
@@ -106,4 +150,45 @@ pub(crate) async fn write(
         written |= outcome.change.is_written();
     }
     Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::networking::v1::NetworkPolicy;
+    use serde_json::{Value, json};
+    use support::testing::{Answer, Expect, Scenario};
+
+    use super::*;
+    use crate::hosted_cluster::names;
+
+    async fn pruned(annotations: Value, is_deleted: bool) {
+        let path = "/apis/networking.k8s.io/v1/namespaces/clusters-one/networkpolicies/old";
+        let old = json!({ "metadata": {
+            "namespace": "clusters-one", "name": "old", "uid": "u", "annotations": annotations,
+        } });
+        let mut calls = vec![Expect::get(path).answer(Answer::ok(&old))];
+        if is_deleted {
+            calls.push(Expect::delete(path).body(json!({ "preconditions": { "uid": "u" } })));
+        }
+        let scenario = Scenario::new(calls);
+        let applier = Applier::new(scenario.client(), "m");
+        let namespace = ControlPlaneNamespace::for_tests("clusters-one");
+        let plan = vec![Planned {
+            step: Step::NetworkPolicies,
+            objects: Vec::new(),
+            surplus: vec![(ApiResource::erase::<NetworkPolicy>(&()), "old".to_owned())],
+        }];
+        let done = apply(&applier, &namespace, plan).await;
+        scenario.finish();
+        assert!(done.failures.is_empty(), "{:?}", done.failures);
+    }
+
+    /// F10.
+    #[tokio::test]
+    async fn a_step_without_objects_is_pruned() {
+        pruned(json!({}), true).await;
+        pruned(json!({ names::CLUSTER: "clusters/one" }), true).await;
+        // T01: whose the object is counts.
+        pruned(json!({ names::CLUSTER: "clusters-x/one" }), false).await;
+    }
 }

@@ -62,7 +62,7 @@ pub(crate) enum Error {
     Image(#[from] payload::MissingImage),
     /// A manifest that does not go with the cluster.
     #[error("cannot render the operators of the control plane")]
-    Render(#[from] control_plane_operator::component::Error),
+    Render(#[from] control_plane_component::Error),
     /// The release was not read.
     #[error("the release is not known")]
     NoRelease,

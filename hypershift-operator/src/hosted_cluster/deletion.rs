@@ -5,27 +5,27 @@
 //! namespace, the control plane, the namespace.
 
 mod explain;
+mod own;
 
 use std::time::Duration;
 
 use api::annotations::cluster::{CLEANUP_CLOUD_RESOURCES, DESTROY_GRACE_PERIOD, KEEP_NAMESPACE};
 use api::hypershift::v1beta1::{AwsEndpointService, HostedCluster, HostedControlPlane, NodePool};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
-use serde_json::{Value, json};
-use support::apply::Deletion;
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use serde_json::json;
 use support::reconcile::is_missing;
 
-use super::dereference::{get, namespace_owner};
-use super::facts::{Facts, Owner};
-use super::names;
+use super::facts::Facts;
+use super::{Id, names};
 use crate::context::Context;
+use crate::control_plane_namespace::Namespace;
 use crate::error::Error;
 use crate::platform::infrastructure;
 pub(super) use explain::Waiting;
+use own::Own;
 
 /// How a deletion went on.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,24 +38,20 @@ pub(super) enum Progress {
 
 type Step = Result<Option<Waiting>, Error>;
 
-/// Takes it as far as it goes.
-pub(super) async fn advance(facts: &Facts, ctx: &Context) -> Result<Progress, Error> {
-    wake(facts, ctx).await?;
-    if let Some(waiting) = node_pools(facts, ctx).await? {
-        return Ok(Progress::Waiting(waiting));
-    }
-    if let Some(waiting) = clusters(facts, ctx).await? {
-        return Ok(Progress::Waiting(waiting));
-    }
-    release_deployments(facts, ctx).await?;
-    outside(facts, ctx).await?;
-    if let Some(waiting) = private_links(facts, ctx).await? {
-        return Ok(Progress::Waiting(waiting));
-    }
-    if let Some(waiting) = control_plane(facts, ctx).await? {
-        return Ok(Progress::Waiting(waiting));
-    }
-    if let Some(waiting) = namespace(facts, ctx).await? {
+/// Takes it as far as it goes. Objects are looked up by name or by kind, and deleted only if they are the cluster's:
+/// its namespace may be another one's, and always has been where the cluster was refused.
+pub(super) async fn advance(
+    facts: &Facts,
+    namespace: &Namespace,
+    ctx: &Context,
+) -> Result<Progress, Error> {
+    let deletion = Deletion {
+        facts,
+        namespace,
+        ctx,
+    };
+    deletion.wake().await?;
+    if let Some(waiting) = deletion.inside().await? {
         return Ok(Progress::Waiting(waiting));
     }
     let grace = DESTROY_GRACE_PERIOD.get(facts.annotations()).ok().flatten();
@@ -64,165 +60,208 @@ pub(super) async fn advance(facts: &Facts, ctx: &Context) -> Result<Progress, Er
     ))
 }
 
-/// What is paused would not clean up, and what the cloud holds goes if somebody asked for it.
-async fn wake(facts: &Facts, ctx: &Context) -> Result<(), Error> {
-    for cluster in list(facts.capi.cluster(), &facts.namespace, ctx).await? {
-        if cluster.data["spec"]["paused"] == true {
-            let patch = json!({ "spec": { "paused": false } });
-            merge(facts.capi.cluster(), &cluster, &patch, ctx).await?;
+/// One cluster that goes.
+struct Deletion<'a> {
+    facts: &'a Facts,
+    namespace: &'a Namespace,
+    ctx: &'a Context,
+}
+
+// === impl Deletion ===
+
+impl Deletion<'_> {
+    /// One step after the other; gives what has to go first.
+    async fn inside(&self) -> Step {
+        if let Some(waiting) = self.node_pools().await? {
+            return Ok(Some(waiting));
+        }
+        if let Some(waiting) = self.all(self.facts.capi.cluster()).await? {
+            return Ok(Some(waiting));
+        }
+        self.release_deployments().await?;
+        self.outside().await?;
+        // Endpoints of AWS go before the control plane that removes them.
+        if let Some(waiting) = self
+            .all(ApiResource::erase::<AwsEndpointService>(&()))
+            .await?
+        {
+            return Ok(Some(waiting));
+        }
+        if let Some(waiting) = self.control_plane().await? {
+            return Ok(Some(waiting));
+        }
+        self.namespace().await
+    }
+
+    /// What is paused would not clean up, and what the cloud holds goes if somebody asked for it.
+    async fn wake(&self) -> Result<(), Error> {
+        for cluster in self.list(self.facts.capi.cluster()).await? {
+            if cluster.data["spec"]["paused"] == true {
+                let patch = json!({ "spec": { "paused": false } });
+                cluster.merge(&patch, self.ctx).await?;
+            }
+        }
+        let resource = ApiResource::erase::<HostedControlPlane>(&());
+        let Some(live) = self.get(resource, &self.facts.id.name).await? else {
+            return Ok(());
+        };
+        let key = CLEANUP_CLOUD_RESOURCES.key();
+        let wanted = self.facts.annotations().get(key);
+        let annotations = live.metadata().annotations.as_ref();
+        let found = annotations.and_then(|it| it.get(key));
+        let is_paused = live.data["spec"]["pausedUntil"].is_string();
+        if wanted == found && !is_paused {
+            return Ok(());
+        }
+        let patch = json!({
+            "metadata": { "annotations": { key: wanted } },
+            "spec": { "pausedUntil": null },
+        });
+        live.merge(&patch, self.ctx).await
+    }
+
+    /// The cluster's node pools, which are beside it and name it.
+    async fn node_pools(&self) -> Step {
+        let resource = ApiResource::erase::<NodePool>(&());
+        let Id { namespace, name } = &self.facts.id;
+        let mut first = None;
+        for pool in list(resource.clone(), namespace, self.ctx).await? {
+            if pool.data["spec"]["clusterName"] == name.as_str() {
+                let pool = Own::of_cluster(&resource, pool);
+                first = first.or(pool.delete(self.ctx).await?);
+            }
+        }
+        self.explained(first).await
+    }
+
+    /// All objects of a kind that are the cluster's. Of the Clusters of Cluster API, controllers delete all machines first.
+    async fn all(&self, resource: ApiResource) -> Step {
+        let mut first = None;
+        for object in self.list(resource).await? {
+            first = first.or(object.delete(self.ctx).await?);
+        }
+        self.explained(first).await
+    }
+
+    /// The Deployments had to outlive the Cluster; now they may go.
+    async fn release_deployments(&self) -> Result<(), Error> {
+        for name in [names::CLUSTER_API, names::CAPI_PROVIDER] {
+            let resource = ApiResource::erase::<Deployment>(&());
+            if let Some(live) = self.get(resource, name).await? {
+                live.drop_finalizer(names::COMPONENT_FINALIZER, self.ctx)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is not in the control plane's namespace, and would stay behind. It is named by that namespace, so that another
+    /// cluster may have it under the same name: the annotation decides.
+    async fn outside(&self) -> Result<(), Error> {
+        let binding = ApiResource::erase::<ClusterRoleBinding>(&());
+        let name = names::crd_reader_binding(&self.facts.namespace);
+        self.delete_annotated(binding, None, &name).await?;
+        let platform = infrastructure(self.facts.cluster.spec.platform.type_);
+        let elsewhere = platform.map(|it| it.elsewhere(self.facts));
+        for object in elsewhere.unwrap_or_default() {
+            let (namespace, name) = (object.namespace(), object.name());
+            self.delete_annotated(object.resource.clone(), namespace, name)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn delete_annotated(
+        &self,
+        resource: ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<(), Error> {
+        let api = own::api(&resource, namespace, self.ctx);
+        let found = get(&api, &resource, namespace, name).await?;
+        let owner = self.facts.id.to_string();
+        let own = found.and_then(|it| Own::annotated(&resource, it, &owner));
+        if let Some(own) = own {
+            own.delete(self.ctx).await?;
+        }
+        Ok(())
+    }
+
+    async fn control_plane(&self) -> Step {
+        let resource = ApiResource::erase::<HostedControlPlane>(&());
+        let first = match self.get(resource, &self.facts.id.name).await? {
+            Some(live) => live.delete(self.ctx).await?,
+            None => None,
+        };
+        self.explained(first).await
+    }
+
+    /// The namespace with all that is left, if it is the cluster's now.
+    async fn namespace(&self) -> Step {
+        if KEEP_NAMESPACE.is_true(self.facts.annotations()) {
+            return Ok(None);
+        }
+        let Id { namespace, name } = &self.facts.id;
+        let found = Namespace::find(&self.ctx.client, namespace, name).await?;
+        let Some(owned) = found.owned() else {
+            return Ok(None);
+        };
+        let waiting = Own::namespace(owned).delete(self.ctx).await?;
+        let Some(mut waiting) = waiting else {
+            return Ok(None);
+        };
+        waiting.detail = explain::namespace(owned, self.ctx).await?;
+        Ok(Some(waiting))
+    }
+
+    /// An object of the control plane's namespace, if it is the cluster's.
+    async fn get(&self, resource: ApiResource, name: &str) -> Result<Option<Own>, Error> {
+        let namespace = Some(self.namespace.name());
+        let api = own::api(&resource, namespace, self.ctx);
+        let found = get(&api, &resource, namespace, name).await?;
+        Ok(found.and_then(|it| self.own(&resource, it)))
+    }
+
+    /// The objects of a kind in the control plane's namespace that are the cluster's.
+    async fn list(&self, resource: ApiResource) -> Result<Vec<Own>, Error> {
+        let found = list(resource.clone(), self.namespace.name(), self.ctx).await?;
+        let own = found.into_iter().filter_map(|it| self.own(&resource, it));
+        Ok(own.collect())
+    }
+
+    fn own(&self, resource: &ApiResource, object: DynamicObject) -> Option<Own> {
+        let owner = self.facts.id.to_string();
+        Own::inside(self.namespace, resource, object, &owner)
+    }
+
+    async fn explained(&self, waiting: Option<Waiting>) -> Step {
+        let Some(mut waiting) = waiting else {
+            return Ok(None);
+        };
+        // Whose machines are left elsewhere is none of this cluster's business.
+        if self.namespace.owned().is_some() {
+            waiting.detail = explain::holder(&waiting, self.facts, self.ctx).await?;
+        }
+        Ok(Some(waiting))
+    }
+}
+
+/// An object by its name; nothing where the kind is not.
+async fn get(
+    api: &Api<DynamicObject>,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<DynamicObject>, Error> {
+    match api.get_opt(name).await {
+        Ok(found) => Ok(found),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(source) => {
+            let place = namespace.map_or_else(String::new, |namespace| format!("{namespace}/"));
+            let what = format!("{} {place}{name}", resource.kind);
+            Err(Error::Read { what, source })
         }
     }
-    let live = get::<HostedControlPlane>(ctx, &facts.namespace, &facts.id.name).await?;
-    let Some(live) = live else {
-        return Ok(());
-    };
-    let key = CLEANUP_CLOUD_RESOURCES.key();
-    let wanted = facts.annotations().get(key);
-    let told = live
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|it| it.get(key));
-    let unpause = live.spec.paused_until.is_some();
-    if wanted == told && !unpause {
-        return Ok(());
-    }
-    let patch = json!({
-        "metadata": { "annotations": { key: wanted } },
-        "spec": { "pausedUntil": null },
-    });
-    let resource = ApiResource::erase::<HostedControlPlane>(&());
-    let object = DynamicObject {
-        types: None,
-        metadata: live.metadata,
-        data: Value::Null,
-    };
-    merge(resource, &object, &patch, ctx).await
-}
-
-async fn node_pools(facts: &Facts, ctx: &Context) -> Step {
-    let resource = ApiResource::erase::<NodePool>(&());
-    let pools = list(resource.clone(), &facts.id.namespace, ctx).await?;
-    let ours = pools
-        .into_iter()
-        .filter(|pool| pool.data["spec"]["clusterName"] == facts.id.name.as_str());
-    let mut first = None;
-    for pool in ours {
-        let waiting = delete(&resource, &facts.id.namespace, &pool, ctx).await?;
-        first = first.or(waiting);
-    }
-    explained(first, facts, ctx).await
-}
-
-/// Clusters of Cluster API, whose controllers delete all machines first.
-async fn clusters(facts: &Facts, ctx: &Context) -> Step {
-    let resource = facts.capi.cluster();
-    let mut first = None;
-    for cluster in list(resource.clone(), &facts.namespace, ctx).await? {
-        let waiting = delete(&resource, &facts.namespace, &cluster, ctx).await?;
-        first = first.or(waiting);
-    }
-    explained(first, facts, ctx).await
-}
-
-/// The Deployments had to outlive the Cluster; now they may go.
-async fn release_deployments(facts: &Facts, ctx: &Context) -> Result<(), Error> {
-    for name in [names::CLUSTER_API, names::CAPI_PROVIDER] {
-        let Some(live) = get::<Deployment>(ctx, &facts.namespace, name).await? else {
-            continue;
-        };
-        let resource = ApiResource::erase::<Deployment>(&());
-        let object = DynamicObject {
-            types: None,
-            metadata: live.metadata,
-            data: Value::Null,
-        };
-        drop_finalizer(resource, &object, names::COMPONENT_FINALIZER, ctx).await?;
-    }
-    Ok(())
-}
-
-/// What is not in the control plane's namespace, and would stay behind.
-async fn outside(facts: &Facts, ctx: &Context) -> Result<(), Error> {
-    let applier = ctx.applier();
-    let binding = ApiResource::erase::<ClusterRoleBinding>(&());
-    let name = names::crd_reader_binding(&facts.namespace);
-    applier.delete(&binding, None, &name).await?;
-    let platform = infrastructure(facts.cluster.spec.platform.type_);
-    let elsewhere = platform.map(|it| it.elsewhere(facts)).unwrap_or_default();
-    for object in elsewhere {
-        applier
-            .delete(&object.resource, object.namespace(), object.name())
-            .await?;
-    }
-    Ok(())
-}
-
-/// Endpoints of AWS go before the control plane that removes them.
-async fn private_links(facts: &Facts, ctx: &Context) -> Step {
-    let resource = ApiResource::erase::<AwsEndpointService>(&());
-    let mut first = None;
-    for link in list(resource.clone(), &facts.namespace, ctx).await? {
-        let waiting = delete(&resource, &facts.namespace, &link, ctx).await?;
-        first = first.or(waiting);
-    }
-    explained(first, facts, ctx).await
-}
-
-async fn control_plane(facts: &Facts, ctx: &Context) -> Step {
-    let resource = ApiResource::erase::<HostedControlPlane>(&());
-    let deleted = ctx
-        .applier()
-        .delete(&resource, Some(&facts.namespace), &facts.id.name)
-        .await?;
-    let first = Waiting::of("HostedControlPlane", &facts.id.name, deleted);
-    explained(first, facts, ctx).await
-}
-
-/// The namespace with all that is left, if it is the cluster's.
-async fn namespace(facts: &Facts, ctx: &Context) -> Step {
-    if KEEP_NAMESPACE.is_true(facts.annotations()) {
-        return Ok(None);
-    }
-    match namespace_owner(facts, ctx).await? {
-        None | Some(Owner::Other) => return Ok(None),
-        Some(Owner::Us) => {}
-    }
-    let resource = ApiResource::erase::<Namespace>(&());
-    let deleted = ctx
-        .applier()
-        .delete(&resource, None, &facts.namespace)
-        .await?;
-    let Deletion::Waiting(_) = &deleted else {
-        return Ok(None);
-    };
-    let mut waiting = Waiting::of("Namespace", &facts.namespace, deleted);
-    if let Some(waiting) = &mut waiting {
-        waiting.detail = explain::namespace(&facts.namespace, ctx).await?;
-    }
-    Ok(waiting)
-}
-
-async fn explained(waiting: Option<Waiting>, facts: &Facts, ctx: &Context) -> Step {
-    let Some(mut waiting) = waiting else {
-        return Ok(None);
-    };
-    waiting.detail = explain::holder(&waiting, facts, ctx).await?;
-    Ok(Some(waiting))
-}
-
-async fn delete(
-    resource: &ApiResource,
-    namespace: &str,
-    object: &DynamicObject,
-    ctx: &Context,
-) -> Step {
-    let name = object.metadata.name.as_deref().unwrap_or_default();
-    let deleted = ctx
-        .applier()
-        .delete(resource, Some(namespace), name)
-        .await?;
-    Ok(Waiting::of(&resource.kind, name, deleted))
 }
 
 /// The objects of a kind in a namespace; none where the kind is not.
@@ -241,53 +280,11 @@ pub(super) async fn list(
     }
 }
 
-/// Takes a finalizer off an object, if it is still the one that was read.
-pub(super) async fn drop_finalizer(
-    resource: ApiResource,
-    object: &DynamicObject,
-    finalizer: &str,
-    ctx: &Context,
-) -> Result<(), Error> {
-    let found = object.metadata.finalizers.as_deref().unwrap_or_default();
-    if found.iter().all(|it| it != finalizer) {
-        return Ok(());
-    }
-    let kept: Vec<_> = found.iter().filter(|it| *it != finalizer).collect();
-    let patch = json!({ "metadata": { "finalizers": kept } });
-    merge(resource, object, &patch, ctx).await
-}
-
-async fn merge(
-    resource: ApiResource,
-    object: &DynamicObject,
-    patch: &Value,
-    ctx: &Context,
-) -> Result<(), Error> {
-    let metadata = &object.metadata;
-    let name = metadata.name.as_deref().unwrap_or_default();
-    let namespace = metadata.namespace.as_deref().unwrap_or_default();
-    let mut patch = patch.clone();
-    patch["metadata"]["uid"] = json!(metadata.uid);
-    patch["metadata"]["resourceVersion"] = json!(metadata.resource_version);
-    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), namespace, &resource);
-    let params = PatchParams {
-        field_manager: Some(super::MANAGER_OF_ALL.to_owned()),
-        ..PatchParams::default()
-    };
-    match api.patch(name, &params, &Patch::Merge(&patch)).await {
-        Ok(_) => Ok(()),
-        Err(error) if is_missing(&error) => Ok(()),
-        Err(source) => Err(Error::Write {
-            object: format!("{} {namespace}/{name}", resource.kind),
-            source,
-        }),
-    }
-}
-
 /// The last of it: whoever waits for the HostedCluster to go may go on.
 pub(super) async fn let_go(cluster: &DynamicObject, ctx: &Context) -> Result<(), Error> {
     let resource = ApiResource::erase::<HostedCluster>(&());
-    drop_finalizer(resource, cluster, names::FINALIZER, ctx).await
+    let own = Own::of_cluster(&resource, cluster.clone());
+    own.drop_finalizer(names::FINALIZER, ctx).await
 }
 
 #[cfg(test)]

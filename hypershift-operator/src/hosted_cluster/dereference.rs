@@ -1,5 +1,7 @@
 //! Reads all that a reconciliation looks at, and decides nothing.
 
+mod agents;
+mod copies;
 mod ignition;
 mod management;
 mod virtualization;
@@ -20,7 +22,7 @@ use support::error::chain;
 use support::reconcile::is_missing;
 
 use super::build::webhook_tls;
-use super::facts::{Facts, Found, Labels, Management, Owner, ReleaseIs};
+use super::facts::{Facts, Found, Labels, Management, ReleaseIs};
 use super::names;
 use super::operator_image::{Candidate, Question, candidate, operator_image};
 use super::references::{Kind, Purpose, Reference, references};
@@ -46,9 +48,9 @@ pub(super) fn bare(cluster: HostedCluster, capi: Capi, ctx: &Context) -> Facts {
         namespace: id.control_plane_namespace(),
         id,
         capi,
-        namespace_owner: None,
         control_plane: None,
         referenced: Vec::new(),
+        occupied: Vec::new(),
         agent_namespace: None,
         release: ReleaseIs::NoPullSecret,
         control_plane_release: None,
@@ -66,20 +68,21 @@ pub(super) fn bare(cluster: HostedCluster, capi: Capi, ctx: &Context) -> Facts {
     }
 }
 
-/// Reads.
+/// Reads everything; images with `releases`, which decides how long to wait for a registry.
 pub(super) async fn dereference(
     cluster: HostedCluster,
     capi: Capi,
+    releases: &Releases,
     ctx: &Context,
 ) -> Result<Facts, Error> {
     let mut facts = bare(cluster, capi, ctx);
-    facts.namespace_owner = namespace_owner(&facts, ctx).await?;
     facts.control_plane = get::<HostedControlPlane>(ctx, &facts.namespace, &facts.id.name).await?;
     facts.referenced = referenced(&facts.cluster, ctx).await?;
     crate::platform::aws::roles::resolve(&mut facts);
     facts.management = ctx.management.get(&ctx.client).await?;
     facts.virtualization = virtualization::find(&facts, ctx).await;
-    facts.agent_namespace = agent_namespace(&facts.cluster, ctx).await?;
+    facts.occupied = copies::occupied(&facts, ctx).await?;
+    facts.agent_namespace = agents::consent(&facts, ctx).await?;
     for name in DEPLOYMENTS {
         let found = get::<Deployment>(ctx, &facts.namespace, name).await?;
         facts
@@ -88,7 +91,7 @@ pub(super) async fn dereference(
     }
     facts.handed_out = handed_out(&facts, ctx).await?;
     facts.ignition = ignition::endpoint(&facts, ctx).await?;
-    read_releases(&mut facts, ctx).await;
+    read_releases(&mut facts, releases).await;
     let certificate = get::<Secret>(ctx, &facts.namespace, names::WEBHOOK_TLS).await?;
     if certificate.is_none() {
         let year = Timestamp::now().to_zoned(TimeZone::UTC).year();
@@ -123,24 +126,6 @@ async fn namespace(ctx: &Context, name: &str) -> Result<Option<Namespace>, Error
         what: format!("Namespace {name}"),
         source,
     })
-}
-
-/// Whom the namespace of the control plane belongs to.
-pub(super) async fn namespace_owner(facts: &Facts, ctx: &Context) -> Result<Option<Owner>, Error> {
-    let Some(found) = namespace(ctx, &facts.namespace).await? else {
-        return Ok(None);
-    };
-    let annotations = found.metadata.annotations.unwrap_or_default();
-    let ours = annotations.get(names::CLUSTER) == Some(&facts.id.to_string());
-    Ok(Some(if ours { Owner::Us } else { Owner::Other }))
-}
-
-async fn agent_namespace(cluster: &HostedCluster, ctx: &Context) -> Result<Option<bool>, Error> {
-    let Some(agent) = &cluster.spec.platform.agent else {
-        return Ok(None);
-    };
-    let found = namespace(ctx, &agent.agent_namespace).await?;
-    Ok(Some(found.is_some()))
 }
 
 async fn referenced(
@@ -185,13 +170,13 @@ async fn handed_out(facts: &Facts, ctx: &Context) -> Result<BTreeMap<String, Sec
     Ok(found)
 }
 
-/// Releases, and the labels of the control-plane-operator that belongs to them. What cannot be read is a fact, too.
-async fn read_releases(facts: &mut Facts, ctx: &Context) {
+/// Reads the releases, and the labels of the control-plane-operator that belongs to them. A failure is a fact, too.
+async fn read_releases(facts: &mut Facts, releases: &Releases) {
     let Some(pull_secret) = pull_secret(facts) else {
         return;
     };
     let mirrors = Mirrors::of(&facts.cluster.spec.image_content_sources);
-    let releases = ctx.releases.with_mirrors(&mirrors);
+    let releases = releases.with_mirrors(&mirrors);
     facts.release = release(&releases, &facts.cluster.spec.release.image, &pull_secret).await;
     if let Some(other) = &facts.cluster.spec.control_plane_release {
         facts.control_plane_release = Some(release(&releases, &other.image, &pull_secret).await);
@@ -199,9 +184,22 @@ async fn read_releases(facts: &mut Facts, ctx: &Context) {
     match released_labels(&Question::of(facts), &releases, &pull_secret).await {
         Ok(None) => {}
         Ok(Some(labels)) => facts.released_operator = Labels::Read(labels),
-        Err(error) => facts.released_operator = Labels::Unreadable(chain(&error)),
+        Err(error) => {
+            facts.released_operator = Labels::Unreadable(chain(&error));
+            defer(facts, error);
+        }
     }
-    facts.operator_labels = operator_labels(facts, &releases, &pull_secret).await;
+    match operator_labels(facts, &releases, &pull_secret).await {
+        Ok(labels) => facts.operator_labels = labels,
+        Err(error) => defer(facts, error),
+    }
+}
+
+/// Labels that are still being read change what is applied: the release counts as being read until they are known.
+fn defer(facts: &mut Facts, error: payload::Error) {
+    if error.is_in_progress() {
+        facts.release = ReleaseIs::Unreadable(error);
+    }
 }
 
 async fn release(releases: &Releases, image: &str, pull_secret: &PullSecret) -> ReleaseIs {
@@ -237,20 +235,21 @@ pub(crate) async fn released_labels(
     Ok(Some(labels.as_ref().clone()))
 }
 
-/// Without labels the operator is taken for the newest.
+/// Labels of the operator that runs. Without labels it counts as the newest; fails only while they are being read.
 async fn operator_labels(
     facts: &Facts,
     releases: &Releases,
     pull_secret: &PullSecret,
-) -> BTreeMap<String, String> {
+) -> Result<BTreeMap<String, String>, payload::Error> {
     if let Some(labels) = Question::of(facts).annotated_labels() {
-        return labels;
+        return Ok(labels);
     }
     let Ok(image) = operator_image(facts) else {
-        return BTreeMap::new();
+        return Ok(BTreeMap::new());
     };
-    let labels = releases.labels(&image, pull_secret).await;
-    labels
-        .map(|labels| labels.as_ref().clone())
-        .unwrap_or_default()
+    match releases.labels(&image, pull_secret).await {
+        Ok(labels) => Ok(labels.as_ref().clone()),
+        Err(error) if error.is_in_progress() => Err(error),
+        Err(_) => Ok(BTreeMap::new()),
+    }
 }

@@ -23,13 +23,13 @@ pub(crate) struct Facts {
     pub(crate) capi: Capi,
     /// Where its control plane is.
     pub(crate) namespace: String,
-    /// Whom the namespace belongs to, if it is there.
-    pub(crate) namespace_owner: Option<Owner>,
     pub(crate) control_plane: Option<HostedControlPlane>,
     /// Each object that the cluster refers to, with what was found.
     pub(crate) referenced: Vec<(Reference, Found)>,
-    /// The namespace of agents is there. `None` where there is none to be.
-    pub(crate) agent_namespace: Option<bool>,
+    /// References whose copy would overwrite an object of the control plane's namespace that is not a copy.
+    pub(crate) occupied: Vec<Reference>,
+    /// What the namespace of agents says about this cluster. `None` where no agents are used.
+    pub(crate) agent_namespace: Option<AgentNamespace>,
     pub(crate) release: ReleaseIs,
     /// The release of the components that the management cluster sees, where it is another.
     pub(crate) control_plane_release: Option<ReleaseIs>,
@@ -50,6 +50,10 @@ pub(crate) struct Facts {
     /// Images that this operator chooses.
     pub(crate) images: Images,
     /// What this operator has of clouds.
+    #[allow(
+        dead_code,
+        reason = "the flags are accepted; no controller of AWSEndpointServices uses them yet"
+    )]
     pub(crate) cloud: Cloud,
     /// The serving certificate for managers, if it has to be made.
     pub(crate) webhook_tls: Option<Secret>,
@@ -61,6 +65,17 @@ pub(crate) enum Found {
     Secret(Box<Secret>),
     ConfigMap(Box<ConfigMap>),
     Missing,
+}
+
+/// What the namespace of agents says about the clusters that may use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AgentNamespace {
+    /// It does not exist.
+    Missing,
+    /// The cluster may use its Agents.
+    Allowed,
+    /// It does not allow the namespace of the HostedCluster.
+    Refused,
 }
 
 /// A release, as far as it is known.
@@ -78,15 +93,6 @@ pub(crate) enum Labels {
     Read(BTreeMap<String, String>),
     /// Why not.
     Unreadable(String),
-}
-
-/// Whom a namespace belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// This hosted cluster.
-    Us,
-    /// Another hosted cluster, or nobody that we know.
-    Other,
 }
 
 /// KubeVirt on a cluster.
@@ -114,6 +120,8 @@ pub(crate) struct Management {
     pub(crate) chooses_users: bool,
     /// Addresses of its own API server.
     pub(crate) api_server: Vec<String>,
+    /// Address ranges of its pods and Services, as far as they can be read.
+    pub(crate) networks: Vec<String>,
 }
 
 // === impl Management ===
@@ -171,6 +179,15 @@ impl ReleaseIs {
 // === impl Facts ===
 
 impl Facts {
+    /// The image that is being read in the background, if one is: nothing is decided before it is known.
+    pub(crate) fn in_progress(&self) -> Option<&payload::Error> {
+        let releases = [Some(&self.release), self.control_plane_release.as_ref()];
+        releases.into_iter().flatten().find_map(|it| match it {
+            ReleaseIs::Unreadable(error) => Some(error).filter(|it| it.is_in_progress()),
+            ReleaseIs::Read(_) | ReleaseIs::NoPullSecret => None,
+        })
+    }
+
     /// What of the release of the control plane is known: the one for the management side, if there is one.
     pub(crate) fn operated(&self) -> &ReleaseIs {
         self.control_plane_release.as_ref().unwrap_or(&self.release)

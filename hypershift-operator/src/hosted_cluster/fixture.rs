@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 use payload::{Capability, Overrides, Release};
 use serde_json::{Value, json};
 
-use super::facts::{Facts, Found, Labels, Management, Owner, ReleaseIs, Virtualization};
+use super::facts::{AgentNamespace, Facts, Found, Labels, Management, ReleaseIs, Virtualization};
 use super::references::references;
 use crate::capi::Capi;
 use crate::config::{Cloud, Images};
@@ -119,10 +119,15 @@ pub(crate) fn facts(cluster: HostedCluster, side: Side) -> Facts {
         namespace: id.control_plane_namespace(),
         id,
         capi: Capi::new(side),
-        namespace_owner: Some(Owner::Us),
         control_plane: None,
         referenced: referenced.collect(),
-        agent_namespace: cluster.spec.platform.agent.is_some().then_some(true),
+        occupied: Vec::new(),
+        agent_namespace: cluster
+            .spec
+            .platform
+            .agent
+            .is_some()
+            .then_some(AgentNamespace::Allowed),
         release: ReleaseIs::Read(Arc::new(release())),
         control_plane_release: None,
         released_operator: Labels::Read(
@@ -136,6 +141,7 @@ pub(crate) fn facts(cluster: HostedCluster, side: Side) -> Facts {
             routes: true,
             chooses_users: false,
             api_server: vec!["192.0.2.1".to_owned()],
+            networks: vec!["10.128.0.0/14".to_owned(), "fd02::/112".to_owned()],
         },
         virtualization: (cluster.spec.platform.type_ == PlatformType::KubeVirt).then(|| {
             Virtualization::Found {

@@ -13,6 +13,7 @@ use super::wanted::Wanted;
 use super::{Id, pipeline, read};
 use crate::capi::Capi;
 use crate::context::Context;
+use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::error::Error;
 
 /// A hosted cluster, looked at as if it were on a side.
@@ -29,7 +30,8 @@ pub(crate) async fn imagine(id: &Id, side: Side, ctx: &Context) -> Result<Option
         object: id.to_string(),
         problem,
     })?;
-    let facts = dereference(cluster, Capi::new(side), ctx).await?;
+    // A migration waits for registries until their limits: it holds no worker of the reconcile loop.
+    let facts = dereference(cluster, Capi::new(side), &ctx.releases, ctx).await?;
     Ok(Some(Imagined { facts }))
 }
 
@@ -68,8 +70,12 @@ pub(crate) fn objects(plan: &[Planned]) -> impl Iterator<Item = &Wanted> {
 }
 
 /// Writes a plan; the first failure is told.
-pub(crate) async fn carry_out(plan: Vec<Planned>, ctx: &Context) -> Result<(), Error> {
-    let Applied { failures, .. } = apply(&ctx.applier(), plan).await;
+pub(crate) async fn carry_out(
+    namespace: &ControlPlaneNamespace,
+    plan: Vec<Planned>,
+    ctx: &Context,
+) -> Result<(), Error> {
+    let Applied { failures, .. } = apply(&ctx.applier(), namespace, plan).await;
     match failures.into_iter().next() {
         Some(failure) => {
             tracing::debug!(

@@ -10,6 +10,8 @@ pub(crate) const OPERATOR: &str = "hypershift-operator";
 pub(crate) const HOSTED_CONTROL_PLANE: &str = "hypershift.openshift.io/hosted-control-plane";
 /// Label of pods that may speak to the management cluster's API server.
 pub(crate) const NEED_MANAGEMENT_API: &str = "hypershift.openshift.io/need-management-kas-access";
+/// Annotation of a Namespace with Agents: the namespaces whose HostedClusters may use them, separated by commas.
+pub(crate) const AGENT_CONSUMERS: &str = "hypershift.openshift.io/agent-consumer-namespaces";
 /// Finalizer of a HostedCluster: whatever belongs to it goes first.
 pub(crate) const FINALIZER: &str = "hypershift.openshift.io/finalizer";
 /// Finalizer of Deployments that have to outlive the objects which they clean up after.

@@ -7,9 +7,9 @@ use api::group::Side;
 use api::hypershift::v1beta1::HostedCluster;
 use jiff::Timestamp;
 use kube::api::DynamicObject;
-use kube::runtime::controller::Action;
 use serde_json::{Value, json};
 use support::apply::Applier;
+use support::controller::Action;
 
 use super::apply::{Applied, apply, write};
 use super::build::{build, capi_cluster, paused_control_plane};
@@ -22,11 +22,14 @@ use super::validate::{Verdicts, validate};
 use super::{Id, defaults};
 use crate::capi::Capi;
 use crate::context::Context;
+use crate::control_plane_namespace::Namespace;
 use crate::error::Error;
 use crate::pause::{Pause, pause};
 
 /// Field manager of what a HostedCluster gets once and then keeps.
 const DEFAULTS: &str = "hypershift-operator-defaults";
+/// The reason of a condition about a HostedCluster that does not deserialize.
+const INVALID: &str = "InvalidConfiguration";
 /// When a deletion is looked at again.
 const POLL: Duration = Duration::from_secs(5);
 /// When something is looked at again that a user may have mended beside the HostedCluster.
@@ -36,6 +39,7 @@ const MENDED: Duration = Duration::from_secs(15);
 pub(super) async fn reconcile(
     object: DynamicObject,
     side: Side,
+    namespace: &Namespace,
     ctx: &Context,
 ) -> Result<Action, Error> {
     let cluster: HostedCluster = match read(&object) {
@@ -44,19 +48,41 @@ pub(super) async fn reconcile(
     };
     let capi = Capi::new(side);
     if object.metadata.deletion_timestamp.is_some() {
-        return delete(object, cluster, capi, ctx).await;
+        return delete(object, cluster, capi, namespace, ctx).await;
+    }
+    let id = Id::of(&object.metadata);
+    if let Some(message) = namespace.refusal(&id.namespace, &id.name) {
+        return refuse(&object, message, ctx).await;
     }
     // client
     let cluster = with_defaults(cluster, ctx).await?;
-    let facts = dereference(cluster, capi, ctx).await?;
+    let releases = ctx.releases.for_tenant(&id.namespace);
+    let facts = dereference(cluster, capi, &releases, ctx).await?;
     // pure
     let pause = pause(facts.cluster.spec.paused_until.as_deref(), Timestamp::now());
+    if let Some(retry) = deferred(&facts, &pause) {
+        return Ok(Action::requeue(retry));
+    }
     let verdicts = validate(&facts);
     // client
-    let applied = change(&facts, &pause, &verdicts, ctx).await?;
+    let applied = change(&facts, &pause, &verdicts, namespace, ctx).await?;
     let settled = tell(&facts, &pause, &verdicts, &applied, ctx).await?;
     ctx.metrics.wrote(applied.written);
+    if let Some(error) = facts.in_progress() {
+        return Ok(Action::requeue(error.retry_after().unwrap_or(MENDED)));
+    }
     next(applied, &pause, &verdicts, settled, ctx)
+}
+
+/// When to come back to a cluster whose images are being read. Its status says what was known of this generation; it is
+/// left as it is, so that a restart of the operator shows in no condition.
+fn deferred(facts: &Facts, pause: &Pause) -> Option<Duration> {
+    let error = facts.in_progress()?;
+    let generation = facts.cluster.metadata.generation;
+    let status = facts.cluster.status.as_ref()?;
+    let known = find(&status.conditions, ClusterCondition::ValidReleaseImage)?;
+    let is_known = known.observed_generation == generation && known.status() != Status::Unknown;
+    (is_known && !pause.is_paused()).then(|| error.retry_after().unwrap_or(MENDED))
 }
 
 /// Writes what is wanted, unless something speaks against it.
@@ -64,11 +90,12 @@ async fn change(
     facts: &Facts,
     pause: &Pause,
     verdicts: &Verdicts,
+    namespace: &Namespace,
     ctx: &Context,
 ) -> Result<Applied, Error> {
     let applier = ctx.applier();
     if pause.is_paused() {
-        return hold(facts, &applier).await;
+        return hold(facts, namespace, &applier).await;
     }
     if !verdicts.allow_changes() {
         return Ok(Applied::default());
@@ -77,16 +104,21 @@ async fn change(
         object: facts.id.to_string(),
         source: Box::new(source),
     })?;
-    Ok(apply(&applier, plan).await)
+    // What was read may have taken a while: whose the namespace is now is what counts.
+    let Id { namespace, name } = &facts.id;
+    let namespace = Namespace::claim(&ctx.client, namespace, name).await?;
+    Ok(apply(&applier, &namespace, plan).await)
 }
 
 /// Pauses what works for the cluster, and changes nothing else.
-async fn hold(facts: &Facts, applier: &Applier) -> Result<Applied, Error> {
+async fn hold(facts: &Facts, namespace: &Namespace, applier: &Applier) -> Result<Applied, Error> {
     let mut held = Applied::default();
-    if let Some(control_plane) = paused_control_plane(facts) {
-        held.written += usize::from(write(applier, &control_plane).await?);
+    if let Some(namespace) = namespace.owned()
+        && let Some(control_plane) = paused_control_plane(facts)
+    {
+        held.written += usize::from(write(applier, namespace, &control_plane).await?);
         if let Some(cluster) = capi_cluster(facts, true) {
-            held.written += usize::from(write(applier, &cluster).await?);
+            held.written += usize::from(write(applier, namespace, &cluster).await?);
         }
     }
     Ok(held)
@@ -216,20 +248,49 @@ pub(super) fn read(object: &DynamicObject) -> Result<HostedCluster, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// An object of another version of the API, perhaps: it is told, and left alone.
+/// Reports a HostedCluster that does not deserialize, and leaves it alone: by a condition, or, where the API server
+/// refuses it because the object does not match its schema, by an Event and a log line.
 async fn unreadable(object: &DynamicObject, problem: &str, ctx: &Context) -> Result<Action, Error> {
-    let message =
-        format!("the specification cannot be read: {problem}: correct it, or update the operator");
+    let id = Id::of(&object.metadata);
+    let message = format!(
+        "failed to read the HostedCluster: {problem}. Correct the field, or upgrade the operator to a version that knows it."
+    );
+    let about = ClusterCondition::ValidConfiguration;
+    let told = Told::new(about, Status::False, INVALID, &message);
+    match publish(&id, changed(object, &[told]), ctx).await {
+        Ok(()) => {}
+        Err(error) if is_refused(&error) => {
+            let (namespace, name) = (&id.namespace, &id.name);
+            tracing::warn!(namespace, name, error = message, "Skipping HostedCluster");
+            crate::events::warn(object, INVALID, &message, ctx).await;
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(Action::requeue(MENDED))
+}
+
+/// The control plane namespace is not the cluster's: nothing is written but that, and nothing holds the cluster.
+async fn refuse(object: &DynamicObject, message: String, ctx: &Context) -> Result<Action, Error> {
     let about = ClusterCondition::ValidConfiguration;
     let told = Told::new(about, Status::False, "InvalidConfiguration", message);
     publish(&Id::of(&object.metadata), changed(object, &[told]), ctx).await?;
     Ok(Action::requeue(MENDED))
 }
 
+/// Whether the API server will not take a status, however often it is asked.
+fn is_refused(error: &Error) -> bool {
+    match error.client() {
+        Some(kube::Error::Api(status)) => matches!(status.code, 400 | 422 | 500),
+        Some(_) => false,
+        None => matches!(error, Error::Apply(_)),
+    }
+}
+
 async fn delete(
     object: DynamicObject,
     cluster: HostedCluster,
     capi: Capi,
+    namespace: &Namespace,
     ctx: &Context,
 ) -> Result<Action, Error> {
     let facts = bare(cluster, capi, ctx);
@@ -242,7 +303,7 @@ async fn delete(
     if !is_ours {
         return Ok(Action::await_change());
     }
-    let progress = deletion::advance(&facts, ctx).await?;
+    let progress = deletion::advance(&facts, namespace, ctx).await?;
     let about = [
         ClusterCondition::Progressing,
         ClusterCondition::HostedClusterDestroyed,
@@ -258,7 +319,12 @@ async fn delete(
             Ok(Action::requeue(POLL))
         }
         Progress::Gone(grace) => {
-            let rest = remaining(&facts, grace);
+            // A cluster that was refused has nothing that its object would have to outlive.
+            let rest = if namespace.is_usable() {
+                remaining(&facts, grace)
+            } else {
+                Duration::ZERO
+            };
             if rest.is_zero() {
                 deletion::let_go(&object, ctx).await?;
                 return Ok(Action::await_change());
@@ -307,4 +373,44 @@ fn changed(object: &DynamicObject, told: &[Told]) -> Value {
         .map(|it| it.condition(&typed, generation, Timestamp::now()));
     status["conditions"] = kept.chain(new).collect();
     status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosted_cluster::facts::ReleaseIs;
+    use crate::hosted_cluster::fixture;
+
+    fn reading(status: &str, observed: i64) -> Facts {
+        let mut facts = fixture::facts(fixture::hosted_cluster("none"), Side::Private);
+        let reason = payload::Reason::InProgress;
+        let error = payload::Error::new(fixture::RELEASE, reason, "it is read");
+        facts.release = ReleaseIs::Unreadable(error);
+        facts.cluster.metadata.generation = Some(2);
+        let condition = json!({
+            "type": "ValidReleaseImage", "status": status, "reason": "r", "message": "",
+            "lastTransitionTime": "2030-01-31T12:00:00Z", "observedGeneration": observed,
+        });
+        let status = json!({ "conditions": [condition] });
+        facts.cluster.status = serde_json::from_value(status).unwrap();
+        facts
+    }
+
+    /// Check T02.
+    #[test]
+    fn a_known_cluster_keeps_its_status_while_its_release_is_read() {
+        for (name, (status, observed), pause, expected) in [
+            ("known", ("True", 2), Pause::Active, true),
+            ("known to be bad", ("False", 2), Pause::Active, true),
+            ("not known yet", ("Unknown", 2), Pause::Active, false),
+            ("changed since", ("True", 1), Pause::Active, false),
+            ("paused", ("True", 2), Pause::Indefinite, false),
+        ] {
+            let facts = reading(status, observed);
+            assert_eq!(deferred(&facts, &pause).is_some(), expected, "{name}");
+        }
+        let mut read = reading("True", 2);
+        read.release = ReleaseIs::NoPullSecret;
+        assert_eq!(deferred(&read, &Pause::Active), None);
+    }
 }

@@ -1,33 +1,12 @@
 //! Which Secrets and `ConfigMaps` a HostedCluster refers to, and what each is needed for: pure.
 
+mod configuration;
+mod reserved;
+
 use api::hypershift::v1beta1::HostedCluster;
-use serde_json::Value;
 
 use crate::platform::aws::roles;
-
-/// The field of `spec.configuration` that names it decides what kind of object it is.
-const SECRETS: [&str; 11] = [
-    "bindPassword",
-    "clientSecret",
-    "error",
-    "fileData",
-    "kubeConfig",
-    "login",
-    "providerSelection",
-    "servingCertKeyPairSecret",
-    "servingCertificate",
-    "tlsClientCert",
-    "tlsClientKey",
-];
-/// Likewise.
-const CONFIG_MAPS: [&str; 6] = [
-    "additionalTrustedCA",
-    "ca",
-    "clientCA",
-    "issuerCertificateAuthority",
-    "oauthMetadata",
-    "trustedCA",
-];
+pub(crate) use reserved::is_reserved;
 
 /// The key under which bundles of authorities are.
 pub(crate) const CA_BUNDLE: &str = "ca-bundle.crt";
@@ -65,6 +44,26 @@ pub(crate) struct Reference {
     pub(crate) field: String,
     /// The keys that it must have.
     pub(crate) keys: Vec<String>,
+}
+
+// === impl Purpose ===
+
+impl Purpose {
+    /// Whether the copy in the control plane's namespace has the name that the user chose: the control plane refers to
+    /// it by that name.
+    pub(crate) fn keeps_name(self) -> bool {
+        match self {
+            Self::AuditWebhook | Self::EncryptionKey | Self::EtcdClient | Self::Configuration => {
+                true
+            }
+            Self::PullSecret
+            | Self::SshKey
+            | Self::TrustBundle
+            | Self::SigningKey
+            | Self::KubevirtCredentials
+            | Self::Role => false,
+        }
+    }
 }
 
 // === impl Kind ===
@@ -183,7 +182,8 @@ pub(crate) fn references(cluster: &HostedCluster) -> Vec<Reference> {
             &[&it.key],
         );
     }
-    found.extend(in_configuration(cluster));
+    let configuration = cluster.spec.configuration.iter();
+    found.extend(configuration.flat_map(configuration::references));
     found
 }
 
@@ -193,55 +193,6 @@ fn ibm_cloud_key(cluster: &HostedCluster) -> Option<&str> {
     let ibm_cloud = encryption.kms.as_ref()?.ibmcloud.as_ref()?;
     let unmanaged = ibm_cloud.auth.unmanaged.as_ref()?;
     Some(&unmanaged.credentials.name)
-}
-
-/// The references of `spec.configuration`, whose parts are many: each is a field of a known name that holds a `name`.
-fn in_configuration(cluster: &HostedCluster) -> Vec<Reference> {
-    let configuration = serde_json::to_value(&cluster.spec.configuration).unwrap_or_default();
-    let mut found = Vec::new();
-    walk(&configuration, "spec.configuration", &mut found);
-    found.sort();
-    found.dedup_by(|one, other| (one.kind, &one.name) == (other.kind, &other.name));
-    found
-}
-
-fn walk(value: &Value, path: &str, found: &mut Vec<Reference>) {
-    match value {
-        Value::Object(fields) => {
-            for (field, value) in fields {
-                let path = format!("{path}.{field}");
-                found.extend(reference(field, value, &path));
-                walk(value, &path, found);
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                walk(item, &format!("{path}[{index}]"), found);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-fn reference(field: &str, value: &Value, path: &str) -> Option<Reference> {
-    let kind = if SECRETS.contains(&field) {
-        Kind::Secret
-    } else if CONFIG_MAPS.contains(&field) {
-        Kind::ConfigMap
-    } else {
-        return None;
-    };
-    let name = value
-        .get("name")?
-        .as_str()
-        .filter(|name| !name.is_empty())?;
-    Some(Reference {
-        purpose: Purpose::Configuration,
-        kind,
-        name: name.to_owned(),
-        field: path.to_owned(),
-        keys: Vec::new(),
-    })
 }
 
 #[cfg(test)]
@@ -291,5 +242,119 @@ mod tests {
             ("ConfigMap", "sso-ca"),
         ];
         assert_eq!(found, expected.map(|(kind, name)| (kind, name.to_owned())));
+    }
+
+    /// Check F09: a name that no list of field names knew is found, with the field that names it.
+    #[test]
+    fn every_field_that_names_an_object_is_found() {
+        let name = |name: &str| json!({ "name": name });
+        let provider =
+            |kind: &str, fields: serde_json::Value| json!({ "name": kind, kind: fields });
+        let configuration = json!({
+            "authentication": {
+                "oauthMetadata": name("metadata"),
+                "webhookTokenAuthenticator": { "kubeConfig": name("webhook") },
+                "webhookTokenAuthenticators": [{ "kubeConfig": name("old-webhook") }],
+                "oidcProviders": [{
+                    "name": "oidc",
+                    "issuer": {
+                        "issuerURL": "https://oidc.example.com",
+                        "audiences": ["a"],
+                        "issuerCertificateAuthority": name("oidc-ca"),
+                    },
+                    "claimMappings": { "username": {} },
+                    "oidcClients": [{
+                        "componentName": "console",
+                        "componentNamespace": "openshift-console",
+                        "clientID": "id",
+                        "clientSecret": name("console-client"),
+                    }],
+                }],
+            },
+            "image": { "additionalTrustedCA": name("image-ca") },
+            "ingress": { "componentRoutes": [{
+                "namespace": "openshift-console",
+                "name": "console",
+                "hostname": "console.example.com",
+                "servingCertKeyPairSecret": name("console-cert"),
+            }] },
+            "scheduler": { "policy": name("policy") },
+            "proxy": { "trustedCA": name("proxy-ca") },
+            "oauth": {
+                "templates": {
+                    "login": name("login"),
+                    "providerSelection": name("selection"),
+                    "error": name("error"),
+                },
+                "identityProviders": [
+                    provider("basicAuth", json!({
+                        "ca": name("basic-ca"),
+                        "tlsClientCert": name("basic-cert"),
+                        "tlsClientKey": name("basic-key"),
+                    })),
+                    provider("keystone", json!({
+                        "ca": name("keystone-ca"),
+                        "tlsClientCert": name("keystone-cert"),
+                        "tlsClientKey": name("keystone-key"),
+                    })),
+                    provider("github", json!({ "clientSecret": name("github"), "ca": name("github-ca") })),
+                    provider("gitlab", json!({ "clientSecret": name("gitlab"), "ca": name("gitlab-ca") })),
+                    provider("google", json!({ "clientSecret": name("google") })),
+                    provider("htpasswd", json!({ "fileData": name("htpasswd") })),
+                    provider("ldap", json!({ "bindPassword": name("ldap"), "ca": name("ldap-ca") })),
+                    provider("requestHeader", json!({ "ca": name("header-ca") })),
+                ],
+            },
+        });
+        let mut cluster = fixture::hosted_cluster("none");
+        cluster.spec.configuration = serde_json::from_value(configuration.clone()).unwrap();
+        let found = references(&cluster);
+        let of = |kind: Kind| {
+            let of_kind = found.iter().filter(|it| it.kind == kind);
+            let of_kind = of_kind.filter(|it| it.purpose == Purpose::Configuration);
+            of_kind.map(|it| it.name.as_str()).collect::<Vec<_>>()
+        };
+        let secrets = [
+            "basic-cert",
+            "basic-key",
+            "console-cert",
+            "console-client",
+            "error",
+            "github",
+            "gitlab",
+            "google",
+            "htpasswd",
+            "keystone-cert",
+            "keystone-key",
+            "ldap",
+            "login",
+            "old-webhook",
+            "selection",
+            "webhook",
+        ];
+        assert_eq!(of(Kind::Secret), secrets);
+        let config_maps = [
+            "basic-ca",
+            "github-ca",
+            "gitlab-ca",
+            "header-ca",
+            "image-ca",
+            "keystone-ca",
+            "ldap-ca",
+            "metadata",
+            "oidc-ca",
+            "policy",
+            "proxy-ca",
+        ];
+        assert_eq!(of(Kind::ConfigMap), config_maps);
+        for reference in found
+            .iter()
+            .filter(|it| it.purpose == Purpose::Configuration)
+        {
+            let path = reference.field.strip_prefix("spec.configuration.").unwrap();
+            let pointer = path.replace(['.', '['], "/").replace(']', "");
+            let named = configuration.pointer(&format!("/{pointer}/name"));
+            assert_eq!(named, Some(&json!(reference.name)), "{}", reference.field);
+        }
     }
 }

@@ -11,10 +11,10 @@ mod references;
 mod release;
 mod services;
 
+pub(crate) use platform::private_access;
 pub(crate) use release::{Gate, gate};
 
-use super::facts::{Facts, Owner};
-use crate::hosted_cluster::names;
+use super::facts::Facts;
 
 /// What was found of a cluster: one verdict for each condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,6 @@ pub(crate) fn validate(facts: &Facts) -> Verdicts {
 
 fn configuration(facts: &Facts) -> Verdict {
     let problems: Problems = [
-        namespace(facts),
         references::problems(facts),
         services::problems(facts),
         platform::problems(facts),
@@ -95,22 +94,6 @@ fn configuration(facts: &Facts) -> Verdict {
         return Verdict::Good;
     }
     Verdict::bad("InvalidConfiguration", problems.join("; "))
-}
-
-fn namespace(facts: &Facts) -> Problems {
-    let Facts {
-        namespace,
-        namespace_owner,
-        ..
-    } = facts;
-    if *namespace_owner != Some(Owner::Other) {
-        return Problems::new();
-    }
-    vec![format!(
-        "the namespace {namespace}, where the control plane belongs, is there and not this cluster's: delete it or \
-         give the cluster another name (its annotation {} would name the cluster)",
-        names::CLUSTER
-    )]
 }
 
 #[cfg(test)]

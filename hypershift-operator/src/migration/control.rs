@@ -47,7 +47,13 @@ impl Migrations {
     pub(crate) fn surveyed(&self, judged: &[Judged]) {
         let members: Arc<[Member]> = judged
             .iter()
-            .map(|one| Member::new(one.id.clone(), &one.metadata, one.verdict))
+            .map(|one| {
+                let member = Member::new(one.id.clone(), &one.metadata, one.verdict);
+                if one.is_refused {
+                    return member.refused();
+                }
+                member
+            })
             .collect();
         self.metrics.counted(Census::of(members.iter()));
         self.fleet.send_replace(members);

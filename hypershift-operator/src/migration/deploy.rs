@@ -12,6 +12,7 @@ use support::reconcile::is_missing;
 
 use super::workloads::WRITERS;
 use crate::context::Context;
+use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::error::Error;
 use crate::hosted_cluster::build::Planned;
 use crate::hosted_cluster::migrating;
@@ -27,16 +28,20 @@ const LEFT_OUT: [&str; 1] = ["Secret"];
 /// Keeps what is there, once for each migration, then writes the operators of the other side.
 pub(super) async fn change(
     ctx: &Context,
-    namespace: &str,
+    namespace: &ControlPlaneNamespace,
     migration: &str,
     plan: Vec<Planned>,
 ) -> Result<(), Error> {
     keep(ctx, namespace, migration, &plan).await?;
-    migrating::carry_out(plan, ctx).await
+    migrating::carry_out(namespace, plan, ctx).await
 }
 
 /// Writes back what was kept for this migration, with the writers stopped.
-pub(super) async fn restore(ctx: &Context, namespace: &str, migration: &str) -> Result<(), Error> {
+pub(super) async fn restore(
+    ctx: &Context,
+    namespace: &ControlPlaneNamespace,
+    migration: &str,
+) -> Result<(), Error> {
     let Some(kept) = found(ctx, namespace).await? else {
         return Ok(());
     };
@@ -54,7 +59,7 @@ pub(super) async fn restore(ctx: &Context, namespace: &str, migration: &str) -> 
 }
 
 /// Forgets what was kept.
-pub(super) async fn forget(ctx: &Context, namespace: &str) -> Result<(), Error> {
+pub(super) async fn forget(ctx: &Context, namespace: &ControlPlaneNamespace) -> Result<(), Error> {
     let Some(kept) = found(ctx, namespace).await? else {
         return Ok(());
     };
@@ -68,7 +73,7 @@ pub(super) async fn forget(ctx: &Context, namespace: &str) -> Result<(), Error> 
 
 async fn keep(
     ctx: &Context,
-    namespace: &str,
+    namespace: &ControlPlaneNamespace,
     migration: &str,
     plan: &[Planned],
 ) -> Result<(), Error> {
@@ -92,7 +97,7 @@ async fn keep(
     let kept = ConfigMap {
         metadata: ObjectMeta {
             name: Some(KEPT.to_owned()),
-            namespace: Some(namespace.to_owned()),
+            namespace: Some(namespace.to_string()),
             annotations: Some([(MIGRATION.to_owned(), migration.to_owned())].into()),
             ..ObjectMeta::default()
         },
@@ -109,7 +114,7 @@ async fn keep(
 /// One object as it is, with what is needed to find it again. What is in no namespace is the same on both sides.
 async fn entry(
     ctx: &Context,
-    namespace: &str,
+    namespace: &ControlPlaneNamespace,
     wanted: &Wanted,
 ) -> Result<Option<(String, Value)>, Error> {
     let resource = &wanted.resource;
@@ -155,7 +160,11 @@ fn bare(mut object: DynamicObject) -> DynamicObject {
     object
 }
 
-async fn put_back(ctx: &Context, namespace: &str, entry: &Value) -> Result<(), Error> {
+async fn put_back(
+    ctx: &Context,
+    namespace: &ControlPlaneNamespace,
+    entry: &Value,
+) -> Result<(), Error> {
     let text = |key: &str| {
         entry["resource"][key]
             .as_str()
@@ -224,7 +233,10 @@ fn is_of(metadata: &ObjectMeta, migration: &str) -> bool {
     annotations.is_some_and(|it| it.get(MIGRATION).is_some_and(|id| id == migration))
 }
 
-async fn found(ctx: &Context, namespace: &str) -> Result<Option<ConfigMap>, Error> {
+async fn found(
+    ctx: &Context,
+    namespace: &ControlPlaneNamespace,
+) -> Result<Option<ConfigMap>, Error> {
     let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
     let found = api.get_opt(KEPT).await;
     found.map_err(|source| Error::Read {

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use migration::failure::{Reason, Retry};
 use migration::groups::Direction;
 use migration::journal::{Course, Failure, Journal};
-use migration::mover::{Advance, Error as MoverError, Mover, Options, Scope};
 use migration::phase::Phase;
 use migration::progress::Progress;
+use migration_executor::{Advance, Error as ExecutorError, Executor, Options, Scope};
 use support::error::chain;
 use support::shutdown::Drain;
 use tokio::time::{Instant, sleep};
@@ -22,6 +22,7 @@ use super::site::{Before, Site};
 use super::standing::{Attempts, Member, Standing};
 use super::tell::{self, Line};
 use crate::context::Context;
+use crate::control_plane_namespace::{ControlPlaneNamespace, Namespace};
 use crate::error::Error;
 use crate::hosted_cluster::{Id, protocol};
 use crate::scope::verdict;
@@ -58,14 +59,15 @@ pub(super) enum Broken {
     #[error(transparent)]
     Operator(#[from] Error),
     #[error(transparent)]
-    Mover(#[from] MoverError),
+    Executor(#[from] ExecutorError),
 }
 
 /// One migration under way.
 struct Turn<'a> {
     ctx: &'a Context,
     id: &'a Id,
-    mover: Mover,
+    namespace: &'a ControlPlaneNamespace,
+    executor: Executor,
     told: Option<(Line, Instant)>,
     /// The failure that was told.
     failure: Option<Failure>,
@@ -90,45 +92,50 @@ pub(super) async fn run(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> En
 }
 
 async fn turn(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> Result<Ended, Broken> {
-    let Some(direction) = direction(ctx, id, work).await? else {
+    let found = Namespace::find(&ctx.client, &id.namespace, &id.name).await?;
+    let Some(direction) = direction(ctx, id, &found, work).await? else {
         return Ok(Ended::Undue);
     };
+    let Some(namespace) = found.owned() else {
+        return elsewhere(ctx, id, &found, work).await;
+    };
     if work == Work::Reverse
-        && let Some(waits) = Site::new(ctx, id, direction).waits().await?
+        && let Some(waits) = Site::new(ctx, id, namespace, direction).waits().await?
     {
         tell::waits(ctx, id, waits).await;
         return Ok(Ended::Left);
     }
     let scope = Scope {
-        namespaces: vec![id.control_plane_namespace()],
+        namespaces: vec![namespace.to_string()],
         table: ctx.migrations.settings.groups.clone(),
     };
     let options = Options {
         patience: PATIENCE,
-        field_manager: migration::twin::FIELD_MANAGER.to_owned(),
+        field_manager: migration::target::FIELD_MANAGER.to_owned(),
         ..Options::default()
     };
-    if let Err(error) = rights::take(ctx, &id.control_plane_namespace()).await {
+    if let Err(error) = rights::take(ctx, namespace).await {
         return powerless(ctx, id, work, direction, error).await;
     }
-    let mover = Mover::open(ctx.client.clone(), scope, &options).await?;
+    let executor = Executor::open(ctx.client.clone(), scope, &options).await?;
     let mut turn = Turn {
         ctx,
         id,
-        mover,
+        namespace,
+        executor,
         told: None,
         failure: None,
     };
-    let ended = match turn.mover.under_way().map(|journal| journal.direction) {
+    let ended = match turn.executor.under_way().map(|journal| journal.direction) {
         Some(found) => {
-            turn.mover.resume().await?;
+            turn.executor.resume().await?;
             turn.go(found, drain).await
         }
-        None if work == Work::Resume => turn.stray().await,
+        None if work == Work::Resume => stray(ctx, id).await,
         None => turn.begin(direction, drain).await,
     };
     if let Ok(Ended::Done | Ended::Failed | Ended::Undue) = &ended {
-        rights::give_back(ctx, &id.control_plane_namespace()).await?;
+        rights::give_back(ctx, namespace).await?;
     }
     ended
 }
@@ -172,13 +179,21 @@ async fn give_up(
 }
 
 /// Which way, if the cluster still is what it was chosen for.
-async fn direction(ctx: &Context, id: &Id, work: Work) -> Result<Option<Direction>, Error> {
+async fn direction(
+    ctx: &Context,
+    id: &Id,
+    namespace: &Namespace,
+    work: Work,
+) -> Result<Option<Direction>, Error> {
     let Some(metadata) = mark::read(ctx, id).await? else {
         return Ok(None);
     };
-    let evidence = ctx.evidence.of(&id.control_plane_namespace()).await?;
-    let verdict = verdict(&protocol(&metadata), evidence);
-    let member = Member::new(id.clone(), &metadata, verdict);
+    let evidence = ctx.evidence.of(namespace).await?;
+    let verdict = verdict(&namespace.protocol(protocol(&metadata)), evidence);
+    let mut member = Member::new(id.clone(), &metadata, verdict);
+    if !namespace.is_usable() {
+        member = member.refused();
+    }
     let is_free = member.is_sure && !member.is_going;
     Ok(match (work, &member.standing) {
         // The journal says which way.
@@ -195,17 +210,50 @@ async fn direction(ctx: &Context, id: &Id, work: Work) -> Result<Option<Directio
     })
 }
 
+/// There is no control plane namespace of its own, and so nothing to move. A lock is somebody else's.
+async fn elsewhere(
+    ctx: &Context,
+    id: &Id,
+    namespace: &Namespace,
+    work: Work,
+) -> Result<Ended, Broken> {
+    if work == Work::Resume && namespace.is_usable() {
+        return stray(ctx, id).await;
+    }
+    Ok(Ended::Undue)
+}
+
+/// A lock without a journal: its migration has ended, or it was written by somebody else.
+async fn stray(ctx: &Context, id: &Id) -> Result<Ended, Broken> {
+    let Some(metadata) = mark::read(ctx, id).await? else {
+        return Ok(Ended::Undue);
+    };
+    let found = protocol(&metadata);
+    if found.private == found.legacy {
+        return Ok(Ended::Undue);
+    }
+    let message = "there is a lock and no journal: somebody else has written the annotation, or the journal is gone";
+    let failure = Failure::new(Reason::Conflict, message);
+    let direction = if found.private {
+        Direction::Reverse
+    } else {
+        Direction::Forward
+    };
+    give_up(ctx, id, direction, failure).await?;
+    Ok(Ended::Failed)
+}
+
 // === impl Turn ===
 
 impl Turn<'_> {
     /// Looks at everything, and begins unless something speaks against it.
     async fn begin(&mut self, direction: Direction, drain: &Drain) -> Result<Ended, Broken> {
-        let site = Site::new(self.ctx, self.id, direction);
+        let site = Site::new(self.ctx, self.id, self.namespace, direction);
         let mut problems = site.problems().await?;
-        match self.mover.plan(direction).await {
+        match self.executor.plan(direction).await {
             Ok(plan) => problems.extend(plan.blockers().map(|found| found.message.clone())),
             // What the API server refuses to show it will refuse next time, too.
-            Err(MoverError::Failed(failure)) if failure.reason.retry() == Retry::OnRequest => {
+            Err(ExecutorError::Failed(failure)) if failure.reason.retry() == Retry::OnRequest => {
                 give_up(self.ctx, self.id, direction, failure).await?;
                 return Ok(Ended::Failed);
             }
@@ -220,24 +268,24 @@ impl Turn<'_> {
             machines,
         } = site.before().await?;
         counts[MACHINES] = machines.into();
-        self.mover.begin(direction, counts, health).await?;
+        self.executor.begin(direction, counts, health).await?;
         tell::started(self.ctx, self.id, direction, self.ctx.epoch).await;
         self.go(direction, drain).await
     }
 
     /// Does step after step until the migration ends.
     async fn go(&mut self, direction: Direction, drain: &Drain) -> Result<Ended, Broken> {
-        let site = Site::new(self.ctx, self.id, direction);
-        if let Some(journal) = self.mover.under_way() {
+        let site = Site::new(self.ctx, self.id, self.namespace, direction);
+        if let Some(journal) = self.executor.under_way() {
             let began = Timestamp::from_second(journal.started).unwrap_or_default();
             self.ctx.migrations.metrics.began(self.id, began);
         }
         while !drain.has_begun() {
-            let before = self.mover.under_way().cloned();
-            let advance = match self.mover.advance(&site).await {
+            let before = self.executor.under_way().cloned();
+            let advance = match self.executor.advance(&site).await {
                 Ok(advance) => advance,
-                // Before the commit it is undone; the mover says so at its next step.
-                Err(MoverError::Failed(failure)) => {
+                // Before the commit it is undone; the executor says so at its next step.
+                Err(ExecutorError::Failed(failure)) => {
                     self.stumble(failure).await?;
                     continue;
                 }
@@ -268,10 +316,10 @@ impl Turn<'_> {
 
     /// A step that could not be done, after all retries.
     async fn stumble(&mut self, failure: Failure) -> Result<(), Broken> {
-        match self.mover.fail(failure).await {
+        match self.executor.fail(failure).await {
             Ok(()) => Ok(()),
             // Past the commit, or on the way back: tried again.
-            Err(MoverError::Failed(failure)) => {
+            Err(ExecutorError::Failed(failure)) => {
                 self.tell(Some(&failure.to_string())).await;
                 sleep(POLL).await;
                 Ok(())
@@ -301,33 +349,13 @@ impl Turn<'_> {
         Ok(Ended::Failed)
     }
 
-    /// A lock without a journal: its migration has ended, or it was written by somebody else.
-    async fn stray(&self) -> Result<Ended, Broken> {
-        let Some(metadata) = mark::read(self.ctx, self.id).await? else {
-            return Ok(Ended::Undue);
-        };
-        let found = protocol(&metadata);
-        if found.private == found.legacy {
-            return Ok(Ended::Undue);
-        }
-        let message = "there is a lock and no journal: somebody else has written the annotation, or the journal is gone";
-        let failure = Failure::new(Reason::Conflict, message);
-        let direction = if found.private {
-            Direction::Reverse
-        } else {
-            Direction::Forward
-        };
-        give_up(self.ctx, self.id, direction, failure).await?;
-        Ok(Ended::Failed)
-    }
-
     /// Tells where it stands.
     async fn tell(&mut self, waits: Option<&str>) {
-        let Some(journal) = self.mover.under_way().cloned() else {
+        let Some(journal) = self.executor.under_way().cloned() else {
             return;
         };
-        let groups = self.mover.groups(journal.direction);
-        let progress = Progress::of(&groups, &journal, self.mover.snapshot());
+        let groups = self.executor.groups(journal.direction);
+        let progress = Progress::of(&groups, &journal, self.executor.snapshot());
         let line = match &journal.course {
             Course::Forward => Line::phase(&progress, waits),
             Course::Back(failure) => {
@@ -371,3 +399,6 @@ fn summary(problems: &[String]) -> String {
 fn now() -> i64 {
     Timestamp::now().as_second()
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::mark::MANAGER;
 use super::workloads::{KEEPER, Seen, WRITERS, query};
 use crate::context::Context;
+use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::error::Error;
 
 /// The writers that a control plane has, with their pods.
@@ -51,7 +52,10 @@ async fn one(ctx: &Context, namespace: &str, name: &str) -> Result<Option<Seen>,
 
 /// Asks all writers to stop; tells who still runs. The keeper is gone before the others are asked, or it would bring
 /// them back.
-pub(super) async fn stop(ctx: &Context, namespace: &str) -> Result<Option<String>, Error> {
+pub(super) async fn stop(
+    ctx: &Context,
+    namespace: &ControlPlaneNamespace,
+) -> Result<Option<String>, Error> {
     let seen = look(ctx, namespace).await?;
     let keeper = seen.iter().find(|one| one.name() == KEEPER);
     if let Some(keeper) = keeper {
@@ -67,7 +71,7 @@ pub(super) async fn stop(ctx: &Context, namespace: &str) -> Result<Option<String
 }
 
 /// Lets all that were stopped run as before.
-pub(super) async fn start(ctx: &Context, namespace: &str) -> Result<(), Error> {
+pub(super) async fn start(ctx: &Context, namespace: &ControlPlaneNamespace) -> Result<(), Error> {
     for one in look(ctx, namespace).await? {
         ask(ctx, namespace, &one, one.start()).await?;
     }
@@ -75,7 +79,7 @@ pub(super) async fn start(ctx: &Context, namespace: &str) -> Result<(), Error> {
 }
 
 /// Forgets that they were ever stopped.
-pub(super) async fn forget(ctx: &Context, namespace: &str) -> Result<(), Error> {
+pub(super) async fn forget(ctx: &Context, namespace: &ControlPlaneNamespace) -> Result<(), Error> {
     for one in look(ctx, namespace).await? {
         ask(ctx, namespace, &one, one.forget()).await?;
     }
@@ -85,7 +89,7 @@ pub(super) async fn forget(ctx: &Context, namespace: &str) -> Result<(), Error> 
 /// Writes what is to change about a Deployment, if it is still as it was seen.
 async fn ask(
     ctx: &Context,
-    namespace: &str,
+    namespace: &ControlPlaneNamespace,
     seen: &Seen,
     patch: Option<Value>,
 ) -> Result<(), Error> {
@@ -176,7 +180,8 @@ mod tests {
     async fn stopped(reads: Vec<Expect>, writes: Vec<Expect>) -> Option<String> {
         let scenario = Scenario::new(writes).always(reads);
         let ctx = context(&scenario);
-        let runs = stop(&ctx, NAMESPACE).await.unwrap();
+        let namespace = ControlPlaneNamespace::for_tests(NAMESPACE);
+        let runs = stop(&ctx, &namespace).await.unwrap();
         scenario.finish();
         runs
     }

@@ -16,6 +16,7 @@ use tokio::time::sleep;
 
 use super::mark::MANAGER;
 use crate::context::Context;
+use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::error::Error;
 use support::apply::Applier;
 
@@ -26,14 +27,14 @@ const LOOKS: usize = 50;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Takes the rights, and waits until they hold.
-pub(super) async fn take(ctx: &Context, namespace: &str) -> Result<(), Error> {
+pub(super) async fn take(ctx: &Context, namespace: &ControlPlaneNamespace) -> Result<(), Error> {
     let applier = Applier::new(ctx.client.clone(), MANAGER);
     let role = json!({
-        "metadata": { "namespace": namespace, "name": NAME },
+        "metadata": { "namespace": &**namespace, "name": NAME },
         "rules": rules(&ctx.migrations.settings.groups),
     });
     let binding = json!({
-        "metadata": { "namespace": namespace, "name": NAME },
+        "metadata": { "namespace": &**namespace, "name": NAME },
         "roleRef": { "apiGroup": Role::group(&()), "kind": "Role", "name": NAME },
         "subjects": [{ "apiGroup": Role::group(&()), "kind": "User", "name": own_name(ctx).await? }],
     });
@@ -59,7 +60,10 @@ pub(super) async fn take(ctx: &Context, namespace: &str) -> Result<(), Error> {
 }
 
 /// Gives them back.
-pub(super) async fn give_back(ctx: &Context, namespace: &str) -> Result<(), Error> {
+pub(super) async fn give_back(
+    ctx: &Context,
+    namespace: &ControlPlaneNamespace,
+) -> Result<(), Error> {
     let applier = Applier::new(ctx.client.clone(), MANAGER);
     let kinds = [
         ApiResource::erase::<RoleBinding>(&()),

@@ -13,7 +13,7 @@ use migration::failure::Reason;
 use migration::groups::Direction;
 use migration::journal::{Course, Failure, Journal};
 use migration::machine::Task;
-use migration::mover::Progress;
+use migration_executor::Progress;
 use tokio::time::Instant;
 
 use super::failure::{Trouble, trouble};
@@ -24,6 +24,7 @@ use super::standing::Attempts;
 use super::workloads::{PROXIED, Seen, counts};
 use super::{deploy, observe, quiesce};
 use crate::context::Context;
+use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::error::Error;
 use crate::hosted_cluster::migrating::{self, Imagined};
 use crate::hosted_cluster::{Id, protocol};
@@ -33,7 +34,7 @@ use crate::legacy;
 pub(super) struct Site<'a> {
     ctx: &'a Context,
     id: &'a Id,
-    namespace: String,
+    namespace: ControlPlaneNamespace,
     direction: Direction,
     /// How long the cluster has to be well without a break.
     window: Duration,
@@ -58,11 +59,16 @@ pub(super) struct Before {
 // === impl Site ===
 
 impl<'a> Site<'a> {
-    pub(super) fn new(ctx: &'a Context, id: &'a Id, direction: Direction) -> Self {
+    pub(super) fn new(
+        ctx: &'a Context,
+        id: &'a Id,
+        namespace: &ControlPlaneNamespace,
+        direction: Direction,
+    ) -> Self {
         Self {
             ctx,
             id,
-            namespace: id.control_plane_namespace(),
+            namespace: namespace.clone(),
             direction,
             window: ctx.migrations.settings.health_window,
             well: Mutex::default(),
@@ -271,7 +277,7 @@ impl<'a> Site<'a> {
     }
 }
 
-impl migration::mover::Site for Site<'_> {
+impl migration_executor::Hooks for Site<'_> {
     async fn perform(&self, task: Task, journal: &Journal) -> Result<Progress, Failure> {
         match self.task(task, journal).await {
             Ok(progress) => Ok(progress),

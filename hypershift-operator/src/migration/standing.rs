@@ -57,6 +57,19 @@ pub(crate) struct Member {
 // === impl Member ===
 
 impl Member {
+    /// One whose control plane has no namespace of its own, whatever it says of itself: nothing of it can be moved.
+    pub(crate) fn refused(self) -> Self {
+        let standing = match self.standing {
+            Standing::Active => Standing::Pending,
+            found => found,
+        };
+        Self {
+            standing,
+            is_sure: false,
+            ..self
+        }
+    }
+
     /// Reads what a hosted cluster says of itself.
     pub(crate) fn new(id: Id, metadata: &ObjectMeta, verdict: Verdict) -> Self {
         let annotation = |key: &str| {
@@ -238,6 +251,27 @@ pub(crate) mod tests {
             let member = Member::new(Id::of(&metadata), &metadata, verdict);
             let due: Option<Timestamp> = due.map(|time| time.parse().unwrap());
             assert_eq!(member.due(), due, "{reason} {attempts}");
+        }
+    }
+
+    /// T01: nothing of a cluster without a namespace of its own is moved, whatever its annotations say.
+    #[test]
+    fn a_refused_cluster_is_never_migrated() {
+        for annotations in [
+            &[(SCOPE, "legacy")][..],
+            &[(SCOPE, "legacy"), (MIGRATION_IN_PROGRESS, "true")],
+            &[
+                (PRIVATE_CAPI_TYPES, "true"),
+                (MIGRATION_IN_PROGRESS, "true"),
+            ],
+        ] {
+            let metadata = metadata("one", annotations);
+            for evidence in Evidence::ALL {
+                let verdict = verdict(&protocol(&metadata), evidence);
+                let member = Member::new(Id::of(&metadata), &metadata, verdict).refused();
+                assert!(!member.is_sure, "{annotations:?}");
+                assert_ne!(member.standing, Standing::Active, "{annotations:?}");
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::annotations::MIGRATION_PRIOR_REPLICAS;
-use control_plane_operator::component::sidecar;
+use control_plane_component::{handover, sidecar};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -13,23 +13,32 @@ use crate::hosted_cluster::names;
 
 /// Whoever brings the others back when they are stopped. It goes first, and comes first.
 pub(super) const KEEPER: &str = names::CONTROL_PLANE_OPERATOR;
-/// All that work on Cluster API objects, the keeper included. Which of them a cluster has depends on its platform.
-pub(super) const WRITERS: [&str; 6] = [
-    KEEPER,
-    names::CLUSTER_API,
-    names::CAPI_PROVIDER,
-    "cluster-autoscaler",
-    "machine-approver",
-    // It writes what in-place upgrades of nodes need to MachineSets.
-    "hosted-cluster-config-operator",
-];
-/// Those of them that have the proxy beside them on private types.
-pub(super) const PROXIED: [&str; 4] = [
-    names::CLUSTER_API,
-    names::CAPI_PROVIDER,
-    "cluster-autoscaler",
-    "machine-approver",
-];
+/// The two Deployments of Cluster API itself, with the proxy beside them on private types.
+const MANAGERS: [&str; 2] = [names::CLUSTER_API, names::CAPI_PROVIDER];
+/// Every Deployment with the proxy beside it on private types.
+pub(super) const PROXIED: [&str; MANAGERS.len() + handover::PROXIED.len()] =
+    concat([&MANAGERS, &handover::PROXIED]);
+/// Every Deployment that works on Cluster API objects, the keeper included. Which of them a cluster has depends on its
+/// platform.
+pub(super) const WRITERS: [&str; 1 + PROXIED.len() + handover::DIRECT.len()] =
+    concat([&[KEEPER], &PROXIED, &handover::DIRECT]);
+
+/// The lists as one. It does not compile unless the length is that of all of them.
+const fn concat<const L: usize, const N: usize>(lists: [&[&'static str]; L]) -> [&'static str; N] {
+    let mut all = [""; N];
+    let (mut list, mut next) = (0, 0);
+    while list < L {
+        let mut place = 0;
+        while place < lists[list].len() {
+            all[next] = lists[list][place];
+            place += 1;
+            next += 1;
+        }
+        list += 1;
+    }
+    assert!(next == N, "the length is that of all lists");
+    all
+}
 
 /// What is read of one Deployment and its pods.
 #[derive(Debug, Clone)]

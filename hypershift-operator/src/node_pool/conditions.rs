@@ -78,6 +78,11 @@ impl Conditions {
         self.list.retain(|it| it.type_ != about.as_str());
     }
 
+    /// Whether there is one of this type.
+    pub(crate) fn has(&self, about: PoolCondition) -> bool {
+        self.list().iter().any(|it| it.type_ == about.as_str())
+    }
+
     /// All of them.
     pub(crate) fn list(&self) -> &[NodePoolCondition] {
         &self.list

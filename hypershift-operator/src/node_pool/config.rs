@@ -46,6 +46,8 @@ pub(crate) struct Sources<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) raw: String,
+    /// Settings in it that no node gets.
+    pub(crate) unapplied: Vec<String>,
 }
 
 /// What else new machines depend on: by name, never by content, so that renewing a secret replaces no node.
@@ -103,7 +105,8 @@ impl Sources<'_> {
         let mut texts: Vec<_> = manifests.iter().map(Manifest::text).collect();
         texts.sort();
         let raw = texts.join("\n---\n");
-        Ok(Config { raw })
+        let unapplied = manifests.iter().flat_map(Manifest::unapplied).collect();
+        Ok(Config { raw, unapplied })
     }
 }
 

@@ -11,7 +11,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::Value;
-use support::apply::Deletion;
 use support::reconcile::is_missing;
 
 use super::conditions::Conditions;
@@ -22,6 +21,7 @@ use super::workload::PAUSED;
 use super::write::{Writer, belongs};
 use super::{machines, names};
 use crate::capi::Capi;
+use crate::control_plane_namespace::Namespace;
 
 /// How long until it is looked again, if nothing happens meanwhile.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ const POOL_LABEL: &str = "hypershift.openshift.io/nodePool";
 pub(crate) async fn delete(
     pool: &NodePool,
     sides: &[Side],
-    namespace: &str,
+    namespace: &Namespace,
     writer: &Writer,
 ) -> Result<Option<Duration>, Error> {
     let mut waits = Vec::new();
@@ -49,7 +49,7 @@ pub(crate) async fn delete(
         waits.extend(remover.machines().await?);
     }
     if !waits.is_empty() {
-        explain(pool, &waits, writer).await?;
+        explain(pool, "Deleting", message(&waits), writer).await?;
         return Ok(Some(AGAIN));
     }
     for side in sides {
@@ -71,7 +71,7 @@ pub(crate) async fn delete(
 struct Remover<'a> {
     pool: &'a NodePool,
     capi: Capi,
-    namespace: &'a str,
+    namespace: &'a Namespace,
     writer: &'a Writer,
 }
 
@@ -91,12 +91,8 @@ impl Remover<'_> {
             (&self.capi.machine_set(), name),
         ] {
             self.resume(kind, name).await?;
-            let deletion = self
-                .writer
-                .applier
-                .delete(kind, Some(self.namespace), name)
-                .await?;
-            if let Deletion::Waiting(metadata) = deletion {
+            let deleted = self.writer.delete(self.namespace, self.pool, kind, name);
+            if let Some(metadata) = deleted.await? {
                 let finalizers = metadata.finalizers.unwrap_or_default();
                 waits.push(wait(&kind.kind, name, &finalizers));
             }
@@ -106,15 +102,11 @@ impl Remover<'_> {
 
     /// Cluster API does not even delete what is paused.
     async fn resume(&self, kind: &ApiResource, name: &str) -> Result<(), Error> {
-        let api: Api<DynamicObject> = self.api(kind);
-        let found = match api.get_metadata_opt(name).await {
-            Ok(found) => found,
-            Err(error) if is_missing(&error) => None,
-            Err(source) => return Err(Error::read(format!("{} {name}", kind.kind))(source)),
-        };
-        if found.is_some_and(|it| it.annotations().contains_key(PAUSED)) {
+        let found = self.writer.find(self.namespace, self.pool, kind, name);
+        let annotations = found.await?.and_then(|it| it.annotations);
+        if annotations.is_some_and(|it| it.contains_key(PAUSED)) {
             self.writer
-                .annotate(kind, self.namespace, name, PAUSED, Value::Null)
+                .annotate(kind, self.namespace.name(), name, PAUSED, Value::Null)
                 .await?;
         }
         Ok(())
@@ -136,8 +128,7 @@ impl Remover<'_> {
         for template in self.list(&kind).await? {
             let name = template.name_any();
             self.writer
-                .applier
-                .delete(&kind, Some(self.namespace), &name)
+                .delete(self.namespace, self.pool, &kind, &name)
                 .await?;
         }
         Ok(())
@@ -154,59 +145,63 @@ impl Remover<'_> {
             Err(error) if is_missing(&error) => Ok(Vec::new()),
             Err(source) => Err(Error::read(format!(
                 "{} in {}",
-                kind.plural, self.namespace
+                kind.plural,
+                self.namespace.name()
             ))(source)),
         }
     }
 
     fn api(&self, kind: &ApiResource) -> Api<DynamicObject> {
-        Api::namespaced_with(self.writer.applier.client().clone(), self.namespace, kind)
+        let client = self.writer.applier.client().clone();
+        Api::namespaced_with(client, self.namespace.name(), kind)
     }
 }
 
-async fn secrets(pool: &NodePool, namespace: &str, writer: &Writer) -> Result<(), Error> {
-    let api: Api<Secret> = Api::namespaced(writer.applier.client().clone(), namespace);
+async fn secrets(pool: &NodePool, namespace: &Namespace, writer: &Writer) -> Result<(), Error> {
+    let api: Api<Secret> = Api::namespaced(writer.applier.client().clone(), namespace.name());
     let listed = api.list_metadata(&ListParams::default()).await;
-    let listed = listed.map_err(Error::read(format!("Secrets of {namespace}")))?;
+    let listed = listed.map_err(Error::read(format!("Secrets of {}", namespace.name())))?;
+    let kind = ApiResource::erase::<Secret>(&());
     for secret in listed
         .items
         .iter()
         .filter(|it| belongs(it.annotations(), pool))
     {
-        writer.delete_secret(namespace, &secret.name_any()).await?;
-    }
-    Ok(())
-}
-
-async fn config_maps(pool: &NodePool, namespace: &str, writer: &Writer) -> Result<(), Error> {
-    let api: Api<ConfigMap> = Api::namespaced(writer.applier.client().clone(), namespace);
-    let params = ListParams::default().labels(&format!("{POOL_LABEL}={}", names::of(pool)));
-    let listed = api.list_metadata(&params).await;
-    let listed = listed.map_err(Error::read(format!("ConfigMaps of {namespace}")))?;
-    let kind = ApiResource::erase::<ConfigMap>(&());
-    for map in &listed.items {
         writer
-            .applier
-            .delete(&kind, Some(namespace), &map.name_any())
+            .delete(namespace, pool, &kind, &secret.name_any())
             .await?;
     }
     Ok(())
 }
 
-/// Says what is waited for.
-async fn explain(pool: &NodePool, waits: &[String], writer: &Writer) -> Result<(), Error> {
+async fn config_maps(pool: &NodePool, namespace: &Namespace, writer: &Writer) -> Result<(), Error> {
+    let api: Api<ConfigMap> = Api::namespaced(writer.applier.client().clone(), namespace.name());
+    let params = ListParams::default().labels(&format!("{POOL_LABEL}={}", names::of(pool)));
+    let listed = api.list_metadata(&params).await;
+    let listed = listed.map_err(Error::read(format!("ConfigMaps of {}", namespace.name())))?;
+    let kind = ApiResource::erase::<ConfigMap>(&());
+    for map in &listed.items {
+        writer
+            .delete(namespace, pool, &kind, &map.name_any())
+            .await?;
+    }
+    Ok(())
+}
+
+/// Says why the pool is not ready.
+pub(super) async fn explain(
+    pool: &NodePool,
+    reason: &str,
+    message: String,
+    writer: &Writer,
+) -> Result<(), Error> {
     let mut status = pool.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(
         status.conditions,
         pool.metadata.generation,
         Timestamp::now(),
     );
-    conditions.set(
-        PoolCondition::Ready,
-        Status::False,
-        "Deleting",
-        message(waits),
-    );
+    conditions.set(PoolCondition::Ready, Status::False, reason, message);
     status.conditions = conditions.list().to_vec();
     writer.status(pool, &status).await
 }

@@ -1,7 +1,6 @@
 //! Reads all that a pool is decided on. The only part that knows where things are.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::annotations::node_pool::NODE_POOL;
 use api::group::Side;
@@ -22,10 +21,9 @@ use super::observed::{Machine, PlatformMachine, Template, Told, Workload, told};
 use super::{machines, names, workload};
 use crate::capi::Capi;
 use crate::context::Context;
+use crate::control_plane_namespace::Namespace;
 use crate::hosted_cluster::operator_image::{Candidate, Question, candidate, knows};
 
-/// How long a registry may take.
-const REGISTRY: Duration = Duration::from_mins(1);
 /// ConfigMaps that the control plane puts forward for every pool.
 const CORE: &str = "hypershift.openshift.io/core-ignition-config=true";
 /// ConfigMaps that the tuning operator made.
@@ -38,13 +36,13 @@ pub(crate) async fn facts(
     pool: NodePool,
     cluster: HostedCluster,
     side: Side,
-    namespace: String,
+    namespace: &Namespace,
     ctx: &Context,
 ) -> Result<Facts, Error> {
     let reader = Reader {
         ctx,
         home: cluster.namespace().unwrap_or_default(),
-        away: namespace,
+        away: namespace.name().to_owned(),
         capi: Capi::new(side),
     };
     let pull_secret = reader.pull_secret(&cluster).await?;
@@ -82,6 +80,7 @@ pub(crate) async fn facts(
         remediation: reader.remediation(&pool).await?,
         now: Timestamp::now(),
         namespace: reader.away,
+        owned: namespace.owned().cloned(),
         side,
         pool,
         cluster,
@@ -298,11 +297,22 @@ impl Reader<'_> {
             }
         };
         let mirrors = Mirrors::of(&cluster.spec.image_content_sources);
-        let releases = self.ctx.releases.with_mirrors(&mirrors);
+        let namespace = pool.metadata.namespace.as_deref().unwrap_or_default();
+        let releases = self
+            .ctx
+            .releases
+            .for_tenant(namespace)
+            .with_mirrors(&mirrors);
         // Nodes have the images that the release names; what the operator replaces is for the management cluster.
         let of_nodes = releases.for_user();
         let release = release(&of_nodes, &pool.spec.release.image, &pull_secret).await;
-        let of_cluster = release_of(&releases, cluster, &pull_secret).await;
+        let of_cluster = match releases
+            .get(&cluster.spec.release.image, &pull_secret)
+            .await
+        {
+            Err(error) if error.is_in_progress() => return Unread::in_progress(&error),
+            of_cluster => of_cluster.ok(),
+        };
         let version =
             completed(cluster).or_else(|| of_cluster.as_ref().map(|it| it.version.clone()));
         let question = Question {
@@ -311,18 +321,11 @@ impl Reader<'_> {
             release: of_cluster.as_deref(),
             images: &self.ctx.images,
         };
-        let capabilities = capabilities(&releases, &question, &pull_secret).await;
-        (release, version, capabilities)
+        match capabilities(&releases, &question, &pull_secret).await {
+            Ok(capabilities) => (release, version, capabilities),
+            Err(error) => Unread::in_progress(&error),
+        }
     }
-}
-
-async fn release_of(
-    releases: &Releases,
-    cluster: &HostedCluster,
-    pull_secret: &PullSecret,
-) -> Option<Arc<Release>> {
-    let read = release(releases, &cluster.spec.release.image, pull_secret).await;
-    read.ok()
 }
 
 async fn release(
@@ -330,56 +333,59 @@ async fn release(
     image: &str,
     pull_secret: &PullSecret,
 ) -> Result<Arc<Release>, Unread> {
-    match tokio::time::timeout(REGISTRY, releases.get(image, pull_secret)).await {
-        Ok(Ok(release)) => Ok(release),
-        Ok(Err(error)) => Err(Unread {
-            reason: error.condition_reason().to_owned(),
-            message: support::error::chain(&error),
-        }),
-        Err(_) => Err(Unread {
-            reason: "InvalidImage".to_owned(),
-            message: format!("the registry of {image} did not answer in time: it is asked again"),
-        }),
-    }
+    let release = releases.get(image, pull_secret).await;
+    release.map_err(|error| Unread::of(&error))
 }
 
-/// What the cluster's operator can do. Only AWS asks.
+/// What the cluster's operator can do. Only AWS asks. Fails only while labels are being read.
 async fn capabilities(
     releases: &Releases,
     question: &Question<'_>,
     pull_secret: &PullSecret,
-) -> Capabilities {
+) -> Result<Capabilities, payload::Error> {
     if question.cluster.spec.platform.type_ != PlatformType::Aws {
-        return Capabilities::unknown();
+        return Ok(Capabilities::unknown());
     }
     if let Some(labels) = question.annotated_labels() {
-        return Capabilities::of_labels(&labels);
+        return Ok(Capabilities::of_labels(&labels));
     }
-    let of = async |image: String| {
-        let labels = releases.labels(&image, pull_secret);
-        match tokio::time::timeout(REGISTRY, labels).await {
-            Ok(Ok(labels)) => Some(Capabilities::of_labels(&labels)),
-            Ok(Err(_)) | Err(_) => None,
-        }
+    let of = async |image: String| match releases.labels(&image, pull_secret).await {
+        Ok(labels) => Ok(Some(Capabilities::of_labels(&labels))),
+        Err(error) if error.is_in_progress() => Err(error),
+        Err(_) => Ok(None),
     };
     let found = match candidate(question) {
-        Ok(Candidate::Chosen(image)) => of(image).await,
+        Ok(Candidate::Chosen(image)) => of(image).await?,
         Ok(Candidate::IfItKnows {
             released: own,
             otherwise,
             ..
-        }) => match (of(own).await, otherwise) {
-            (Some(own), Some(otherwise)) if !knows(&own) => of(otherwise).await,
+        }) => match (of(own).await?, otherwise) {
+            (Some(own), Some(otherwise)) if !knows(&own) => of(otherwise).await?,
             (own, _) => own,
         },
         Err(_) => None,
     };
-    found.unwrap_or_else(Capabilities::unknown)
+    Ok(found.unwrap_or_else(Capabilities::unknown))
 }
 
 // === impl Unread ===
 
 impl Unread {
+    fn of(error: &payload::Error) -> Self {
+        Self {
+            reason: error.condition_reason().to_owned(),
+            message: support::error::chain(error),
+        }
+    }
+
+    /// What is known of a pool while an image is being read: nothing.
+    fn in_progress(
+        error: &payload::Error,
+    ) -> (Result<Arc<Release>, Self>, Option<Version>, Capabilities) {
+        (Err(Self::of(error)), None, Capabilities::unknown())
+    }
+
     fn secret(message: String) -> Self {
         Self {
             reason: "SecretNotFound".to_owned(),

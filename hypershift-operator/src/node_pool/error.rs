@@ -29,6 +29,17 @@ impl Error {
         move |source| Self::Write { what, source }
     }
 
+    /// Whether the API server does not serve a kind to this operator: its definition, or the permission for it, may be about
+    /// to be installed.
+    pub(crate) fn is_unserved(&self) -> bool {
+        let client = match self {
+            Self::Read { source, .. } | Self::Write { source, .. } => Some(source),
+            Self::Owner(source) => source.client(),
+            Self::Apply(source) => source.client(),
+        };
+        matches!(client, Some(kube::Error::Api(status)) if matches!(status.code, 403 | 404))
+    }
+
     /// What was attempted, for a metric.
     pub(crate) fn step(&self) -> &'static str {
         match self {

@@ -13,6 +13,7 @@ use super::config::Source;
 use super::names;
 use super::observed::{Machine, PlatformMachine, Template, Told, Workload};
 use crate::capi::Capi;
+use crate::control_plane_namespace::ControlPlaneNamespace;
 
 /// What was read.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) side: Side,
     /// The control plane's namespace.
     pub(crate) namespace: String,
+    /// The proof that it is the cluster's: without it nothing is written there.
+    pub(crate) owned: Option<ControlPlaneNamespace>,
     pub(crate) now: Timestamp,
     pub(crate) release: Result<Arc<Release>, Unread>,
     /// The release that the cluster has, or is to have first.

@@ -39,6 +39,8 @@ pub(crate) fn machine_config(
     let local = local(cluster);
     let remote = remote(cluster)
         .ok_or("the HostedCluster has no address of its API server yet: wait until it has")?;
+    local.validate("spec.networking.apiServer.advertiseAddress")?;
+    remote.validate("status.controlPlaneEndpoint.host")?;
     let annotations = pool.metadata.annotations.clone().unwrap_or_default();
     let image = match HAPROXY_IMAGE.get(&annotations) {
         Ok(Some(image)) => image,
@@ -199,6 +201,18 @@ fn file(path: &str, content: &str) -> Value {
 // === impl Endpoint ===
 
 impl Endpoint {
+    /// The configuration and the unit are text without escapes: only an address or a name of DNS gets into them.
+    fn validate(&self, field: &str) -> Result<(), String> {
+        let host = &self.host;
+        let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b".:-".contains(&byte);
+        if !host.is_empty() && host.bytes().all(is_known) {
+            return Ok(());
+        }
+        Err(format!(
+            "{field} of the HostedCluster is {host:?}, which is neither an IP address nor a DNS name: correct it"
+        ))
+    }
+
     fn written(&self) -> String {
         let Self { host, port } = self;
         if host.contains(':') {
@@ -247,5 +261,31 @@ mod tests {
                 .unwrap()
                 .contains("fd00::1/128")
         );
+    }
+
+    /// Check T16: nothing but an address or a name gets into the load balancer's configuration.
+    #[test]
+    fn text_that_adds_settings_is_refused() {
+        let release = fixtures::release("4.22.0");
+        for (field, host, expected) in [
+            ("advertiseAddress", "10.0.0.1", true),
+            ("advertiseAddress", "fd00::1", true),
+            ("advertiseAddress", "10.0.0.1:6443\n  stats enable", false),
+            ("host", "api.example.com\n  server other 192.0.2.1:1", false),
+        ] {
+            let mut cluster = fixtures::cluster();
+            if field == "host" {
+                let status = cluster.status.as_mut().unwrap();
+                status.control_plane_endpoint.as_mut().unwrap().host = host.to_owned();
+            } else {
+                let settings = serde_json::json!({ "advertiseAddress": host });
+                cluster.spec.networking.api_server = serde_json::from_value(settings).unwrap();
+            }
+            let made = machine_config(&fixtures::pool(), &cluster, &release);
+            assert_eq!(made.is_ok(), expected, "{host:?}: {made:?}");
+            if let Err(message) = made {
+                assert!(message.contains(field), "{message}");
+            }
+        }
     }
 }

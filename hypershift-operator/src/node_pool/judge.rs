@@ -194,6 +194,10 @@ fn platform(facts: &Facts, found: &mut Found, conditions: &mut Conditions) -> Re
             Err(Stop::Waiting)
         }
         Ok(machine) => {
+            let mut notes = machine.iter().flat_map(|it| &it.notes);
+            if notes.all(|it| it.condition != PoolCondition::ValidPlatformConfig) {
+                conditions.clear(PoolCondition::ValidPlatformConfig);
+            }
             for note in machine.iter().flat_map(|it| &it.notes) {
                 conditions.set(
                     note.condition,

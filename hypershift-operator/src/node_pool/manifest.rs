@@ -9,6 +9,9 @@ const ROLE_LABEL: &str = "machineconfiguration.openshift.io/role";
 /// What selects every pool that the machine config operator has by itself.
 const BUILT_IN: &str = "machineconfiguration.openshift.io/mco-built-in";
 
+/// Settings of a MachineConfig that change the kernel or the image of the operating system.
+const UNAPPLIED: [&str; 4] = ["extensions", "fips", "kernelArguments", "kernelType"];
+
 /// What a pool may be configured with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
@@ -50,6 +53,11 @@ pub(crate) enum Refused {
     },
     #[error("document {document}, a {kind}, has no metadata.name: give it one")]
     NoName { document: usize, kind: &'static str },
+    #[error(
+        "ClusterImagePolicy {name} is not supported: nodes do not verify signatures of images yet. Remove it from the \
+         ConfigMap"
+    )]
+    Unsupported { name: String },
     #[error("{kind} {name} has no spec: fill it in, or remove it")]
     NoSpec { kind: &'static str, name: String },
 }
@@ -98,7 +106,10 @@ impl Kind {
     }
 
     fn all() -> String {
-        Self::ALL.map(Self::as_str).join(", ")
+        let supported = Self::ALL
+            .into_iter()
+            .filter(|it| *it != Self::ClusterImagePolicy);
+        supported.map(Self::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -155,6 +166,19 @@ impl Manifest {
         canonical::text(&self.object)
     }
 
+    /// Settings of a MachineConfig that no node gets: nothing there changes the kernel after the installation.
+    pub(crate) fn unapplied(&self) -> Vec<String> {
+        if self.kind != Kind::MachineConfig {
+            return Vec::new();
+        }
+        let fields = UNAPPLIED
+            .iter()
+            .filter(|field| is_set(&self.object["spec"][**field]));
+        fields
+            .map(|field| format!("spec.{field} of MachineConfig {}", self.name))
+            .collect()
+    }
+
     fn judge(document: usize, object: Value) -> Result<Self, Refused> {
         let text = |pointer: &str| {
             let found = object.pointer(pointer).and_then(Value::as_str);
@@ -175,6 +199,9 @@ impl Manifest {
             let kind = kind.as_str();
             return Err(Refused::NoSpec { kind, name });
         }
+        if kind == Kind::ClusterImagePolicy {
+            return Err(Refused::Unsupported { name });
+        }
         let object = for_workers(kind, object);
         Ok(Self { kind, name, object })
     }
@@ -193,6 +220,17 @@ impl Refused {
             line,
             column,
         }
+    }
+}
+
+/// Whether a setting asks for something.
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(is_on) => *is_on,
+        Value::Array(items) => !items.is_empty(),
+        Value::String(text) => !text.is_empty() && text != "default",
+        Value::Number(_) | Value::Object(_) => true,
     }
 }
 
@@ -286,5 +324,37 @@ spec:
     fn s_what_cannot_be_read_is_not_quoted() {
         let found = Manifest::read("a: hunter2\nb: {hunter2").unwrap_err();
         assert!(!found.to_string().contains("hunter2"), "{found}");
+    }
+
+    /// Check F04.
+    #[test]
+    fn what_no_node_gets_is_refused_or_listed() {
+        let policy = "apiVersion: config.openshift.io/v1\nkind: ClusterImagePolicy\nmetadata: {name: a}\nspec: {scopes: [x]}\n";
+        let refused = Manifest::read(policy).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("ClusterImagePolicy a is not supported"),
+            "{refused}"
+        );
+        for (spec, expected) in [
+            (
+                json!({ "fips": true, "kernelArguments": ["nosmt"] }),
+                vec!["fips", "kernelArguments"],
+            ),
+            (
+                json!({ "kernelType": "realtime", "extensions": ["usbguard"] }),
+                vec!["extensions", "kernelType"],
+            ),
+            (
+                json!({ "fips": false, "kernelArguments": [], "kernelType": "default" }),
+                vec![],
+            ),
+            (json!({ "config": {} }), vec![]),
+        ] {
+            let found = Manifest::machine_config("99-a", &spec).unapplied();
+            let expected = expected
+                .iter()
+                .map(|it| format!("spec.{it} of MachineConfig 99-a"));
+            assert_eq!(found, expected.collect::<Vec<_>>(), "{spec}");
+        }
     }
 }

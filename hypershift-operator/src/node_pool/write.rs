@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use api::annotations::node_pool::{CURRENT_CONFIG_VERSION, NODE_POOL, TOKEN_EXPIRATION};
 use api::hypershift::v1beta1::node_pool::{NodePool, NodePoolStatus, UpgradeType};
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use super::names;
 use super::plan::{Machines, Plan, Token};
 use super::secrets::{self, Outdated};
 use super::workload::PAUSED;
+use crate::control_plane_namespace::{ControlPlaneNamespace, Namespace};
 
 /// Field manager of what is written again and again.
 const MANAGER: &str = "hypershift-operator-nodepool";
@@ -118,17 +120,16 @@ impl Writer {
     }
 
     /// Stops Cluster API, and nothing else.
-    pub(crate) async fn pause(&self, kind: &ApiResource, facts: &Facts) -> Result<(), Error> {
+    pub(crate) async fn pause(
+        &self,
+        namespace: &ControlPlaneNamespace,
+        kind: &ApiResource,
+        facts: &Facts,
+    ) -> Result<(), Error> {
         match &facts.workload {
             Some(workload) if !workload.annotations.contains_key(PAUSED) => {
-                self.annotate(
-                    kind,
-                    &facts.namespace,
-                    &workload.name,
-                    PAUSED,
-                    json!("true"),
-                )
-                .await
+                self.annotate(kind, namespace, &workload.name, PAUSED, json!("true"))
+                    .await
             }
             Some(_) | None => Ok(()),
         }
@@ -148,17 +149,77 @@ impl Writer {
     }
 
     /// Everything that is planned.
-    pub(crate) async fn apply(&self, facts: &Facts, plan: &Plan) -> Result<(), Error> {
+    pub(crate) async fn apply(
+        &self,
+        namespace: &ControlPlaneNamespace,
+        facts: &Facts,
+        plan: &Plan,
+    ) -> Result<(), Error> {
         self.token(facts, &plan.token).await?;
         self.applier.apply(&plan.user_data).await?;
+        let namespace = &Namespace::Owned(namespace.clone());
         if let Some(machines) = &plan.machines {
-            self.machines(facts, machines).await?;
+            self.machines(namespace, facts, machines).await?;
         }
-        self.expire(&plan.outdated_tokens).await?;
+        self.expire(namespace, &facts.pool, &plan.outdated_tokens)
+            .await?;
+        let secret = ApiResource::erase::<Secret>(&());
         for name in &plan.outdated_user_data {
-            self.delete_secret(&facts.namespace, name).await?;
+            self.delete(namespace, &facts.pool, &secret, name).await?;
         }
         Ok(())
+    }
+
+    /// Deletes an object of the control plane's namespace by its name, if it is the pool's, and gives what is left of it.
+    pub(crate) async fn delete(
+        &self,
+        namespace: &Namespace,
+        pool: &NodePool,
+        kind: &ApiResource,
+        name: &str,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        let Some(metadata) = self.find(namespace, pool, kind, name).await? else {
+            return Ok(None);
+        };
+        if metadata.deletion_timestamp.is_some() {
+            return Ok(Some(metadata));
+        }
+        let api = self.objects(kind, namespace.name());
+        match apply::delete(&api, &metadata).await {
+            Ok(()) => Ok(Some(metadata)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(source) => {
+                let place = namespace.name();
+                Err(Error::write(format!("{} {place}/{name}", kind.kind))(
+                    source,
+                ))
+            }
+        }
+    }
+
+    /// The metadata of an object of the control plane's namespace, if it is there and the pool's.
+    pub(crate) async fn find(
+        &self,
+        namespace: &Namespace,
+        pool: &NodePool,
+        kind: &ApiResource,
+        name: &str,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        let found = match self
+            .objects(kind, namespace.name())
+            .get_metadata_opt(name)
+            .await
+        {
+            Ok(found) => found,
+            Err(error) if is_missing(&error) => None,
+            Err(source) => return Err(Error::read(format!("{} {name}", kind.kind))(source)),
+        };
+        let found = found.map(|found| found.metadata);
+        Ok(found.filter(|it| is_own(namespace, it, pool)))
+    }
+
+    fn objects(&self, kind: &ApiResource, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.applier.client().clone(), namespace, kind)
     }
 
     /// A new token is created whole; from then on it is the ignition server's, and only the rest is applied.
@@ -187,7 +248,12 @@ impl Writer {
             .map_err(Error::write(format!("Secret {namespace}/{name}")))
     }
 
-    async fn machines(&self, facts: &Facts, machines: &Machines) -> Result<(), Error> {
+    async fn machines(
+        &self,
+        namespace: &Namespace,
+        facts: &Facts,
+        machines: &Machines,
+    ) -> Result<(), Error> {
         let Machines {
             template: (template_kind, template),
             outdated_templates,
@@ -214,13 +280,10 @@ impl Writer {
             self.patch(kind, &facts.namespace, name, patch).await?;
         }
         for name in unwanted_health_checks {
-            self.applier
-                .delete(&check, Some(&facts.namespace), name)
-                .await?;
+            self.delete(namespace, &facts.pool, &check, name).await?;
         }
         for name in outdated_templates {
-            self.applier
-                .delete(template_kind, Some(&facts.namespace), name)
+            self.delete(namespace, &facts.pool, template_kind, name)
                 .await?;
         }
         Ok(())
@@ -271,14 +334,22 @@ impl Writer {
             .await
     }
 
-    async fn expire(&self, tokens: &[(Secret, Outdated)]) -> Result<(), Error> {
+    async fn expire(
+        &self,
+        place: &Namespace,
+        pool: &NodePool,
+        tokens: &[(Secret, Outdated)],
+    ) -> Result<(), Error> {
+        let kind = ApiResource::erase::<Secret>(&());
         for (secret, what) in tokens {
             let metadata = &secret.metadata;
             let namespace = metadata.namespace.as_deref().unwrap_or_default();
             let name = metadata.name.as_deref().unwrap_or_default();
             match what {
                 Outdated::Keep => {}
-                Outdated::Delete => self.delete_secret(namespace, name).await?,
+                Outdated::Delete => {
+                    self.delete(place, pool, &kind, name).await?;
+                }
                 Outdated::Expire(time) => {
                     let api: Api<Secret> =
                         Api::namespaced(self.applier.client().clone(), namespace);
@@ -288,12 +359,6 @@ impl Writer {
                 }
             }
         }
-        Ok(())
-    }
-
-    pub(crate) async fn delete_secret(&self, namespace: &str, name: &str) -> Result<(), Error> {
-        let kind = ApiResource::erase::<Secret>(&());
-        self.applier.delete(&kind, Some(namespace), name).await?;
         Ok(())
     }
 
@@ -342,6 +407,16 @@ fn params(manager: &str) -> PatchParams {
         field_manager: Some(manager.to_owned()),
         ..PatchParams::default()
     }
+}
+
+/// Whether an object of a control plane's namespace is this pool's. One that names no pool is, under a name of the pool's,
+/// where the namespace is its cluster's: some kinds were made without the annotation once.
+pub(crate) fn is_own(namespace: &Namespace, object: &ObjectMeta, pool: &NodePool) -> bool {
+    let annotations = object.annotations.as_ref();
+    let named = annotations.and_then(|it| it.get(NODE_POOL.key()));
+    named.map_or(namespace.owned().is_some(), |it| {
+        *it == names::reference(pool)
+    })
 }
 
 /// Whether something is made for this pool.

@@ -2,4 +2,5 @@
 
 pub(crate) mod infrastructure;
 pub(crate) mod machines;
+mod profile;
 pub(crate) mod roles;

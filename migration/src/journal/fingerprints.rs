@@ -1,4 +1,4 @@
-//! What each original was when it was copied, in twelve bytes: enough to notice that somebody has changed it since.
+//! What each original was when it was copied, in twelve bytes: enough to detect that another client has changed it since.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -8,9 +8,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::object::{Object, ObjectKey};
-use crate::twin::SERVERS_OWN;
+use crate::target::SERVERS_OWN;
 
-/// One object's content, told from others.
+/// A hash of one object's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint(u32);
 

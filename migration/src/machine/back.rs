@@ -3,12 +3,12 @@
 use super::forward::{add_owners, is_cluster, pause_of, set_pause, unpauses, wave};
 use super::{Observation, Purpose, SiteState, Step, Task, Wave, Write, home, retire};
 use crate::groups::Groups;
-use crate::inventory::twin_key;
+use crate::inventory::target_key;
 use crate::journal::{Failure, Journal, Pause};
 use crate::object::Object;
 use crate::phase::Phase;
 use crate::snapshot::Snapshot;
-use crate::twin::MARK;
+use crate::target::MIGRATED_FROM;
 
 pub(super) fn next(
     groups: &Groups,
@@ -29,7 +29,7 @@ pub(super) fn next(
         }
         Phase::Quiesce => site(Task::ScaleBack, observation, || enter(Phase::Pause)),
         Phase::Copy => {
-            delete_twins(groups, journal, snapshot).unwrap_or_else(|| enter(Phase::Quiesce))
+            delete_targets(groups, journal, snapshot).unwrap_or_else(|| enter(Phase::Quiesce))
         }
         Phase::VerifyCopy => enter(Phase::Copy),
         Phase::Reparent => {
@@ -38,7 +38,7 @@ pub(super) fn next(
         Phase::Deploy => site(Task::RestoreTemplates, observation, || {
             enter(Phase::Reparent)
         }),
-        Phase::Health => wave(pause_twins(groups, snapshot))
+        Phase::Health => wave(pause_targets(groups, snapshot))
             .unwrap_or_else(|| site(Task::QuiesceAgain, observation, || enter(Phase::Deploy))),
         Phase::Commit | Phase::Retire | Phase::Finish => {
             Step::Blocked(format!("{} cannot be undone: complete it", journal.phase))
@@ -54,7 +54,7 @@ fn site(task: Task, observation: &Observation<'_>, then: impl FnOnce() -> Step) 
     }
 }
 
-fn pause_twins(groups: &Groups, snapshot: &Snapshot) -> Vec<Write> {
+fn pause_targets(groups: &Groups, snapshot: &Snapshot) -> Vec<Write> {
     let clusters = snapshot.objects().filter(|object| {
         is_cluster(object)
             && groups.is_target(&object.key().group)
@@ -80,13 +80,13 @@ fn give_back(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Option<
         .or_else(|| wave(retire::drop_owners(&inverse, snapshot)))
 }
 
-/// Deletes the twins: what was made of an original, or has one beside it. What somebody else made stays.
-fn delete_twins(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Option<Step> {
-    let twins = snapshot
+/// Deletes the targets: what was made of an original, or has one beside it. What other clients made stays.
+fn delete_targets(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Option<Step> {
+    let targets = snapshot
         .objects()
-        .filter(|object| is_twin(groups, journal, snapshot, object));
-    let twins: Vec<_> = twins.collect();
-    let step = retire::delete(snapshot, &twins)?;
+        .filter(|object| is_target(groups, journal, snapshot, object));
+    let targets: Vec<_> = targets.collect();
+    let step = retire::delete(snapshot, &targets)?;
     Some(match step {
         Step::Write(Wave { wait_first, writes }) => Step::Write(Wave {
             wait_first,
@@ -100,7 +100,7 @@ fn is_end(write: &Write) -> bool {
     matches!(write.purpose, Purpose::Strip | Purpose::Delete)
 }
 
-fn is_twin(groups: &Groups, journal: &Journal, snapshot: &Snapshot, object: &Object) -> bool {
+fn is_target(groups: &Groups, journal: &Journal, snapshot: &Snapshot, object: &Object) -> bool {
     let key = object.key();
     if !groups.is_target(&key.group) || key.namespace.is_empty() {
         return false;
@@ -109,9 +109,9 @@ fn is_twin(groups: &Groups, journal: &Journal, snapshot: &Snapshot, object: &Obj
     let Some(fingerprints) = &journal.originals else {
         return false;
     };
-    twin_key(groups, key).is_some_and(|original| {
+    target_key(groups, key).is_some_and(|original| {
         fingerprints.get(&original).is_some()
             || snapshot.get(&original).is_some()
-            || object.annotation(MARK).is_some()
+            || object.annotation(MIGRATED_FROM).is_some()
     })
 }

@@ -8,17 +8,17 @@ use serde_json::json;
 use super::{Act, Format, Observation, Purpose, SiteState, Step, Task, Wave, Write, retire};
 use crate::failure::Reason;
 use crate::groups::Groups;
-use crate::inventory::{originals, shared, twin_key};
+use crate::inventory::{originals, shared, target_key};
 use crate::journal::{Failure, Fingerprints, Journal, Pause};
 use crate::object::{Object, ObjectKey};
 use crate::phase::Phase;
 use crate::reparent;
 use crate::snapshot::Snapshot;
-use crate::twin::order::{APART, Order};
-use crate::twin::{self, MARK, Unconvertible, Way};
+use crate::target::order::{APART, Order};
+use crate::target::{self, MIGRATED_FROM, Unconvertible, Way};
 use crate::verify::{self, Violation};
 
-/// The most violations that a failure tells of.
+/// The most violations that a failure names.
 const MOST: usize = 3;
 
 pub(super) fn next(groups: &Groups, journal: &Journal, observation: &Observation<'_>) -> Step {
@@ -104,7 +104,7 @@ fn pause(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Option<Step
     Some(Step::Enter(Box::new(journal)))
 }
 
-/// Takes the originals' fingerprints, and then makes twins, wave after wave.
+/// Takes the originals' fingerprints, and then makes targets, wave after wave.
 fn copy(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Result<Option<Step>, Failure> {
     if journal.originals.is_none() {
         untouched_yet(groups, snapshot)?;
@@ -123,11 +123,12 @@ fn copy(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Result<Optio
             return Ok(step);
         }
     }
-    let message = "some twins wait for owners that do not come: look at the owners of the objects";
+    let message =
+        "some targets wait for owners that do not come: look at the owners of the objects";
     Err(Failure::new(Reason::ResourceConversionFailed, message))
 }
 
-/// Nothing is being deleted, and nobody has made anything in the other group: what is there later is the migration's.
+/// Nothing is being deleted, and the other group is empty: what is there later belongs to the migration.
 fn untouched_yet(groups: &Groups, snapshot: &Snapshot) -> Result<(), Failure> {
     let deleted = originals(groups, snapshot).find(|object| object.is_being_deleted());
     if let Some(object) = deleted {
@@ -148,7 +149,7 @@ fn untouched_yet(groups: &Groups, snapshot: &Snapshot) -> Result<(), Failure> {
     })
 }
 
-/// The next wave of a copy, and whether some objects wait for the twins of their owners.
+/// The next wave of a copy, and whether some objects wait for the targets of their owners.
 fn copies(journal: &Journal, way: Way<'_>) -> Result<(Option<Step>, bool), Failure> {
     let order = Order::of(way.groups, way.snapshot);
     let front = order.front(way.groups, way.snapshot);
@@ -160,9 +161,9 @@ fn copies(journal: &Journal, way: Way<'_>) -> Result<(Option<Step>, bool), Failu
         foreign(way, original)?;
         let next = way.next(original, journal.current(original.key()));
         match next.map_err(|error| unconvertible(&error))? {
-            twin::Next::Complete => {}
-            twin::Next::Owner => waits = true,
-            twin::Next::Write(write) => {
+            target::Next::Complete => {}
+            target::Next::Owner => waits = true,
+            target::Next::Write(write) => {
                 let place = order.place(original.key());
                 let place = place.filter(|_| write.purpose == Purpose::Create);
                 if let Some((circle, step)) = place {
@@ -181,17 +182,17 @@ fn copies(journal: &Journal, way: Way<'_>) -> Result<(Option<Step>, bool), Failu
     Ok((step, waits))
 }
 
-/// A mark of another original: somebody else's work, or that of a migration that was never undone.
+/// The annotation names another original: the target was made by another client, or by a migration that was not undone.
 fn foreign(way: Way<'_>, original: &Object) -> Result<(), Failure> {
-    let twin = twin_key(way.groups, original.key()).and_then(|key| way.snapshot.get(&key));
-    let mark = twin.and_then(|twin| twin.annotation(MARK));
-    if mark.is_none_or(|mark| mark == original.uid()) {
+    let target = target_key(way.groups, original.key()).and_then(|key| way.snapshot.get(&key));
+    let origin = target.and_then(|target| target.annotation(MIGRATED_FROM));
+    if origin.is_none_or(|origin| origin == original.uid()) {
         return Ok(());
     }
     Err(Failure::new(
         Reason::Conflict,
         format!(
-            "the twin of {} was made of another object: delete it",
+            "the target of {} was made of another object: delete it",
             original.key()
         ),
     ))
@@ -203,7 +204,8 @@ fn verify(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Option<Fai
         return Some(conflict(&changed));
     }
     let violations = verify::copied(groups, journal, snapshot);
-    (!violations.is_empty()).then(|| Failure::new(Reason::VerificationFailed, told(&violations)))
+    (!violations.is_empty())
+        .then(|| Failure::new(Reason::VerificationFailed, describe(&violations)))
 }
 
 /// New owners beside the old ones.
@@ -216,7 +218,7 @@ pub(super) fn add_owners(groups: &Groups, snapshot: &Snapshot) -> Option<Step> {
     )
 }
 
-/// Lifts the pauses, waits for the site's judgement, and takes a last look at the originals before the commit.
+/// Lifts the pauses, waits for the health check of the hooks, and takes a last look at the originals before the commit.
 fn health(groups: &Groups, journal: &Journal, observation: &Observation<'_>) -> Step {
     let snapshot = observation.snapshot;
     if journal.healthy {
@@ -227,7 +229,7 @@ fn health(groups: &Groups, journal: &Journal, observation: &Observation<'_>) -> 
             fail(journal, observation.now, conflict(&changed))
         };
     }
-    let unpause = wave(unpauses(journal, snapshot, |key| twin_key(groups, key)));
+    let unpause = wave(unpauses(journal, snapshot, |key| target_key(groups, key)));
     unpause.unwrap_or_else(|| {
         site(Task::Health, journal, observation, || {
             Step::Enter(Box::new(journal.found_healthy()))
@@ -258,7 +260,7 @@ pub(super) fn unpauses(
 fn finish(journal: &Journal, observation: &Observation<'_>) -> Step {
     let dead = verify::no_dead_owners(observation.snapshot);
     if !dead.is_empty() {
-        return Step::Wait(told(&dead));
+        return Step::Wait(describe(&dead));
     }
     site(Task::Finish, journal, observation, || Step::Done)
 }
@@ -305,14 +307,14 @@ pub(super) fn set_pause(snapshot: &Snapshot, cluster: &Object, pause: Pause) -> 
 }
 
 fn conflict(violations: &[Violation]) -> Failure {
-    Failure::new(Reason::Conflict, told(violations))
+    Failure::new(Reason::Conflict, describe(violations))
 }
 
 fn unconvertible(error: &Unconvertible) -> Failure {
     Failure::new(Reason::ResourceConversionFailed, error.to_string())
 }
 
-pub(super) fn told(violations: &[Violation]) -> String {
+pub(super) fn describe(violations: &[Violation]) -> String {
     let mut text: Vec<_> = violations
         .iter()
         .take(MOST)

@@ -1,20 +1,20 @@
 //! Bringing home: what the target side's controllers did before a roll-back is done to the originals, too.
 //!
-//! A machine that they made stays, one that they deleted goes, and what they learnt is kept. Where somebody has changed the
+//! A machine that they made stays, one that they deleted goes, and what they learnt is kept. Where another client has changed the
 //! original as well, the original wins: it is what people know.
 
 use std::time::Duration;
 
 use super::{Act, Propagation, Purpose, Step, Wave, Write, retire};
 use crate::groups::Groups;
-use crate::inventory::{originals, twin_key};
+use crate::inventory::{originals, target_key};
 use crate::journal::{Fingerprint, Journal};
 use crate::object::Object;
 use crate::snapshot::Snapshot;
-use crate::twin::{self, MARK, Way};
+use crate::target::{self, MIGRATED_FROM, Way};
 use crate::verify::differences;
 
-/// The next step; none when everything is home. `inverse` is the way from twins to originals.
+/// The next step; none when everything is home. `inverse` is the way from targets to originals.
 pub(super) fn next(
     groups: &Groups,
     inverse: &Groups,
@@ -28,8 +28,8 @@ pub(super) fn next(
             snapshot,
             owners_later,
         };
-        for twin in originals(inverse, snapshot) {
-            writes.extend(homewards(groups, way, journal, twin)?);
+        for target in originals(inverse, snapshot) {
+            writes.extend(homewards(groups, way, journal, target)?);
         }
         if !writes.is_empty() {
             let wait_first = Duration::ZERO;
@@ -42,52 +42,52 @@ pub(super) fn next(
     Ok(retire::delete(snapshot, &gone))
 }
 
-/// The next write for the original of one twin.
+/// The next write for the original of one target.
 fn homewards(
     groups: &Groups,
     way: Way<'_>,
     journal: &Journal,
-    twin: &Object,
+    target: &Object,
 ) -> Result<Option<Write>, String> {
-    // Half a twin has nothing to tell.
-    if twin.annotation(MARK).is_some() {
+    // An incomplete target has no changes of its own.
+    if target.annotation(MIGRATED_FROM).is_some() {
         return Ok(None);
     }
-    let Some(key) = twin_key(way.groups, twin.key()) else {
+    let Some(key) = target_key(way.groups, target.key()) else {
         return Ok(None);
     };
     let before = journal.originals.as_ref().and_then(|all| all.get(&key));
     let current = journal.current(&key);
     let step = match way.snapshot.get(&key) {
-        // Somebody has deleted the original: so be it.
+        // Another client has deleted the original: it stays deleted.
         None if before.is_some() => return Ok(None),
-        None => way.next(twin, current),
-        Some(original) if original.annotation(MARK).is_some() => way.next(twin, current),
+        None => way.next(target, current),
+        Some(original) if original.annotation(MIGRATED_FROM).is_some() => way.next(target, current),
         Some(original) if before != Some(Fingerprint::of(original)) => return Ok(None),
-        Some(original) if twin.is_being_deleted() && !original.is_being_deleted() => {
+        Some(original) if target.is_being_deleted() && !original.is_being_deleted() => {
             return Ok(end(way.snapshot, original));
         }
         // Compared as the copy was: what a copy leaves out is no change.
-        Some(original) if !differences(groups, original, twin, current).is_empty() => {
-            let update = way.update(twin, original);
-            update.map(|write| twin::Next::Write(Box::new(write)))
+        Some(original) if !differences(groups, original, target, current).is_empty() => {
+            let update = way.update(target, original);
+            update.map(|write| target::Next::Write(Box::new(write)))
         }
         Some(_) => return Ok(None),
     };
     match step.map_err(|error| error.to_string())? {
-        twin::Next::Write(write) => Ok(Some(*write)),
-        twin::Next::Owner | twin::Next::Complete => Ok(None),
+        target::Next::Write(write) => Ok(Some(*write)),
+        target::Next::Owner | target::Next::Complete => Ok(None),
     }
 }
 
-/// Whether the target side's controllers have deleted the twin, to the end.
+/// Whether the target side's controllers have deleted the target, to the end.
 fn was_deleted(groups: &Groups, journal: &Journal, snapshot: &Snapshot, original: &Object) -> bool {
-    let twin = twin_key(groups, original.key()).and_then(|key| snapshot.get(&key));
+    let target = target_key(groups, original.key()).and_then(|key| snapshot.get(&key));
     let before = journal
         .originals
         .as_ref()
         .and_then(|all| all.get(original.key()));
-    twin.is_none() && before == Some(Fingerprint::of(original))
+    target.is_none() && before == Some(Fingerprint::of(original))
 }
 
 /// A deletion that is under way goes on here: with its finalizers, for the source side's controllers to run.

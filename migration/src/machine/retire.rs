@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::forward::{told, wave};
+use super::forward::{describe, wave};
 use super::{Act, Format, Propagation, Purpose, Step, Write};
 use crate::groups::Groups;
 use crate::inventory::originals;
@@ -72,7 +72,7 @@ fn strip(snapshot: &Snapshot, object: &Object) -> Option<Write> {
 }
 
 /// Nothing names the object as its owner any more, so nothing has to be orphaned, and it goes in one step. Where not all
-/// kinds could be read nobody knows that.
+/// kinds could be read this is unknown.
 fn end(snapshot: &Snapshot, object: &Object) -> Option<Write> {
     let act = Act::Delete {
         uid: object.uid().to_owned(),
@@ -95,7 +95,7 @@ fn write(snapshot: &Snapshot, object: &Object, purpose: Purpose, act: Act) -> Op
     })
 }
 
-/// The originals that do not go: those that somebody has changed, made or deleted since they were copied, and all that
+/// The originals that do not go: those that another client has changed, made or deleted since they were copied, and all that
 /// own them.
 fn kept(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Vec<Violation> {
     let mut kept: Vec<Violation> = originals(groups, snapshot)
@@ -137,6 +137,6 @@ fn blocked(kept: &[Violation]) -> String {
     format!(
         "{}: apply what was meant to the object in the other group, then take finalizers and owners off this one and \
          delete it",
-        told(kept)
+        describe(kept)
     )
 }

@@ -26,13 +26,13 @@ pub enum Purpose {
     Pause,
     /// Gives a Cluster the pause that it had.
     Unpause,
-    /// Makes a twin.
+    /// Makes a target.
     Create,
-    /// Gives a twin its original's status.
+    /// Gives a target its original's status.
     Status,
-    /// Gives a twin owners that were not there when it was made.
+    /// Gives a target owners that were not there when it was made.
     Owners,
-    /// Gives a twin its original's field owners and takes the mark off: it is complete.
+    /// Gives a target its original's field owners and removes the annotation: it is complete.
     Seat,
     /// Gives a dependent its new owner, beside the old one.
     AddOwner,

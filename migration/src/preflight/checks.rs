@@ -1,12 +1,12 @@
-//! The checks. Each looks at one thing and tells everything that it finds, so that nobody mends one at a time.
+//! The checks. Each reports everything that it finds, so that all of it can be fixed at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Case, Severity, schema};
 use crate::inventory::{Left, Verdict, originals, references};
 use crate::object::{Object, ObjectKey};
-use crate::twin::Way;
-use crate::twin::owners::resolve;
+use crate::target::Way;
+use crate::target::owners::resolve;
 
 type Found = Vec<(Severity, String)>;
 type Check = fn(&Case<'_>) -> Found;
@@ -38,13 +38,13 @@ const GITOPS: [&str; 5] = ["argocd", "flux", "gotk", "helm", "kustomize-controll
 
 fn deletions(case: &Case<'_>) -> Found {
     let deleted = originals(case.groups, case.snapshot).filter(|object| object.is_being_deleted());
-    let told = deleted.map(|object| {
+    let found = deleted.map(|object| {
         blocks(format!(
             "{} is being deleted: wait until it is gone",
             object.key()
         ))
     });
-    told.collect()
+    found.collect()
 }
 
 fn target_is_empty(case: &Case<'_>) -> Found {
@@ -53,21 +53,22 @@ fn target_is_empty(case: &Case<'_>) -> Found {
         .objects()
         .map(Object::key)
         .filter(|key| case.groups.is_target(&key.group) && !key.namespace.is_empty());
-    let told = there.map(|key| {
+    let found = there.map(|key| {
         blocks(format!(
             "{key} is there already: delete it, or roll the migration back that made it"
         ))
     });
-    told.collect()
+    found.collect()
 }
 
 fn kinds(case: &Case<'_>) -> Found {
     let way = way(case);
-    let mut told = BTreeMap::new();
+    let mut found = BTreeMap::new();
     for original in originals(case.groups, case.snapshot) {
         let key = original.key();
         if let Err(error) = way.resource(original) {
-            told.entry((&key.group, &key.kind))
+            found
+                .entry((&key.group, &key.kind))
                 .or_insert(error.to_string());
         }
     }
@@ -81,7 +82,7 @@ fn kinds(case: &Case<'_>) -> Found {
             definition.kind, definition.group
         )
     });
-    told.into_values().chain(missing).map(blocks).collect()
+    found.into_values().chain(missing).map(blocks).collect()
 }
 
 fn schemas(case: &Case<'_>) -> Found {
@@ -100,7 +101,7 @@ fn schemas(case: &Case<'_>) -> Found {
         let pruned = schema::pruned(&way.swapped(original), schema);
         if !pruned.is_empty() {
             found.push(blocks(format!(
-                "{} would lose {}, which {resource} does not know: derive that CRD anew",
+                "{} would lose {}, which {resource} does not know: derive that CRD again",
                 original.key(),
                 pruned.join(", "),
             )));
@@ -149,7 +150,7 @@ fn owners(case: &Case<'_>) -> Found {
 }
 
 fn rights(case: &Case<'_>) -> Found {
-    let told = case.facts.denied.iter().map(|denied| {
+    let found = case.facts.denied.iter().map(|denied| {
         let place = match denied.namespace.as_str() {
             "" => "in the whole cluster".to_owned(),
             namespace => format!("in namespace {namespace}"),
@@ -159,7 +160,7 @@ fn rights(case: &Case<'_>) -> Found {
             denied.verb, denied.resource
         ))
     });
-    told.collect()
+    found.collect()
 }
 
 fn quotas(case: &Case<'_>) -> Found {
@@ -173,7 +174,7 @@ fn quotas(case: &Case<'_>) -> Found {
                 .or_default() += 1;
         }
     }
-    let told = case.facts.quotas.iter().filter_map(|quota| {
+    let found = case.facts.quotas.iter().filter_map(|quota| {
         let wanted = wanted.get(&(quota.namespace.clone(), quota.counted.clone()))?;
         (*wanted > quota.free).then(|| {
             blocks(format!(
@@ -182,7 +183,7 @@ fn quotas(case: &Case<'_>) -> Found {
             ))
         })
     });
-    told.collect()
+    found.collect()
 }
 
 fn operations(case: &Case<'_>) -> Found {
@@ -235,7 +236,7 @@ fn is_known(case: &Case<'_>, key: &ObjectKey) -> bool {
         namespace: String::new(),
         ..key.clone()
     };
-    // Of a kind that was not listed nobody knows.
+    // A kind that was not listed is unknown.
     case.snapshot.resource(&key.group, &key.kind).is_none()
         || case.snapshot.get(key).is_some()
         || case.snapshot.get(&global).is_some()
@@ -258,8 +259,8 @@ fn pauses(case: &Case<'_>) -> Found {
         object.key().kind == "Cluster"
             && object.body().pointer("/spec/paused") == Some(&true.into())
     });
-    let told = paused.map(|object| note(format!("{} is paused, and stays so", object.key())));
-    told.collect()
+    let found = paused.map(|object| note(format!("{} is paused, and stays so", object.key())));
+    found.collect()
 }
 
 fn field_managers(case: &Case<'_>) -> Found {
@@ -273,37 +274,37 @@ fn field_managers(case: &Case<'_>) -> Found {
             }
         }
     }
-    let told = managers.into_iter().map(|(manager, objects)| {
+    let found = managers.into_iter().map(|(manager, objects)| {
         note(format!(
-            "{manager} manages {}: have it write to the other group, or it makes the old objects anew",
+            "{manager} manages {}: configure it for the other group, or it creates the old objects again",
             objects.into_iter().collect::<Vec<_>>().join(", ")
         ))
     });
-    told.collect()
+    found.collect()
 }
 
 fn unread_kinds(case: &Case<'_>) -> Found {
-    let told = case.snapshot.unread().map(|kind| {
+    let found = case.snapshot.unread().map(|kind| {
         note(format!(
             "{kind} cannot be read: objects of it that a moved one owns lose their owner and are not deleted"
         ))
     });
-    told.collect()
+    found.collect()
 }
 
 fn names_elsewhere(case: &Case<'_>) -> Found {
     let entries = case.inventory.entries.iter();
-    let told = entries.filter_map(|entry| match &entry.verdict {
+    let found = entries.filter_map(|entry| match &entry.verdict {
         Verdict::Leave {
             reason: Left::NamesGroup(places),
         } => Some(note(format!(
-            "{} names a group at {}: it is somebody else's to change",
+            "{} names a group at {}: its owner has to change it",
             entry.object,
             places.join(", ")
         ))),
         _ => None,
     });
-    told.collect()
+    found.collect()
 }
 
 fn way<'a>(case: &Case<'a>) -> Way<'a> {

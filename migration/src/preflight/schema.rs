@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The most fields that are told of one object.
+/// The most fields that are reported of one object.
 const MOST: usize = 3;
 
 /// Where an object has fields that the schema of its kind does not know, as JSON pointers; the first few.

@@ -1,4 +1,4 @@
-//! Whether a twin says the same as its original.
+//! Whether a target says the same as its original.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,24 @@ use serde_json::Value;
 
 use crate::groups::Groups;
 use crate::object::Object;
-use crate::twin::{self, Current, MARK, SERVERS_OWN};
+use crate::target::{self, Current, MIGRATED_FROM, SERVERS_OWN};
 
-/// The most differences that are told.
+/// The most differences that are reported.
 const MOST: usize = 5;
 
-/// Where a twin differs from its original, as JSON pointers; the first few.
+/// Where a target differs from its original, as JSON pointers; the first few.
 pub fn differences(
     groups: &Groups,
     original: &Object,
-    twin: &Object,
+    target: &Object,
     current: Current,
 ) -> Vec<String> {
     let mut wanted = original.body().clone();
     groups.swap_object(&original.key().kind, &mut wanted);
-    if let Some(status) = twin::status(groups, original, twin.generation(), current) {
+    if let Some(status) = target::status(groups, original, target.generation(), current) {
         wanted["status"] = status;
     }
-    let mut found = twin.body().clone();
+    let mut found = target.body().clone();
     plain(&mut wanted);
     plain(&mut found);
     let mut differences = Vec::new();
@@ -57,7 +57,7 @@ fn plain(body: &mut Value) {
         .get_mut("annotations")
         .and_then(Value::as_object_mut)
     {
-        annotations.remove(MARK);
+        annotations.remove(MIGRATED_FROM);
     }
     metadata.retain(|_, value| match value {
         Value::Object(fields) => !fields.is_empty(),

@@ -1,4 +1,4 @@
-//! Killed after every mark, refused at every write, failing at every task: in the end everything is old, or everything
+//! Killed after every step, refused at every write, failing at every task: in the end everything is old, or everything
 //! new.
 
 use migration::failure::Reason;
@@ -15,7 +15,7 @@ pub(crate) fn every(sample: usize) -> usize {
 }
 
 /// In the end nothing is half: everything new, and equal; or everything as it was.
-pub(crate) fn judge(before: &Server, world: &World, end: &End, case: &str) {
+pub(crate) fn check_end(before: &Server, world: &World, end: &End, case: &str) {
     assert!(!world.locked, "{case}: the lock is held");
     assert_eq!(world.collected, [], "{case}: garbage was collected");
     match end {
@@ -35,7 +35,7 @@ pub(crate) fn judge(before: &Server, world: &World, end: &End, case: &str) {
     }
 }
 
-/// Every object is as it was; told of one at a time.
+/// Every object is as it was; the first difference is reported.
 fn same(before: &Server, world: &World, case: &str) {
     let (before, after) = (before.content(), world.server.content());
     for (key, object) in &before {
@@ -43,7 +43,7 @@ fn same(before: &Server, world: &World, case: &str) {
             after.get(key),
             Some(object),
             "{case}: {key} is not as it was ({})",
-            world.told
+            world.failure
         );
     }
     assert_eq!(
@@ -53,11 +53,11 @@ fn same(before: &Server, world: &World, case: &str) {
     );
 }
 
-/// Runs a script and judges its end.
+/// Runs a script and checks its end.
 fn play(world: &World, script: Script, case: &str) -> (World, End) {
     let mut played = world.clone().with(script);
     let end = played.run();
-    judge(&world.server, &played, &end, case);
+    check_end(&world.server, &played, &end, case);
     (played, end)
 }
 
@@ -65,9 +65,9 @@ fn play(world: &World, script: Script, case: &str) -> (World, End) {
 fn m02_m20c_killed_after_every_mark_it_is_completed() {
     for (name, world, step) in [("tiny", tiny(), 1), ("full", full(), 5)] {
         let (whole, end) = play(&world, Script::default(), name);
-        assert_eq!(end, End::Done, "{}", whole.told);
-        let marks = whole.marks;
-        for at in (1..=marks).step_by(every(step)) {
+        assert_eq!(end, End::Done, "{}", whole.failure);
+        let steps = whole.steps;
+        for at in (1..=steps).step_by(every(step)) {
             let script = Script {
                 killed_after: vec![at],
                 collecting: true,
@@ -76,9 +76,9 @@ fn m02_m20c_killed_after_every_mark_it_is_completed() {
             let (whole, end) = play(
                 &world,
                 script,
-                &format!("{name}, killed after {at} of {marks}"),
+                &format!("{name}, killed after {at} of {steps}"),
             );
-            assert_eq!(end, End::Done, "{}", whole.told);
+            assert_eq!(end, End::Done, "{}", whole.failure);
         }
     }
 }
@@ -86,9 +86,9 @@ fn m02_m20c_killed_after_every_mark_it_is_completed() {
 #[test]
 fn m02_killed_twice_it_is_completed() {
     let world = tiny();
-    let marks = play(&world, Script::default(), "tiny").0.marks;
-    for first in 1..=marks {
-        for second in (first + 1..=marks + 1).step_by(every(13)) {
+    let steps = play(&world, Script::default(), "tiny").0.steps;
+    for first in 1..=steps {
+        for second in (first + 1..=steps + 1).step_by(every(13)) {
             let script = Script {
                 killed_after: vec![first, second],
                 ..Script::default()
@@ -121,7 +121,7 @@ fn m02_m11_refused_at_every_write_and_killed_at_every_mark_of_the_roll_back_it_i
             }
             assert_eq!(end, End::RolledBack(Reason::AdmissionDenied), "{case}");
             undone += 1;
-            for at in (1..=whole.marks).step_by(every(step)) {
+            for at in (1..=whole.steps).step_by(every(step)) {
                 let script = Script {
                     killed_after: vec![at],
                     ..script.clone()
@@ -153,7 +153,7 @@ fn every_failing_task_before_the_commit_leads_back_from_wherever_it_is_killed() 
             };
             let (whole, end) = play(&world, script.clone(), &format!("{name}, {task:?} fails"));
             assert_eq!(end, End::RolledBack(Reason::HealthCheckTimeout));
-            for at in (1..=whole.marks).step_by(every(step)) {
+            for at in (1..=whole.steps).step_by(every(step)) {
                 let script = Script {
                     killed_after: vec![at],
                     ..script.clone()
@@ -182,7 +182,7 @@ fn m10_faults_on_every_tenth_call_change_nothing_but_the_time() {
         let mut played = world.clone().with(script).seeded(seed);
         let end = played.run();
         assert_eq!(end, End::Done, "{case}");
-        judge(&world.server, &played, &end, &case);
+        check_end(&world.server, &played, &end, &case);
         assert!(
             played.writes.len() <= 2 * ideal,
             "{case}: {} writes",

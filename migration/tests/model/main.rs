@@ -1,5 +1,5 @@
 //! The whole machine on an API server in memory: forward, undone at every point, killed at every point, with faults, with
-//! others writing; what must hold at every instant is checked after every mark that it leaves on the world.
+//! others writing; what must hold at every instant is checked after every step.
 
 #![allow(
     clippy::panic,

@@ -13,7 +13,7 @@ use crate::{full, tiny};
 
 /// The object on either side.
 fn survivors(world: &World, key: &ObjectKey) -> Vec<migration::object::Object> {
-    let keys = [key.clone(), world.twin(key).expect("a twin's key")];
+    let keys = [key.clone(), world.target(key).expect("a target's key")];
     keys.iter()
         .filter_map(|key| world.server.get(key).cloned())
         .collect()
@@ -61,7 +61,7 @@ fn m05_what_a_user_changes_at_any_instant_is_never_lost() {
     let world = tiny();
     let mut whole = world.clone();
     assert_eq!(whole.run(), End::Done);
-    for at in 1..=whole.marks {
+    for at in 1..=whole.steps {
         let case = format!("after {at}");
         let mut changed = world.clone().with(script(at, label_a_machine));
         let end = changed.run();
@@ -79,7 +79,7 @@ fn m05_what_a_user_makes_at_any_instant_is_never_lost() {
     let world = tiny();
     let mut whole = world.clone();
     assert_eq!(whole.run(), End::Done);
-    for at in 1..=whole.marks {
+    for at in 1..=whole.steps {
         for (make, made) in [
             (
                 make_a_template as fn(&mut Server),
@@ -105,7 +105,7 @@ fn m06_what_a_user_deletes_at_any_instant_is_not_resurrected() {
     let world = tiny();
     let mut whole = world.clone();
     assert_eq!(whole.run(), End::Done);
-    for at in 1..=whole.marks {
+    for at in 1..=whole.steps {
         let mut world = world.clone().with(script(at, delete_a_machine));
         let end = world.run();
         let kept = survivors(&world, &key("Machine", "w-0"));
@@ -182,7 +182,7 @@ fn what_the_new_controllers_did_is_brought_home_by_a_roll_back_from_wherever_it_
     };
     let mut whole = full().with(script.clone());
     assert_eq!(whole.run(), End::RolledBack(Reason::HealthCheckTimeout));
-    for at in (0..=whole.marks).step_by(every(11)) {
+    for at in (0..=whole.steps).step_by(every(11)) {
         let mut world = full().with(Script {
             killed_after: vec![at],
             ..script.clone()
@@ -191,7 +191,7 @@ fn what_the_new_controllers_did_is_brought_home_by_a_roll_back_from_wherever_it_
             world.run(),
             End::RolledBack(Reason::HealthCheckTimeout),
             "{at}: {}",
-            world.told
+            world.failure
         );
         let get = |kind, name| world.server.get(&key(kind, name));
         let born =
@@ -206,7 +206,11 @@ fn what_the_new_controllers_did_is_brought_home_by_a_roll_back_from_wherever_it_
             get("MachineSet", "workers-new").unwrap().uid(),
             "{at}"
         );
-        assert_eq!(born.annotation(migration::twin::MARK), None, "{at}");
+        assert_eq!(
+            born.annotation(migration::target::MIGRATED_FROM),
+            None,
+            "{at}"
+        );
         let secret = world
             .server
             .get(&key("Secret", "born-bootstrap"))
@@ -241,7 +245,7 @@ fn what_the_new_controllers_did_is_brought_home_by_a_roll_back_from_wherever_it_
 }
 
 #[test]
-fn m15_a_shared_identity_gets_a_twin_and_stays() {
+fn m15_a_shared_identity_gets_a_target_and_stays() {
     let mut world = crate::build(|build| {
         build.cluster();
         let identity = resource(

@@ -14,7 +14,7 @@ fn plan(world: &World, facts: &Facts) -> Plan {
 }
 
 /// The messages of one check, when `change` was done to a full cluster.
-fn told(check: &str, change: impl FnOnce(&mut Server)) -> Vec<String> {
+fn findings(check: &str, change: impl FnOnce(&mut Server)) -> Vec<String> {
     let mut world = full();
     change(&mut world.server);
     messages(&plan(&world, &Facts::default()), check)
@@ -43,7 +43,7 @@ fn a_healthy_cluster_may_begin() {
         "{text}"
     );
     assert!(
-        text.contains("Secret clusters-one/w-0-bootstrap\n    stays; the twin of KubeadmConfig"),
+        text.contains("Secret clusters-one/w-0-bootstrap\n    stays; the target of KubeadmConfig"),
         "{text}"
     );
     assert!(text.ends_with("The migration may begin."), "{text}");
@@ -57,7 +57,7 @@ fn a_healthy_cluster_may_begin() {
 
 #[test]
 fn m06_a_deletion_in_flight_blocks() {
-    let found = told("deletions", |server| {
+    let found = findings("deletions", |server| {
         let machine = key("Machine", "w-0");
         server
             .delete(&machine, None, migration::machine::Propagation::Background)
@@ -73,7 +73,7 @@ fn m06_a_deletion_in_flight_blocks() {
 
 #[test]
 fn what_is_there_already_blocks() {
-    let found = told("target-is-empty", |server| {
+    let found = findings("target-is-empty", |server| {
         let kind = resource("cluster.hypershift.openshift.io", "Machine");
         server.seed(
             &kind,
@@ -85,7 +85,7 @@ fn what_is_there_already_blocks() {
 
 #[test]
 fn m04_missing_owners_and_two_controllers_are_told() {
-    let found = told("owners", |server| {
+    let found = findings("owners", |server| {
         server.change(&key("Secret", "one-ca"), |body| {
             body["metadata"]["ownerReferences"][0]["uid"] = "gone".into();
         });
@@ -112,7 +112,7 @@ fn m04_missing_owners_and_two_controllers_are_told() {
 
 #[test]
 fn m15_what_names_a_group_and_stays_is_told() {
-    let found = told("names-elsewhere", |server| {
+    let found = findings("names-elsewhere", |server| {
         Build {
             server,
             aging: false,
@@ -130,7 +130,7 @@ fn m15_what_names_a_group_and_stays_is_told() {
         found,
         [
             "Note: HorizontalPodAutoscaler.autoscaling clusters-one/workers names a group at \
-         /spec/scaleTargetRef/apiVersion: it is somebody else's to change"
+         /spec/scaleTargetRef/apiVersion: its owner has to change it"
         ]
     );
 }

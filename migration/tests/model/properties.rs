@@ -5,7 +5,7 @@ use migration::object::Object;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::crashes::judge;
+use crate::crashes::check_end;
 use crate::fixtures::{Build, key};
 use crate::world::{End, Script, World};
 
@@ -102,9 +102,9 @@ proptest! {
         let may_fail = must_fail || script.refused_at.is_some();
         let mut played = before.clone().with(script).seeded(seed);
         let end = played.run();
-        judge(&before.server, &played, &end, "case");
+        check_end(&before.server, &played, &end, "case");
         prop_assert!(end != End::Done || !must_fail);
-        prop_assert!(end == End::Done || may_fail, "{}", played.told);
+        prop_assert!(end == End::Done || may_fail, "{}", played.failure);
     }
 }
 
@@ -113,14 +113,18 @@ fn m04_objects_that_own_each_other_keep_their_owners() {
     let plan = vec![(2, vec![1]), (2, vec![2]), (2, vec![0]), (5, vec![1])];
     let mut world = world(&plan);
     assert_eq!(world.run(), End::Done);
-    let twin = |name: &str| {
-        let twin = world.twin(&key("Machine", name)).expect("a key");
-        world.server.get(&twin).expect("a twin").clone()
+    let target = |name: &str| {
+        let target = world.target(&key("Machine", name)).expect("a key");
+        world.server.get(&target).expect("a target").clone()
     };
     for (object, owner) in [("o-0", "o-1"), ("o-1", "o-2"), ("o-2", "o-0")] {
-        assert_eq!(twin(object).owners()[0].uid, twin(owner).uid(), "{object}");
+        assert_eq!(
+            target(object).owners()[0].uid,
+            target(owner).uid(),
+            "{object}"
+        );
     }
     let secret = world.server.get(&key("Secret", "o-3")).expect("the secret");
     assert_eq!(secret.owners().len(), 1);
-    assert_eq!(secret.owners()[0].uid, twin("o-1").uid());
+    assert_eq!(secret.owners()[0].uid, target("o-1").uid());
 }

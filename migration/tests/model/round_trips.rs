@@ -116,12 +116,14 @@ fn m03_a_cluster_that_was_paused_stays_paused() {
 }
 
 fn cluster(world: &World) -> &Object {
-    let twin = world.twin(&key("Cluster", "one")).expect("a twin's key");
-    world.server.get(&twin).expect("the twin")
+    let target = world
+        .target(&key("Cluster", "one"))
+        .expect("a target's key");
+    world.server.get(&target).expect("the target")
 }
 
 #[test]
-fn twins_keep_the_order_of_age_where_it_decides_something() {
+fn targets_keep_the_order_of_age_where_it_decides_something() {
     let mut world = full();
     assert_eq!(world.run(), End::Done);
     for circle in [
@@ -135,10 +137,10 @@ fn twins_keep_the_order_of_age_where_it_decides_something() {
             .map(|name| key("MachineSet", name))
             .to_vec(),
     ] {
-        let twins = circle
+        let targets = circle
             .iter()
-            .map(|key| world.server.get(&world.twin(key).unwrap()).unwrap());
-        let ages: Vec<_> = twins.map(Object::created).collect();
+            .map(|key| world.server.get(&world.target(key).unwrap()).unwrap());
+        let ages: Vec<_> = targets.map(Object::created).collect();
         assert!(ages.windows(2).all(|pair| pair[0] < pair[1]), "{ages:?}");
     }
 }
@@ -147,19 +149,19 @@ fn twins_keep_the_order_of_age_where_it_decides_something() {
 fn what_controllers_compare_is_copied_as_it_is() {
     let mut world = full();
     assert_eq!(world.run(), End::Done);
-    let twin = world
+    let target = world
         .server
-        .get(&world.twin(&key("DevMachine", "w-0")).unwrap())
+        .get(&world.target(&key("DevMachine", "w-0")).unwrap())
         .unwrap()
         .clone();
     assert_eq!(
-        twin.annotation("cluster.x-k8s.io/cloned-from-groupkind"),
+        target.annotation("cluster.x-k8s.io/cloned-from-groupkind"),
         Some("DevMachineTemplate.infrastructure.cluster.x-k8s.io")
     );
-    assert_eq!(twin.finalizers(), ["devmachine.cluster.x-k8s.io"]);
-    assert_eq!(twin.label("cluster.x-k8s.io/cluster-name"), Some("one"));
-    assert_eq!(twin.annotation(migration::twin::MARK), None);
-    let applied = twin
+    assert_eq!(target.finalizers(), ["devmachine.cluster.x-k8s.io"]);
+    assert_eq!(target.label("cluster.x-k8s.io/cluster-name"), Some("one"));
+    assert_eq!(target.annotation(migration::target::MIGRATED_FROM), None);
+    let applied = target
         .annotation("kubectl.kubernetes.io/last-applied-configuration")
         .unwrap();
     assert!(
@@ -168,7 +170,7 @@ fn what_controllers_compare_is_copied_as_it_is() {
     );
     let class = world
         .server
-        .get(&world.twin(&key("ClusterClass", "class")).unwrap())
+        .get(&world.target(&key("ClusterClass", "class")).unwrap())
         .unwrap();
     let patch = class
         .body()

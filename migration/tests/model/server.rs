@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use migration::machine::{Act, Format, Propagation, Subresource, Write};
 use migration::object::{Object, ObjectKey, Owner, Resource};
 use migration::snapshot::Snapshot;
-use migration::twin::FIELD_MANAGER;
+use migration::target::FIELD_MANAGER;
 use serde_json::{Value, json};
 
 /// Why a write was refused.
@@ -25,7 +25,7 @@ pub(crate) struct Server {
     counter: u64,
     /// Seconds since the first object.
     pub(crate) clock: u64,
-    /// Whether somebody else did what a test has them do.
+    /// Whether another client did what a test has it do.
     pub(crate) touched: bool,
 }
 
@@ -57,7 +57,7 @@ impl Server {
         resource.expect("a kind that is served").clone()
     }
 
-    /// Stores an object, as somebody with time on their hands makes it: status, age and field owners as given.
+    /// Stores an object with status, age and field owners as given.
     pub(crate) fn seed(&mut self, resource: &Resource, mut body: Value) -> Object {
         let (uid, version) = (self.next(), self.next());
         let metadata = body["metadata"].as_object_mut().expect("metadata");
@@ -199,7 +199,7 @@ impl Server {
         Some(object)
     }
 
-    /// Changes an object as somebody else does.
+    /// Changes an object as another client does.
     pub(crate) fn change(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
         let before = self.get(key).expect("an object to change").clone();
         let whole = before.whole();
@@ -297,7 +297,7 @@ impl Server {
         found.is_some_and(|found| found.uid() == owner.uid)
     }
 
-    /// Sums up what somebody would see who knows nothing of a migration: no versions, no field owners.
+    /// Summarizes what a client sees that knows nothing of a migration: no versions, no field owners.
     pub(crate) fn content(&self) -> BTreeMap<ObjectKey, Value> {
         let objects = self.store.objects().map(|object| {
             let mut body = object.body().clone();

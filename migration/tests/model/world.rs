@@ -1,8 +1,8 @@
-//! A server, a site and a journal; a process that migrates and can be killed after each of its marks on the world.
+//! A server, hooks and a journal; a process that migrates and can be killed after each of its writes.
 
 use migration::failure::Reason;
 use migration::groups::{Direction, Groups};
-use migration::inventory::twin_key;
+use migration::inventory::target_key;
 use migration::journal::{Course, Failure, Journal};
 use migration::machine::{self, Observation, Purpose, SiteState, Step, Task, Write};
 use migration::object::ObjectKey;
@@ -18,17 +18,17 @@ const MOST_STEPS: usize = 5_000;
 /// What happens when.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Script {
-    /// The process dies right after its nth mark on the world: a write, an entry in the journal, a task of the site.
+    /// The process dies right after its nth step: a write, an entry in the journal, a task of the site.
     pub(crate) killed_after: Vec<usize>,
     /// The nth write is refused for good.
     pub(crate) refused_at: Option<usize>,
     /// A task of the site fails.
     pub(crate) failing: Option<Task>,
-    /// One of so many writes fails, or fails to tell that it did not.
+    /// One of so many writes fails, or its response is lost.
     pub(crate) faults: Option<u64>,
-    /// The garbage collector runs after each mark.
+    /// The garbage collector runs after each step.
     pub(crate) collecting: bool,
-    /// Somebody does something after the nth mark.
+    /// Another client acts after the nth step.
     pub(crate) foreign: Option<(usize, Foreign)>,
     /// What the target side's controllers do once they run.
     pub(crate) target: Option<Foreign>,
@@ -50,14 +50,14 @@ pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) groups: Groups,
     journal: Option<Journal>,
-    /// The mark with which the originals began to go.
+    /// The step with which the originals began to go.
     pub(crate) retiring_from: usize,
     source_runs: bool,
     target_runs: bool,
     pub(crate) locked: bool,
     pub(crate) committed: bool,
-    /// Marks on the world so far.
-    pub(crate) marks: usize,
+    /// Steps so far.
+    pub(crate) steps: usize,
     /// Writes to objects so far, by purpose.
     pub(crate) writes: Vec<Purpose>,
     noise: u64,
@@ -66,7 +66,7 @@ pub(crate) struct World {
     script: Script,
     target_acted: bool,
     /// Why it was undone.
-    pub(crate) told: String,
+    pub(crate) failure: String,
 }
 
 /// The process is dead, or at its end.
@@ -87,13 +87,13 @@ impl World {
             target_runs: false,
             locked: false,
             committed: false,
-            marks: 0,
+            steps: 0,
             writes: Vec::new(),
             noise: 0x9e37_79b9_7f4a_7c15,
             collected: Vec::new(),
             script: Script::default(),
             target_acted: false,
-            told: String::new(),
+            failure: String::new(),
         }
     }
 
@@ -133,7 +133,7 @@ impl World {
         if self.journal.is_none() {
             let journal = Journal::begin("one", self.groups.direction(), 1, 0);
             self.record(&journal);
-            if self.marked() {
+            if self.stepped() {
                 return None;
             }
         }
@@ -190,7 +190,7 @@ impl World {
             Step::Blocked(why) => return Life::Ends(End::Blocked(why)),
             Step::Done => return Life::Ends(End::Done),
             Step::RolledBack(failure) => {
-                self.told = failure.message;
+                self.failure = failure.message;
                 return Life::Ends(End::RolledBack(failure.reason));
             }
         }
@@ -266,24 +266,24 @@ impl World {
         let text = journal.to_json();
         self.journal = Some(Journal::parse(&text).expect("a journal that can be read"));
         if journal.phase == Phase::Retire {
-            self.retiring_from = self.marks + 1;
+            self.retiring_from = self.steps + 1;
         }
     }
 
     fn alive(&mut self) -> Life {
-        if self.marked() {
+        if self.stepped() {
             Life::Dead
         } else {
             Life::Goes
         }
     }
 
-    /// Counts a mark on the world, lets others act, and checks what holds at every instant; whether the process dies.
-    fn marked(&mut self) -> bool {
-        self.marks += 1;
+    /// Counts a step, lets others act, and checks what holds at every instant; whether the process dies.
+    fn stepped(&mut self) -> bool {
+        self.steps += 1;
         self.check();
         if let Some((at, foreign)) = self.script.foreign
-            && at == self.marks
+            && at == self.steps
         {
             foreign(&mut self.server);
         }
@@ -293,7 +293,7 @@ impl World {
         if self.script.collecting {
             self.collect();
         }
-        self.script.killed_after.contains(&self.marks)
+        self.script.killed_after.contains(&self.steps)
     }
 
     fn collect(&mut self) {
@@ -361,7 +361,7 @@ impl World {
             .any(|o| migration::inventory::is_original(&self.groups, o))
     }
 
-    pub(crate) fn twin(&self, key: &ObjectKey) -> Option<ObjectKey> {
-        twin_key(&self.groups, key)
+    pub(crate) fn target(&self, key: &ObjectKey) -> Option<ObjectKey> {
+        target_key(&self.groups, key)
     }
 }

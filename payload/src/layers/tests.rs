@@ -68,7 +68,7 @@ fn files_are_found_however_a_layer_is_packed() {
 }
 
 #[test]
-fn what_a_layer_takes_away_is_told() {
+fn whiteouts_delete_files_of_layers_below() {
     for (entry, expected) in [
         ("release-manifests/.wh.a", vec![A]),
         ("release-manifests/.wh..wh..opq", vec![A, B]),
@@ -84,7 +84,7 @@ fn what_a_layer_takes_away_is_told() {
 }
 
 #[test]
-fn what_a_layer_replaces_is_not_gone() {
+fn replaced_files_are_not_deleted() {
     let layer = archive(&[
         ("release-manifests/.wh..wh..opq", b""),
         ("release-manifests/a", b"1"),
@@ -94,7 +94,7 @@ fn what_a_layer_replaces_is_not_gone() {
 }
 
 #[test]
-fn reading_stops_when_nothing_is_wanted_any_more() {
+fn scanning_stops_when_all_files_are_found() {
     let mut layer = archive(&[("release-manifests/a", b"1"), ("after", b"2")]);
     // Behind the file and its padding there is nothing that makes sense.
     layer.truncate(1024);

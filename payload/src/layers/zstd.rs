@@ -1,4 +1,4 @@
-//! Unpacks zstd while it is read, frame after frame: layers that can be read in parts have many.
+//! Decompresses zstd as a stream, frame by frame: seekable layers have many frames.
 
 use std::io::{self, BufRead, Read};
 
@@ -26,7 +26,7 @@ impl<R: BufRead> Decoder<R> {
         }
     }
 
-    /// Makes bytes ready; false at the end of everything.
+    /// Decodes more bytes; false at the end.
     fn advance(&mut self) -> io::Result<bool> {
         match &mut self.frame {
             Some(frame) if !frame.is_finished() => {

@@ -1,17 +1,17 @@
-//! How a registry wants to know who asks: the header `WWW-Authenticate`.
+//! The challenge of a registry: the header `WWW-Authenticate`.
 
 use std::collections::BTreeMap;
 
-/// What it wants to see.
+/// How the registry authenticates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// A name and a password.
+    /// User name and password.
     Basic,
-    /// A token, that is to be had elsewhere.
+    /// A token of a token service.
     Bearer {
-        /// Where: a URL.
+        /// The URL of the token service.
         realm: String,
-        /// For whom.
+        /// The service for which the token is.
         service: Option<String>,
     },
 }

@@ -1,8 +1,9 @@
-//! Speaks HTTP to registries: TLS, redirects, and limits to what is read.
+//! HTTP to registries: TLS, redirects, and limits on time and size.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -18,15 +19,15 @@ use hyper_util::rt::TokioExecutor;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::time::timeout;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
 
 use super::route::Route;
+use crate::limits::{Broken, Limits};
 
 /// How long a registry may take to accept a connection.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long it may be silent: before it answers, and within an answer.
-const SILENT_FOR: Duration = Duration::from_secs(30);
-/// How often a request is sent on to another place.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How many redirects of one request are followed.
 const MOST_REDIRECTS: usize = 5;
 
 /// A client of any registry.
@@ -34,36 +35,53 @@ const MOST_REDIRECTS: usize = 5;
 pub(crate) struct Http {
     client: Client<HttpsConnector<Route>, Full<Bytes>>,
     plain: BTreeSet<String>,
+    pub(super) limits: Limits,
+    pub(super) layers: Arc<Semaphore>,
 }
 
-/// Why an answer did not come.
+/// A response, and whether it is from the host that was asked.
+pub(super) struct Reply {
+    pub(super) response: Response<Incoming>,
+    /// Whether a redirect led to another host. What that host asks for is not the registry's challenge.
+    pub(super) is_foreign: bool,
+}
+
+/// Measures what a registry sends of a layer, over one window after the other. Only the time that is spent on waiting for
+/// the registry counts.
+pub(super) struct Pace<'a> {
+    limits: &'a Limits,
+    waited: Duration,
+    received: u64,
+}
+
+/// Why a response did not arrive.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
-    /// No connection, or one that broke.
+    /// The connection failed or broke.
     #[error("no connection")]
     Connection(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Nothing came any more.
-    #[error("no answer within {} seconds", SILENT_FOR.as_secs())]
-    Silent,
-    /// Sent on too often, or to a place that makes no sense.
-    #[error("it redirects to where nothing can be read")]
+    /// A limit of time or rate was broken.
+    #[error(transparent)]
+    Slow(Broken),
+    /// Too many redirects, or one to an invalid location.
+    #[error("invalid redirect")]
     Redirect,
-    /// More came than is taken.
-    #[error("it sends more than {0} bytes")]
+    /// The document is too large.
+    #[error("more than {0} bytes")]
     TooLarge(usize),
 }
 
-/// Why authorities cannot be trusted.
+/// Why a bundle of certificate authorities is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidAuthorities {
     /// The bundle is not PEM.
     #[error("the bundle of certificate authorities is not PEM")]
     Pem(#[source] rustls::pki_types::pem::Error),
-    /// Nothing is in it.
-    #[error("the bundle of certificate authorities holds no certificate")]
+    /// It is empty.
+    #[error("the bundle of certificate authorities contains no certificate")]
     Empty,
-    /// One of them is no certificate.
-    #[error("the bundle of certificate authorities holds something that is not a certificate")]
+    /// One of its entries is not a certificate.
+    #[error("the bundle of certificate authorities contains an invalid certificate")]
     Certificate(#[source] rustls::Error),
 }
 
@@ -77,10 +95,12 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    /// Goes through the proxy that the environment names; trusts what the system trusts and the authorities of `bundle`; speaks to `plain` without TLS.
+    /// Uses the proxy of the environment; trusts the authorities of the system and of `bundle`; connects to `plain`
+    /// without TLS.
     pub(crate) fn new(
         plain: BTreeSet<String>,
         bundle: Option<&[u8]>,
+        limits: Limits,
     ) -> Result<Self, InvalidAuthorities> {
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let config = ClientConfig::builder_with_provider(provider.into())
@@ -90,7 +110,7 @@ impl Http {
             .with_no_client_auth();
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
-        tcp.set_connect_timeout(Some(CONNECT_WITHIN));
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
             .with_tls_config(config)
             .https_or_http()
@@ -99,10 +119,12 @@ impl Http {
         Ok(Self {
             client: Client::builder(TokioExecutor::new()).build(connector),
             plain,
+            limits,
+            layers: Arc::new(Semaphore::new(Limits::LAYERS_AT_ONCE)),
         })
     }
 
-    /// How this registry is spoken to.
+    /// Whether this registry is reached with TLS.
     pub(super) fn scheme(&self, host: &str) -> Scheme {
         if self.plain.contains(host) {
             return Scheme::HTTP;
@@ -110,22 +132,23 @@ impl Http {
         Scheme::HTTPS
     }
 
-    /// Sends a GET request, and follows where it is sent on to.
-    pub(super) async fn get(
-        &self,
-        mut uri: Uri,
-        mut headers: HeaderMap,
-    ) -> Result<Response<Incoming>, Failed> {
+    /// Sends a GET request and follows redirects. Each request has its own deadline.
+    pub(super) async fn get(&self, mut uri: Uri, mut headers: HeaderMap) -> Result<Reply, Failed> {
+        let mut is_foreign = false;
         for _ in 0..=MOST_REDIRECTS {
             let request = request(Method::GET, &uri, &headers, Bytes::new())?;
             let response = self.send(request).await?;
             if !is_redirect(response.status()) {
-                return Ok(response);
+                return Ok(Reply {
+                    response,
+                    is_foreign,
+                });
             }
             let next = redirected(&uri, response.headers()).ok_or(Failed::Redirect)?;
             if next.authority() != uri.authority() {
-                // Who asks is the registry's business, and not that of where it keeps things.
+                // Credentials are for the registry, and not for its storage.
                 headers.remove(header::AUTHORIZATION);
+                is_foreign = true;
             }
             uri = next;
         }
@@ -145,9 +168,17 @@ impl Http {
     }
 
     async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failed> {
-        let response = timeout(SILENT_FOR, self.client.request(request)).await;
-        let response = response.map_err(|_| Failed::Silent)?;
+        let limit = self.limits.request;
+        let response = timeout(limit, self.client.request(request)).await;
+        let response = response.map_err(|_| Failed::Slow(Broken::Request(limit)))?;
         response.map_err(|error| Failed::Connection(error.into()))
+    }
+
+    /// A whole document of at most `most` bytes, within the deadline of a request.
+    pub(super) async fn document(&self, body: Incoming, most: usize) -> Result<Bytes, Failed> {
+        let limit = self.limits.request;
+        let whole = timeout(limit, whole(body, most)).await;
+        whole.map_err(|_| Failed::Slow(Broken::Request(limit)))?
     }
 }
 
@@ -171,7 +202,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Where an answer sends a request; never from TLS to none.
+/// Where a redirect leads; never from TLS to plain HTTP.
 fn redirected(from: &Uri, headers: &HeaderMap) -> Option<Uri> {
     let location = headers.get(header::LOCATION)?.to_str().ok()?;
     let to: Uri = location.parse().ok()?;
@@ -186,7 +217,7 @@ fn redirected(from: &Uri, headers: &HeaderMap) -> Option<Uri> {
 
 fn authorities(bundle: Option<&[u8]>) -> Result<RootCertStore, InvalidAuthorities> {
     let mut roots = RootCertStore::empty();
-    // A system that trusts nobody is no error: the bundle may be all there is.
+    // A system without authorities is not an error: the bundle may be the only source.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let Some(bundle) = bundle else {
         return Ok(roots);
@@ -203,11 +234,10 @@ fn authorities(bundle: Option<&[u8]>) -> Result<RootCertStore, InvalidAuthoritie
     Ok(roots)
 }
 
-/// The next piece of a body; nothing at its end.
-pub(super) async fn chunk(body: &mut Incoming) -> Result<Option<Bytes>, Failed> {
+/// The next chunk of a body; nothing at its end.
+async fn chunk(body: &mut Incoming) -> Result<Option<Bytes>, Failed> {
     loop {
-        let frame = timeout(SILENT_FOR, body.frame()).await;
-        match frame.map_err(|_| Failed::Silent)? {
+        match body.frame().await {
             None => return Ok(None),
             Some(Err(error)) => return Err(Failed::Connection(error.into())),
             Some(Ok(frame)) => {
@@ -219,19 +249,60 @@ pub(super) async fn chunk(body: &mut Incoming) -> Result<Option<Bytes>, Failed> 
     }
 }
 
-/// A whole body of at most `limit` bytes.
-pub(super) async fn whole(mut body: Incoming, limit: usize) -> Result<Bytes, Failed> {
+async fn whole(mut body: Incoming, most: usize) -> Result<Bytes, Failed> {
     let mut bytes = BytesMut::new();
     while let Some(chunk) = chunk(&mut body).await? {
-        if bytes.len() + chunk.len() > limit {
-            return Err(Failed::TooLarge(limit));
+        if bytes.len() + chunk.len() > most {
+            return Err(Failed::TooLarge(most));
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes.freeze())
 }
 
-/// What comes through a channel, for a reader on a thread of its own.
+// === impl Pace ===
+
+impl<'a> Pace<'a> {
+    pub(super) fn new(limits: &'a Limits) -> Self {
+        Self {
+            limits,
+            waited: Duration::ZERO,
+            received: 0,
+        }
+    }
+
+    /// The next chunk of a layer; nothing at its end. Fails at the end of a window in which too little arrived.
+    pub(super) async fn chunk(&mut self, body: &mut Incoming) -> Result<Option<Bytes>, Failed> {
+        loop {
+            let begun = Instant::now();
+            let rest = self.limits.request.saturating_sub(self.waited);
+            let next = timeout(rest, chunk(body)).await;
+            self.waited += begun.elapsed();
+            if let Ok(Ok(Some(bytes))) = &next {
+                self.received += bytes.len() as u64;
+            }
+            if self.waited >= self.limits.request {
+                self.next_window()?;
+            }
+            if let Ok(next) = next {
+                return next;
+            }
+        }
+    }
+
+    fn next_window(&mut self) -> Result<(), Failed> {
+        if self.received < self.limits.least_in_window() {
+            return Err(Failed::Slow(Broken::Rate {
+                rate: self.limits.rate,
+                window: self.limits.request,
+            }));
+        }
+        (self.waited, self.received) = (Duration::ZERO, 0);
+        Ok(())
+    }
+}
+
+/// Reads from a channel, on a blocking thread.
 #[derive(Debug)]
 pub(super) struct ChannelReader {
     receiver: tokio::sync::mpsc::Receiver<Bytes>,
@@ -310,7 +381,7 @@ mod tests {
             b"no PEM",
             b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
         ] {
-            assert!(Http::new(BTreeSet::new(), Some(bundle)).is_err());
+            assert!(Http::new(BTreeSet::new(), Some(bundle), Limits::default()).is_err());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a registry says about an image: manifests, lists of them, and configurations.
+//! Manifests, lists of manifests, and image configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::reference::Digest;
 
-/// Every form that is understood.
+/// The media types that are supported.
 pub(super) const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.list.v2+json, \
      application/vnd.oci.image.manifest.v1+json, \
@@ -35,7 +35,7 @@ pub(crate) struct ImageManifest {
     pub(super) layers: Vec<Descriptor>,
 }
 
-/// Something that the registry has by its digest.
+/// A blob or manifest, by digest.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Descriptor {
     #[serde(deserialize_with = "digest")]

@@ -1,7 +1,6 @@
-//! The way to a registry: direct, or through the proxy that the environment names.
+//! Connections to registries: direct, or through the proxy of the environment (`HTTPS_PROXY`, `NO_PROXY`).
 //!
-//! `HTTPS_PROXY` and `NO_PROXY` are read as other programs read them. What has no TLS is a registry of a test, and reached
-//! directly; so is what is on this machine.
+//! Registries without TLS and registries on localhost are reached directly.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_is_asked_for_the_registry_and_told_who_asks() {
+    async fn the_proxy_gets_connect_with_credentials() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut route = route(&format!("http://someone:secret@{address}"));

@@ -8,6 +8,8 @@
 
 mod image;
 mod server;
+mod slow;
+mod token;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -395,22 +397,6 @@ async fn what_is_kept_on_disk_is_not_read_again_and_needs_no_registry() {
         .await
         .unwrap();
     assert_eq!(first, third);
-}
-
-#[tokio::test]
-async fn credentials_stay_with_the_registry() {
-    let (server, storage) = (Server::start().await, Server::start().await);
-    let image = Image::release("4.22.1", "images.example.com");
-    server.push("a", &image);
-    storage.push("a", &image);
-    server.state().access = Access::Token("someone:open-sesame");
-    server.state().elsewhere = Some(storage.address);
-    let secret = secret(&json!({ server.host(): { "username": "someone", "password": PASSWORD } }));
-    let releases = releases(&[&server]);
-    releases.get(&server.tag("a"), &secret).await.unwrap();
-    assert_eq!(storage.asked(image.top()), 1);
-    assert_eq!(storage.state().authorized, Vec::<String>::new());
-    assert!(!server.state().authorized.is_empty());
 }
 
 #[tokio::test]

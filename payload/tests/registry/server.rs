@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -33,6 +34,15 @@ pub(crate) enum Access {
     Refresh(&'static str),
 }
 
+/// How a registry keeps its clients waiting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It never responds.
+    Silent,
+    /// It sends one byte at a time of what has this in its path.
+    Drip { path: String, every: Duration },
+}
+
 /// What it has, and how it behaves.
 #[derive(Debug, Default)]
 pub(crate) struct State {
@@ -44,8 +54,12 @@ pub(crate) struct State {
     pub(crate) busy: usize,
     /// How many of the next blobs are cut off.
     pub(crate) cut: usize,
+    /// How it keeps its clients waiting.
+    pub(crate) fault: Option<Fault>,
     /// Where blobs are instead.
     pub(crate) elsewhere: Option<SocketAddr>,
+    /// The status and challenge of every response.
+    pub(crate) challenge: Option<String>,
     /// Where the token is to be had, if not here.
     pub(crate) realm: Option<String>,
     /// Requests that came: paths.
@@ -69,8 +83,17 @@ impl Server {
         Self::start_with(None).await
     }
 
+    /// On another address of this machine: another host.
+    pub(crate) async fn start_on(host: &str) -> Self {
+        Self::listening(host, None).await
+    }
+
     pub(crate) async fn start_with(tls: Option<TlsAcceptor>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::listening("127.0.0.1", tls).await
+    }
+
+    async fn listening(host: &str, tls: Option<TlsAcceptor>) -> Self {
+        let listener = TcpListener::bind((host, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State::default()));
         let shared = state.clone();
@@ -193,6 +216,11 @@ async fn answer(
     let path = parts.uri.path().to_owned();
     let authorization = parts.headers.get(header::AUTHORIZATION);
     let authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
+    let fault = state.lock().unwrap().fault.clone();
+    if fault == Some(Fault::Silent) {
+        state.lock().unwrap().log.push(path);
+        return std::future::pending().await;
+    }
     let mut state = state.lock().unwrap();
     state.log.push(path.clone());
     if authorization.is_some() {
@@ -212,7 +240,11 @@ async fn answer(
         state.busy -= 1;
         return Ok(status(StatusCode::SERVICE_UNAVAILABLE));
     }
-    if let Some(challenge) = challenge(&state, address, authorization.as_deref()) {
+    if let Some(challenge) = state
+        .challenge
+        .clone()
+        .or_else(|| challenge(&state, address, authorization.as_deref()))
+    {
         let mut answer = status(StatusCode::UNAUTHORIZED);
         let headers = answer.headers_mut();
         headers.insert(header::WWW_AUTHENTICATE, challenge.parse().unwrap());
@@ -243,11 +275,27 @@ fn content(state: &mut State, path: &str) -> Answer {
         state.cut -= 1;
         return cut_off(&bytes);
     }
+    if let Some(Fault::Drip { path: of, every }) = &state.fault
+        && path.contains(of)
+    {
+        return drip(bytes, *every);
+    }
     let pieces: Vec<_> = bytes.chunks(1 << 14).map(Bytes::copy_from_slice).collect();
     let frames = pieces
         .into_iter()
         .map(|piece| Ok(hyper::body::Frame::data(piece)));
     let body = http_body_util::StreamBody::new(futures::stream::iter(frames));
+    Response::new(body.boxed())
+}
+
+/// One byte at a time.
+fn drip(bytes: Vec<u8>, every: Duration) -> Answer {
+    let frames = futures::stream::unfold(bytes.into_iter(), move |mut rest| async move {
+        let byte = Bytes::copy_from_slice(&[rest.next()?]);
+        tokio::time::sleep(every).await;
+        Some((Ok(hyper::body::Frame::data(byte)), rest))
+    });
+    let body = http_body_util::StreamBody::new(frames);
     Response::new(body.boxed())
 }
 

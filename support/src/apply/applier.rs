@@ -1,4 +1,4 @@
-//! Server-side apply for a controller that repeats itself: it writes when something differs, and only then.
+//! Server-side apply for controllers: an object that is up to date is not written.
 
 use std::fmt::{self, Debug};
 
@@ -13,81 +13,81 @@ use serde_json::{Value, json};
 use super::difference::{Part, is_settled, without_nulls};
 use crate::reconcile::{Retry, client_reason, is_conflict, is_missing};
 
-/// How often an object is looked at anew when others write to it meanwhile.
+/// Attempts for an object that others write to at the same time.
 const ATTEMPTS: usize = 5;
 
 /// Applies objects as one field manager.
 ///
-/// Each write carries the uid and the resource version of the object that it was decided on, if there was one. When
-/// somebody else has written in between, it is decided anew. Fields that others hold are taken from them.
+/// Each write has the uid and the resource version of the object that was read as precondition, if the object exists.
+/// After a conflict the object is read and compared again. Fields that other managers own are taken over.
 #[derive(Clone)]
 pub struct Applier {
     client: kube::Client,
     manager: String,
 }
 
-/// An object as it is now, and what an apply did to it.
+/// An object, and whether the apply changed it.
 #[derive(Debug, Clone)]
 pub struct Applied<K> {
-    /// The object as the API server has it.
+    /// The object on the API server.
     pub object: K,
-    /// What was done.
+    /// What the apply did.
     pub change: Change,
 }
 
 /// What an apply did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing: all was as it should be.
+    /// Nothing: the object was up to date.
     None,
-    /// The object is new.
+    /// The object was created.
     Created,
-    /// The object was changed.
+    /// The object was updated.
     Updated,
 }
 
-/// How far a deletion is.
+/// The state of a deletion.
 #[derive(Debug, Clone)]
 pub enum Deletion {
-    /// The object is not there.
+    /// The object does not exist.
     Gone,
-    /// The object waits for its finalizers to be removed.
+    /// The object has finalizers.
     Waiting(Box<ObjectMeta>),
 }
 
-/// What was to be done, and with which object.
+/// A failed operation and its object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The object cannot be read.
-    #[error("cannot read {object}")]
+    /// The object could not be read.
+    #[error("failed to get {object}")]
     Read {
-        /// Kind and name.
+        /// Kind, namespace and name.
         object: String,
-        /// Why.
+        /// The cause.
         source: kube::Error,
     },
-    /// The API server did not take the object.
-    #[error("cannot apply {object}")]
+    /// The API server rejected the object.
+    #[error("failed to apply {object}")]
     Apply {
-        /// Kind and name.
+        /// Kind, namespace and name.
         object: String,
-        /// Why.
+        /// The cause.
         source: kube::Error,
     },
-    /// The object cannot be deleted.
-    #[error("cannot delete {object}")]
+    /// The object could not be deleted.
+    #[error("failed to delete {object}")]
     Delete {
-        /// Kind and name.
+        /// Kind, namespace and name.
         object: String,
-        /// Why.
+        /// The cause.
         source: kube::Error,
     },
-    /// The object, or what came back, is not of its kind.
-    #[error("{object} has no form that both sides understand")]
+    /// The object, or the answer of the API server, does not match the type.
+    #[error("failed to convert {object}")]
     Form {
-        /// Kind and name.
+        /// Kind, namespace and name.
         object: String,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
 }
@@ -95,7 +95,7 @@ pub enum Error {
 // === impl Change ===
 
 impl Change {
-    /// Whether anything was written.
+    /// Whether the object was written.
     pub fn is_written(self) -> bool {
         self != Self::None
     }
@@ -104,7 +104,7 @@ impl Change {
 // === impl Deletion ===
 
 impl Deletion {
-    /// Whether the object is not there.
+    /// Whether the object does not exist.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Gone)
     }
@@ -113,7 +113,7 @@ impl Deletion {
 // === impl Error ===
 
 impl Error {
-    /// A word of a closed set.
+    /// The reason in metrics and Events.
     pub fn reason(&self) -> &'static str {
         self.client().map_or("UnexpectedAnswer", client_reason)
     }
@@ -126,7 +126,7 @@ impl Error {
         }
     }
 
-    /// What the client said.
+    /// The error of the client, if it was one.
     pub fn client(&self) -> Option<&kube::Error> {
         match self {
             Self::Read { source, .. }
@@ -148,7 +148,7 @@ impl Debug for Applier {
 }
 
 impl Applier {
-    /// Writes with this client, which should be a [fenced](crate::fence) one, as this manager.
+    /// Writes with this client, which should be [fenced](crate::fence), as this manager.
     pub fn new(client: kube::Client, manager: impl Into<String>) -> Self {
         let manager = manager.into();
         Self { client, manager }
@@ -164,7 +164,7 @@ impl Applier {
         &self.manager
     }
 
-    /// Has an object be as it is wanted. Its status is left alone.
+    /// Applies an object without its status.
     pub async fn apply<K>(&self, wanted: &K) -> Result<Applied<K>, Error>
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
@@ -184,7 +184,7 @@ impl Applier {
         })
     }
 
-    /// Has an object of a kind without a Rust type be as it is wanted.
+    /// Applies an object of a kind without a Rust type.
     pub async fn apply_dynamic(
         &self,
         resource: &ApiResource,
@@ -197,7 +197,7 @@ impl Applier {
         self.apply_value(resource, value).await
     }
 
-    /// Has an object be as this JSON has it; `metadata` holds its name, and its namespace if it is in one.
+    /// Applies an object in JSON; `metadata` has its name and its namespace, if it is namespaced.
     pub async fn apply_value(
         &self,
         resource: &ApiResource,
@@ -209,8 +209,8 @@ impl Applier {
         self.write(Part::Main, resource, wanted).await
     }
 
-    /// Has an object's status be as it is wanted. `wanted` holds `metadata` with the name and the namespace, and
-    /// `status`. The object must be there.
+    /// Applies the status of an object. `wanted` has `metadata` with name and namespace, and `status`. The object must
+    /// exist.
     pub async fn apply_status(
         &self,
         resource: &ApiResource,
@@ -220,7 +220,7 @@ impl Applier {
         self.write(Part::Status, resource, wanted).await
     }
 
-    /// Sees to it that an object goes: deletes it if nobody has yet, and only if it is still the one that was read.
+    /// Deletes an object, unless it is being deleted already.
     pub async fn delete(
         &self,
         resource: &ApiResource,
@@ -231,7 +231,7 @@ impl Applier {
         let object = format!("{} {}", resource.kind, place(namespace, name));
         let found = match api.get_metadata_opt(name).await {
             Ok(found) => found,
-            // Where the kind is not, its objects are not.
+            // Without the kind there is no object of it.
             Err(error) if is_missing(&error) => None,
             Err(source) => return Err(Error::Read { object, source }),
         };
@@ -256,7 +256,7 @@ impl Applier {
     ) -> Result<Applied<DynamicObject>, Error> {
         let mut wanted = match part {
             Part::Main => without_nulls(wanted),
-            // In a status, null is a value: a time that has not come.
+            // In a status, null is a value: a time that is not set.
             Part::Status => wanted,
         };
         wanted["apiVersion"] = json!(resource.api_version);
@@ -323,12 +323,12 @@ impl Applier {
     }
 }
 
-/// The reference by which an object says that it goes with `owner`, and that this controller looks after it.
+/// The controller reference to `owner`.
 pub fn owner<K: Resource<DynamicType = ()>>(owner: &K) -> Option<OwnerReference> {
     owner.controller_owner_ref(&())
 }
 
-/// Has `object` go with the owner. Another reference to the same owner is replaced.
+/// Adds an owner reference. Another reference to the same owner is replaced.
 pub fn own(object: &mut ObjectMeta, owner: OwnerReference) {
     let references = object.owner_references.get_or_insert_default();
     references.retain(|reference| reference.uid != owner.uid);
@@ -401,8 +401,9 @@ mod tests {
         Expect::get(PATH).answer(Answer::ok(&live(value, version)))
     }
 
+    /// Check O06.
     #[tokio::test]
-    async fn o06_what_is_as_it_should_be_is_not_written() {
+    async fn an_object_that_is_up_to_date_is_not_written() {
         let scenario = Scenario::new([get("v", "1")]);
         let applier = Applier::new(scenario.client(), "m");
         let done = applier.apply(&wanted()).await.unwrap();
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_says_what_it_was_decided_on_and_is_decided_anew_after_a_conflict() {
+    async fn a_conflict_is_resolved_by_reading_and_applying_again() {
         let decided_on = |version: &str| {
             Expect::patch(&format!("{PATH}?force=true&fieldManager=m")).body(json!({
                 "apiVersion": "v1",
@@ -434,7 +435,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_object_that_is_not_there_is_made() {
+    async fn an_object_that_does_not_exist_is_created() {
         let scenario = Scenario::new([
             Expect::get(PATH).answer(Answer::error(404, "NotFound")),
             Expect::patch(PATH).answer(Answer::ok(&live("v", "1"))),
@@ -446,7 +447,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deletion_is_asked_for_once_and_then_waited_for() {
+    async fn an_object_is_deleted_once_and_then_waited_for() {
         let resource = ApiResource::erase::<ConfigMap>(&());
         let mut going = live("v", "2");
         going["metadata"]["deletionTimestamp"] = json!("2030-01-31T12:00:00Z");
@@ -463,7 +464,7 @@ mod tests {
         let delete = async || applier.delete(&resource, Some("a"), "b").await.unwrap();
         assert!(!delete().await.is_gone());
         let Deletion::Waiting(metadata) = delete().await else {
-            unreachable!("the object is there");
+            unreachable!("the object has a finalizer");
         };
         assert_eq!(
             metadata.finalizers.as_deref(),
@@ -478,7 +479,7 @@ mod tests {
         let scenario = Scenario::new([Expect::get(PATH).answer(Answer::error(403, "Forbidden"))]);
         let applier = Applier::new(scenario.client(), "m");
         let error = applier.apply(&wanted()).await.unwrap_err();
-        assert_eq!(error.to_string(), "cannot read ConfigMap a/b");
+        assert_eq!(error.to_string(), "failed to get ConfigMap a/b");
         assert_eq!(error.reason(), "Forbidden");
     }
 }

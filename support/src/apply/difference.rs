@@ -1,15 +1,15 @@
-//! Whether an apply would change anything: pure.
+//! Whether an apply would change the object: pure.
 //!
-//! Two questions are asked of the live object. Does it hold all that is wanted? And is everything that this manager owns
-//! still wanted? The second is answered by `managedFields`, where the API server keeps what each manager has applied: so
-//! a field that is no longer wanted is seen, and what others have added is left to them.
+//! It would not if the live object has all desired fields, and all fields that this manager owns are still desired. The
+//! API server records what each manager has applied in `managedFields`. So a field that is no longer desired is found,
+//! and fields that others have added are not touched.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::{Map, Value};
 
 /// What the API server calls a server-side apply in `managedFields`.
 const APPLY: &str = "Apply";
-/// Lists whose items others may add to, and whose order is not ours.
+/// Lists that others may add items to, in any order.
 const SHARED: [&str; 11] = [
     "conditions",
     "containers",
@@ -23,8 +23,8 @@ const SHARED: [&str; 11] = [
     "volumeMounts",
     "volumes",
 ];
-/// Maps whose values are amounts, which the API server writes in a form of its own.
-const AMOUNTS: [&str; 4] = ["capacity", "hard", "limits", "requests"];
+/// Maps of quantities, which the API server normalizes.
+const QUANTITIES: [&str; 4] = ["capacity", "hard", "limits", "requests"];
 
 /// Which part of an object is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(super) fn is_settled(
     owned.is_none_or(|owned| covers(wanted, owned)) && holds("", live, wanted)
 }
 
-/// The wanted object as it is sent: without what is null, which would be taken for a wish.
+/// The desired object without nulls, which would be applied as values.
 pub(super) fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -82,7 +82,7 @@ fn is_ours(entry: &ManagedFieldsEntry, part: Part, wanted: &Value, manager: &str
         && entry.api_version.as_deref() == wanted["apiVersion"].as_str()
 }
 
-/// Whether all fields of a set, in the form of `fieldsV1`, are wanted.
+/// Whether all fields of a set in the format `fieldsV1` are desired.
 fn covers(wanted: &Value, owned: &Value) -> bool {
     let Value::Object(owned) = owned else {
         return true;
@@ -103,7 +103,7 @@ fn any(list: &Value, is_it: impl Fn(&Value) -> bool) -> bool {
     list.as_array().is_some_and(|items| items.iter().any(is_it))
 }
 
-/// Whether an item goes by a key. What it leaves out, the API server has filled in.
+/// Whether an item has a key. The API server fills in what the item omits.
 fn has_key(item: &Value, key: &str) -> bool {
     let key: Map<String, Value> = serde_json::from_str(key).unwrap_or_default();
     key.iter()
@@ -114,7 +114,7 @@ fn is_json(item: &Value, text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|value| *item == value)
 }
 
-/// Whether a live value, found under `field`, has everything that is wanted.
+/// Whether a live value under `field` has everything that is desired.
 fn holds(field: &str, live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => holds_fields(field, live, wanted),
@@ -133,11 +133,11 @@ fn holds(field: &str, live: &Value, wanted: &Value) -> bool {
 }
 
 fn holds_fields(field: &str, live: &Map<String, Value>, wanted: &Map<String, Value>) -> bool {
-    let amounts = AMOUNTS.contains(&field);
+    let is_quantity = QUANTITIES.contains(&field);
     wanted.iter().all(|(key, wanted)| match live.get(key) {
-        // What is empty is often not stored at all.
+        // Empty values are often not stored.
         None => is_empty(wanted),
-        Some(live) if amounts => live == wanted || same_amount(live, wanted),
+        Some(live) if is_quantity => live == wanted || same_quantity(live, wanted),
         Some(live) => holds(key, live, wanted),
     })
 }
@@ -153,10 +153,10 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether two quantities are the same number: `1000m` and `1`.
-fn same_amount(one: &Value, other: &Value) -> bool {
-    let amount = |value: &Value| value.as_str().and_then(thousandths);
-    amount(one).is_some_and(|one| amount(other) == Some(one))
+/// Whether two quantities are equal: `1000m` and `1`.
+fn same_quantity(one: &Value, other: &Value) -> bool {
+    let quantity = |value: &Value| value.as_str().and_then(thousandths);
+    quantity(one).is_some_and(|one| quantity(other) == Some(one))
 }
 
 fn thousandths(quantity: &str) -> Option<i128> {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_seen_and_what_others_add_is_not() {
+    fn desired_fields_are_compared_and_fields_of_others_ignored() {
         let table = [
             (
                 "the same",
@@ -238,25 +238,25 @@ mod tests {
                 true,
             ),
             (
-                "somebody added",
+                "another manager added a field",
                 json!({"data": {"a": "1"}}),
                 json!({"data": {"a": "1", "b": "2"}}),
                 true,
             ),
             (
-                "somebody changed",
+                "another manager changed a field",
                 json!({"data": {"a": "1"}}),
                 json!({"data": {"a": "2"}}),
                 false,
             ),
             (
-                "somebody removed",
+                "another manager removed a field",
                 json!({"data": {"a": "1"}}),
                 json!({"data": {}}),
                 false,
             ),
             (
-                "nothing is not stored",
+                "empty values are not stored",
                 json!({"data": {}, "immutable": false}),
                 json!({}),
                 true,
@@ -268,25 +268,25 @@ mod tests {
                 true,
             ),
             (
-                "a rule was slipped in",
+                "a rule was added",
                 json!({"rules": [{"verbs": ["get"]}]}),
                 json!({"rules": [{"verbs": ["get"]}, {"verbs": ["*"]}]}),
                 false,
             ),
             (
-                "an argument more",
+                "an argument was added",
                 json!({"args": ["a"]}),
                 json!({"args": ["a", "b"]}),
                 false,
             ),
             (
-                "another form of an amount",
+                "an equal quantity",
                 json!({"requests": {"cpu": "1000m", "memory": "1.5Gi", "pods": "2k"}}),
                 json!({"requests": {"cpu": "1", "memory": "1536Mi", "pods": "2k"}}),
                 true,
             ),
             (
-                "another amount",
+                "another quantity",
                 json!({"requests": {"cpu": "10m"}}),
                 json!({"requests": {"cpu": "10"}}),
                 false,
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_wanted_is_seen_by_what_is_owned() {
+    fn owned_fields_that_are_no_longer_desired_are_found() {
         let live = json!({
             "metadata": { "labels": { "a": "1", "b": "2" }, "finalizers": ["x.io/f"] },
             "ports": [{ "port": 80, "protocol": "TCP", "name": "web" }],
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_manager_or_part_has_applied_does_not_count() {
+    fn fields_of_other_managers_and_subresources_do_not_count() {
         let object = json!({ "apiVersion": "v1" });
         let metadata = metadata(json!({}));
         let settled = |part, manager| is_settled(part, &object, &object, &metadata, manager);

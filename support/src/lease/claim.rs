@@ -1,4 +1,4 @@
-//! The right to write, and its end.
+//! The claim of a leader to write, and its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Settings;
 
-/// Longer than any process lives.
+/// Longer than any process runs.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 10);
 
-/// The right to write, for as long as it is held. Clones are of the same term.
+/// The claim to write while the lease is held. Clones belong to the same term.
 #[derive(Debug, Clone)]
 pub struct Claim {
     lease: Arc<str>,
@@ -20,7 +20,7 @@ pub struct Claim {
     until: watch::Receiver<Option<Instant>>,
 }
 
-/// One time of leading; ends the claims to it.
+/// A term of leadership; ends its claims.
 #[derive(Debug)]
 pub struct Term(watch::Sender<Option<Instant>>);
 
@@ -42,7 +42,7 @@ impl Term {
         self.0.send_replace(Some(until));
     }
 
-    /// Ends it: from now on nothing is written for it.
+    /// Ends the term: its writes are rejected from now on.
     pub fn end(&self) {
         self.0.send_replace(None);
     }
@@ -51,7 +51,7 @@ impl Term {
 // === impl Claim ===
 
 impl Claim {
-    /// The claim of a process that runs alone: it is held for ever, in epoch 0.
+    /// The claim of a process without leader election: it never ends, and has epoch 0.
     pub fn alone(settings: &Settings) -> (Term, Self) {
         Term::begin(settings, 0, Instant::now() + FOREVER)
     }
@@ -84,14 +84,14 @@ impl Claim {
         self.epoch
     }
 
-    /// Whether something may be written now.
+    /// Whether writes are allowed now.
     pub fn is_held(&self) -> bool {
         self.until
             .borrow()
             .is_some_and(|until| Instant::now() < until)
     }
 
-    /// Completes when nothing may be written any more.
+    /// Completes when writes are no longer allowed.
     pub async fn ended(&mut self) {
         loop {
             let until = *self.until.borrow_and_update();

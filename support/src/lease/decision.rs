@@ -1,12 +1,12 @@
-//! Whether a lease may be taken: pure. Clocks of other machines are not believed; what counts is how long the lease has
-//! looked the same from here.
+//! Whether to take a lease: pure. Clocks of other machines do not count, but for how long the lease has not changed as
+//! seen from here.
 
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use tokio::time::Instant;
 
-/// A lease as it has looked since `at`.
+/// A lease that has not changed since `at`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     version: Option<String>,
@@ -16,15 +16,15 @@ pub(super) struct Seen {
     at: Instant,
 }
 
-/// What a candidate does.
+/// What a candidate does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Move {
-    /// Writes the lease, as the holder of this epoch.
+    /// Takes the lease in this epoch.
     Take {
         /// One more than the last.
         epoch: i32,
     },
-    /// Looks again, at the latest when the lease expires.
+    /// Reads the lease again, at the latest when it expires.
     Wait {
         /// When that is.
         expires: Instant,
@@ -34,7 +34,7 @@ pub(super) enum Move {
 // === impl Seen ===
 
 impl Seen {
-    /// The lease as read just now; the older look tells since when it has been so.
+    /// The lease as it was just read; `before` says since when it has not changed.
     pub(super) fn new(lease: &Lease, before: Option<Self>, now: Instant) -> Self {
         let version = lease.metadata.resource_version.clone();
         if let Some(before) = before.filter(|before| before.version == version) {
@@ -59,7 +59,7 @@ pub(super) fn epoch(lease: &Lease) -> i32 {
     spec.and_then(|spec| spec.lease_transitions).unwrap_or(0)
 }
 
-/// What to do about a lease; `last` is the highest epoch that was ever seen from here.
+/// What to do next; `last` is the highest epoch that this process has seen.
 pub(super) fn next(seen: Option<&Seen>, last: i32, identity: &str, now: Instant) -> Move {
     let take = |epoch: i32| Move::Take {
         epoch: epoch.max(last).saturating_add(1),
@@ -71,7 +71,7 @@ pub(super) fn next(seen: Option<&Seen>, last: i32, identity: &str, now: Instant)
         return take(seen.epoch);
     };
     let expires = seen.at + seen.duration;
-    // A lease in our own name is one whose answer got lost: no term has begun with it.
+    // A lease with our identity was taken by a write whose answer was lost: no term began with it.
     if holder == identity || now >= expires {
         return take(seen.epoch);
     }
@@ -94,8 +94,9 @@ mod tests {
         }
     }
 
+    /// Check O03.
     #[test]
-    fn o03_a_lease_is_taken_when_it_is_free_and_never_earlier() {
+    fn a_lease_is_taken_when_it_is_free_and_never_earlier() {
         let start = Instant::now();
         let waits = Move::Wait {
             expires: start + 15 * SECOND,
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn time_counts_from_the_last_change_and_not_from_the_last_look() {
+    fn expiry_counts_from_the_last_change_of_the_lease() {
         let start = Instant::now();
         let mut lease = Lease::default();
         lease.metadata.resource_version = Some("1".to_owned());

@@ -1,4 +1,4 @@
-//! What is counted about a lease.
+//! Metrics of leader election.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// What is counted about a lease.
+/// Metrics of leader election.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     held: Gauge,
@@ -60,12 +60,12 @@ impl Metrics {
         self.held.set(0);
     }
 
-    /// It has ended because the lease could not be renewed.
+    /// The term ended because the lease could not be renewed.
     pub(super) fn lost(&self) {
         self.lost.inc();
     }
 
-    /// A read or a write of the lease has failed.
+    /// A read or a write of the lease failed.
     pub(super) fn error(&self, reason: &'static str) {
         self.errors.get_or_create(&ReasonLabels { reason }).inc();
     }

@@ -2,13 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use tokio::process::Command;
 
 use super::tally::Tally;
-use crate::tidy::root;
+use crate::sources::root;
 
 /// How long each target runs, in seconds.
 const SECONDS: u32 = 10;
@@ -17,19 +16,19 @@ const TAIL_LINES: usize = 40;
 /// Of cargo-fuzz.
 const VERSION: &str = "0.13.2";
 
-/// Runs every target; each is one check. Without a nightly toolchain nothing is run, and that is said.
-pub(super) async fn run() -> Result<Tally> {
-    if !answers(cargo(&["--version"])).await {
+/// Runs every target; each is one check. Without a nightly toolchain nothing is run, which is reported.
+pub(super) fn run() -> Result<Tally> {
+    if !succeeds(cargo(&["--version"])) {
         println!("skipped: needs a nightly toolchain (rustup toolchain install nightly)");
-        return Ok(Tally::default());
+        return Ok(Tally::skipped());
     }
-    if !answers(cargo(&["fuzz", "--version"])).await {
-        install().await?;
+    if !succeeds(cargo(&["fuzz", "--version"])) {
+        install()?;
     }
     let mut total = Tally::default();
     for target in targets()? {
         total = total
-            + match fuzz(&target).await {
+            + match fuzz(&target) {
                 Ok(()) => Tally::success(),
                 Err(error) => {
                     println!("{error:#}");
@@ -40,38 +39,37 @@ pub(super) async fn run() -> Result<Tally> {
     Ok(total)
 }
 
-async fn answers(mut command: Command) -> bool {
-    let answer = command.output().await;
-    answer.is_ok_and(|output| output.status.success())
+fn succeeds(mut command: Command) -> bool {
+    let output = command.output();
+    output.is_ok_and(|output| output.status.success())
 }
 
 /// Builds cargo-fuzz where the testbed's programs are kept, once.
-async fn install() -> Result<()> {
+fn install() -> Result<()> {
     println!("building cargo-fuzz {VERSION}");
     let mut command = cargo(&["install", "cargo-fuzz", "--locked", "--quiet", "--root"]);
     let status = command
         .arg(tools()?)
         .args(["--version", VERSION])
         .status()
-        .await
-        .context("cannot run cargo install")?;
-    ensure!(status.success(), "cannot install cargo-fuzz: {status}");
+        .context("failed to run cargo install")?;
+    ensure!(status.success(), "failed to install cargo-fuzz: {status}");
     Ok(())
 }
 
 fn tools() -> Result<PathBuf> {
-    Ok(e2e::binaries::cache()?.join(format!("cargo-fuzz-{VERSION}")))
+    Ok(crate::sources::cache()?.join(format!("cargo-fuzz-{VERSION}")))
 }
 
 /// The names of the targets: of their files.
 fn targets() -> Result<Vec<String>> {
     let directory = root().join("capi-proxy/fuzz/fuzz_targets");
     let entries = std::fs::read_dir(&directory)
-        .with_context(|| format!("cannot read {}", directory.display()))?;
+        .with_context(|| format!("failed to read {}", directory.display()))?;
     let mut targets = Vec::new();
     for entry in entries {
         let path = entry
-            .with_context(|| format!("cannot read {}", directory.display()))?
+            .with_context(|| format!("failed to read {}", directory.display()))?
             .path();
         targets.extend(name_of(&path));
     }
@@ -83,11 +81,11 @@ fn name_of(path: &Path) -> Option<String> {
     Some(path.file_stem()?.to_str()?.to_owned())
 }
 
-async fn fuzz(target: &str) -> Result<()> {
+fn fuzz(target: &str) -> Result<()> {
     println!("fuzzing {target} for {SECONDS} s");
     let corpus = format!("fuzz/corpus/{target}");
     std::fs::create_dir_all(root().join("capi-proxy").join(&corpus))
-        .with_context(|| format!("cannot create {corpus}"))?;
+        .with_context(|| format!("failed to create {corpus}"))?;
     let output = cargo(&[
         "fuzz",
         "run",
@@ -101,8 +99,7 @@ async fn fuzz(target: &str) -> Result<()> {
     .arg("-seed=1")
     .arg("-dict=fuzz/names.dict")
     .output()
-    .await
-    .context("cannot run cargo fuzz")?;
+    .context("failed to run cargo fuzz")?;
     if output.status.success() {
         return Ok(());
     }
@@ -121,8 +118,7 @@ fn cargo(args: &[&str]) -> Command {
         .current_dir(root().join("capi-proxy"))
         .env_remove("RUSTUP_TOOLCHAIN")
         .env_remove("CARGO")
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
+        .stdin(Stdio::null());
     if let Some(path) = path_with_tools() {
         command.env("PATH", path);
     }

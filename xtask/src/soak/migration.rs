@@ -3,10 +3,19 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use api::group::Side;
-use e2e::migration::crash;
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
+
+/// The test, and the program that it is in.
+pub(super) const KILLED: [&str; 2] = [
+    "migration",
+    "migrations_killed_at_any_instant_end_on_one_side",
+];
+/// The variables that say how much is tried: runs, seed, clusters side by side, machines.
+pub(super) const VARIABLES: [&str; 4] = [
+    "HYPERSHIFT_MIGRATION_RUNS",
+    "HYPERSHIFT_MIGRATION_SEED",
+    "HYPERSHIFT_MIGRATION_LANES",
+    "HYPERSHIFT_MIGRATION_MACHINES",
+];
 
 /// Flags of `soak migration`.
 #[derive(Debug, clap::Args)]
@@ -22,27 +31,19 @@ pub(crate) struct Migration {
     lanes: u64,
     /// How many machines each has
     #[arg(long, value_name = "N", default_value_t = 2)]
-    machines: usize,
+    machines: u64,
 }
 
 /// Runs it; the first violation ends it.
-pub(crate) async fn run(flags: &Migration) -> Result<ExitCode> {
-    let mut testbed = Testbed::start("soak-migration", Progress::detect()).await?;
-    let outcome = soak(&mut testbed, flags).await;
-    println!("{}", testbed.finish(outcome)?);
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn soak(testbed: &mut Testbed, flags: &Migration) -> Result<crash::Tally> {
-    for side in [Side::Standard, Side::Private] {
-        testbed.install_crds(side).await?;
-    }
-    testbed.start_controller_manager().await?;
-    let soak = crash::Soak {
-        runs: flags.runs,
-        seed: flags.seed,
-        lanes: flags.lanes,
-        machines: flags.machines,
-    };
-    crash::run(testbed, &soak).await
+pub(crate) fn run(flags: &Migration) -> Result<ExitCode> {
+    let Migration {
+        runs,
+        seed,
+        lanes,
+        machines,
+    } = *flags;
+    let values = [runs, seed, lanes, machines].map(|value| value.to_string());
+    let variables: Vec<_> = VARIABLES.into_iter().zip(values).collect();
+    let [program, test] = KILLED;
+    super::test(program, test, &variables)
 }

@@ -1,9 +1,13 @@
-//! Every check that the product is held to is named in a test: by its number in a name (`r01_...`) or in a comment (R01).
+//! Every check that the product is held to has a line in `docs/checks.md`, with tests that exist.
+
+use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use super::sources;
+use crate::sources;
 
+/// The legend of check numbers.
+const LEGEND: &str = "docs/checks.md";
 /// The families of checks and how many each has: rewriting, security, streaming, faults, operators,
 /// migrations, conversion.
 const FAMILIES: [(char, usize); 7] = [
@@ -16,20 +20,39 @@ const FAMILIES: [(char, usize); 7] = [
     ('C', 7),
 ];
 
-/// The checks that no test names.
+/// A line of the legend: a number, and the tests that show it.
+#[derive(Debug, PartialEq, Eq)]
+struct Row<'a> {
+    number: &'a str,
+    tests: Vec<&'a str>,
+}
+
+/// Checks without a line or without a test, and tests that do not exist.
 pub(super) fn findings(files: &[String]) -> Result<Vec<String>> {
-    let mut text = String::new();
-    for file in files {
-        // This crate's own rules name numbers without testing anything.
-        if sources::is_rust(file) && !file.starts_with("xtask/") {
-            text.push_str(&sources::read(file)?);
+    let mut functions = BTreeSet::new();
+    for file in files.iter().filter(|file| sources::is_rust(file)) {
+        functions.extend(names_of_functions(&sources::read(file)?));
+    }
+    Ok(compare(&sources::read(LEGEND)?, &functions))
+}
+
+fn compare(legend: &str, functions: &BTreeSet<String>) -> Vec<String> {
+    let rows: Vec<_> = legend.lines().filter_map(Row::read).collect();
+    let mut findings = Vec::new();
+    for number in all() {
+        if !rows.iter().any(|row| row.number == number) {
+            findings.push(format!("{LEGEND}: {number} is missing"));
         }
     }
-    let missing: Vec<_> = all().filter(|number| !names(&text, number)).collect();
-    Ok(match missing.as_slice() {
-        [] => Vec::new(),
-        missing => vec![format!("no test names {}", missing.join(", "))],
-    })
+    for row in &rows {
+        if row.tests.is_empty() {
+            findings.push(format!("{LEGEND}: {} has no test", row.number));
+        }
+        for test in row.tests.iter().filter(|test| !functions.contains(**test)) {
+            findings.push(format!("{LEGEND}: {}: there is no test {test}", row.number));
+        }
+    }
+    findings
 }
 
 fn all() -> impl Iterator<Item = String> {
@@ -38,18 +61,36 @@ fn all() -> impl Iterator<Item = String> {
         .flat_map(|(family, count)| (1..=count).map(move |number| format!("{family}{number:02}")))
 }
 
-/// Whether the number stands in the text as a word, or as a part of a name between underscores.
-fn names(text: &str, number: &str) -> bool {
-    [number.to_owned(), number.to_lowercase()]
-        .iter()
-        .any(|spelling| {
-            text.match_indices(spelling.as_str()).any(|(at, _)| {
-                let before = text[..at].chars().next_back();
-                let after = text[at + spelling.len()..].chars().next();
-                let apart = |c: Option<char>| c.is_none_or(|c| !c.is_ascii_alphanumeric());
-                apart(before) && apart(after)
-            })
+fn names_of_functions(text: &str) -> impl Iterator<Item = String> {
+    text.split("fn ").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        Some(rest[..end].to_owned())
+    })
+}
+
+// === impl Row ===
+
+impl<'a> Row<'a> {
+    /// Reads `| M02 | what must hold | ..tests.. |`; measurements (P) have no tests.
+    fn read(line: &'a str) -> Option<Self> {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let number = cells.next().filter(|cell| is_number(cell))?;
+        let tests = line.rsplit(" | ").next()?;
+        Some(Self {
+            number,
+            tests: tests.split('`').skip(1).step_by(2).collect(),
         })
+    }
+}
+
+/// Whether a cell is a letter and two digits, other than a measurement's.
+fn is_number(cell: &str) -> bool {
+    let mut chars = cell.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_ascii_uppercase() && c != 'P')
+        && chars.clone().count() == 2
+        && chars.all(|c| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -57,16 +98,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_count_as_words_and_in_names() {
-        for (text, expected) in [
-            ("fn r26_r27_look_alikes()", true),
-            ("// R26: look-alikes", true),
-            ("(R26, R27)", true),
-            ("0xr26f", false),
-            ("r260", false),
-        ] {
-            assert_eq!(names(text, "R26"), expected, "{text}");
-        }
+    fn each_number_needs_a_line_with_tests_that_exist() {
+        let line =
+            |number: &str| format!("| {number} | What holds, `not a test`. | `good`, `bad` |\n");
+        let functions: BTreeSet<_> =
+            names_of_functions("async fn good() {} fn bad<T>() {}").collect();
+        let complete: String = all().map(|number| line(&number)).collect();
+        assert_eq!(compare(&complete, &functions), [""; 0]);
+
+        let missing = complete.replace(&line("M02"), "");
+        assert_eq!(
+            compare(&missing, &functions),
+            ["docs/checks.md: M02 is missing"]
+        );
+        let renamed = complete.replacen("`good`", "`gone`", 1);
+        assert_eq!(
+            compare(&renamed, &functions),
+            ["docs/checks.md: R01: there is no test gone"]
+        );
+        let bare = format!("{complete}| T01 | What holds. |  |\n");
+        assert_eq!(
+            compare(&bare, &functions),
+            ["docs/checks.md: T01 has no test"]
+        );
     }
 
     #[test]
@@ -74,5 +128,6 @@ mod tests {
         let all: Vec<_> = all().collect();
         assert_eq!(all.len(), 108);
         assert!(all.contains(&"F08".to_owned()));
+        assert!(is_number("T21") && !is_number("P01") && !is_number("number"));
     }
 }

@@ -21,7 +21,7 @@ struct Allowed {
     licenses: Vec<String>,
 }
 
-/// What the graph has and may not have, and what `deny.toml` allows and nobody needs. A line of the graph is a crate as
+/// What the graph has and may not have, and what `deny.toml` allows without need. A line of the graph is a crate as
 /// `cargo tree` writes it, a bar, and its licence.
 pub(super) fn findings(graph: &str, deny: &str) -> Vec<String> {
     let allowed = Allowed::read(deny);
@@ -55,7 +55,7 @@ pub(super) fn findings(graph: &str, deny: &str) -> Vec<String> {
     findings
 }
 
-/// Crates of several versions without a line that says why, and lines that nobody needs any more.
+/// Crates of several versions without a line that says why, and lines that are not needed any more.
 fn versions(crates: &[Crate], allowed: &Allowed) -> Vec<String> {
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for one in crates {
@@ -84,7 +84,7 @@ fn versions(crates: &[Crate], allowed: &Allowed) -> Vec<String> {
         let all = versions.get(name);
         all.is_none_or(|all| all.len() < 2 || !all.iter().any(|it| is_of(it, of)))
     });
-    findings.extend(needless.map(|skip| format!("deny.toml: nobody needs {skip} any more")));
+    findings.extend(needless.map(|skip| format!("deny.toml: {skip} is not needed any more")));
     findings
 }
 
@@ -222,7 +222,7 @@ allow = [
             assert!(found.len() == 1 && found[0].contains(words), "{found:?}");
         }
         let found = findings("a v0.9.0|MIT", DENY);
-        assert_eq!(found, ["deny.toml: nobody needs a@0.8 any more"]);
+        assert_eq!(found, ["deny.toml: a@0.8 is not needed any more"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use super::sources;
+use crate::sources;
 
 /// The one file that may.
 const TABLE: &str = "api/src/group.rs";
@@ -13,7 +13,7 @@ const STANDARD: &str = "cluster.x-k8s.io";
 /// The private suffix. It counts however the literal goes on.
 const PRIVATE: &str = "cluster.hypershift.openshift.io";
 /// Crates that ship nothing may spell what they test and show.
-const EXEMPT: [&str; 2] = ["e2e/", "xtask/"];
+const EXEMPT: [&str; 3] = ["e2e/", "testbed/", "xtask/"];
 
 /// The lines that spell a group and may not.
 pub(super) fn findings(files: &[String]) -> Result<Vec<String>> {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_told_from_label_keys() {
+    fn groups_are_distinguished_from_label_keys() {
         for (line, expected) in [
             (r#"let group = "infrastructure.cluster.x-k8s.io";"#, true),
             (r#"let version = "cluster.x-k8s.io/v1beta2";"#, true),

@@ -68,6 +68,33 @@ fn with(path: &str, value: Value) -> Value {
     widget
 }
 
+/// The same as a kind that Cluster API looks up by contract.
+fn machine(mut widget: Value) -> Value {
+    widget["metadata"]["name"] = json!("widgetmachines.infrastructure.cluster.x-k8s.io");
+    widget["spec"]["names"]["kind"] = json!("WidgetMachine");
+    widget["spec"]["names"]["plural"] = json!("widgetmachines");
+    widget
+}
+
+/// F13: OpenStack's module has kinds whose label names a version that they do not serve.
+#[test]
+fn a_wrong_label_of_a_kind_without_contract_is_a_warning() {
+    let labels = json!({"cluster.x-k8s.io/v1beta1": "v1beta1_v1beta2"});
+    let batch = Batch::of_values("test", vec![with("/metadata/labels", labels)]);
+    let derived = derivation().run(vec![batch]).unwrap();
+    assert_eq!(derived.crds.len(), 1);
+    let [warning] = &derived.warnings[..] else {
+        panic!("{:?}", derived.warnings);
+    };
+    let text = warning.to_string();
+    assert!(
+        text.starts_with("widgets.infrastructure.cluster.hypershift"),
+        "{text}"
+    );
+    assert!(text.contains("v1beta2"), "{text}");
+    assert_eq!(run(&derivation(), widget()).unwrap()["kind"], CRD_KIND);
+}
+
 #[test]
 fn changes_group_name_and_conversion_and_nothing_else() {
     let derived = run(&derivation(), widget()).unwrap();
@@ -157,10 +184,10 @@ fn refuses_what_it_cannot_do_right() {
             Refusal::ContractLabelMissing,
         ),
         (
-            with(
+            machine(with(
                 "/metadata/labels",
                 json!({"cluster.x-k8s.io/v1beta2": "v1beta2"}),
-            ),
+            )),
             Refusal::ContractVersionNotServed {
                 label: "cluster.x-k8s.io/v1beta2".to_owned(),
                 version: "v1beta2".to_owned(),

@@ -237,7 +237,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = time)]
     pub(super) timeout: Duration,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     pub(super) quiet: bool,
 }

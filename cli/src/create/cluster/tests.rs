@@ -300,6 +300,18 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
             vec![aws[0], "--iam-json=aws-infra.json"],
             "--iam-json",
         ),
+        // U04: users of other HyperShift command lines give these.
+        ("aws", vec![], "--infra-json FILE is needed"),
+        ("aws", vec![aws[0]], "--iam-json FILE is needed"),
+        (
+            "aws",
+            vec![
+                "--zones=us-east-1a",
+                "--sts-creds=creds.json",
+                "--auto-node",
+            ],
+            "--sts-creds, --zones, --auto-node not supported yet",
+        ),
         (
             "aws",
             vec!["--infra-json=pull-secret.json", aws[1]],
@@ -316,7 +328,6 @@ fn command_lines_that_lack_something_are_refused() {
     for (platform, flags) in [
         ("none", vec![]),
         ("agent", vec![]),
-        ("aws", vec![]),
         ("kubevirt", vec!["--infra-namespace=a"]),
         (
             "none",

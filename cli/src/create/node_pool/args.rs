@@ -50,7 +50,7 @@ pub(super) struct CommonArgs {
     #[arg(long)]
     pub(super) dry_run: bool,
 
-    /// Say nothing on standard error unless something fails
+    /// Suppress progress output
     #[arg(long, short)]
     pub(super) quiet: bool,
 

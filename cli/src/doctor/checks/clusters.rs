@@ -54,8 +54,17 @@ pub(super) fn examine(clusters: &Found<Vec<ClusterFacts>>, report: &mut Report) 
 }
 
 fn judge(cluster: &ClusterFacts, evidence: Evidence, report: &mut Report) -> Owner {
-    let protocol = Protocol::read(&cluster.annotations);
+    let mut protocol = Protocol::read(&cluster.annotations);
+    // In a namespace of another cluster there is no migration of this one.
+    protocol.in_progress &= cluster.refusal.is_none();
     let verdict = verdict(&protocol, evidence);
+    if let Some(refusal) = &cluster.refusal {
+        report.findings.push(Finding::error(
+            &subject(cluster),
+            "its control plane namespace is not its own",
+            refusal.clone(),
+        ));
+    }
     report.clusters.push(ClusterLine {
         name: cluster.name.clone(),
         owner: name(verdict.owner).to_owned(),

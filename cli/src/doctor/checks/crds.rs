@@ -104,7 +104,8 @@ fn label(crd: &CrdFacts) -> Option<Finding> {
             "derive it again with --contract-label, and apply it",
         ));
     };
-    if crd.served.iter().any(|served| served == version) {
+    let plural = crd.name.split('.').next().unwrap_or_default();
+    if crd.served.iter().any(|served| served == version) || !contract::is_looked_up(plural) {
         return None;
     }
     Some(Finding::error(

@@ -7,7 +7,8 @@ use hypershift_operator::scope::Evidence;
 
 use super::*;
 use crate::doctor::{
-    ClusterFacts, CrdFacts, DeploymentFacts, Found, RightFacts, Severity, WebhookFacts, WebhookUser,
+    CertificateFacts, ClusterFacts, CrdFacts, DeploymentFacts, Detail, Found, Mode, RightFacts,
+    Severity, WebhookFacts, WebhookUser,
 };
 
 fn marks(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -41,6 +42,7 @@ fn cluster(annotations: &[(&str, &str)], evidence: Evidence) -> ClusterFacts {
     ClusterFacts {
         name: "clusters/one".to_owned(),
         annotations: marks(annotations),
+        refusal: None,
         evidence: Ok(evidence),
     }
 }
@@ -71,7 +73,16 @@ fn well() -> Observation {
             allowed: true,
         }]),
         webhooks: Found::Read(vec![webhook(Some(2))]),
+        certificates: certificate(Some(200 * 24 * 3600)),
+        tenant_policy: Found::Read(Mode::Enforce),
     }
+}
+
+fn certificate(seconds_left: Option<i64>) -> Found<Vec<CertificateFacts>> {
+    Found::Read(vec![CertificateFacts {
+        secret: "hypershift/shim-serving".to_owned(),
+        seconds_left,
+    }])
 }
 
 fn webhook(ready: Option<usize>) -> WebhookFacts {
@@ -98,6 +109,97 @@ fn only_finding(observation: &Observation) -> String {
         "{}: {}: {}",
         finding.severity, finding.subject, finding.problem
     )
+}
+
+/// T07.
+#[test]
+fn certificates_are_reported_before_they_expire() {
+    const DAY: i64 = 24 * 3600;
+    let table = [
+        (
+            Some(29 * DAY),
+            "warning: Secret hypershift/shim-serving: its certificate expires in 29 days",
+        ),
+        (
+            Some(0),
+            "error: Secret hypershift/shim-serving: its certificate has expired",
+        ),
+        (
+            Some(-DAY),
+            "error: Secret hypershift/shim-serving: its certificate has expired",
+        ),
+        (
+            None,
+            "error: Secret hypershift/shim-serving: it holds no certificate",
+        ),
+    ];
+    for (left, expected) in table {
+        let observation = Observation {
+            certificates: certificate(left),
+            ..well()
+        };
+        let found = only_finding(&observation);
+        assert!(found.starts_with(expected), "{found}");
+    }
+    let observation = Observation {
+        certificates: certificate(Some(30 * DAY)),
+        ..well()
+    };
+    assert_eq!(report(&observation).findings, []);
+}
+
+/// T05.
+#[test]
+fn a_tenant_policy_that_does_not_enforce_is_reported() {
+    let modes = [
+        (Found::Read(Mode::Warn), "only warns"),
+        (Found::Unknown, "there is no tenant policy"),
+        (Found::Refused("no".to_owned()), "failed to read"),
+    ];
+    for (tenant_policy, expected) in modes {
+        let observation = Observation {
+            tenant_policy,
+            ..well()
+        };
+        let found = only_finding(&observation);
+        assert!(
+            found.starts_with("warning: ") && found.contains(expected),
+            "{found}"
+        );
+    }
+}
+
+/// U02: 90 rows about CRDs that are as they should be hide the one line that matters.
+#[test]
+fn a_report_begins_with_its_summary_and_lists_only_what_is_odd() {
+    let mut odd = private();
+    odd.name = "odds.infrastructure.cluster.hypershift.openshift.io".to_owned();
+    odd.established = false;
+    let report = report(&Observation {
+        crds: vec![private(), odd.clone()],
+        deployments: Found::Read(vec![deployment("operator", 1)]),
+        ..well()
+    });
+    let text = report.text(Detail::Findings).to_string();
+    let first = text.lines().next().unwrap_or_default();
+    assert_eq!(
+        first,
+        "2 errors, 0 warnings; 1 operator, 1 hosted cluster, 2 CRDs on API server v1.35.4"
+    );
+    assert!(text.contains(&format!("error: {}", odd.name)), "{text}");
+    let rows = |text: &str, name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!(rows(&text, &odd.name), 1, "{text}");
+    assert_eq!(rows(&text, "operator "), 1, "{text}");
+    assert_eq!(rows(&text, &private().name), 0, "{text}");
+    assert_eq!(rows(&text, "clusters/one"), 0, "{text}");
+    assert!(
+        text.ends_with("Use --verbose to list all objects."),
+        "{text}"
+    );
+
+    let text = report.text(Detail::All).to_string();
+    assert_eq!(rows(&text, &private().name), 1, "{text}");
+    assert_eq!(rows(&text, "clusters/one"), 1, "{text}");
 }
 
 #[test]
@@ -352,6 +454,7 @@ fn what_may_not_be_seen_decides_nothing() {
         "error: HostedClusters: forbidden"
     );
     let unseen = ClusterFacts {
+        refusal: None,
         evidence: Err("forbidden".to_owned()),
         ..cluster(&[], Evidence::None)
     };
@@ -439,8 +542,6 @@ fn errors_come_first_and_are_counted() {
         .collect();
     assert_eq!(severities, [Severity::Error, Severity::Warning]);
     assert!(report.has_errors());
-    assert!(
-        report.to_string().ends_with("1 errors, 1 warnings"),
-        "{report}"
-    );
+    let text = report.text(Detail::Findings).to_string();
+    assert!(text.starts_with("1 error, 1 warning; "), "{text}");
 }

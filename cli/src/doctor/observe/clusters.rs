@@ -1,7 +1,7 @@
 //! The hosted clusters, and which groups hold their Cluster API objects.
 
 use api::group::GroupTable;
-use api::names::control_plane_namespace;
+use hypershift_operator::control_plane_namespace::Namespace;
 use hypershift_operator::evidence::Reader;
 use kube::Client;
 use serde_json::Value;
@@ -23,22 +23,29 @@ pub(super) async fn observe(
     let reader = Reader::new(client.clone(), table.clone());
     let mut facts = Vec::new();
     for cluster in list["items"].as_array().into_iter().flatten() {
-        facts.push(one(&reader, cluster).await);
+        facts.push(one(client, &reader, cluster).await);
     }
     Ok(Found::Read(facts))
 }
 
-async fn one(reader: &Reader, cluster: &Value) -> ClusterFacts {
+async fn one(client: &Client, reader: &Reader, cluster: &Value) -> ClusterFacts {
     let metadata = &cluster["metadata"];
     let text = |key: &str| metadata[key].as_str().unwrap_or_default();
     let (namespace, name) = (text("namespace"), text("name"));
     let annotations = metadata["annotations"].as_object().into_iter().flatten();
-    let inner = control_plane_namespace(namespace, name);
+    let found = Namespace::find(client, namespace, name).await;
     ClusterFacts {
         name: format!("{namespace}/{name}"),
         annotations: annotations
             .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
             .collect(),
-        evidence: reader.of(&inner).await.map_err(|error| chain(&error)),
+        refusal: found
+            .as_ref()
+            .ok()
+            .and_then(|it| it.refusal(namespace, name)),
+        evidence: match found {
+            Ok(found) => reader.of(&found).await.map_err(|error| chain(&error)),
+            Err(error) => Err(chain(&error)),
+        },
     }
 }

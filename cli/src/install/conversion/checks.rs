@@ -4,11 +4,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use rustls::pki_types::UnixTime;
 use serde_json::{Value, json};
 
-use super::certificates::{Serving, flaw};
 use super::definitions::{INJECT, needs_webhook, served};
 use super::{NAME, Setup, Trust};
 use crate::install::kind::text;
 use crate::install::object::Object;
+use conversion_certificates::{Serving, flaw};
 
 /// What is wrong with a CRD, or with the webhook's Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use anyhow::{Context, bail};
 use rustls::pki_types::UnixTime;
 
 use super::args::Certificates;
-use super::certificates::Serving;
 use super::{NAME, Setup, Trust};
 use crate::install::cluster::Cluster;
 use crate::install::object::is_ours;
 use crate::install::options::{Options, Types};
+use conversion_certificates::Serving;
 
 /// Where OpenShift serves the configuration of its service CA.
 const SERVICE_CA: &str = "/apis/operator.openshift.io/v1/servicecas/cluster";

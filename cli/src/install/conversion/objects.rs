@@ -1,17 +1,17 @@
 //! Everything of the webhook but the CRDs. Pure.
 
 use anyhow::Context;
-use control_plane_operator::component::sidecar::{self, Sidecar};
+use control_plane_component::sidecar::{self, Sidecar};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
 
-use super::{FLAGS, NAME, Setup, Trust};
+use super::{FLAGS, NAME, ROLE, Setup, Trust, names_ours};
 use crate::crds::parse;
 use crate::install::kind::{Kind, text};
 use crate::install::monitoring;
 use crate::install::object::{Id, Object};
 use crate::install::options::{Options, Private};
-use crate::install::workload::{METRICS_PORT_NAME, NAME_LABEL, PULL_SECRET};
+use crate::install::workload::{METRICS_PORT_NAME, NAME_LABEL, Operator, PULL_SECRET};
 
 /// Port on which the API server is answered.
 const PORT: u16 = 8443;
@@ -26,10 +26,16 @@ const REPLICAS: u8 = 2;
 const LAST_SECONDS: u8 = 5;
 /// With `LAST_SECONDS`, and the 25 s that a conversion may take.
 const GRACE_SECONDS: u8 = 45;
+/// The shim's `--max-memory`, and what its connections take beside it.
+const SHIM_LIMIT: &str = "2Gi";
+/// A manager holds what the shim lets through at a time as objects, not as text.
+const BACKEND_LIMIT: &str = "4Gi";
 const CERTIFICATES: &str = "/etc/capi-conversion/certificates";
 const AUTHORITY: &str = "/etc/capi-conversion/authority";
 /// Key of the `ConfigMap` that OpenShift's service CA fills.
 const SERVICE_CA_KEY: &str = "service-ca.crt";
+/// Label of OpenShift's namespace that stands for all that is on the network of a host.
+const HOST_NETWORK: &str = "policy-group.network.openshift.io/host-network";
 const ROLES: &str = include_str!("../../../../manifests/install/cluster-api/conversion.yaml");
 const ALERTS: &str = include_str!("../../../../manifests/alerts/capi-conversion.yaml");
 
@@ -73,7 +79,7 @@ pub(crate) fn deployment_id(setup: &Setup) -> Id {
 
 impl Setup {
     pub(super) fn secret_name() -> String {
-        format!("{NAME}-serving")
+        conversion_certificates::secret_name()
     }
 
     pub(super) fn secret_path(&self) -> String {
@@ -158,18 +164,26 @@ fn service(setup: &Setup) -> Object {
     service
 }
 
-/// The managers' own webhook servers listen on every address; nobody but the shim reaches them.
+/// The managers' own webhook servers listen on every address; only the shim reaches them. Where API servers connect from
+/// is known on OpenShift only: there they are on the network of their hosts. Probes come from the node itself.
 fn network_policy(setup: &Setup) -> Object {
-    let ports = [PORT, ADMIN_PORT].map(i32::from);
-    let ports = ports.into_iter().chain([sidecar::ADMIN_PORT]);
-    let ports: Vec<Value> = ports
-        .map(|port| json!({ "protocol": "TCP", "port": port }))
-        .collect();
+    let port = |port: i32| json!({ "protocol": "TCP", "port": port });
+    let mut api_servers = json!({ "ports": [port(i32::from(PORT))] });
+    if matches!(setup.trust, Trust::ServiceCa) {
+        api_servers["from"] = json!([{
+            "namespaceSelector": { "matchLabels": { HOST_NETWORK: "" } },
+        }]);
+    }
+    let monitoring = json!({
+        "ports": [port(i32::from(ADMIN_PORT)), port(sidecar::ADMIN_PORT)],
+        // Prometheus is a pod: nothing outside the cluster reads metrics.
+        "from": [{ "namespaceSelector": {} }],
+    });
     let fields = json!({
         "spec": {
             "podSelector": { "matchLabels": selector() },
             "policyTypes": ["Ingress"],
-            "ingress": [{ "ports": ports }],
+            "ingress": [api_servers, monitoring],
         },
     });
     setup.object(Kind::NetworkPolicy, NAME, fields)
@@ -198,12 +212,36 @@ fn roles(setup: &Setup) -> anyhow::Result<Vec<Object>> {
         // Roles have no namespace, and a cluster may have several installations.
         let own = format!("{}-{name}", setup.namespace);
         objects.push(setup.object(Kind::ClusterRole, &own, rules));
-        objects.push(setup.object(kind, &own, binding(setup, &own)));
+        objects.push(setup.object(kind, &own, binding(&own, &setup.namespace, NAME)));
     }
     Ok(objects)
 }
 
-fn binding(setup: &Setup, role: &str) -> Value {
+/// Lets the operator have the CRDs trust a certificate that it renews: those that name the webhook, and no others.
+pub(crate) fn renewal(private: &Private, crds: &[Value]) -> Vec<Object> {
+    let Some(setup) = &private.conversion else {
+        return Vec::new();
+    };
+    let ours = crds.iter().filter(|crd| names_ours(crd));
+    let names: Vec<&str> = ours.map(|crd| text(crd, "/metadata/name")).collect();
+    if !matches!(setup.trust, Trust::Own(_)) || names.is_empty() {
+        return Vec::new();
+    }
+    let rules = json!({ "rules": [{
+        "apiGroups": [Kind::Crd.resource().group],
+        "resources": [Kind::Crd.resource().plural],
+        "resourceNames": names,
+        "verbs": ["patch"],
+    }] });
+    let role = format!("{}-{ROLE}-renewal", setup.namespace);
+    let binding = binding(&role, &setup.namespace, Operator::New.name());
+    vec![
+        setup.object(Kind::ClusterRole, &role, rules),
+        setup.object(Kind::ClusterRoleBinding, &role, binding),
+    ]
+}
+
+fn binding(role: &str, namespace: &str, account: &str) -> Value {
     json!({
         "roleRef": {
             "apiGroup": Kind::ClusterRole.resource().group,
@@ -212,8 +250,8 @@ fn binding(setup: &Setup, role: &str) -> Value {
         },
         "subjects": [{
             "kind": Kind::ServiceAccount.name(),
-            "namespace": setup.namespace,
-            "name": NAME,
+            "namespace": namespace,
+            "name": account,
         }],
     })
 }
@@ -346,7 +384,10 @@ fn backend_container(index: usize, name: &str, image: &str, options: &Options) -
         "args": args,
         "startupProbe": { "httpGet": probe, "periodSeconds": 1, "failureThreshold": 120 },
         "livenessProbe": { "httpGet": probe, "periodSeconds": 10, "failureThreshold": 6 },
-        "resources": { "requests": { "cpu": "10m", "memory": "64Mi" } },
+        "resources": {
+            "requests": { "cpu": "10m", "memory": "64Mi" },
+            "limits": { "memory": BACKEND_LIMIT },
+        },
         "securityContext": security(),
         "volumeMounts": [{ "name": "certificates", "mountPath": CERTIFICATES, "readOnly": true }],
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -379,6 +420,11 @@ fn shim_container(setup: &Setup, options: &Options, private: &Private) -> Value 
         "image": private.proxy_image,
         "imagePullPolicy": options.pull_policy.name(),
         "args": args,
+        // What large reviews took goes back to the system: the allocator keeps no more than the limits count.
+        "env": [
+            { "name": "MALLOC_ARENA_MAX", "value": "2" },
+            { "name": "MALLOC_MMAP_THRESHOLD_", "value": "131072" },
+        ],
         "ports": [
             { "name": "https", "containerPort": PORT, "protocol": "TCP" },
             { "name": METRICS_PORT_NAME, "containerPort": ADMIN_PORT, "protocol": "TCP" },
@@ -392,7 +438,10 @@ fn shim_container(setup: &Setup, options: &Options, private: &Private) -> Value 
             "periodSeconds": 2, "failureThreshold": 2,
         },
         "lifecycle": { "preStop": { "sleep": { "seconds": LAST_SECONDS } } },
-        "resources": { "requests": { "cpu": "10m", "memory": "32Mi" } },
+        "resources": {
+            "requests": { "cpu": "10m", "memory": "32Mi" },
+            "limits": { "memory": SHIM_LIMIT },
+        },
         "securityContext": security(),
         "volumeMounts": mounts,
         "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -157,9 +157,7 @@ impl Refusal {
                 "give --take-over to manage these fields from now on, or have the other manager give them up"
             }
             403 => "install as a user who may, or ask who keeps the policy that says no",
-            422 => {
-                "change what the message names, or delete the object if nobody minds it any more"
-            }
+            422 => "change what the message names, or delete the object if it is no longer managed",
             _ => "mend what the message names, and install again",
         };
         Finding {

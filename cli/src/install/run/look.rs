@@ -25,7 +25,7 @@ pub(super) struct Sight {
 }
 
 /// Kinds that an installation makes, and takes away again when it no longer wants them.
-const REMOVABLE: [Kind; 13] = [
+const REMOVABLE: [Kind; 15] = [
     Kind::ServiceAccount,
     Kind::Secret,
     Kind::ConfigMap,
@@ -33,6 +33,8 @@ const REMOVABLE: [Kind; 13] = [
     Kind::ClusterRoleBinding,
     Kind::Role,
     Kind::RoleBinding,
+    Kind::ValidatingAdmissionPolicy,
+    Kind::ValidatingAdmissionPolicyBinding,
     Kind::NetworkPolicy,
     Kind::PodDisruptionBudget,
     Kind::Service,
@@ -58,8 +60,11 @@ pub(super) async fn at_rights(
     Ok(())
 }
 
-pub(super) async fn at_surroundings(cluster: &Cluster) -> anyhow::Result<Surroundings> {
-    observe::surroundings(cluster)
+pub(super) async fn at_surroundings(
+    options: &Options,
+    cluster: &Cluster,
+) -> anyhow::Result<Surroundings> {
+    observe::surroundings(cluster, &options.namespace)
         .await
         .context("cannot read what the cluster has: get and list on hostedclusters and on Cluster API's kinds are needed")
 }

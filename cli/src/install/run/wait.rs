@@ -95,7 +95,7 @@ pub(super) async fn until_available(
                 .with_context(|| format!("cannot read {}", object.id))?;
             // The new operator removes operator-legacy when nobody needs it.
             let Some(live) = live else {
-                step.done("gone again: nobody needs it");
+                step.done("removed again: no longer needed");
                 break;
             };
             let Some(missing) = rollout::missing(&live) else {

@@ -13,7 +13,7 @@ use kube::{Api, Client};
 use migration::failure::Reason;
 use migration::journal::{Failure, Journal};
 use migration::machine::Task;
-use migration::mover::{Mover, Options, Progress, Scope, Site};
+use migration_executor::{Executor, Hooks, Options, Progress, Scope};
 use serde_json::{Value, json};
 
 use super::REPLICAS;
@@ -126,14 +126,14 @@ impl Controllers {
             namespaces: self.namespaces.clone(),
             table: self.table.clone(),
         };
-        let failed = |error: migration::mover::Error| {
+        let failed = |error: migration_executor::Error| {
             Failure::new(
                 Reason::ApiUnavailable,
                 format!("cannot see whether objects change: {error}"),
             )
         };
         let options = Options::default();
-        let opened = Mover::open(self.client.clone(), scope, &options).await;
+        let opened = Executor::open(self.client.clone(), scope, &options).await;
         let mut reader = opened.map_err(failed)?;
         let groups = reader.groups(journal.direction);
         let snapshot = reader.survey(journal.direction).await.map_err(failed)?;
@@ -193,7 +193,7 @@ impl Controllers {
     }
 }
 
-impl Site for Controllers {
+impl Hooks for Controllers {
     async fn perform(&self, task: Task, journal: &Journal) -> Result<Progress, Failure> {
         match task {
             Task::Quiesce | Task::QuiesceAgain => self.quiesce(journal).await,

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use anyhow::Context;
-use migration::mover::Mover;
 use migration::phase::Phase;
 use migration::plan::Plan;
+use migration_executor::Executor;
 use serde::Serialize;
 
 use super::Format;
@@ -36,8 +36,8 @@ pub(super) struct Report {
 // === impl Report ===
 
 impl Report {
-    pub(super) fn new(mover: &Mover) -> Self {
-        let journal = mover.under_way();
+    pub(super) fn new(executor: &Executor) -> Self {
+        let journal = executor.under_way();
         Self {
             id: journal
                 .map(|journal| journal.id.clone())
@@ -66,9 +66,9 @@ impl Report {
     }
 
     /// Notes the end.
-    pub(super) fn ends(&mut self, mover: &Mover) {
-        let counts = mover.counts();
-        self.moved = mover.moved();
+    pub(super) fn ends(&mut self, executor: &Executor) {
+        let counts = executor.counts();
+        self.moved = executor.moved();
         self.writes = counts.writes;
         self.tries = counts.tries;
         if let Some(last) = self.phase {
@@ -87,10 +87,13 @@ impl Report {
 }
 
 /// How far a phase is, in a few words.
-pub(super) fn progress(mover: &Mover, phase: Phase) -> String {
-    let copied = mover.copied();
+pub(super) fn progress(executor: &Executor, phase: Phase) -> String {
+    let copied = executor.copied();
     match phase {
-        Phase::Copy => format!("{phase}: {} of {} objects", copied.twins, copied.originals),
+        Phase::Copy => format!(
+            "{phase}: {} of {} objects",
+            copied.targets, copied.originals
+        ),
         Phase::Retire => format!("{phase}: {} objects left", copied.originals),
         _ => phase.to_string(),
     }

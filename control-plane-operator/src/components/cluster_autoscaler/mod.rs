@@ -2,9 +2,11 @@
 
 mod options;
 
+use control_plane_component::{
+    CapiUse, Component, Context, Error, Prober, Result, Workload, assets,
+};
+
 use super::{capi, edit};
-use crate::assets;
-use crate::component::{Component, Context, Error, Prober, Result, Workload};
 
 /// The component's name.
 const NAME: &str = "cluster-autoscaler";
@@ -23,7 +25,7 @@ pub(super) fn component() -> Component {
         ),
     )
     .management_api()
-    .speaks_capi()
+    .uses_capi(CapiUse::Proxied)
     .wanted_if(capi::manages_machines)
     .prober(Prober::default())
     .manifest("role.yaml", capi::role)

@@ -3,12 +3,24 @@
 mod payload;
 mod version;
 
+use control_plane_component::certificate::server;
+use control_plane_component::names::service_and_localhost;
+use control_plane_component::{
+    Component, Context, Leaf, Metrics, Prober, Result, Workload, assets,
+};
+
 use super::{edit, flags};
-use crate::assets;
-use crate::component::{Component, Context, Prober, Result, Workload};
 
 /// The component's name.
 const NAME: &str = "cluster-version-operator";
+const METRICS: Metrics = Metrics {
+    telemetry: Some((
+        "keep",
+        "(cluster_version|cluster_version_available_updates|cluster_operator_up|cluster_operator_conditions\
+         |cluster_version_payload|cluster_installer)",
+    )),
+    sre: Some("cvo"),
+};
 
 pub(super) fn component() -> Component {
     Component::new(
@@ -19,11 +31,17 @@ pub(super) fn component() -> Component {
             "servicemonitor.yaml",
         ),
     )
+    .with_certificates(certificates)
+    .metrics(METRICS)
     .prober(Prober {
         kubeconfig_volume: Some("kubeconfig"),
         ..Prober::default()
     })
     .adapt(adapt)
+}
+
+fn certificates(context: &Context<'_>) -> Vec<Leaf> {
+    vec![server("cvo-server", NAME).names(service_and_localhost(context, NAME))]
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {

@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use api::hypershift::v1beta1::platform::PlatformType;
+use control_plane_component::Context;
 use serde_json::{Value, json};
-
-use crate::component::Context;
 
 const STORAGE: [&str; 2] = [
     "0000_50_cluster-storage-operator_10_deployment-ibm-cloud-managed.yaml",

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use control_plane_component::Context;
 use serde_json::{Value, json};
-
-use crate::component::Context;
 
 /// Parts of OpenShift that can be left out, and are there unless users say so.
 const USUAL: [&str; 16] = [

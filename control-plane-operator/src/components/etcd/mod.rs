@@ -1,14 +1,23 @@
 //! etcd: where the guest's API server keeps its objects.
 
+mod certificates;
 mod stateful_set;
 
-use crate::assets;
-use crate::component::{Component, Context};
+use control_plane_component::{Component, Context, Metrics, assets};
 
 use super::edit;
 
 /// The component's name.
 const NAME: &str = "etcd";
+const METRICS: Metrics = Metrics {
+    telemetry: Some((
+        "keep",
+        "(etcd_disk_wal_fsync_duration_seconds_bucket|etcd_mvcc_db_total_size_in_bytes\
+         |etcd_network_peer_round_trip_time_seconds_bucket|etcd_mvcc_db_total_size_in_use_in_bytes\
+         |etcd_disk_backend_commit_duration_seconds_bucket|etcd_server_leader_changes_seen_total)",
+    )),
+    sre: Some("etcd"),
+};
 
 pub(super) fn component() -> Component {
     Component::new(
@@ -26,6 +35,10 @@ pub(super) fn component() -> Component {
             "statefulset.yaml",
         ),
     )
+    .quorum()
+    .independent()
+    .with_certificates(certificates::all)
+    .metrics(METRICS)
     .zone_spread()
     .management_api()
     .wanted_if(is_managed)

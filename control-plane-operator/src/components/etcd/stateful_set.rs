@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::hypershift::v1beta1::etcd::ManagedEtcdStorageSpec;
+use control_plane_component::{Context, Result, Workload};
 use k8s_openapi::api::apps::v1::StatefulSetSpec;
 use k8s_openapi::api::core::v1::{
     Container, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceRequirements, VolumeMount,
@@ -10,7 +11,6 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::has_several_members;
-use crate::component::{Context, Result, Workload};
 use crate::components::edit::{args, container, env, pod};
 
 /// True on a hosted control plane whose etcd has been restored: the snapshot is not looked at any more.

@@ -1,7 +1,6 @@
 //! featuregate-generator: asks the release which features a feature set has, for the other components to read.
 
-use crate::assets;
-use crate::component::{Component, Context, Result, Workload};
+use control_plane_component::{Component, Context, Result, Workload, assets};
 
 use super::{edit, feature_gate};
 
@@ -10,6 +9,7 @@ pub(super) fn component() -> Component {
         "featuregate-generator",
         assets!("featuregate-generator": "job.yaml"),
     )
+    .independent()
     .management_api()
     .adapt(adapt)
 }

@@ -1,11 +1,14 @@
 //! hosted-cluster-config-operator: what a hosted cluster needs inside.
 
 use api::group::Side;
+use control_plane_component::certificate::Usage::Client;
+use control_plane_component::certificate::leaf;
+use control_plane_component::{
+    CapiUse, Component, Context, Leaf, Prober, Result, Workload, assets,
+};
 use serde_json::json;
 
 use super::{capi, edit};
-use crate::assets;
-use crate::component::{Component, Context, Prober, Result, Workload};
 
 /// The component's name, and that of its image.
 const NAME: &str = "hosted-cluster-config-operator";
@@ -40,19 +43,32 @@ pub(super) fn component() -> Component {
         assets!("hosted-cluster-config-operator":
             "deployment.yaml",
             "podmonitor.yaml",
+            "proxy-podmonitor.yaml",
             "role.yaml",
             "rolebinding.yaml",
             "serviceaccount.yaml",
         ),
     )
+    .with_certificates(certificates)
     .management_api()
+    // It writes what in-place upgrades of nodes need to MachineSets.
+    .uses_capi(CapiUse::Direct)
     .prober(Prober {
         kubeconfig_volume: Some("kubeconfig"),
         required_apis: REQUIRED,
         ..Prober::default()
     })
     .manifest("role.yaml", capi::role)
+    .manifest_if("proxy-podmonitor.yaml", |context| {
+        context.settings.capi == Side::Private
+    })
     .adapt(adapt)
+}
+
+fn certificates(_: &Context<'_>) -> Vec<Leaf> {
+    let user = "system:hosted-cluster-config";
+    let client = leaf("hcco-client", "hcco-signer", user, "kubernetes", Client);
+    vec![client.group("system:serviceaccounts:openshift")]
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {

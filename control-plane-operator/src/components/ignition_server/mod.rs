@@ -3,12 +3,12 @@
 use api::annotations::cluster::DISABLE_IGNITION_SERVER;
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
+use control_plane_component::certificate::{Form, Usage, leaf, server};
+use control_plane_component::{Component, Context, Leaf, Result, Workload, assets, names};
 use k8s_openapi::api::core::v1::{PodSpec, Service};
 use serde_json::{Value, json};
 
 use super::{edit, feature_gate};
-use crate::assets;
-use crate::component::{Component, Context, Result, Workload};
 
 /// The component's name.
 const NAME: &str = "ignition-server";
@@ -28,6 +28,8 @@ pub(super) fn component() -> Component {
             "serving-cert.yaml",
         ),
     )
+    .independent()
+    .with_certificates(certificates)
     .zone_spread()
     .management_api()
     .wanted_if(is_wanted)
@@ -37,6 +39,26 @@ pub(super) fn component() -> Component {
     .manifest("service.yaml", service)
     .signed("serving-cert.yaml")
     .adapt(adapt)
+}
+
+/// Where nodes ask for it, and where its proxy does.
+fn certificates(context: &Context<'_>) -> Vec<Leaf> {
+    let mut all = Vec::new();
+    if !is_reached_directly(context) {
+        all.push(server(NAME, NAME).names(names::service(context, NAME)));
+    }
+    // Nodes ask for it by the address that it is published at.
+    if let Some(host) = names::known(&context.infra.ignition.host) {
+        let leaf = leaf(
+            "ignition-server-serving-cert",
+            "ignition-server-ca-cert",
+            "ignition-server",
+            "openshift",
+            Usage::Unsaid,
+        );
+        all.push(leaf.names([host]).form(Form::Tls));
+    }
+    all
 }
 
 /// Whether machines get their Ignition from here.

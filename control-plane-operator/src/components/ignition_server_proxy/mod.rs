@@ -1,10 +1,9 @@
 //! ignition-server-proxy: shows machines the certificate that they know, and passes on to the ignition server.
 
 use api::hypershift::v1beta1::platform::PlatformType;
+use control_plane_component::{Component, Context, assets};
 
 use super::ignition_server;
-use crate::assets;
-use crate::component::{Component, Context};
 
 pub(super) fn component() -> Component {
     Component::new(
@@ -14,6 +13,7 @@ pub(super) fn component() -> Component {
             "service.yaml",
         ),
     )
+    .independent()
     .request_serving()
     .zone_spread()
     .depends_on(&["ignition-server"])

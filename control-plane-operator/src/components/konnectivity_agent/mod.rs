@@ -1,8 +1,10 @@
 //! konnectivity-agent: lets the guest's API server reach servers of the control plane as if they were in the guest.
 
+use control_plane_component::certificate::Usage::Client;
+use control_plane_component::certificate::{KONNECTIVITY, leaf};
+use control_plane_component::{Component, Context, Leaf, Result, Workload, assets};
+
 use super::edit;
-use crate::assets;
-use crate::component::{Component, Context, Result, Workload};
 
 /// The component's name.
 const NAME: &str = "konnectivity-agent";
@@ -23,8 +25,13 @@ pub(super) fn component() -> Component {
             "serviceaccount.yaml",
         ),
     )
+    .with_certificates(certificates)
     .zone_spread()
     .adapt(adapt)
+}
+
+fn certificates(_: &Context<'_>) -> Vec<Leaf> {
+    vec![leaf(NAME, KONNECTIVITY, NAME, "kubernetes", Client)]
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
@@ -40,7 +47,7 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
 /// The addresses that the agent answers for.
 fn identifiers(context: &Context<'_>) -> String {
     let addresses = SERVERS.map(|name| {
-        let service = context.objects.get("Service", name);
+        let service = context.objects.get("", "Service", name);
         let address = service.and_then(|service| service["spec"]["clusterIP"].as_str());
         let address = address.unwrap_or_default();
         let family = if address.contains(':') {

@@ -1,10 +1,10 @@
 //! What the API server writes into its audit log: the profile, and exceptions by group.
 
 use api::hypershift::v1beta1::configuration::api_server::{AuditConfiguration, AuditProfile};
+use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
-use crate::component::{Context, Error, Result};
 use crate::components::kubeconfig::yaml;
 
 const POLICY: &str = "policy.yaml";

@@ -5,11 +5,11 @@ use api::hypershift::v1beta1::configuration::authentication::claims::{
     UsernamePrefixPolicy,
 };
 use api::hypershift::v1beta1::configuration::authentication::provider::OidcProvider;
+use control_plane_component::{Context, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 
 use super::kubeconfig::{base64, put, secret_value, yaml};
-use crate::component::{Context, Result};
 
 const AUTHENTICATOR: &str = "openshift-authenticator-cert";
 

@@ -8,11 +8,11 @@ use api::annotations::cluster::{
 };
 use api::hypershift::v1beta1::configuration::api_server::ApiServerNamedServingCert;
 use api::hypershift::v1beta1::platform::PlatformType;
+use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use super::encryption;
-use crate::component::{Context, Error, Result};
 use crate::components::feature_gate::Features;
 
 const KEY: &str = "config.json";

@@ -3,13 +3,13 @@
 use api::annotations::cluster::{
     KUBE_API_SERVER_GOGC, KUBE_API_SERVER_GOMEMLIMIT, KUBE_API_SERVER_VERBOSITY,
 };
+use control_plane_component::{Context, Result, Workload};
 use k8s_openapi::api::core::v1::{
     Container, ContainerPort, PodSpec, SecretVolumeSource, Volume, VolumeMount,
 };
 
 use super::config::{invalid, named_certificate_path, named_certificates};
 use super::{audit, edit, encryption, is_on_aws, kms};
-use crate::component::{Context, Result, Workload};
 use crate::components::feature_gate;
 
 const SERVER: &str = "kube-apiserver";

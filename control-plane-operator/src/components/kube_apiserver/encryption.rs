@@ -1,12 +1,12 @@
 //! How objects are encrypted in etcd: with keys that the user gave, or by a key management service.
 
 use api::hypershift::v1beta1::secret_encryption::SecretEncryptionType;
+use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
 use super::kms;
 use super::kubeconfig::{base64, put, secret_value, yaml};
-use crate::component::{Context, Error, Result};
 
 /// The file that the API server reads.
 pub(super) const FILE: &str = "/etc/kubernetes/secret-encryption/config.yaml";

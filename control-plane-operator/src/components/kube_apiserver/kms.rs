@@ -7,11 +7,11 @@ mod azure;
 mod ibm_cloud;
 
 use api::hypershift::v1beta1::secret_encryption::{KmsProvider, SecretEncryptionType};
+use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::{Container, PodSpec, Volume, VolumeMount};
 use serde_json::{Value, json};
 
 use super::edit;
-use crate::component::{Context, Error, Result};
 
 /// The volume with the sockets.
 const SOCKETS: &str = "kms-socket";

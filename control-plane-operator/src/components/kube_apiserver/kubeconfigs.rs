@@ -1,14 +1,13 @@
 //! The kubeconfigs that are not for components: the administrator's, Cluster API's, and that of nodes that join.
 
+use control_plane_component::facts::url;
+use control_plane_component::{Context, Result};
 use k8s_openapi::api::core::v1::Secret;
 
 use super::kubeconfig::{put, secret_value, text, with_authority};
 use api::group::CLUSTER_NAME;
 use api::hypershift::v1beta1::services::PublishingStrategyType::Route;
 use api::hypershift::v1beta1::services::ServiceType;
-
-use crate::component::facts::url;
-use crate::component::{Context, Result};
 
 const ADMIN: &str = "system-admin-client";
 const NODES: &str = "kas-bootstrap-client";

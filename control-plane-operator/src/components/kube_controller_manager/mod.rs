@@ -2,14 +2,22 @@
 
 use api::hypershift::v1beta1::networking::AllocateNodeCidrs;
 use api::hypershift::v1beta1::platform::PlatformType;
+use control_plane_component::certificate::Usage::Client;
+use control_plane_component::certificate::{CONTROL_PLANE, leaf, server};
+use control_plane_component::names::service_and_localhost;
+use control_plane_component::{
+    Component, Context, Error, Leaf, Metrics, Prober, Result, Workload, assets,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::{edit, flags, kubeconfig};
-use crate::assets;
-use crate::component::{Component, Context, Error, Prober, Result, Workload};
 
 /// The component's name.
 const NAME: &str = "kube-controller-manager";
+const METRICS: Metrics = Metrics {
+    telemetry: Some(("keep", "pv_collector_total_pv_count")),
+    sre: Some("kubeControllerManager"),
+};
 /// The name of the image of the pod that empties volumes, as the manifest has it.
 const RECYCLER_IMAGE: &str = "image: tools";
 
@@ -25,11 +33,21 @@ pub(super) fn component() -> Component {
             "servicemonitor.yaml",
         ),
     )
+    .with_certificates(certificates)
+    .metrics(METRICS)
     .zone_spread()
     .prober(Prober::default())
     .manifest("kubeconfig.yaml", kubeconfig::service(NAME))
     .manifest("recycler-config.yaml", recycler)
     .adapt(adapt)
+}
+
+fn certificates(context: &Context<'_>) -> Vec<Leaf> {
+    let user = "system:kube-controller-manager";
+    vec![
+        leaf(NAME, CONTROL_PLANE, user, "kubernetes", Client),
+        server("kcm-server", NAME).names(service_and_localhost(context, NAME)),
+    ]
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {

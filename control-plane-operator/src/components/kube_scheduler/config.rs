@@ -1,10 +1,9 @@
 //! The scheduler's configuration: how nodes are compared with each other.
 
 use api::hypershift::v1beta1::configuration::scheduler::SchedulerProfile;
+use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-
-use crate::component::{Context, Error, Result};
 
 const KEY: &str = "config.json";
 

@@ -2,9 +2,12 @@
 
 mod config;
 
+use control_plane_component::certificate::Usage::Client;
+use control_plane_component::certificate::{CONTROL_PLANE, leaf, server};
+use control_plane_component::names::service_and_localhost;
+use control_plane_component::{Component, Context, Leaf, Prober, Result, Workload, assets};
+
 use super::{edit, flags, kubeconfig};
-use crate::assets;
-use crate::component::{Component, Context, Prober, Result, Workload};
 
 /// The component's name.
 const NAME: &str = "kube-scheduler";
@@ -20,6 +23,7 @@ pub(super) fn component() -> Component {
             "servicemonitor.yaml",
         ),
     )
+    .with_certificates(certificates)
     .zone_spread()
     .prober(Prober::default())
     .manifest("config.yaml", config::adapt)
@@ -28,6 +32,20 @@ pub(super) fn component() -> Component {
         kubeconfig::service("kube-scheduler-client"),
     )
     .adapt(adapt)
+}
+
+fn certificates(context: &Context<'_>) -> Vec<Leaf> {
+    let user = "system:kube-scheduler";
+    vec![
+        leaf(
+            "kube-scheduler-client",
+            CONTROL_PLANE,
+            user,
+            "kubernetes",
+            Client,
+        ),
+        server("scheduler-server", NAME).names(service_and_localhost(context, NAME)),
+    ]
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {

@@ -2,10 +2,9 @@
 
 use api::group;
 use api::group::Side;
+use control_plane_component::{CapiUse, Component, Context, Prober, Result, Workload, assets};
 
 use super::{capi, edit, flags};
-use crate::assets;
-use crate::component::{Component, Context, Prober, Result, Workload};
 
 /// The component's name.
 const NAME: &str = "machine-approver";
@@ -22,7 +21,7 @@ pub(super) fn component() -> Component {
         ),
     )
     .management_api()
-    .speaks_capi()
+    .uses_capi(CapiUse::Proxied)
     .wanted_if(capi::manages_machines)
     .prober(Prober::default())
     .manifest("role.yaml", capi::role)

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
-
-use crate::component::{Context, Error, Result};
 
 const KEY: &str = "haproxy.cfg";
 /// The label of Routes that the control plane's own router serves.
@@ -50,7 +49,7 @@ fn ways(context: &Context<'_>) -> Ways {
 /// Name, host and Service of each Route that is ours, by name, and that has a host already.
 fn routes<'a>(context: &Context<'a>) -> Vec<(&'a str, &'a str, &'a str)> {
     let mut all = BTreeMap::new();
-    for (name, route) in context.objects.of_kind("Route") {
+    for (name, route) in context.objects.of_kind("route.openshift.io", "Route") {
         let is_ours = route["metadata"]["labels"][LABEL] == context.namespace();
         let host = route["spec"]["host"].as_str().filter(|host| is_name(host));
         if let (true, Some(host), Some(service)) =
@@ -72,7 +71,7 @@ fn is_name(host: &str) -> bool {
 
 /// Where a Service is reached: by its address, which stays when DNS is away.
 fn address(context: &Context<'_>, name: &str) -> String {
-    let service = context.objects.get("Service", name);
+    let service = context.objects.get("", "Service", name);
     let spec = service.map_or(&Value::Null, |service| &service["spec"]);
     let port = spec["ports"][0]["port"].as_i64().unwrap_or(443);
     let ip = spec["clusterIP"].as_str().filter(|ip| *ip != "None");

@@ -1,16 +1,20 @@
 //! router: one way in for all Routes of a control plane, by the name that a client asks for.
 
 mod config;
+mod publishing;
+
+use control_plane_component::{Component, assets};
 
 use super::edit;
-use crate::assets;
-use crate::component::Component;
 
 pub(super) fn component() -> Component {
     Component::new(
         "router",
         assets!("router": "config.yaml", "deployment.yaml", "pdb.yaml"),
     )
+    .api_critical()
+    .independent()
+    .published_by(publishing::PUBLICATION)
     .request_serving()
     .zone_spread()
     .depends_on(&["ignition-server"])

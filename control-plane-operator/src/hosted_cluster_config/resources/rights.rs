@@ -1,4 +1,4 @@
-//! Rights by which machines become nodes and stay ones.
+//! RBAC of the hosted cluster: machines become nodes and stay nodes, and the API server reaches kubelets.
 //!
 //! A machine begins with the bootstrap kubeconfig, which is the account of the node bootstrapper: it may ask for a
 //! certificate, and for nothing else.
@@ -19,15 +19,20 @@ const BOOTSTRAPPERS: &str = "system:serviceaccounts:openshift-machine-config-ope
 const NODES: &str = "system:nodes";
 /// Where roles and groups are defined.
 const RBAC: &str = "rbac.authorization.k8s.io";
+/// The user of the API server's client certificate for kubelets.
+const API_SERVER: &str = "system:kube-apiserver";
 /// Metrics of what the control plane runs are read with this account.
 const METRICS_ACCOUNT: &str = "system:serviceaccount:hypershift:prometheus";
+
+/// Lets it read metrics of the kubelets' resources, which `system:monitoring` does not.
+const METRICS_ROLE: &str = "hypershift-metrics-resources-reader";
 
 /// Roles that Kubernetes does not bring.
 pub(super) fn roles() -> Vec<ClusterRole> {
     vec![ClusterRole {
-        metadata: named("hypershift-metrics-reader"),
+        metadata: named(METRICS_ROLE),
         rules: Some(vec![PolicyRule {
-            non_resource_urls: Some(vec!["/metrics".to_owned()]),
+            non_resource_urls: Some(vec!["/metrics/resources".to_owned()]),
             verbs: vec!["get".to_owned()],
             ..PolicyRule::default()
         }]),
@@ -35,26 +40,32 @@ pub(super) fn roles() -> Vec<ClusterRole> {
     }]
 }
 
-/// Who has which rights.
+/// Who has which permissions. The names are those that users know from HyperShift.
 pub(super) fn bindings(clients: NodeClients) -> Vec<ClusterRoleBinding> {
-    let account = Subject {
-        kind: "ServiceAccount".to_owned(),
-        name: BOOTSTRAPPER.to_owned(),
-        namespace: Some(BOOTSTRAPPER_NAMESPACE.to_owned()),
-        ..Subject::default()
-    };
+    let bootstrapper = format!("system:serviceaccount:{BOOTSTRAPPER_NAMESPACE}:{BOOTSTRAPPER}");
     let requests = "system:certificates.k8s.io:certificatesigningrequests";
     let mut bindings = vec![
-        binding("node-bootstrapper", "system:node-bootstrapper", account),
         binding(
-            "csr-renewal",
+            "create-csrs-for-bootstrapping",
+            "system:node-bootstrapper",
+            user(&bootstrapper),
+        ),
+        binding(
+            "system-bootstrap-node-renewal",
             &format!("{requests}:selfnodeclient"),
             group(NODES),
         ),
         binding(
-            "hypershift-metrics-reader",
-            "hypershift-metrics-reader",
+            "hypershift-metrics-client",
+            "system:monitoring",
             user(METRICS_ACCOUNT),
+        ),
+        binding(METRICS_ROLE, METRICS_ROLE, user(METRICS_ACCOUNT)),
+        // Kubernetes brings the role and binds nobody to it. Without it kubelets refuse `kubectl logs` and `kubectl exec`.
+        binding(
+            "system:kube-apiserver-to-kubelet",
+            "system:kubelet-api-admin",
+            user(API_SERVER),
         ),
     ];
     // Who is named here has the request granted by Kubernetes' own controller.

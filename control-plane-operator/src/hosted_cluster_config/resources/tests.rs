@@ -51,7 +51,22 @@ fn certificates_are_granted_by_kubernetes_unless_machines_decide() {
     };
     assert!(names(NodeClients::Everybody).contains(&"csr-approver".to_owned()));
     assert!(!names(NodeClients::Machines).contains(&"csr-approver".to_owned()));
-    assert!(names(NodeClients::Machines).contains(&"node-bootstrapper".to_owned()));
+    assert!(names(NodeClients::Machines).contains(&"create-csrs-for-bootstrapping".to_owned()));
+}
+
+/// Finding F02: kubelets authorize the user of the API server's client certificate, which is the one that PKI issues.
+#[test]
+fn the_api_server_may_use_the_kubelet_api() {
+    for clients in [NodeClients::Everybody, NodeClients::Machines] {
+        let granted = rights::bindings(clients).into_iter().any(|binding| {
+            let subjects = binding.subjects.unwrap_or_default();
+            binding.role_ref.name == "system:kubelet-api-admin"
+                && subjects
+                    .iter()
+                    .any(|it| it.kind == "User" && it.name == "system:kube-apiserver")
+        });
+        assert!(granted, "{clients:?}");
+    }
 }
 
 #[test]
@@ -59,11 +74,11 @@ fn a_failure_is_told_with_its_cause() {
     let good = verdict(&Ok(()));
     assert_eq!((good.status, good.reason), (Status::True, "AsExpected"));
     let bad = verdict(&Err(Error::waiting("the address of the API server")));
-    assert_eq!(
-        (bad.status, bad.reason),
-        (Status::False, "ReconciliationError")
-    );
+    assert_eq!((bad.status, bad.reason), (Status::False, "ReconcileError"));
     assert_eq!(bad.message, "waiting for the address of the API server");
+    let both = vec![Error::waiting("one"), Error::waiting("another")];
+    let bad = verdict(&Err(Error::Several(both)));
+    assert_eq!(bad.message, "waiting for one; waiting for another");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A MachineConfig: whether its Ignition can be merged, and what in it is more than Ignition.
+//! A MachineConfig: whether its Ignition can be merged, and whether it asks for more than Ignition can do.
 
 use serde_json::{Map, Value, json};
 
@@ -29,16 +29,17 @@ const UNITS: [&str; 8] = [
     ".swap",
     ".timer",
 ];
-/// Fields beside `config`.
-const BEYOND: [&str; 7] = [
+/// Fields beside `config` that only a daemon on the node could apply. There is none: Ignition alone configures nodes.
+const UNAPPLIED: [&str; 6] = [
     "baseOSExtensionsContainerImage",
     "extensions",
     "fips",
     "kernelArguments",
     "kernelType",
     "osImageURL",
-    "role",
 ];
+/// What asks for nothing.
+const ROLE: &str = "role";
 /// Permission bits of a file.
 const MODES: u64 = 0o7777;
 
@@ -58,6 +59,7 @@ impl MachineConfig {
     /// Its Ignition, if it can be merged into ours.
     pub(super) fn ignition(&self) -> Result<Value, InvalidConfig> {
         self.check_fields()?;
+        self.check_applied()?;
         let mut config = match &self.0.spec["config"] {
             Value::Null => return Ok(json!({})),
             Value::Object(config) => config.clone(),
@@ -76,7 +78,7 @@ impl MachineConfig {
     }
 
     fn check_fields(&self) -> Result<(), InvalidConfig> {
-        let known = |field: &str| field == "config" || BEYOND.contains(&field);
+        let known = |field: &str| field == "config" || field == ROLE || UNAPPLIED.contains(&field);
         let fields = self.0.spec.as_object().into_iter().flat_map(Map::keys);
         match fields.into_iter().find(|field| !known(field)) {
             None => Ok(()),
@@ -85,6 +87,30 @@ impl MachineConfig {
                 "a MachineConfig has no such field; remove it",
             )),
         }
+    }
+
+    /// A setting that nothing applies is refused: a node without it would pass for one that has it.
+    fn check_applied(&self) -> Result<(), InvalidConfig> {
+        let is_asked = |field: &str| match &self.0.spec[field] {
+            Value::Null | Value::Bool(false) => false,
+            Value::String(text) => !matches!(text.as_str(), "" | "default"),
+            Value::Array(items) => !items.is_empty(),
+            _ => true,
+        };
+        let Some(field) = UNAPPLIED.into_iter().find(|field| is_asked(field)) else {
+            return Ok(());
+        };
+        let way_out = match field {
+            "fips" => {
+                "FIPS mode is not supported: create the HostedCluster without spec.fips; nodes whose image has FIPS \
+                 mode enabled stay in it"
+            }
+            "kernelArguments" => {
+                "kernel arguments are not supported: remove them, or boot nodes from an image that has them"
+            }
+            _ => "not supported: remove it, or boot nodes from an image that has it",
+        };
+        Err(self.0.invalid(&format!("spec.{field}"), way_out))
     }
 
     fn check_version(&self, config: &Map<String, Value>) -> Result<(), InvalidConfig> {
@@ -108,8 +134,7 @@ impl MachineConfig {
             if !SECTIONS.contains(&section.as_str()) {
                 return Err(self.0.invalid(
                     &format!("spec.config.{section}"),
-                    "Ignition 3.2 has no such section; remove it (kernel arguments belong into \
-                     spec.kernelArguments)",
+                    "Ignition 3.2 has no such section; remove it",
                 ));
             }
         }
@@ -198,39 +223,4 @@ fn entries<'a>(
     let found = config[section][list].as_array();
     let entries = found.into_iter().flatten().enumerate();
     entries.map(move |(index, entry)| (format!("spec.config.{section}.{list}[{index}]"), entry))
-}
-
-/// What MachineConfigs say beyond Ignition, merged: the last of them wins, and lists are joined.
-pub(super) fn beyond_ignition(configs: &[MachineConfig]) -> Option<Value> {
-    let mut merged = Map::new();
-    for config in configs {
-        for field in BEYOND {
-            match &config.0.spec[field] {
-                Value::Null => {}
-                Value::String(text) if text.is_empty() => {}
-                Value::Bool(false) => {}
-                Value::Array(items) if items.is_empty() => {}
-                Value::Array(items) => join(&mut merged, field, items),
-                value => {
-                    merged.insert(field.to_owned(), value.clone());
-                }
-            }
-        }
-    }
-    if merged.is_empty() {
-        return None;
-    }
-    Some(json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfig",
-        "metadata": { "name": "rendered-worker" },
-        "spec": merged,
-    }))
-}
-
-fn join(merged: &mut Map<String, Value>, field: &str, items: &[Value]) {
-    let list = merged.entry(field).or_insert_with(|| json!([]));
-    if let Some(list) = list.as_array_mut() {
-        list.extend(items.iter().cloned());
-    }
 }

@@ -118,6 +118,12 @@ impl Manifests {
             "ImageContentSourcePolicy" | "ImageDigestMirrorSet" | "ImageTagMirrorSet" => {
                 self.mirrors.extend(manifest.mirrors()?);
             }
+            "ClusterImagePolicy" => {
+                return Err(manifest.invalid(
+                    "kind",
+                    "nodes do not verify signatures of images: remove the ClusterImagePolicy",
+                ));
+            }
             _ => {
                 return Err(manifest.invalid(
                     "kind",

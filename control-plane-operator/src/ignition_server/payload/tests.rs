@@ -98,7 +98,9 @@ apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
 metadata: {name: 99-second}
 spec:
-  kernelArguments: [nosmt]
+  kernelArguments: []
+  kernelType: default
+  fips: false
   config:
     ignition: {version: 3.2.0}
     storage: {files: [{path: /etc/motd, mode: 420, contents: {source: "data:,second"}}]}
@@ -188,6 +190,12 @@ fn what_cannot_be_used_is_told_by_name_and_field() {
         (machine("{config: {}}"), "MachineConfig 50-x: spec.config.ignition.version"),
         (machine("{config: []}"), "MachineConfig 50-x: spec.config: write"),
         (machine("{confg: {}}"), "MachineConfig 50-x: spec.confg: "),
+        (machine("{fips: true, config: {ignition: {version: 3.2.0}}}"), "MachineConfig 50-x: spec.fips: FIPS mode is not supported: create"),
+        (machine("{kernelArguments: [nosmt]}"), "MachineConfig 50-x: spec.kernelArguments: kernel arguments are not supported: remove"),
+        (machine("{kernelType: realtime}"), "MachineConfig 50-x: spec.kernelType: not supported: remove"),
+        (machine("{extensions: [usbguard]}"), "MachineConfig 50-x: spec.extensions: not supported: remove"),
+        (machine("{osImageURL: images.example.com/os}"), "MachineConfig 50-x: spec.osImageURL: not supported: remove"),
+        ("apiVersion: config.openshift.io/v1\nkind: ClusterImagePolicy\nmetadata: {name: p}\nspec: {}\n".to_owned(), "ClusterImagePolicy p: kind: nodes do not verify signatures of images: remove"),
         (config("kernelArguments: {}"), "MachineConfig 50-x: spec.config.kernelArguments: "),
         (config("storage: {trees: []}"), "MachineConfig 50-x: spec.config.storage.trees: "),
         (config("storage: {files: [{path: etc/a}]}"), "MachineConfig 50-x: spec.config.storage.files[0].path: "),

@@ -1,25 +1,22 @@
-//! All certificates of a control plane.
+//! All certificates of a control plane: those that components declare, and those of components that are not here yet.
 
-use super::names::{api_server, known, pods, service, service_and_guest, service_and_localhost};
-use super::{Form, Leaf, PlatformType, Usage, forwards_metrics, is_on, life};
-use crate::component::Context;
+use control_plane_component::certificate::{CSR, Form, Leaf, ROOT, Usage, account, leaf, server};
+use control_plane_component::names::{known, service, service_and_guest, service_and_localhost};
+use control_plane_component::{Component, Context};
 
-use Usage::{Both, Client, Server, Unsaid};
+use super::{PlatformType, forwards_metrics, life};
 
-const ROOT: &str = "root-ca";
-const KONNECTIVITY: &str = "konnectivity-signer";
-const CSR: &str = "cluster-signer-ca";
-const CONTROL_PLANE: &str = "kube-control-plane-signer";
+use Usage::{Both, Client, Server};
 
-/// The certificates that a hosted control plane needs, as far as their names are known.
-pub fn leaves(context: &Context<'_>) -> Vec<Leaf> {
-    let mut all = clients();
-    all.extend(etcd(context));
-    all.extend(api(context));
-    all.extend(konnectivity(context));
+/// The certificates that a hosted control plane with these components needs, as far as their names are known.
+pub fn leaves(components: &[Component], context: &Context<'_>) -> Vec<Leaf> {
+    let mut all: Vec<_> = components
+        .iter()
+        .flat_map(|component| component.certificates(context))
+        .collect();
+    all.extend(users());
     all.extend(openshift(context));
     all.extend(operators(context));
-    all.extend(ignition(context));
     all.extend(clouds(context));
     all.extend(metrics(context));
     let life = life(context);
@@ -29,103 +26,9 @@ pub fn leaves(context: &Context<'_>) -> Vec<Leaf> {
     all
 }
 
-fn leaf(secret: &str, authority: &'static str, name: &str, group: &str, usage: Usage) -> Leaf {
-    Leaf {
-        secret: secret.to_owned(),
-        authority,
-        common_name: name.to_owned(),
-        organizations: [group]
-            .into_iter()
-            .filter(|group| !group.is_empty())
-            .map(str::to_owned)
-            .collect(),
-        usage,
-        names: Vec::new(),
-        form: Form::Leaf,
-        life: super::LEAF_LIFE,
-    }
-}
-
-impl Leaf {
-    fn names(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.names.extend(names);
-        self
-    }
-
-    fn form(mut self, form: Form) -> Self {
-        self.form = form;
-        self
-    }
-
-    fn group(mut self, group: &str) -> Self {
-        self.organizations.push(group.to_owned());
-        self
-    }
-}
-
-/// Users of the guest.
-fn clients() -> Vec<Leaf> {
-    let account = |namespace: &str| format!("system:serviceaccounts:{namespace}");
-    let nodes = "openshift-machine-config-operator";
-    vec![
-        leaf(
-            "kas-aggregator-crt",
-            "kas-aggregator-client-signer",
-            "system:openshift-aggregator",
-            "kubernetes",
-            Client,
-        ),
-        leaf(
-            "kube-scheduler-client",
-            CONTROL_PLANE,
-            "system:kube-scheduler",
-            "kubernetes",
-            Client,
-        ),
-        leaf(
-            "kube-controller-manager",
-            CONTROL_PLANE,
-            "system:kube-controller-manager",
-            "kubernetes",
-            Client,
-        ),
-        leaf(
-            "kas-kubelet-client-crt",
-            "kube-apiserver-to-kubelet-signer",
-            "system:kube-apiserver",
-            "kubernetes",
-            Client,
-        ),
-        leaf(
-            "system-admin-client",
-            "system-admin-signer",
-            "system:admin",
-            "system:masters",
-            Client,
-        ),
-        leaf(
-            "hcco-client",
-            "hcco-signer",
-            "system:hosted-cluster-config",
-            "kubernetes",
-            Client,
-        )
-        .group(&account("openshift")),
-        leaf(
-            "kas-bootstrap-container-client",
-            "kas-bootstrap-container-signer",
-            "system:kas-bootstrap-container",
-            "kubernetes",
-            Client,
-        ),
-        leaf(
-            "kas-bootstrap-client",
-            CSR,
-            &format!("system:serviceaccount:{nodes}:node-bootstrapper"),
-            &account(nodes),
-            Client,
-        )
-        .group("system:serviceaccounts"),
+/// Users of the guest that no component here is.
+fn users() -> [Leaf; 2] {
+    [
         leaf(
             "openshift-authenticator-cert",
             CSR,
@@ -143,106 +46,8 @@ fn clients() -> Vec<Leaf> {
     ]
 }
 
-fn etcd(context: &Context<'_>) -> Vec<Leaf> {
-    if !context.is_etcd_managed() {
-        return Vec::new();
-    }
-    let members = || pods(context, "etcd-discovery");
-    let addresses = ["127.0.0.1", "::1"].map(str::to_owned);
-    vec![
-        leaf(
-            "etcd-client-tls",
-            "etcd-signer",
-            "etcd-client",
-            "kubernetes",
-            Client,
-        )
-        .form(Form::Named("etcd-client")),
-        leaf(
-            "etcd-server-tls",
-            "etcd-signer",
-            "etcd-server",
-            "kubernetes",
-            Both,
-        )
-        .names(service_and_localhost(context, "etcd-client"))
-        .names(members())
-        .form(Form::Named("server")),
-        leaf(
-            "etcd-peer-tls",
-            "etcd-signer",
-            "etcd-discovery",
-            "kubernetes",
-            Both,
-        )
-        .names(members())
-        .names(addresses)
-        .form(Form::Named("peer")),
-        leaf(
-            "etcd-metrics-client-tls",
-            "etcd-metrics-signer",
-            "etcd-metrics-client",
-            "kubernetes",
-            Client,
-        )
-        .form(Form::Named("etcd-client")),
-    ]
-}
-
-fn api(context: &Context<'_>) -> Vec<Leaf> {
-    vec![
-        leaf("kas-server-crt", ROOT, "kubernetes", "kubernetes", Server).names(api_server(context)),
-        leaf(
-            "kas-server-private-crt",
-            ROOT,
-            "kubernetes-private",
-            "kubernetes",
-            Server,
-        )
-        .names(service(context, "kube-apiserver")),
-    ]
-}
-
-fn konnectivity(context: &Context<'_>) -> Vec<Leaf> {
-    vec![
-        leaf(
-            "konnectivity-server",
-            KONNECTIVITY,
-            "konnectivity-server-local",
-            "kubernetes",
-            Server,
-        )
-        .names(service_and_localhost(context, "konnectivity-server-local"))
-        .names(["127.0.0.1".to_owned()]),
-        leaf(
-            "konnectivity-cluster",
-            KONNECTIVITY,
-            "konnectivity-server",
-            "kubernetes",
-            Server,
-        )
-        .names(service(context, "konnectivity-server"))
-        .names(known(&context.infra.konnectivity.host)),
-        leaf(
-            "konnectivity-client",
-            KONNECTIVITY,
-            "konnectivity-client",
-            "kubernetes",
-            Client,
-        ),
-        leaf(
-            "konnectivity-agent",
-            KONNECTIVITY,
-            "konnectivity-agent",
-            "kubernetes",
-            Client,
-        ),
-    ]
-}
-
 /// Servers of OpenShift's own.
 fn openshift(context: &Context<'_>) -> Vec<Leaf> {
-    let server = |secret: &str, name: &str| leaf(secret, ROOT, name, "openshift", Both);
     let mut all: Vec<_> = [
         "openshift-apiserver",
         "openshift-oauth-apiserver",
@@ -298,7 +103,6 @@ fn ingress_domain(context: &Context<'_>) -> String {
 
 /// Metrics and webhooks of operators.
 fn operators(context: &Context<'_>) -> Vec<Leaf> {
-    let server = |secret: &str, name: &str| leaf(secret, ROOT, name, "openshift", Both);
     let mut all = Vec::new();
     for (secret, name) in [
         ("catalog-operator-serving-cert", "catalog-operator-metrics"),
@@ -324,13 +128,6 @@ fn operators(context: &Context<'_>) -> Vec<Leaf> {
         all.push(server(secret, name).names([name, "localhost"].map(str::to_owned)));
     }
     for (secret, name) in [
-        ("kcm-server", "kube-controller-manager"),
-        ("scheduler-server", "kube-scheduler"),
-        ("cvo-server", "cluster-version-operator"),
-    ] {
-        all.push(server(secret, name).names(service_and_localhost(context, name)));
-    }
-    for (secret, name) in [
         (
             "multus-admission-controller-secret",
             "multus-admission-controller",
@@ -346,26 +143,6 @@ fn operators(context: &Context<'_>) -> Vec<Leaf> {
                 .names(service_and_localhost(context, name))
                 .form(Form::Tls),
         );
-    }
-    all
-}
-
-fn ignition(context: &Context<'_>) -> Vec<Leaf> {
-    let mut all = Vec::new();
-    if !is_on(context, PlatformType::IbmCloud) {
-        let name = "ignition-server";
-        all.push(leaf(name, ROOT, name, "openshift", Both).names(service(context, name)));
-    }
-    // Nodes ask for it by the address that it is published at.
-    if let Some(host) = known(&context.infra.ignition.host) {
-        let leaf = leaf(
-            "ignition-server-serving-cert",
-            "ignition-server-ca-cert",
-            "ignition-server",
-            "openshift",
-            Unsaid,
-        );
-        all.push(leaf.names([host]).form(Form::Tls));
     }
     all
 }
@@ -394,11 +171,6 @@ fn clouds(context: &Context<'_>) -> Vec<Leaf> {
                 metrics(driver, "operator", "operator-metrics"),
                 metrics(driver, "controller-metrics", "controller-metrics"),
                 account(
-                    "aws-pod-identity-webhook-kubeconfig",
-                    "openshift-authentication",
-                    "aws-pod-identity-webhook",
-                ),
-                account(
                     "cloud-credential-operator-service-account-kubeconfig",
                     "openshift-cloud-credential-operator",
                     "cloud-credential-operator",
@@ -425,20 +197,6 @@ fn clouds(context: &Context<'_>) -> Vec<Leaf> {
         | PlatformType::PowerVs
         | PlatformType::None => Vec::new(),
     }
-}
-
-/// A service account of the guest, with a kubeconfig.
-fn account(secret: &str, namespace: &str, name: &str) -> Leaf {
-    let user = format!("system:serviceaccount:{namespace}:{name}");
-    leaf(
-        secret,
-        CSR,
-        &user,
-        &format!("system:serviceaccounts:{namespace}"),
-        Client,
-    )
-    .group("system:serviceaccounts")
-    .form(Form::Kubeconfig)
 }
 
 fn metrics(context: &Context<'_>) -> Vec<Leaf> {

@@ -1,7 +1,7 @@
 //! The check itself is checked: right histories pass, and each way to be wrong is found.
 
 use super::*;
-use crate::random::Random;
+use crate::fidelity::random::Random;
 
 fn event(version: u64) -> Event {
     Event {

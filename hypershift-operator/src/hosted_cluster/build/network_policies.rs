@@ -1,5 +1,7 @@
 //! Who may reach the pods of a control plane: each other, and whoever a service is published for.
 
+mod virtual_machines;
+
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
@@ -11,7 +13,7 @@ use crate::hosted_cluster::facts::Facts;
 use crate::hosted_cluster::names;
 
 /// All names that are ever used: what is not wanted any more is deleted.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "kas",
     "loadbalancer-ignition",
     "loadbalancer-konnectivity",
@@ -26,6 +28,7 @@ const NAMES: [&str; 14] = [
     "openshift-monitoring",
     "private-router",
     "same-namespace",
+    "virt-launcher",
 ];
 /// Label by which OpenShift tells namespaces apart for policies.
 const POLICY_GROUP: &str = "network.openshift.io/policy-group";
@@ -70,6 +73,7 @@ pub(super) fn build(facts: &Facts) -> Vec<Wanted> {
         ));
         policies.extend(management_api(facts));
     }
+    policies.extend(virtual_machines::policy(facts));
     policies
 }
 

@@ -12,14 +12,14 @@ use api::group::Side;
 use api::hypershift::v1beta1::HostedControlPlane;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use api::hypershift::v1beta1::platform::PlatformType;
-use control_plane_operator::assets;
-use control_plane_operator::component::declaration::{Minter, TokenFor};
-use control_plane_operator::component::facts::Infra;
-use control_plane_operator::component::render::{Rendered, render};
-use control_plane_operator::component::{
-    Component, Context, Objects, Predicates, Release, TokenFrom, Workload, sidecar,
+use control_plane_component::assets;
+use control_plane_component::declaration::{Minter, TokenFor};
+use control_plane_component::facts::Infra;
+use control_plane_component::render::{Rendered, render};
+use control_plane_component::settings::{Pairs, Settings};
+use control_plane_component::{
+    CapiUse, Component, Context, Objects, Predicates, Release, TokenFrom, Workload, sidecar,
 };
-use control_plane_operator::settings::{Pairs, Settings};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PodSpec, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -174,7 +174,7 @@ fn unowned(mut object: Value) -> Wanted {
     }
     if let Some(annotations) = metadata["annotations"].as_object_mut() {
         // It is for whoever compares by it; server-side apply compares by itself.
-        annotations.remove(control_plane_operator::component::render::DESIRED_STATE_HASH);
+        annotations.remove(control_plane_component::render::DESIRED_STATE_HASH);
     }
     let resource = match object["kind"].as_str() {
         Some("Deployment") => {
@@ -314,7 +314,7 @@ fn cluster_api() -> Component {
         assets!("cluster-api": "deployment.yaml", "rolebinding.yaml", "serviceaccount.yaml");
     Component::new(names::CLUSTER_API, manifests)
         .management_api()
-        .speaks_capi()
+        .uses_capi(CapiUse::Proxied)
 }
 
 fn provider(facts: &Facts, platform: &'static dyn Infrastructure) -> Component {
@@ -324,7 +324,7 @@ fn provider(facts: &Facts, platform: &'static dyn Infrastructure) -> Component {
     let facts_of_pod = facts.clone();
     let component = component
         .management_api()
-        .speaks_capi()
+        .uses_capi(CapiUse::Proxied)
         .adapt(move |_, workload| {
             edit(workload, |pod| platform.adapt(&facts_of_pod, pod));
             Ok(())

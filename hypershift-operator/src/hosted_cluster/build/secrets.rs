@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Wanted;
 use crate::hosted_cluster::facts::{Facts, Found};
 use crate::hosted_cluster::names;
-use crate::hosted_cluster::references::{Purpose, Reference};
+use crate::hosted_cluster::references::{Purpose, Reference, is_reserved};
 use crate::platform::infrastructure;
 
 /// The credentials of the platform.
@@ -84,10 +84,18 @@ pub(super) fn handover(facts: &Facts) -> Vec<Wanted> {
 
 fn copies(facts: &Facts, purposes: &[Purpose]) -> Vec<Wanted> {
     let referenced = facts.referenced.iter();
-    let referenced = referenced.filter(|(reference, _)| purposes.contains(&reference.purpose));
+    let referenced = referenced.filter(|(reference, _)| {
+        purposes.contains(&reference.purpose) && !is_of_control_plane(facts, reference)
+    });
     referenced
         .filter_map(|(reference, found)| copy(facts, reference, found))
         .collect()
+}
+
+/// Whether the copy would take the place of an object of the control plane. Validation says so; nothing is written.
+fn is_of_control_plane(facts: &Facts, reference: &Reference) -> bool {
+    reference.purpose.keeps_name()
+        && (is_reserved(&reference.name, facts.infra_id()) || facts.occupied.contains(reference))
 }
 
 fn copy(facts: &Facts, reference: &Reference, found: &Found) -> Option<Wanted> {

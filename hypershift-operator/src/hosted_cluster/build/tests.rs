@@ -206,3 +206,25 @@ fn an_infrastructure_that_is_not_known_yet_makes_no_cluster() {
             .all(|it| it.resource.kind != "Cluster")
     );
 }
+
+/// Check T09: an object of the control plane is not overwritten, whatever validation said.
+#[test]
+fn no_copy_takes_the_place_of_an_object_of_the_control_plane() {
+    for (name, is_occupied, expected) in [
+        ("webhook", false, true),
+        ("webhook", true, false),
+        ("capi-migration-journal", false, false),
+    ] {
+        let mut cluster = fixture::hosted_cluster("none");
+        cluster.spec.audit_webhook = Some(serde_json::from_value(json!({ "name": name })).unwrap());
+        let mut facts = fixture::facts(cluster, Side::Private);
+        if is_occupied {
+            let references = facts.referenced.iter().map(|(it, _)| it.clone());
+            facts.occupied = references.filter(|it| it.name == name).collect();
+        }
+        let plan = build(&facts).unwrap();
+        let mut objects = plan.iter().flat_map(|it| &it.objects);
+        let is_copied = objects.any(|it| it.resource.kind == "Secret" && it.name() == name);
+        assert_eq!(is_copied, expected, "{name} {is_occupied}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Why a deletion waits: which object, since when, which finalizer, and who would remove it.
 
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use support::apply::Deletion;
 
 use super::list;
 use crate::context::Context;
@@ -27,17 +27,15 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// What remains of an object that was to be deleted.
-    pub(super) fn of(kind: &str, name: &str, deletion: Deletion) -> Option<Self> {
-        let Deletion::Waiting(metadata) = deletion else {
-            return None;
-        };
-        Some(Self {
+    pub(super) fn of(kind: &str, metadata: &ObjectMeta) -> Self {
+        let since = metadata.deletion_timestamp.as_ref();
+        Self {
             kind: kind.to_owned(),
-            name: name.to_owned(),
-            finalizers: metadata.finalizers.unwrap_or_default(),
-            since: metadata.deletion_timestamp.map(|time| time.0.to_string()),
+            name: metadata.name.clone().unwrap_or_default(),
+            finalizers: metadata.finalizers.clone().unwrap_or_default(),
+            since: since.map(|time| time.0.to_string()),
             detail: None,
-        })
+        }
     }
 
     /// In words.

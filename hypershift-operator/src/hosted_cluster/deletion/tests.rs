@@ -9,6 +9,7 @@ use support::testing::{Answer, Expect, Scenario};
 use super::*;
 use crate::capi::Capi;
 use crate::config::Config;
+use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::hosted_cluster::dereference::bare;
 use crate::hosted_cluster::fixture;
 use crate::metrics::Metrics;
@@ -32,10 +33,15 @@ fn context(scenario: &Scenario) -> Context {
 }
 
 async fn advance(scenario: &Scenario) -> Progress {
+    let own = Namespace::Owned(ControlPlaneNamespace::for_tests("clusters-one"));
+    advance_in(&own, scenario).await
+}
+
+async fn advance_in(namespace: &Namespace, scenario: &Scenario) -> Progress {
     let ctx = context(scenario);
     let cluster = fixture::hosted_cluster("none");
     let facts = bare(cluster, Capi::new(Side::Private), &ctx);
-    super::advance(&facts, &ctx).await.unwrap()
+    super::advance(&facts, namespace, &ctx).await.unwrap()
 }
 
 /// The path of a kind of Cluster API.
@@ -69,7 +75,7 @@ async fn o05_node_pools_go_first_and_nothing_else_is_touched_meanwhile() {
     let pool = object(
         "workers",
         &["hypershift.openshift.io/finalizer"],
-        json!({ "spec": { "clusterName": "one" } }),
+        json!({ "metadata": { "namespace": "clusters" }, "spec": { "clusterName": "one" } }),
     );
     let other = object("others", &[], json!({ "spec": { "clusterName": "two" } }));
     let machine = object("m-1", &["machine.example.com"], json!({}));
@@ -79,7 +85,6 @@ async fn o05_node_pools_go_first_and_nothing_else_is_touched_meanwhile() {
         none(&capi("clusters")),
         gone(HCP),
         Expect::get(POOLS).answer(Answer::list(&[other, pool.clone()])),
-        Expect::get(&pool_path).answer(Answer::ok(&pool)),
         Expect::delete(&pool_path)
             .body(json!({ "preconditions": { "uid": "u" } }))
             .answer(Answer::ok(&pool)),
@@ -132,8 +137,9 @@ async fn o05_the_control_plane_and_its_namespace_go_last() {
         none(LINKS),
         gone(HCP),
         Expect::get(NAMESPACE).answer(Answer::ok(&ours)),
-        Expect::get(NAMESPACE).answer(Answer::ok(&ours)),
-        Expect::delete(NAMESPACE).answer(Answer::ok(&ours)),
+        Expect::delete(NAMESPACE)
+            .body(json!({ "preconditions": { "uid": "u" } }))
+            .answer(Answer::ok(&ours)),
         Expect::get(NAMESPACE).answer(Answer::ok(&terminating)),
     ]);
     let Progress::Waiting(waiting) = advance(&scenario).await else {
@@ -148,8 +154,7 @@ async fn o05_the_control_plane_and_its_namespace_go_last() {
 }
 
 #[tokio::test]
-async fn o05_a_cluster_that_was_never_made_is_gone_at_once_and_a_namespace_of_others_stays() {
-    let theirs = object("clusters-one", &[], json!({}));
+async fn o05_a_cluster_that_was_never_made_is_gone_at_once() {
     let scenario = Scenario::new([
         gone(&capi("clusters")),
         gone(HCP),
@@ -160,8 +165,98 @@ async fn o05_a_cluster_that_was_never_made_is_gone_at_once_and_a_namespace_of_ot
         gone(BINDING),
         gone(LINKS),
         gone(HCP),
-        Expect::get(NAMESPACE).answer(Answer::ok(&theirs)),
+        gone(NAMESPACE),
     ]);
-    assert_eq!(advance(&scenario).await, Progress::Gone(Duration::ZERO));
+    let absent = Namespace::Absent("clusters-one".to_owned());
+    let progress = advance_in(&absent, &scenario).await;
+    assert_eq!(progress, Progress::Gone(Duration::ZERO));
     scenario.finish();
+}
+
+/// An object of the control plane's namespace, or of none, that a deletion by name would find.
+fn others(name: &str, owner: Option<&str>) -> Value {
+    let rest = json!({
+        "metadata": {
+            "namespace": "clusters-one",
+            "annotations": owner.map(|owner| json!({ names::CLUSTER: owner })),
+        },
+        "spec": { "paused": true, "pausedUntil": "true" },
+    });
+    object(name, &[names::COMPONENT_FINALIZER], rest)
+}
+
+/// A control plane namespace in which everything has the names that this cluster would use.
+fn populated(of_namespace: Option<&str>, of_objects: Option<&str>) -> Vec<Expect> {
+    let one =
+        |path: &str, name: &str, owner| Expect::get(path).answer(Answer::ok(&others(name, owner)));
+    let all = |path: &str, name: &str| {
+        Expect::get(path).answer(Answer::list(&[others(name, of_objects)]))
+    };
+    let deployment = |name: &str| one(&format!("{DEPLOYMENTS}/{name}"), name, of_objects);
+    vec![
+        none(POOLS),
+        all(&capi("clusters"), "one-x7k2p"),
+        all(LINKS, "router"),
+        one(HCP, "one", of_objects),
+        deployment("cluster-api"),
+        deployment("capi-provider"),
+        one(BINDING, "hypershift-cluster-api-clusters-one", of_objects),
+        one(NAMESPACE, "clusters-one", of_namespace),
+    ]
+}
+
+/// T01, T20: nothing in a namespace of another cluster is written or deleted, and nothing is waited for.
+#[tokio::test]
+async fn deletion_leaves_a_populated_namespace_of_another_cluster_alone() {
+    let (name, theirs) = ("clusters-one".to_owned(), Some("clusters-x/one"));
+    let foreign = Namespace::Foreign {
+        name: name.clone(),
+        owner: "clusters-x/one".to_owned(),
+    };
+    let unclaimed = Namespace::Unclaimed(name.clone());
+    // Another cluster creates it after it was looked at.
+    let absent = Namespace::Absent(name);
+    for (namespace, of_namespace, of_objects) in [
+        (&foreign, theirs, theirs),
+        (&foreign, theirs, None),
+        (&unclaimed, None, theirs),
+        (&unclaimed, None, None),
+        (&absent, theirs, theirs),
+        (&absent, theirs, None),
+    ] {
+        let scenario = Scenario::new([]).always(populated(of_namespace, of_objects));
+        let progress = advance_in(namespace, &scenario).await;
+        scenario.finish();
+        assert_eq!(progress, Progress::Gone(Duration::ZERO), "{namespace:?}");
+    }
+}
+
+/// T01: a cluster that was refused later gives back what is annotated as its own, and the namespace stays.
+#[tokio::test]
+async fn deletion_in_a_namespace_of_another_cluster_removes_its_own_objects() {
+    let path = format!("{}/one-x7k2p", capi("clusters"));
+    let own = others("one-x7k2p", Some("clusters/one"));
+    let of_others = others("one-a2b3c", Some("clusters-x/one"));
+    let clusters = Answer::list(&[of_others, own.clone()]);
+    let scenario = Scenario::new([
+        Expect::get(&capi("clusters")).answer(clusters.clone()),
+        Expect::patch(&path)
+            .body(json!({ "spec": { "paused": false }, "metadata": { "uid": "u" } }))
+            .answer(Answer::ok(&own)),
+        gone(HCP),
+        none(POOLS),
+        Expect::get(&capi("clusters")).answer(clusters),
+        Expect::delete(&path)
+            .body(json!({ "preconditions": { "uid": "u" } }))
+            .answer(Answer::ok(&own)),
+    ]);
+    let foreign = Namespace::Foreign {
+        name: "clusters-one".to_owned(),
+        owner: "clusters-x/one".to_owned(),
+    };
+    let Progress::Waiting(waiting) = advance_in(&foreign, &scenario).await else {
+        unreachable!("its own Cluster is there");
+    };
+    scenario.finish();
+    assert_eq!((waiting.name.as_str(), waiting.detail), ("one-x7k2p", None));
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::version::whole_second;
 use super::{Outcome, control_plane_conditions, progress};
 use crate::hosted_cluster::references::Purpose;
-use crate::hosted_cluster::validate::Verdict;
+use crate::hosted_cluster::validate::{Verdict, private_access};
 use crate::pause::Pause;
 
 /// Conditions that are the control plane's, and that every cluster has.
@@ -44,6 +44,8 @@ const COPIED_IF_TOLD: [ClusterCondition; 13] = [
     ClusterCondition::KubeVirtNodesLiveMigratable,
     ClusterCondition::ValidKubeVirtInfraNetworkMtu,
 ];
+/// The reason of a condition about what no controller of this version does.
+const NOT_SUPPORTED: &str = "NotSupported";
 /// What an object may say in a condition.
 const LONGEST_MESSAGE: usize = 32_768;
 
@@ -138,15 +140,29 @@ pub(super) fn told(outcome: &Outcome<'_>) -> Vec<Told> {
             ClusterCondition::SupportedHostedCluster,
             &verdicts.supported,
         ),
-        Told::of(ClusterCondition::ValidReleaseImage, &verdicts.release),
+        release(outcome),
         succeeding(outcome),
     ];
     let credentials = verdicts.credentials.as_ref();
     told.extend(credentials.map(|it| Told::of(ClusterCondition::PlatformCredentialsFound, it)));
     told.extend(progress::ignition(outcome));
     told.extend(unmanaged_etcd(outcome));
+    told.extend(private_endpoints(outcome));
+    told.extend(private_network(outcome));
     told.extend(copied(outcome));
     told
+}
+
+/// `ValidReleaseImage`: unknown while the image is being read.
+fn release(outcome: &Outcome<'_>) -> Told {
+    let about = ClusterCondition::ValidReleaseImage;
+    match outcome.facts.in_progress() {
+        Some(error) => {
+            let message = format!("Waiting for image {} to be read", error.image());
+            Told::new(about, Status::Unknown, error.condition_reason(), message)
+        }
+        None => Told::of(about, &outcome.verdicts.release),
+    }
 }
 
 /// `ReconciliationSucceeded`.
@@ -220,6 +236,30 @@ fn unmanaged_etcd(outcome: &Outcome<'_>) -> Option<Told> {
         "UnmanagedEtcdMisconfigured",
         message,
     ))
+}
+
+/// Nothing creates the endpoints of a private cluster on AWS.
+fn private_endpoints(outcome: &Outcome<'_>) -> Option<Told> {
+    let about = ClusterCondition::AwsEndpointServiceAvailable;
+    let access = private_access(outcome.facts)?;
+    let message = format!(
+        "spec.platform.aws.endpointAccess is {access}, and this version does not create AWSEndpointServices; those that \
+         exist are left as they are. Set it to Public, or keep them up to date by other means"
+    );
+    Some(Told::new(about, Status::False, NOT_SUPPORTED, message))
+}
+
+/// The policy for virtual machines is written on the management cluster only.
+fn private_network(outcome: &Outcome<'_>) -> Option<Told> {
+    let about = ClusterCondition::ValidKubeVirtInfraNetworkPolicyRbac;
+    let platform = &outcome.facts.cluster.spec.platform;
+    let credentials = platform.kubevirt.as_ref()?.credentials.as_ref()?;
+    let namespace = &credentials.infra_namespace;
+    let message = format!(
+        "this version does not create NetworkPolicy virt-launcher on an external infrastructure cluster, and virtual \
+         machines can reach its networks: create the policy in its namespace {namespace} (docs/clusters.md)"
+    );
+    Some(Told::new(about, Status::False, NOT_SUPPORTED, message))
 }
 
 fn copied(outcome: &Outcome<'_>) -> Vec<Told> {

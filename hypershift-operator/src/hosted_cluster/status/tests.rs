@@ -104,6 +104,22 @@ fn what_speaks_against_a_cluster_is_told_in_the_headline_too() {
     assert!(message.contains("clusters/pull"), "{message}");
 }
 
+/// Check T02.
+#[test]
+fn a_release_that_is_being_read_is_unknown_and_changes_nothing() {
+    let mut facts = facts();
+    let reading = |facts: &mut Facts| {
+        let reason = payload::Reason::InProgress;
+        let error = payload::Error::new(fixture::RELEASE, reason, "it is read");
+        facts.release = ReleaseIs::Unreadable(error);
+    };
+    reading(&mut facts);
+    let (is, reason, message) = condition(&told(&facts, &[]), "ValidReleaseImage");
+    assert_eq!((&*is, &*reason), ("Unknown", "ReadInProgress"));
+    assert!(message.contains(fixture::RELEASE), "{message}");
+    assert!(!validate(&facts).allow_changes());
+}
+
 #[test]
 fn a_control_plane_that_is_there_is_told_as_it_tells_itself() {
     let mut facts = facts();

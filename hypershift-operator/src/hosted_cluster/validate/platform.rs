@@ -1,14 +1,14 @@
 //! The platform: whether there is one, what it wants of a cluster, and its credentials.
 
 use api::group::Side;
-use api::hypershift::v1beta1::platform::aws::{AwsEndpointAccess, AwsPlatformSpec};
+use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
 use api::hypershift::v1beta1::platform::{PlatformSpec, PlatformType};
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 
 use super::services::{host_name, name};
 use super::{Problems, Verdict, kubevirt};
-use crate::config::Cloud;
-use crate::hosted_cluster::facts::Facts;
+use crate::hosted_cluster::facts::{AgentNamespace, Facts};
+use crate::hosted_cluster::names::AGENT_CONSUMERS;
 use crate::hosted_cluster::operator_image::{Unfit, operator_image};
 use crate::platform::infrastructure;
 
@@ -40,38 +40,32 @@ fn no_operator(facts: &Facts) -> Option<String> {
     }
 }
 
-/// The endpoints of a private cluster on AWS are made by the operator itself, in the region that it works in.
+/// Private connectivity on AWS needs AWSEndpointServices, which no controller of this version creates. A control plane
+/// that has been private before is left as it is: its condition `AWSEndpointServiceAvailable` says the same.
 fn private_endpoints(facts: &Facts) -> Option<String> {
-    let aws = facts.cluster.spec.platform.aws.as_ref()?;
-    let AwsPlatformSpec {
-        endpoint_access,
-        region,
-        ..
-    } = aws;
-    let access = match endpoint_access {
-        AwsEndpointAccess::Public => return None,
-        AwsEndpointAccess::PublicAndPrivate => "PublicAndPrivate",
-        AwsEndpointAccess::Private => "Private",
-    };
-    let Cloud {
-        aws_region,
-        aws_credentials,
-    } = &facts.cloud;
-    let given = format!("spec.platform.aws.endpointAccess is {access}");
-    match aws_region {
-        None => Some(format!(
-            "{given}, and this operator works in no region of AWS: start it with --aws-region {region} (AWS_REGION)"
-        )),
-        Some(own) if own != region => Some(format!(
-            "{given} in spec.platform.aws.region {region}, and this operator works in {own} (AWS_REGION): create the \
-             cluster in {own}, or on a management cluster whose operator works in {region}"
-        )),
-        Some(_) if aws_credentials.is_none() => Some(format!(
-            "{given}, and this operator has no credentials on AWS: start it with --aws-shared-credentials-file \
-             (AWS_SHARED_CREDENTIALS_FILE)"
-        )),
-        Some(_) => None,
+    let access = private_access(facts)?;
+    if was_private(facts) {
+        return None;
     }
+    Some(format!(
+        "spec.platform.aws.endpointAccess is {access}, and this version does not create AWSEndpointServices: nodes would \
+         not reach the control plane. Set it to Public; where it cannot be changed, create the cluster again"
+    ))
+}
+
+/// How the cluster is reached privately, if it is.
+pub(crate) fn private_access(facts: &Facts) -> Option<&'static str> {
+    match facts.cluster.spec.platform.aws.as_ref()?.endpoint_access {
+        AwsEndpointAccess::Public => None,
+        AwsEndpointAccess::PublicAndPrivate => Some("PublicAndPrivate"),
+        AwsEndpointAccess::Private => Some("Private"),
+    }
+}
+
+fn was_private(facts: &Facts) -> bool {
+    let control_plane = facts.control_plane.as_ref();
+    let aws = control_plane.and_then(|it| it.spec.platform.aws.as_ref());
+    aws.is_some_and(|it| it.endpoint_access != AwsEndpointAccess::Public)
 }
 
 /// Whether the platform's credentials are there.
@@ -155,14 +149,23 @@ fn aws(facts: &Facts) -> Problems {
 }
 
 fn agent(facts: &Facts) -> Problems {
-    let namespace = facts.cluster.spec.platform.agent.as_ref();
-    let namespace = namespace
-        .map(|it| it.agent_namespace.as_str())
-        .unwrap_or_default();
-    if facts.agent_namespace != Some(false) {
+    let agent = facts.cluster.spec.platform.agent.as_ref();
+    let Some((agent, consent)) = agent.zip(facts.agent_namespace) else {
         return Problems::new();
+    };
+    let (field, namespace) = ("spec.platform.agent.agentNamespace", &agent.agent_namespace);
+    match consent {
+        AgentNamespace::Allowed => Problems::new(),
+        AgentNamespace::Missing => vec![format!(
+            "{field}: Namespace {namespace} does not exist: create it, or name another"
+        )],
+        AgentNamespace::Refused => {
+            let home = &facts.id.namespace;
+            vec![format!(
+                "{field}: Namespace {namespace} does not allow HostedClusters of namespace {home} to use its Agents: \
+                 have its owner add {home} to the Namespace's annotation {AGENT_CONSUMERS} (a list separated by \
+                 commas), or create the HostedCluster in {namespace}"
+            )]
+        }
     }
-    vec![format!(
-        "spec.platform.agent.agentNamespace is {namespace}, which is not there: create it, or name another"
-    )]
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use control_plane_component::is_reserved_label;
+
 use super::Problems;
 use crate::hosted_cluster::facts::{Facts, Found};
-use crate::hosted_cluster::references::{Purpose, Reference};
+use crate::hosted_cluster::references::{Purpose, Reference, is_reserved};
 
 /// What speaks against the references.
 pub(super) fn problems(facts: &Facts) -> Problems {
@@ -14,6 +16,7 @@ pub(super) fn problems(facts: &Facts) -> Problems {
     let mut problems: Problems = referenced
         .filter_map(|(reference, found)| problem(&facts.id.namespace, reference, found))
         .collect();
+    problems.extend(names(facts));
     problems.extend(labels(&facts.cluster.spec.labels));
     problems
 }
@@ -39,11 +42,37 @@ fn problem(namespace: &str, reference: &Reference, found: &Found) -> Option<Stri
     })
 }
 
-/// Labels of pods have a form of their own.
+/// A copy keeps the name that the user chose, and must not take the place of an object of the control plane.
+fn names(facts: &Facts) -> Problems {
+    let (home, away) = (&facts.id.namespace, &facts.namespace);
+    let references = facts.referenced.iter().map(|(reference, _)| reference);
+    let is_reserved = |it: &&Reference| is_reserved(&it.name, facts.infra_id());
+    let reserved = references.filter(|it| it.purpose.keeps_name() && is_reserved(it));
+    let taken = facts.occupied.iter().filter(|it| !is_reserved(it));
+    reserved
+        .chain(taken)
+        .map(|reference| {
+            let (field, kind, name) = (&reference.field, reference.kind.as_str(), &reference.name);
+            format!(
+                "{field} names the {kind} {home}/{name}, and {kind} {name} of the control plane's namespace {away} is \
+                 not a copy of it but an object of the control plane: create the {kind} under another name, and name \
+                 that in {field}"
+            )
+        })
+        .collect()
+}
+
+/// Labels of pods have a form of their own, and some are not a user's to set.
 fn labels(labels: &BTreeMap<String, String>) -> Problems {
     let wrong = labels
         .iter()
         .filter(|(key, value)| !is_key(key) || !is_value(value));
+    let reserved = labels.keys().filter(|key| is_reserved_label(key));
+    let reserved = reserved.map(|key| {
+        format!(
+            "spec.labels has {key}, by which Services and NetworkPolicies select pods: remove it, or use another key"
+        )
+    });
     wrong
         .map(|(key, value)| {
             format!(
@@ -51,6 +80,7 @@ fn labels(labels: &BTreeMap<String, String>) -> Problems {
                  are at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
             )
         })
+        .chain(reserved)
         .collect()
 }
 

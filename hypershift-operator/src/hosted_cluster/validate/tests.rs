@@ -5,10 +5,12 @@ mod platforms;
 
 use api::annotations::cluster::SKIP_KAS_CONFLICT_SAN_VALIDATION;
 use api::group::Side;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::hosted_cluster::facts::{Found, ReleaseIs};
+use crate::hosted_cluster::facts::{AgentNamespace, Found, ReleaseIs};
 use crate::hosted_cluster::fixture;
 use crate::hosted_cluster::references::references;
 
@@ -45,6 +47,15 @@ fn refers(facts: &mut Facts, field: &str, name: &str, found: Found) {
     facts.referenced.push((reference, found));
 }
 
+/// A Secret with what an audit webhook needs.
+fn webhook() -> Found {
+    let data = [("webhook-kubeconfig".to_owned(), ByteString::default())];
+    Found::Secret(Box::new(Secret {
+        data: Some(data.into()),
+        ..Secret::default()
+    }))
+}
+
 /// A Secret or ConfigMap without any key.
 fn empty() -> Found {
     Found::Secret(Box::default())
@@ -77,7 +88,7 @@ fn nothing_speaks_against_a_complete_cluster() {
 
 #[test]
 fn every_rule_of_the_configuration_says_what_to_change() {
-    let table: [(&str, &str, Change, &str); 23] = [
+    let table: [(&str, &str, Change, &str); 26] = [
         (
             "no signing key",
             "none",
@@ -143,12 +154,6 @@ fn every_rule_of_the_configuration_says_what_to_change() {
             "aws",
             |it| it.management.routes = false,
             "by Route, and this management cluster has no routes",
-        ),
-        (
-            "another cluster's namespace",
-            "none",
-            |it| it.namespace_owner = Some(Owner::Other),
-            "give the cluster another name",
         ),
         (
             "one host name for two",
@@ -266,8 +271,42 @@ fn every_rule_of_the_configuration_says_what_to_change() {
         (
             "no namespace of agents",
             "agent",
-            |it| it.agent_namespace = Some(false),
-            "agents, which is not there: create it",
+            |it| it.agent_namespace = Some(AgentNamespace::Missing),
+            "Namespace agents does not exist: create it",
+        ),
+        (
+            "a namespace of agents that does not allow the cluster's (T11)",
+            "agent",
+            |it| it.agent_namespace = Some(AgentNamespace::Refused),
+            "Namespace agents does not allow HostedClusters of namespace clusters to use its Agents: have its owner add \
+             clusters to the Namespace's annotation hypershift.openshift.io/agent-consumer-namespaces",
+        ),
+        (
+            "a Secret with the name of the sidecar's kubeconfig (T09)",
+            "none",
+            |it| refers(it, "/auditWebhook", "kube-apiserver-proxy", webhook()),
+            "spec.auditWebhook names the Secret clusters/kube-apiserver-proxy, and Secret kube-apiserver-proxy of the \
+             control plane's namespace clusters-one is not a copy of it but an object of the control plane: create the \
+             Secret under another name",
+        ),
+        (
+            "a Secret with the name of an object that is not a copy (T09)",
+            "none",
+            |it| {
+                refers(it, "/auditWebhook", "webhook", webhook());
+                it.occupied = it.referenced.iter().map(|(it, _)| it.clone()).collect();
+                it.occupied.retain(|it| it.name == "webhook");
+            },
+            "spec.auditWebhook names the Secret clusters/webhook, and Secret webhook of the control plane's namespace",
+        ),
+        (
+            "a label that policies select by (T10)",
+            "none",
+            |it| {
+                let label = "hypershift.openshift.io/need-management-kas-access";
+                edit(it, "/labels", json!({ label: "true" }));
+            },
+            "spec.labels has hypershift.openshift.io/need-management-kas-access, by which Services and NetworkPolicies",
         ),
         (
             "a platform without its section",

@@ -4,6 +4,7 @@ use serde_json::json;
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
+use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::node_pool::fixtures;
 use crate::node_pool::write::FINALIZER;
 
@@ -12,6 +13,10 @@ const POOL: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/no
 fn capi(path: &str) -> String {
     let group = Capi::new(Side::Private).machine().api_version;
     format!("/apis/{group}/namespaces/clusters-dev/{path}")
+}
+
+fn namespace() -> Namespace {
+    Namespace::Owned(ControlPlaneNamespace::for_tests("clusters-dev"))
 }
 
 fn pool() -> NodePool {
@@ -75,7 +80,7 @@ async fn a_pool_waits_for_its_machines_and_says_so() {
     ]);
     let scenario = Scenario::new(calls);
     let writer = Writer::new(scenario.client());
-    let pause = delete(&pool(), &[Side::Private], "clusters-dev", &writer)
+    let pause = delete(&pool(), &[Side::Private], &namespace(), &writer)
         .await
         .unwrap();
     scenario.finish();
@@ -123,9 +128,79 @@ async fn what_machines_needed_goes_after_them_and_the_pool_last() {
     ]);
     let scenario = Scenario::new(calls);
     let writer = Writer::new(scenario.client());
-    let pause = delete(&pool(), &[Side::Private], "clusters-dev", &writer)
+    let pause = delete(&pool(), &[Side::Private], &namespace(), &writer)
         .await
         .unwrap();
     scenario.finish();
     assert_eq!(pause, None);
+}
+
+/// A control plane namespace in which everything has the names of the pool's objects, and nothing is the pool's.
+fn populated(annotations: &Value) -> Vec<Expect> {
+    let object = |name: &str| {
+        json!({ "metadata": {
+            "name": name,
+            "uid": name,
+            "annotations": annotations,
+            "finalizers": ["example.com/others"],
+        } })
+    };
+    let templates = Capi::new(Side::Private).aws_machine_template();
+    let templates = format!(
+        "/apis/{}/namespaces/clusters-dev/awsmachinetemplates",
+        templates.api_version
+    );
+    let core = |kind: &str| format!("/api/v1/namespaces/clusters-dev/{kind}");
+    let mut reads = Vec::new();
+    for (kind, name) in [
+        (capi("machinehealthchecks"), "workers"),
+        (capi("machinehealthchecks"), "workers-spot"),
+        (capi("machinedeployments"), "workers"),
+        (capi("machinesets"), "workers"),
+        (templates.clone(), "workers-1"),
+        (core("secrets"), "token-workers-1"),
+        (core("configmaps"), "workers"),
+    ] {
+        reads.push(Expect::get(&format!("{kind}/{name}")).answer(Answer::ok(&object(name))));
+    }
+    for (kind, name) in [
+        (capi("machines"), "workers-1-abcde"),
+        (templates, "workers-1"),
+        (core("secrets"), "token-workers-1"),
+        (core("configmaps"), "workers"),
+    ] {
+        reads.push(Expect::get(&kind).answer(Answer::list(&[object(name)])));
+    }
+    reads
+}
+
+#[tokio::test]
+async fn a_pool_is_released_at_once_in_a_namespace_of_another_cluster() {
+    let foreign = Namespace::Foreign {
+        name: "clusters-dev".to_owned(),
+        owner: "clusters-x/dev".to_owned(),
+    };
+    let unclaimed = Namespace::Unclaimed("clusters-dev".to_owned());
+    let others = json!({
+        "hypershift.openshift.io/nodePool": "clusters-x/workers",
+        PAUSED: "true",
+    });
+    let without = json!({ PAUSED: "true" });
+    for (namespace, annotations) in [
+        (&foreign, &others),
+        (&foreign, &without),
+        (&unclaimed, &others),
+        (&unclaimed, &without),
+        (&namespace(), &others),
+    ] {
+        let release = Expect::patch(POOL)
+            .body(json!({ "metadata": { "finalizers": ["example.com/other"] } }))
+            .answer(Answer::ok(&serde_json::to_value(pool()).unwrap()));
+        // Nothing else is written.
+        let scenario = Scenario::new([release]).always(populated(annotations));
+        let writer = Writer::new(scenario.client());
+        let pause = delete(&pool(), &[Side::Private], namespace, &writer).await;
+        scenario.finish();
+        assert_eq!(pause.unwrap(), None, "{namespace:?} {annotations}");
+    }
 }

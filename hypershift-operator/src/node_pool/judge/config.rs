@@ -50,7 +50,16 @@ pub(super) fn manifests(
                     .unwrap_or_default(),
                 global: config::global(&facts.cluster),
             });
-            conditions.good(about, format!("configuration {}", hashes.with_version));
+            if config.unapplied.is_empty() {
+                conditions.good(about, format!("configuration {}", hashes.with_version));
+            } else {
+                let message = format!(
+                    "nodes get the configuration without {}, which this version does not apply. Remove these settings, or \
+                     use a boot image that has them",
+                    config.unapplied.join(", ")
+                );
+                conditions.set(about, Status::False, "NotApplied", message);
+            }
             found.config = Some(config);
             found.hashes = Some(hashes);
             Ok(())

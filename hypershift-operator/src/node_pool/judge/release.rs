@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::annotations::cluster::SKIP_RELEASE_IMAGE_VALIDATION;
 use api::conditions::{PoolCondition, Status};
+use payload::Reason;
 use payload::skew::{self, Limits};
 
 use super::{Found, Stop};
@@ -19,12 +20,14 @@ pub(super) fn image(
     let release = match &facts.release {
         Ok(release) => release,
         Err(unread) => {
-            conditions.set(
-                about,
-                Status::False,
-                unread.reason.as_str(),
-                unread.message.as_str(),
-            );
+            let in_progress = unread.reason == Reason::InProgress.as_str();
+            if !in_progress {
+                let (reason, message) = (unread.reason.as_str(), unread.message.as_str());
+                conditions.set(about, Status::False, reason, message);
+            } else if !conditions.has(about) {
+                let message = "Waiting for the release image to be read";
+                conditions.set(about, Status::Unknown, unread.reason.as_str(), message);
+            }
             return Err(Stop::Soon);
         }
     };

@@ -103,7 +103,7 @@ fn version(facts: &mut Facts, cluster: &str) {
     facts.cluster_version = Some(cluster.parse().unwrap());
 }
 
-const ROWS: [Row; 14] = [
+const ROWS: [Row; 15] = [
     Row {
         name: "both ways to say how many",
         change: |it| it.pool.spec.auto_scaling = Some(NodePoolAutoScaling { min: 1, max: 2 }),
@@ -135,6 +135,19 @@ const ROWS: [Row; 14] = [
         about: PoolCondition::ValidReleaseImage,
         reason: "InvalidImage",
         message: "it is not there",
+        outcome: Err(Stop::Soon),
+    },
+    Row {
+        name: "a release that is being read",
+        change: |it| {
+            it.release = Err(Unread {
+                reason: "ReadInProgress".to_owned(),
+                message: "it is read".to_owned(),
+            });
+        },
+        about: PoolCondition::ValidReleaseImage,
+        reason: "ReadInProgress",
+        message: "Waiting for the release image",
         outcome: Err(Stop::Soon),
     },
     Row {
@@ -339,4 +352,19 @@ fn the_ignition_server_is_heard() {
             "{reason:?}"
         );
     }
+}
+
+/// Check F04: a pool of a cluster in FIPS mode goes on, and says that its nodes are not.
+#[test]
+fn settings_that_no_node_gets_are_reported() {
+    let mut facts = fixtures::facts();
+    facts.cluster.spec.fips = Some(true);
+    let judged = judged(&facts);
+    assert_eq!(judged.outcome, Ok(()));
+    let (status, reason, message) = judged.said(PoolCondition::ValidMachineConfig);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NotApplied"));
+    assert!(
+        message.contains("spec.fips of MachineConfig 30-fips"),
+        "{message}"
+    );
 }

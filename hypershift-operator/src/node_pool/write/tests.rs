@@ -1,9 +1,11 @@
 //! The order of writes.
 
+use api::group::Side;
 use http::Method;
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
+use crate::capi::Capi;
 use crate::node_pool::conditions::Conditions;
 use crate::node_pool::{fixtures, judge, plan, secrets};
 
@@ -67,7 +69,7 @@ async fn nothing_refers_to_what_is_not_there_yet() {
         path(&check, "workers-spot"),
     ]);
     Writer::new(scenario.client())
-        .apply(&facts, &plan)
+        .apply(facts.owned.as_ref().unwrap(), &facts, &plan)
         .await
         .unwrap();
     scenario.finish();
@@ -151,6 +153,36 @@ async fn outdated_tokens_get_an_end() {
         } }))
         .answer(Answer::ok(&json!({ "metadata": { "name": "a" } })))]);
     let writer = Writer::new(scenario.client());
-    writer.expire(&[(secret, outdated)]).await.unwrap();
+    let namespace = Namespace::Owned(ControlPlaneNamespace::for_tests("clusters-dev"));
+    writer
+        .expire(&namespace, &fixtures::pool(), &[(secret, outdated)])
+        .await
+        .unwrap();
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn a_health_check_of_another_pool_is_not_deleted() {
+    let kind = Capi::new(Side::Private).machine_health_check();
+    let path = path(&kind, "workers-spot");
+    let check = |pool: &str| {
+        Answer::ok(&json!({ "metadata": {
+            "name": "workers-spot",
+            "uid": "u",
+            "annotations": { NODE_POOL.key(): pool },
+        } }))
+    };
+    let scenario = Scenario::new([
+        Expect::get(&path).answer(check("clusters/workers-spot")),
+        Expect::get(&path).answer(check("clusters/workers")),
+        Expect::delete(&path).body(json!({ "preconditions": { "uid": "u" } })),
+    ]);
+    let writer = Writer::new(scenario.client());
+    let namespace = Namespace::Owned(ControlPlaneNamespace::for_tests("clusters-dev"));
+    let pool = fixtures::pool();
+    for _ in 0..2 {
+        let deleted = writer.delete(&namespace, &pool, &kind, "workers-spot");
+        deleted.await.unwrap();
+    }
     scenario.finish();
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::hosted_cluster::facts::Facts;
 use crate::hosted_cluster::wanted::Wanted;
+use crate::platform::aws::profile::{Region, RoleArn, profile};
 use crate::platform::{ClusterIs, Infrastructure};
 
 /// The release's name for the controllers.
@@ -18,8 +19,6 @@ const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-aws-image"
 const NODE_MANAGEMENT: &str = "node-management-creds";
 /// The role in which Secrets are encrypted.
 const KEY_ROLE: &str = "kms-creds";
-/// Where the token is that a role is assumed with.
-const TOKEN: &str = "/var/run/secrets/openshift/serviceaccount/token";
 
 /// Amazon Web Services.
 #[derive(Debug)]
@@ -62,37 +61,38 @@ impl Infrastructure for Aws {
         let Some(aws) = &facts.cluster.spec.platform.aws else {
             return Some(Vec::new());
         };
-        let missing = roles(&aws.roles_ref)
-            .into_iter()
-            .filter(|(_, _, arn)| !arn.starts_with("arn:"))
-            .map(|(field, _, arn)| {
-                let field = format!("spec.platform.aws.rolesRef.{field}");
-                format!("{field} is {arn:?}, which is no ARN: name the role that was made for the cluster")
-            });
-        let key = key_role(facts).filter(|(_, arn)| !arn.starts_with("arn:"));
-        let key = key.map(|(_, arn)| {
-            format!(
-                "spec.secretEncryption.kms.aws.auth.awsKms is {arn:?}, which is no ARN: name the role that may use \
-                 the key"
-            )
-        });
-        Some(missing.chain(key).collect())
+        let roles = roles(&aws.roles_ref).into_iter();
+        let mut problems: Vec<_> = roles
+            .filter_map(|(field, _, arn)| no_role(&format!("platform.aws.rolesRef.{field}"), arn))
+            .collect();
+        problems.extend(no_region("platform.aws.region", &aws.region));
+        if let Some((region, arn)) = key_role(facts) {
+            problems.extend(no_role("secretEncryption.kms.aws.auth.awsKms", arn));
+            problems.extend(no_region("secretEncryption.kms.aws.region", region));
+        }
+        Some(problems)
     }
 
     fn secrets(&self, facts: &Facts) -> Vec<Wanted> {
         let Some(aws) = &facts.cluster.spec.platform.aws else {
             return Vec::new();
         };
-        let secret = |name: &str, arn: &str, region: &str| {
+        let secret = |name: &str, arn: RoleArn<'_>, region: Region<'_>| {
             let data = base64(&profile(arn, region));
             let fields = json!({ "type": "Opaque", "data": { "credentials": data } });
             Wanted::new::<Secret>(&facts.namespace, name, fields)
         };
         let roles = roles(&aws.roles_ref).into_iter();
         let roles = roles.filter(|(_, name, _)| !name.is_empty());
-        let roles = roles.map(|(_, name, arn)| secret(name, arn, &aws.region));
-        let key = key_role(facts).map(|(region, arn)| secret(KEY_ROLE, arn, region));
-        roles.chain(key).collect()
+        let roles = roles.map(|(_, name, arn)| (name, arn, aws.region.as_str()));
+        let key = key_role(facts).map(|(region, arn)| (KEY_ROLE, arn, region));
+        let secrets = roles.chain(key);
+        secrets
+            .filter_map(|(name, arn, region)| {
+                let (arn, region) = (RoleArn::parse(arn)?, Region::parse(region)?);
+                Some(secret(name, arn, region))
+            })
+            .collect()
     }
 
     fn adapt(&self, facts: &Facts, pod: &mut PodSpec) {
@@ -189,12 +189,23 @@ fn key_role(facts: &Facts) -> Option<(&str, &str)> {
     Some((&aws.region, &aws.auth.aws_kms))
 }
 
-/// A profile of AWS's configuration: the role, and the token that it is assumed with.
-fn profile(arn: &str, region: &str) -> String {
-    format!(
-        "[default]\nrole_arn = {arn}\nweb_identity_token_file = {TOKEN}\nsts_regional_endpoints = regional\nregion = \
-         {region}\n"
-    )
+/// What is wrong with a field that names a role.
+fn no_role(field: &str, arn: &str) -> Option<String> {
+    RoleArn::parse(arn).is_none().then(|| {
+        format!(
+            "spec.{field} is {arn:?}, which is not the ARN of a role \
+             (for example arn:aws:iam::123456789012:role/name): set it to the role that was created for the cluster"
+        )
+    })
+}
+
+/// What is wrong with a field that names a region.
+fn no_region(field: &str, region: &str) -> Option<String> {
+    Region::parse(region).is_none().then(|| {
+        format!(
+            "spec.{field} is {region:?}, which is not a region (for example us-east-1): correct it"
+        )
+    })
 }
 
 fn service_endpoints(aws: &AwsPlatformSpec) -> Option<String> {
@@ -232,12 +243,46 @@ mod tests {
         let facts = fixture::facts(cluster.clone(), Side::Private);
         let secrets = Aws.secrets(&facts);
         let made = secrets.iter().find(|it| it.name() == KEY_ROLE).unwrap();
-        let expected = base64(&profile(arn, "eu-west-1"));
+        let role = RoleArn::parse(arn).unwrap();
+        let expected = base64(&profile(role, Region::parse("eu-west-1").unwrap()));
         assert_eq!(made.body["data"]["credentials"], expected);
         assert_eq!(Aws.credentials(&facts), Some(Vec::new()));
         cluster.spec.secret_encryption = serde_json::from_value(kms("kms")).unwrap();
         let facts = fixture::facts(cluster, Side::Private);
         let problems = Aws.credentials(&facts).unwrap();
         assert!(problems[0].contains("awsKms is \"kms\""), "{problems:?}");
+    }
+
+    /// Check T16: a value with a line break is refused with its field, and no profile is written from it.
+    #[test]
+    fn text_that_adds_settings_to_a_profile_is_refused() {
+        let injected = "arn:aws:iam::123456789012:role/a\ncredential_process = sh -c id";
+        let mut cluster = fixture::hosted_cluster("aws");
+        let aws = cluster.spec.platform.aws.as_mut().unwrap();
+        aws.roles_ref.storage_arn = injected.to_owned();
+        let facts = fixture::facts(cluster.clone(), Side::Private);
+        let problems = Aws.credentials(&facts).unwrap();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(
+            problems[0].starts_with("spec.platform.aws.rolesRef.storageARN is "),
+            "{problems:?}"
+        );
+        let written = Aws.secrets(&facts);
+        assert!(
+            written
+                .iter()
+                .all(|it| it.name() != "ebs-cloud-credentials")
+        );
+        assert_eq!(written.len(), 4);
+
+        let aws = cluster.spec.platform.aws.as_mut().unwrap();
+        aws.region = "us-east-1\ncredential_process = sh -c id".to_owned();
+        let facts = fixture::facts(cluster, Side::Private);
+        let problems = Aws.credentials(&facts).unwrap();
+        assert!(
+            problems[1].starts_with("spec.platform.aws.region is "),
+            "{problems:?}"
+        );
+        assert!(Aws.secrets(&facts).is_empty());
     }
 }

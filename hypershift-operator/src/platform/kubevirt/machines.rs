@@ -20,7 +20,7 @@ const MEMORY: &str = "8Gi";
 const CORES: i32 = 2;
 const DISK_SIZE: &str = "32Gi";
 /// Labels of the virtual machines.
-const INFRA_ID_LABEL: &str = "hypershift.openshift.io/infra-id";
+pub(crate) const INFRA_ID_LABEL: &str = "hypershift.openshift.io/infra-id";
 const POOL_LABEL: &str = "hypershift.openshift.io/nodepool-name";
 
 /// The machine that a pool asks for.
@@ -45,13 +45,19 @@ pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
             ))
         })?;
     }
+    // The policy that keeps machines from the management cluster selects by it.
+    template["metadata"]["labels"][INFRA_ID_LABEL] = json!(ask.infra_id);
+    template["spec"]["template"]["metadata"]["labels"][INFRA_ID_LABEL] = json!(ask.infra_id);
     Ok(Machine {
         template: ask.capi.kubevirt_machine_template(),
         made: ask.capi.kubevirt_machine(),
         // The nodes cannot be reached by SSH from where the provider runs.
         spec: json!({ "virtualMachineBootstrapCheck": { "checkStrategy": "none" }, "virtualMachineTemplate": template }),
         live: &[],
-        notes: vec![migration(kubevirt)],
+        notes: [Some(migration(kubevirt)), caching(ask.pool, kubevirt)]
+            .into_iter()
+            .flatten()
+            .collect(),
     })
 }
 
@@ -235,6 +241,20 @@ fn patches(ask: &Ask<'_>) -> Result<Vec<Patch>, Refused> {
         patches.push(patch);
     }
     Ok(patches)
+}
+
+/// Nothing makes the copy of the boot image that `cacheStrategy: PVC` asks for.
+fn caching(pool: &NodePool, kubevirt: &KubevirtNodePoolPlatform) -> Option<Note> {
+    let strategy = kubevirt.root_volume.cache_strategy.as_ref()?;
+    let is_ignored = strategy.type_ == KubevirtCaching::Pvc && cache_name(pool).is_none();
+    is_ignored.then(|| Note {
+        condition: PoolCondition::ValidPlatformConfig,
+        is_so: false,
+        reason: "CacheStrategyNotSupported",
+        message: "spec.platform.kubevirt.rootVolume.cacheStrategy is PVC, and this version does not keep a copy of the \
+                  boot image: each machine imports it from the registry. Set the type to None"
+            .to_owned(),
+    })
 }
 
 /// A disk that one host alone may have keeps its machine there.

@@ -4,8 +4,9 @@
 //! infrastructure tools of HyperShift write them; what they say can also be given by flags.
 
 mod infrastructure;
+mod unsupported;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -16,17 +17,18 @@ use crate::create::cluster::args::{CommonArgs, name_of};
 use crate::create::cluster::services::Services;
 use crate::create::text;
 use infrastructure::{Identity, Infrastructure};
+use unsupported::UnsupportedArgs;
 
 /// Flags of platform AWS.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct AwsArgs {
     /// JSON file that describes the network: vpcID, zones with their subnets, securityGroupID, hosted zones
     #[arg(long, value_name = "FILE")]
-    infra_json: PathBuf,
+    infra_json: Option<PathBuf>,
 
     /// JSON file that describes the IAM roles, the issuer of tokens and the instance profile
     #[arg(long, value_name = "FILE")]
-    iam_json: PathBuf,
+    iam_json: Option<PathBuf>,
 
     /// Region, if the infrastructure file does not name it
     #[arg(long, value_name = "NAME")]
@@ -58,6 +60,9 @@ pub(crate) struct AwsArgs {
 
     #[command(flatten)]
     nodes: AwsNodeArgs,
+
+    #[command(flatten)]
+    unsupported: UnsupportedArgs,
 }
 
 /// Flags of its nodes.
@@ -98,8 +103,17 @@ enum EndpointAccess {
 
 impl Platform for AwsArgs {
     fn parts(&self, common: &CommonArgs) -> anyhow::Result<Parts> {
-        let network = Infrastructure::read(&self.infra_json)?;
-        let identity = Identity::read(&self.iam_json)?;
+        self.unsupported.refuse()?;
+        let network = Infrastructure::read(described(
+            "--infra-json",
+            "network",
+            self.infra_json.as_deref(),
+        )?)?;
+        let identity = Identity::read(described(
+            "--iam-json",
+            "IAM roles",
+            self.iam_json.as_deref(),
+        )?)?;
         let region = self.region(&network)?;
         let platform = json!({ "type": "AWS", "aws": self.aws(&network, &identity, &region)? });
         let services = Services::ingress(common.external_dns_domain.as_deref());
@@ -145,12 +159,9 @@ impl Platform for AwsArgs {
 impl AwsArgs {
     fn region(&self, network: &Infrastructure) -> Result<String, Usage> {
         let region = self.region.as_ref().or(network.region.as_ref());
-        region.cloned().ok_or_else(|| {
-            Usage::new(&format!(
-                "{} names no region: give --region",
-                self.infra_json.display()
-            ))
-        })
+        region
+            .cloned()
+            .ok_or_else(|| Usage::new(&"the file of --infra-json names no region: give --region"))
     }
 
     /// `spec.platform.aws` of the HostedCluster.
@@ -189,10 +200,9 @@ impl AwsArgs {
             return Ok(None);
         };
         let role = identity.kms_provider_role_arn.as_ref().ok_or_else(|| {
-            Usage::new(&format!(
-                "a KMS key is used through a role: name it as kmsProviderRoleARN in {}",
-                self.iam_json.display()
-            ))
+            Usage::new(
+                &"a KMS key is used through a role: name it as kmsProviderRoleARN in the file of --iam-json",
+            )
         })?;
         Ok(Some(json!({
             "type": "kms",
@@ -204,7 +214,17 @@ impl AwsArgs {
     }
 }
 
-fn signing_key(common: &CommonArgs, name: &str, path: &std::path::Path) -> anyhow::Result<Value> {
+/// The file that describes what this command does not create.
+fn described<'a>(flag: &str, what: &str, file: Option<&'a Path>) -> Result<&'a Path, Usage> {
+    file.ok_or_else(|| {
+        Usage::new(&format!(
+            "{flag} FILE is needed: this command creates no {what} on AWS yet, so describe the existing ones (fields: \
+             docs/clusters.md)"
+        ))
+    })
+}
+
+fn signing_key(common: &CommonArgs, name: &str, path: &Path) -> anyhow::Result<Value> {
     let key = text::file("--sa-token-issuer-private-key-path", path)?;
     Ok(json!({
         "apiVersion": "v1",

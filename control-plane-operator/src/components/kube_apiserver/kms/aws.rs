@@ -1,11 +1,11 @@
 //! Encryption by the key management service of AWS, in a role of the user's.
 
 use api::hypershift::v1beta1::secret_encryption::AwsKmsSpec;
+use control_plane_component::Context;
 use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
 
 use super::{Plugin, SOCKETS, Token, container, edit, minter, provider};
-use crate::component::Context;
 use crate::components::kube_apiserver::encryption::fnv1;
 
 /// The release's name of the plugin's image.

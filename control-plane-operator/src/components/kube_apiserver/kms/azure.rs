@@ -2,11 +2,11 @@
 //! identity, which trusts tokens of the guest.
 
 use api::hypershift::v1beta1::secret_encryption::azure::{AzureKmsKey, AzureKmsSpec};
+use control_plane_component::Context;
 use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
 
 use super::{Plugin, SOCKETS, Token, container, edit, minter, provider};
-use crate::component::Context;
 
 /// The release's name of the plugin's image.
 const IMAGE: &str = "azure-kms-encryption-provider";

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use api::hypershift::v1beta1::secret_encryption::ibm_cloud::{
     IbmCloudKmsAuthType, IbmCloudKmsSpec,
 };
+use control_plane_component::{Context, Error, Result};
 use serde_json::{Value, json};
 
 use super::{Plugin, SOCKETS, container, edit, provider};
-use crate::component::{Context, Error, Result};
 
 /// Annotation that names the plugin's image: no release has it.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/ibmcloud-kms-provider-image";

@@ -11,6 +11,9 @@ use crate::platform::Infrastructure;
 const ALL: [&str; 1] = ["*"];
 const READ: [&str; 3] = ["get", "list", "watch"];
 const HYPERSHIFT: &str = "hypershift.openshift.io";
+/// The security context constraints (SCCs) that the pods of a control plane run under; those of older management clusters
+/// have the shorter name.
+const CONSTRAINTS: [&str; 2] = ["restricted", "restricted-v2"];
 
 /// Rules of Cluster API's own controllers: the groups of one side, and what their contract asks for.
 pub(super) fn cluster_api(facts: &Facts) -> Vec<Value> {
@@ -59,6 +62,7 @@ pub(super) fn control_plane_operator() -> Vec<Value> {
     let all = |group: &str, resources: &[&str]| json!({ "apiGroups": [group], "resources": resources, "verbs": ALL });
     vec![
         all(HYPERSHIFT, &ALL),
+        all("certificates.hypershift.openshift.io", &ALL),
         all(
             "",
             &[
@@ -94,7 +98,12 @@ pub(super) fn control_plane_operator() -> Vec<Value> {
             &["routes", "routes/custom-host", "routes/status"],
         ),
         all("image.openshift.io", &["imagestreams"]),
-        all("security.openshift.io", &["securitycontextconstraints"]),
+        json!({
+            "apiGroups": ["security.openshift.io"],
+            "resources": ["securitycontextconstraints"],
+            "resourceNames": CONSTRAINTS,
+            "verbs": ["use"],
+        }),
     ]
 }
 
@@ -127,4 +136,24 @@ fn events() -> Value {
 
 fn leases() -> Value {
     json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ALL })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T05: a rule without names would let pods run under `privileged`.
+    #[test]
+    fn constraints_are_granted_by_name() {
+        let rules = control_plane_operator();
+        let mut seen = 0;
+        for rule in rules {
+            if rule["apiGroups"][0] == "security.openshift.io" {
+                assert_eq!(rule["verbs"], json!(["use"]), "{rule}");
+                assert_eq!(rule["resourceNames"], json!(CONSTRAINTS), "{rule}");
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 1);
+    }
 }

@@ -1,9 +1,9 @@
 //! Platforms: what each wants of a cluster, of the operator, and of the clusters that machines are made on.
 
+use api::hypershift::v1beta1::HostedControlPlane;
 use serde_json::json;
 
 use super::{Change, edit, facts};
-use crate::config::Cloud;
 use crate::hosted_cluster::facts::Virtualization;
 use crate::hosted_cluster::validate::{Verdict, validate};
 
@@ -107,47 +107,33 @@ fn ports_of_nodes_are_ibm_clouds_own_affair_on_ibm_cloud() {
     }
 }
 
+/// Check F05: nothing would connect the nodes of a new private cluster; one that is private already goes on.
 #[test]
-fn the_endpoints_of_a_private_cluster_need_an_operator_in_its_region() {
-    let cloud = |region: Option<&str>, credentials: Option<&str>| Cloud {
-        aws_region: region.map(str::to_owned),
-        aws_credentials: credentials.map(Into::into),
-    };
-    let file = Some("/etc/aws/credentials");
-    for (access, cloud, expected) in [
-        ("Public", cloud(None, None), None),
-        ("Private", cloud(Some("us-east-1"), file), None),
-        ("PublicAndPrivate", cloud(Some("us-east-1"), file), None),
-        (
-            "Private",
-            cloud(None, file),
-            Some("works in no region of AWS: start it with --aws-region us-east-1 (AWS_REGION)"),
-        ),
-        (
-            "PublicAndPrivate",
-            cloud(Some("eu-west-1"), file),
-            Some(
-                "endpointAccess is PublicAndPrivate in spec.platform.aws.region us-east-1, and this operator works in \
-                 eu-west-1 (AWS_REGION): create the cluster in eu-west-1",
-            ),
-        ),
-        (
-            "Private",
-            cloud(Some("us-east-1"), None),
-            Some("has no credentials on AWS: start it with --aws-shared-credentials-file"),
-        ),
+fn a_new_private_cluster_on_aws_is_refused() {
+    for (access, before, expected) in [
+        ("Public", None, true),
+        ("Private", None, false),
+        ("PublicAndPrivate", None, false),
+        ("PublicAndPrivate", Some("Public"), false),
+        ("Private", Some("PublicAndPrivate"), true),
     ] {
         let mut facts = facts("aws", |_| {});
+        if let Some(before) = before {
+            edit(&mut facts, "/platform/aws/endpointAccess", json!(before));
+            let spec = crate::hosted_cluster::build::control_plane_spec(&facts);
+            facts.control_plane = Some(HostedControlPlane::new("one", spec));
+        }
         edit(&mut facts, "/platform/aws/endpointAccess", json!(access));
-        facts.cloud = cloud;
-        let verdicts = validate(&facts);
-        match (verdicts.supported, expected) {
-            (Verdict::Good, None) => {}
-            (Verdict::Bad { reason, message }, Some(expected)) => {
+        match validate(&facts).supported {
+            Verdict::Good => assert!(expected, "{access} {before:?}"),
+            Verdict::Bad { reason, message } => {
+                assert!(!expected, "{access} {before:?}: {message}");
                 assert_eq!(reason, "UnsupportedHostedCluster");
-                assert!(message.contains(expected), "{access}: {message}");
+                let way_out = format!(
+                    "endpointAccess is {access}, and this version does not create AWSEndpointServices"
+                );
+                assert!(message.contains(&way_out), "{message}");
             }
-            (found, expected) => unreachable!("{access}: {found:?} {expected:?}"),
         }
     }
 }

@@ -1,0 +1,286 @@
+//! How much memory reviews take, all together, and which one is refused when there is too little. The decision is pure.
+//!
+//! A review reserves memory as its bytes arrive, more for its conversion, and keeps what its answer takes until that is
+//! sent. When there is too little, the largest review of the source that uses most is ended. So a client that
+//! needs little is served, whatever others send; a client that is alone may use all of it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+
+use super::source::Source;
+
+/// The memory of all reviews. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Memory {
+    ledger: Arc<Mutex<Ledger>>,
+    freed: watch::Sender<()>,
+}
+
+/// What one review has reserved, until dropped.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    id: u64,
+    memory: Memory,
+    end: Arc<Notify>,
+}
+
+/// Why memory is not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    /// Others use less. Trying later helps.
+    #[error("too many reviews at once")]
+    Busy,
+    /// There will never be so much.
+    #[error("the review needs more memory than the {0} bytes that there are")]
+    TooLarge(u64),
+}
+
+#[derive(Debug)]
+struct Ledger {
+    total: u64,
+    next: u64,
+    reviews: HashMap<u64, Review>,
+}
+
+#[derive(Debug)]
+struct Review {
+    source: Source,
+    bytes: u64,
+    /// It was asked to end, and frees its memory soon.
+    ending: bool,
+    end: Arc<Notify>,
+}
+
+/// What becomes of a demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    Grant,
+    /// Memory is about to be freed.
+    Wait,
+    /// This review has to end.
+    End(u64),
+    Refuse(Refused),
+}
+
+// === impl Memory ===
+
+impl Memory {
+    /// So many bytes.
+    pub(super) fn new(total: u64) -> Self {
+        let ledger = Ledger {
+            total,
+            next: 0,
+            reviews: HashMap::new(),
+        };
+        Self {
+            ledger: Arc::new(Mutex::new(ledger)),
+            freed: watch::Sender::new(()),
+        }
+    }
+
+    /// Nothing yet, for a review from `source`.
+    pub(super) fn reserve(&self, source: Source) -> Reservation {
+        let end = Arc::new(Notify::new());
+        let mut ledger = self.lock();
+        let id = ledger.next;
+        ledger.next += 1;
+        let review = Review {
+            source,
+            bytes: 0,
+            ending: false,
+            end: Arc::clone(&end),
+        };
+        ledger.reviews.insert(id, review);
+        Reservation {
+            id,
+            memory: self.clone(),
+            end,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Reservation ===
+
+impl Reservation {
+    /// Reserves more; waits while reviews that were asked to end do so.
+    pub(super) async fn grow(&self, bytes: u64) -> Result<(), Refused> {
+        let mut freed = self.memory.freed.subscribe();
+        loop {
+            let decision = self.memory.lock().demand(self.id, bytes);
+            match decision {
+                Decision::Grant => return Ok(()),
+                Decision::Refuse(refused) => return Err(refused),
+                Decision::End(_) => {}
+                Decision::Wait => {
+                    // The sender is ours: it is never gone.
+                    let _ = freed.changed().await;
+                }
+            }
+        }
+    }
+
+    /// Gives back all but so much.
+    pub(super) fn shrink_to(&self, bytes: u64) {
+        if let Some(review) = self.memory.lock().reviews.get_mut(&self.id) {
+            review.bytes = review.bytes.min(bytes);
+        }
+        self.memory.freed.send_replace(());
+    }
+
+    /// What is notified when the review has to end.
+    pub(super) fn end(&self) -> Arc<Notify> {
+        Arc::clone(&self.end)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.memory.lock().reviews.remove(&self.id);
+        self.memory.freed.send_replace(());
+    }
+}
+
+// === impl Ledger ===
+
+impl Ledger {
+    /// Decides on a demand, and carries the decision out.
+    fn demand(&mut self, id: u64, bytes: u64) -> Decision {
+        let decision = self.decide(id, bytes);
+        match decision {
+            Decision::Grant => {
+                if let Some(review) = self.reviews.get_mut(&id) {
+                    review.bytes += bytes;
+                }
+            }
+            Decision::End(victim) => {
+                if let Some(review) = self.reviews.get_mut(&victim) {
+                    review.ending = true;
+                    review.end.notify_one();
+                }
+            }
+            Decision::Wait | Decision::Refuse(_) => {}
+        }
+        decision
+    }
+
+    fn decide(&self, id: u64, bytes: u64) -> Decision {
+        let Some(own) = self.reviews.get(&id).filter(|review| !review.ending) else {
+            return Decision::Refuse(Refused::Busy);
+        };
+        if own.bytes + bytes > self.total {
+            return Decision::Refuse(Refused::TooLarge(self.total));
+        }
+        let used: u64 = self.reviews.values().map(|review| review.bytes).sum();
+        if used + bytes <= self.total {
+            return Decision::Grant;
+        }
+        let staying = self.reviews.values().filter(|review| !review.ending);
+        let stays: u64 = staying.map(|review| review.bytes).sum();
+        if stays + bytes <= self.total {
+            return Decision::Wait;
+        }
+        match self.victim(id, bytes) {
+            Some(victim) if victim != id => Decision::End(victim),
+            _ => Decision::Refuse(Refused::Busy),
+        }
+    }
+
+    /// The largest review of the source that uses most, the demand counted in. Of equals, the one that demands.
+    fn victim(&self, id: u64, bytes: u64) -> Option<u64> {
+        let demanded = |of: u64, review: &Review| review.bytes + if of == id { bytes } else { 0 };
+        let staying = || self.reviews.iter().filter(|(_, review)| !review.ending);
+        let mut usage: HashMap<Source, u64> = HashMap::new();
+        for (of, review) in staying() {
+            *usage.entry(review.source).or_default() += demanded(*of, review);
+        }
+        let own = self.reviews.get(&id)?.source;
+        let (largest, _) = usage
+            .into_iter()
+            .max_by_key(|(source, used)| (*used, *source == own))?;
+        let theirs = staying().filter(|(_, review)| review.source == largest);
+        let victim = theirs.max_by_key(|(of, review)| (demanded(**of, review), **of == id));
+        victim.map(|(of, _)| *of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+
+    fn source(last: u8) -> Source {
+        IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)).into()
+    }
+
+    fn demand(of: &Reservation, bytes: u64) -> Decision {
+        of.memory.lock().demand(of.id, bytes)
+    }
+
+    /// Check T06.
+    #[test]
+    fn a_small_review_ends_the_largest_of_the_largest_source() {
+        let memory = Memory::new(100);
+        let [small, large, other] = [(1, 30), (1, 50), (2, 20)].map(|(from, bytes)| {
+            let review = memory.reserve(source(from));
+            assert_eq!(demand(&review, bytes), Decision::Grant);
+            review
+        });
+        let third = memory.reserve(source(3));
+        assert_eq!(demand(&third, 10), Decision::End(large.id));
+        assert_eq!(demand(&third, 10), Decision::Wait);
+        assert_eq!(
+            demand(&large, 1),
+            Decision::Refuse(Refused::Busy),
+            "it is ending"
+        );
+        drop(large);
+        assert_eq!(demand(&third, 10), Decision::Grant);
+        drop((small, other));
+    }
+
+    /// Check T06: an attacker behind the address of an API server, too.
+    #[test]
+    fn a_small_review_is_served_before_large_ones_of_its_own_source() {
+        let memory = Memory::new(100);
+        let large = memory.reserve(source(1));
+        assert_eq!(demand(&large, 100), Decision::Grant);
+        let small = memory.reserve(source(1));
+        assert_eq!(demand(&small, 10), Decision::End(large.id));
+    }
+
+    #[test]
+    fn who_uses_most_is_refused_more() {
+        let memory = Memory::new(100);
+        let [first, second] = [1, 2].map(|from| memory.reserve(source(from)));
+        assert_eq!(demand(&first, 50), Decision::Grant);
+        assert_eq!(demand(&second, 40), Decision::Grant);
+        assert_eq!(demand(&first, 20), Decision::Refuse(Refused::Busy));
+        assert_eq!(demand(&first, 60), Decision::Refuse(Refused::TooLarge(100)));
+        // Equals do not end each other by turns.
+        assert_eq!(demand(&second, 10), Decision::Grant);
+        assert_eq!(demand(&second, 1), Decision::Refuse(Refused::Busy));
+    }
+
+    #[tokio::test]
+    async fn a_review_waits_until_another_has_ended() {
+        let memory = Memory::new(100);
+        let large = memory.reserve(source(1));
+        large.grow(100).await.unwrap();
+        let small = memory.reserve(source(2));
+        let ended = async {
+            large.end().notified().await;
+            drop(large);
+        };
+        let (grown, ()) = tokio::join!(small.grow(10), ended);
+        assert_eq!(grown, Ok(()));
+        small.shrink_to(1);
+        assert_eq!(memory.lock().reviews[&small.id].bytes, 1);
+    }
+}

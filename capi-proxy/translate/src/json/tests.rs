@@ -1,0 +1,774 @@
+//! The scanner against a naive oracle, against itself at every chunk split, and against its own inverse.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+use super::*;
+use crate::place::Shape;
+
+static RULES: LazyLock<Rules> = LazyLock::new(Rules::default);
+
+fn translate(root: Node, direction: Direction, chunks: &[&[u8]]) -> Result<Vec<u8>, Refusal> {
+    let mut json = Json::new(&RULES, direction, Documents::One, root);
+    let mut out = Vec::new();
+    for chunk in chunks {
+        json.push(chunk, &mut out)?;
+    }
+    json.finish(&mut out)?;
+    Ok(out)
+}
+
+fn swap(root: Node, text: &str) -> String {
+    let out = translate(root, Direction::Response, &[text.as_bytes()])
+        .unwrap_or_else(|error| panic!("{error}: {text}"));
+    String::from_utf8(out).unwrap()
+}
+
+const PLAIN: Node = Node::Document(Shape::Plain);
+
+/// The same walk over a parsed document: slow, and nothing in it to get wrong.
+fn oracle(rules: &Rules, node: Node, value: &Value) -> Value {
+    let swap_text = |action: Action, text: &str| {
+        name::swap_owned(rules, Direction::Response, action, text)
+            .map_or_else(|| text.to_owned(), |(text, _)| text)
+    };
+    match value {
+        Value::String(text) => Value::String(
+            node.action()
+                .map_or_else(|| text.clone(), |action| swap_text(action, text)),
+        ),
+        Value::Array(items) => items.iter().map(|item| oracle(rules, node, item)).collect(),
+        Value::Object(fields) => {
+            let is_status = matches!(node, Node::Document(_))
+                && fields.get("kind") == Some(&Value::from("Status"))
+                && fields.get("apiVersion") == Some(&Value::from("v1"));
+            let node = match node {
+                Node::Document(shape) if is_status => Node::Status(shape),
+                other => other,
+            };
+            let field = |(key, value): (&String, &Value)| {
+                let name = node
+                    .key_action()
+                    .map_or_else(|| key.clone(), |action| swap_text(action, key));
+                (name, oracle(rules, node.child(key.as_bytes()), value))
+            };
+            Value::Object(fields.iter().map(field).collect::<Map<_, _>>())
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+/// A row: what upstream says, what the client sees; and the reverse, but for free text.
+struct Row {
+    name: &'static str,
+    root: Node,
+    private: &'static str,
+    standard: &'static str,
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        name: "r01 a machine: references and managed fields, not labels, finalizers or fieldsV1",
+        root: PLAIN,
+        private: r#"{"apiVersion":"cluster.hypershift.openshift.io/v1beta2","kind":"Machine","metadata":{"name":"m","resourceVersion":"0123","labels":{"cluster.x-k8s.io/cluster-name":"c"},"finalizers":["machine.cluster.x-k8s.io"],"ownerReferences":[{"apiVersion":"cluster.hypershift.openshift.io/v1beta2","kind":"MachineSet","uid":"u"}],"managedFields":[{"manager":"m","apiVersion":"cluster.hypershift.openshift.io/v1beta2","fieldsV1":{"f:apiVersion":{"apiVersion":"cluster.hypershift.openshift.io/v1beta2"}}}]},"spec":{"infrastructureRef":{"apiGroup":"infrastructure.cluster.hypershift.openshift.io","kind":"DevMachine"},"replicas":1.50e+3}}"#,
+        standard: r#"{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine","metadata":{"name":"m","resourceVersion":"0123","labels":{"cluster.x-k8s.io/cluster-name":"c"},"finalizers":["machine.cluster.x-k8s.io"],"ownerReferences":[{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"MachineSet","uid":"u"}],"managedFields":[{"manager":"m","apiVersion":"cluster.x-k8s.io/v1beta2","fieldsV1":{"f:apiVersion":{"apiVersion":"cluster.hypershift.openshift.io/v1beta2"}}}]},"spec":{"infrastructureRef":{"apiGroup":"infrastructure.cluster.x-k8s.io","kind":"DevMachine"},"replicas":1.50e+3}}"#,
+    },
+    Row {
+        name: "r04 and r05 references by group and by version, in spec and status",
+        root: PLAIN,
+        private: r#"{"spec":{"bootstrap":{"configRef":{"apiGroup":"bootstrap.cluster.hypershift.openshift.io"}}},"status":{"ref":{"apiVersion":"controlplane.cluster.hypershift.openshift.io/v1beta1"}}}"#,
+        standard: r#"{"spec":{"bootstrap":{"configRef":{"apiGroup":"bootstrap.cluster.x-k8s.io"}}},"status":{"ref":{"apiVersion":"controlplane.cluster.x-k8s.io/v1beta1"}}}"#,
+    },
+    Row {
+        name: "r06 and r07 owners of core objects, what an event is about",
+        root: PLAIN,
+        private: r#"{"metadata":{"ownerReferences":[{"apiVersion":"cluster.hypershift.openshift.io/v1beta2"}]},"involvedObject":{"apiVersion":"cluster.hypershift.openshift.io/v1beta2"},"regarding":{"apiVersion":"ipam.cluster.hypershift.openshift.io/v1"},"related":{"apiVersion":"cluster.x-k8s.io/v1"}}"#,
+        standard: r#"{"metadata":{"ownerReferences":[{"apiVersion":"cluster.x-k8s.io/v1beta2"}]},"involvedObject":{"apiVersion":"cluster.x-k8s.io/v1beta2"},"regarding":{"apiVersion":"ipam.cluster.x-k8s.io/v1"},"related":{"apiVersion":"cluster.hypershift.openshift.io/v1"}}"#,
+    },
+    Row {
+        name: "r08 and r10 annotations are opaque",
+        root: PLAIN,
+        private: r#"{"metadata":{"annotations":{"cluster.x-k8s.io/cloned-from-groupkind":"T.infrastructure.cluster.x-k8s.io","apiVersion":"cluster.x-k8s.io/v1beta2"}}}"#,
+        standard: r#"{"metadata":{"annotations":{"cluster.x-k8s.io/cloned-from-groupkind":"T.infrastructure.cluster.x-k8s.io","apiVersion":"cluster.x-k8s.io/v1beta2"}}}"#,
+    },
+    Row {
+        name: "r11 the data of a ConfigMap is the user's",
+        root: Node::Document(Shape::Data),
+        private: r#"{"apiVersion":"v1","data":{"apiVersion":"cluster.x-k8s.io/v1beta1"},"items":[{"stringData":{"apiGroup":"cluster.x-k8s.io"}}]}"#,
+        standard: r#"{"apiVersion":"v1","data":{"apiVersion":"cluster.x-k8s.io/v1beta1"},"items":[{"stringData":{"apiGroup":"cluster.x-k8s.io"}}]}"#,
+    },
+    Row {
+        name: "r11 variables of a Cluster are the user's, those of a provider are not",
+        root: Node::Document(Shape::Topology),
+        private: r#"{"spec":{"topology":{"variables":[{"value":{"apiVersion":"cluster.x-k8s.io/v1beta2"}}],"classRef":{"apiVersion":"cluster.hypershift.openshift.io/v1beta2"}}}}"#,
+        standard: r#"{"spec":{"topology":{"variables":[{"value":{"apiVersion":"cluster.x-k8s.io/v1beta2"}}],"classRef":{"apiVersion":"cluster.x-k8s.io/v1beta2"}}}}"#,
+    },
+    Row {
+        name: "r12 a CRD: name and group, not contract labels or schema",
+        root: Node::Document(Shape::Crd),
+        private: r#"{"metadata":{"name":"machines.cluster.hypershift.openshift.io","labels":{"cluster.x-k8s.io/v1beta2":"v1beta2"}},"spec":{"group":"cluster.hypershift.openshift.io","versions":[{"schema":{"openAPIV3Schema":{"default":{"apiVersion":"cluster.x-k8s.io/v1"}}}}]}}"#,
+        standard: r#"{"metadata":{"name":"machines.cluster.x-k8s.io","labels":{"cluster.x-k8s.io/v1beta2":"v1beta2"}},"spec":{"group":"cluster.x-k8s.io","versions":[{"schema":{"openAPIV3Schema":{"default":{"apiVersion":"cluster.x-k8s.io/v1"}}}}]}}"#,
+    },
+    Row {
+        name: "r13 both worlds' CRDs in one list: each once, crosswise",
+        root: Node::Document(Shape::Crd),
+        private: r#"{"items":[{"metadata":{"name":"machines.cluster.hypershift.openshift.io"}},{"metadata":{"name":"machines.cluster.x-k8s.io"}}],"kind":"List","metadata":{"resourceVersion":"7"}}"#,
+        standard: r#"{"items":[{"metadata":{"name":"machines.cluster.x-k8s.io"}},{"metadata":{"name":"machines.cluster.hypershift.openshift.io"}}],"kind":"List","metadata":{"resourceVersion":"7"}}"#,
+    },
+    Row {
+        name: "r14 legacy discovery",
+        root: Node::Discovery,
+        private: r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"cluster.hypershift.openshift.io","versions":[{"groupVersion":"cluster.hypershift.openshift.io/v1beta2","version":"v1beta2"}],"preferredVersion":{"groupVersion":"cluster.hypershift.openshift.io/v1beta2"}}]}"#,
+        standard: r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"cluster.x-k8s.io","versions":[{"groupVersion":"cluster.x-k8s.io/v1beta2","version":"v1beta2"}],"preferredVersion":{"groupVersion":"cluster.x-k8s.io/v1beta2"}}]}"#,
+    },
+    Row {
+        name: "r14 aggregated discovery",
+        root: Node::Discovery,
+        private: r#"{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"cluster.hypershift.openshift.io"},"versions":[{"resources":[{"resource":"machines","responseKind":{"group":"cluster.hypershift.openshift.io"},"subresources":[{"responseKind":{"group":"cluster.hypershift.openshift.io"}}]}]}]}]}"#,
+        standard: r#"{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"cluster.x-k8s.io"},"versions":[{"resources":[{"resource":"machines","responseKind":{"group":"cluster.x-k8s.io"},"subresources":[{"responseKind":{"group":"cluster.x-k8s.io"}}]}]}]}]}"#,
+    },
+    Row {
+        name: "r15 an OpenAPI document: keys of paths and schemas, references, kinds, operations",
+        root: Node::OpenApi,
+        private: r##"{"paths":{"/apis/cluster.hypershift.openshift.io/v1beta2/machines":{"get":{"tags":["clusterHypershiftOpenshiftIo_v1beta2"],"operationId":"listClusterHypershiftOpenshiftIoV1beta2Machine","schema":{"$ref":"#/components/schemas/io.openshift.hypershift.cluster.v1beta2.Machine"},"x-kubernetes-group-version-kind":{"group":"cluster.hypershift.openshift.io"}}}},"components":{"schemas":{"io.openshift.hypershift.cluster.v1beta2.Machine":{"properties":{"tags":{"items":{"$ref":"#/definitions/io.openshift.hypershift.cluster.v1beta2.X"}},"$ref":{"default":"io.openshift.hypershift.cluster.v1.X"}}}}}}"##,
+        standard: r##"{"paths":{"/apis/cluster.x-k8s.io/v1beta2/machines":{"get":{"tags":["clusterXK8sIo_v1beta2"],"operationId":"listClusterXK8sIoV1beta2Machine","schema":{"$ref":"#/components/schemas/io.x-k8s.cluster.v1beta2.Machine"},"x-kubernetes-group-version-kind":{"group":"cluster.x-k8s.io"}}}},"components":{"schemas":{"io.x-k8s.cluster.v1beta2.Machine":{"properties":{"tags":{"items":{"$ref":"#/definitions/io.x-k8s.cluster.v1beta2.X"}},"$ref":{"default":"io.openshift.hypershift.cluster.v1.X"}}}}}}"##,
+    },
+    Row {
+        name: "r16 an access review asks for the private group",
+        root: Node::Document(Shape::AccessReview),
+        private: r#"{"spec":{"resourceAttributes":{"group":"cluster.hypershift.openshift.io","resource":"machines"}}}"#,
+        standard: r#"{"spec":{"resourceAttributes":{"group":"cluster.x-k8s.io","resource":"machines"}}}"#,
+    },
+    Row {
+        name: "r16 the rules that a client has",
+        root: Node::Document(Shape::RulesReview),
+        private: r#"{"status":{"resourceRules":[{"apiGroups":["","cluster.hypershift.openshift.io"],"resourceNames":["machines.cluster.hypershift.openshift.io"]}]}}"#,
+        standard: r#"{"status":{"resourceRules":[{"apiGroups":["","cluster.x-k8s.io"],"resourceNames":["machines.cluster.x-k8s.io"]}]}}"#,
+    },
+    Row {
+        name: "r17 RBAC rules",
+        root: Node::Document(Shape::Rbac),
+        private: r#"{"items":[{"rules":[{"apiGroups":["cluster.hypershift.openshift.io","apps"],"resources":["machines"]}],"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"cluster.x-k8s.io/x":"y"}}]}}]}"#,
+        standard: r#"{"items":[{"rules":[{"apiGroups":["cluster.x-k8s.io","apps"],"resources":["machines"]}],"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"cluster.x-k8s.io/x":"y"}}]}}]}"#,
+    },
+    Row {
+        name: "webhooks, admission policies, flow schemas, quotas, storage migrations",
+        root: Node::Document(Shape::Webhooks),
+        private: r#"{"webhooks":[{"rules":[{"apiGroups":["cluster.hypershift.openshift.io"]}],"clientConfig":{"service":{"path":"/validate-cluster-x-k8s-io-v1"}}}]}"#,
+        standard: r#"{"webhooks":[{"rules":[{"apiGroups":["cluster.x-k8s.io"]}],"clientConfig":{"service":{"path":"/validate-cluster-x-k8s-io-v1"}}}]}"#,
+    },
+    Row {
+        name: "admission policies",
+        root: Node::Document(Shape::AdmissionPolicy),
+        private: r#"{"spec":{"paramKind":{"apiVersion":"cluster.hypershift.openshift.io/v1"},"matchConstraints":{"resourceRules":[{"apiGroups":["cluster.hypershift.openshift.io"]}],"excludeResourceRules":[{"apiGroups":["ipam.cluster.hypershift.openshift.io"]}]}}}"#,
+        standard: r#"{"spec":{"paramKind":{"apiVersion":"cluster.x-k8s.io/v1"},"matchConstraints":{"resourceRules":[{"apiGroups":["cluster.x-k8s.io"]}],"excludeResourceRules":[{"apiGroups":["ipam.cluster.x-k8s.io"]}]}}}"#,
+    },
+    Row {
+        name: "flow schemas",
+        root: Node::Document(Shape::FlowSchema),
+        private: r#"{"spec":{"rules":[{"resourceRules":[{"apiGroups":["cluster.hypershift.openshift.io"]}]}]}}"#,
+        standard: r#"{"spec":{"rules":[{"resourceRules":[{"apiGroups":["cluster.x-k8s.io"]}]}]}}"#,
+    },
+    Row {
+        name: "quota keys",
+        root: Node::Document(Shape::Quota),
+        private: r#"{"spec":{"hard":{"count/machines.cluster.hypershift.openshift.io":"5","pods":"cluster.x-k8s.io"}},"status":{"used":{"count/machines.cluster.hypershift.openshift.io":"1"}}}"#,
+        standard: r#"{"spec":{"hard":{"count/machines.cluster.x-k8s.io":"5","pods":"cluster.x-k8s.io"}},"status":{"used":{"count/machines.cluster.x-k8s.io":"1"}}}"#,
+    },
+    Row {
+        name: "an APIService's name has the version first",
+        root: Node::Document(Shape::ApiService),
+        private: r#"{"metadata":{"name":"v1beta2.cluster.hypershift.openshift.io"},"spec":{"group":"cluster.hypershift.openshift.io","version":"v1beta2"}}"#,
+        standard: r#"{"metadata":{"name":"v1beta2.cluster.x-k8s.io"},"spec":{"group":"cluster.x-k8s.io","version":"v1beta2"}}"#,
+    },
+    Row {
+        name: "r21 a Table of CRDs: the name cell and the rows' objects",
+        root: Node::Document(Shape::Crd),
+        private: r#"{"kind":"Table","rows":[{"cells":["machines.cluster.hypershift.openshift.io","2026-01-01T00:00:00Z"],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"machines.cluster.hypershift.openshift.io"}}}]}"#,
+        standard: r#"{"kind":"Table","rows":[{"cells":["machines.cluster.x-k8s.io","2026-01-01T00:00:00Z"],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"machines.cluster.x-k8s.io"}}}]}"#,
+    },
+    Row {
+        name: "admission reviews",
+        root: Node::AdmissionReview,
+        private: r#"{"request":{"kind":{"group":"cluster.hypershift.openshift.io"},"requestResource":{"group":"cluster.hypershift.openshift.io"},"object":{"apiVersion":"cluster.hypershift.openshift.io/v1beta2"}}}"#,
+        standard: r#"{"request":{"kind":{"group":"cluster.x-k8s.io"},"requestResource":{"group":"cluster.x-k8s.io"},"object":{"apiVersion":"cluster.x-k8s.io/v1beta2"}}}"#,
+    },
+    Row {
+        name: "conversion reviews",
+        root: Node::ConversionReview,
+        private: r#"{"request":{"desiredAPIVersion":"cluster.hypershift.openshift.io/v1beta1","objects":[{"apiVersion":"cluster.hypershift.openshift.io/v1beta2"}]}}"#,
+        standard: r#"{"request":{"desiredAPIVersion":"cluster.x-k8s.io/v1beta1","objects":[{"apiVersion":"cluster.x-k8s.io/v1beta2"}]}}"#,
+    },
+];
+
+#[test]
+fn every_place_is_swapped_both_ways() {
+    for row in ROWS {
+        assert_eq!(
+            swap(row.root, row.private),
+            row.standard,
+            "down: {}",
+            row.name
+        );
+        assert_eq!(
+            swap(row.root, row.standard),
+            row.private,
+            "up: {}",
+            row.name
+        );
+    }
+}
+
+#[test]
+fn r20_status_text_and_details_are_told_by_kind_and_version() {
+    let private = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"machines.cluster.hypershift.openshift.io \"x\" not found","reason":"NotFound","details":{"name":"x","group":"cluster.hypershift.openshift.io","kind":"machines","causes":[{"message":"in cluster.hypershift.openshift.io/v1beta2"}]},"code":404}"#;
+    let standard = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"machines.cluster.x-k8s.io \"x\" not found","reason":"NotFound","details":{"name":"x","group":"cluster.x-k8s.io","kind":"machines","causes":[{"message":"in cluster.x-k8s.io/v1beta2"}]},"code":404}"#;
+    assert_eq!(swap(PLAIN, private), standard);
+    let request = translate(PLAIN, Direction::Request, &[private.as_bytes()]).unwrap();
+    assert_eq!(
+        request,
+        private.as_bytes(),
+        "free text and details stay in requests"
+    );
+    let custom = r#"{"kind":"Status","apiVersion":"example.com/v1","message":"cluster.hypershift.openshift.io/v1"}"#;
+    assert_eq!(
+        swap(PLAIN, custom),
+        custom,
+        "a custom kind of that name is no metav1.Status"
+    );
+}
+
+#[test]
+fn r20_the_name_in_an_error_about_a_crd_is_a_place() {
+    let private = r#"{"kind":"Status","apiVersion":"v1","details":{"name":"machines.cluster.hypershift.openshift.io","group":"apiextensions.k8s.io"}}"#;
+    assert!(
+        swap(Node::Document(Shape::Crd), private).contains(r#""name":"machines.cluster.x-k8s.io""#)
+    );
+    assert_eq!(swap(PLAIN, private), private);
+}
+
+#[test]
+fn w04_w05_watch_events_bookmarks_and_errors() {
+    let events = [
+        (
+            r#"{"type":"ADDED","object":{"apiVersion":"cluster.hypershift.openshift.io/v1beta2","kind":"Machine"}}"#,
+            r#"{"type":"ADDED","object":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine"}}"#,
+        ),
+        (
+            r#"{"type":"BOOKMARK","object":{"kind":"Machine","apiVersion":"cluster.hypershift.openshift.io/v1beta2","metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}"#,
+            r#"{"type":"BOOKMARK","object":{"kind":"Machine","apiVersion":"cluster.x-k8s.io/v1beta2","metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}"#,
+        ),
+        (
+            r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","message":"too old: machines.cluster.hypershift.openshift.io","details":{"group":"cluster.hypershift.openshift.io"},"code":410}}"#,
+            r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","message":"too old: machines.cluster.x-k8s.io","details":{"group":"cluster.x-k8s.io"},"code":410}}"#,
+        ),
+    ];
+    let root = Node::WatchEvent(Shape::Plain);
+    let mut json = Json::new(
+        &Rules::default(),
+        Direction::Response,
+        Documents::Many,
+        root,
+    );
+    for (private, standard) in events {
+        let mut out = Vec::new();
+        json.push(private.as_bytes(), &mut out).unwrap();
+        json.push(b"\n", &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            format!("{standard}\n"),
+            "an event leaves with its last byte"
+        );
+    }
+    json.finish(&mut Vec::new()).unwrap();
+}
+
+#[test]
+fn r09_a_long_annotation_is_streamed_not_held() {
+    let long = "x".repeat(900 * 1024);
+    let body = format!(
+        r#"{{"metadata":{{"annotations":{{"cluster.x-k8s.io/conversion-data":"{{\"apiVersion\":\"cluster.x-k8s.io/v1beta1\",\"d\":\"{long}\"}}"}}}},"apiVersion":"cluster.x-k8s.io/v1beta2"}}"#
+    );
+    let mut json = Json::new(&Rules::default(), Direction::Request, Documents::One, PLAIN);
+    let mut out = Vec::new();
+    for chunk in body.as_bytes().chunks(8 * 1024) {
+        json.push(chunk, &mut out).unwrap();
+        assert!(
+            json.held.capacity() <= 64 * 1024,
+            "held {}",
+            json.held.capacity()
+        );
+    }
+    json.finish(&mut out).unwrap();
+    let expected = body.replace(
+        r#""apiVersion":"cluster.x-k8s.io/v1beta2"}"#,
+        r#""apiVersion":"cluster.hypershift.openshift.io/v1beta2"}"#,
+    );
+    assert!(out == expected.as_bytes());
+}
+
+#[test]
+fn a_text_longer_than_the_limit_is_swapped_in_pieces() {
+    let words = "machines.cluster.hypershift.openshift.io \\\"x\\\" not found; ".repeat(3000);
+    let body = format!(r#"{{"kind":"Status","apiVersion":"v1","message":"{words}"}}"#);
+    for size in [1000, 70_000, body.len()] {
+        let chunks: Vec<_> = body.as_bytes().chunks(size).collect();
+        let out = translate(PLAIN, Direction::Response, &chunks).unwrap();
+        assert!(
+            out == body.replace("hypershift.openshift", "x-k8s").as_bytes(),
+            "in chunks of {size}"
+        );
+    }
+}
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+fn with_last_applied(text: &str) -> Vec<u8> {
+    let object =
+        serde_json::json!({"metadata": {"annotations": {LAST_APPLIED: text, "other": text}}});
+    serde_json::to_vec(&object).unwrap()
+}
+
+fn last_applied(body: &[u8]) -> String {
+    let object: Value = serde_json::from_slice(body).unwrap();
+    let text = &object["metadata"]["annotations"][LAST_APPLIED];
+    text.as_str().unwrap().to_owned()
+}
+
+/// Check F07: the API server writes this annotation itself after a server-side apply, with the names that it knows.
+#[test]
+fn what_the_server_writes_as_last_applied_is_shown_with_standard_names() {
+    let filler = "x".repeat(50);
+    let owner = format!(
+        r#"{{"apiVersion":"cluster.x-k8s.io/v1beta2","uid":"{filler}","apiGroup":"infrastructure.cluster.x-k8s.io"}},"#
+    );
+    for count in [1, 1000] {
+        let owners = owner.repeat(count);
+        let standard = format!(
+            r#"{{"apiVersion":"cluster.x-k8s.io/v1beta2","metadata":{{"labels":{{"cluster.x-k8s.io/cluster-name":"c"}},"ownerReferences":[{owners}{{}}]}}}}"#
+        );
+        let stored = swap(PLAIN, &standard);
+        assert!(stored.contains("cluster.hypershift.openshift.io/v1beta2"));
+        let body = with_last_applied(&stored);
+        for size in [1, 7, 1000, body.len()] {
+            let chunks: Vec<_> = body.chunks(size).collect();
+            let out = translate(PLAIN, Direction::Response, &chunks).unwrap();
+            assert_eq!(last_applied(&out), standard, "in chunks of {size}");
+            let object: Value = serde_json::from_slice(&out).unwrap();
+            assert_eq!(object["metadata"]["annotations"]["other"], *stored);
+            // Nothing that a client sends is free text of the server.
+            let sent = translate(PLAIN, Direction::Request, &chunks).unwrap();
+            assert!(sent == body, "in chunks of {size}");
+        }
+    }
+}
+
+#[test]
+fn r28_escaped_names_and_keys_are_the_plain_ones() {
+    let escaped =
+        r#"{"api\u0056ersion":"cluster.x\u002dk8s.io\/v1beta2","x":"\ud83d\ude00\u0041"}"#;
+    let expected =
+        r#"{"api\u0056ersion":"cluster.hypershift.openshift.io/v1beta2","x":"\ud83d\ude00\u0041"}"#;
+    assert_eq!(swap(PLAIN, escaped), expected);
+    let back: Value = serde_json::from_str(&swap(PLAIN, expected)).unwrap();
+    assert_eq!(back, serde_json::from_str::<Value>(escaped).unwrap());
+}
+
+#[test]
+fn r29_damage_and_excess_are_refused() {
+    let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+    assert_eq!(swap(PLAIN, &deep(MAX_DEPTH)), deep(MAX_DEPTH));
+    let too_deep =
+        translate(PLAIN, Direction::Request, &[deep(MAX_DEPTH + 1).as_bytes()]).unwrap_err();
+    assert_eq!(too_deep.code, 413);
+    let bad: &[&[u8]] = &[
+        b"\xef\xbb\xbf{}",
+        b"{\"a\":\0}",
+        b"{\"a\":\"\x00\"}",
+        b"{",
+        b"{]",
+        b"[}",
+        b"{}{}",
+        b"{\"a\" 1}",
+        b"{\"a\":1,}",
+        b"[1,]",
+        b"{,}",
+        b"tru",
+        b"truE",
+        b"nul1",
+        b"01",
+        b"1.",
+        b"-",
+        b"1e",
+        b"+1",
+        b"\"\\x\"",
+        b"\"\\u12g4\"",
+        b"\"",
+        b"{\"a\"}",
+        b"{a:1}",
+        b"'a'",
+        b"[1 2]",
+        b"{\"a\":1 \"b\":2}",
+        b"\xff",
+        b"{\"apiVersion\":\"cluster.x-k8s.io/v1\"",
+        b"]",
+    ];
+    for body in bad {
+        let refused = translate(PLAIN, Direction::Request, &[body]);
+        assert!(
+            refused.is_err(),
+            "{:?} gave {:?}",
+            String::from_utf8_lossy(body),
+            refused
+        );
+    }
+    for fine in [
+        "",
+        " ",
+        "1",
+        "-0.5e-10",
+        "\"a\"",
+        "null",
+        "[]",
+        "{\"a\":\"\\ud800\"}",
+        "123456789012345678901234567890e400",
+    ] {
+        assert_eq!(swap(PLAIN, fine), fine);
+    }
+    let twice = r#"{"apiVersion":"cluster.x-k8s.io/v1","apiVersion":"ipam.cluster.x-k8s.io/v1"}"#;
+    assert_eq!(
+        swap(PLAIN, twice).matches("hypershift").count(),
+        2,
+        "each of two equal keys is swapped"
+    );
+}
+
+#[test]
+fn r30_every_split_gives_the_same_bytes() {
+    for row in ROWS {
+        let bytes = row.private.as_bytes();
+        for cut in 0..=bytes.len() {
+            let out = translate(
+                row.root,
+                Direction::Response,
+                &[&bytes[..cut], &bytes[cut..]],
+            )
+            .unwrap();
+            assert!(out == row.standard.as_bytes(), "{} cut at {cut}", row.name);
+        }
+        let single: Vec<_> = bytes.chunks(1).collect();
+        assert!(
+            translate(row.root, Direction::Response, &single).unwrap() == row.standard.as_bytes(),
+            "{}",
+            row.name
+        );
+    }
+}
+
+#[test]
+fn the_leak_check_counts_what_is_left_standing_outside_the_deny_list() {
+    let rules = Rules::default().checking_leaks();
+    let leaks = |body: &str| {
+        let mut json = Json::new(&rules, Direction::Response, Documents::One, PLAIN);
+        let mut out = Vec::new();
+        json.push(body.as_bytes(), &mut out).unwrap();
+        json.finish(&mut out).unwrap();
+        (json.counts().leaks, String::from_utf8(out).unwrap())
+    };
+    for row in ROWS.iter().filter(|row| row.root == PLAIN) {
+        assert_eq!(
+            leaks(row.private),
+            (0, row.standard.to_owned()),
+            "{}",
+            row.name
+        );
+    }
+    let (count, _) = leaks(
+        r#"{"status":{"x":"in cluster.hypershift.openshift.io","y":["a",{"z":"cluster.hypershift.openshift.io/v1"}]}}"#,
+    );
+    assert_eq!(count, 2);
+    let (denied, _) = leaks(r#"{"metadata":{"labels":{"x":"cluster.hypershift.openshift.io"}}}"#);
+    assert_eq!(denied, 0);
+    let (crosswise, _) = leaks(r#"{"apiVersion":"cluster.x-k8s.io/v1"}"#);
+    assert_eq!(
+        crosswise, 0,
+        "the platform's own names are meant to appear crosswise"
+    );
+}
+
+/// Small random documents from a seed, written as text without a detour: a million of them in seconds.
+struct Generator(u64);
+
+impl Generator {
+    fn next(&mut self, below: u64) -> usize {
+        // xorshift64*: good enough to mix documents, and the same on every machine.
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        usize::try_from((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % below).unwrap()
+    }
+
+    fn pick(&mut self, from: &[&'static str]) -> &'static str {
+        from[self.next(from.len() as u64)]
+    }
+
+    fn value(&mut self, depth: u64, out: &mut String) {
+        match self.next(if depth == 0 { 3 } else { 9 }) {
+            0 => {
+                out.push_str(self.pick(&["null", "true", "-0.5e+3", "0", "1234567890123456789012"]))
+            }
+            1 | 2 => {
+                let text = self.pick(VALUES);
+                let _ = write!(out, "\"{text}\"");
+            }
+            3 => {
+                out.push('[');
+                for index in 0..self.next(3) {
+                    out.push_str(if index == 0 { "" } else { " , " });
+                    self.value(depth - 1, out);
+                }
+                out.push(']');
+            }
+            _ => {
+                out.push('{');
+                for index in 0..=self.next(4) {
+                    out.push_str(if index == 0 { "" } else { "," });
+                    let key = self.pick(KEYS);
+                    let _ = write!(out, "\"{key}\":");
+                    self.value(depth - 1, out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+const VALUES: &[&str] = &[
+    "cluster.x-k8s.io/v1beta2",
+    "cluster.hypershift.openshift.io/v1beta2",
+    "infrastructure.cluster.x-k8s.io",
+    "ipam.cluster.hypershift.openshift.io",
+    "machines.cluster.x-k8s.io",
+    "v1beta2.cluster.hypershift.openshift.io",
+    "io.x-k8s.cluster.v1beta2.Machine",
+    "#/definitions/io.openshift.hypershift.cluster.v1.M",
+    "xcluster.x-k8s.io/v1",
+    "cluster.x-k8s.io.evil.com",
+    "a \\\" b",
+    "é😀",
+    "",
+];
+
+const KEYS: &[&str] = &[
+    "apiVersion",
+    "apiVersion",
+    "apiVersion",
+    "apiGroup",
+    "apiGroup",
+    "apiGroups",
+    "metadata",
+    "name",
+    "spec",
+    "status",
+    "items",
+    "object",
+    "group",
+    "rules",
+    "labels",
+    "fieldsV1",
+    "variables",
+    "data",
+    "hard",
+    "paths",
+    "schemas",
+    "$ref",
+    "cluster.x-k8s.io/cluster-name",
+    "count/machines.cluster.x-k8s.io",
+    "/apis/cluster.hypershift.openshift.io/v1",
+    "io.x-k8s.cluster.v1beta2.Machine",
+];
+
+#[test]
+fn r02_a_million_documents_swap_back_to_their_own_bytes() {
+    let roots = [
+        PLAIN,
+        Node::Document(Shape::Crd),
+        Node::Document(Shape::Quota),
+        Node::OpenApi,
+        Node::Discovery,
+    ];
+    let mut generator = Generator(0x5eed);
+    let (mut document, mut changed) = (String::new(), 0_u32);
+    for case in 0..1_000_000 {
+        document.clear();
+        document.push_str("{\"metadata\":[");
+        generator.value(3, &mut document);
+        document.push(',');
+        generator.value(4, &mut document);
+        document.push_str("]}");
+        let root = roots[case % roots.len()];
+        let once = translate(root, Direction::Request, &[document.as_bytes()]).unwrap();
+        changed += u32::from(once != document.as_bytes());
+        let twice = translate(root, Direction::Request, &[&once]).unwrap();
+        assert!(twice == document.as_bytes(), "case {case}: {document}");
+    }
+    assert!(
+        changed > 100_000,
+        "too few documents held a place: {changed}"
+    );
+}
+
+// === properties ===
+
+fn roots() -> impl Strategy<Value = Node> {
+    prop_oneof![
+        Just(PLAIN),
+        Just(Node::Document(Shape::Crd)),
+        Just(Node::Document(Shape::Rbac)),
+        Just(Node::Document(Shape::Topology)),
+        Just(Node::Document(Shape::Quota)),
+        Just(Node::Document(Shape::Data)),
+        Just(Node::WatchEvent(Shape::ApiService)),
+        Just(Node::Discovery),
+        Just(Node::OpenApi),
+        Just(Node::AdmissionReview),
+    ]
+}
+
+fn strings() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => prop::sample::select(vec![
+            "cluster.x-k8s.io/v1beta2", "cluster.hypershift.openshift.io/v1beta2", "infrastructure.cluster.x-k8s.io",
+            "ipam.cluster.hypershift.openshift.io", "machines.cluster.x-k8s.io", "machines.cluster.hypershift.openshift.io",
+            "v1beta2.cluster.x-k8s.io", "count/machines.cluster.x-k8s.io", "/apis/cluster.x-k8s.io/v1beta2",
+            "io.x-k8s.cluster.v1beta2.Machine", "#/definitions/io.openshift.hypershift.cluster.v1.M",
+            "listClusterXK8sIoV1beta2Machine", "clusterHypershiftOpenshiftIo_v1", "xcluster.x-k8s.io/v1",
+            "clusterctl.cluster.x-k8s.io/v1", "cluster.x-k8s.io/", "v1",
+        ]).prop_map(str::to_owned),
+        1 => any::<String>(),
+    ]
+}
+
+fn keys() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => prop::sample::select(vec![
+            "apiVersion", "apiGroup", "apiGroups", "metadata", "name", "spec", "status", "items", "object", "group", "rules",
+            "resourceNames", "labels", "annotations", "fieldsV1", "variables", "ownerReferences", "data", "hard", "used",
+            "rows", "cells", "paths", "definitions", "components", "schemas", "$ref", "tags", "operationId", "properties",
+            "x-kubernetes-group-version-kind", "request", "kind", "groupVersion", "resources", "responseKind",
+        ]).prop_map(str::to_owned),
+        1 => strings(),
+    ]
+}
+
+fn documents() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        strings().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 48, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((keys(), inner), 0..7)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+/// `"kind":"Status"` starts free text, which is one-way: not for the involution.
+fn plain_documents() -> impl Strategy<Value = (Node, Value)> {
+    (roots(), documents())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn r02_swapping_twice_gives_the_bytes_back((root, document) in plain_documents(), pretty in any::<bool>()) {
+        let text = if pretty { serde_json::to_vec_pretty(&document) } else { serde_json::to_vec(&document) }.unwrap();
+        let once = translate(root, Direction::Request, &[&text]).unwrap();
+        let twice = translate(root, Direction::Request, &[&once]).unwrap();
+        prop_assert_eq!(String::from_utf8(twice).unwrap(), String::from_utf8(text).unwrap());
+    }
+
+    #[test]
+    fn agrees_with_the_naive_walk((root, document) in plain_documents()) {
+        let text = serde_json::to_vec(&document).unwrap();
+        let out = translate(root, Direction::Response, &[&text]).unwrap();
+        let ours: Value = serde_json::from_slice(&out).unwrap();
+        prop_assert_eq!(ours, oracle(&RULES, root, &document));
+    }
+
+    #[test]
+    fn r30_any_split_gives_the_same_bytes((root, document) in plain_documents(), sizes in prop::collection::vec(1usize..9, 1..6)) {
+        let text = serde_json::to_vec(&document).unwrap();
+        let whole = translate(root, Direction::Response, &[&text]).unwrap();
+        let mut chunks = Vec::new();
+        let mut rest = text.as_slice();
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() { break; }
+            let (chunk, after) = rest.split_at((*size).min(rest.len()));
+            chunks.push(chunk);
+            rest = after;
+        }
+        prop_assert_eq!(translate(root, Direction::Response, &chunks).unwrap(), whole);
+    }
+
+    #[test]
+    fn r29_accepts_exactly_what_a_parser_accepts(mut text in documents().prop_map(|d| serde_json::to_vec(&d).unwrap()), at in any::<prop::sample::Index>(), bit in 0u8..8) {
+        // One flipped bit: what no parser reads must be refused, what is still JSON may pass.
+        let at = at.index(text.len());
+        text[at] ^= 1 << bit;
+        let parses = serde_json::from_slice::<&serde_json::value::RawValue>(&text).is_ok();
+        let passes = translate(PLAIN, Direction::Response, &[&text]).is_ok();
+        prop_assert_eq!(passes, parses, "{}", String::from_utf8_lossy(&text));
+    }
+
+    #[test]
+    fn r29_never_panics(root in roots(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = translate(root, Direction::Response, &[&bytes]);
+    }
+}
+
+/// Text as a client may write it into an annotation: any but private names, of which it knows none.
+fn annotations() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        prop::sample::select(vec![
+            "cluster.x-k8s.io/v1beta2",
+            "infrastructure.cluster.x-k8s.io",
+            "machines.cluster.x-k8s.io",
+            "cluster.x-k8s.io/cluster-name",
+            "hypershift.openshift.io/v1beta1",
+            "xcluster.hypershift.openshift.io",
+            "/apis/cluster.x-k8s.io/v1beta2",
+            "{\"apiVersion\":\"",
+            "\"",
+            ",",
+            " ",
+            "\\",
+            "\n",
+            "é😀",
+        ])
+        .prop_map(str::to_owned),
+        any::<String>(),
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    /// Check F07.
+    #[test]
+    fn last_applied_comes_back_as_a_client_wrote_it(text in annotations(), size in 1usize..40) {
+        let body = with_last_applied(&text);
+        let chunks: Vec<_> = body.chunks(size).collect();
+        let sent = translate(PLAIN, Direction::Request, &chunks).unwrap();
+        let chunks: Vec<_> = sent.chunks(size).collect();
+        let read = translate(PLAIN, Direction::Response, &chunks).unwrap();
+        prop_assert_eq!(read, body);
+    }
+}

@@ -1,0 +1,108 @@
+//! Manifests that are embedded in the program.
+//!
+//! `{{namespace}}` and `{{name}}` in a text of a manifest stand for those of the hosted control plane. All else that depends on
+//! the hosted control plane is done by adapt functions, in code.
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use super::error::{Error, Result};
+
+/// A manifest: one object as YAML. It is parsed once, however often it is rendered.
+#[derive(Debug)]
+pub struct Asset {
+    /// The file's name.
+    pub file: &'static str,
+    /// What is in it.
+    pub yaml: &'static str,
+    template: OnceLock<Value>,
+}
+
+/// The manifests of a component, listed in the order of their names: `assets!("etcd": "pdb.yaml", "statefulset.yaml")`.
+#[macro_export]
+macro_rules! assets {
+    ($directory:literal : $($file:literal),+ $(,)?) => {{
+        const COUNT: usize = [$($file),+].len();
+        static ASSETS: [$crate::asset::Asset; COUNT] = [$($crate::asset::Asset::new(
+            $file,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/", $directory, "/", $file)),
+        )),+];
+        &ASSETS
+    }};
+}
+
+impl Asset {
+    /// A manifest of this file.
+    pub const fn new(file: &'static str, yaml: &'static str) -> Self {
+        Self {
+            file,
+            yaml,
+            template: OnceLock::new(),
+        }
+    }
+
+    /// The object, for a hosted control plane.
+    pub(crate) fn object(
+        &self,
+        component: &'static str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value> {
+        let mut object = self.template(component)?.clone();
+        fill_in(&mut object, namespace, name);
+        Ok(object)
+    }
+
+    fn template(&self, component: &'static str) -> Result<&Value> {
+        if let Some(template) = self.template.get() {
+            return Ok(template);
+        }
+        let template = serde_saphyr::from_str(self.yaml).map_err(|source| Error::Manifest {
+            component,
+            file: self.file.to_owned(),
+            kind: "manifest",
+            source: source.into(),
+        })?;
+        Ok(self.template.get_or_init(|| template))
+    }
+}
+
+/// Puts the names of the hosted control plane into all texts.
+fn fill_in(value: &mut Value, namespace: &str, name: &str) {
+    match value {
+        Value::String(text) if text.contains("{{") => {
+            *text = text
+                .replace("{{namespace}}", namespace)
+                .replace("{{name}}", name);
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| fill_in(item, namespace, name)),
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|value| fill_in(value, namespace, name)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_parsed_once_and_filled_in_for_each_control_plane() {
+        static ASSET: Asset = Asset::new("a.yaml", "kind: A\nof: [\"{{namespace}}/{{name}}\"]\n");
+        for (namespace, name) in [("clusters-a", "a"), ("clusters-b", "b")] {
+            let object = ASSET.object("test", namespace, name).unwrap();
+            assert_eq!(
+                object,
+                json!({ "kind": "A", "of": [format!("{namespace}/{name}")] })
+            );
+        }
+        let template = ASSET.template("test").unwrap();
+        assert!(std::ptr::eq(template, ASSET.template("test").unwrap()));
+    }
+}

@@ -1,0 +1,151 @@
+//! A certificate that a component serves with or signs in with, as data: PKI issues and renews it.
+
+use std::time::Duration;
+
+use super::names::canonical;
+
+/// How long a certificate lives, if nothing else is said.
+pub const LIFE: Duration = Duration::from_hours(24 * 365);
+/// The Secret of the authority that signs servers of the control plane.
+pub const ROOT: &str = "root-ca";
+/// The Secret of the authority that konnectivity trusts.
+pub const KONNECTIVITY: &str = "konnectivity-signer";
+/// The Secret of the authority that signs accounts of the guest.
+pub const CSR: &str = "cluster-signer-ca";
+/// The Secret of the authority that signs users of the control plane.
+pub const CONTROL_PLANE: &str = "kube-control-plane-signer";
+
+/// Keys of a Secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// `ca.crt` and `ca.key`, and the same as `tls.crt` and `tls.key`.
+    Authority,
+    /// `tls.crt` and `tls.key`, of type kubernetes.io/tls.
+    Tls,
+    /// `tls.crt`, `tls.key` and `ca.crt`.
+    Leaf,
+    /// A prefix of our own in place of `tls`.
+    Named(&'static str),
+    /// As `Leaf`, and a kubeconfig made of it.
+    Kubeconfig,
+}
+
+/// What a certificate is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usage {
+    /// To authenticate as a user.
+    Client,
+    /// To serve under names.
+    Server,
+    /// Both.
+    Both,
+    /// Without a restriction.
+    Unsaid,
+}
+
+/// A certificate, and the Secret that holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaf {
+    /// Name of the Secret.
+    pub secret: String,
+    /// Secret of the authority that signs it.
+    pub authority: &'static str,
+    /// Common name: of a client, the user.
+    pub common_name: String,
+    /// Organizations: of a client, the groups.
+    pub organizations: Vec<String>,
+    /// What it is for.
+    pub usage: Usage,
+    /// Names and addresses that it is good for.
+    pub names: Vec<String>,
+    /// Type and keys of the Secret.
+    pub form: Form,
+    /// How long it lives.
+    pub life: Duration,
+}
+
+// === impl Form ===
+
+impl Form {
+    /// Keys of the certificate and of its key.
+    pub fn pair(self) -> (String, String) {
+        let of = |prefix: &str| (format!("{prefix}.crt"), format!("{prefix}.key"));
+        match self {
+            Self::Authority => of("ca"),
+            Self::Tls | Self::Leaf | Self::Kubeconfig => of("tls"),
+            Self::Named(prefix) => of(prefix),
+        }
+    }
+
+    /// Type of the Secret.
+    pub fn secret_type(self) -> &'static str {
+        match self {
+            Self::Tls => "kubernetes.io/tls",
+            Self::Authority | Self::Leaf | Self::Named(_) | Self::Kubeconfig => "Opaque",
+        }
+    }
+}
+
+/// A certificate: its Secret, the Secret of its authority, its common name and its organization, which may be empty.
+pub fn leaf(
+    secret: &str,
+    authority: &'static str,
+    name: &str,
+    organization: &str,
+    usage: Usage,
+) -> Leaf {
+    Leaf {
+        secret: secret.to_owned(),
+        authority,
+        common_name: name.to_owned(),
+        organizations: [organization]
+            .into_iter()
+            .filter(|organization| !organization.is_empty())
+            .map(str::to_owned)
+            .collect(),
+        usage,
+        names: Vec::new(),
+        form: Form::Leaf,
+        life: LIFE,
+    }
+}
+
+/// The certificate of a server of OpenShift's own.
+pub fn server(secret: &str, name: &str) -> Leaf {
+    leaf(secret, ROOT, name, "openshift", Usage::Both)
+}
+
+/// A service account of the guest, with a kubeconfig.
+pub fn account(secret: &str, namespace: &str, name: &str) -> Leaf {
+    let user = format!("system:serviceaccount:{namespace}:{name}");
+    let group = format!("system:serviceaccounts:{namespace}");
+    leaf(secret, CSR, &user, &group, Usage::Client)
+        .group("system:serviceaccounts")
+        .form(Form::Kubeconfig)
+}
+
+// === impl Leaf ===
+
+impl Leaf {
+    /// Adds names and addresses that it is good for.
+    #[must_use]
+    pub fn names(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        let names = names.into_iter().map(|name| canonical(&name));
+        self.names.extend(names);
+        self
+    }
+
+    /// Sets type and keys of the Secret.
+    #[must_use]
+    pub fn form(mut self, form: Form) -> Self {
+        self.form = form;
+        self
+    }
+
+    /// Adds a group of the user.
+    #[must_use]
+    pub fn group(mut self, group: &str) -> Self {
+        self.organizations.push(group.to_owned());
+        self
+    }
+}

@@ -1,0 +1,45 @@
+//! Which components have to be rolled out before which.
+
+use api::hypershift::v1beta1::ControlPlaneComponentStatus;
+
+use super::context::Context;
+use super::declaration::Component;
+use super::status::{AVAILABLE, ROLLOUT_COMPLETE, is_true};
+
+const KUBE_API_SERVER: &str = "kube-apiserver";
+/// The group of `ControlPlaneComponent`.
+pub const GROUP: &str = "hypershift.openshift.io";
+const ETCD: &str = "etcd";
+
+/// The components that one waits for.
+pub fn dependencies(component: &Component, context: &Context<'_>) -> Vec<&'static str> {
+    let mut all: Vec<_> = component
+        .depends_on
+        .iter()
+        .copied()
+        .filter(|name| *name != ETCD || context.is_etcd_managed())
+        .collect();
+    let implied = component.name != KUBE_API_SERVER && !component.traits.independent;
+    if implied && !all.contains(&KUBE_API_SERVER) {
+        all.push(KUBE_API_SERVER);
+    }
+    all
+}
+
+/// Those of them that are not there yet in the wanted version.
+pub fn missing(component: &Component, context: &Context<'_>) -> Vec<&'static str> {
+    let mut all = dependencies(component, context);
+    all.retain(|name| !is_there(name, context));
+    all
+}
+
+fn is_there(name: &str, context: &Context<'_>) -> bool {
+    let Some(object) = context.objects.get(GROUP, "ControlPlaneComponent", name) else {
+        return false;
+    };
+    let status: ControlPlaneComponentStatus =
+        serde_json::from_value(object["status"].clone()).unwrap_or_default();
+    status.version.as_deref() == Some(context.release.version.as_str())
+        && is_true(&status.conditions, AVAILABLE)
+        && is_true(&status.conditions, ROLLOUT_COMPLETE)
+}

@@ -1,0 +1,50 @@
+//! The framework of control plane components: a component is declared, rendered without I/O, and written.
+//!
+//! ```text
+//!  Component (declaration) + Context (read-only) ── render ──> Rendered { side objects, workload, deletions }
+//!                                                                  │ written by `write` alone
+//!                                                                  └─> status: ControlPlaneComponent
+//! ```
+//!
+//! A component cannot write: it declares, and adapts manifests. The module `components` of control-plane-operator
+//! shows how to add one.
+//!
+//! - [`declaration`]: what a component says of itself; [`context`]: what it may look at.
+//! - [`certificate`]: what a component serves with, and signs in with.
+//! - [`pod`]: the settings that every pod gets, in order.
+//! - [`render`]: a declaration and a context become objects.
+//! - [`status`], [`dependency`]: how far a component is, and what it waits for.
+//! - [`sidecar`]: the proxy beside every controller that uses Cluster API.
+//! - [`write`](mod@write): applies objects, and only those that differ.
+
+pub mod asset;
+pub mod certificate;
+pub mod context;
+pub mod declaration;
+pub mod dependency;
+pub mod error;
+pub mod facts;
+pub mod handover;
+mod monitoring;
+pub mod names;
+pub mod objects;
+pub mod pod;
+pub mod release;
+pub mod render;
+pub mod settings;
+pub mod sidecar;
+pub mod status;
+pub mod tls;
+pub mod workload;
+pub mod write;
+
+pub use certificate::Leaf;
+pub use context::{Context, Predicates};
+pub use declaration::{
+    CapiUse, Component, Konnectivity, Metrics, Minter, Prober, Publication, TokenFrom,
+};
+pub use error::{Error, Result};
+pub use objects::Objects;
+pub use pod::is_reserved_label;
+pub use release::Release;
+pub use workload::Workload;

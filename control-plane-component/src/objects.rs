@@ -1,0 +1,128 @@
+//! Objects of the hosted control plane's namespace, by group, kind and name.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::render::Identity;
+
+/// Group, kind and name: kinds of different groups may have the same name.
+type Key = (String, String, String);
+
+/// Objects of one namespace.
+#[derive(Debug, Clone, Default)]
+pub struct Objects(BTreeMap<Key, Value>);
+
+// === impl Objects ===
+
+impl Objects {
+    /// Adds an object, or replaces it. An object without a kind or a name is left out.
+    pub fn insert(&mut self, object: Value) {
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let kind = object["kind"].as_str();
+        let name = object["metadata"]["name"].as_str();
+        if let (Some(kind), Some(name)) = (kind, name) {
+            let key = key(group(api_version), kind, name);
+            self.0.insert(key, object);
+        }
+    }
+
+    /// Removes an object.
+    pub fn remove(&mut self, which: &Identity) {
+        self.0.remove(&key(which.group(), &which.kind, &which.name));
+    }
+
+    /// An object as it is. The core group is the empty one.
+    pub fn get(&self, group: &str, kind: &str, name: &str) -> Option<&Value> {
+        self.0.get(&key(group, kind, name))
+    }
+
+    /// The object of this identity, in whichever version of its group it is.
+    pub fn find(&self, which: &Identity) -> Option<&Value> {
+        self.get(which.group(), &which.kind, &which.name)
+    }
+
+    /// All objects of a kind, by name.
+    pub fn of_kind<'a>(
+        &'a self,
+        group: &'a str,
+        kind: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        self.0
+            .iter()
+            .filter(move |((in_group, found, _), _)| in_group == group && found == kind)
+            .map(|((_, _, name), object)| (name.as_str(), object))
+    }
+
+    /// An object as a type. An object that does not have the type's form counts as absent.
+    pub fn typed<K: DeserializeOwned>(&self, group: &str, kind: &str, name: &str) -> Option<K> {
+        self.get(group, kind, name)
+            .and_then(|object| K::deserialize(object).ok())
+    }
+
+    /// A Secret.
+    pub fn secret(&self, name: &str) -> Option<Secret> {
+        self.typed("", "Secret", name)
+    }
+
+    /// A value of a Secret.
+    pub fn secret_value(&self, name: &str, key: &str) -> Option<Vec<u8>> {
+        self.secret(name)?.data?.remove(key).map(|value| value.0)
+    }
+
+    /// A `ConfigMap`.
+    pub fn config_map(&self, name: &str) -> Option<ConfigMap> {
+        self.typed("", "ConfigMap", name)
+    }
+
+    /// A value of a `ConfigMap`.
+    pub fn config_value(&self, name: &str, key: &str) -> Option<String> {
+        self.config_map(name)?.data?.remove(key)
+    }
+}
+
+impl FromIterator<Value> for Objects {
+    fn from_iter<I: IntoIterator<Item = Value>>(objects: I) -> Self {
+        let mut all = Self::default();
+        objects.into_iter().for_each(|object| all.insert(object));
+        all
+    }
+}
+
+fn key(group: &str, kind: &str, name: &str) -> Key {
+    (group.to_owned(), kind.to_owned(), name.to_owned())
+}
+
+/// The group of an `apiVersion`.
+pub(crate) fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Finding F11: a Service of Knative is no Service of Kubernetes.
+    #[test]
+    fn kinds_of_the_same_name_in_different_groups_are_different_objects() {
+        let object = |version: &str| json!({ "apiVersion": version, "kind": "Service", "metadata": { "name": "a" } });
+        let core = Identity {
+            api_version: "v1".to_owned(),
+            kind: "Service".to_owned(),
+            name: "a".to_owned(),
+        };
+        let other = "serving.knative.dev";
+        let mut objects: Objects = [object("v1"), object("serving.knative.dev/v1")]
+            .into_iter()
+            .collect();
+        assert_eq!(objects.find(&core), Some(&object("v1")));
+        assert_eq!(objects.of_kind(other, "Service").count(), 1);
+        objects.remove(&core);
+        assert_eq!(objects.find(&core), None);
+        assert!(objects.get(other, "Service", "a").is_some());
+    }
+}

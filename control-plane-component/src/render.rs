@@ -1,0 +1,274 @@
+//! A declaration and a context become objects: pure, so that what is written can be tested, and shown without a cluster.
+
+use api::hypershift::v1beta1::control_plane_component::ComponentResource;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::asset::Asset;
+use super::context::Context;
+use super::declaration::{CapiUse, Component, Rule, Writer};
+use super::error::{Error, Result};
+use super::objects::{self, Objects};
+use super::workload::Workload;
+use super::{monitoring, pod, sidecar};
+
+/// Hash of what an object should be: it differs when that has changed.
+pub const DESIRED_STATE_HASH: &str = "hypershift.openshift.io/desired-state-hash";
+/// Whose kubeconfig a Secret holds.
+pub const KUBECONFIG: &str = "hypershift.openshift.io/kubeconfig";
+const WORKLOADS: [&str; 4] = [
+    "deployment.yaml",
+    "statefulset.yaml",
+    "job.yaml",
+    "cronjob.yaml",
+];
+const HASH_LENGTH: usize = 16;
+
+/// What a component is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Rendered {
+    /// Objects beside the workload, in the order in which they are written.
+    pub manifests: Vec<Manifest>,
+    /// The workload; none where the component is not wanted.
+    pub workload: Option<Value>,
+    /// Objects that are not wanted.
+    pub deletions: Vec<Identity>,
+    /// What is told of the objects beside the workload.
+    pub resources: Vec<ComponentResource>,
+}
+
+/// An object beside the workload.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// The object.
+    pub object: Value,
+    /// Who writes it.
+    pub writer: Writer,
+}
+
+/// Which object, of the hosted control plane's namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+}
+
+/// Renders a component.
+pub fn render(component: &Component, context: &Context<'_>) -> Result<Rendered> {
+    let mut rendered = Rendered::default();
+    let mut mounted = context.objects.clone();
+    if !component.is_wanted(context) {
+        return unwanted(component, context);
+    }
+    for asset in component.assets.iter().filter(|asset| !is_workload(asset)) {
+        side(component, context, asset, &mut rendered)?;
+    }
+    if component.service_account.is_some() {
+        rendered.add_service_account(component, context);
+    }
+    for manifest in &rendered.manifests {
+        if manifest.writer == Writer::Framework {
+            mounted.insert(manifest.object.clone());
+        }
+    }
+    rendered.workload = Some(workload(component, context, &mounted)?);
+    Ok(rendered)
+}
+
+/// All that a component would be made of, as what has to go.
+fn unwanted(component: &Component, context: &Context<'_>) -> Result<Rendered> {
+    let objects = component
+        .assets
+        .iter()
+        .map(|asset| asset.object(component.name, context.namespace(), context.name()));
+    let mut deletions: Vec<_> = objects
+        .map(|object| Ok(identity(&object?)))
+        .collect::<Result<_>>()?;
+    if component.service_account.is_some() {
+        deletions.push(Identity {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            name: component.service_account_secret(),
+        });
+    }
+    deletions.retain(|identity| is_served(&identity.api_version, context));
+    Ok(Rendered {
+        deletions,
+        ..Rendered::default()
+    })
+}
+
+/// Renders one object beside the workload.
+fn side(
+    component: &Component,
+    context: &Context<'_>,
+    asset: &Asset,
+    rendered: &mut Rendered,
+) -> Result<()> {
+    let none = Rule::default();
+    let rule = component.rules.get(asset.file).unwrap_or(&none);
+    let mut object = asset.object(component.name, context.namespace(), context.name())?;
+    let identity = identity(&object);
+    if !is_served(&identity.api_version, context) {
+        return Ok(());
+    }
+    if rule.wanted.is_some_and(|wanted| !wanted(context)) {
+        rendered.deletions.push(identity);
+        return Ok(());
+    }
+    if let Some(adapt) = &rule.adapt {
+        object = adapt(context, object)?;
+    }
+    adopt(&mut object, context);
+    common(component, context, &mut object);
+    rendered.resources.push(resource(&identity));
+    rendered.manifests.push(Manifest {
+        object: hashed(object),
+        writer: rule.writer,
+    });
+    Ok(())
+}
+
+fn workload(component: &Component, context: &Context<'_>, mounted: &Objects) -> Result<Value> {
+    let wrong = |file: &str, source: Box<dyn std::error::Error + Send + Sync>| Error::Manifest {
+        component: component.name,
+        file: file.to_owned(),
+        kind: "workload",
+        source,
+    };
+    let asset = component
+        .assets
+        .iter()
+        .find(|asset| is_workload(asset))
+        .ok_or_else(|| wrong("of the workload", "there is none".into()))?;
+    let object = asset.object(component.name, context.namespace(), context.name())?;
+    let mut workload = Workload::read(object).map_err(|source| wrong(asset.file, source.into()))?;
+    if let Some(adapt) = &component.adapt {
+        adapt(context, &mut workload)?;
+    }
+    pod::apply(component, context, mounted, &mut workload)?;
+    if let (true, Some(image), Workload::Deployment(deployment)) = (
+        component.capi == CapiUse::Proxied,
+        &context.settings.capi_proxy_image,
+        &mut workload,
+    ) && context.settings.capi == api::group::Side::Private
+    {
+        let image = image.clone();
+        sidecar::Sidecar { image }.add_to(deployment)?;
+    }
+    let mut object = workload.object();
+    adopt(&mut object, context);
+    Ok(hashed(object))
+}
+
+impl Rendered {
+    /// The kubeconfig for the component's service account. What is in it is signed elsewhere.
+    fn add_service_account(&mut self, component: &Component, context: &Context<'_>) {
+        let name = component.service_account_secret();
+        let mut object = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": { "name": name, "labels": { KUBECONFIG: "local" } },
+            "data": { "ca.crt": "", "kubeconfig": "", "tls.crt": "", "tls.key": "" },
+            "type": "Opaque",
+        });
+        adopt(&mut object, context);
+        self.resources.push(resource(&identity(&object)));
+        self.manifests.push(Manifest {
+            object: hashed(object),
+            writer: Writer::Pki,
+        });
+    }
+
+    /// All objects, those beside the workload first.
+    pub fn objects(&self) -> impl Iterator<Item = &Value> {
+        let manifests = self.manifests.iter().map(|manifest| &manifest.object);
+        manifests.chain(&self.workload)
+    }
+}
+
+fn is_workload(asset: &Asset) -> bool {
+    WORKLOADS.contains(&asset.file)
+}
+
+/// Which object this is.
+pub fn identity(object: &Value) -> Identity {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Identity {
+        api_version: text(&object["apiVersion"]),
+        kind: text(&object["kind"]),
+        name: text(&object["metadata"]["name"]),
+    }
+}
+
+impl Identity {
+    /// The group of its version.
+    pub fn group(&self) -> &str {
+        objects::group(&self.api_version)
+    }
+}
+
+fn resource(identity: &Identity) -> ComponentResource {
+    ComponentResource {
+        kind: identity.kind.clone(),
+        group: identity.group().to_owned(),
+        name: identity.name.clone(),
+    }
+}
+
+/// Whether the management cluster has such kinds: all that are Kubernetes' own, and those that it was asked for.
+fn is_served(api_version: &str, context: &Context<'_>) -> bool {
+    let group = objects::group(api_version);
+    let own = !group.contains('.') || group.ends_with(".k8s.io");
+    own || context
+        .settings
+        .served_groups
+        .iter()
+        .any(|served| served == group)
+}
+
+/// Puts an object into the namespace and makes the hosted control plane its owner.
+pub fn adopt(object: &mut Value, context: &Context<'_>) {
+    object["metadata"]["namespace"] = json!(context.namespace());
+    object["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "hypershift.openshift.io/v1beta1",
+        "kind": "HostedControlPlane",
+        "name": context.name(),
+        "uid": context.hcp.metadata.uid.as_deref().unwrap_or_default(),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    }]);
+}
+
+/// What all objects of a kind have in common.
+fn common(component: &Component, context: &Context<'_>, object: &mut Value) {
+    match object["kind"].as_str() {
+        Some("RoleBinding") => {
+            for subject in object["subjects"].as_array_mut().into_iter().flatten() {
+                if subject["kind"] == "ServiceAccount" {
+                    subject["namespace"] = json!(context.namespace());
+                }
+            }
+        }
+        Some("ServiceAccount") => {
+            object["imagePullSecrets"] = json!([{ "name": "pull-secret" }]);
+        }
+        Some("ServiceMonitor" | "PodMonitor" | "PrometheusRule") => {
+            monitoring::adapt(object, context, &component.metrics);
+        }
+        _ => {}
+    }
+}
+
+/// Writes the hash of an object into it.
+pub fn hashed(mut object: Value) -> Value {
+    let digest = Sha256::digest(object.to_string());
+    let mut hash = format!("{digest:x}");
+    hash.truncate(HASH_LENGTH);
+    object["metadata"]["annotations"][DESIRED_STATE_HASH] = json!(hash);
+    object
+}

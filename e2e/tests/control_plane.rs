@@ -1,0 +1,32 @@
+//! Tests of level control-plane: etcd, API server, managers and our programs as processes. They need no root.
+//!
+//! One program, because each program of its own links everything again. `cargo xtask test` runs each test in a process of
+//! its own; `cargo test -p e2e --test control_plane operator::` runs those of a module.
+
+#[path = "api_types/main.rs"]
+mod api_types;
+#[path = "cluster_api/main.rs"]
+mod cluster_api;
+#[path = "conversion/main.rs"]
+mod conversion;
+mod crds;
+#[path = "differential/main.rs"]
+mod differential;
+mod doctor;
+#[path = "fidelity/main.rs"]
+mod fidelity;
+#[path = "hosted_clusters_api/main.rs"]
+mod hosted_clusters_api;
+#[path = "hosted_clusters_faults/main.rs"]
+mod hosted_clusters_faults;
+#[path = "install/main.rs"]
+mod install;
+#[path = "migration/main.rs"]
+mod migration;
+#[path = "migration_fleet/main.rs"]
+mod migration_fleet;
+#[path = "migration_managers/main.rs"]
+mod migration_managers;
+#[path = "operator/main.rs"]
+mod operator;
+mod payload;

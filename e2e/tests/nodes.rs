@@ -1,0 +1,19 @@
+//! Tests of level node: our programs as pods on real kubelets. They need Linux and root; without it they report so and pass.
+//!
+//! `cargo test -p e2e --test nodes hosted_cluster::` runs those of a module.
+
+#[path = "guest/main.rs"]
+mod guest;
+#[path = "highly_available/main.rs"]
+mod highly_available;
+#[path = "hosted_cluster/main.rs"]
+mod hosted_cluster;
+#[path = "migration_live/main.rs"]
+mod migration_live;
+#[path = "node/main.rs"]
+mod node;
+#[path = "platforms/main.rs"]
+mod platforms;
+mod readme;
+#[path = "side_by_side/main.rs"]
+mod side_by_side;

@@ -1,0 +1,158 @@
+//! Renews the self-managed certificate of the conversion webhook, which `hypershift install` issues and only the leader
+//! keeps valid.
+//!
+//! API servers trust what the CRDs say, and see a change of it some time later. So the authority of the new certificate
+//! is published beside the one of the old certificate, and the new certificate is shown only after an overlap. A renewal
+//! that is cut off anywhere is begun again: what is shown is trusted at each step.
+
+mod plan;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use rustls::pki_types::UnixTime;
+use serde_json::{Value, json};
+use support::error::chain;
+use support::shutdown::Drain;
+
+use conversion_certificates::{FIELD_MANAGER, Serving, secret_name, server_name};
+use plan::Plan;
+
+/// After a failure.
+const RETRY: Duration = Duration::from_secs(30);
+/// What `hypershift install` labels the CRDs with that it installs.
+const INSTALLED: &str = "app.kubernetes.io/part-of=hypershift";
+
+/// Why a pass failed. It is tried again.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("failed to get Secret {object}")]
+    Get { object: String, source: kube::Error },
+    #[error("failed to list CustomResourceDefinitions")]
+    List(#[source] kube::Error),
+    #[error(transparent)]
+    Issue(#[from] conversion_certificates::Error),
+    #[error(
+        "failed to patch the caBundle of CustomResourceDefinition {name}: run `hypershift install` again to update RBAC"
+    )]
+    Trust { name: String, source: kube::Error },
+    #[error("failed to patch Secret {object}")]
+    Write { object: String, source: kube::Error },
+}
+
+/// Keeps the certificate of the webhook in `namespace` valid, until the process is to end.
+pub(crate) async fn run(client: &kube::Client, namespace: &str, mut drain: Drain) {
+    loop {
+        let pause = match reconcile(client, namespace, UnixTime::now()).await {
+            Ok(pause) => pause,
+            Err(error) => {
+                let error = chain(&error);
+                tracing::warn!(
+                    namespace,
+                    error,
+                    "Failed to renew the conversion webhook's certificate"
+                );
+                RETRY
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = drain.begun() => return,
+        }
+    }
+}
+
+/// One pass; how long to wait for the next one.
+async fn reconcile(
+    client: &kube::Client,
+    namespace: &str,
+    now: UnixTime,
+) -> Result<Duration, Error> {
+    let name = secret_name();
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let found = secrets.get_opt(&name).await;
+    let found = found.map_err(|source| Error::Get {
+        object: format!("{namespace}/{name}"),
+        source,
+    })?;
+    match plan::plan(found.as_ref(), &server_name(namespace), now) {
+        Plan::Wait(pause) => Ok(pause),
+        Plan::Renew(current) => {
+            renew(client, &secrets, &current, namespace, now).await?;
+            Ok(plan::SOONEST)
+        }
+    }
+}
+
+/// Publishes the new authority, waits until API servers know of it, and shows the new certificate.
+async fn renew(
+    client: &kube::Client,
+    secrets: &Api<Secret>,
+    current: &plan::Current,
+    namespace: &str,
+    now: UnixTime,
+) -> Result<(), Error> {
+    let server = server_name(namespace);
+    let next = current.serving.successor(&server, now)?;
+    let crds = publish(client, &next, namespace).await?;
+    // The webhook's own trust in its managers, which show the same certificate.
+    let data = next.data();
+    let trusted = json!({ "ca.crt": data["ca.crt"] });
+    let version = write(secrets, trusted, &current.resource_version, namespace).await?;
+    tokio::time::sleep(plan::overlap(&next)).await;
+    let shown = json!({ "tls.crt": data["tls.crt"], "tls.key": data["tls.key"] });
+    write(secrets, shown, &version, namespace).await?;
+    tracing::info!(
+        namespace,
+        crds,
+        "Renewed the conversion webhook's certificate"
+    );
+    Ok(())
+}
+
+/// Has all CRDs that name the webhook trust the new authority, too; how many there are.
+async fn publish(client: &kube::Client, next: &Serving, namespace: &str) -> Result<usize, Error> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let list = api.list(&ListParams::default().labels(INSTALLED)).await;
+    let list = list.map_err(Error::List)?;
+    let names = plan::converted(&list.items, namespace);
+    let patch = plan::trust(next);
+    for name in &names {
+        let patched = api.patch(name, &params(), &Patch::Merge(&patch)).await;
+        patched.map_err(|source| Error::Trust {
+            name: (*name).to_owned(),
+            source,
+        })?;
+    }
+    Ok(names.len())
+}
+
+/// Changes data of the Secret, unless it was changed since; its new version.
+async fn write(
+    secrets: &Api<Secret>,
+    data: Value,
+    version: &str,
+    namespace: &str,
+) -> Result<String, Error> {
+    let name = secret_name();
+    let patch = json!({ "metadata": { "resourceVersion": version }, "data": data });
+    let written = secrets.patch(&name, &params(), &Patch::Merge(&patch)).await;
+    let written = written.map_err(|source| Error::Write {
+        object: format!("{namespace}/{name}"),
+        source,
+    })?;
+    Ok(written.metadata.resource_version.unwrap_or_default())
+}
+
+fn params() -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! What the virtual machines of a hosted cluster may reach: the world, and of the management cluster what nodes need.
+//!
+//! Their users are the tenant's: without the policy they reach every pod and Service of the management cluster.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use api::hypershift::v1beta1::platform::PlatformType;
+use api::hypershift::v1beta1::services::ServicePublishingStrategyMapping;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use serde_json::{Value, json};
+
+use super::app;
+use crate::hosted_cluster::facts::Facts;
+use crate::hosted_cluster::wanted::Wanted;
+use crate::platform::kubevirt::infrastructure::external;
+use crate::platform::kubevirt::machines::INFRA_ID_LABEL;
+
+const NAME: &str = "virt-launcher";
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+
+/// The policy, where the machines are beside the control plane.
+pub(super) fn policy(facts: &Facts) -> Option<Wanted> {
+    if facts.cluster.spec.platform.type_ != PlatformType::KubeVirt || external(facts).is_some() {
+        return None;
+    }
+    let pods = json!({ "matchLabels": {
+        INFRA_ID_LABEL: facts.infra_id(),
+        "kubevirt.io": "virt-launcher",
+    } });
+    let mut to = vec![
+        world(facts, "0.0.0.0/0"),
+        world(facts, "::/0"),
+        json!({ "podSelector": pods }),
+    ];
+    to.extend(name_servers());
+    to.push(routers());
+    to.extend(
+        ["kube-apiserver", "oauth-openshift", "ignition-server-proxy"]
+            .map(|name| json!({ "podSelector": app(name) })),
+    );
+    let mut egress = vec![json!({ "to": to })];
+    egress.extend(node_ports(facts).iter().map(node_port));
+    let ports = ["TCP", "UDP", "SCTP"].map(|protocol| json!({ "protocol": protocol }));
+    let fields = json!({ "spec": {
+        "podSelector": pods,
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{ "ports": ports }],
+        "egress": egress,
+    }});
+    Some(Wanted::new::<NetworkPolicy>(&facts.namespace, NAME, fields))
+}
+
+/// All addresses of a family, except those of the management cluster: its pods and Services, and its API server.
+fn world(facts: &Facts, all: &str) -> Value {
+    let is_v6 = all.contains(':');
+    let management = &facts.management;
+    let hosts = management.api_server.iter().filter_map(|it| host(it));
+    let ranges = management.networks.iter().cloned().chain(hosts);
+    let except: BTreeSet<_> = ranges.filter(|it| it.contains(':') == is_v6).collect();
+    let mut block = json!({ "cidr": all });
+    if !except.is_empty() {
+        block["except"] = json!(except);
+    }
+    json!({ "ipBlock": block })
+}
+
+/// Pods that resolve names: of OpenShift, and of other management clusters.
+fn name_servers() -> [Value; 2] {
+    [
+        (
+            "openshift-dns",
+            json!({ "dns.operator.openshift.io/daemonset-dns": "default" }),
+        ),
+        ("kube-system", json!({ "k8s-app": "kube-dns" })),
+    ]
+    .map(|(namespace, labels)| {
+        json!({
+            "namespaceSelector": { "matchLabels": { NAMESPACE_NAME: namespace } },
+            "podSelector": { "matchLabels": labels },
+        })
+    })
+}
+
+/// Routers of OpenShift: Routes of the control plane lead through them.
+fn routers() -> Value {
+    let labels = json!({ "ingresscontroller.operator.openshift.io/deployment-ingresscontroller": "default" });
+    json!({
+        "namespaceSelector": { "matchLabels": { "name": "openshift-ingress" } },
+        "podSelector": { "matchLabels": labels },
+    })
+}
+
+/// Addresses at which services are published on ports of nodes.
+fn node_ports(facts: &Facts) -> BTreeSet<String> {
+    let address = |it: &ServicePublishingStrategyMapping| {
+        let node_port = it.service_publishing_strategy.node_port.as_ref()?;
+        host(&node_port.address)
+    };
+    let services = &facts.cluster.spec.services;
+    services.iter().filter_map(address).collect()
+}
+
+fn node_port(range: &String) -> Value {
+    json!({ "to": [{ "ipBlock": { "cidr": range } }] })
+}
+
+/// The range of one address; a name has none.
+fn host(address: &str) -> Option<String> {
+    let address: IpAddr = address.parse().ok()?;
+    let length = if address.is_ipv6() { 128 } else { 32 };
+    Some(format!("{address}/{length}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::group::Side;
+
+    use super::*;
+    use crate::hosted_cluster::fixture;
+
+    fn spec(change: impl FnOnce(&mut Facts)) -> Option<Value> {
+        let mut facts = fixture::facts(fixture::hosted_cluster("kubevirt"), Side::Private);
+        change(&mut facts);
+        policy(&facts).map(|it| it.body["spec"].clone())
+    }
+
+    /// Check T10: machines reach neither the networks nor the API server of the management cluster.
+    #[test]
+    fn machines_reach_the_world_and_not_the_management_cluster() {
+        let spec = spec(|_| {}).unwrap();
+        let labels = &spec["podSelector"]["matchLabels"];
+        assert_eq!(labels["kubevirt.io"], "virt-launcher");
+        assert_eq!(labels["hypershift.openshift.io/infra-id"], "one-x7k2p");
+        assert_eq!(spec["policyTypes"], json!(["Ingress", "Egress"]));
+        let to = &spec["egress"][0]["to"];
+        let except = ["10.128.0.0/14", "192.0.2.1/32"];
+        assert_eq!(
+            to[0]["ipBlock"],
+            json!({ "cidr": "0.0.0.0/0", "except": except })
+        );
+        let except = ["fd02::/112"];
+        assert_eq!(
+            to[1]["ipBlock"],
+            json!({ "cidr": "::/0", "except": except })
+        );
+        assert_eq!(to[2]["podSelector"], spec["podSelector"]);
+        for name in ["kube-apiserver", "oauth-openshift", "ignition-server-proxy"] {
+            let own = json!({ "podSelector": { "matchLabels": { "app": name } } });
+            assert!(to.as_array().unwrap().contains(&own), "{name}");
+        }
+        let node = json!([{ "ipBlock": { "cidr": "192.0.2.10/32" } }]);
+        assert_eq!(spec["egress"][1]["to"], node);
+        assert_eq!(spec["egress"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn machines_elsewhere_and_of_other_platforms_have_no_policy_here() {
+        let external = json!({
+            "generateID": "x7k2p",
+            "credentials": {
+                "infraKubeConfigSecret": { "name": "infra", "key": "kubeconfig" },
+                "infraNamespace": "machines",
+            },
+        });
+        let elsewhere = spec(|it| {
+            it.cluster.spec.platform.kubevirt = serde_json::from_value(external).unwrap();
+        });
+        assert_eq!(elsewhere, None);
+        let facts = fixture::facts(fixture::hosted_cluster("none"), Side::Private);
+        assert!(policy(&facts).is_none());
+    }
+}

@@ -1,0 +1,114 @@
+//! Whether the namespace of agents lets a cluster use them: its owner says so on the Namespace.
+//!
+//! Without it, anyone who may create a HostedCluster could have the operator grant rights on the Agents of others.
+
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::RoleBinding;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::hosted_cluster::facts::{AgentNamespace, Facts};
+use crate::hosted_cluster::names::{AGENT_CONSUMERS, CAPI_PROVIDER};
+
+/// What the namespace says.
+pub(super) async fn consent(facts: &Facts, ctx: &Context) -> Result<Option<AgentNamespace>, Error> {
+    let Some(agent) = &facts.cluster.spec.platform.agent else {
+        return Ok(None);
+    };
+    let Some(namespace) = super::namespace(ctx, &agent.agent_namespace).await? else {
+        return Ok(Some(AgentNamespace::Missing));
+    };
+    if let Some(decided) = decided(&namespace, &facts.id.namespace) {
+        return Ok(Some(decided));
+    }
+    for name in bindings(&facts.namespace) {
+        let found = super::get::<RoleBinding>(ctx, &agent.agent_namespace, &name).await?;
+        if found.is_some_and(|it| is_granted(&it, &facts.namespace)) {
+            return Ok(Some(AgentNamespace::Allowed));
+        }
+    }
+    Ok(Some(AgentNamespace::Refused))
+}
+
+/// What the namespace says by itself: its own clusters may use it, and those of the namespaces that the annotation lists.
+fn decided(namespace: &Namespace, home: &str) -> Option<AgentNamespace> {
+    if namespace.metadata.name.as_deref() == Some(home) {
+        return Some(AgentNamespace::Allowed);
+    }
+    let annotations = namespace.metadata.annotations.as_ref();
+    let listed = annotations?.get(AGENT_CONSUMERS)?;
+    let is_listed = listed.split(',').any(|it| it.trim() == home);
+    Some(if is_listed {
+        AgentNamespace::Allowed
+    } else {
+        AgentNamespace::Refused
+    })
+}
+
+/// Bindings that a cluster has which was created before consent was asked for: of this operator, and of the one that it
+/// takes over from. Only someone with rights in the namespace can make one.
+fn bindings(control_plane: &str) -> [String; 2] {
+    [
+        format!("{CAPI_PROVIDER}-{control_plane}"),
+        format!("cluster-api-agent-{control_plane}"),
+    ]
+}
+
+fn is_granted(binding: &RoleBinding, control_plane: &str) -> bool {
+    let mut subjects = binding.subjects.iter().flatten();
+    subjects.any(|it| {
+        it.kind == "ServiceAccount"
+            && it.name == CAPI_PROVIDER
+            && it.namespace.as_deref() == Some(control_plane)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Check T11.
+    #[test]
+    fn a_namespace_decides_which_clusters_use_its_agents() {
+        let (allowed, refused) = (Some(AgentNamespace::Allowed), Some(AgentNamespace::Refused));
+        for (home, annotation, expected) in [
+            ("clusters", None, None),
+            ("agents", None, allowed),
+            ("agents", Some(""), allowed),
+            ("clusters", Some("clusters"), allowed),
+            ("clusters", Some("other, clusters"), allowed),
+            ("clusters", Some("clusters-2"), refused),
+            ("clusters", Some(""), refused),
+        ] {
+            let mut namespace = Namespace::default();
+            namespace.metadata.name = Some("agents".to_owned());
+            namespace.metadata.annotations =
+                annotation.map(|it| [(AGENT_CONSUMERS.to_owned(), it.to_owned())].into());
+            assert_eq!(decided(&namespace, home), expected, "{home} {annotation:?}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_uses_agents_already_goes_on() {
+        let binding = |name: &str, namespace: &str| {
+            let subject = json!({ "kind": "ServiceAccount", "name": name, "namespace": namespace });
+            let role =
+                json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a" });
+            serde_json::from_value(json!({ "roleRef": role, "subjects": [subject] })).unwrap()
+        };
+        assert!(is_granted(
+            &binding("capi-provider", "clusters-one"),
+            "clusters-one"
+        ));
+        assert!(!is_granted(
+            &binding("capi-provider", "clusters-two"),
+            "clusters-one"
+        ));
+        assert!(!is_granted(
+            &binding("default", "clusters-one"),
+            "clusters-one"
+        ));
+    }
+}

@@ -1,0 +1,115 @@
+//! Hosted clusters on a testbed with nodes: what they stand on, and their life in a few calls.
+//!
+//! ```no_run
+//! # async fn example() -> anyhow::Result<()> {
+//! use api::group::Side;
+//! use testbed::hosted::{self, Cluster};
+//! use testbed::node::NodeTestbed;
+//!
+//! hosted::play(NodeTestbed::builder("example"), async |ground| {
+//!     ground.install(Side::Private, &[]).await?;
+//!     let cluster = Cluster::new(ground, "demo", Side::Private);
+//!     cluster.create(&["--node-pool-replicas=1"]).await?;
+//!     let guest = cluster.comes_up().await?;
+//!     cluster.has_workers(&guest, 1).await?;
+//!     guest.runs_a_workload(ground).await?;
+//!     cluster.destroy().await
+//! })
+//! .await
+//! # }
+//! ```
+//!
+//! Each stage says what it waits for and, when that does not come, what is missing; then [`play`] shows the state of
+//! everything that has a part in it. With the variable `HYPERSHIFT_TESTBED_HOLD` set, a testbed whose scenario failed
+//! stays until it is interrupted, to be looked at with kubectl.
+
+mod cluster;
+mod diagnosis;
+mod gone;
+mod ground;
+mod guest;
+mod identities;
+mod load;
+mod platform;
+mod programs;
+
+use anyhow::{Error, Result};
+
+use crate::client::Resource;
+use crate::node::{Builder, supported};
+
+pub use cluster::Cluster;
+pub use ground::Ground;
+pub use guest::Guest;
+pub use identities::Identities;
+pub use load::{Load, Seen};
+pub use platform::Platform;
+pub use programs::Programs;
+
+/// Where HostedClusters are.
+pub const NAMESPACE: &str = "clusters";
+/// Where the operators are.
+pub const OPERATORS: &str = "hypershift";
+/// Who runs clusters on standard types once private ones are installed.
+pub const LEGACY: &str = "operator-legacy";
+/// Clusters, as their users ask for them.
+pub const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
+/// Pools of workers.
+pub const NODE_POOLS: Resource<'_> = Resource::new(HYPERSHIFT, "nodepools");
+/// Control planes.
+pub const CONTROL_PLANES: Resource<'_> = Resource::new(HYPERSHIFT, "hostedcontrolplanes");
+/// Components of control planes.
+pub const COMPONENTS: Resource<'_> = Resource::new(HYPERSHIFT, "controlplanecomponents");
+/// Deployments.
+pub const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
+/// Stateful sets.
+pub const STATEFUL_SETS: Resource<'_> = Resource::new("apps/v1", "statefulsets");
+/// Pods.
+pub const PODS: Resource<'_> = Resource::new("v1", "pods");
+/// Secrets.
+pub const SECRETS: Resource<'_> = Resource::new("v1", "secrets");
+
+const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
+/// Keeps a testbed whose scenario failed.
+const HOLD: &str = "HYPERSHIFT_TESTBED_HOLD";
+
+/// Goes through a scenario on a testbed of its own. Without root, it says so and does nothing.
+pub async fn play(
+    builder: Builder,
+    scenario: impl AsyncFnOnce(&Ground) -> Result<()>,
+) -> Result<()> {
+    play_with(builder, async |ground: &mut Ground| scenario(ground).await).await
+}
+
+/// Goes through a scenario that takes parts of the testbed away, and gives them back.
+pub async fn play_with(
+    builder: Builder,
+    scenario: impl AsyncFnOnce(&mut Ground) -> Result<()>,
+) -> Result<()> {
+    if let Err(reason) = supported() {
+        eprintln!("skipped: {reason}");
+        return Ok(());
+    }
+    let mut ground = Ground::start(builder).await?;
+    let outcome = scenario(&mut ground).await;
+    if let Err(error) = &outcome {
+        diagnosis::show(&ground).await;
+        if is_held() {
+            // With its cloud, which ends with the ground.
+            hold(&ground, error).await?;
+        }
+    }
+    ground.finish(outcome)
+}
+
+/// Whether somebody wants to look.
+fn is_held() -> bool {
+    std::env::var_os(HOLD).is_some()
+}
+
+async fn hold(ground: &Ground, error: &Error) -> Result<()> {
+    let kubeconfig = ground.testbed.kubeconfig().display();
+    let text = format!("failed: {error:#}\nheld: kubectl --kubeconfig {kubeconfig} get pods -A");
+    ground.testbed.progress.note(&text);
+    Ok(tokio::signal::ctrl_c().await?)
+}

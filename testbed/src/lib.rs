@@ -1,0 +1,67 @@
+//! The testbed: a real management cluster on one Linux machine, and what tests need around it.
+//!
+//! Nothing here imitates what can be had for real: etcd, the API server, the controller manager and the Cluster API
+//! managers are the released programs, built from pinned Go modules.
+//!
+//! ```text
+//! Testbed ── ControlPlane ── etcd, kube-apiserver, kube-controller-manager
+//!    │
+//!    └────── ClusterApi ──── a world on one side of the group table:
+//!                            private:  manager ── its own capi-proxy ── API server
+//!                            standard: manager ── API server
+//! ```
+//!
+//! Ports are allocated, every testbed has a directory of its own, and several run side by side; see [`testbed`].
+
+pub mod agents;
+pub mod audit;
+pub mod binaries;
+pub mod cargo;
+pub mod certs;
+pub mod client;
+pub mod cloud;
+pub mod cluster;
+pub mod cluster_api;
+pub mod conditions;
+pub mod control_plane;
+pub mod crds;
+pub mod embedded;
+pub mod equipment;
+pub mod etcd;
+pub mod failures;
+pub mod fixtures;
+pub mod guest;
+pub mod home;
+pub mod hosted;
+pub mod hosts;
+pub mod images;
+pub mod junction;
+pub mod kubeconfig;
+pub mod life;
+pub mod lock;
+pub mod managers;
+pub mod migration;
+pub mod modules;
+pub mod namespaces;
+pub mod node;
+pub mod operator;
+pub mod payload;
+pub mod platform;
+pub mod ports;
+pub mod process;
+pub mod progress;
+pub mod proxy;
+pub mod raw;
+pub mod registry;
+pub mod relay;
+pub mod rights;
+pub mod service;
+pub mod service_account;
+pub mod sides;
+pub mod signals;
+pub mod simulation;
+pub mod site;
+pub mod terminal;
+pub mod testbed;
+pub mod view;
+pub mod wait;

@@ -1,0 +1,261 @@
+//! A release payload in the form of OpenShift's, made of what can be had.
+//!
+//! etcd, the Kubernetes programs, the Cluster API managers, kubectl and haproxy are the real programs; the operators are
+//! ours; all other images hold a `stand-in`, which serves the ports and probes of its component and nothing else. The
+//! daemon that upgrades nodes where they are is a script that keeps to the protocol of the real one. Each image has a
+//! small real shell (busybox), because components run scripts.
+//!
+//! ```no_run
+//! # async fn example(testbed: &testbed::node::NodeTestbed) -> anyhow::Result<()> {
+//! let payload = testbed::payload::Payload::build(&testbed.progress).await?;
+//! let pushed = payload.push(&testbed.registry).await?;
+//! let release = pushed.release(&testbed.registry, "4.22.0").await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod base;
+mod images;
+mod kinds;
+mod manifests;
+mod stand_ins;
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use crate::binaries::{Binaries, Binary};
+use crate::images::{Archive, Contents, File};
+use crate::node::NodeTestbed;
+use crate::progress::Progress;
+use crate::registry::{self, Registry};
+
+pub(crate) use base::files as shell;
+use images::Made;
+pub use manifests::{BOOT_IMAGE, REGION};
+
+/// The repository of release images.
+pub const REPOSITORY: &str = "ocp/release";
+/// The tag of the control-plane-operator.
+const OPERATOR: &str = "hypershift";
+/// The repository of images whose programs cannot be had.
+const STAND_INS: &str = "payload/stand-in";
+/// Where a release image has its manifests.
+const MANIFESTS: &str = "/release-manifests";
+/// The variable by which an image is another one in each release.
+const RELEASE: &str = "RELEASE_VERSION";
+/// How many images are pushed at once.
+const AT_ONCE: usize = 8;
+
+/// The images of a payload, built.
+#[derive(Debug)]
+pub struct Payload {
+    made: Vec<Made>,
+    stand_in: Archive,
+    kubernetes: String,
+}
+
+/// The images of a payload whose programs are real, in a registry.
+#[derive(Debug, Clone)]
+pub struct Pushed {
+    /// Component tags and the references of their images.
+    pub components: BTreeMap<String, String>,
+    kubernetes: String,
+    images: Vec<Image>,
+}
+
+/// An image of which each release has its own.
+#[derive(Debug, Clone)]
+struct Image {
+    tag: String,
+    repository: String,
+    archive: Archive,
+}
+
+/// A release, in a registry.
+#[derive(Debug, Clone)]
+pub struct Release {
+    /// Its version.
+    pub version: String,
+    /// By name and tag, as users write it.
+    pub image: String,
+    /// By digest.
+    pub digest: String,
+}
+
+/// Pushes the image that stands in for others, without a payload; gives its reference.
+pub async fn stand_in_image(testbed: &NodeTestbed) -> Result<String> {
+    let image = images::stand_in(&testbed.progress).await?;
+    testbed.registry.push(STAND_INS, &image).await
+}
+
+/// Pushes a release of images that are nowhere, but for its control-plane-operator, which has labels and nothing else:
+/// for tests in which no pod runs. Gives its name at the registry's address.
+pub async fn without_images(
+    registry: &Registry,
+    version: &str,
+    labels: &BTreeMap<String, String>,
+) -> Result<String> {
+    let digest = "0".repeat(64);
+    let tags = stand_ins::tags().map(|(tag, _)| tag).chain(images::TAGS);
+    let mut components: BTreeMap<_, _> = tags
+        .map(|tag| {
+            let image = format!("{}/payload/{tag}@sha256:{digest}", registry::NAME);
+            (tag.to_owned(), image)
+        })
+        .collect();
+    let operator = operator_without_program(registry, version, labels).await?;
+    components.insert(OPERATOR.to_owned(), operator);
+    let kubernetes = Binary::KubeApiserver.version()?;
+    let files = manifests_of(version, &components, kubernetes.trim_start_matches('v'));
+    let archive = Archive::of(&Contents {
+        entrypoint: "/bin/sh".to_owned(),
+        command: &[],
+        files: files.into(),
+    })?;
+    registry.push_as(REPOSITORY, version, &archive).await?;
+    Ok(format!("{}/{REPOSITORY}:{version}", registry.address()))
+}
+
+/// Pushes an image that has labels and nothing else; gives its name at the registry's address.
+async fn operator_without_program(
+    registry: &Registry,
+    version: &str,
+    labels: &BTreeMap<String, String>,
+) -> Result<String> {
+    let archive = Archive::of(&Contents {
+        entrypoint: "/control-plane-operator".to_owned(),
+        command: &[],
+        files: vec![File::text("/version", version)],
+    })?;
+    let name = repository(OPERATOR);
+    let pushed = registry
+        .push_as(&name, version, &archive.with_labels(labels))
+        .await?;
+    let digest = pushed
+        .split_once('@')
+        .map_or(pushed.as_str(), |(_, digest)| digest);
+    Ok(format!("{}/{name}@{digest}", registry.address()))
+}
+
+// === impl Payload ===
+
+impl Payload {
+    /// Builds what is missing, and puts all images together.
+    pub async fn build(progress: &Progress) -> Result<Self> {
+        let binaries = Binaries::ensure(&images::NEEDED, progress).await?;
+        Ok(Self {
+            made: images::build(&binaries, progress).await?,
+            stand_in: images::stand_in(progress).await?,
+            kubernetes: Binary::KubeApiserver.version()?,
+        })
+    }
+
+    /// Pushes the images whose programs are real. The releases come after them: [`Pushed::release`].
+    pub async fn push(&self, registry: &Registry) -> Result<Pushed> {
+        let mut components = BTreeMap::new();
+        for Made { tag, archive } in &self.made {
+            let reference = registry.push(&repository(tag), archive).await?;
+            components.insert((*tag).to_owned(), reference);
+        }
+        Ok(Pushed {
+            components,
+            kubernetes: self.kubernetes.trim_start_matches('v').to_owned(),
+            images: self.images(),
+        })
+    }
+
+    fn images(&self) -> Vec<Image> {
+        let real = self.made.iter().map(|Made { tag, archive }| Image {
+            tag: (*tag).to_owned(),
+            repository: repository(tag),
+            archive: archive.clone(),
+        });
+        let others = stand_ins::tags().map(|(tag, program)| Image {
+            tag: tag.to_owned(),
+            repository: STAND_INS.to_owned(),
+            archive: self
+                .stand_in
+                .variant(program, &format!("STANDS_IN_FOR={tag}")),
+        });
+        real.chain(others).collect()
+    }
+}
+
+// === impl Pushed ===
+
+impl Pushed {
+    /// Pushes the release of a version. Nothing in it is the same image as in another one, as it is with those of
+    /// OpenShift: what an upgrade rolls out is seen by everybody who looks at images.
+    pub async fn release(&self, registry: &Registry, version: &str) -> Result<Release> {
+        let pushes = self
+            .images
+            .iter()
+            .map(|image| image.push(registry, version));
+        let components = stream::iter(pushes)
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await?;
+        let archive = release_image(version, &components, &self.kubernetes)?;
+        let tag = format!("{version}-x86_64");
+        Ok(Release {
+            version: version.to_owned(),
+            digest: registry.push_as(REPOSITORY, &tag, &archive).await?,
+            image: format!("{}/{REPOSITORY}:{tag}", registry::NAME),
+        })
+    }
+}
+
+// === impl Image ===
+
+impl Image {
+    /// Pushes it as the one of a release; gives its tag in the release, and its reference.
+    async fn push(&self, registry: &Registry, version: &str) -> Result<(String, String)> {
+        let archive = self.archive.with_variable(&format!("{RELEASE}={version}"));
+        let tag = format!("{}-{version}", self.tag);
+        let reference = registry.push_as(&self.repository, &tag, &archive).await?;
+        Ok((self.tag.clone(), reference))
+    }
+}
+
+fn repository(tag: &str) -> String {
+    format!("payload/{tag}")
+}
+
+fn release_image(
+    version: &str,
+    components: &BTreeMap<String, String>,
+    kubernetes: &str,
+) -> Result<Archive> {
+    let mut files = base::files()?;
+    files.extend(manifests_of(version, components, kubernetes));
+    Archive::of(&Contents {
+        entrypoint: "/bin/sh".to_owned(),
+        command: &[],
+        files,
+    })
+}
+
+/// What makes an image a release.
+fn manifests_of(
+    version: &str,
+    components: &BTreeMap<String, String>,
+    kubernetes: &str,
+) -> [File; 3] {
+    let references = manifests::image_references(version, components, kubernetes);
+    let boot_images = manifests::boot_images(version);
+    [
+        File::text(
+            format!("{MANIFESTS}/image-references"),
+            references.to_string(),
+        ),
+        File::text(
+            format!("{MANIFESTS}/0000_50_installer_coreos-bootimages.yaml"),
+            // JSON is YAML.
+            boot_images.to_string(),
+        ),
+        // Components copy what is there.
+        File::text("/manifests/.keep", ""),
+    ]
+}

@@ -1,0 +1,308 @@
+//! The whole testbed: a control plane, and as many Cluster API worlds as a test needs.
+//!
+//! ```no_run
+//! # async fn example() -> anyhow::Result<()> {
+//! use testbed::cluster_api::Plan;
+//! use testbed::testbed::Testbed;
+//!
+//! let mut testbed = Testbed::start("example", testbed::progress::Progress::detect()).await?;
+//! testbed.add(&Plan::hosted("clusters-one")).await?;
+//! testbed.start_controller_manager().await?;
+//! let machines = testbed.standard_view().await?.list("/apis/cluster.x-k8s.io/v1beta2/machines").await?;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use api::group::Side;
+use serde_json::json;
+
+use crate::binaries::{Binaries, Binary};
+use crate::client::ApiClient;
+use crate::cluster_api::lasting::LastingProvider;
+use crate::cluster_api::{ClusterApi, Ground, Plan};
+use crate::control_plane::{ControlPlane, Endpoint};
+use crate::crds;
+use crate::home::Home;
+use crate::kubeconfig::{Credentials, write_kubeconfig};
+use crate::managers::Manager;
+use crate::process;
+use crate::progress::Progress;
+use crate::proxy::{self, Upstream};
+use crate::service_account::ServiceAccount;
+use crate::site::Site;
+use crate::view::View;
+
+/// How much of each log a failed test shows.
+const TAIL_LINES: usize = 12;
+
+/// A running testbed. Everything in it ends when it is dropped.
+#[derive(Debug)]
+pub struct Testbed {
+    // In the order in which they are to end.
+    worlds: Vec<ClusterApi>,
+    user: Option<View>,
+    /// etcd, API server, controller manager.
+    pub control_plane: ControlPlane,
+    /// The administrator's client, straight to the API server.
+    pub admin: ApiClient,
+    /// What people see.
+    pub progress: Progress,
+    proxy_program: Option<PathBuf>,
+    installed: Vec<Side>,
+    home: Arc<Home>,
+}
+
+// === impl Testbed ===
+
+impl Testbed {
+    /// Starts etcd and the API server; builds them first when that was never done.
+    pub async fn start(name: &str, progress: Progress) -> Result<Self> {
+        let home = Arc::new(Home::open(name)?);
+        let binaries = Binaries::ensure(&Binary::CONTROL_PLANE, &progress).await?;
+        let mut control_plane = ControlPlane::new(&binaries, Site::Loopback, &home)?;
+        let step = progress.step("starting etcd and kube-apiserver");
+        control_plane.start().await?;
+        step.done();
+        let admin = control_plane.admin().await?;
+        Ok(Self {
+            worlds: Vec::new(),
+            user: None,
+            control_plane,
+            admin,
+            progress,
+            proxy_program: None,
+            installed: Vec::new(),
+            home,
+        })
+    }
+
+    /// Has proxies run this program, instead of having it built when the first one is needed.
+    pub fn use_proxy(&mut self, program: PathBuf) {
+        self.proxy_program = Some(program);
+    }
+
+    /// The testbed's directory.
+    pub fn path(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Makes a user, in a group if one is named, and gives the kubeconfig.
+    pub fn kubeconfig_of(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
+        let certificate = self.control_plane.authority.client(user, user, group)?;
+        let endpoint = self.control_plane.endpoint();
+        let path = self.path().join(format!("{user}.kubeconfig"));
+        write_kubeconfig(
+            &path,
+            &endpoint.server,
+            Some(&endpoint.authority),
+            Credentials::Certificate(&certificate),
+        )?;
+        Ok(path)
+    }
+
+    /// Makes a service account that may do everything; gives it with its kubeconfig.
+    pub async fn superuser(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(ServiceAccount, PathBuf)> {
+        let account = ServiceAccount::create(&self.admin, &self.home, namespace, name).await?;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": { "name": name },
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "cluster-admin",
+            },
+            "subjects": [{ "kind": "ServiceAccount", "namespace": namespace, "name": name }],
+        });
+        self.admin.apply(&[binding]).await?;
+        let path = self.path().join(format!("{name}.kubeconfig"));
+        let endpoint = self.control_plane.endpoint();
+        write_kubeconfig(
+            &path,
+            &endpoint.server,
+            Some(&endpoint.authority),
+            Credentials::TokenFile(account.token_file()),
+        )?;
+        Ok((account, path))
+    }
+
+    /// The testbed's directory, for what a test runs in it.
+    pub fn home(&self) -> &Arc<Home> {
+        &self.home
+    }
+
+    /// Leaves the directory, with its logs, when the testbed ends.
+    pub fn keep(&self) {
+        self.home.keep();
+    }
+
+    /// Takes the CRDs of a side for installed: somebody else has done it.
+    pub fn has_crds(&mut self, side: Side) {
+        self.installed.push(side);
+    }
+
+    /// Starts kube-controller-manager, which is best done once the CRDs are installed.
+    pub async fn start_controller_manager(&mut self) -> Result<()> {
+        let step = self.progress.step("starting kube-controller-manager");
+        self.control_plane.controller_manager.start().await?;
+        step.done();
+        Ok(())
+    }
+
+    /// Installs Cluster API's CRDs of one side, unless they are there.
+    pub async fn install_crds(&mut self, side: Side) -> Result<()> {
+        if self.installed.contains(&side) {
+            return Ok(());
+        }
+        let which = match side {
+            Side::Standard => "standard",
+            Side::Private => "private",
+        };
+        let step = self.progress.step(format!("installing {which} CRDs"));
+        let crds = crds::cluster_api(side).await?;
+        crds::install(&self.admin, &crds).await?;
+        self.installed.push(side);
+        step.done_with(&format!("{} CRDs", crds.len()));
+        Ok(())
+    }
+
+    /// Installs the CRDs that a plan needs, and starts its managers; gives the new world.
+    pub async fn add(&mut self, plan: &Plan) -> Result<&mut ClusterApi> {
+        let binaries = Binaries::ensure(&plan.programs(), &self.progress).await?;
+        let proxies = match plan.side() {
+            Side::Standard => None,
+            Side::Private => Some(self.upstream().await?),
+        };
+        self.install_crds(plan.side()).await?;
+        let step = self.progress.step(match plan.side() {
+            Side::Standard => "starting stock managers, straight to the API server",
+            Side::Private => "starting stock managers, each behind its own proxy",
+        });
+        let endpoint = self.control_plane.endpoint();
+        let ground = self.ground(&binaries, &endpoint, proxies.as_ref());
+        let world = ClusterApi::start(plan, &ground).await?;
+        step.done_with(&format!("{} managers", world.managers().len()));
+        self.worlds.push(world);
+        Ok(self
+            .worlds
+            .last_mut()
+            .expect("invariant: one was just pushed"))
+    }
+
+    /// Starts a provider on standard types that lives on while its cluster changes sides.
+    pub async fn lasting_provider(&mut self, namespace: &str) -> Result<LastingProvider> {
+        let manager = [Manager::DevProvider.binary()];
+        let binaries = Binaries::ensure(&manager, &self.progress).await?;
+        let upstream = self.upstream().await?;
+        self.install_crds(Side::Standard).await?;
+        let endpoint = self.control_plane.endpoint();
+        let ground = self.ground(&binaries, &endpoint, Some(&upstream));
+        LastingProvider::start(namespace, &ground).await
+    }
+
+    fn ground<'a>(
+        &'a self,
+        binaries: &'a Binaries,
+        endpoint: &'a Endpoint,
+        proxies: Option<&'a Upstream>,
+    ) -> Ground<'a> {
+        Ground {
+            home: &self.home,
+            admin: &self.admin,
+            binaries,
+            authority: &self.control_plane.authority,
+            endpoint,
+            proxies,
+            progress: &self.progress,
+        }
+    }
+
+    /// The Cluster API world on a side.
+    pub fn world(&mut self, side: Side) -> Result<&mut ClusterApi> {
+        self.worlds
+            .iter_mut()
+            .find(|world| world.side() == side)
+            .with_context(|| format!("there is no Cluster API on the {side:?} side"))
+    }
+
+    /// Ends the Cluster API whose service accounts are in a namespace. Its objects stay.
+    pub fn end_in(&mut self, namespace: &str) {
+        self.worlds.retain(|world| world.namespace() != namespace);
+    }
+
+    /// Ends the Cluster API on a side. Its objects and its CRDs stay.
+    pub fn end(&mut self, side: Side) {
+        self.worlds.retain(|world| world.side() != side);
+    }
+
+    /// The API server as a client of Cluster API sees it through a proxy: private types under their standard names.
+    pub async fn standard_view(&mut self) -> Result<ApiClient> {
+        self.user().await?.client()
+    }
+
+    /// A side under its standard names: straight to the API server, or through a proxy.
+    pub async fn view_of(&mut self, side: Side) -> Result<ApiClient> {
+        match side {
+            Side::Standard => Ok(self.admin.clone()),
+            Side::Private => self.standard_view().await,
+        }
+    }
+
+    /// A kubeconfig of the proxy's view.
+    pub async fn standard_kubeconfig(&mut self) -> Result<PathBuf> {
+        Ok(self.user().await?.kubeconfig().to_owned())
+    }
+
+    async fn user(&mut self) -> Result<&View> {
+        if self.user.is_none() {
+            let upstream = self.upstream().await?;
+            self.user = Some(View::open(&self.admin, &self.home, &upstream).await?);
+        }
+        Ok(self.user.as_ref().expect("invariant: it was just set"))
+    }
+
+    /// What proxies need to reach the API server; builds their program at the first call.
+    pub async fn upstream(&mut self) -> Result<Upstream> {
+        let program = match &self.proxy_program {
+            Some(program) => program.clone(),
+            None => proxy::build(&self.progress).await?,
+        };
+        self.proxy_program = Some(program.clone());
+        Ok(Upstream {
+            program,
+            endpoint: self.control_plane.endpoint(),
+        })
+    }
+
+    /// Ends the testbed. If `outcome` is an error, shows the ends of the logs and leaves the directory.
+    pub fn finish<T>(self, outcome: Result<T>) -> Result<T> {
+        if outcome.is_err() {
+            self.explain();
+        }
+        outcome
+    }
+
+    fn explain(&self) {
+        self.keep();
+        let logs = self.path().join("logs");
+        for entry in std::fs::read_dir(&logs).into_iter().flatten().flatten() {
+            let log = entry.path();
+            if log.ends_with("audit.log") {
+                continue;
+            }
+            self.progress.note(&format!(
+                "--- the end of {}\n{}",
+                log.display(),
+                process::tail(&log, TAIL_LINES)
+            ));
+        }
+    }
+}
