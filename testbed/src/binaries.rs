@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
+use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::lock::Lock;
 use crate::modules::{GO_MISSING, Module};
@@ -17,6 +18,9 @@ use crate::progress::Progress;
 pub const CACHE_VARIABLE: &str = "HYPERSHIFT_TESTBED_CACHE";
 /// Environment variable of the envtest convention: a directory that holds etcd and kube-apiserver.
 const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
+
+/// How many modules are built at once: linking a program and compiling a large package use one processor.
+const BUILDS: usize = 2;
 
 /// A program that the testbed can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -353,13 +357,33 @@ fn cached(binary: Binary) -> Result<PathBuf> {
 
 async fn build_all(wanted: &[(Binary, PathBuf)], progress: &Progress) -> Result<()> {
     let _lock = lock(progress).await?;
+    let modules = by_module(wanted).into_iter().map(async |programs| {
+        for (binary, path) in programs {
+            // Another run may have built it while this one waited.
+            if !path.is_file() {
+                build(binary, &path, progress).await?;
+            }
+        }
+        anyhow::Ok(())
+    });
+    stream::iter(modules)
+        .buffer_unordered(BUILDS)
+        .try_collect()
+        .await
+}
+
+/// Programs of one module share most packages, so they are built one after the other; modules share none.
+fn by_module(wanted: &[(Binary, PathBuf)]) -> Vec<Vec<(Binary, PathBuf)>> {
+    let mut groups: Vec<(Module, Vec<_>)> = Vec::new();
     for (binary, path) in wanted {
-        // Another run may have built it while this one waited.
-        if !path.is_file() {
-            build(*binary, path, progress).await?;
+        let module = binary.recipe().module;
+        let program = (*binary, path.clone());
+        match groups.iter_mut().find(|(of, _)| *of == module) {
+            Some((_, programs)) => programs.push(program),
+            None => groups.push((module, vec![program])),
         }
     }
-    Ok(())
+    groups.into_iter().map(|(_, programs)| programs).collect()
 }
 
 /// Two runs that build at once would only take each other's processors.
@@ -426,6 +450,25 @@ mod tests {
             assert!(flags.contains(part), "{flags}");
         }
         assert_eq!(Binary::Etcd.recipe().linker_flags("v3.6.5"), "-s -w");
+    }
+
+    #[test]
+    fn programs_of_a_module_are_built_in_order() {
+        let wanted = [
+            Binary::Kubelet,
+            Binary::Etcd,
+            Binary::Kubectl,
+            Binary::Registry,
+        ];
+        let wanted = wanted.map(|binary| (binary, PathBuf::from(binary.name())));
+        let names: Vec<Vec<_>> = by_module(&wanted)
+            .into_iter()
+            .map(|group| group.into_iter().map(|(binary, _)| binary.name()).collect())
+            .collect();
+        assert_eq!(
+            names,
+            [vec!["kubelet", "kubectl"], vec!["etcd"], vec!["registry"]]
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The Go modules of the version table (`e2e/binaries/*/go.mod`): their versions and where their sources lie.
+//! The Go modules of the version table (`testbed/binaries/*/go.mod`): their versions and where their sources lie.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

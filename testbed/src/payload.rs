@@ -142,9 +142,12 @@ async fn operator_without_program(
 // === impl Payload ===
 
 impl Payload {
+    /// The released programs in its images.
+    pub const PROGRAMS: [Binary; 8] = images::NEEDED;
+
     /// Builds what is missing, and puts all images together.
     pub async fn build(progress: &Progress) -> Result<Self> {
-        let binaries = Binaries::ensure(&images::NEEDED, progress).await?;
+        let binaries = Binaries::ensure(&Self::PROGRAMS, progress).await?;
         Ok(Self {
             made: images::build(&binaries, progress).await?,
             stand_in: images::stand_in(progress).await?,

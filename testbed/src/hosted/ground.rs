@@ -8,6 +8,7 @@ use api::group::Side;
 
 use super::programs::{self, Programs};
 use super::{DEPLOYMENTS, LEGACY, OPERATORS};
+use crate::binaries::{Binaries, Binary};
 use crate::cloud::FakeCloud;
 use crate::equipment::Equipment;
 use crate::images::Image;
@@ -161,9 +162,16 @@ impl Ground {
 }
 
 async fn parts(testbed: &NodeTestbed) -> Result<(Equipment, FakeCloud, Pushed, Release)> {
-    let equipment = Equipment::start(testbed).await?;
-    let cloud = FakeCloud::start(testbed).await?;
-    let payload = Payload::build(&testbed.progress).await?;
+    let programs = async {
+        // Built together, they share the processors.
+        let mut needed = Payload::PROGRAMS.to_vec();
+        needed.push(Binary::LocalPath);
+        Binaries::ensure(&needed, &testbed.progress).await?;
+        let equipment = Equipment::start(testbed).await?;
+        let payload = Payload::build(&testbed.progress).await?;
+        anyhow::Ok((equipment, payload))
+    };
+    let ((equipment, payload), cloud) = tokio::try_join!(programs, FakeCloud::start(testbed))?;
     let step = testbed.progress.step("pushing a release");
     let pushed = payload.push(&testbed.registry).await?;
     let release = pushed.release(&testbed.registry, VERSION).await?;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
+use testbed::binaries::{Binaries, Binary};
 use testbed::hosted::{self, Ground};
 use testbed::images::{Image, StaticProgram, build_static};
 use testbed::platform::Platform;
@@ -53,12 +54,17 @@ pub(super) async fn show(progress: &Progress, stays: bool) -> Result<()> {
         ground,
         proxy,
     };
+    // A later act needs it; if this fails, the act tries again and prints the cause.
+    let building = progress.clone();
+    let later =
+        tokio::spawn(async move { Binaries::ensure(&[Binary::PlatformCore], &building).await });
     let outcome = Box::pin(play(&mut set, progress)).await;
     if outcome.is_ok() {
         println!("{}", show::instructions(&state));
         println!("{}", set.more());
         until_told(stays).await;
     }
+    later.abort();
     let Stage { view, ground, .. } = set;
     drop(view);
     ground.finish(outcome)
