@@ -22,6 +22,7 @@ pub mod client;
 pub mod cloud;
 pub mod cluster;
 pub mod cluster_api;
+pub mod collision;
 pub mod conditions;
 pub mod control_plane;
 pub mod crds;

@@ -177,7 +177,7 @@ impl Backend {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("https://127.0.0.1:{}", self.webhook)
+        format!("https://localhost:{}", self.webhook)
     }
 
     /// What it converts, less the suffix that tells the sides apart.

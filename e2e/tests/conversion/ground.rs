@@ -11,6 +11,7 @@ use cli::crds::source::module;
 use cli::crds::{Batch, Derivation, Versions};
 use e2e::certs::Authority;
 use e2e::crds;
+use e2e::home::Home;
 use e2e::modules::Module;
 use e2e::progress::Progress;
 use e2e::service_account::ensure_namespace;
@@ -43,7 +44,26 @@ pub(crate) struct Ground {
 impl Ground {
     /// In the order in which the product is installed: CRDs of one version, the webhook, CRDs of all versions.
     pub(crate) async fn start(progress: Progress) -> Result<Self> {
-        let mut testbed = Testbed::start("conversion", progress).await?;
+        let ground = Self::prepare("conversion", progress, |home, directory| {
+            issue(directory, &home.join("authority"), None)
+        })
+        .await?;
+        let step = ground
+            .testbed
+            .progress
+            .step("installing CRDs of all versions");
+        ground.serve_all_versions().await?;
+        step.done();
+        Ok(ground)
+    }
+
+    /// All of it but the CRDs of all versions. `issue` writes the first certificate into a directory.
+    pub(crate) async fn prepare(
+        name: &str,
+        progress: Progress,
+        issue: impl FnOnce(&Home, &Path) -> Result<()>,
+    ) -> Result<Self> {
+        let mut testbed = Testbed::start(name, progress).await?;
         let batches = tokio::task::spawn_blocking(read).await??;
         ensure_namespace(&testbed.admin, NAMESPACE).await?;
         let mut one_version = Derivation::new(GroupTable::default());
@@ -54,7 +74,8 @@ impl Ground {
 
         let home = Arc::clone(testbed.home());
         let certificates = home.join("webhook");
-        issue(&certificates, &home.join("authority"), None)?;
+        fs::create_dir_all(&certificates)?;
+        issue(&home, &certificates)?;
         let step = testbed
             .progress
             .step("starting the stock managers as backends");
@@ -65,36 +86,40 @@ impl Ground {
         let shims = Shims::start(&program, &home, &certificates, &backends.routes()).await?;
         step.done();
         let documents = batches.iter().flat_map(|batch| &batch.documents);
-        let ground = Self {
+        Ok(Self {
             standard: documents.map(|document| document.value.clone()).collect(),
             shims,
             backends,
             testbed,
             batches,
             certificates,
-        };
-        let step = ground
-            .testbed
-            .progress
-            .step("installing CRDs of all versions");
-        ground.serve_all_versions().await?;
-        step.done();
-        Ok(ground)
+        })
     }
 
     /// Points the private CRDs at the webhook. There is no Service here, so it is by URL.
     pub(crate) async fn serve_all_versions(&self) -> Result<()> {
+        let authority = fs::read(self.authority())?;
+        let client = json!({
+            "url": self.shims.url(),
+            "caBundle": STANDARD.encode(&authority),
+        });
+        crds::install(&self.testbed.admin, &self.all_versions(&client)?).await
+    }
+
+    /// The private CRDs of all versions, which find the webhook so.
+    pub(crate) fn all_versions(&self, client: &Value) -> Result<Vec<Value>> {
         let mut all = Derivation::new(GroupTable::default());
         all.conversion = "webhook=hypershift/capi-conversion-webhook-shim".parse()?;
         let mut crds = all.run(self.batches.clone())?.crds;
-        let authority = fs::read(self.authority())?;
         for crd in &mut crds {
-            crd["spec"]["conversion"]["webhook"]["clientConfig"] = json!({
-                "url": self.shims.url(),
-                "caBundle": STANDARD.encode(&authority),
-            });
+            crd["spec"]["conversion"]["webhook"]["clientConfig"] = client.clone();
         }
-        crds::install(&self.testbed.admin, &crds).await
+        Ok(crds)
+    }
+
+    /// The directory of the certificate that is shown.
+    pub(crate) fn certificates(&self) -> &Path {
+        &self.certificates
     }
 
     /// The authorities of the webhook and of the backends.

@@ -17,6 +17,7 @@ mod load;
 mod outage;
 mod platform;
 mod random;
+mod renewal;
 mod replicas;
 mod reviews;
 mod round_trip;
@@ -73,4 +74,13 @@ async fn scenario(ground: &mut Ground) -> Result<()> {
 
     replicas::backends_only_read(ground, mark)?;
     ground.backends.check()
+}
+
+/// Check T07.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_webhook_certificate_is_renewed_without_a_failed_read() -> Result<()> {
+    let mut ground = renewal::start(Progress::detect()).await?;
+    let outcome = renewal::scenario(&mut ground).await;
+    let Ground { testbed, .. } = ground;
+    testbed.finish(outcome)
 }

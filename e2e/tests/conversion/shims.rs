@@ -64,6 +64,11 @@ impl Shims {
         format!("https://{}/convert", self.balancer.address)
     }
 
+    /// The port of its address.
+    pub(crate) fn port(&self) -> u16 {
+        self.balancer.address.port()
+    }
+
     /// Ends a replica as a pod ends: it is no longer dealt to, then it is told.
     pub(crate) async fn end(&mut self, number: usize) -> Result<()> {
         self.balancer.remove(self.replicas[number].address);
@@ -129,9 +134,9 @@ impl Shim {
         })
     }
 
-    /// Where it answers itself.
+    /// Where it answers itself, by a name that is in every certificate.
     pub(crate) fn server(&self) -> String {
-        format!("https://{}", self.address)
+        format!("https://localhost:{}", self.address.port())
     }
 }
 

@@ -37,6 +37,14 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub(crate) async fn prepare(testbed: &mut Testbed) -> Result<Self> {
+        Self::with_flags(testbed, &[]).await
+    }
+
+    /// The same; the operators have these flags, too.
+    pub(crate) async fn with_flags(
+        testbed: &mut Testbed,
+        flags: &[(&'static str, &str)],
+    ) -> Result<Self> {
         install_kinds(testbed).await?;
         crds::install(&testbed.admin, &kinds::of_provider()).await?;
         testbed.start_controller_manager().await?;
@@ -70,6 +78,9 @@ impl Ground {
                     "agent-capi-provider-image",
                     "images.example.com/capi-agent:v1",
                 );
+            let identity = flags.iter().fold(identity, |identity, (name, value)| {
+                identity.with_flag(*name, *value)
+            });
             operators.push(Running::start(testbed, identity).await?);
         }
         Ok(Self {

@@ -9,7 +9,7 @@
 mod isolation;
 mod logs;
 mod needles;
-mod neighbour;
+pub(crate) mod neighbour;
 mod network;
 mod platform;
 mod strangers;
