@@ -19,7 +19,7 @@ const CLUSTERS: &str = "clusters";
 const OPERATORS: &str = "hypershift";
 
 #[tokio::test]
-async fn the_doctor_tells_whose_everything_is_and_changes_nothing() -> Result<()> {
+async fn doctor_reports_ownership_without_writes() -> Result<()> {
     let testbed = Testbed::start("doctor", Progress::detect()).await?;
     let outcome = scenario(&testbed).await;
     testbed.finish(outcome)

@@ -28,7 +28,7 @@ const UNTOUCHED: [&str; 7] = [
 const PODS: Resource<'_> = Resource::new("v1", "pods");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_hour_of_the_readme_is_lived() -> Result<()> {
+async fn readme_quick_start_works() -> Result<()> {
     if let Err(reason) = supported() {
         println!("skipped: {reason}");
         return Ok(());

@@ -251,8 +251,9 @@ mod tests {
         }
     }
 
+    /// Check M12.
     #[test]
-    fn m12_nothing_fails_back_from_the_commit_on_and_the_first_failure_is_told() {
+    fn no_failure_after_the_commit_point_causes_a_rollback() {
         let failure = |message: &str| Failure::new(Reason::Conflict, message);
         for phase in Phase::ALL {
             let journal = Journal {

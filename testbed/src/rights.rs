@@ -20,7 +20,7 @@ use crate::client::{ApiClient, Resource};
 use crate::wait;
 
 /// The test that uses all rights that [`ELSEWHERE`] does not name.
-pub const USUAL: &str = "o01_o06_every_hosted_cluster_gets_its_owner_by_evidence";
+pub const USUAL: &str = "ownership_follows_observed_api_groups";
 
 /// Rights that another test uses, with the test's name. All verbs of a resource, or all resources of a group (`*`), go
 /// in one row.
@@ -115,7 +115,7 @@ pub const UNPROVEN: &[Unproven] = &[
 ];
 
 /// The test that uses the rights of hosted clusters and node pools.
-pub const HOSTED: &str = "o04_o05_o06_hosted_clusters_are_made_held_and_removed";
+pub const HOSTED: &str = "hosted_clusters_are_created_kept_and_deleted";
 
 /// How the groups begin that have no namespaced kind today, and may get one any day.
 const AHEAD: &str = "runtime.";

@@ -24,7 +24,7 @@ const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/crds"
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn a_real_api_server_holds_the_types_to_their_rules() -> Result<()> {
+async fn crds_enforce_their_validation_rules() -> Result<()> {
     let testbed = Testbed::start("api-types", Progress::detect()).await?;
     let outcome = scenario(&testbed).await;
     testbed.finish(outcome)

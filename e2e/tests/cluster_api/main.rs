@@ -34,7 +34,7 @@ const HOSTED: &str = "clusters-one";
 const PLATFORM: &str = "platform";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stock_cluster_api_runs_on_private_types_beside_the_platforms_own() -> Result<()> {
+async fn cluster_api_runs_on_private_types_beside_the_platform() -> Result<()> {
     let mut testbed = Testbed::start("cluster-api", Progress::detect()).await?;
     let outcome = scenario(&mut testbed).await;
     testbed.finish(outcome)

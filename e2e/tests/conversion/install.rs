@@ -46,8 +46,9 @@ struct Installer<'t> {
     kubeconfig: PathBuf,
 }
 
+/// Check C06.
 #[tokio::test]
-async fn c06_no_crd_names_a_webhook_that_is_not_there_or_not_trusted() -> Result<()> {
+async fn crds_reference_only_available_and_trusted_webhooks() -> Result<()> {
     let testbed = Testbed::start("conversion-install", Progress::detect()).await?;
     let outcome = scenario(&testbed).await;
     testbed.finish(outcome)

@@ -30,7 +30,7 @@ use e2e::progress::Progress;
 use ground::Ground;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn private_objects_are_converted_as_stock_cluster_api_converts_them() -> Result<()> {
+async fn conversion_equals_that_of_cluster_api() -> Result<()> {
     let mut ground = Ground::start(Progress::detect()).await?;
     let outcome = scenario(&mut ground).await;
     let Ground { testbed, .. } = ground;
@@ -48,28 +48,28 @@ async fn scenario(ground: &mut Ground) -> Result<()> {
     step.done_with(&format!("{compared:?}"));
 
     let step = ground.testbed.progress.step("C01: counts and versions");
-    stored::c01_counts_and_versions(ground).await?;
-    stored::c01_a_list_through_the_api_server(ground).await?;
+    stored::conversion_keeps_counts_and_versions(ground).await?;
+    stored::lists_are_converted_by_the_api_server(ground).await?;
     step.done();
     let step = ground
         .testbed
         .progress
         .step("C02: one that cannot be converted");
-    stored::c02_one_of_a_hundred(ground).await?;
+    stored::one_invalid_object_is_named(ground).await?;
     step.done();
 
     let step = ground.testbed.progress.step("C03: the platform's own");
-    platform::c03_its_webhook_is_not_ours(ground).await?;
+    platform::the_platform_has_its_own_webhook(ground).await?;
     step.done();
 
     let step = ground
         .testbed
         .progress
         .step("C05: replicas come and go, certificates change");
-    let reads = replicas::c05_no_read_fails(ground).await?;
+    let reads = replicas::reads_succeed_during_rolling_updates(ground).await?;
     step.done_with(&format!("{reads} reads, none failed"));
     let step = ground.testbed.progress.step("C07: all replicas away");
-    let recovered = outage::c07_collection_recovers(ground).await?;
+    let recovered = outage::garbage_collection_recovers_after_an_outage(ground).await?;
     step.done_with(&format!("recovered {recovered:.1?} after they came back"));
 
     replicas::backends_only_read(ground, mark)?;

@@ -20,7 +20,10 @@ const SOON: Duration = Duration::from_mins(1);
 
 /// A Cluster is stored at the older version, so that the garbage collector, which reads the newer one, needs the
 /// webhook. Its owner goes while nobody answers. Gives how long collection took from the webhook's return on.
-pub(crate) async fn c07_collection_recovers(ground: &mut Ground) -> Result<Duration> {
+/// Check C07.
+pub(crate) async fn garbage_collection_recovers_after_an_outage(
+    ground: &mut Ground,
+) -> Result<Duration> {
     let admin = ground.testbed.admin.clone();
     let owner = json!({
         "apiVersion": OWNERS.api_version, "kind": "ConfigMap",

@@ -14,7 +14,8 @@ const PLATFORM: &str = "platform";
 const DEAD: &str = "https://127.0.0.1:1/convert";
 
 /// Theirs is of another version and its webhook is dead: theirs cannot be read at another version, ours can.
-pub(crate) async fn c03_its_webhook_is_not_ours(ground: &Ground) -> Result<()> {
+/// Check C03.
+pub(crate) async fn the_platform_has_its_own_webhook(ground: &Ground) -> Result<()> {
     let admin = &ground.testbed.admin;
     let mut theirs = crds::platform().await?;
     for crd in &mut theirs {

@@ -19,7 +19,8 @@ const READ: &str = "c-00";
 const SOON: Duration = Duration::from_secs(20);
 
 /// Each replica is replaced, as in a rolling update; then everybody's certificates are. Gives the reads.
-pub(crate) async fn c05_no_read_fails(ground: &mut Ground) -> Result<usize> {
+/// Check C05.
+pub(crate) async fn reads_succeed_during_rolling_updates(ground: &mut Ground) -> Result<usize> {
     let admin = ground.testbed.admin.clone();
     let load = Load::start(&admin, &OLD.named(NAMESPACE, READ));
     replace_each(ground, &load).await?;

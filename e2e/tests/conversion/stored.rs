@@ -38,7 +38,8 @@ fn reference(version: &str, kind: &str) -> Value {
 }
 
 /// The shim alone: every third object is of the wanted version already.
-pub(crate) async fn c01_counts_and_versions(ground: &Ground) -> Result<()> {
+/// Check C01.
+pub(crate) async fn conversion_keeps_counts_and_versions(ground: &Ground) -> Result<()> {
     let shim = ground.shim()?;
     for count in [1, 100, 5000] {
         let objects: Vec<Value> = (0..count)
@@ -73,7 +74,8 @@ pub(crate) async fn c01_counts_and_versions(ground: &Ground) -> Result<()> {
 }
 
 /// The API server restores metadata by itself, so what the shim alone answers is held to it above.
-pub(crate) async fn c01_a_list_through_the_api_server(ground: &Ground) -> Result<()> {
+/// Check C01.
+pub(crate) async fn lists_are_converted_by_the_api_server(ground: &Ground) -> Result<()> {
     let admin = &ground.testbed.admin;
     for index in 0..STORED {
         let version = if index % 2 == 0 { "v1beta2" } else { "v1beta1" };
@@ -129,7 +131,8 @@ fn same_metadata(before: &Value, after: &Value) -> Result<()> {
 }
 
 /// It refers to a kind that nobody has, so that no older version of it can be written.
-pub(crate) async fn c02_one_of_a_hundred(ground: &Ground) -> Result<()> {
+/// Check C02.
+pub(crate) async fn one_invalid_object_is_named(ground: &Ground) -> Result<()> {
     let admin = &ground.testbed.admin;
     let bad = cluster("v1beta2", "bad", "NobodysControlPlane");
     admin.create(&NEW.within(NAMESPACE), &bad).await?;

@@ -26,7 +26,7 @@ use crate::fidelity::ground::Ground;
 use crate::fidelity::random::{Random, SEED_VARIABLE};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_doubled_or_reordered() -> Result<()> {
+async fn watches_lose_duplicate_and_reorder_nothing() -> Result<()> {
     let seed = random::seed()?;
     let progress = Progress::detect();
     progress.note(&format!("faults by {SEED_VARIABLE}={seed}"));

@@ -27,9 +27,10 @@ const PATIENCE: Patience = Patience {
 };
 const NODES: u8 = 3;
 
+/// Check O08.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak availability"]
-async fn o08_a_control_plane_bears_what_it_has_replicas_for() -> Result<()> {
+async fn highly_available_control_plane_tolerates_failures() -> Result<()> {
     let choice = Choice::of_environment()?;
     let builder = NodeTestbed::builder("highly-available")
         .nodes(NODES)

@@ -30,8 +30,9 @@ const CURL: &str = "#!/bin/sh\n\
                     while [ $# -gt 1 ]; do [ \"$1\" = --output ] && out=$2; shift; done\n\
                     exec cp \"$1\" \"$out\"\n";
 
+/// Check O08.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn o08_a_snapshot_is_restored_to_members_of_one_cluster() -> Result<()> {
+async fn an_etcd_snapshot_is_restored_to_one_cluster() -> Result<()> {
     let progress = Progress::detect();
     let needed = [Binary::Etcd, Binary::Etcdctl, Binary::Etcdutl];
     let binaries = Binaries::ensure(&needed, &progress).await?;

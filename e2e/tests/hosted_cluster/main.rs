@@ -25,7 +25,7 @@ const TYPES: &str = "HYPERSHIFT_TYPES";
 const WORKERS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hosted_cluster_comes_works_and_goes() -> Result<()> {
+async fn a_hosted_cluster_is_created_scaled_and_deleted() -> Result<()> {
     let _turn = TURN.lock().await;
     hosted::play(NodeTestbed::builder("hosted-cluster"), scenario).await
 }

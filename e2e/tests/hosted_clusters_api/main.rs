@@ -19,8 +19,9 @@ use e2e::progress::Progress;
 use e2e::testbed::Testbed;
 
 /// One cluster on either side, from its creation to its end, and one that is made by the command line (O04, O05, O06).
+/// Checks O04, O05 and O06.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn o04_o05_o06_hosted_clusters_are_made_held_and_removed() -> Result<()> {
+async fn hosted_clusters_are_created_kept_and_deleted() -> Result<()> {
     let mut testbed = Testbed::start("hosted-clusters", Progress::detect()).await?;
     let outcome = stages::run(&mut testbed).await;
     testbed.finish(outcome)

@@ -32,7 +32,7 @@ const PLATFORM: &str = "platform";
 const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
 
 #[tokio::test]
-async fn an_installation_is_whole_repeatable_and_leaves_the_platform_alone() -> Result<()> {
+async fn installation_is_idempotent_and_keeps_platform_objects() -> Result<()> {
     let mut testbed = Testbed::start("install", Progress::detect()).await?;
     let outcome = scenario(&mut testbed).await;
     testbed.finish(outcome)

@@ -29,8 +29,9 @@ pub(crate) struct Images {
     proxy: String,
 }
 
+/// Check O01.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn o01_what_is_installed_runs_and_takes_existing_clusters_for_legacy() -> Result<()> {
+async fn installed_operators_treat_existing_clusters_as_legacy() -> Result<()> {
     if let Err(reason) = supported() {
         eprintln!("skipped: {reason}");
         return Ok(());

@@ -55,7 +55,7 @@ struct People {
 
 /// Check T05.
 #[tokio::test]
-async fn authors_of_hosted_clusters_are_held_to_the_tenant_model() -> Result<()> {
+async fn the_tenant_policy_restricts_authors() -> Result<()> {
     let testbed = Testbed::start("install-tenants", Progress::detect()).await?;
     let outcome = scenario(&testbed).await;
     testbed.finish(outcome)

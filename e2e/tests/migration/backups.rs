@@ -13,7 +13,8 @@ const NAMESPACE: &str = "backed-up";
 const HALF_WAY: u64 = 40;
 
 /// Whatever is restored goes on to the other side, or is there, and is the same as ever.
-pub(crate) async fn m18_a_backup_of_any_moment_is_good(testbed: &mut Testbed) -> Result<()> {
+/// Check M18.
+pub(crate) async fn backups_from_any_phase_can_be_restored(testbed: &mut Testbed) -> Result<()> {
     let step = testbed.progress.step("backups are restored");
     raised::raise(&testbed.admin, NAMESPACE, "one", 1).await?;
     let portrait = Portrait::of(&reader(testbed).await?, NAMESPACE).await?;

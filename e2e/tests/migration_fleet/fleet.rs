@@ -64,7 +64,7 @@ pub(crate) async fn scenario(testbed: &mut Testbed, ground: &mut Ground) -> Resu
     )
     .await?;
     step.done_with(&kills.to_string());
-    m20_counts(ground, &cases).await?;
+    migration_metrics_add_up(ground, &cases).await?;
     poisoned_ones_work(testbed, ground, &cases).await?;
     mended(testbed, ground, &mut cases).await?;
     ground.legacy_goes(&testbed.admin).await
@@ -140,7 +140,8 @@ impl Case {
 }
 
 /// M20: the metrics say what there is.
-async fn m20_counts(ground: &Ground, cases: &[Case]) -> Result<()> {
+/// Check M20.
+async fn migration_metrics_add_up(ground: &Ground, cases: &[Case]) -> Result<()> {
     let failed = cases.iter().filter(|case| case.poison.is_some()).count();
     let done = cases.len() - failed;
     wait::until("m20: the metrics", EACH, async || {

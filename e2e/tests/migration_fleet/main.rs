@@ -26,8 +26,9 @@ use ground::Ground;
 static TURN: Mutex<()> = Mutex::const_new(());
 
 /// One cluster with all its controllers migrates by itself, goes back when it is asked to, and there again.
+/// Checks M01, M12, M13 and M15.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn m01_m12_m13_m15_a_cluster_migrates_and_goes_back() -> Result<()> {
+async fn migration_and_rollback_preserve_a_cluster() -> Result<()> {
     let _turn = TURN.lock().await;
     let mut testbed = Testbed::start("migration-one", Progress::detect()).await?;
     let outcome = one(&mut testbed).await;
@@ -43,9 +44,10 @@ async fn one(testbed: &mut Testbed) -> Result<()> {
 }
 
 /// Many clusters, some of which cannot migrate, while their operator is killed.
+/// Checks M02, M19 and M20.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak migration-fleet"]
-async fn m02_m19_m20_a_fleet_migrates_by_itself() -> Result<()> {
+async fn a_fleet_migrates_automatically() -> Result<()> {
     let _turn = TURN.lock().await;
     let mut testbed = Testbed::start("migration-fleet", Progress::detect()).await?;
     let outcome = many(&mut testbed).await;

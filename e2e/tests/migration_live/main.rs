@@ -17,9 +17,10 @@ use e2e::node::NodeTestbed;
 use cloud::Record;
 use fabric::Fabric;
 
+/// Checks M01 and M20b.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak migration-live"]
-async fn m01_m20b_a_cluster_with_workers_migrates_under_load() -> Result<()> {
+async fn migration_under_load_keeps_api_and_workers_available() -> Result<()> {
     hosted::play(NodeTestbed::builder("migration-live"), scenario).await
 }
 

@@ -36,8 +36,9 @@ const WATCHED: Duration = Duration::from_secs(20);
 /// The variable that says how many seconds else.
 const SECONDS: &str = "HYPERSHIFT_MIGRATION_WATCH";
 
+/// Checks M01, M04 and M20b.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn m01_m04_m20b_stock_managers_go_on_with_what_was_moved() -> Result<()> {
+async fn cluster_api_managers_continue_after_migration() -> Result<()> {
     let mut testbed = Testbed::start("migration-managers", Progress::detect()).await?;
     let outcome = scenario(&mut testbed).await;
     testbed.finish(outcome)

@@ -29,9 +29,9 @@ const CREDENTIAL: &str = "/user/extra/authentication.kubernetes.io~1credential-i
 /// Generous: a busy machine is no failure, and the kubelet looks at volumes once a minute.
 const WITHIN: Duration = Duration::from_mins(4);
 
+/// Checks F07 and S14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f07_s14_the_sidecar_outlives_crashes_tokens_authorities_and_its_controllers() -> Result<()>
-{
+async fn sidecar_survives_crashes_and_credential_rotation() -> Result<()> {
     if !can_run() {
         return Ok(());
     }

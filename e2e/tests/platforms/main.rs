@@ -22,7 +22,7 @@ const SIZES: [&str; 3] = ["small", "large", "large"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak platforms"]
-async fn clusters_live_on_agents_and_on_machines_of_users() -> Result<()> {
+async fn clusters_run_on_platforms_agent_and_none() -> Result<()> {
     hosted::play(NodeTestbed::builder("platforms"), scenario).await
 }
 

@@ -33,9 +33,10 @@ struct Running<'a> {
     guest: Guest,
 }
 
+/// Check O07.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak side-by-side"]
-async fn o07_clusters_of_both_kinds_live_side_by_side() -> Result<()> {
+async fn clusters_on_private_and_standard_types_coexist() -> Result<()> {
     // A node of two processors has room for one control plane.
     let two = NodeTestbed::builder("side-by-side").nodes(2);
     hosted::play(two, scenario).await
