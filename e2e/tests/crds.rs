@@ -12,8 +12,8 @@ use cli::crds::{
         module::{self, Module},
     },
 };
-use e2e::{crds, progress::Progress, testbed::Testbed};
 use serde_json::{Value, json};
+use testbed::{crds, progress::Progress, testbed::Testbed};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

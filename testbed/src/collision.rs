@@ -94,7 +94,7 @@ impl Collider<'_> {
 
     /// Creates the HostedCluster and its NodePools.
     pub async fn create(&self, annotations: &Value, finalizers: &[&str]) -> Result<()> {
-        let mut objects = simulation::wish(&self.name, self.release)?;
+        let mut objects = simulation::desired(&self.name, self.release)?;
         let pool = objects.iter().position(|it| it["kind"] == "NodePool");
         let pool = objects.remove(pool.context("there is no NodePool")?);
         objects.extend(self.pools.iter().map(|name| {

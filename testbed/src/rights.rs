@@ -119,7 +119,7 @@ pub const HOSTED: &str = "hosted_clusters_are_created_kept_and_deleted";
 
 /// How the groups begin that have no namespaced kind today, and may get one any day.
 const AHEAD: &str = "runtime.";
-/// Counts an Event that is there already; what must be told twice is not in every run.
+/// Counts an Event that is there already; a repeated Event is not in every run.
 const REPEATED: (&str, &str) = ("patch", "events");
 /// All resources of a group.
 const ANY: &str = "*";
@@ -262,7 +262,7 @@ pub async fn judge(account: &Account<'_>, test: &str) -> Result<()> {
     Ok(())
 }
 
-/// Somebody with all rights but one.
+/// A user with all permissions but one.
 #[derive(Debug)]
 struct Spared<'a> {
     user: String,
@@ -298,7 +298,7 @@ impl<'a> Spared<'a> {
         }
         ensure!(
             kept.contains_key(&self.right.namespace),
-            "{:?} is the only one of its role: nothing tells when that is heeded",
+            "{:?} is the only one of its role: there is no sign of when that takes effect",
             self.right
         );
         let what = format!("the roles of {} to be heeded", self.user);

@@ -10,11 +10,11 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::client::ApiClient;
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
-use e2e::{crds, wait};
 use serde_json::{Value, json};
+use testbed::client::ApiClient;
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
+use testbed::{crds, wait};
 
 use cases::{Case, Verdict};
 use kinds::Kind;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use e2e::client::ApiClient;
+use testbed::client::ApiClient;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 

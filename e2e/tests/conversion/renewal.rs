@@ -15,15 +15,15 @@ use http::Request;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::operator::{self, Identity, Operator, SOON};
-use e2e::progress::Progress;
-use e2e::simulation::install_kinds;
-use e2e::{crds, wait};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::operator::{self, Identity, Operator, SOON};
+use testbed::progress::Progress;
+use testbed::simulation::install_kinds;
+use testbed::{crds, wait};
 use tokio::task::JoinHandle;
 
 use crate::conversion::backend::NAMESPACE as OPERATORS;
-use crate::conversion::ground::{Ground, NAMESPACE};
+use crate::conversion::fixture::{Fixture, NAMESPACE};
 use crate::conversion::load::Load;
 use crate::conversion::replicas::{calm, everybody_shows_the_new_certificate};
 use crate::conversion::stored::{NEW, OLD, cluster};
@@ -41,38 +41,38 @@ const CLUSTERS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/
 const READ: &str = "read";
 
 /// Everything that is there before the operator.
-pub(crate) async fn start(progress: Progress) -> Result<Ground> {
-    Ground::prepare("conversion-renewal", progress, |_, directory| {
+pub(crate) async fn start(progress: Progress) -> Result<Fixture> {
+    Fixture::prepare("conversion-renewal", progress, |_, directory| {
         write_files(directory, &issue(LIFETIME)?.data())
     })
     .await
 }
 
-pub(crate) async fn scenario(ground: &mut Ground) -> Result<()> {
-    install_kinds(&mut ground.testbed).await?;
-    let program = operator::build(&ground.testbed.progress).await?;
-    let admin = ground.testbed.admin.clone();
+pub(crate) async fn scenario(fixture: &mut Fixture) -> Result<()> {
+    install_kinds(&mut fixture.testbed).await?;
+    let program = operator::build(&fixture.testbed.progress).await?;
+    let admin = fixture.testbed.admin.clone();
     let first = issue(LEFT)?;
-    write_files(ground.certificates(), &first.data())?;
-    is_shown(ground, &first).await?;
+    write_files(fixture.certificates(), &first.data())?;
+    is_shown(fixture, &first).await?;
     create_secret(&admin, &first).await?;
-    install_crds(ground, &first).await?;
+    install_crds(fixture, &first).await?;
     admin
         .create(
             &NEW.within(NAMESPACE),
             &cluster("v1beta2", READ, "KubeadmControlPlane"),
         )
         .await?;
-    let mirror = Mirror::start(&admin, ground.certificates());
+    let mirror = Mirror::start(&admin, fixture.certificates());
     let load = Load::start(&admin, &OLD.named(NAMESPACE, READ));
     calm(&load).await?;
 
-    let step = ground.testbed.progress.step("the operator renews it");
-    let identity = Identity::create(&ground.testbed, Operator::Private, &program).await?;
+    let step = fixture.testbed.progress.step("the operator renews it");
+    let identity = Identity::create(&fixture.testbed, Operator::Private, &program).await?;
     admin
-        .apply(&may_patch(&ground.all_versions(&json!({}))?))
+        .apply(&may_patch(&fixture.all_versions(&json!({}))?))
         .await?;
-    let mut replica = identity.replica(&ground.testbed, "operator-1")?;
+    let mut replica = identity.replica(&fixture.testbed, "operator-1")?;
     replica.service.start().await?;
     let next = wait::until("a new certificate", RENEWED_WITHIN, async || {
         let secret = admin.get(&SECRETS.named(OPERATORS, &secret_name())).await?;
@@ -81,11 +81,11 @@ pub(crate) async fn scenario(ground: &mut Ground) -> Result<()> {
         Ok(next)
     })
     .await?;
-    is_shown(ground, &next).await?;
+    is_shown(fixture, &next).await?;
     trusts(&admin, &next).await?;
     step.done();
 
-    let step = ground
+    let step = fixture
         .testbed
         .progress
         .step("the first certificate expires, and the API server connects again");
@@ -102,7 +102,7 @@ pub(crate) async fn scenario(ground: &mut Ground) -> Result<()> {
     drop(mirror);
     step.done_with(&format!("{reads} reads, none failed"));
     replica.service.check()?;
-    ground.backends.check()
+    fixture.backends.check()
 }
 
 /// A certificate that is valid for so long from now on.
@@ -118,10 +118,10 @@ fn issue(left: Duration) -> Result<Serving> {
 }
 
 /// Waits until the webhook and its backends show a certificate: the newest authority has issued it.
-async fn is_shown(ground: &Ground, serving: &Serving) -> Result<()> {
-    let authority = ground.testbed.home().join("newest.crt");
+async fn is_shown(fixture: &Fixture, serving: &Serving) -> Result<()> {
+    let authority = fixture.testbed.work_dir().join("newest.crt");
     fs::write(&authority, newest(serving.authorities())?)?;
-    everybody_shows_the_new_certificate(ground, &authority).await
+    everybody_shows_the_new_certificate(fixture, &authority).await
 }
 
 /// The Secret as `hypershift install` writes it.
@@ -146,8 +146,8 @@ async fn create_secret(admin: &ApiClient, serving: &Serving) -> Result<()> {
 }
 
 /// The CRDs of all versions, which find the webhook by its Service, and the Service.
-async fn install_crds(ground: &Ground, first: &Serving) -> Result<()> {
-    let admin = &ground.testbed.admin;
+async fn install_crds(fixture: &Fixture, first: &Serving) -> Result<()> {
+    let admin = &fixture.testbed.admin;
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",
@@ -155,12 +155,12 @@ async fn install_crds(ground: &Ground, first: &Serving) -> Result<()> {
         "spec": { "type": "ExternalName", "externalName": "localhost" },
     });
     admin.create(&SERVICES.within(OPERATORS), &service).await?;
-    let mut crds = ground.all_versions(&json!({
+    let mut crds = fixture.all_versions(&json!({
         "service": {
             "namespace": OPERATORS,
             "name": WEBHOOK,
             "path": "/convert",
-            "port": ground.shims.port(),
+            "port": fixture.shims.port(),
         },
         "caBundle": STANDARD.encode(first.authorities()),
     }))?;

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use e2e::audit::Mark;
-use e2e::wait;
+use testbed::audit::Mark;
+use testbed::wait;
 
-use crate::conversion::ground::{Ground, NAMESPACE};
+use crate::conversion::fixture::{Fixture, NAMESPACE};
 use crate::conversion::load::{Load, READERS};
 use crate::conversion::reviews::{Webhook, review};
 use crate::conversion::stored::{OLD, cluster};
@@ -20,36 +20,36 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Each replica is replaced, as in a rolling update; then everybody's certificates are. Gives the reads.
 /// Check C05.
-pub(crate) async fn reads_succeed_during_rolling_updates(ground: &mut Ground) -> Result<usize> {
-    let admin = ground.testbed.admin.clone();
+pub(crate) async fn reads_succeed_during_rolling_updates(fixture: &mut Fixture) -> Result<usize> {
+    let admin = fixture.testbed.admin.clone();
     let load = Load::start(&admin, &OLD.named(NAMESPACE, READ));
-    replace_each(ground, &load).await?;
+    replace_each(fixture, &load).await?;
     calm(&load).await?;
-    ground.rotate().await?;
-    everybody_shows_the_new_certificate(ground, &ground.next_authority()).await?;
+    fixture.rotate().await?;
+    everybody_shows_the_new_certificate(fixture, &fixture.next_authority()).await?;
     calm(&load).await?;
     let reads = load.end().await?.all_succeeded()?;
-    one_is_killed(ground).await?;
+    one_is_killed(fixture).await?;
     Ok(reads)
 }
 
 /// Replaces each replica, as in a rolling update. Connections to it are opened again, to another one.
-async fn replace_each(ground: &mut Ground, load: &Load) -> Result<()> {
-    for number in 0..ground.shims.replicas.len() {
+async fn replace_each(fixture: &mut Fixture, load: &Load) -> Result<()> {
+    for number in 0..fixture.shims.replicas.len() {
         calm(load).await?;
-        ground.shims.end(number).await?;
+        fixture.shims.end(number).await?;
         calm(load).await?;
-        ground.shims.begin(number).await?;
+        fixture.shims.begin(number).await?;
     }
     Ok(())
 }
 
 /// Reads that a killed replica is answering are lost, one a reader at most, and none after them.
-async fn one_is_killed(ground: &mut Ground) -> Result<()> {
-    let admin = ground.testbed.admin.clone();
+async fn one_is_killed(fixture: &mut Fixture) -> Result<()> {
+    let admin = fixture.testbed.admin.clone();
     let load = Load::start(&admin, &OLD.named(NAMESPACE, READ));
     calm(&load).await?;
-    ground.shims.kill(0);
+    fixture.shims.kill(0);
     calm(&load).await?;
     let reads = load.end().await?;
     ensure!(
@@ -59,7 +59,7 @@ async fn one_is_killed(ground: &mut Ground) -> Result<()> {
         reads.all,
         reads.failures.last()
     );
-    ground.shims.begin(0).await
+    fixture.shims.begin(0).await
 }
 
 pub(crate) async fn calm(load: &Load) -> Result<()> {
@@ -73,11 +73,15 @@ pub(crate) async fn calm(load: &Load) -> Result<()> {
 
 /// Waits until all of them show a certificate of this authority.
 pub(crate) async fn everybody_shows_the_new_certificate(
-    ground: &Ground,
+    fixture: &Fixture,
     authority: &Path,
 ) -> Result<()> {
-    let shims = ground.shims.replicas.iter().map(super::shims::Shim::server);
-    let backends = ground.backends.rest.iter().chain([&ground.backends.core]);
+    let shims = fixture
+        .shims
+        .replicas
+        .iter()
+        .map(super::shims::Shim::server);
+    let backends = fixture.backends.rest.iter().chain([&fixture.backends.core]);
     for server in shims.chain(backends.map(super::backend::Backend::url)) {
         wait::until(
             &format!("the new certificate at {server}"),
@@ -95,9 +99,9 @@ pub(crate) async fn everybody_shows_the_new_certificate(
 }
 
 /// They read, and never tried to write.
-pub(crate) fn backends_only_read(ground: &Ground, mark: Mark) -> Result<()> {
-    let who = ground.backends.account.username();
-    let events = ground.testbed.control_plane.audit.since(mark)?;
+pub(crate) fn backends_only_read(fixture: &Fixture, mark: Mark) -> Result<()> {
+    let who = fixture.backends.account.username();
+    let events = fixture.testbed.control_plane.audit.since(mark)?;
     let theirs = events.iter().filter(|event| event.user.username == who);
     for event in theirs {
         let reads = ["get", "list", "watch"].contains(&event.verb.as_str());

@@ -20,7 +20,7 @@ mod text;
 
 use anyhow::Result;
 use api::group::Side as Names;
-use e2e::progress::Progress;
+use testbed::progress::Progress;
 
 use crate::differential::leaks::LeakCheck;
 use crate::differential::programs::Programs;

@@ -6,18 +6,18 @@
 use anyhow::{Context, Result, ensure};
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
 use api::group::Side;
-use e2e::audit::Mark;
-use e2e::client::ApiClient;
-use e2e::collision::{Collider, objects, pool};
-use e2e::conditions::{find, untrue};
-use e2e::operator::SOON;
-use e2e::service_account::{ensure_control_plane_namespace, ensure_namespace};
-use e2e::testbed::Testbed;
-use e2e::{simulation, wait};
 use serde_json::{Value, json};
+use testbed::audit::Mark;
+use testbed::client::ApiClient;
+use testbed::collision::{Collider, objects, pool};
+use testbed::conditions::{find, untrue};
+use testbed::operator::SOON;
+use testbed::service_account::{ensure_control_plane_namespace, ensure_namespace};
+use testbed::testbed::Testbed;
+use testbed::{simulation, wait};
 
 use crate::hosted_clusters_api::cluster::HOSTED_CLUSTERS;
-use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 /// Namespace of the HostedClusters that own control plane namespaces.
 const OWNERS: &str = "clusters-shared";
@@ -27,7 +27,7 @@ const FINALIZER: &str = "hypershift.openshift.io/finalizer";
 /// All of it: the owner is there first, or comes when the other one waits for its release.
 pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     // With migrations, which begin by themselves where they may.
-    let ground = Ground::with_flags(testbed, &[("migration-concurrency", "1")]).await?;
+    let fixture = Fixture::with_flags(testbed, &[("migration-concurrency", "1")]).await?;
     let testbed = &*testbed;
     ensure_namespace(&testbed.admin, OWNERS).await?;
     let cases = [
@@ -36,7 +36,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         ("unmarked", json!({})),
     ];
     for (name, annotations) in cases {
-        let collision = Collision::new(testbed, &ground, name).await?;
+        let collision = Collision::new(testbed, &fixture, name).await?;
         let step = testbed
             .progress
             .step(format!("a namespace of another cluster: {name}"));
@@ -50,7 +50,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let step = testbed
         .progress
         .step("a namespace that another cluster gets first");
-    comes_later(testbed, &ground).await?;
+    comes_later(testbed, &fixture).await?;
     step.done();
     Ok(())
 }
@@ -58,7 +58,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
 /// A namespace of `clusters-shared/<name>`, which is the one of `clusters/shared-<name>`, too.
 struct Collision<'a> {
     testbed: &'a Testbed,
-    ground: &'a Ground,
+    fixture: &'a Fixture,
     /// The cluster that does not own it.
     collider: Collider<'a>,
     namespace: String,
@@ -69,19 +69,19 @@ struct Collision<'a> {
 // === impl Collision ===
 
 impl<'a> Collision<'a> {
-    async fn new(testbed: &'a Testbed, ground: &'a Ground, name: &str) -> Result<Self> {
+    async fn new(testbed: &'a Testbed, fixture: &'a Fixture, name: &str) -> Result<Self> {
         let namespace = populate(&testbed.admin, name).await?;
         let before = stored(testbed, &namespace).await?;
         Ok(Self {
             testbed,
-            ground,
+            fixture,
             collider: Collider {
                 admin: &testbed.admin,
                 namespace: NAMESPACE,
                 name: format!("shared-{name}"),
                 pools: vec![pool(&format!("shared-{name}"))],
                 owner: format!("{OWNERS}/{name}"),
-                release: &ground.release,
+                release: &fixture.release,
             },
             namespace,
             before,
@@ -102,7 +102,7 @@ impl<'a> Collision<'a> {
             ensure!(is_old, "{key} is new");
         }
         for event in self.testbed.control_plane.audit.since(self.mark)? {
-            let operators = &self.ground.operators;
+            let operators = &self.fixture.operators;
             let is_operator = operators
                 .iter()
                 .any(|one| one.identity.username() == event.user.username);
@@ -117,23 +117,23 @@ impl<'a> Collision<'a> {
 }
 
 /// The other order: the cluster is there, held by its finalizer, when another one gets the namespace.
-async fn comes_later(testbed: &Testbed, ground: &Ground) -> Result<()> {
+async fn comes_later(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
     let admin = &testbed.admin;
     let name = "shared-late";
-    let absent = format!("{}-absent", ground.release);
-    admin.apply(&simulation::wish(name, &absent)?).await?;
+    let absent = format!("{}-absent", fixture.release);
+    admin.apply(&simulation::desired(name, &absent)?).await?;
     let path = HOSTED_CLUSTERS.named(NAMESPACE, name);
     wait::until("the cluster to wait for its release", SOON, async || {
         let found = admin.get(&path).await?;
         let finalizers = found["metadata"]["finalizers"].as_array();
         let is_held = finalizers.is_some_and(|it| it.contains(&json!(FINALIZER)));
         let verdict = find(&found, "ValidReleaseImage");
-        let is_told = verdict.is_some_and(|it| it["status"] == "False");
-        ensure!(is_held && is_told, "{}", untrue(&found));
+        let is_reported = verdict.is_some_and(|it| it["status"] == "False");
+        ensure!(is_held && is_reported, "{}", untrue(&found));
         Ok(())
     })
     .await?;
-    let collision = Collision::new(testbed, ground, "late").await?;
+    let collision = Collision::new(testbed, fixture, "late").await?;
     collision.collider.is_refused().await?;
     collision.collider.is_deleted().await?;
     collision.is_untouched().await

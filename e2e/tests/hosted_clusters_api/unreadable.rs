@@ -2,15 +2,15 @@
 //! version would have stored them. All others are reconciled, and the odd ones say why they are not.
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::conditions::{find, untrue};
-use e2e::operator::SOON;
-use e2e::testbed::Testbed;
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::conditions::{find, untrue};
+use testbed::operator::SOON;
+use testbed::testbed::Testbed;
+use testbed::wait;
 
 use crate::hosted_clusters_api::cluster::{Cluster, HOSTED_CLUSTERS, NODE_POOLS};
-use crate::hosted_clusters_api::ground::NAMESPACE;
+use crate::hosted_clusters_api::fixture::NAMESPACE;
 
 const ODD: &str = "odd";
 /// More than an int32 holds.
@@ -75,12 +75,12 @@ async fn store(
 async fn says(admin: &ApiClient, path: &str, condition: &str, value: &str) -> Result<()> {
     wait::until(&format!("{path} to say what is wrong"), SOON, async || {
         let object = admin.get(path).await?;
-        let told = find(&object, condition);
-        let told = told.with_context(|| format!("it says {}", untrue(&object)))?;
-        let message = told["message"].as_str().unwrap_or_default();
+        let reported = find(&object, condition);
+        let reported = reported.with_context(|| format!("it says {}", untrue(&object)))?;
+        let message = reported["message"].as_str().unwrap_or_default();
         ensure!(
-            told["status"] == "False" && message.contains(value),
-            "{condition} is {told}"
+            reported["status"] == "False" && message.contains(value),
+            "{condition} is {reported}"
         );
         Ok(())
     })

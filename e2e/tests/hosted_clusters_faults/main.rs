@@ -8,17 +8,17 @@ mod canonical;
 mod choice;
 mod deaths;
 mod drift;
-pub(crate) mod ground;
+mod fault_points;
+pub(crate) mod fixture;
 pub(crate) mod life;
 mod removal;
 pub(crate) mod replacement;
 mod replicas;
 mod stages;
-mod trap;
 
 use anyhow::Result;
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
 
 /// From a life without faults to one in which everybody dies (O03, O05, O06, O07).
 /// Checks O03, O05, O06 and O07.

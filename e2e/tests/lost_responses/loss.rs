@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use e2e::relay::{Judge, Moment, Verdict};
 use http::Method;
 use http::request::Parts;
+use testbed::relay::{Judge, Moment, Verdict};
 
 /// A response that is lost, once.
 #[derive(Debug, Clone)]

@@ -9,15 +9,15 @@ mod loss;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::operator::{Lease, Operator, Replica, SOON, Server, Times};
-use e2e::progress::Progress;
-use e2e::relay::Relay;
-use e2e::service::Service;
-use e2e::simulation::Launched;
-use e2e::testbed::Testbed;
-use e2e::wait;
+use testbed::operator::{Lease, Operator, Replica, SOON, Server, Times};
+use testbed::progress::Progress;
+use testbed::relay::Relay;
+use testbed::service::Service;
+use testbed::simulation::Launched;
+use testbed::testbed::Testbed;
+use testbed::wait;
 
-use crate::hosted_clusters_faults::ground::{Ground, NAME};
+use crate::hosted_clusters_faults::fixture::{Fixture, NAME};
 use crate::hosted_clusters_faults::{life, replacement};
 use crate::lost_responses::loss::Loss;
 
@@ -37,22 +37,22 @@ async fn operators_recover_from_a_write_whose_response_is_lost() -> Result<()> {
 }
 
 async fn scenario(testbed: &mut Testbed) -> Result<()> {
-    let ground = Ground::prepare(testbed).await?;
-    let admin = &ground.testbed.admin;
-    let step = ground.testbed.progress.step("hypershift-operator");
+    let fixture = Fixture::prepare(testbed).await?;
+    let admin = &fixture.testbed.admin;
+    let step = fixture.testbed.progress.step("hypershift-operator");
     let loss = Loss::of(&format!("/hostedcontrolplanes/{NAME}"));
-    let relay = relay(&ground, &loss).await?;
-    let mut operator = hypershift_operator(&ground, &relay.server()).await?;
-    let term = leader(&ground).await?;
+    let relay = relay(&fixture, &loss).await?;
+    let mut operator = hypershift_operator(&fixture, &relay.server()).await?;
+    let term = leader(&fixture).await?;
     let pid = operator.service.pid();
-    admin.apply(&ground.wish()?).await?;
+    admin.apply(&fixture.desired()?).await?;
     let took = recovers(&loss, &operator.service, async || operator.is_ready().await).await?;
     step.done_with(&format!("{took:.1?}"));
 
-    let step = ground.testbed.progress.step("control-plane-operator");
+    let step = fixture.testbed.progress.step("control-plane-operator");
     let loss = Loss::of("/deployments/kube-apiserver");
-    let its_relay = self::relay(&ground, &loss).await?;
-    let mut control_plane = control_plane_operator(&ground, &its_relay.server()).await?;
+    let its_relay = self::relay(&fixture, &loss).await?;
+    let mut control_plane = control_plane_operator(&fixture, &its_relay.server()).await?;
     let its_pid = control_plane.service.pid();
     let took = recovers(&loss, &control_plane.service, async || Ok(())).await?;
     step.done_with(&format!("{took:.1?}"));
@@ -69,7 +69,7 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
         service.ready().await?;
         ensure!(service.pid() == pid, "{} was restarted", service.name());
     }
-    let now = leader(&ground).await?;
+    let now = leader(&fixture).await?;
     ensure!(
         (&now.holder, now.epoch) == (&term.holder, term.epoch),
         "the leader was {term:?} and is {now:?}"
@@ -101,16 +101,17 @@ async fn recovers(
     Ok(took)
 }
 
-async fn relay(ground: &Ground<'_>, loss: &Loss) -> Result<Relay> {
-    let endpoint = ground.testbed.control_plane.endpoint();
+async fn relay(fixture: &Fixture<'_>, loss: &Loss) -> Result<Relay> {
+    let endpoint = fixture.testbed.control_plane.endpoint();
     Relay::before(&endpoint, loss.judge()).await
 }
 
-async fn hypershift_operator(ground: &Ground<'_>, url: &str) -> Result<Replica> {
-    let identity = ground
-        .identity(&ground.programs, replacement::PROXY)
+async fn hypershift_operator(fixture: &Fixture<'_>, url: &str) -> Result<Replica> {
+    let identity = fixture
+        .identity(&fixture.programs, replacement::PROXY)
         .await?;
-    let mut replica = identity.replica_at(ground.testbed, "operator", server(url), Times::SHORT)?;
+    let mut replica =
+        identity.replica_at(fixture.testbed, "operator", server(url), Times::SHORT)?;
     replica.service.start().await?;
     wait::until("the operator to be ready", SOON, async || {
         replica.is_ready().await
@@ -120,15 +121,15 @@ async fn hypershift_operator(ground: &Ground<'_>, url: &str) -> Result<Replica> 
 }
 
 /// Starts it as soon as its Deployment is there.
-async fn control_plane_operator(ground: &Ground<'_>, url: &str) -> Result<Launched> {
-    let operator = Ground::control_plane_operator(&ground.programs);
+async fn control_plane_operator(fixture: &Fixture<'_>, url: &str) -> Result<Launched> {
+    let operator = Fixture::control_plane_operator(&fixture.programs);
     let environment = wait::until("its Deployment", MADE_WITHIN, async || {
-        let wanted = operator.wanted(&ground.testbed.admin).await?;
+        let wanted = operator.wanted(&fixture.testbed.admin).await?;
         wanted.context("there is none yet")
     })
     .await?;
     let pod = "control-plane-operator";
-    let (testbed, server) = (ground.testbed, server(url));
+    let (testbed, server) = (fixture.testbed, server(url));
     operator
         .start(testbed, pod, environment, server, Times::SHORT)
         .await
@@ -141,7 +142,7 @@ fn server(url: &str) -> Server<'_> {
     }
 }
 
-async fn leader(ground: &Ground<'_>) -> Result<Lease> {
-    let found = Operator::Private.holder(&ground.testbed.admin).await?;
+async fn leader(fixture: &Fixture<'_>) -> Result<Lease> {
+    let found = Operator::Private.holder(&fixture.testbed.admin).await?;
     found.context("there is no leader")
 }

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::client::{Patch, Resource};
-use e2e::migration::crash::{self, Soak};
-use e2e::migration::portrait::{Portrait, holds};
-use e2e::migration::{End, Manner, client, executor, migrate, raised, timing};
-use e2e::progress::Progress;
-use e2e::sides;
-use e2e::testbed::Testbed;
 use migration::groups::Direction;
 use serde_json::json;
+use testbed::client::{Patch, Resource};
+use testbed::migration::crash::{self, Soak};
+use testbed::migration::object_snapshot::{ObjectSnapshot, holds};
+use testbed::migration::{End, Manner, client, executor, migrate, raised, timing};
+use testbed::progress::Progress;
+use testbed::sides;
+use testbed::testbed::Testbed;
 
 const CLUSTERS: Resource<'_> = Resource::new("cluster.x-k8s.io/v1beta2", "clusters");
 /// The platform's own cluster, which is never touched.
@@ -146,7 +146,7 @@ async fn a_round_trip_preserves_a_paused_cluster(testbed: &Testbed) -> Result<()
     let path = CLUSTERS.named(namespace, "one");
     testbed.admin.patch(&path, Patch::Merge, &paused).await?;
     let client = client(testbed.control_plane.admin_kubeconfig()).await?;
-    let before = Portrait::of(&client, namespace).await?;
+    let before = ObjectSnapshot::of(&client, namespace).await?;
     for round in 0..ROUND_TRIPS {
         for direction in [Direction::Forward, Direction::Reverse] {
             let manner = Manner::default();
@@ -155,7 +155,7 @@ async fn a_round_trip_preserves_a_paused_cluster(testbed: &Testbed) -> Result<()
                 matches!(end, End::Moved(_)),
                 "m13: round {round} ended as {end:?}"
             );
-            let after = Portrait::of(&client, namespace).await?;
+            let after = ObjectSnapshot::of(&client, namespace).await?;
             ensure!(
                 after.side == Some(direction.target()),
                 "m13: it is on {:?}",

@@ -2,12 +2,12 @@
 //!
 //! Both operators run as processes with the rights of an installation. One cluster has its control-plane-operator and
 //! the stock core manager of Cluster API, which run, stop and change sides as their Deployments say; of the others a
-//! control plane is told to be well. `cargo xtask soak migration-fleet` takes a large fleet, and kills more often.
+//! control plane gets a good status. `cargo xtask soak migration-fleet` takes a large fleet, and kills more often.
 
 mod commands;
 mod controllers;
+mod fixture;
 mod fleet;
-mod ground;
 mod killed;
 mod member;
 mod poison;
@@ -16,11 +16,11 @@ mod trail;
 mod whole;
 
 use anyhow::{Context, Result};
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
 use tokio::sync::Mutex;
 
-use ground::Ground;
+use fixture::Fixture;
 
 /// Two API servers at a time, with all that works on them, are more than two processors bear.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -36,9 +36,9 @@ async fn migration_and_rollback_preserve_a_cluster() -> Result<()> {
 }
 
 async fn one(testbed: &mut Testbed) -> Result<()> {
-    let mut ground = Ground::prepare(testbed).await?;
-    whole::scenario(testbed, &mut ground).await?;
-    commands::groups(testbed, &ground)
+    let mut fixture = Fixture::prepare(testbed).await?;
+    whole::scenario(testbed, &mut fixture).await?;
+    commands::groups(testbed, &fixture)
         .await
         .context("migrate groups")
 }
@@ -55,6 +55,6 @@ async fn a_fleet_migrates_automatically() -> Result<()> {
 }
 
 async fn many(testbed: &mut Testbed) -> Result<()> {
-    let mut ground = Ground::prepare(testbed).await?;
-    fleet::scenario(testbed, &mut ground).await
+    let mut fixture = Fixture::prepare(testbed).await?;
+    fleet::scenario(testbed, &mut fixture).await
 }

@@ -11,10 +11,10 @@ mod owned;
 use anyhow::{Context, Result, ensure};
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
 use api::group::Side;
-use e2e::collision::{Collider, objects, pool};
-use e2e::hosted::{self, Cluster, DEPLOYMENTS, Ground, LEGACY, OPERATORS};
-use e2e::node::{NodeTestbed, condition};
 use serde_json::json;
+use testbed::collision::{Collider, objects, pool};
+use testbed::hosted::{self, Cluster, DEPLOYMENTS, Fixture, LEGACY, OPERATORS};
+use testbed::node::{NodeTestbed, condition};
 
 use crate::namespace_collision::owned::Owned;
 
@@ -29,21 +29,21 @@ async fn a_running_cluster_survives_a_namespace_collision() -> Result<()> {
     hosted::play(NodeTestbed::builder("namespace-collision"), scenario).await
 }
 
-async fn scenario(ground: &Ground) -> Result<()> {
-    ground.install(Side::Standard, &[]).await?;
-    let owner = Cluster::new(ground, "shared-one", Side::Standard);
+async fn scenario(fixture: &Fixture) -> Result<()> {
+    fixture.install(Side::Standard, &[]).await?;
+    let owner = Cluster::new(fixture, "shared-one", Side::Standard);
     owner.create(&["--node-pool-replicas=1", HOLD]).await?;
     let guest = owner.comes_up().await?;
     owner.has_workers(&guest, 1).await?;
     owner.rolled_out().await?;
-    ground.install(Side::Private, &[]).await?;
-    both_operators_run(ground).await?;
+    fixture.install(Side::Private, &[]).await?;
+    both_operators_run(fixture).await?;
 
     let (namespace, name) = COLLIDER;
     // With the names of what the collider would have there. Not on the private side: objects in the groups of both sides
     // are an error of the owner's, which the test at the level of the API server can do without.
     let planted = objects(&owner.namespace(), name, &[Side::Standard]);
-    ground.testbed.admin.apply(&planted).await?;
+    fixture.testbed.admin.apply(&planted).await?;
     let owned = Owned::at_rest(&owner, &guest).await?;
     let cases = [
         ("private", json!({ PRIVATE_CAPI_TYPES: "true" })),
@@ -52,14 +52,14 @@ async fn scenario(ground: &Ground) -> Result<()> {
     ];
     for (case, annotations) in cases {
         let collider = Collider {
-            admin: &ground.testbed.admin,
+            admin: &fixture.testbed.admin,
             namespace,
             name: name.to_owned(),
             pools: vec![pool(name), owner.pool()],
             owner: format!("{}/{}", hosted::NAMESPACE, owner.name()),
-            release: &ground.release.image,
+            release: &fixture.release.image,
         };
-        let step = ground.testbed.progress.step(format!("collision: {case}"));
+        let step = fixture.testbed.progress.step(format!("collision: {case}"));
         collider
             .attempt_everything(&annotations, async || owned.are_unchanged().await)
             .await
@@ -67,16 +67,16 @@ async fn scenario(ground: &Ground) -> Result<()> {
         step.done_with(&format!("{} objects", owned.count()));
     }
     owned.runs().await?;
-    guest.runs_a_workload(ground).await
+    guest.runs_a_workload(fixture).await
 }
 
 /// The operator of the private types is there, and operator-legacy reconciles the owner.
-async fn both_operators_run(ground: &Ground) -> Result<()> {
+async fn both_operators_run(fixture: &Fixture) -> Result<()> {
     for name in ["operator", LEGACY] {
         let path = DEPLOYMENTS.named(OPERATORS, name);
-        ground
+        fixture
             .stage(&format!("{name} is available"), async || {
-                let deployment = ground.testbed.admin.get(&path).await?;
+                let deployment = fixture.testbed.admin.get(&path).await?;
                 ensure!(
                     deployment["status"]["observedGeneration"]
                         == deployment["metadata"]["generation"],

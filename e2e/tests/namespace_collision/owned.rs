@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::audit::Mark;
-use e2e::etcd::Stored;
-use e2e::hosted::{Cluster, Guest};
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::audit::Mark;
+use testbed::etcd::Stored;
+use testbed::hosted::{Cluster, Guest};
+use testbed::wait;
 
 use crate::side_by_side::neighbour::Neighbour;
 
@@ -74,7 +74,7 @@ enum Compared {
 impl<'a> Owned<'a> {
     /// Waits until nothing changes any more.
     pub(crate) async fn at_rest(cluster: &'a Cluster<'a>, guest: &'a Guest) -> Result<Self> {
-        let mark = cluster.ground().testbed.control_plane.audit.mark()?;
+        let mark = cluster.fixture().testbed.control_plane.audit.mark()?;
         wait::until(
             "the owner's objects to be at rest",
             AT_REST_WITHIN,
@@ -101,7 +101,7 @@ impl<'a> Owned<'a> {
     /// Fails if any of them is another one, gone or new, or if the operator of the private types wrote there.
     pub(crate) async fn are_unchanged(&self) -> Result<()> {
         self.objects.are(&Objects::read(self.cluster).await?)?;
-        let testbed = &self.cluster.ground().testbed;
+        let testbed = &self.cluster.fixture().testbed;
         let namespace = self.cluster.namespace();
         for event in testbed.control_plane.audit.since(self.mark)? {
             let is_foreign = event.user.username == OPERATOR && event.uri.contains(&namespace);
@@ -120,7 +120,7 @@ impl<'a> Owned<'a> {
 
 impl Objects {
     async fn read(cluster: &Cluster<'_>) -> Result<Self> {
-        let etcd = &cluster.ground().testbed.control_plane.etcd;
+        let etcd = &cluster.fixture().testbed.control_plane.etcd;
         let namespace = cluster.namespace();
         let all = etcd.stored("/registry/").await?.into_iter();
         let own = all.filter(|it| it.key.contains(&namespace));

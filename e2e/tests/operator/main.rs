@@ -1,5 +1,5 @@
 //! hypershift-operator in its first life, on a real API server and with the least rights that it needs: who owns which
-//! hosted cluster, and that nobody else writes to it.
+//! hosted cluster, and that no other client writes to it.
 
 mod deaths;
 mod fleet;
@@ -8,9 +8,9 @@ mod race;
 
 use anyhow::Result;
 use api::group::Side;
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
-use e2e::{crds, fixtures};
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
+use testbed::{crds, fixtures};
 
 /// From the first start to the loss of rights and of CRDs (O01, O06, M09).
 /// Checks O01 and O06.

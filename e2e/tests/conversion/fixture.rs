@@ -9,14 +9,14 @@ use api::group::GroupTable;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use cli::crds::source::module;
 use cli::crds::{Batch, Derivation, Versions};
-use e2e::certs::Authority;
-use e2e::crds;
-use e2e::home::Home;
-use e2e::modules::Module;
-use e2e::progress::Progress;
-use e2e::service_account::ensure_namespace;
-use e2e::testbed::Testbed;
 use serde_json::{Value, json};
+use testbed::certs::Authority;
+use testbed::crds;
+use testbed::modules::Module;
+use testbed::progress::Progress;
+use testbed::service_account::ensure_namespace;
+use testbed::testbed::Testbed;
+use testbed::work_dir::WorkDir;
 
 use crate::conversion::backend::Backends;
 use crate::conversion::reviews::Webhook;
@@ -29,7 +29,7 @@ const MODULES: [&str; 2] = ["sigs.k8s.io/cluster-api", "sigs.k8s.io/cluster-api/
 
 /// All of it.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) shims: Shims,
     pub(crate) backends: Backends,
     pub(crate) testbed: Testbed,
@@ -39,29 +39,29 @@ pub(crate) struct Ground {
     certificates: PathBuf,
 }
 
-// === impl Ground ===
+// === impl Fixture ===
 
-impl Ground {
+impl Fixture {
     /// In the order in which the product is installed: CRDs of one version, the webhook, CRDs of all versions.
     pub(crate) async fn start(progress: Progress) -> Result<Self> {
-        let ground = Self::prepare("conversion", progress, |home, directory| {
-            issue(directory, &home.join("authority"), None)
+        let fixture = Self::prepare("conversion", progress, |work_dir, directory| {
+            issue(directory, &work_dir.join("authority"), None)
         })
         .await?;
-        let step = ground
+        let step = fixture
             .testbed
             .progress
             .step("installing CRDs of all versions");
-        ground.serve_all_versions().await?;
+        fixture.serve_all_versions().await?;
         step.done();
-        Ok(ground)
+        Ok(fixture)
     }
 
     /// All of it but the CRDs of all versions. `issue` writes the first certificate into a directory.
     pub(crate) async fn prepare(
         name: &str,
         progress: Progress,
-        issue: impl FnOnce(&Home, &Path) -> Result<()>,
+        issue: impl FnOnce(&WorkDir, &Path) -> Result<()>,
     ) -> Result<Self> {
         let mut testbed = Testbed::start(name, progress).await?;
         let batches = tokio::task::spawn_blocking(read).await??;
@@ -72,18 +72,18 @@ impl Ground {
         crds::install(&testbed.admin, &one_version.run(batches.clone())?.crds).await?;
         step.done();
 
-        let home = Arc::clone(testbed.home());
-        let certificates = home.join("webhook");
+        let work_dir = Arc::clone(testbed.work_dir());
+        let certificates = work_dir.join("webhook");
         fs::create_dir_all(&certificates)?;
-        issue(&home, &certificates)?;
+        issue(&work_dir, &certificates)?;
         let step = testbed
             .progress
             .step("starting the stock managers as backends");
-        let backends = Backends::start(&mut testbed, &home, &certificates).await?;
+        let backends = Backends::start(&mut testbed, &work_dir, &certificates).await?;
         step.done();
         let step = testbed.progress.step("starting the webhook");
         let program = testbed.upstream().await?.program;
-        let shims = Shims::start(&program, &home, &certificates, &backends.routes()).await?;
+        let shims = Shims::start(&program, &work_dir, &certificates, &backends.routes()).await?;
         step.done();
         let documents = batches.iter().flat_map(|batch| &batch.documents);
         Ok(Self {
@@ -134,10 +134,10 @@ impl Ground {
 
     /// A new authority and a new certificate, in the order in which the product changes them: trust first.
     pub(crate) async fn rotate(&self) -> Result<()> {
-        let home = self.testbed.home();
+        let work_dir = self.testbed.work_dir();
         let before = fs::read_to_string(self.authority())?;
-        let next = home.join("next");
-        issue(&next, &home.join("next-authority"), Some(&before))?;
+        let next = work_dir.join("next");
+        issue(&next, &work_dir.join("next-authority"), Some(&before))?;
         fs::copy(next.join("ca.crt"), self.authority())?;
         self.serve_all_versions().await?;
         for name in ["tls.key", "tls.crt"] {
@@ -148,7 +148,7 @@ impl Ground {
 
     /// The authority of the second certificate alone.
     pub(crate) fn next_authority(&self) -> PathBuf {
-        self.testbed.home().join("next-authority/ca.crt")
+        self.testbed.work_dir().join("next-authority/ca.crt")
     }
 }
 
