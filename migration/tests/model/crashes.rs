@@ -140,7 +140,7 @@ fn rejected_writes_and_crashes_during_rollback_are_undone() {
 }
 
 #[test]
-fn every_failing_task_before_the_commit_leads_back_from_wherever_it_is_killed() {
+fn a_failing_task_before_the_commit_point_is_rolled_back() {
     for task in [
         Task::Lock,
         Task::Quiesce,

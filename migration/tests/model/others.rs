@@ -177,7 +177,7 @@ fn controllers_act(server: &mut Server) {
 }
 
 #[test]
-fn what_the_new_controllers_did_is_brought_home_by_a_roll_back_from_wherever_it_is_killed() {
+fn a_rollback_keeps_changes_by_the_new_controllers() {
     let script = Script {
         failing: Some(Task::Health),
         target: Some(controllers_act),

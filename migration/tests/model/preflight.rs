@@ -139,7 +139,7 @@ fn references_that_are_not_migrated_are_reported() {
 }
 
 #[test]
-fn what_is_under_way_paused_or_managed_is_told() {
+fn migrating_paused_and_managed_objects_are_reported() {
     let world = full();
     let mut server = world.server.clone();
     server.change(&key("Cluster", "one"), |body| {
