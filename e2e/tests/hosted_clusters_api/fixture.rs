@@ -79,7 +79,7 @@ impl Fixture {
                     "images.example.com/capi-agent:v1",
                 );
             let identity = flags.iter().fold(identity, |identity, (name, value)| {
-                identity.with_flag(*name, *value)
+                identity.with_flag(name, *value)
             });
             operators.push(Running::start(testbed, identity).await?);
         }

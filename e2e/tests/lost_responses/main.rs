@@ -85,18 +85,22 @@ async fn recovers(
     is_ready: impl AsyncFn() -> Result<()>,
 ) -> Result<Duration> {
     let what = format!("a response to {} to be lost", service.name());
-    let lost = wait::until(&what, MADE_WITHIN, async || {
+    let begun = wait::until(&what, MADE_WITHIN, async || {
         loss.at().context("none was lost yet")
     })
     .await?;
     let what = format!("{} to give up", service.name());
-    wait::until(&what, DEADLINE.saturating_sub(lost.elapsed()), async || {
-        let log = std::fs::read_to_string(service.log())?;
-        ensure!(log.contains(TIMED_OUT), "its log says nothing of it");
-        Ok(())
-    })
+    wait::until(
+        &what,
+        DEADLINE.saturating_sub(begun.elapsed()),
+        async || {
+            let log = std::fs::read_to_string(service.log())?;
+            ensure!(log.contains(TIMED_OUT), "its log says nothing of it");
+            Ok(())
+        },
+    )
     .await?;
-    let took = lost.elapsed();
+    let took = begun.elapsed();
     is_ready().await?;
     Ok(took)
 }

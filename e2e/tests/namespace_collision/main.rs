@@ -44,7 +44,7 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
     // are an error of the owner's, which the test at the level of the API server can do without.
     let planted = objects(&owner.namespace(), name, &[Side::Standard]);
     fixture.testbed.admin.apply(&planted).await?;
-    let owned = Owned::at_rest(&owner, &guest).await?;
+    let before = Owned::at_rest(&owner, &guest).await?;
     let cases = [
         ("private", json!({ PRIVATE_CAPI_TYPES: "true" })),
         ("legacy", json!({ SCOPE: "legacy" })),
@@ -61,12 +61,12 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
         };
         let step = fixture.testbed.progress.step(format!("collision: {case}"));
         collider
-            .attempt_everything(&annotations, async || owned.are_unchanged().await)
+            .attempt_everything(&annotations, async || before.are_unchanged().await)
             .await
             .context(case)?;
-        step.done_with(&format!("{} objects", owned.count()));
+        step.done_with(&format!("{} objects", before.count()));
     }
-    owned.runs().await?;
+    before.runs().await?;
     guest.runs_a_workload(fixture).await
 }
 
