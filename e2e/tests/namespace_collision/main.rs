@@ -40,8 +40,8 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
     both_operators_run(fixture).await?;
 
     let (namespace, name) = COLLIDER;
-    // With the names of what the collider would have there. Not on the private side: objects in the groups of both sides
-    // are an error of the owner's, which the test at the level of the API server can do without.
+    // With the names of what the collider would have there. Only on the owner's side: objects in the groups of both sides
+    // are an error of the owner's. The test at the level of the API server, where no owner runs, has both.
     let planted = objects(&owner.namespace(), name, &[Side::Standard]);
     fixture.testbed.admin.apply(&planted).await?;
     let before = Owned::at_rest(&owner, &guest).await?;

@@ -25,14 +25,14 @@ const PROVIDER: [&str; 4] = [
 /// Times of the longest tests in seconds, for a machine that has not run them yet.
 const LONGEST: [(&str, u64); 11] = [
     ("hosted_cluster::", 600),
-    ("namespace_collision::", 480),
+    ("namespace_collision::", 270),
     ("hosted_clusters_api::", 300),
     ("cluster_api::", 300),
     ("migration_managers::", 300),
     ("migration::", 250),
     ("migration_fleet::", 200),
-    ("conversion::", 200),
-    ("lost_responses::", 200),
+    ("conversion::", 140),
+    ("lost_responses::", 105),
     ("operator::", 150),
     ("fidelity::", 120),
 ];
