@@ -77,8 +77,8 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a response was lost, and then until the write has failed in time; gives how long that took. Meanwhile the
-/// operator is alive and leads.
+/// Waits until a response was lost, and then until the write has failed in time; gives how long that took. The operator is
+/// ready then.
 async fn recovers(
     loss: &Loss,
     service: &Service,
