@@ -21,6 +21,8 @@ mod hosted_clusters_api;
 mod hosted_clusters_faults;
 #[path = "install/main.rs"]
 mod install;
+#[path = "lost_responses/main.rs"]
+mod lost_responses;
 #[path = "migration/main.rs"]
 mod migration;
 #[path = "migration_fleet/main.rs"]

@@ -12,13 +12,13 @@ use cli::crds::{
         module::{self, Module},
     },
 };
-use e2e::{crds, progress::Progress, testbed::Testbed};
 use serde_json::{Value, json};
+use testbed::{crds, progress::Progress, testbed::Testbed};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 #[tokio::test]
-async fn a_real_api_server_takes_the_private_crds_of_all_pinned_modules() -> Result<()> {
+async fn private_crds_of_pinned_modules_are_accepted() -> Result<()> {
     let testbed = Testbed::start("crds", Progress::detect()).await?;
     let outcome = scenario(&testbed).await;
     testbed.finish(outcome)

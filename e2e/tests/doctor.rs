@@ -7,10 +7,10 @@ use api::group::{GroupTable, Side};
 use cli::crds::source::cluster::Access;
 use cli::doctor::command::diagnose;
 use cli::doctor::{Detail, Report};
-use e2e::client::Resource;
-use e2e::service_account::{ensure_control_plane_namespace, ensure_namespace};
-use e2e::{crds, fixtures, progress::Progress, testbed::Testbed};
 use serde_json::{Value, json};
+use testbed::client::Resource;
+use testbed::service_account::{ensure_control_plane_namespace, ensure_namespace};
+use testbed::{crds, fixtures, progress::Progress, testbed::Testbed};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const HOSTED_CLUSTERS: Resource<'_> =
@@ -19,7 +19,7 @@ const CLUSTERS: &str = "clusters";
 const OPERATORS: &str = "hypershift";
 
 #[tokio::test]
-async fn the_doctor_tells_whose_everything_is_and_changes_nothing() -> Result<()> {
+async fn doctor_reports_ownership_without_writes() -> Result<()> {
     let testbed = Testbed::start("doctor", Progress::detect()).await?;
     let outcome = scenario(&testbed).await;
     testbed.finish(outcome)
@@ -43,7 +43,7 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
 
     let step = testbed
         .progress
-        .step("both worlds, and a legacy cluster that nobody serves");
+        .step("both worlds, and a legacy cluster without an operator");
     crds::install(&testbed.admin, &crds::cluster_api(Side::Private).await?).await?;
     crds::install(
         &testbed.admin,
@@ -86,11 +86,11 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
     let broken = format!("{CRDS}/machines.{}", core(Side::Private)?);
     let webhook = json!({ "spec": { "conversion": { "strategy": "Webhook", "webhook": {
         "conversionReviewVersions": ["v1"],
-        "clientConfig": { "service": { "namespace": OPERATORS, "name": "nobody", "path": "/convert" } },
+        "clientConfig": { "service": { "namespace": OPERATORS, "name": "absent", "path": "/convert" } },
     } } } });
     testbed
         .admin
-        .patch(&broken, e2e::client::Patch::Merge, &webhook)
+        .patch(&broken, testbed::client::Patch::Merge, &webhook)
         .await?;
     let report = examine(testbed).await?;
     let subject = format!("machines.{}", core(Side::Private)?);
@@ -99,7 +99,7 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
         &[
             (
                 &subject,
-                "its webhook's Service hypershift/nobody is not there",
+                "its webhook's Service hypershift/absent is not there",
             ),
             (&subject, "its webhook has no caBundle"),
         ],

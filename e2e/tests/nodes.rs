@@ -10,6 +10,8 @@ mod highly_available;
 mod hosted_cluster;
 #[path = "migration_live/main.rs"]
 mod migration_live;
+#[path = "namespace_collision/main.rs"]
+mod namespace_collision;
 #[path = "node/main.rs"]
 mod node;
 #[path = "platforms/main.rs"]

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use api::hypershift::v1beta1::node_pool::Arch;
-use e2e::binaries::{Binaries, Binary};
-use e2e::certs::Authority;
-use e2e::home::Home;
-use e2e::images::{Archive, Contents, File};
-use e2e::process::Launch;
-use e2e::progress::Progress;
-use e2e::registry::{self, Registry};
-use e2e::service::{Service, secure_health};
-use e2e::site::Site;
 use futures::future::join_all;
 use payload::{Mirrors, Options, PullSecret, Reason, Release, Releases};
 use serde_json::{Value, json};
+use testbed::binaries::{Binaries, Binary};
+use testbed::certs::Authority;
+use testbed::images::{Archive, Contents, File};
+use testbed::process::Launch;
+use testbed::progress::Progress;
+use testbed::registry::{self, Registry};
+use testbed::service::{Service, secure_health};
+use testbed::site::Site;
+use testbed::work_dir::WorkDir;
 
 const USER: &str = "someone";
 const PASSWORD: &str = "open-sesame";
@@ -55,10 +55,10 @@ async fn a_release_is_read_from_a_real_registry() -> Result<()> {
 async fn releases_of_the_testbed_differ_in_every_image() -> Result<()> {
     let progress = Progress::detect();
     let binaries = Binaries::ensure(&[Binary::Registry], &progress).await?;
-    let home = Arc::new(Home::open("payload-releases")?);
-    let mut registry = Registry::new(binaries.path(Binary::Registry)?, Site::Loopback, &home)?;
+    let work_dir = Arc::new(WorkDir::open("payload-releases")?);
+    let mut registry = Registry::new(binaries.path(Binary::Registry)?, Site::Loopback, &work_dir)?;
     registry.service.start().await?;
-    let payload = e2e::payload::Payload::build(&progress).await?;
+    let payload = testbed::payload::Payload::build(&progress).await?;
     let pushed = payload.push(&registry).await?;
     let host = registry.address().to_string();
     let releases = Releases::new(Options {
@@ -66,11 +66,11 @@ async fn releases_of_the_testbed_differ_in_every_image() -> Result<()> {
         mirrors: Mirrors::new([(registry::NAME.to_owned(), vec![host])]),
         ..Options::default()
     })?;
-    let nobody = PullSecret::anonymous();
+    let anonymous = PullSecret::anonymous();
     let mut read = Vec::new();
     for version in ["4.21.9", "4.22.0", "4.22.1"] {
         let release = pushed.release(&registry, version).await?;
-        let release = releases.get(&release.image, &nobody).await?;
+        let release = releases.get(&release.image, &anonymous).await?;
         ensure!(
             release.version.to_string() == version,
             "{}",
@@ -94,16 +94,16 @@ impl World {
     async fn start() -> Result<Self> {
         let binaries = Binaries::ensure(&[Binary::Registry], &Progress::detect()).await?;
         let program = binaries.path(Binary::Registry)?;
-        let home = Arc::new(Home::open("payload")?);
-        let mut open = Registry::new(program, Site::Loopback, &home)?;
+        let work_dir = Arc::new(WorkDir::open("payload")?);
+        let mut open = Registry::new(program, Site::Loopback, &work_dir)?;
         open.service.start().await?;
         let release = open.push("ocp/release", &archive(manifests())?).await?;
         let other = vec![File::text("/usr/share/something", "else")];
         let plain_image = open.push("ocp/other", &archive(other)?).await?;
 
-        let authority = Authority::create(&home.join("authority"))?;
-        let guarded_at = (Ipv4Addr::LOCALHOST, e2e::ports::allocate()?).into();
-        let mut guarded = guarded(program, guarded_at, &authority, &home)?;
+        let authority = Authority::create(&work_dir.join("authority"))?;
+        let guarded_at = (Ipv4Addr::LOCALHOST, testbed::ports::allocate()?).into();
+        let mut guarded = guarded(program, guarded_at, &authority, &work_dir)?;
         guarded.start().await?;
         Ok(Self {
             open,
@@ -123,8 +123,8 @@ impl World {
             mirrors: Mirrors::new([(registry::NAME.to_owned(), vec![host.clone()])]),
             ..Options::default()
         })?;
-        let nobody = PullSecret::anonymous();
-        let all = join_all((0..20).map(|_| releases.get(&self.release, &nobody))).await;
+        let anonymous = PullSecret::anonymous();
+        let all = join_all((0..20).map(|_| releases.get(&self.release, &anonymous))).await;
         let read: Vec<Arc<Release>> = all.into_iter().collect::<Result<_, _>>()?;
         let first = read.first().context("nothing was read")?;
         ensure!(read.iter().all(|one| Arc::ptr_eq(one, first)), "read twice");
@@ -172,7 +172,7 @@ impl World {
                 text.contains(image.as_str()),
                 "it does not name the image: {text}"
             );
-            ensure!(!text.contains(PASSWORD), "it tells the password: {text}");
+            ensure!(!text.contains(PASSWORD), "it shows the password: {text}");
         }
         Ok(())
     }
@@ -211,16 +211,16 @@ fn guarded(
     program: &std::path::Path,
     address: SocketAddr,
     authority: &Authority,
-    home: &Arc<Home>,
+    work_dir: &Arc<WorkDir>,
 ) -> Result<Service> {
-    let users = home.join("htpasswd");
+    let users = work_dir.join("htpasswd");
     std::fs::write(&users, HTPASSWD)?;
     let certificate = authority.server("guarded")?;
     let settings = json!({
         "version": "0.1",
         "log": { "level": "warn", "accesslog": { "disabled": true } },
         "storage": {
-            "filesystem": { "rootdirectory": home.join("registry") },
+            "filesystem": { "rootdirectory": work_dir.join("registry") },
             "maintenance": { "readonly": { "enabled": true } },
         },
         "http": {
@@ -229,7 +229,7 @@ fn guarded(
         },
         "auth": { "htpasswd": { "realm": "releases", "path": users } },
     });
-    let config = home.join("guarded.json");
+    let config = work_dir.join("guarded.json");
     std::fs::write(&config, settings.to_string())?;
     let launch = Launch::new("guarded-registry", program)
         .arg("serve")
@@ -237,7 +237,7 @@ fn guarded(
         .environment("OTEL_TRACES_EXPORTER", "none");
     // The root is for everybody, and says nothing.
     let health = secure_health(address, &authority.certificate(), "/")?;
-    Ok(Service::new(launch, home, health))
+    Ok(Service::new(launch, work_dir, health))
 }
 
 fn archive(files: Vec<File>) -> Result<Archive> {

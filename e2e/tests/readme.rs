@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::client::Resource;
-use e2e::embedded;
-use e2e::images::{Image, StaticProgram, build_static};
-use e2e::node::{NodeTestbed, supported};
-use e2e::wait;
 use serde_json::Value;
+use testbed::client::Resource;
+use testbed::embedded;
+use testbed::images::{Image, StaticProgram, build_static};
+use testbed::node::{NodeTestbed, supported};
+use testbed::wait;
 use tokio::process::Command;
 
 const CHAPTER: &str = "## The first hour";
@@ -28,7 +28,7 @@ const UNTOUCHED: [&str; 7] = [
 const PODS: Resource<'_> = Resource::new("v1", "pods");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_hour_of_the_readme_is_lived() -> Result<()> {
+async fn readme_quick_start_works() -> Result<()> {
     if let Err(reason) = supported() {
         println!("skipped: {reason}");
         return Ok(());
@@ -70,7 +70,7 @@ async fn scenario(testbed: &NodeTestbed) -> Result<()> {
     nothing_is_left(testbed).await
 }
 
-/// Somebody who types what the README says.
+/// A user who types what the README says.
 struct Reader<'t> {
     testbed: &'t NodeTestbed,
     path: OsString,

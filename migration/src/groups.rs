@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_swapped_where_they_are_names_and_twice_gives_the_object_back() {
+    fn swapping_groups_twice_returns_the_object() {
         let groups = Groups::new(GroupTable::default(), Direction::Forward);
         let object = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2",

@@ -239,7 +239,7 @@ mod tests {
         journal.originals = Some(Fingerprints::default());
         let text = journal.to_json();
         assert_eq!(Journal::parse(&text).unwrap(), journal);
-        for (damaged, told) in [
+        for (damaged, expected) in [
             ("", "the journal is damaged"),
             ("{}", "the journal is damaged"),
             (&text[..text.len() - 1], "the journal is damaged"),
@@ -247,12 +247,13 @@ mod tests {
             (r#"{"version":1}"#, "the journal is damaged"),
         ] {
             let error = Journal::parse(damaged).unwrap_err().to_string();
-            assert!(error.starts_with(told), "{damaged}: {error}");
+            assert!(error.starts_with(expected), "{damaged}: {error}");
         }
     }
 
+    /// Check M12.
     #[test]
-    fn m12_nothing_fails_back_from_the_commit_on_and_the_first_failure_is_told() {
+    fn no_failure_after_the_commit_point_causes_a_rollback() {
         let failure = |message: &str| Failure::new(Reason::Conflict, message);
         for phase in Phase::ALL {
             let journal = Journal {

@@ -329,8 +329,9 @@ mod tests {
         }
     }
 
+    /// Check M12.
     #[test]
-    fn m12_nothing_is_rolled_back_from_the_commit_on() {
+    fn nothing_is_rolled_back_after_the_commit_point() {
         for phase in [Phase::Commit, Phase::Retire, Phase::Finish] {
             assert_eq!(roll_back(phase), Err(PastCommit { phase }));
         }

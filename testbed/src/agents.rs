@@ -10,7 +10,7 @@
 //! provider: Agent, given back ──> service: the host ends ──> known-unbound, and free for the next
 //! ```
 //!
-//! The service installs nothing and discovers nobody: a host is there from the beginning, is installed when it has
+//! The service installs nothing and discovers nothing: a host is there from the beginning, is installed when it has
 //! booted, and is empty when it has ended.
 
 pub mod kinds;
@@ -147,10 +147,10 @@ async fn discover(admin: &ApiClient, hosts: &Hosts, number: u8, size: &str) -> R
             "ipV4Addresses": [format!("{}/24", hosts.address(&name)?)],
         }],
     });
-    tell(admin, &name, &status).await
+    write_status(admin, &name, &status).await
 }
 
-async fn tell(admin: &ApiClient, agent: &str, status: &Value) -> Result<()> {
+async fn write_status(admin: &ApiClient, agent: &str, status: &Value) -> Result<()> {
     let path = format!("{}/status", AGENTS.named(NAMESPACE, agent));
     admin.patch(&path, Patch::Merge, status).await.map(drop)
 }
@@ -176,13 +176,13 @@ async fn look(admin: &ApiClient, hosts: &Hosts) -> Result<()> {
                 hosts.start(name, cluster, user_data)?;
             }
             Step::End => hosts.end(name),
-            Step::Tell(status) => tell(admin, name, &status).await?,
+            Step::WriteStatus(status) => write_status(admin, name, &status).await?,
         }
     }
     Ok(())
 }
 
-/// What the host of a bound Agent is told: where its configuration is, and the token for it.
+/// What the host of a bound Agent learns: where its configuration is, and the token for it.
 async fn user_data(admin: &ApiClient, agent: &Value) -> Result<Vec<u8>> {
     let spec = &agent["spec"];
     let (namespace, name) = reference(&spec["clusterDeploymentName"])?;

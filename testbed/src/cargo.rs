@@ -154,7 +154,7 @@ impl std::fmt::Display for Program {
     }
 }
 
-/// Builds all programs that testbeds run, once in each process: for whoever does something else meanwhile.
+/// Builds all programs that testbeds run, once in each process: for callers that do something else meanwhile.
 pub async fn prepare(progress: &Progress) -> Result<()> {
     let ready = Program::dev("cli", "hypershift").ready_made().is_some();
     if !ready {

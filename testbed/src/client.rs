@@ -283,7 +283,7 @@ impl ApiClient {
     fn remembered(&self) -> std::sync::MutexGuard<'_, HashMap<String, Value>> {
         self.resources
             .lock()
-            .expect("invariant: nobody panics while holding it")
+            .expect("invariant: no thread panics while holding it")
     }
 
     async fn send(

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::task::JoinHandle;
 
-use crate::guest::{Ground, Guest, Machine};
+use crate::guest::{Fixture, Guest, Machine};
 use crate::node::NodeTestbed;
 use crate::service::Service;
 
@@ -60,9 +60,9 @@ impl FakeCloud {
             .create_network(&subnets.all(), &subnets.machines(), ZONE)
             .await
             .context("cannot make a network in the fake cloud")?;
-        let ground = Ground::new(testbed).await?;
+        let fixture = Fixture::new(testbed).await?;
         let guests = Arc::default();
-        let watcher = tokio::spawn(watch(client.clone(), ground, Arc::clone(&guests)));
+        let watcher = tokio::spawn(watch(client.clone(), fixture, Arc::clone(&guests)));
         Ok(Self {
             client,
             network,
@@ -82,7 +82,7 @@ impl FakeCloud {
         let guests = self
             .guests
             .lock()
-            .expect("invariant: nobody panics with it");
+            .expect("invariant: no thread panics while holding it");
         guests
             .values()
             .map(|guest| guest.machine().clone())
@@ -94,7 +94,7 @@ impl FakeCloud {
         let guests = self
             .guests
             .lock()
-            .expect("invariant: nobody panics with it");
+            .expect("invariant: no thread panics while holding it");
         let each = guests
             .values()
             .map(|guest| format!("--- {}\n{}", guest.machine().instance, guest.said()));
@@ -106,7 +106,7 @@ impl FakeCloud {
         let guests = self
             .guests
             .lock()
-            .expect("invariant: nobody panics with it");
+            .expect("invariant: no thread panics while holding it");
         guests.get(instance)?.file(path)
     }
 
@@ -115,7 +115,7 @@ impl FakeCloud {
         let mut guests = self
             .guests
             .lock()
-            .expect("invariant: nobody panics with it");
+            .expect("invariant: no thread panics while holding it");
         if let Some(guest) = guests.get_mut(instance) {
             guest.kill();
         }
@@ -129,13 +129,13 @@ impl Drop for FakeCloud {
 }
 
 /// Makes a machine of each running instance, and ends the machines of others.
-async fn watch(client: Cloud, ground: Ground, guests: Arc<Mutex<HashMap<String, Guest>>>) {
+async fn watch(client: Cloud, fixture: Fixture, guests: Arc<Mutex<HashMap<String, Guest>>>) {
     loop {
         match client.instances().await {
             Ok(instances) => {
                 end_others(&instances, &guests);
                 for instance in instances.iter().filter(|instance| instance.runs()) {
-                    if let Err(error) = ensure(&client, &ground, &guests, instance).await {
+                    if let Err(error) = ensure(&client, &fixture, &guests, instance).await {
                         eprintln!("the machine of {}: {error:#}", instance.id);
                     }
                 }
@@ -148,7 +148,9 @@ async fn watch(client: Cloud, ground: Ground, guests: Arc<Mutex<HashMap<String, 
 
 fn end_others(instances: &[Instance], guests: &Mutex<HashMap<String, Guest>>) {
     let runs = |id: &str| instances.iter().any(|one| one.id == id && one.runs());
-    let mut guests = guests.lock().expect("invariant: nobody panics with it");
+    let mut guests = guests
+        .lock()
+        .expect("invariant: no thread panics while holding it");
     let gone: Vec<String> = guests.keys().filter(|id| !runs(id)).cloned().collect();
     // Dropping one waits for its processes; the others wait for that, which is short.
     let ended: Vec<_> = gone.iter().filter_map(|id| guests.remove(id)).collect();
@@ -157,7 +159,7 @@ fn end_others(instances: &[Instance], guests: &Mutex<HashMap<String, Guest>>) {
 
 async fn ensure(
     client: &Cloud,
-    ground: &Ground,
+    fixture: &Fixture,
     guests: &Mutex<HashMap<String, Guest>>,
     instance: &Instance,
 ) -> Result<()> {
@@ -174,13 +176,17 @@ async fn ensure(
             .with_context(|| format!("{:?} is no address", instance.address))?,
         user_data: client.user_data(&instance.id).await?,
     };
-    let guest = ground.start(machine)?;
-    let mut guests = guests.lock().expect("invariant: nobody panics with it");
+    let guest = fixture.start(machine)?;
+    let mut guests = guests
+        .lock()
+        .expect("invariant: no thread panics while holding it");
     guests.insert(instance.id.clone(), guest);
     Ok(())
 }
 
 fn is_known(guests: &Mutex<HashMap<String, Guest>>, instance: &str) -> bool {
-    let guests = guests.lock().expect("invariant: nobody panics with it");
+    let guests = guests
+        .lock()
+        .expect("invariant: no thread panics while holding it");
     guests.contains_key(instance)
 }

@@ -17,7 +17,6 @@ use crate::binaries::{Binaries, Binary};
 use crate::certs::Authority;
 use crate::client::ApiClient;
 use crate::control_plane::Endpoint;
-use crate::home::{self, Home};
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::lock::Lock;
 use crate::managers::{Manager, ManagerPorts, Settings};
@@ -26,6 +25,7 @@ use crate::progress::Progress;
 use crate::proxy::{Proxy, Upstream};
 use crate::service::{Service, plain_health};
 use crate::service_account::{Reach, ServiceAccount};
+use crate::work_dir::{self, WorkDir};
 
 /// Namespace of the platform's managers.
 const PLATFORM_NAMESPACE: &str = "capi-system";
@@ -68,8 +68,8 @@ pub struct RunningManager {
 
 /// What a testbed lends to the worlds in it.
 #[derive(Debug)]
-pub(crate) struct Ground<'a> {
-    pub home: &'a Arc<Home>,
+pub(crate) struct Fixture<'a> {
+    pub work_dir: &'a Arc<WorkDir>,
     pub admin: &'a ApiClient,
     pub binaries: &'a Binaries,
     pub authority: &'a Authority,
@@ -149,15 +149,15 @@ impl Plan {
 
 impl ClusterApi {
     /// Starts the managers of a plan and waits until all are ready.
-    pub(crate) async fn start(plan: &Plan, ground: &Ground<'_>) -> Result<Self> {
+    pub(crate) async fn start(plan: &Plan, fixture: &Fixture<'_>) -> Result<Self> {
         let only_provider = if plan.managers.contains(&Manager::DevProvider) {
-            Some(wait_for_dev_provider(ground.progress).await?)
+            Some(wait_for_dev_provider(fixture.progress).await?)
         } else {
             None
         };
         let mut managers = Vec::new();
         for &manager in &plan.managers {
-            managers.push(RunningManager::spawn(manager, plan, ground).await?);
+            managers.push(RunningManager::spawn(manager, plan, fixture).await?);
         }
         for running in &mut managers {
             running.service.ready().await?;
@@ -175,7 +175,7 @@ impl ClusterApi {
         self.side
     }
 
-    /// The namespace of its service accounts, which is what tells worlds of one side apart.
+    /// The namespace of its service accounts, by which worlds of one side are distinguished.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -216,18 +216,18 @@ impl ClusterApi {
 // === impl RunningManager ===
 
 impl RunningManager {
-    async fn spawn(manager: Manager, plan: &Plan, ground: &Ground<'_>) -> Result<Self> {
-        let account = admit(manager, plan, ground).await?;
+    async fn spawn(manager: Manager, plan: &Plan, fixture: &Fixture<'_>) -> Result<Self> {
+        let account = admit(manager, plan, fixture).await?;
         let name = format!("{}-{}", plan.namespace, manager.name());
-        let proxy = match ground.proxies {
-            Some(upstream) => Some(start_proxy(&name, upstream, ground, &account).await?),
+        let proxy = match fixture.proxies {
+            Some(upstream) => Some(start_proxy(&name, upstream, fixture, &account).await?),
             None => None,
         };
         let kubeconfig = match &proxy {
             Some(proxy) => proxy.kubeconfig().to_owned(),
-            None => direct_kubeconfig(&name, ground, &account)?,
+            None => direct_kubeconfig(&name, fixture, &account)?,
         };
-        let service = spawn_manager(manager, &name, &kubeconfig, plan, ground)?;
+        let service = spawn_manager(manager, &name, &kubeconfig, plan, fixture)?;
         Ok(Self {
             manager,
             service,
@@ -238,11 +238,11 @@ impl RunningManager {
 }
 
 /// Makes the account of a manager, with its roles.
-async fn admit(manager: Manager, plan: &Plan, ground: &Ground<'_>) -> Result<ServiceAccount> {
+async fn admit(manager: Manager, plan: &Plan, fixture: &Fixture<'_>) -> Result<ServiceAccount> {
     let (namespace, name) = (&plan.namespace, manager.name());
-    let account = ServiceAccount::create(ground.admin, ground.home, namespace, name).await?;
+    let account = ServiceAccount::create(fixture.admin, fixture.work_dir, namespace, name).await?;
     let roles = manager.roles(plan.side).await?;
-    account.grant(ground.admin, &roles, &plan.rights).await?;
+    account.grant(fixture.admin, &roles, &plan.rights).await?;
     Ok(account)
 }
 
@@ -252,14 +252,14 @@ fn spawn_manager(
     name: &str,
     kubeconfig: &Path,
     plan: &Plan,
-    ground: &Ground<'_>,
+    fixture: &Fixture<'_>,
 ) -> Result<Service> {
     let ports = ManagerPorts {
         health: ports::allocate()?,
         diagnostics: ports::allocate()?,
         webhook: ports::allocate()?,
     };
-    let certificates = webhook_certificates(name, ground)?;
+    let certificates = webhook_certificates(name, fixture)?;
     let settings = Settings {
         kubeconfig,
         reach: &plan.reach,
@@ -268,9 +268,9 @@ fn spawn_manager(
         ports: &ports,
         namespace: &plan.namespace,
     };
-    let launch = manager.launch(name, ground.binaries, &settings)?;
+    let launch = manager.launch(name, fixture.binaries, &settings)?;
     let health = plain_health(ports.health, "/readyz")?;
-    let mut service = Service::new(launch, ground.home, health);
+    let mut service = Service::new(launch, fixture.work_dir, health);
     service.spawn()?;
     Ok(service)
 }
@@ -278,30 +278,34 @@ fn spawn_manager(
 async fn start_proxy(
     name: &str,
     upstream: &Upstream,
-    ground: &Ground<'_>,
+    fixture: &Fixture<'_>,
     account: &ServiceAccount,
 ) -> Result<Proxy> {
     let name = format!("{name}-proxy");
-    let mut proxy = Proxy::new(&name, upstream, account, ground.home)?;
+    let mut proxy = Proxy::new(&name, upstream, account, fixture.work_dir)?;
     proxy.service.start().await?;
     Ok(proxy)
 }
 
-fn direct_kubeconfig(name: &str, ground: &Ground<'_>, account: &ServiceAccount) -> Result<PathBuf> {
-    let path = ground.home.join(format!("{name}.kubeconfig"));
+fn direct_kubeconfig(
+    name: &str,
+    fixture: &Fixture<'_>,
+    account: &ServiceAccount,
+) -> Result<PathBuf> {
+    let path = fixture.work_dir.join(format!("{name}.kubeconfig"));
     write_kubeconfig(
         &path,
-        &ground.endpoint.server,
-        Some(&ground.endpoint.authority),
+        &fixture.endpoint.server,
+        Some(&fixture.endpoint.authority),
         Credentials::TokenFile(account.token_file()),
     )?;
     Ok(path)
 }
 
 /// A directory with the file names that controller-runtime expects.
-fn webhook_certificates(name: &str, ground: &Ground<'_>) -> Result<PathBuf> {
-    let directory = ground.home.join(format!("{name}-webhook"));
-    let issued = ground.authority.server(&format!("{name}-webhook"))?;
+fn webhook_certificates(name: &str, fixture: &Fixture<'_>) -> Result<PathBuf> {
+    let directory = fixture.work_dir.join(format!("{name}-webhook"));
+    let issued = fixture.authority.server(&format!("{name}-webhook"))?;
     std::fs::create_dir_all(&directory)
         .and_then(|()| std::fs::copy(&issued.certificate, directory.join("tls.crt")))
         .and_then(|_| std::fs::copy(&issued.key, directory.join("tls.key")))
@@ -312,7 +316,7 @@ fn webhook_certificates(name: &str, ground: &Ground<'_>) -> Result<PathBuf> {
 /// The development provider listens on fixed ports (19000, and 20000 onwards), so there can be one on a machine at a
 /// time: the others wait for their turn.
 async fn wait_for_dev_provider(progress: &Progress) -> Result<Lock> {
-    let path = home::lock_path(home::PROVIDER_LOCK);
+    let path = work_dir::lock_path(work_dir::PROVIDER_LOCK);
     if let Some(lock) = Lock::try_take(&path)? {
         return Ok(lock);
     }

@@ -15,8 +15,8 @@ pub fn is_true(object: &Value, kind: &str) -> bool {
 /// Those that are not true, in words.
 pub fn untrue(object: &Value) -> String {
     let bad = all(object).filter(|one| one["status"] != "True");
-    let told = bad.map(|one| format!("{} {}: {}", one["type"], one["status"], one["message"]));
-    told.collect::<Vec<_>>().join("; ")
+    let reported = bad.map(|one| format!("{} {}: {}", one["type"], one["status"], one["message"]));
+    reported.collect::<Vec<_>>().join("; ")
 }
 
 /// All of them.
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_are_found_by_kind_and_those_that_are_not_true_are_told() {
+    fn conditions_are_found_and_untrue_ones_are_listed() {
         let object = json!({ "status": { "conditions": [
             { "type": "A", "status": "True", "message": "" },
             { "type": "B", "status": "False", "message": "no" },

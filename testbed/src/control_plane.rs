@@ -14,15 +14,15 @@ use crate::binaries::{Binaries, Binary};
 use crate::certs::{Authority, Certificate, SigningKey, write};
 use crate::client::ApiClient;
 use crate::etcd::Etcd;
-use crate::home::Home;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::process::Launch;
 use crate::service::{Service, secure_health};
 use crate::site::Site;
+use crate::work_dir::WorkDir;
 
 /// The issuer of service account tokens.
 const ISSUER: &str = "https://kubernetes.default.svc";
-/// The user as whom the API server speaks to kubelets.
+/// The user as whom the API server connects to kubelets.
 pub(crate) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
 
 /// The three components, and what is needed to reach them.
@@ -55,10 +55,10 @@ pub struct Endpoint {
 
 impl ControlPlane {
     /// Prepares a control plane in the testbed's directory. Nothing runs yet.
-    pub fn new(binaries: &Binaries, site: Site<'_>, home: &Arc<Home>) -> Result<Self> {
-        let authority = Authority::create(&home.join("pki"))?;
-        let etcd = Etcd::new(binaries.path(Binary::Etcd)?, site, home)?;
-        let files = Files::write(home, &authority, site)?;
+    pub fn new(binaries: &Binaries, site: Site<'_>, work_dir: &Arc<WorkDir>) -> Result<Self> {
+        let authority = Authority::create(&work_dir.join("pki"))?;
+        let etcd = Etcd::new(binaries.path(Binary::Etcd)?, site, work_dir)?;
+        let files = Files::write(work_dir, &authority, site)?;
         let address = site.address(6443)?;
         let server = format!("https://{address}");
         let api_server = api_server(
@@ -69,7 +69,7 @@ impl ControlPlane {
             &etcd.url(),
         );
         let user = |name, user, group| {
-            let path = home.join(format!("{name}.kubeconfig"));
+            let path = work_dir.join(format!("{name}.kubeconfig"));
             let certificate = authority.client(name, user, group)?;
             let credentials = Credentials::Certificate(&certificate);
             write_kubeconfig(&path, &server, Some(&files.authority), credentials)?;
@@ -90,7 +90,7 @@ impl ControlPlane {
         );
         let service = |launch, address, path| {
             let health = secure_health(address, &files.authority, path)?;
-            anyhow::Ok(Service::new(site.place(launch), home, health))
+            anyhow::Ok(Service::new(site.place(launch), work_dir, health))
         };
         Ok(Self {
             controller_manager: service(controller_manager, manager_address, "/healthz")?,
@@ -155,7 +155,7 @@ struct Files {
 }
 
 impl Files {
-    fn write(home: &Home, authority: &Authority, site: Site<'_>) -> Result<Self> {
+    fn write(work_dir: &WorkDir, authority: &Authority, site: Site<'_>) -> Result<Self> {
         let files = Self {
             authority: authority.certificate(),
             authority_key: authority.private_key(),
@@ -166,8 +166,8 @@ impl Files {
                 None,
             )?,
             token_key: authority.signing_key("service-account")?,
-            audit_policy: home.join("audit-policy.json"),
-            audit_log: home.log("audit"),
+            audit_policy: work_dir.join("audit-policy.json"),
+            audit_log: work_dir.log("audit"),
         };
         // Who did what to which object, once per request; never a body, so no secret reaches it.
         let policy = json!({
@@ -217,7 +217,7 @@ fn api_server(
         .flag("audit-log-maxsize", 10_000)
         .flag("profiling", false);
     match site {
-        // Nobody asks for the API server's own Service.
+        // No test uses the API server's own Service.
         Site::Loopback => launch.flag("endpoint-reconciler-type", "none"),
         Site::Namespaces(_) => launch
             .flag("allow-privileged", true)

@@ -12,10 +12,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::client::ApiClient;
-use crate::home::Home;
 use crate::process::Launch;
 use crate::service::{Service, plain_health_at};
 use crate::site::Site;
+use crate::work_dir::WorkDir;
 
 /// A running etcd, or one that can be started again on its data.
 #[derive(Debug)]
@@ -43,11 +43,11 @@ pub struct Stored {
 
 impl Etcd {
     /// Prepares an etcd that keeps its data in the testbed's directory.
-    pub fn new(program: &Path, site: Site<'_>, home: &Arc<Home>) -> Result<Self> {
+    pub fn new(program: &Path, site: Site<'_>, work_dir: &Arc<WorkDir>) -> Result<Self> {
         let (address, peer) = (site.address(2379)?, site.address(2380)?);
         let url = format!("http://{address}");
         let peer = format!("http://{peer}");
-        let data = home.join("etcd");
+        let data = work_dir.join("etcd");
         let launch = Launch::new("etcd", program)
             .flag("name", "testbed")
             .path_flag("data-dir", &data)
@@ -62,7 +62,7 @@ impl Etcd {
         Ok(Self {
             service: Service::new(
                 site.place(launch),
-                home,
+                work_dir,
                 plain_health_at(address, "/health")?,
             ),
             data,

@@ -15,11 +15,11 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::certs::write;
-use crate::home::Home;
 use crate::namespaces::{self, Entry};
 use crate::node::NodeTestbed;
 use crate::process::{Launch, Process};
 use crate::registry;
+use crate::work_dir::WorkDir;
 
 /// The machine's first process.
 const INIT: &str = include_str!("guest/init.sh");
@@ -41,14 +41,14 @@ pub struct Machine {
     pub name: String,
     /// Its address.
     pub address: Ipv4Addr,
-    /// What it is told at its first boot.
+    /// Its user data, for its first boot.
     pub user_data: Vec<u8>,
 }
 
 /// What machines stand on.
 #[derive(Debug, Clone)]
-pub struct Ground {
-    home: Arc<Home>,
+pub struct Fixture {
+    work_dir: Arc<WorkDir>,
     entry: Entry,
     programs: Programs,
     registry: SocketAddr,
@@ -81,14 +81,14 @@ pub struct Guest {
     entry: Entry,
 }
 
-// === impl Ground ===
+// === impl Fixture ===
 
-impl Ground {
-    /// The ground of a testbed's machines.
+impl Fixture {
+    /// The fixture of a testbed's machines.
     pub async fn new(testbed: &NodeTestbed) -> Result<Self> {
         let subnets = testbed.namespaces().subnets();
         Ok(Self {
-            home: Arc::clone(testbed.home()),
+            work_dir: Arc::clone(testbed.work_dir()),
             entry: testbed.namespaces().bare(),
             programs: testbed.machine_programs().await?,
             registry: testbed.registry.address(),
@@ -106,7 +106,7 @@ impl Ground {
         let short = &name[name.len().saturating_sub(10)..];
         let link = format!("m-{short}");
         let guest = Guest {
-            directory: self.home.join("machines").join(&name),
+            directory: self.work_dir.join("machines").join(&name),
             machine,
             process: None,
             link: link.clone(),
@@ -166,7 +166,7 @@ impl Ground {
             .arg(&machine.name)
             .arg(&self.programs.ignite)
             .through(&entry);
-        guest.process = Some(launch.spawn(&self.home)?);
+        guest.process = Some(launch.spawn(&self.work_dir)?);
         Ok(guest)
     }
 
@@ -291,7 +291,7 @@ fn environment(machine: &Machine) -> String {
     format!("KUBELET_NODE_NAME={name}\nKUBELET_NODE_IP={address}\nKUBELET_CLOUD_PROVIDER=\n")
 }
 
-/// Control groups are of version 1 and nobody's but the testbed's, there is no systemd, and the kernel's settings and the
+/// Control groups are of version 1 and only the testbed's, there is no systemd, and the kernel's settings and the
 /// disk are not the machine's.
 fn kubelet_drop_in(cgroup: &str) -> serde_json::Value {
     json!({

@@ -6,13 +6,13 @@
 //! use testbed::hosted::{self, Cluster};
 //! use testbed::node::NodeTestbed;
 //!
-//! hosted::play(NodeTestbed::builder("example"), async |ground| {
-//!     ground.install(Side::Private, &[]).await?;
-//!     let cluster = Cluster::new(ground, "demo", Side::Private);
+//! hosted::play(NodeTestbed::builder("example"), async |fixture| {
+//!     fixture.install(Side::Private, &[]).await?;
+//!     let cluster = Cluster::new(fixture, "demo", Side::Private);
 //!     cluster.create(&["--node-pool-replicas=1"]).await?;
 //!     let guest = cluster.comes_up().await?;
 //!     cluster.has_workers(&guest, 1).await?;
-//!     guest.runs_a_workload(ground).await?;
+//!     guest.runs_a_workload(fixture).await?;
 //!     cluster.destroy().await
 //! })
 //! .await
@@ -25,8 +25,8 @@
 
 mod cluster;
 mod diagnosis;
+mod fixture;
 mod gone;
-mod ground;
 mod guest;
 mod identities;
 mod load;
@@ -39,7 +39,7 @@ use crate::client::Resource;
 use crate::node::{Builder, supported};
 
 pub use cluster::Cluster;
-pub use ground::Ground;
+pub use fixture::Fixture;
 pub use guest::Guest;
 pub use identities::Identities;
 pub use load::{Load, Seen};
@@ -76,40 +76,43 @@ const HOLD: &str = "HYPERSHIFT_TESTBED_HOLD";
 /// Goes through a scenario on a testbed of its own. Without root, it says so and does nothing.
 pub async fn play(
     builder: Builder,
-    scenario: impl AsyncFnOnce(&Ground) -> Result<()>,
+    scenario: impl AsyncFnOnce(&Fixture) -> Result<()>,
 ) -> Result<()> {
-    play_with(builder, async |ground: &mut Ground| scenario(ground).await).await
+    play_with(builder, async |fixture: &mut Fixture| {
+        scenario(fixture).await
+    })
+    .await
 }
 
 /// Goes through a scenario that takes parts of the testbed away, and gives them back.
 pub async fn play_with(
     builder: Builder,
-    scenario: impl AsyncFnOnce(&mut Ground) -> Result<()>,
+    scenario: impl AsyncFnOnce(&mut Fixture) -> Result<()>,
 ) -> Result<()> {
     if let Err(reason) = supported() {
         eprintln!("skipped: {reason}");
         return Ok(());
     }
-    let mut ground = Ground::start(builder).await?;
-    let outcome = scenario(&mut ground).await;
+    let mut fixture = Fixture::start(builder).await?;
+    let outcome = scenario(&mut fixture).await;
     if let Err(error) = &outcome {
-        diagnosis::show(&ground).await;
+        diagnosis::show(&fixture).await;
         if is_held() {
-            // With its cloud, which ends with the ground.
-            hold(&ground, error).await?;
+            // With its cloud, which ends with the fixture.
+            hold(&fixture, error).await?;
         }
     }
-    ground.finish(outcome)
+    fixture.finish(outcome)
 }
 
-/// Whether somebody wants to look.
+/// Whether a developer wants to look.
 fn is_held() -> bool {
     std::env::var_os(HOLD).is_some()
 }
 
-async fn hold(ground: &Ground, error: &Error) -> Result<()> {
-    let kubeconfig = ground.testbed.kubeconfig().display();
+async fn hold(fixture: &Fixture, error: &Error) -> Result<()> {
+    let kubeconfig = fixture.testbed.kubeconfig().display();
     let text = format!("failed: {error:#}\nheld: kubectl --kubeconfig {kubeconfig} get pods -A");
-    ground.testbed.progress.note(&text);
+    fixture.testbed.progress.note(&text);
     Ok(tokio::signal::ctrl_c().await?)
 }

@@ -1,4 +1,4 @@
-//! Machines without a cloud: whoever has one starts it with user data by hand, and ends it.
+//! Machines without a cloud: its user starts it with user data by hand, and ends it.
 //!
 //! A host that is started again is a new one: nothing of its former life is on its disk.
 
@@ -9,14 +9,14 @@ use std::sync::{Mutex, MutexGuard};
 
 use anyhow::{Context, Result};
 
-use crate::guest::{Ground, Guest, Machine};
+use crate::guest::{Fixture, Guest, Machine};
 use crate::namespaces::Subnets;
 use crate::node::NodeTestbed;
 
 /// The hosts of a testbed. Dropped, they are gone.
 #[derive(Debug)]
 pub struct Hosts {
-    ground: Ground,
+    fixture: Fixture,
     subnets: Subnets,
     /// Where machines have their disks.
     disks: PathBuf,
@@ -37,9 +37,9 @@ impl Hosts {
     /// None yet.
     pub async fn new(testbed: &NodeTestbed) -> Result<Self> {
         Ok(Self {
-            ground: Ground::new(testbed).await?,
+            fixture: Fixture::new(testbed).await?,
             subnets: testbed.namespaces().subnets(),
-            disks: testbed.home().join("machines"),
+            disks: testbed.work_dir().join("machines"),
             running: Mutex::default(),
         })
     }
@@ -58,7 +58,7 @@ impl Hosts {
             std::fs::remove_dir_all(&disk)
                 .with_context(|| format!("cannot empty {}", disk.display()))?;
         }
-        let guest = self.ground.start(Machine {
+        let guest = self.fixture.start(Machine {
             instance: name.to_owned(),
             zone: None,
             name: name.to_owned(),
@@ -99,6 +99,6 @@ impl Hosts {
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Host>> {
         self.running
             .lock()
-            .expect("invariant: nobody panics with it")
+            .expect("invariant: no thread panics while holding it")
     }
 }

@@ -21,7 +21,7 @@ use crate::progress::Progress;
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The compiler flags that make a program need no library.
 pub const FLAGS: &str = "-C target-feature=+crt-static";
-/// The user that images run as: nobody in particular.
+/// The user that images run as.
 pub const USER: &str = "65532:65532";
 /// The directory of most programs: the root, which is written so.
 const ROOT: &str = "";
@@ -50,11 +50,11 @@ pub struct Recipe {
     pub program: &'static str,
     /// The directory that it is in.
     pub directory: &'static str,
-    /// What the program is told when nothing else is said.
+    /// The default arguments of the program.
     pub command: &'static [&'static str],
     /// Which files it needs beside itself.
     pub needs: &'static [&'static str],
-    /// What whoever runs it is told that it can do.
+    /// The capabilities in its labels.
     pub capabilities: &'static [Capability],
 }
 
@@ -161,7 +161,7 @@ impl Recipe {
             CERTIFICATES => File::copy(*path, authorities),
             path => File::data(path),
         });
-        // A machine without certificates trusts nobody, and neither does what is built on it.
+        // A machine without certificates trusts no server, and neither does what is built on it.
         files.extend(needed.filter(File::exists));
         Contents {
             entrypoint: self.entrypoint(),

@@ -13,6 +13,7 @@
 //!
 //! Ports are allocated, every testbed has a directory of its own, and several run side by side; see [`testbed`].
 
+pub mod add_ons;
 pub mod agents;
 pub mod audit;
 pub mod binaries;
@@ -22,20 +23,18 @@ pub mod client;
 pub mod cloud;
 pub mod cluster;
 pub mod cluster_api;
+pub mod collision;
 pub mod conditions;
 pub mod control_plane;
 pub mod crds;
 pub mod embedded;
-pub mod equipment;
 pub mod etcd;
 pub mod failures;
 pub mod fixtures;
 pub mod guest;
-pub mod home;
 pub mod hosted;
 pub mod hosts;
 pub mod images;
-pub mod junction;
 pub mod kubeconfig;
 pub mod life;
 pub mod lock;
@@ -61,7 +60,9 @@ pub mod sides;
 pub mod signals;
 pub mod simulation;
 pub mod site;
+pub mod switchable_proxy;
 pub mod terminal;
 pub mod testbed;
 pub mod view;
 pub mod wait;
+pub mod work_dir;

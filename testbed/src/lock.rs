@@ -1,4 +1,4 @@
-//! Locks between processes: a file that says who holds it, and that is gone when nobody does.
+//! Locks between processes: a file that says who holds it, and that is gone when no process does.
 
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
@@ -68,7 +68,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is still locked, so that nobody else's is removed.
+        // While it is still locked, so that the file of no other process is removed.
         drop(fs::remove_file(&self.path));
     }
 }

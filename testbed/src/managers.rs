@@ -27,7 +27,7 @@ pub enum Manager {
     PlatformCore,
 }
 
-/// What a manager is told about where it runs.
+/// What a manager has to know about where it runs.
 #[derive(Debug)]
 pub(crate) struct Settings<'a> {
     /// How it reaches its API server.
@@ -141,7 +141,7 @@ impl Manager {
         }
     }
 
-    /// What it is told wherever it runs.
+    /// Its flags, wherever it runs.
     pub(crate) fn flags(side: Side, reach: &Reach) -> Vec<String> {
         let mut flags = vec![
             "--insecure-diagnostics".to_owned(),
@@ -152,7 +152,7 @@ impl Manager {
             flags.push(format!("--namespace={namespace}"));
         }
         if side == Side::Private || one_namespace {
-            // Private CRDs belong to the product's installer: their managers have no right to write them. And whoever
+            // Private CRDs belong to the product's installer: their managers have no right to write them. And a manager that
             // sees one namespace cannot say which versions are stored in all.
             let phases = "StorageVersionMigration,CleanupManagedFields";
             flags.push(format!("--skip-crd-migration-phases={phases}"));

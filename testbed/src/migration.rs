@@ -1,7 +1,7 @@
 //! Migrations between the two sides of the group table: clusters to move, what must be equal afterwards, crashes.
 
 pub mod crash;
-pub mod portrait;
+pub mod object_snapshot;
 pub mod raised;
 pub mod timing;
 

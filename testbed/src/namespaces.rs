@@ -28,8 +28,8 @@ pub(crate) use command::run;
 pub use slot::sweep;
 pub use subnets::{MOST_NODES, Subnets};
 
-use crate::home::{Home, kill_group};
 use crate::process;
+use crate::work_dir::{WorkDir, kill_group};
 use slot::Slot;
 
 /// The first process's program.
@@ -49,7 +49,7 @@ pub struct Namespaces {
     outer: Child,
     init: u32,
     slot: Slot,
-    home: Arc<Home>,
+    work_dir: Arc<WorkDir>,
 }
 
 /// The way into a testbed's namespaces, for what outlives a borrow of them.
@@ -80,14 +80,14 @@ impl Entry {
 
 impl Namespaces {
     /// Creates them, and links them to the rest of the machine.
-    pub fn start(home: &Arc<Home>) -> Result<Self> {
+    pub fn start(work_dir: &Arc<WorkDir>) -> Result<Self> {
         let slot = Slot::take()?;
-        let mut outer = unshare(home, &slot)?;
+        let mut outer = unshare(work_dir, &slot)?;
         let init = match first_process(&mut outer) {
             Ok(init) => init,
             Err(error) => {
                 drop(outer.wait());
-                let said = process::tail(&home.log("namespaces"), TAIL_LINES);
+                let said = process::tail(&work_dir.log("namespaces"), TAIL_LINES);
                 return Err(error.context(format!("cannot prepare Linux namespaces: {said}")));
             }
         };
@@ -95,7 +95,7 @@ impl Namespaces {
             outer,
             init,
             slot,
-            home: Arc::clone(home),
+            work_dir: Arc::clone(work_dir),
         };
         namespaces
             .link()
@@ -225,7 +225,7 @@ impl Namespaces {
 
     /// Ends everything in them and removes what they had of the machine.
     fn end(&mut self) -> Result<()> {
-        // The end of its input tells the first process.
+        // The first process sees the end of its input.
         drop(self.outer.stdin.take());
         let start = Instant::now();
         while self.outer.try_wait()?.is_none() {
@@ -243,7 +243,7 @@ impl Drop for Namespaces {
         if let Err(error) = self.end() {
             let report = format!("the end of the testbed's namespaces: {error:#}\n");
             // The next start tries again.
-            drop(std::fs::write(self.home.log("namespaces-end"), report));
+            drop(std::fs::write(self.work_dir.log("namespaces-end"), report));
         }
     }
 }
@@ -268,14 +268,14 @@ pub(crate) fn run_through<A: AsRef<OsStr>>(
     run(&line[0], &line[1..])
 }
 
-fn unshare(home: &Home, slot: &Slot) -> Result<Child> {
-    let log = home.log("namespaces");
+fn unshare(work_dir: &WorkDir, slot: &Slot) -> Result<Child> {
+    let log = work_dir.log("namespaces");
     let errors = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
     let subnets = slot.subnets();
     Command::new("unshare")
         .args(["--mount", "--net", "--pid", "--fork", "--kill-child=KILL"])
         .args(["--mount-proc", "bash", "-c", INIT, "testbed-init"])
-        .arg(home.path())
+        .arg(work_dir.path())
         .arg(slot.cgroups().name())
         .arg(format!("{}/24", subnets.node(1)))
         .arg(subnets.services())

@@ -37,7 +37,6 @@ use crate::conditions;
 use crate::control_plane::{ControlPlane, Endpoint, KUBELET_CLIENT};
 use crate::fixtures;
 use crate::guest::Programs;
-use crate::home::{self, Home};
 use crate::images::{Image, StaticProgram, build_static};
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::namespaces::{self, MOST_NODES, Namespaces};
@@ -47,9 +46,10 @@ use crate::registry::{self, Registry};
 use crate::service::{Service, secure_health};
 use crate::site::Site;
 use crate::wait;
+use crate::work_dir::{self, WorkDir};
 
 use contents::{Built, Pushed};
-use machine::Ground;
+use machine::Fixture;
 pub use machine::{Node, ZONE};
 use packages::Tools;
 pub use patience::Patience;
@@ -90,7 +90,7 @@ pub struct NodeTestbed {
     images: HashMap<Image, String>,
     machine: Programs,
     kubectl: PathBuf,
-    home: Arc<Home>,
+    work_dir: Arc<WorkDir>,
 }
 
 // === impl Builder ===
@@ -132,13 +132,13 @@ impl Builder {
             "a testbed has between 1 and {MOST_NODES} nodes, not {}",
             self.nodes
         );
-        let home = Arc::new(Home::open(&self.name)?);
+        let work_dir = Arc::new(WorkDir::open(&self.name)?);
         let tools = packages::ensure(&self.progress).await?;
         let binaries = Binaries::ensure(&Binary::LEVEL_NODE, &self.progress).await?;
         let machine = programs(&binaries, &tools)?;
         // Images take longest when nothing is built yet; the control plane does not need them.
         let images = Built::new(&self.images, &binaries, &self.progress);
-        let cluster = self.start_control_plane(&binaries, machine, home);
+        let cluster = self.start_control_plane(&binaries, machine, work_dir);
         let (built, mut testbed) = tokio::try_join!(images, cluster)?;
         let step = self
             .progress
@@ -156,12 +156,12 @@ impl Builder {
         &self,
         binaries: &Binaries,
         machine: Programs,
-        home: Arc<Home>,
+        work_dir: Arc<WorkDir>,
     ) -> Result<NodeTestbed> {
         let step = self
             .progress
             .step("starting the control plane and the registry");
-        let mut testbed = NodeTestbed::prepare(self, binaries, machine, home).await?;
+        let mut testbed = NodeTestbed::prepare(self, binaries, machine, work_dir).await?;
         testbed.start_control_plane().await?;
         step.done();
         Ok(testbed)
@@ -227,12 +227,12 @@ impl NodeTestbed {
 
     /// The testbed's directory.
     pub fn path(&self) -> &Path {
-        self.home.path()
+        self.work_dir.path()
     }
 
     /// The testbed's directory, for what is run beside it.
-    pub fn home(&self) -> &Arc<Home> {
-        &self.home
+    pub fn work_dir(&self) -> &Arc<WorkDir> {
+        &self.work_dir
     }
 
     /// The kubectl that fits.
@@ -272,7 +272,7 @@ impl NodeTestbed {
 
     /// Leaves the directory, with its logs, when the testbed ends.
     pub fn keep(&self) {
-        self.home.keep();
+        self.work_dir.keep();
     }
 
     fn explain(&self) {
@@ -300,17 +300,17 @@ impl NodeTestbed {
         builder: &Builder,
         binaries: &Binaries,
         machine: Programs,
-        home: Arc<Home>,
+        work_dir: Arc<WorkDir>,
     ) -> Result<Self> {
-        let namespaces = Namespaces::start(&home)?;
+        let namespaces = Namespaces::start(&work_dir)?;
         let site = Site::Namespaces(&namespaces);
-        let mut control_plane = ControlPlane::new(binaries, site, &home)?;
+        let mut control_plane = ControlPlane::new(binaries, site, &work_dir)?;
         if let Some(patience) = builder.patience {
-            patience.tell(&mut control_plane);
+            patience.apply_to(&mut control_plane);
         }
         Ok(Self {
-            scheduler: scheduler(binaries, site, &control_plane, &home)?,
-            registry: Registry::new(binaries.path(Binary::Registry)?, site, &home)?,
+            scheduler: scheduler(binaries, site, &control_plane, &work_dir)?,
+            registry: Registry::new(binaries.path(Binary::Registry)?, site, &work_dir)?,
             admin: control_plane.admin().await?,
             nodes: Vec::new(),
             progress: builder.progress.clone(),
@@ -319,7 +319,7 @@ impl NodeTestbed {
             kubectl: binaries.path(Binary::Kubectl)?.to_owned(),
             control_plane,
             namespaces,
-            home,
+            work_dir,
         })
     }
 
@@ -336,8 +336,8 @@ impl NodeTestbed {
         tools: &Tools,
         pushed: &Pushed,
     ) -> Result<()> {
-        let ground = Ground {
-            home: &self.home,
+        let fixture = Fixture {
+            work_dir: &self.work_dir,
             namespaces: &self.namespaces,
             binaries,
             tools,
@@ -348,7 +348,7 @@ impl NodeTestbed {
             patience: builder.patience,
         };
         for number in 1..=builder.nodes {
-            self.nodes.push(Node::new(number, &ground)?);
+            self.nodes.push(Node::new(number, &fixture)?);
         }
         let objects = fixtures::render(
             "node/cluster",
@@ -423,13 +423,13 @@ pub async fn furnish(progress: &Progress) -> Result<()> {
 /// Removes what a killed testbed called `name`, or any other that was killed, left on the machine; gives what there was.
 pub fn clean_up(name: &str) -> Result<Vec<PathBuf>> {
     supported()?;
-    let directory = home::directory_of(name);
+    let directory = work_dir::directory_of(name);
     let mut left: Vec<_> = [directory]
         .into_iter()
         .filter(|path| path.exists())
         .collect();
     // Taking the directory ends what is recorded in it, and giving it up removes it.
-    drop(Home::open(name)?);
+    drop(WorkDir::open(name)?);
     left.extend(namespaces::sweep()?);
     Ok(left)
 }
@@ -464,7 +464,7 @@ fn scheduler(
     binaries: &Binaries,
     site: Site<'_>,
     control_plane: &ControlPlane,
-    home: &Arc<Home>,
+    work_dir: &Arc<WorkDir>,
 ) -> Result<Service> {
     let Endpoint { server, authority } = control_plane.endpoint();
     let name = "kube-scheduler";
@@ -472,7 +472,7 @@ fn scheduler(
     let own = &control_plane.authority;
     let client = own.client(name, "system:kube-scheduler", None)?;
     let serving = own.server_at("kube-scheduler-serving", &[address.ip().to_string()])?;
-    let kubeconfig = home.join("kube-scheduler.kubeconfig");
+    let kubeconfig = work_dir.join("kube-scheduler.kubeconfig");
     let credentials = Credentials::Certificate(&client);
     write_kubeconfig(&kubeconfig, &server, Some(&authority), credentials)?;
     let launch = Launch::new(name, binaries.path(Binary::KubeScheduler)?)
@@ -486,5 +486,5 @@ fn scheduler(
         .flag("leader-elect", false)
         .flag("profiling", false);
     let health = secure_health(address, &authority, "/healthz")?;
-    Ok(Service::new(site.place(launch), home, health))
+    Ok(Service::new(site.place(launch), work_dir, health))
 }

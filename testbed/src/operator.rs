@@ -11,7 +11,6 @@ use serde_json::Value;
 use crate::cargo::Program;
 use crate::client::{ApiClient, Resource};
 use crate::control_plane::Endpoint;
-use crate::home::kill_group;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::ports;
 use crate::process::Launch;
@@ -20,6 +19,7 @@ use crate::raw::RawClient;
 use crate::service::{Service, plain_health};
 use crate::service_account::ServiceAccount;
 use crate::testbed::Testbed;
+use crate::work_dir::kill_group;
 
 /// Environment variable that names a ready-built operator.
 pub const BINARY_VARIABLE: &str = "HYPERSHIFT_OPERATOR";
@@ -91,7 +91,7 @@ pub struct Lease {
     pub expires: Timestamp,
 }
 
-/// The flags with which an operator runs as if in a pod of a namespace. It tells of itself at the port.
+/// The flags with which an operator runs as if in a pod of a namespace. Its metrics and probes are at the port.
 pub(crate) fn as_pod(
     launch: Launch,
     pod: &str,
@@ -200,9 +200,13 @@ impl Times {
 impl Identity {
     /// Creates the service account and grants it what an installation grants, and no more.
     pub async fn create(testbed: &Testbed, operator: Operator, program: &Path) -> Result<Self> {
-        let account =
-            ServiceAccount::create(&testbed.admin, testbed.home(), NAMESPACE, operator.name())
-                .await?;
+        let account = ServiceAccount::create(
+            &testbed.admin,
+            testbed.work_dir(),
+            NAMESPACE,
+            operator.name(),
+        )
+        .await?;
         testbed.admin.apply(&operator.rights()?).await?;
         Ok(Self {
             operator,
@@ -242,7 +246,7 @@ impl Identity {
         server: Server<'_>,
         times: Times,
     ) -> Result<Replica> {
-        let kubeconfig = testbed.home().join(format!("{pod}.kubeconfig"));
+        let kubeconfig = testbed.work_dir().join(format!("{pod}.kubeconfig"));
         let credentials = Credentials::TokenFile(self.account.token_file());
         write_kubeconfig(&kubeconfig, server.url, server.authority, credentials)?;
         let port = ports::allocate()?;
@@ -259,7 +263,7 @@ impl Identity {
             launch = launch.flag(name, value);
         }
         Ok(Replica {
-            service: Service::new(launch, testbed.home(), plain_health(port, "/livez")?),
+            service: Service::new(launch, testbed.work_dir(), plain_health(port, "/livez")?),
             // Another client would hide an answer of 503 and ask again.
             admin: RawClient::new(&format!("http://127.0.0.1:{port}"), None)?,
         })

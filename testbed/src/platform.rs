@@ -80,7 +80,7 @@ impl Platform {
         Ok(platform)
     }
 
-    /// Asks it for so many machines, which its manager, and nobody else, makes.
+    /// Asks it for so many machines, which only its manager makes.
     pub async fn scales(
         &mut self,
         admin: &ApiClient,
@@ -121,7 +121,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Checks by the audit log that nobody but its own manager, and the administrator who asked it for something, has
+    /// Checks by the audit log that only its own manager, and the administrator who asked it for something, have
     /// ever tried to write to a standard group or to its CRDs.
     pub fn is_its_own(&self, audit: &AuditLog) -> Result<()> {
         let table = GroupTable::default();

@@ -1,6 +1,6 @@
 //! Free TCP ports on loopback.
 //!
-//! They are taken below the kernel's ephemeral range, so that the source port of somebody's outgoing connection never
+//! They are taken below the kernel's ephemeral range, so that the source port of an outgoing connection never
 //! sits on the port of a component that is being restarted, and above the range of the in-memory provider.
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,7 +14,7 @@ const COUNT: u16 = 8_000;
 /// Where this process looks next; the start differs between processes.
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A port of 127.0.0.1 that nobody listens on and that this process has not been given before.
+/// A port of 127.0.0.1 that no process listens on and that this process has not been given before.
 pub fn allocate() -> Result<u16> {
     let spread = u16::try_from(std::process::id() % 97).expect("invariant: below 97") * 80;
     for _ in 0..COUNT {

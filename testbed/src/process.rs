@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 
-use crate::home::{Home, kill_group};
 use crate::wait;
+use crate::work_dir::{WorkDir, kill_group};
 
 /// How much of a log an error shows.
 const TAIL_LINES: usize = 15;
@@ -92,9 +92,9 @@ impl Launch {
         &self.name
     }
 
-    /// Starts it; its output is added to its log in `home`.
-    pub fn spawn(&self, home: &Home) -> Result<Process> {
-        let log = home.log(&self.name);
+    /// Starts it; its output is added to its log in the work directory.
+    pub fn spawn(&self, work_dir: &WorkDir) -> Result<Process> {
+        let log = work_dir.log(&self.name);
         let output = open_log(&log)?;
         let errors = output
             .try_clone()
@@ -104,14 +104,14 @@ impl Launch {
             // The caller's own cluster must never be reached by accident.
             .env_remove("KUBECONFIG")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .current_dir(home.path())
+            .current_dir(work_dir.path())
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors)
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {} ({})", self.name, self.program.display()))?;
-        let record = home.record(child.id())?;
+        let record = work_dir.record(child.id())?;
         Ok(Process {
             name: self.name.clone(),
             child,
@@ -199,25 +199,25 @@ mod tests {
 
     #[test]
     fn a_dropped_process_is_gone_and_its_directory_too() {
-        let home = Home::open("unit-process").unwrap();
-        let directory = home.path().to_owned();
+        let work_dir = WorkDir::open("unit-process").unwrap();
+        let directory = work_dir.path().to_owned();
         let launch = Launch::new("sleeper", Path::new("sh"))
             .arg("-c")
             .arg("echo started; sleep 600");
-        let process = launch.spawn(&home).unwrap();
+        let process = launch.spawn(&work_dir).unwrap();
         let group = process.pid();
         assert!(directory.join("pids").join(group.to_string()).exists());
         drop(process);
         assert!(!Path::new(&format!("/proc/{group}")).exists());
-        drop(home);
+        drop(work_dir);
         assert!(!directory.exists());
     }
 
     #[test]
     fn a_second_owner_is_refused() {
-        let _home = Home::open("unit-twice").unwrap();
-        let error = Home::open("unit-twice").unwrap_err();
+        let _work_dir = WorkDir::open("unit-twice").unwrap();
+        let error = WorkDir::open("unit-twice").unwrap_err();
         assert!(error.to_string().contains("already running"), "{error:#}");
-        assert!(crate::home::is_running("unit-twice").unwrap());
+        assert!(crate::work_dir::is_running("unit-twice").unwrap());
     }
 }

@@ -69,7 +69,7 @@ impl Progress {
     pub fn note(&self, line: &str) {
         let text = format!("[{:>8}] {line}", seconds(self.elapsed()));
         match &self.bars {
-            // A line that cannot be shown is no reason to fail the work that it tells about.
+            // A line that cannot be shown is no reason to fail the work that it describes.
             Some(bars) => drop(bars.println(text)),
             None => drop(writeln!(std::io::stderr(), "{text}")),
         }

@@ -8,13 +8,13 @@ use anyhow::Result;
 use crate::cargo::Program;
 use crate::client::ApiClient;
 use crate::control_plane::Endpoint;
-use crate::home::Home;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::ports;
 use crate::process::Launch;
 use crate::progress::Progress;
 use crate::service::{Service, plain_health};
 use crate::service_account::ServiceAccount;
+use crate::work_dir::WorkDir;
 
 /// Environment variable that names a ready-built proxy.
 pub const BINARY_VARIABLE: &str = "HYPERSHIFT_CAPI_PROXY";
@@ -41,22 +41,22 @@ pub struct Upstream {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Prepares the proxy called `name`, which speaks to the API server as `account`.
+    /// Prepares the proxy called `name`, which connects to the API server as `account`.
     pub fn new(
         name: &str,
         upstream: &Upstream,
         account: &ServiceAccount,
-        home: &Arc<Home>,
+        work_dir: &Arc<WorkDir>,
     ) -> Result<Self> {
         let (port, admin_port) = (ports::allocate()?, ports::allocate()?);
-        let own_kubeconfig = home.join(format!("{name}.upstream.kubeconfig"));
+        let own_kubeconfig = work_dir.join(format!("{name}.upstream.kubeconfig"));
         write_kubeconfig(
             &own_kubeconfig,
             &upstream.endpoint.server,
             Some(&upstream.endpoint.authority),
             Credentials::TokenFile(account.token_file()),
         )?;
-        let kubeconfig = home.join(format!("{name}.kubeconfig"));
+        let kubeconfig = work_dir.join(format!("{name}.kubeconfig"));
         write_kubeconfig(
             &kubeconfig,
             &format!("http://127.0.0.1:{port}"),
@@ -69,7 +69,7 @@ impl Proxy {
             .flag("admin-listen", format!("127.0.0.1:{admin_port}"))
             .path_flag("kubeconfig", &own_kubeconfig);
         Ok(Self {
-            service: Service::new(launch, home, plain_health(admin_port, "/readyz")?),
+            service: Service::new(launch, work_dir, plain_health(admin_port, "/readyz")?),
             port,
             admin_port,
             kubeconfig,

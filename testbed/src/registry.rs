@@ -9,12 +9,12 @@ use http::{Request, StatusCode, header};
 use serde_json::json;
 
 use crate::certs::write;
-use crate::home::Home;
 use crate::images::{Archive, Blob};
 use crate::process::Launch;
 use crate::raw::{Answer, RawClient};
 use crate::service::{Service, plain_health_at};
 use crate::site::Site;
+use crate::work_dir::WorkDir;
 
 /// The registry's name and port in the references of images: the same in every testbed, whatever its addresses are. Pods
 /// find it by that name, too.
@@ -38,14 +38,14 @@ pub struct Registry {
 
 impl Registry {
     /// Prepares a registry that keeps its images in the testbed's directory.
-    pub fn new(program: &Path, site: Site<'_>, home: &Arc<Home>) -> Result<Self> {
+    pub fn new(program: &Path, site: Site<'_>, work_dir: &Arc<WorkDir>) -> Result<Self> {
         let address = site.address(PORT)?;
-        let config = home.join("registry.json");
+        let config = work_dir.join("registry.json");
         let settings = json!({
             "version": "0.1",
             "log": { "level": "warn", "accesslog": { "disabled": true } },
             "storage": {
-                "filesystem": { "rootdirectory": home.join("registry") },
+                "filesystem": { "rootdirectory": work_dir.join("registry") },
                 "delete": { "enabled": true },
             },
             "http": { "addr": address.to_string() },
@@ -56,7 +56,11 @@ impl Registry {
             .arg(config)
             .environment("OTEL_TRACES_EXPORTER", "none");
         Ok(Self {
-            service: Service::new(site.place(launch), home, plain_health_at(address, "/v2/")?),
+            service: Service::new(
+                site.place(launch),
+                work_dir,
+                plain_health_at(address, "/v2/")?,
+            ),
             address,
             client: RawClient::new(&format!("http://{address}"), None)?,
         })

@@ -179,7 +179,7 @@ impl<J: Judge> Line<J> {
     }
 }
 
-/// A failure as an API server tells it.
+/// A failure as an API server reports it.
 fn failure(status: StatusCode) -> Response<Body> {
     let body = serde_json::json!({
         "apiVersion": "v1",

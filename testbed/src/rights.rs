@@ -20,7 +20,7 @@ use crate::client::{ApiClient, Resource};
 use crate::wait;
 
 /// The test that uses all rights that [`ELSEWHERE`] does not name.
-pub const USUAL: &str = "o01_o06_every_hosted_cluster_gets_its_owner_by_evidence";
+pub const USUAL: &str = "ownership_follows_observed_api_groups";
 
 /// Rights that another test uses, with the test's name. All verbs of a resource, or all resources of a group (`*`), go
 /// in one row.
@@ -115,11 +115,11 @@ pub const UNPROVEN: &[Unproven] = &[
 ];
 
 /// The test that uses the rights of hosted clusters and node pools.
-pub const HOSTED: &str = "o04_o05_o06_hosted_clusters_are_made_held_and_removed";
+pub const HOSTED: &str = "hosted_clusters_are_created_kept_and_deleted";
 
 /// How the groups begin that have no namespaced kind today, and may get one any day.
 const AHEAD: &str = "runtime.";
-/// Counts an Event that is there already; what must be told twice is not in every run.
+/// Counts an Event that is there already; a repeated Event is not in every run.
 const REPEATED: (&str, &str) = ("patch", "events");
 /// All resources of a group.
 const ANY: &str = "*";
@@ -262,7 +262,7 @@ pub async fn judge(account: &Account<'_>, test: &str) -> Result<()> {
     Ok(())
 }
 
-/// Somebody with all rights but one.
+/// A user with all permissions but one.
 #[derive(Debug)]
 struct Spared<'a> {
     user: String,
@@ -298,7 +298,7 @@ impl<'a> Spared<'a> {
         }
         ensure!(
             kept.contains_key(&self.right.namespace),
-            "{:?} is the only one of its role: nothing tells when that is heeded",
+            "{:?} is the only one of its role: there is no sign of when that takes effect",
             self.right
         );
         let what = format!("the roles of {} to be heeded", self.user);

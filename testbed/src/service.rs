@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::client::ApiClient;
-use crate::home::Home;
 use crate::process::{Launch, Process};
 use crate::wait;
+use crate::work_dir::WorkDir;
 
 /// How long any component may take to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(90);
@@ -21,7 +21,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Service {
     launch: Launch,
-    home: Arc<Home>,
+    work_dir: Arc<WorkDir>,
     health: Health,
     process: Option<Process>,
 }
@@ -39,10 +39,10 @@ pub struct Health {
 
 impl Service {
     /// A component that does not run yet.
-    pub fn new(launch: Launch, home: &Arc<Home>, health: Health) -> Self {
+    pub fn new(launch: Launch, work_dir: &Arc<WorkDir>, health: Health) -> Self {
         Self {
             launch,
-            home: Arc::clone(home),
+            work_dir: Arc::clone(work_dir),
             health,
             process: None,
         }
@@ -65,7 +65,7 @@ impl Service {
 
     /// Where its output goes.
     pub fn log(&self) -> std::path::PathBuf {
-        self.home.log(self.launch.name())
+        self.work_dir.log(self.launch.name())
     }
 
     /// Starts the program without waiting for it.
@@ -73,7 +73,7 @@ impl Service {
         if self.process.is_some() {
             bail!("{} runs already: stop it first", self.name());
         }
-        self.process = Some(self.launch.spawn(&self.home)?);
+        self.process = Some(self.launch.spawn(&self.work_dir)?);
         Ok(())
     }
 

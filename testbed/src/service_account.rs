@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::certs::write;
 use crate::client::{ApiClient, Patch, Resource};
-use crate::home::Home;
+use crate::work_dir::WorkDir;
 
 /// How long a token lives: the shortest time that the API server grants.
 const LIFETIME: Duration = Duration::from_mins(10);
@@ -42,7 +42,7 @@ impl ServiceAccount {
     /// Creates the account and writes its first token.
     pub async fn create(
         admin: &ApiClient,
-        home: &Home,
+        work_dir: &WorkDir,
         namespace: &str,
         name: &str,
     ) -> Result<Self> {
@@ -54,7 +54,7 @@ impl ServiceAccount {
         });
         let path = SERVICE_ACCOUNTS.named(namespace, name);
         admin.patch(&path, Patch::Apply, &account).await?;
-        let token = home.join(format!("{namespace}-{name}.token"));
+        let token = work_dir.join(format!("{namespace}-{name}.token"));
         renew(admin, &path, &token).await?;
         let refresh = tokio::spawn(keep_fresh(admin.clone(), path, token.clone()));
         Ok(Self {

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_told_apart_by_their_group() {
+    fn keys_are_distinguished_by_their_group() {
         let table = GroupTable::default();
         for (key, side) in [
             (

@@ -1,13 +1,13 @@
 //! What a management cluster does for control planes, where there are no nodes: workloads become available, Services and
 //! Routes get addresses, and the control-plane-operator of each hosted cluster runs as a process.
 //!
-//! Nothing here decides anything: objects are told to be as their controllers would tell them when all goes well.
+//! Nothing here decides anything: objects get the status that their controllers would write when all goes well.
 
+mod desired;
 mod kinds;
 mod operator;
 mod outcome;
-mod told;
-mod wish;
+mod status;
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use tokio::task::JoinHandle;
 
 use crate::client::ApiClient;
 
+pub use desired::desired;
 pub use kinds::{Releases, install_kinds};
 pub use operator::{ControlPlaneOperator, Launched};
 use outcome::Outcome;
-pub use told::control_plane_comes_up;
-pub use wish::wish;
+pub use status::control_plane_comes_up;
 
 /// Before a watch that has ended is begun again.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -70,7 +70,7 @@ impl Drop for Simulation {
 
 async fn look_after(admin: ApiClient, resource: ApiResource, outcome: Outcome) {
     loop {
-        // A watch that fails is begun anew, from what is there then.
+        // A watch that fails is started again, from what is there then.
         drop(watch(&admin, &resource, outcome).await);
         tokio::time::sleep(AGAIN).await;
     }
@@ -86,13 +86,13 @@ async fn watch(admin: &ApiClient, resource: &ApiResource, outcome: Outcome) -> R
         };
         if object.metadata.deletion_timestamp.is_none() {
             // Who has changed it meanwhile sends another event.
-            drop(tell(admin, resource, &object, outcome).await);
+            drop(write_outcome(admin, resource, &object, outcome).await);
         }
     }
     Ok(())
 }
 
-async fn tell(
+async fn write_outcome(
     admin: &ApiClient,
     resource: &ApiResource,
     object: &DynamicObject,

@@ -1,4 +1,4 @@
-//! Commands, as somebody at a terminal runs them.
+//! Commands, as a user at a terminal runs them.
 
 use std::path::Path;
 

@@ -23,10 +23,9 @@ use serde_json::json;
 use crate::binaries::{Binaries, Binary};
 use crate::client::ApiClient;
 use crate::cluster_api::lasting::LastingProvider;
-use crate::cluster_api::{ClusterApi, Ground, Plan};
+use crate::cluster_api::{ClusterApi, Fixture, Plan};
 use crate::control_plane::{ControlPlane, Endpoint};
 use crate::crds;
-use crate::home::Home;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::managers::Manager;
 use crate::process;
@@ -35,6 +34,7 @@ use crate::proxy::{self, Upstream};
 use crate::service_account::ServiceAccount;
 use crate::site::Site;
 use crate::view::View;
+use crate::work_dir::WorkDir;
 
 /// How much of each log a failed test shows.
 const TAIL_LINES: usize = 12;
@@ -53,7 +53,7 @@ pub struct Testbed {
     pub progress: Progress,
     proxy_program: Option<PathBuf>,
     installed: Vec<Side>,
-    home: Arc<Home>,
+    work_dir: Arc<WorkDir>,
 }
 
 // === impl Testbed ===
@@ -61,9 +61,9 @@ pub struct Testbed {
 impl Testbed {
     /// Starts etcd and the API server; builds them first when that was never done.
     pub async fn start(name: &str, progress: Progress) -> Result<Self> {
-        let home = Arc::new(Home::open(name)?);
+        let work_dir = Arc::new(WorkDir::open(name)?);
         let binaries = Binaries::ensure(&Binary::CONTROL_PLANE, &progress).await?;
-        let mut control_plane = ControlPlane::new(&binaries, Site::Loopback, &home)?;
+        let mut control_plane = ControlPlane::new(&binaries, Site::Loopback, &work_dir)?;
         let step = progress.step("starting etcd and kube-apiserver");
         control_plane.start().await?;
         step.done();
@@ -76,7 +76,7 @@ impl Testbed {
             progress,
             proxy_program: None,
             installed: Vec::new(),
-            home,
+            work_dir,
         })
     }
 
@@ -87,7 +87,7 @@ impl Testbed {
 
     /// The testbed's directory.
     pub fn path(&self) -> &Path {
-        self.home.path()
+        self.work_dir.path()
     }
 
     /// Makes a user, in a group if one is named, and gives the kubeconfig.
@@ -110,7 +110,7 @@ impl Testbed {
         namespace: &str,
         name: &str,
     ) -> Result<(ServiceAccount, PathBuf)> {
-        let account = ServiceAccount::create(&self.admin, &self.home, namespace, name).await?;
+        let account = ServiceAccount::create(&self.admin, &self.work_dir, namespace, name).await?;
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",
@@ -135,16 +135,16 @@ impl Testbed {
     }
 
     /// The testbed's directory, for what a test runs in it.
-    pub fn home(&self) -> &Arc<Home> {
-        &self.home
+    pub fn work_dir(&self) -> &Arc<WorkDir> {
+        &self.work_dir
     }
 
     /// Leaves the directory, with its logs, when the testbed ends.
     pub fn keep(&self) {
-        self.home.keep();
+        self.work_dir.keep();
     }
 
-    /// Takes the CRDs of a side for installed: somebody else has done it.
+    /// Takes the CRDs of a side for installed: the test has done it.
     pub fn has_crds(&mut self, side: Side) {
         self.installed.push(side);
     }
@@ -187,8 +187,8 @@ impl Testbed {
             Side::Private => "starting stock managers, each behind its own proxy",
         });
         let endpoint = self.control_plane.endpoint();
-        let ground = self.ground(&binaries, &endpoint, proxies.as_ref());
-        let world = ClusterApi::start(plan, &ground).await?;
+        let fixture = self.fixture(&binaries, &endpoint, proxies.as_ref());
+        let world = ClusterApi::start(plan, &fixture).await?;
         step.done_with(&format!("{} managers", world.managers().len()));
         self.worlds.push(world);
         Ok(self
@@ -204,18 +204,18 @@ impl Testbed {
         let upstream = self.upstream().await?;
         self.install_crds(Side::Standard).await?;
         let endpoint = self.control_plane.endpoint();
-        let ground = self.ground(&binaries, &endpoint, Some(&upstream));
-        LastingProvider::start(namespace, &ground).await
+        let fixture = self.fixture(&binaries, &endpoint, Some(&upstream));
+        LastingProvider::start(namespace, &fixture).await
     }
 
-    fn ground<'a>(
+    fn fixture<'a>(
         &'a self,
         binaries: &'a Binaries,
         endpoint: &'a Endpoint,
         proxies: Option<&'a Upstream>,
-    ) -> Ground<'a> {
-        Ground {
-            home: &self.home,
+    ) -> Fixture<'a> {
+        Fixture {
+            work_dir: &self.work_dir,
             admin: &self.admin,
             binaries,
             authority: &self.control_plane.authority,
@@ -264,7 +264,7 @@ impl Testbed {
     async fn user(&mut self) -> Result<&View> {
         if self.user.is_none() {
             let upstream = self.upstream().await?;
-            self.user = Some(View::open(&self.admin, &self.home, &upstream).await?);
+            self.user = Some(View::open(&self.admin, &self.work_dir, &upstream).await?);
         }
         Ok(self.user.as_ref().expect("invariant: it was just set"))
     }

@@ -1,4 +1,4 @@
-//! Somebody who works through a proxy: private types under their standard names.
+//! A user who works through a proxy: private types under their standard names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use anyhow::Result;
 
 use crate::client::ApiClient;
 use crate::fixtures;
-use crate::home::Home;
 use crate::proxy::{Proxy, Upstream};
 use crate::service_account::{Reach, ServiceAccount};
+use crate::work_dir::WorkDir;
 
 /// Namespace of the testbed's own service accounts.
 const NAMESPACE: &str = "testbed";
@@ -24,12 +24,16 @@ pub struct View {
 // === impl View ===
 
 impl View {
-    /// Starts a proxy for somebody who may do everything on private types.
-    pub async fn open(admin: &ApiClient, home: &Arc<Home>, upstream: &Upstream) -> Result<Self> {
-        let account = ServiceAccount::create(admin, home, NAMESPACE, "user").await?;
+    /// Starts a proxy for a user who may do everything on private types.
+    pub async fn open(
+        admin: &ApiClient,
+        work_dir: &Arc<WorkDir>,
+        upstream: &Upstream,
+    ) -> Result<Self> {
+        let account = ServiceAccount::create(admin, work_dir, NAMESPACE, "user").await?;
         let roles = fixtures::load(&fixtures::directory().join("rbac/user.yaml"))?;
         account.grant(admin, &roles, &Reach::Cluster).await?;
-        let mut proxy = Proxy::new("user-proxy", upstream, &account, home)?;
+        let mut proxy = Proxy::new("user-proxy", upstream, &account, work_dir)?;
         proxy.service.start().await?;
         Ok(Self {
             proxy,

@@ -13,19 +13,16 @@ use anyhow::{Context, Result};
 /// The variable that says how long the race runs.
 const SECONDS: &str = "HYPERSHIFT_RACE_SECONDS";
 /// The race.
-const RACE: &str = "o02_o03_no_hosted_cluster_is_written_by_two_operators_in_one_epoch";
+const RACE: &str = "one_operator_writes_to_a_cluster_in_each_epoch";
 
 /// The test of two clusters of both kinds.
 const SIDE_BY_SIDE: [&str; 2] = [
     "side_by_side",
-    "o07_clusters_of_both_kinds_live_side_by_side",
+    "clusters_on_private_and_standard_types_coexist",
 ];
 
 /// The test of clusters without a cloud.
-const PLATFORMS: [&str; 2] = [
-    "platforms",
-    "clusters_live_on_agents_and_on_machines_of_users",
-];
+const PLATFORMS: [&str; 2] = ["platforms", "clusters_run_on_platforms_agent_and_none"];
 
 /// The tests of a cluster's whole life, and the variable that chooses the side.
 const LIFE: &str = "hosted_cluster";
@@ -33,14 +30,14 @@ const TYPES: &str = "HYPERSHIFT_TYPES";
 
 /// The variable that says how long nothing may happen, and the test.
 const WATCH: &str = "HYPERSHIFT_MIGRATION_WATCH";
-const MANAGERS: &str = "m01_m04_m20b_stock_managers_go_on_with_what_was_moved";
+const MANAGERS: &str = "cluster_api_managers_continue_after_migration";
 /// The variables for the size of a fleet and how often its operator is killed, and the test.
 const FLEET: [&str; 2] = ["HYPERSHIFT_FLEET", "HYPERSHIFT_FLEET_KILLS"];
-const MIGRATED: &str = "m02_m19_m20_a_fleet_migrates_by_itself";
+const MIGRATED: &str = "a_fleet_migrates_automatically";
 /// The test of a migration under load.
 const LIVE: [&str; 2] = [
     "migration_live",
-    "m01_m20b_a_cluster_with_workers_migrates_under_load",
+    "migration_under_load_keeps_api_and_workers_available",
 ];
 /// The variables by which faults are chosen, and the test.
 const FAULTS: [&str; 3] = [
@@ -48,7 +45,7 @@ const FAULTS: [&str; 3] = [
     "HYPERSHIFT_FAULTS_SEED",
     "HYPERSHIFT_FAULTS_PART",
 ];
-const OUTLIVED: &str = "o03_o05_o06_o07_hosted_clusters_outlive_the_faults_of_their_operators";
+const OUTLIVED: &str = "hosted_clusters_survive_operator_failures";
 
 /// The modules whose tests need nodes.
 const NODES: [&str; 5] = [

@@ -237,3 +237,64 @@ fn what_shows_the_way_to_somebody_elses_etcd_is_handed_on_whole_or_not_at_all() 
     let authority = world.objects.config_value("etcd-ca", "ca.crt");
     assert_eq!(authority.as_deref(), Some("c"));
 }
+
+/// Whether a text advises to delete the Secret of a certificate authority.
+fn advises_a_hard_cut(text: &str) -> bool {
+    text.split(['.', '\n', '|']).any(|sentence| {
+        let sentence = sentence.to_lowercase();
+        let is_about = |words: &[&str]| words.iter().any(|word| sentence.contains(word));
+        is_about(&["delet", "remov", "recreat"])
+            && sentence.contains("secret")
+            && is_about(&[
+                "authority",
+                "authorities",
+                "root-ca",
+                "-ca`",
+                " ca ",
+                "signer",
+            ])
+            && !is_about(&["do not", "never", "must not"])
+    })
+}
+
+/// Check T13: an authority that is deleted is trusted by no node and no kubeconfig, so neither the error nor a page
+/// advises it.
+#[test]
+fn nothing_advises_a_hard_cut_of_an_authority() {
+    let error = Error::Authority {
+        secret: "root-ca".to_owned(),
+        source: rcgen::KeyPair::from_pem("damaged").unwrap_err(),
+    };
+    let text = error.to_string();
+    assert!(
+        text.contains("restore") && text.contains("Do not delete it"),
+        "{text}"
+    );
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let pages = ["docs", "docs/runbooks"].map(|directory| {
+        let entries = std::fs::read_dir(root.join(directory)).unwrap();
+        entries.map(|entry| entry.unwrap().path())
+    });
+    let pages = pages.into_iter().flatten();
+    let texts = pages
+        .chain([root.join("README.md"), root.join("SECURITY.md")])
+        .filter(|path| path.extension().is_some_and(|it| it == "md"));
+    let mut count = 0;
+    for path in texts {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!advises_a_hard_cut(&text), "{}", path.display());
+        count += 1;
+    }
+    assert!(count > 20, "{count} pages");
+    for (text, expected) in [
+        ("To rotate the authority, delete Secret root-ca.", true),
+        (
+            "Remove the Secret of the certificate authority and wait.",
+            true,
+        ),
+        ("Do not delete the Secret of the authority.", false),
+        ("Delete the Secret of the certificate.", false),
+    ] {
+        assert_eq!(advises_a_hard_cut(text), expected, "{text}");
+    }
+}

@@ -13,10 +13,10 @@ use super::programs::Programs;
 use super::usage::Group;
 use super::worker::Worker;
 use testbed::certs::{Authority, write};
-use testbed::home::Home;
 use testbed::kubeconfig;
 use testbed::ports;
 use testbed::process::{Launch, Process};
+use testbed::work_dir::WorkDir;
 
 /// The name of the directory; it lets only one bench run at a time.
 const NAME: &str = "bench";
@@ -36,7 +36,7 @@ pub(super) struct Stage<'p> {
     upstream_port: u16,
     files: Files,
     // Last: the processes end before their directory does.
-    home: Home,
+    home: WorkDir,
 }
 
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(super) struct Running {
 impl<'p> Stage<'p> {
     /// Starts the fake API server and the load client.
     pub(super) async fn open(programs: &'p Programs) -> Result<Self> {
-        let home = Home::open(NAME)?;
+        let home = WorkDir::open(NAME)?;
         let authority = Authority::create(&home.join("certs"))?;
         let server = authority.server("server")?;
         let upstream_port = ports::allocate()?;

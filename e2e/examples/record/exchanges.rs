@@ -22,7 +22,7 @@ enum Kind {
     Body(&'static str),
     /// No body, and an answer in one of these forms.
     Accept(&'static str),
-    /// As somebody without any rights.
+    /// As a user without any permissions.
     Nobody,
 }
 

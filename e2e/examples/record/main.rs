@@ -19,13 +19,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use api::group::Side;
-use e2e::client::ApiClient;
-use e2e::crds;
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
-use e2e::wait;
 use http::{Request, Response};
 use kube::client::Body;
+use testbed::client::ApiClient;
+use testbed::crds;
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
+use testbed::wait;
 
 use exchanges::Exchange;
 use sanitise::Sanitiser;

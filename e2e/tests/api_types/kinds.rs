@@ -1,8 +1,8 @@
 //! One kind: where its objects are, and what its definition promises of them.
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Resource};
 use serde_json::Value;
+use testbed::client::{ApiClient, Resource};
 
 /// A kind, by its definition.
 #[derive(Debug)]

@@ -10,11 +10,11 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::client::ApiClient;
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
-use e2e::{crds, wait};
 use serde_json::{Value, json};
+use testbed::client::ApiClient;
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
+use testbed::{crds, wait};
 
 use cases::{Case, Verdict};
 use kinds::Kind;
@@ -24,7 +24,7 @@ const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/crds"
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn a_real_api_server_holds_the_types_to_their_rules() -> Result<()> {
+async fn crds_enforce_their_validation_rules() -> Result<()> {
     let testbed = Testbed::start("api-types", Progress::detect()).await?;
     let outcome = scenario(&testbed).await;
     testbed.finish(outcome)

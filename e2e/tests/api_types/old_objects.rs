@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::Patch;
-use e2e::testbed::Testbed;
-use e2e::{crds, wait};
 use serde_json::{Value, json};
+use testbed::client::Patch;
+use testbed::testbed::Testbed;
+use testbed::{crds, wait};
 
 use crate::api_types::cases;
 use crate::api_types::kinds::Kind;
@@ -54,7 +54,7 @@ pub(crate) async fn keep_working(testbed: &Testbed, definitions: &[Value]) -> Re
     let refused = admin.patch(&path, Patch::Merge, &worse).await;
     ensure!(
         refused.is_err(),
-        "a change that breaks the rule anew is accepted"
+        "a change that breaks the rule again is accepted"
     );
     let better =
         json!({ "spec": { "release": { "image": "images.example.com/example/release:1" } } });

@@ -17,14 +17,14 @@ mod stored;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::client::ApiClient;
-use e2e::cluster::Cluster;
-use e2e::cluster_api::Plan;
-use e2e::fixtures;
-use e2e::life::Life;
-use e2e::managers::Manager;
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
+use testbed::client::ApiClient;
+use testbed::cluster::Cluster;
+use testbed::cluster_api::Plan;
+use testbed::fixtures;
+use testbed::life::Life;
+use testbed::managers::Manager;
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
 
 use crate::cluster_api::platform::Platform;
 
@@ -34,7 +34,7 @@ const HOSTED: &str = "clusters-one";
 const PLATFORM: &str = "platform";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stock_cluster_api_runs_on_private_types_beside_the_platforms_own() -> Result<()> {
+async fn cluster_api_runs_on_private_types_beside_the_platform() -> Result<()> {
     let mut testbed = Testbed::start("cluster-api", Progress::detect()).await?;
     let outcome = scenario(&mut testbed).await;
     testbed.finish(outcome)

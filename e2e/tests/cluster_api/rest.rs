@@ -1,12 +1,12 @@
-//! Rest: when everything is as it should be, nobody writes.
+//! Rest: when everything is as it should be, there are no writes.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use api::group::{GroupTable, Side};
-use e2e::audit::{Event, Mark};
-use e2e::testbed::Testbed;
-use e2e::wait;
+use testbed::audit::{Event, Mark};
+use testbed::testbed::Testbed;
+use testbed::wait;
 
 use crate::cluster_api::platform::Platform;
 use crate::cluster_api::{HOSTED, PLATFORM};

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::audit::Event;
-use e2e::client::{ApiClient, Resource};
-use e2e::cluster::{CORE, MACHINES};
-use e2e::testbed::Testbed;
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::audit::Event;
+use testbed::client::{ApiClient, Resource};
+use testbed::cluster::{CORE, MACHINES};
+use testbed::testbed::Testbed;
+use testbed::wait;
 
 const SECRETS: Resource<'_> = Resource::new("v1", "secrets");
 const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");

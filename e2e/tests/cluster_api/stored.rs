@@ -2,10 +2,10 @@
 
 use anyhow::{Result, ensure};
 use api::group::{GroupTable, Side};
-use e2e::etcd::Etcd;
-use e2e::sides::side_of;
+use testbed::etcd::Etcd;
+use testbed::sides::side_of;
 
-pub(crate) use e2e::sides::{CRDS, world};
+pub(crate) use testbed::sides::{CRDS, world};
 
 /// Checks that private keys are there, and no standard ones.
 pub(crate) async fn only_private(etcd: &Etcd) -> Result<()> {

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use e2e::binaries::Binaries;
-use e2e::client::ApiClient;
-use e2e::fixtures;
-use e2e::home::Home;
-use e2e::managers::Manager;
-use e2e::ports;
-use e2e::process::Launch;
-use e2e::proxy::{Proxy, Upstream};
-use e2e::service::{Health, Service};
-use e2e::service_account::{Reach, ServiceAccount};
-use e2e::testbed::Testbed;
+use testbed::binaries::Binaries;
+use testbed::client::ApiClient;
+use testbed::fixtures;
+use testbed::managers::Manager;
+use testbed::ports;
+use testbed::process::Launch;
+use testbed::proxy::{Proxy, Upstream};
+use testbed::service::{Health, Service};
+use testbed::service_account::{Reach, ServiceAccount};
+use testbed::testbed::Testbed;
+use testbed::work_dir::WorkDir;
 
 /// Where the webhook is installed.
 pub(crate) const NAMESPACE: &str = "hypershift";
@@ -52,16 +52,16 @@ impl Backends {
     /// Starts them, with the certificate in `certificates`.
     pub(crate) async fn start(
         testbed: &mut Testbed,
-        home: &Arc<Home>,
+        work_dir: &Arc<WorkDir>,
         certificates: &Path,
     ) -> Result<Self> {
         let programs = MANAGERS.map(Manager::binary);
         let binaries = Binaries::ensure(&programs, &testbed.progress).await?;
         let upstream = testbed.upstream().await?;
-        let account = account(&testbed.admin, home).await?;
-        let mut proxy = proxy(&upstream, &account, home)?;
+        let account = account(&testbed.admin, work_dir).await?;
+        let mut proxy = proxy(&upstream, &account, work_dir)?;
         proxy.service.start().await?;
-        let start = |manager| Backend::new(manager, &binaries, &proxy, home, certificates);
+        let start = |manager| Backend::new(manager, &binaries, &proxy, work_dir, certificates);
         let mut core = start(Manager::Core)?;
         core.service.spawn()?;
         let mut rest = Vec::new();
@@ -101,7 +101,7 @@ impl Backends {
                 .groups()
                 .any(|one| format!("{one}.x-k8s.io") == group)
         });
-        found.with_context(|| format!("nobody converts {group}"))
+        found.with_context(|| format!("no backend converts {group}"))
     }
 
     pub(crate) fn check(&mut self) -> Result<()> {
@@ -112,8 +112,8 @@ impl Backends {
     }
 }
 
-async fn account(admin: &ApiClient, home: &Home) -> Result<ServiceAccount> {
-    let account = ServiceAccount::create(admin, home, NAMESPACE, "conversion").await?;
+async fn account(admin: &ApiClient, work_dir: &WorkDir) -> Result<ServiceAccount> {
+    let account = ServiceAccount::create(admin, work_dir, NAMESPACE, "conversion").await?;
     let roles = fixtures::load(&roles())?;
     let reach = Reach::Namespace(NAMESPACE.to_owned());
     account.grant(admin, &roles, &reach).await?;
@@ -125,8 +125,8 @@ fn roles() -> PathBuf {
     fixtures::install_manifests().join("cluster-api/conversion.yaml")
 }
 
-fn proxy(upstream: &Upstream, account: &ServiceAccount, home: &Arc<Home>) -> Result<Proxy> {
-    Proxy::new("conversion-proxy", upstream, account, home)
+fn proxy(upstream: &Upstream, account: &ServiceAccount, work_dir: &Arc<WorkDir>) -> Result<Proxy> {
+    Proxy::new("conversion-proxy", upstream, account, work_dir)
 }
 
 // === impl Backend ===
@@ -136,7 +136,7 @@ impl Backend {
         manager: Manager,
         binaries: &Binaries,
         proxy: &Proxy,
-        home: &Arc<Home>,
+        work_dir: &Arc<WorkDir>,
         certificates: &Path,
     ) -> Result<Self> {
         let (health, webhook) = (ports::allocate()?, ports::allocate()?);
@@ -171,16 +171,16 @@ impl Backend {
         };
         Ok(Self {
             manager,
-            service: Service::new(launch, home, health),
+            service: Service::new(launch, work_dir, health),
             webhook,
         })
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("https://127.0.0.1:{}", self.webhook)
+        format!("https://localhost:{}", self.webhook)
     }
 
-    /// What it converts, less the suffix that tells the sides apart.
+    /// What it converts, less the suffix by which the sides differ.
     fn groups(&self) -> impl Iterator<Item = &'static str> {
         let groups: &[&str] = match self.manager {
             Manager::KubeadmBootstrap => &["bootstrap.cluster"],

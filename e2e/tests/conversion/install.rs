@@ -1,5 +1,5 @@
 //! `hypershift install --enable-conversion-webhook` before a real API server (C06): no CRD names the webhook before it
-//! is there, or while it would not be trusted, and what speaks against that is refused before anything is written.
+//! is there, or while it would not be trusted, and what prevents that is refused before anything is written.
 //!
 //! Nothing runs pods here: the test says itself when the webhook's Deployment is available.
 
@@ -8,13 +8,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use e2e::cargo::command_line;
-use e2e::client::{Patch, Resource};
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
+use testbed::cargo::command_line;
+use testbed::client::{Patch, Resource};
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
 use tokio::process::Command;
 
 use crate::conversion::backend::NAMESPACE;
@@ -26,7 +26,7 @@ const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
 const SERVICES: Resource<'_> = Resource::new("v1", "services");
 /// A CRD of several versions whose kind a backend converts.
 const CLUSTERS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusters.cluster.hypershift.openshift.io";
-/// One of several versions whose kind nobody here converts.
+/// One of several versions whose kind has no backend here.
 const KUBEADM: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kubeadmconfigs.bootstrap.cluster.hypershift.openshift.io";
 const ARGUMENTS: [&str; 8] = [
     "install",
@@ -46,8 +46,9 @@ struct Installer<'t> {
     kubeconfig: PathBuf,
 }
 
+/// Check C06.
 #[tokio::test]
-async fn c06_no_crd_names_a_webhook_that_is_not_there_or_not_trusted() -> Result<()> {
+async fn crds_reference_only_available_and_trusted_webhooks() -> Result<()> {
     let testbed = Testbed::start("conversion-install", Progress::detect()).await?;
     let outcome = scenario(&testbed).await;
     testbed.finish(outcome)
@@ -55,10 +56,10 @@ async fn c06_no_crd_names_a_webhook_that_is_not_there_or_not_trusted() -> Result
 
 async fn scenario(testbed: &Testbed) -> Result<()> {
     let installer = Installer::new(testbed).await?;
-    installer.a_secret_of_somebody_is_not_taken().await?;
+    installer.a_foreign_secret_is_not_taken_over().await?;
     installer.before_it_is_there().await?;
     installer.once_it_is_there().await?;
-    installer.what_somebody_broke_is_refused().await?;
+    installer.changes_by_others_are_refused().await?;
     installer.a_damaged_certificate_is_replaced().await
 }
 
@@ -147,9 +148,9 @@ impl<'t> Installer<'t> {
     }
 
     /// It is not ours, so its certificate is neither used nor overwritten.
-    async fn a_secret_of_somebody_is_not_taken(&self) -> Result<()> {
+    async fn a_foreign_secret_is_not_taken_over(&self) -> Result<()> {
         let admin = &self.testbed.admin;
-        e2e::service_account::ensure_namespace(admin, NAMESPACE).await?;
+        testbed::service_account::ensure_namespace(admin, NAMESPACE).await?;
         let theirs = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
             "metadata": {"namespace": NAMESPACE, "name": SECRET},
@@ -160,7 +161,7 @@ impl<'t> Installer<'t> {
         admin.delete(&SECRETS.named(NAMESPACE, SECRET)).await
     }
 
-    /// Installed once and again, CRDs serve the stored version, which nobody has to convert.
+    /// Installed once and again, CRDs serve the stored version, which needs no conversion.
     async fn before_it_is_there(&self) -> Result<()> {
         let said = self.install(&[]).await?;
         ensure!(said.contains("serve their stored version only"), "{said}");
@@ -219,8 +220,8 @@ impl<'t> Installer<'t> {
         admin.patch(&path, Patch::Merge, &status).await.map(drop)
     }
 
-    /// A stanza that somebody took away, and one that trusts somebody else: refused, and mended on request.
-    async fn what_somebody_broke_is_refused(&self) -> Result<()> {
+    /// A stanza that was removed, and one that trusts another authority: refused, and fixed on request.
+    async fn changes_by_others_are_refused(&self) -> Result<()> {
         let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
         let others = STANDARD.encode(std::fs::read(
             &self.testbed.control_plane.endpoint().authority,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::Result;
-use e2e::client::ApiClient;
+use anyhow::{Result, ensure};
+use testbed::client::ApiClient;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -59,6 +59,22 @@ impl Load {
             all: self.reads.load(Ordering::Relaxed),
             failures,
         })
+    }
+}
+
+// === impl Reads ===
+
+impl Reads {
+    /// How many there were; fails if any of them failed.
+    pub(crate) fn all_succeeded(self) -> Result<usize> {
+        let first = self.failures.first();
+        ensure!(
+            first.is_none(),
+            "{} of {} reads failed, the first: {first:?}",
+            self.failures.len(),
+            self.all
+        );
+        Ok(self.all)
     }
 }
 

@@ -11,12 +11,13 @@
 //! 5. The backends do nothing else: they write nothing, and their rights let them write nothing.
 
 mod backend;
-mod ground;
+mod fixture;
 mod install;
 mod load;
 mod outage;
 mod platform;
 mod random;
+mod renewal;
 mod replicas;
 mod reviews;
 mod round_trip;
@@ -24,53 +25,62 @@ mod shims;
 mod stored;
 
 use anyhow::{Result, ensure};
-use e2e::progress::Progress;
+use testbed::progress::Progress;
 
-use ground::Ground;
+use fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn private_objects_are_converted_as_stock_cluster_api_converts_them() -> Result<()> {
-    let mut ground = Ground::start(Progress::detect()).await?;
-    let outcome = scenario(&mut ground).await;
-    let Ground { testbed, .. } = ground;
+async fn conversion_equals_that_of_cluster_api() -> Result<()> {
+    let mut fixture = Fixture::start(Progress::detect()).await?;
+    let outcome = scenario(&mut fixture).await;
+    let Fixture { testbed, .. } = fixture;
     testbed.finish(outcome)
 }
 
-async fn scenario(ground: &mut Ground) -> Result<()> {
-    let mark = ground.testbed.control_plane.audit.mark()?;
-    let step = ground
+async fn scenario(fixture: &mut Fixture) -> Result<()> {
+    let mark = fixture.testbed.control_plane.audit.mark()?;
+    let step = fixture
         .testbed
         .progress
         .step("C04: every kind there and back");
-    let compared = round_trip::of_every_kind(ground, &ground.standard).await?;
+    let compared = round_trip::of_every_kind(fixture, &fixture.standard).await?;
     ensure!(compared.kinds >= 15, "only {compared:?}");
     step.done_with(&format!("{compared:?}"));
 
-    let step = ground.testbed.progress.step("C01: counts and versions");
-    stored::c01_counts_and_versions(ground).await?;
-    stored::c01_a_list_through_the_api_server(ground).await?;
+    let step = fixture.testbed.progress.step("C01: counts and versions");
+    stored::conversion_keeps_counts_and_versions(fixture).await?;
+    stored::lists_are_converted_by_the_api_server(fixture).await?;
     step.done();
-    let step = ground
+    let step = fixture
         .testbed
         .progress
         .step("C02: one that cannot be converted");
-    stored::c02_one_of_a_hundred(ground).await?;
+    stored::one_invalid_object_is_named(fixture).await?;
     step.done();
 
-    let step = ground.testbed.progress.step("C03: the platform's own");
-    platform::c03_its_webhook_is_not_ours(ground).await?;
+    let step = fixture.testbed.progress.step("C03: the platform's own");
+    platform::the_platform_has_its_own_webhook(fixture).await?;
     step.done();
 
-    let step = ground
+    let step = fixture
         .testbed
         .progress
         .step("C05: replicas come and go, certificates change");
-    let reads = replicas::c05_no_read_fails(ground).await?;
+    let reads = replicas::reads_succeed_during_rolling_updates(fixture).await?;
     step.done_with(&format!("{reads} reads, none failed"));
-    let step = ground.testbed.progress.step("C07: all replicas away");
-    let recovered = outage::c07_collection_recovers(ground).await?;
+    let step = fixture.testbed.progress.step("C07: all replicas away");
+    let recovered = outage::garbage_collection_recovers_after_an_outage(fixture).await?;
     step.done_with(&format!("recovered {recovered:.1?} after they came back"));
 
-    replicas::backends_only_read(ground, mark)?;
-    ground.backends.check()
+    replicas::backends_only_read(fixture, mark)?;
+    fixture.backends.check()
+}
+
+/// Check T07.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_webhook_certificate_is_renewed_without_a_failed_read() -> Result<()> {
+    let mut fixture = renewal::start(Progress::detect()).await?;
+    let outcome = renewal::scenario(&mut fixture).await;
+    let Fixture { testbed, .. } = fixture;
+    testbed.finish(outcome)
 }

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use e2e::client::{Patch, Resource};
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::client::{Patch, Resource};
+use testbed::wait;
 
-use crate::conversion::ground::{Ground, NAMESPACE};
+use crate::conversion::fixture::{Fixture, NAMESPACE};
 use crate::conversion::replicas::old_cluster;
 use crate::conversion::stored::{NEW, OLD};
 
@@ -19,39 +19,42 @@ const AWAY: Duration = Duration::from_secs(3);
 const SOON: Duration = Duration::from_mins(1);
 
 /// A Cluster is stored at the older version, so that the garbage collector, which reads the newer one, needs the
-/// webhook. Its owner goes while nobody answers. Gives how long collection took from the webhook's return on.
-pub(crate) async fn c07_collection_recovers(ground: &mut Ground) -> Result<Duration> {
-    let admin = ground.testbed.admin.clone();
+/// webhook. Its owner goes while there is no webhook. Gives how long collection took from the webhook's return on.
+/// Check C07.
+pub(crate) async fn garbage_collection_recovers_after_an_outage(
+    fixture: &mut Fixture,
+) -> Result<Duration> {
+    let admin = fixture.testbed.admin.clone();
     let owner = json!({
         "apiVersion": OWNERS.api_version, "kind": "ConfigMap",
         "metadata": {"namespace": NAMESPACE, "name": "owner"},
     });
     let owner = admin.create(&OWNERS.within(NAMESPACE), &owner).await?;
-    store_at(ground, "v1beta1").await?;
+    store_at(fixture, "v1beta1").await?;
     admin
         .create(&OLD.within(NAMESPACE), &dependent(&owner))
         .await?;
-    store_at(ground, "v1beta2").await?;
-    ground.testbed.control_plane.controller_manager.spawn()?;
+    store_at(fixture, "v1beta2").await?;
+    fixture.testbed.control_plane.controller_manager.spawn()?;
 
-    for number in 0..ground.shims.replicas.len() {
-        ground.shims.end(number).await?;
+    for number in 0..fixture.shims.replicas.len() {
+        fixture.shims.end(number).await?;
     }
-    ground
+    fixture
         .testbed
         .control_plane
         .controller_manager
         .ready()
         .await?;
     admin.delete(&OWNERS.named(NAMESPACE, "owner")).await?;
-    wait::throughout("the outage", AWAY, async || is_stored(ground).await).await?;
+    wait::throughout("the outage", AWAY, async || is_stored(fixture).await).await?;
     ensure!(
         admin.get(&NEW.named(NAMESPACE, DEPENDENT)).await.is_err(),
         "an old object can be read without the webhook"
     );
 
-    for number in 0..ground.shims.replicas.len() {
-        ground.shims.begin(number).await?;
+    for number in 0..fixture.shims.replicas.len() {
+        fixture.shims.begin(number).await?;
     }
     let back = Instant::now();
     wait::until("the dependent to be collected", SOON, async || match admin
@@ -75,8 +78,8 @@ fn dependent(owner: &Value) -> Value {
 }
 
 /// Has the API server store Clusters at this version from now on.
-async fn store_at(ground: &Ground, version: &str) -> Result<()> {
-    let admin = &ground.testbed.admin;
+async fn store_at(fixture: &Fixture, version: &str) -> Result<()> {
+    let admin = &fixture.testbed.admin;
     let mut versions = admin.get(CRD).await?["spec"]["versions"].take();
     for one in versions.as_array_mut().into_iter().flatten() {
         one["storage"] = json!(one["name"] == version);
@@ -90,7 +93,7 @@ async fn store_at(ground: &Ground, version: &str) -> Result<()> {
         let mut cluster = old_cluster(&probe);
         cluster["metadata"]["finalizers"] = json!([]);
         admin.create(&OLD.within(NAMESPACE), &cluster).await?;
-        let found = stored_version(ground, &probe).await;
+        let found = stored_version(fixture, &probe).await;
         admin.delete(&path).await?;
         match found? {
             found if found.ends_with(version) => Ok(()),
@@ -100,9 +103,9 @@ async fn store_at(ground: &Ground, version: &str) -> Result<()> {
     .await
 }
 
-async fn stored_version(ground: &Ground, name: &str) -> Result<String> {
+async fn stored_version(fixture: &Fixture, name: &str) -> Result<String> {
     let prefix = format!("/registry/cluster.hypershift.openshift.io/clusters/{NAMESPACE}/{name}");
-    let stored = ground.testbed.control_plane.etcd.stored(&prefix).await?;
+    let stored = fixture.testbed.control_plane.etcd.stored(&prefix).await?;
     let object: Option<Value> = stored
         .first()
         .and_then(|stored| serde_json::from_slice(&stored.value).ok());
@@ -110,8 +113,8 @@ async fn stored_version(ground: &Ground, name: &str) -> Result<String> {
     Ok(version.unwrap_or_default())
 }
 
-async fn is_stored(ground: &Ground) -> Result<()> {
-    let version = stored_version(ground, DEPENDENT).await?;
+async fn is_stored(fixture: &Fixture) -> Result<()> {
+    let version = stored_version(fixture, DEPENDENT).await?;
     ensure!(version.ends_with("v1beta1"), "it is stored as {version:?}");
     Ok(())
 }

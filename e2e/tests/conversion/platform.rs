@@ -1,21 +1,22 @@
 //! The platform's own Cluster API beside ours (C03).
 
 use anyhow::{Result, ensure};
-use e2e::client::Resource;
-use e2e::crds;
-use e2e::service_account::ensure_namespace;
 use serde_json::{Value, json};
+use testbed::client::Resource;
+use testbed::crds;
+use testbed::service_account::ensure_namespace;
 
-use crate::conversion::ground::{Ground, NAMESPACE};
+use crate::conversion::fixture::{Fixture, NAMESPACE};
 use crate::conversion::stored::OLD;
 
 const PLATFORM: &str = "platform";
-/// A port that nobody listens on.
+/// A port on which no server listens.
 const DEAD: &str = "https://127.0.0.1:1/convert";
 
 /// Theirs is of another version and its webhook is dead: theirs cannot be read at another version, ours can.
-pub(crate) async fn c03_its_webhook_is_not_ours(ground: &Ground) -> Result<()> {
-    let admin = &ground.testbed.admin;
+/// Check C03.
+pub(crate) async fn the_platform_has_its_own_webhook(fixture: &Fixture) -> Result<()> {
+    let admin = &fixture.testbed.admin;
     let mut theirs = crds::platform().await?;
     for crd in &mut theirs {
         let client = json!({"url": DEAD});
@@ -26,7 +27,7 @@ pub(crate) async fn c03_its_webhook_is_not_ours(ground: &Ground) -> Result<()> {
         for version in versions.into_iter().flatten() {
             version["served"] = json!(true);
         }
-        // No contract labels: whoever looked references up in these CRDs would find nothing.
+        // No contract labels: a client that looked references up in these CRDs would find nothing.
         crd["metadata"]["labels"] = json!({});
     }
     crds::install(admin, &theirs).await?;
@@ -49,7 +50,7 @@ pub(crate) async fn c03_its_webhook_is_not_ours(ground: &Ground) -> Result<()> {
     );
     let ours = admin.list(&OLD.within(NAMESPACE)).await?;
     ensure!(!ours.is_empty(), "ours are gone");
-    // The label that tells the version of a reference is that of our CRD, not of theirs.
+    // The label with the version of a reference is that of our CRD, not of theirs.
     let reference = &ours[0]["spec"]["controlPlaneRef"];
     ensure!(
         reference["apiVersion"].is_string(),

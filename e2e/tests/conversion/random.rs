@@ -137,7 +137,7 @@ impl Random {
         reference
     }
 
-    /// Valid as a duration, too, which a schema does not tell from a text.
+    /// Valid as a duration, too, which a schema does not distinguish from a text.
     fn text(&mut self, name: &str, schema: &Value) -> Value {
         match (schema["format"].as_str(), name) {
             (Some("date-time"), _) => json!("2026-01-02T03:04:05Z"),

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use e2e::raw::RawClient;
 use http::Request;
 use serde_json::{Value, json};
+use testbed::raw::RawClient;
 
 const STANDARD: &str = "cluster.x-k8s.io";
 const PRIVATE: &str = "cluster.hypershift.openshift.io";

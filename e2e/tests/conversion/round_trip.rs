@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::conversion::backend::Backends;
-use crate::conversion::ground::Ground;
+use crate::conversion::fixture::Fixture;
 use crate::conversion::random::Random;
 use crate::conversion::reviews::{Answer, Webhook, private, to_private};
 
@@ -21,8 +21,8 @@ pub(crate) struct Compared {
     pub(crate) bytes: usize,
 }
 
-pub(crate) async fn of_every_kind(ground: &Ground, crds: &[Value]) -> Result<Compared> {
-    let shim = ground.shim()?;
+pub(crate) async fn of_every_kind(fixture: &Fixture, crds: &[Value]) -> Result<Compared> {
+    let shim = fixture.shim()?;
     let mut compared = Compared::default();
     for crd in crds {
         let kind = crd["spec"]["names"]["kind"].as_str().unwrap_or_default();
@@ -30,7 +30,7 @@ pub(crate) async fn of_every_kind(ground: &Ground, crds: &[Value]) -> Result<Com
         let (Some(old), Some(_)) = (version(crd, OLD), version(crd, NEW)) else {
             continue;
         };
-        let Ok(stock) = stock(ground, &ground.backends, group) else {
+        let Ok(stock) = stock(fixture, &fixture.backends, group) else {
             continue;
         };
         let mut random = Random::new(compared.kinds as u64 + 1);
@@ -59,9 +59,9 @@ fn version<'c>(crd: &'c Value, name: &str) -> Option<&'c Value> {
         .find(|version| version["name"] == name && version["served"] == true)
 }
 
-fn stock(ground: &Ground, backends: &Backends, group: &str) -> Result<Webhook> {
+fn stock(fixture: &Fixture, backends: &Backends, group: &str) -> Result<Webhook> {
     let url = backends.of(group)?.url();
-    Webhook::new(&url, &ground.authority())
+    Webhook::new(&url, &fixture.authority())
 }
 
 /// The two ways of one kind.
@@ -132,7 +132,7 @@ fn is_same(before: &[Value], after: &[Value]) -> Result<()> {
 }
 
 /// The first place in which two values differ, and what is there. Nothing and something empty are the same, as they are
-/// to upstream's own tests of conversion: the stock backend does not tell them apart everywhere.
+/// to upstream's own tests of conversion: the stock backend does not distinguish them everywhere.
 fn difference(before: &Value, after: &Value) -> Option<(String, String, String)> {
     let inner = |place: &str, before: &Value, after: &Value| {
         let (path, before, after) = difference(before, after)?;

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use e2e::client::ApiClient;
-use e2e::home::Home;
-use e2e::ports;
-use e2e::process::Launch;
-use e2e::service::{Health, Service};
+use testbed::client::ApiClient;
+use testbed::ports;
+use testbed::process::Launch;
+use testbed::service::{Health, Service};
+use testbed::work_dir::WorkDir;
 use tokio::net::{TcpListener, TcpStream};
 
 /// How many there are.
@@ -31,7 +31,7 @@ pub(crate) struct Shim {
     address: SocketAddr,
 }
 
-/// Deals connections to the replicas that it is told of.
+/// Distributes connections over the replicas that it knows.
 #[derive(Debug)]
 pub(crate) struct Balancer {
     address: SocketAddr,
@@ -44,14 +44,14 @@ pub(crate) struct Balancer {
 impl Shims {
     pub(crate) async fn start(
         program: &Path,
-        home: &Arc<Home>,
+        work_dir: &Arc<WorkDir>,
         certificates: &Path,
         routes: &[String],
     ) -> Result<Self> {
         let balancer = Balancer::start().await?;
         let mut replicas = Vec::new();
         for number in 0..REPLICAS {
-            let mut shim = Shim::new(number, program, home, certificates, routes)?;
+            let mut shim = Shim::new(number, program, work_dir, certificates, routes)?;
             shim.service.start().await?;
             balancer.add(shim.address);
             replicas.push(shim);
@@ -64,7 +64,12 @@ impl Shims {
         format!("https://{}/convert", self.balancer.address)
     }
 
-    /// Ends a replica as a pod ends: it is no longer dealt to, then it is told.
+    /// The port of its address.
+    pub(crate) fn port(&self) -> u16 {
+        self.balancer.address.port()
+    }
+
+    /// Ends a replica as a pod ends: it gets no more connections, and then SIGTERM.
     pub(crate) async fn end(&mut self, number: usize) -> Result<()> {
         self.balancer.remove(self.replicas[number].address);
         self.replicas[number].service.stop().await
@@ -99,7 +104,7 @@ impl Shim {
     fn new(
         number: usize,
         program: &Path,
-        home: &Arc<Home>,
+        work_dir: &Arc<WorkDir>,
         certificates: &Path,
         routes: &[String],
     ) -> Result<Self> {
@@ -123,15 +128,15 @@ impl Shim {
             path: "/readyz",
         };
         Ok(Self {
-            service: Service::new(launch, home, health),
+            service: Service::new(launch, work_dir, health),
             admin,
             address,
         })
     }
 
-    /// Where it answers itself.
+    /// Where it answers itself, by a name that is in every certificate.
     pub(crate) fn server(&self) -> String {
-        format!("https://{}", self.address)
+        format!("https://localhost:{}", self.address.port())
     }
 }
 

@@ -1,10 +1,10 @@
 //! Objects in numbers, and one among them that cannot be converted (C01, C02).
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::Resource;
 use serde_json::{Value, json};
+use testbed::client::Resource;
 
-use crate::conversion::ground::{Ground, NAMESPACE};
+use crate::conversion::fixture::{Fixture, NAMESPACE};
 
 const GROUP: &str = "cluster.hypershift.openshift.io";
 pub(crate) const NEW: Resource<'_> =
@@ -38,8 +38,9 @@ fn reference(version: &str, kind: &str) -> Value {
 }
 
 /// The shim alone: every third object is of the wanted version already.
-pub(crate) async fn c01_counts_and_versions(ground: &Ground) -> Result<()> {
-    let shim = ground.shim()?;
+/// Check C01.
+pub(crate) async fn conversion_keeps_counts_and_versions(fixture: &Fixture) -> Result<()> {
+    let shim = fixture.shim()?;
     for count in [1, 100, 5000] {
         let objects: Vec<Value> = (0..count)
             .map(|index| {
@@ -73,8 +74,9 @@ pub(crate) async fn c01_counts_and_versions(ground: &Ground) -> Result<()> {
 }
 
 /// The API server restores metadata by itself, so what the shim alone answers is held to it above.
-pub(crate) async fn c01_a_list_through_the_api_server(ground: &Ground) -> Result<()> {
-    let admin = &ground.testbed.admin;
+/// Check C01.
+pub(crate) async fn lists_are_converted_by_the_api_server(fixture: &Fixture) -> Result<()> {
+    let admin = &fixture.testbed.admin;
     for index in 0..STORED {
         let version = if index % 2 == 0 { "v1beta2" } else { "v1beta1" };
         let object = cluster(version, &format!("c-{index:02}"), "KubeadmControlPlane");
@@ -128,9 +130,10 @@ fn same_metadata(before: &Value, after: &Value) -> Result<()> {
     Ok(())
 }
 
-/// It refers to a kind that nobody has, so that no older version of it can be written.
-pub(crate) async fn c02_one_of_a_hundred(ground: &Ground) -> Result<()> {
-    let admin = &ground.testbed.admin;
+/// It refers to a kind that does not exist, so that no older version of it can be written.
+/// Check C02.
+pub(crate) async fn one_invalid_object_is_named(fixture: &Fixture) -> Result<()> {
+    let admin = &fixture.testbed.admin;
     let bad = cluster("v1beta2", "bad", "NobodysControlPlane");
     admin.create(&NEW.within(NAMESPACE), &bad).await?;
     let Err(error) = admin.list(&OLD.within(NAMESPACE)).await else {
@@ -146,7 +149,7 @@ pub(crate) async fn c02_one_of_a_hundred(ground: &Ground) -> Result<()> {
     let stored = admin.list(&NEW.within(NAMESPACE)).await?;
     ensure!(stored.len() == STORED + 1, "{} objects", stored.len());
     // How often is the API server's affair, whose cache asks as well.
-    let metrics = ground.shims.metrics().await?;
+    let metrics = fixture.shims.metrics().await?;
     let mut counted = metrics
         .lines()
         .filter_map(|line| line.split_once("reviews_total{result=\"object\"} "));
@@ -157,7 +160,7 @@ pub(crate) async fn c02_one_of_a_hundred(ground: &Ground) -> Result<()> {
     let merge = json!({"metadata": {"finalizers": null}});
     let path = NEW.named(NAMESPACE, "bad");
     admin
-        .patch(&path, e2e::client::Patch::Merge, &merge)
+        .patch(&path, testbed::client::Patch::Merge, &merge)
         .await?;
     admin.delete(&path).await?;
     admin.list(&OLD.within(NAMESPACE)).await.map(drop)

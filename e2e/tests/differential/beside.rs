@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::{GroupTable, Side as Names};
-use e2e::client::ApiClient;
-use e2e::cluster::{CORE, api_version};
-use e2e::raw::RawClient;
-use e2e::wait;
 use http::{Request, header};
 use serde_json::{Value, json};
+use testbed::client::ApiClient;
+use testbed::cluster::{CORE, api_version};
+use testbed::raw::RawClient;
+use testbed::wait;
 
 use crate::differential::leaks::LeakCheck;
 use crate::differential::side::Side;

@@ -117,7 +117,7 @@ pub(crate) fn values(path: &str, direct: &Json, proxied: &Json, found: &mut Vec<
     }
 }
 
-/// Whether two strings are equal but for escapes, and name a group, so that the proxy had to write one of them anew.
+/// Whether two strings are equal but for escapes, and name a group, so that the proxy had to write one of them again.
 fn is_respelled(direct: &Json, proxied: &Json) -> bool {
     let text = direct.text();
     text == proxied.text() && text.is_some_and(|text| text.contains(NAMED))

@@ -20,7 +20,7 @@ mod text;
 
 use anyhow::Result;
 use api::group::Side as Names;
-use e2e::progress::Progress;
+use testbed::progress::Progress;
 
 use crate::differential::leaks::LeakCheck;
 use crate::differential::programs::Programs;
@@ -28,7 +28,7 @@ use crate::differential::run::{Report, Sides};
 use crate::differential::side::Side;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_proxy_answers_like_a_server_with_standard_types() -> Result<()> {
+async fn proxy_responses_equal_those_for_standard_types() -> Result<()> {
     let progress = Progress::detect();
     let (direct, proxied) = tokio::try_join!(
         Side::start(Names::Standard, progress.clone()),

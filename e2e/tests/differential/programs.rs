@@ -7,9 +7,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::binaries::{Binaries, Binary};
-use e2e::progress::Progress;
-use e2e::wait;
+use testbed::binaries::{Binaries, Binary};
+use testbed::progress::Progress;
+use testbed::wait;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -94,11 +94,11 @@ impl Programs {
     }
 
     async fn output(&self, step: &Step, side: &Side) -> Result<Output> {
-        let home = side.testbed.path().join("client");
-        std::fs::create_dir_all(&home)
-            .with_context(|| format!("cannot create {}", home.display()))?;
+        let work_dir = side.testbed.path().join("client");
+        std::fs::create_dir_all(&work_dir)
+            .with_context(|| format!("cannot create {}", work_dir.display()))?;
         let mut child = self
-            .command(step, side, &home)?
+            .command(step, side, &work_dir)?
             .spawn()
             .context("cannot start it")?;
         let mut stdin = child.stdin.take().context("no standard input")?;
@@ -108,7 +108,7 @@ impl Programs {
         let (status, stdout, stderr) = tokio::time::timeout(DONE_WITHIN, read)
             .await
             .with_context(|| format!("not done within {DONE_WITHIN:?}"))??;
-        let clean = |text: &str| normalized(text, &side.server, &home.to_string_lossy());
+        let clean = |text: &str| normalized(text, &side.server, &work_dir.to_string_lossy());
         Ok(Output {
             status,
             stdout: clean(&stdout),
@@ -116,14 +116,14 @@ impl Programs {
         })
     }
 
-    fn command(&self, step: &Step, side: &Side, home: &Path) -> Result<Command> {
+    fn command(&self, step: &Step, side: &Side, work_dir: &Path) -> Result<Command> {
         let mut command = Command::new(self.program(&step.method)?);
         command
             .args(words(&step.path))
-            .current_dir(home)
-            .env("HOME", home)
-            .env("XDG_CONFIG_HOME", home)
-            .env("TMPDIR", home)
+            .current_dir(work_dir)
+            .env("HOME", work_dir)
+            .env("XDG_CONFIG_HOME", work_dir)
+            .env("TMPDIR", work_dir)
             .env("KUBECONFIG", &side.kubeconfig)
             .env("KUBE_EDITOR", format!("sed -i -e {}", step.editor))
             .env("KUBECTL_EXTERNAL_DIFF", "diff -u -N")

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use e2e::wait;
+use testbed::wait;
 
 use crate::differential::compare::{clipped, differences};
 use crate::differential::leaks::LeakCheck;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The heading says the status that both servers must answer with, and which checks the step shows. Lines with `@`
-//! tell the runner what to do; see [`Step`]. `{{name}}` stands for what was saved from an earlier answer.
+//! are instructions for the runner; see [`Step`]. `{{name}}` stands for what was saved from an earlier answer.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub(crate) struct Step {
     pub(crate) patience: Patience,
     /// `@each NAME`: once for each row of this table.
     pub(crate) each: Option<String>,
-    /// `@as restricted`: by somebody who has no rights.
+    /// `@as restricted`: by a user who has no permissions.
     pub(crate) restricted: bool,
     /// `@protobuf`: the JSON body is sent as Kubernetes protobuf.
     pub(crate) protobuf: bool,

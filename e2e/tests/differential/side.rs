@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::{GroupTable, Side as Names};
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::kubeconfig::{Credentials, write_kubeconfig};
-use e2e::progress::Progress;
-use e2e::raw::{Answer, RawClient};
-use e2e::service_account::ensure_namespace;
-use e2e::testbed::Testbed;
-use e2e::{crds, fixtures};
 use http::{HeaderMap, Request};
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::kubeconfig::{Credentials, write_kubeconfig};
+use testbed::progress::Progress;
+use testbed::raw::{Answer, RawClient};
+use testbed::service_account::ensure_namespace;
+use testbed::testbed::Testbed;
+use testbed::{crds, fixtures};
 
 use crate::differential::protobuf;
 use crate::differential::script::{Extent, Step, Values, fill};
@@ -221,7 +221,7 @@ async fn read(answer: Answer, extent: Extent) -> Result<Answered> {
     })
 }
 
-/// Reads events until `enough` (told their number and the last one) says so.
+/// Reads events until `enough` (of their number and the last one) says so.
 async fn events(answer: Answer, enough: impl Fn(usize, &[u8]) -> bool) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     let mut lines = answer.lines();

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
-use e2e::client::ApiClient;
 use serde_json::Value;
+use testbed::client::ApiClient;
 
 use crate::differential::script::{self, Step, Values};
 
@@ -30,7 +30,7 @@ struct Tables {
     versions: Vec<Values>,
 }
 
-/// Reads the script; the CRDs of the standard server tell which types there are.
+/// Reads the script; the CRDs of the standard server show which types there are.
 pub(crate) async fn all(admin: &ApiClient) -> Result<Vec<Step>> {
     let crds = admin
         .list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")

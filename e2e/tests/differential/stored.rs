@@ -2,8 +2,8 @@
 
 use anyhow::{Result, ensure};
 use api::group::{GroupTable, Side};
-use e2e::etcd::Etcd;
-use e2e::sides::{CRDS, side_of};
+use testbed::etcd::Etcd;
+use testbed::sides::{CRDS, side_of};
 
 /// Fails when a key belongs to a standard group, or none to a private one.
 pub(crate) async fn is_private(etcd: &Etcd) -> Result<()> {

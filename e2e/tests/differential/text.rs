@@ -37,7 +37,7 @@ fn word(word: &str) -> String {
     word.to_owned()
 }
 
-/// Where a line tells a resource version.
+/// Where a line has a resource version.
 fn version_at(words: &[String]) -> Option<usize> {
     let words: Vec<&str> = words
         .iter()

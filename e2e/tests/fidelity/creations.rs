@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::audit::Event;
-use e2e::raw::RawClient;
-use e2e::wait;
 use http::{Request, StatusCode};
 use serde_json::Value;
+use testbed::audit::Event;
+use testbed::raw::RawClient;
+use testbed::wait;
 use tokio::task::JoinSet;
 
 use crate::fidelity::backoff::Backoff;
-use crate::fidelity::ground::{Ground, claim, collection};
+use crate::fidelity::fixture::{Fixture, claim, collection};
 
 const COUNT: usize = 1000;
 /// The proxy is killed when this many are done.
@@ -35,9 +35,9 @@ struct Created {
 }
 
 /// Checks that each object is there once and whole, however often it was tried; gives a line for people.
-pub(crate) async fn happen_once(ground: &mut Ground) -> Result<String> {
-    let mark = ground.testbed.control_plane.audit.mark()?;
-    let client = ground.proxies[0].client()?;
+pub(crate) async fn happen_once(fixture: &mut Fixture) -> Result<String> {
+    let mark = fixture.testbed.control_plane.audit.mark()?;
+    let client = fixture.proxies[0].client()?;
     let done = Arc::new(AtomicUsize::new(0));
     let mut creations = JoinSet::new();
     for number in 0..COUNT {
@@ -55,13 +55,13 @@ pub(crate) async fn happen_once(ground: &mut Ground) -> Result<String> {
             Ok(())
         })
         .await?;
-        ground.proxies[0].kill().await?;
+        fixture.proxies[0].kill().await?;
     }
     let mut all = Vec::new();
     while let Some(created) = creations.join_next().await {
         all.push(created??);
     }
-    let stored = stored(ground).await?;
+    let stored = stored(fixture).await?;
     for created in &all {
         created.check(&stored)?;
     }
@@ -70,8 +70,8 @@ pub(crate) async fn happen_once(ground: &mut Ground) -> Result<String> {
         "{} objects instead of {COUNT}",
         stored.len()
     );
-    let events = ground.testbed.control_plane.audit.since(mark)?;
-    happened_once(&events, &ground.username())?;
+    let events = fixture.testbed.control_plane.audit.since(mark)?;
+    happened_once(&events, &fixture.username())?;
     let again = all.iter().filter(|created| created.tries > 1).count();
     let unknown = all.iter().filter(|created| created.uid.is_none()).count();
     ensure!(again > 0, "no creation was interrupted");
@@ -123,8 +123,8 @@ fn text(name: &str) -> String {
     format!("{name} ").repeat(TEXT / name.len())
 }
 
-async fn stored(ground: &Ground) -> Result<BTreeMap<String, Value>> {
-    let objects = ground
+async fn stored(fixture: &Fixture) -> Result<BTreeMap<String, Value>> {
+    let objects = fixture
         .testbed
         .admin
         .list(&collection(Side::Private))
@@ -161,7 +161,7 @@ impl Created {
 }
 
 /// The audit log has no second creation of any object. (It may lack the first: for a request whose client has gone, the
-/// server notes that nobody read the answer.)
+/// server notes that the answer was not read.)
 fn happened_once(events: &[Event], username: &str) -> Result<()> {
     let mut created: BTreeMap<&str, usize> = BTreeMap::new();
     for event in events {

@@ -75,7 +75,7 @@ impl Cutter {
         let mut lines = self
             .lines
             .lock()
-            .expect("invariant: nobody panics while holding it");
+            .expect("invariant: no thread panics while holding it");
         lines.retain(|line| !line.is_closed());
         lines.clone()
     }
@@ -92,7 +92,7 @@ async fn accept(listener: TcpListener, upstream: u16, lines: Arc<Mutex<Vec<Line>
         let (line, limit) = watch::channel(None);
         lines
             .lock()
-            .expect("invariant: nobody panics while holding it")
+            .expect("invariant: no thread panics while holding it")
             .push(line);
         tokio::spawn(async move {
             // An end of either side ends the other: that is the point of this.

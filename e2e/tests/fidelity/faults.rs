@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use e2e::wait;
+use testbed::wait;
 
-use crate::fidelity::ground::Way;
+use crate::fidelity::fixture::Way;
 use crate::fidelity::random::Random;
 
 /// How many events go by between two faults, at most.

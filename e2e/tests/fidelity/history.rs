@@ -1,12 +1,12 @@
-//! Histories of one kind of object, and the check that one tells the same as another.
+//! Histories of one kind of object, and the check that one shows the same as another.
 //!
 //! Every change of an object has its own resource version, and all versions of a kind are in one order. So a reader's
-//! history is right when it goes through the reference's in that order, leaves nothing out and tells nothing twice,
+//! history is right when it goes through the reference's in that order, leaves nothing out and has nothing twice,
 //! across all interruptions.
 
 use std::collections::BTreeMap;
 
-/// One change as a reader was told of it.
+/// One change as a reader has seen it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     /// The resource version of the change.
@@ -34,9 +34,9 @@ pub(crate) type State = BTreeMap<String, u64>;
 pub(crate) enum Entry {
     /// It has listed everything.
     Listed { version: u64, state: State },
-    /// It has been told of a change.
-    Told(Event),
-    /// It has been told that there was nothing more up to this version.
+    /// It has seen a change.
+    Seen(Event),
+    /// It has seen a bookmark: there is nothing more up to this version.
     Bookmark(u64),
     /// Its watch broke off, and it goes on behind this version.
     Resumed(u64),
@@ -53,19 +53,19 @@ pub(crate) struct Reference {
 /// Where a history is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Violation {
-    /// A change was never told.
+    /// A change was never seen.
     Lost { name: String, version: u64 },
-    /// A change was told twice in a row.
+    /// A change was seen twice in a row.
     Doubled { name: String, version: u64 },
-    /// A change was told after a later one.
+    /// A change was seen after a later one.
     Reordered {
         name: String,
         version: u64,
         after: u64,
     },
-    /// A change was told that never was.
+    /// A change was seen that never was.
     Invented { name: String, version: u64 },
-    /// A change was told otherwise than it was.
+    /// A change was seen differently from what it was.
     Altered { name: String, version: u64 },
     /// A list is not what there was.
     WrongList { version: u64 },
@@ -78,7 +78,7 @@ pub(crate) enum Violation {
 /// What a right history went through.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
-    pub(crate) told: usize,
+    pub(crate) seen: usize,
     pub(crate) bookmarks: usize,
     pub(crate) resumed: usize,
     /// Lists after the first.
@@ -97,7 +97,7 @@ struct Cursor<'a> {
 // === impl Reference ===
 
 impl Reference {
-    /// The history of a reader that nobody but the server interrupted, as a busy one does with a slow watch.
+    /// The history of a reader that only the server interrupted, as a busy one does with a slow watch.
     ///
     /// It goes on where it was, which the server vouches for; a list in between would leave changes out.
     pub(crate) fn new(history: &[Entry]) -> Result<Self, Violation> {
@@ -108,11 +108,11 @@ impl Reference {
         let mut after = *version;
         for entry in rest {
             match entry {
-                Entry::Told(event) if event.version > after => {
+                Entry::Seen(event) if event.version > after => {
                     after = event.version;
                     events.push(event.clone());
                 }
-                Entry::Told(event) => {
+                Entry::Seen(event) => {
                     let (name, version) = (event.name.clone(), event.version);
                     return Err(Violation::Reordered {
                         name,
@@ -159,9 +159,9 @@ impl Reference {
                     cursor.listed(*version, state)?;
                     summary.relisted += 1;
                 }
-                Entry::Told(event) => {
-                    cursor.told(event)?;
-                    summary.told += 1;
+                Entry::Seen(event) => {
+                    cursor.seen(event)?;
+                    summary.seen += 1;
                 }
                 Entry::Bookmark(version) => {
                     cursor.bookmark(*version)?;
@@ -195,7 +195,7 @@ impl Reference {
 impl Summary {
     /// Adds another reader's.
     pub(crate) fn add(&mut self, other: Self) {
-        self.told += other.told;
+        self.seen += other.seen;
         self.bookmarks += other.bookmarks;
         self.resumed += other.resumed;
         self.relisted += other.relisted;
@@ -205,7 +205,7 @@ impl Summary {
 // === impl Cursor ===
 
 impl<'a> Cursor<'a> {
-    /// The change that has to be told next.
+    /// The change that has to be seen next.
     fn next(&self) -> Option<&'a Event> {
         self.reference.events.get(self.passed)
     }
@@ -228,7 +228,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn told(&mut self, event: &Event) -> Result<(), Violation> {
+    fn seen(&mut self, event: &Event) -> Result<(), Violation> {
         let (name, version) = (event.name.clone(), event.version);
         if version <= self.version {
             let known = &self.reference.events[..self.passed];

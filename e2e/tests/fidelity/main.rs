@@ -1,4 +1,4 @@
-//! Fidelity: what clients are told through the proxy is what happened, whatever happens to proxies and connections.
+//! Fidelity: what clients see through the proxy is what happened, whatever happens to proxies and connections.
 //!
 //! - A history of more than 100,000 events, read through proxies that are killed and connections that are cut at random
 //!   (seeded), is held against the same history read directly: nothing lost, doubled, reordered or altered (W03, W10).
@@ -10,7 +10,7 @@ mod backoff;
 mod creations;
 mod cutter;
 mod faults;
-mod ground;
+mod fixture;
 mod history;
 mod manager;
 mod outage;
@@ -20,37 +20,37 @@ mod watches;
 mod writer;
 
 use anyhow::Result;
-use e2e::progress::Progress;
+use testbed::progress::Progress;
 
-use crate::fidelity::ground::Ground;
+use crate::fidelity::fixture::Fixture;
 use crate::fidelity::random::{Random, SEED_VARIABLE};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_doubled_or_reordered() -> Result<()> {
+async fn watches_lose_duplicate_and_reorder_nothing() -> Result<()> {
     let seed = random::seed()?;
     let progress = Progress::detect();
     progress.note(&format!("faults by {SEED_VARIABLE}={seed}"));
-    let mut ground = Ground::start(progress.clone()).await?;
-    let outcome = scenario(&mut ground, &progress, &mut Random::new(seed)).await;
-    ground.finish(outcome)
+    let mut fixture = Fixture::start(progress.clone()).await?;
+    let outcome = scenario(&mut fixture, &progress, &mut Random::new(seed)).await;
+    fixture.finish(outcome)
 }
 
-async fn scenario(ground: &mut Ground, progress: &Progress, random: &mut Random) -> Result<()> {
+async fn scenario(fixture: &mut Fixture, progress: &Progress, random: &mut Random) -> Result<()> {
     let step =
         progress.step("watches through proxies that are killed and connections that are cut");
-    let said = watches::tell_what_happened(ground, random).await?;
+    let said = watches::report_what_happened(fixture, random).await?;
     step.done_with(&said);
 
     let step = progress.step("a thousand creations through a proxy that is killed");
-    let said = creations::happen_once(ground).await?;
+    let said = creations::happen_once(fixture).await?;
     step.done_with(&said);
 
     let step = progress.step("a manager whose proxy is killed");
-    manager::goes_on(ground).await?;
+    manager::goes_on(fixture).await?;
     step.done();
 
     let step = progress.step("the API server goes and comes back");
-    let said = outage::adds_no_requests(ground).await?;
+    let said = outage::adds_no_requests(fixture).await?;
     step.done_with(&said);
     Ok(())
 }

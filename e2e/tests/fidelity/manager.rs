@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::client::ApiClient;
-use e2e::cluster::{CLUSTERS, CORE};
-use e2e::cluster_api::{Plan, RunningManager};
-use e2e::managers::Manager;
-use e2e::wait;
 use serde_json::json;
+use testbed::client::ApiClient;
+use testbed::cluster::{CLUSTERS, CORE};
+use testbed::cluster_api::{Plan, RunningManager};
+use testbed::managers::Manager;
+use testbed::wait;
 
-use crate::fidelity::ground::Ground;
+use crate::fidelity::fixture::Fixture;
 
 const HOSTED: &str = "hosted";
 /// Informers wait for up to half a minute before they try again.
@@ -20,8 +20,8 @@ const WITHIN: Duration = Duration::from_mins(2);
 const FINALIZER: &str = "cluster.cluster.x-k8s.io";
 
 /// Kills the proxy of the core manager, and looks whether it still does its work.
-pub(crate) async fn goes_on(ground: &mut Ground) -> Result<()> {
-    let testbed = &mut ground.testbed;
+pub(crate) async fn goes_on(fixture: &mut Fixture) -> Result<()> {
+    let testbed = &mut fixture.testbed;
     testbed.add(&Plan::hosted(HOSTED)).await?;
     let view = testbed.standard_view().await?;
     create(&view, "before").await?;
@@ -37,12 +37,12 @@ pub(crate) async fn goes_on(ground: &mut Ground) -> Result<()> {
     is_seen(&view, "after").await?;
 
     core.service.check()?;
-    ensure!(core.service.pid() == pid, "the manager was started anew");
+    ensure!(core.service.pid() == pid, "the manager was restarted");
     testbed.end(Side::Private);
     Ok(())
 }
 
-fn proxy(manager: &mut RunningManager) -> Result<&mut e2e::service::Service> {
+fn proxy(manager: &mut RunningManager) -> Result<&mut testbed::service::Service> {
     let proxy = manager.proxy.as_mut().context("the manager has no proxy")?;
     Ok(&mut proxy.service)
 }

@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::raw::RawClient;
-use e2e::wait;
 use http::{Request, StatusCode, header};
 use serde_json::Value;
+use testbed::raw::RawClient;
+use testbed::wait;
 
-use crate::fidelity::ground::{Ground, claim, collection};
+use crate::fidelity::fixture::{Fixture, claim, collection};
 
 const EACH: usize = 100;
 const WITHIN: Duration = Duration::from_mins(1);
 
 /// Checks what arrived of what was asked while the server was down, and after; gives a line for people.
-pub(crate) async fn adds_no_requests(ground: &mut Ground) -> Result<String> {
-    let client = ground.proxies[1].client()?;
-    let username = ground.username();
-    let control_plane = &mut ground.testbed.control_plane;
+pub(crate) async fn adds_no_requests(fixture: &mut Fixture) -> Result<String> {
+    let client = fixture.proxies[1].client()?;
+    let username = fixture.username();
+    let control_plane = &mut fixture.testbed.control_plane;
     control_plane.api_server.kill();
     wait::until("the proxy to notice", WITHIN, async || {
         let status = client.get(&collection(Side::Standard)).await?.status;

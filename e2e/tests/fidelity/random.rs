@@ -29,7 +29,7 @@ impl Random {
         usize::try_from(self.below(length as u64)).expect("invariant: below a usize")
     }
 
-    /// Another generator, for somebody who works on their own.
+    /// Another generator, for an independent worker.
     pub(crate) fn split(&mut self) -> Self {
         Self(self.below(u64::MAX))
     }

@@ -1,6 +1,6 @@
 //! A strict list-and-watch client that writes down what it goes through.
 //!
-//! It goes on from the last version that it was told of, lists again only when that version has expired, and takes
+//! It goes on from the last version that it has seen, lists again only when that version has expired, and takes
 //! nothing that it does not understand: a body that ends cleanly within an event, an event out of place, an error that
 //! is not one of the API's.
 
@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::raw::{Answer, Lines, RawClient};
 use http::StatusCode;
 use serde::Deserialize;
+use testbed::raw::{Answer, Lines, RawClient};
 use tokio::sync::watch;
 
 use crate::fidelity::backoff::Backoff;
@@ -59,7 +59,7 @@ pub(crate) struct Reader {
 
 /// The parts of an event that the reader looks at.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct Seen {
     #[serde(rename = "type")]
     kind: String,
     object: Object,
@@ -183,9 +183,9 @@ impl Reader {
         let mut lines = self.ask(question).await?.lines();
         let mut state = State::new();
         while let Ok(Some(line)) = lines.next().await {
-            let told = Told::read(&line)?;
-            let metadata = &told.object.metadata;
-            match told.kind.as_str() {
+            let seen = Seen::read(&line)?;
+            let metadata = &seen.object.metadata;
+            match seen.kind.as_str() {
                 "ADDED" => state.extend([metadata.state()?]),
                 "BOOKMARK" if metadata.annotations.contains_key(INITIAL_END) => {
                     self.listed(metadata.version()?, state);
@@ -213,7 +213,7 @@ impl Reader {
         self.follow(answer.lines()).await
     }
 
-    /// Asks until somebody answers.
+    /// Asks until there is an answer.
     async fn ask(&self, question: &str) -> Result<Answer> {
         let path = format!("{}{question}", self.source.path);
         let backoff = Backoff::new(BACK_WITHIN);
@@ -245,13 +245,13 @@ impl Reader {
             let read = tokio::select! {
                 read = lines.next() => read,
                 changed = self.until.changed() => {
-                    changed.context("nobody knows how far to read")?;
+                    changed.context("it is not known how far to read")?;
                     continue;
                 }
             };
             match read {
                 Ok(Some(line)) => {
-                    if let Some(over) = self.told(&line)? {
+                    if let Some(over) = self.seen(&line)? {
                         return Ok(over);
                     }
                 }
@@ -268,8 +268,8 @@ impl Reader {
         }
     }
 
-    fn told(&mut self, line: &[u8]) -> Result<Option<Over>> {
-        let Told { kind, object } = Told::read(line)?;
+    fn seen(&mut self, line: &[u8]) -> Result<Option<Over>> {
+        let Seen { kind, object } = Seen::read(line)?;
         let change = match kind.as_str() {
             "ADDED" => Change::Added,
             "MODIFIED" => Change::Modified,
@@ -283,7 +283,7 @@ impl Reader {
             kind => bail!("{kind} in a watch: {} {}", object.code, object.message),
         };
         self.version = object.metadata.version()?;
-        self.history.push(Entry::Told(Event {
+        self.history.push(Entry::Seen(Event {
             version: self.version,
             name: object.metadata.name,
             change,
@@ -305,9 +305,9 @@ impl Reader {
     }
 }
 
-// === impl Told ===
+// === impl Seen ===
 
-impl Told {
+impl Seen {
     fn read(line: &[u8]) -> Result<Self> {
         serde_json::from_slice(line).with_context(|| {
             let text = String::from_utf8_lossy(line);

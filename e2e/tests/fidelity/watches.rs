@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use api::group::Side;
-use e2e::raw::RawClient;
+use testbed::raw::RawClient;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::fidelity::faults::{Fault, rage};
-use crate::fidelity::ground::{Ground, collection, group};
+use crate::fidelity::fixture::{Fixture, collection, group};
 use crate::fidelity::history::{Entry, Reference, Summary};
 use crate::fidelity::random::Random;
 use crate::fidelity::reader::{Reader, Source, Start, Until};
@@ -31,33 +31,38 @@ const CAUGHT_UP_WITHIN: Duration = Duration::from_mins(1);
 type Reading = JoinHandle<Result<Vec<Entry>>>;
 
 /// Writes, reads under faults, compares; gives a line for people.
-pub(crate) async fn tell_what_happened(ground: &mut Ground, random: &mut Random) -> Result<String> {
-    let admin = ground.testbed.admin.clone();
+pub(crate) async fn report_what_happened(
+    fixture: &mut Fixture,
+    random: &mut Random,
+) -> Result<String> {
+    let admin = fixture.testbed.admin.clone();
     writer::prepare(&admin).await?;
     let (until, receiver) = watch::channel(Until::Open);
     let count = Arc::new(AtomicUsize::new(0));
     // Only what goes through proxies counts.
-    let reference = read(reference(ground)?, &receiver, &Arc::default());
+    let reference = read(reference(fixture)?, &receiver, &Arc::default());
     let mut readings = Vec::new();
-    for source in sources(ground)? {
+    for source in sources(fixture)? {
         readings.push(read(source, &receiver, &count));
     }
     let mut struck = BTreeMap::new();
     let faults = random.split();
     let last = tokio::select! {
         last = writer::write(&admin, CHANGES, random) => last?,
-        failed = rage(&mut ground.proxies, Arc::clone(&count), faults, &mut struck) => {
+        failed = rage(&mut fixture.proxies, Arc::clone(&count), faults, &mut struck) => {
             return Err(failed.err().unwrap_or_else(|| anyhow!("the faults ended too early")));
         }
     };
-    for way in &mut ground.proxies {
+    for way in &mut fixture.proxies {
         way.revive().await?;
     }
-    until.send(Until::Version(last)).context("nobody reads")?;
+    until
+        .send(Until::Version(last))
+        .context("there is no reader")?;
     drop(receiver);
     if timeout(CAUGHT_UP_WITHIN, until.closed()).await.is_err() {
         // What is missing by now is missing for good, and the check will say what.
-        let _nobody_reads = until.send(Until::Now);
+        let _without_readers = until.send(Until::Now);
     }
     let reference = reference.await??;
     let reference =
@@ -79,21 +84,21 @@ fn verdict(
     struck: &BTreeMap<Fault, usize>,
 ) -> Result<String> {
     let said = format!(
-        "{} changes, {} events told, {} bookmarks, {} resumptions, {} lists again; {struck:?}",
+        "{} changes, {} events seen, {} bookmarks, {} resumptions, {} lists again; {struck:?}",
         reference.len(),
-        total.told,
+        total.seen,
         total.bookmarks,
         total.resumed,
         total.relisted
     );
-    ensure!(total.told >= EVENTS, "too few events: {said}");
+    ensure!(total.seen >= EVENTS, "too few events: {said}");
     ensure!(
         struck.values().sum::<usize>() >= FAULTS && struck.len() == 4,
         "too few faults: {said}"
     );
     ensure!(
         total.resumed >= FAULTS,
-        "the faults interrupted nobody: {said}"
+        "the faults interrupted no reader: {said}"
     );
     Ok(said)
 }
@@ -103,20 +108,20 @@ fn read(source: Source, until: &watch::Receiver<Until>, count: &Arc<AtomicUsize>
 }
 
 /// Straight from the server, where the group has its private name.
-fn reference(ground: &Ground) -> Result<Source> {
-    let endpoint = ground.testbed.control_plane.endpoint();
+fn reference(fixture: &Fixture) -> Result<Source> {
+    let endpoint = fixture.testbed.control_plane.endpoint();
     let client = RawClient::new(&endpoint.server, Some(&endpoint.authority))?;
     Ok(Source {
-        client: client.with_token(&ground.token()?)?,
+        client: client.with_token(&fixture.token()?)?,
         path: collection(Side::Private),
         start: Start::List,
         renamed: Some((group(Side::Private), group(Side::Standard))),
     })
 }
 
-fn sources(ground: &Ground) -> Result<Vec<Source>> {
+fn sources(fixture: &Fixture) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
-    for way in &ground.proxies {
+    for way in &fixture.proxies {
         for number in 0..READERS_EACH {
             sources.push(Source {
                 client: way.client()?,

@@ -2,11 +2,11 @@
 
 use anyhow::{Result, ensure};
 use api::group::Side;
-use e2e::client::{ApiClient, Patch, status_code};
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, status_code};
 use tokio::task::JoinSet;
 
-use crate::fidelity::ground::{claim, collection};
+use crate::fidelity::fixture::{claim, collection};
 use crate::fidelity::random::Random;
 
 /// Objects; each belongs to one writer, which alone creates and deletes it. All are changed by all.

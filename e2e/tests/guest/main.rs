@@ -9,12 +9,12 @@ mod user_data;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::Resource;
-use e2e::cloud::FakeCloud;
-use e2e::fixtures;
-use e2e::node::{NodeTestbed, condition, supported};
-use e2e::wait;
 use serde_json::Value;
+use testbed::client::Resource;
+use testbed::cloud::FakeCloud;
+use testbed::fixtures;
+use testbed::node::{NodeTestbed, condition, supported};
+use testbed::wait;
 
 const PODS: Resource<'_> = Resource::new("v1", "pods");
 /// Generous: a busy machine is no failure.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::client::{Patch, Resource};
-use e2e::cloud::FakeCloud;
-use e2e::node::{NodeTestbed, condition, supported};
-use e2e::payload::{BOOT_IMAGE, Payload, Pushed};
-use e2e::{crds, fixtures, wait};
 use serde_json::{Value, json};
+use testbed::client::{Patch, Resource};
+use testbed::cloud::FakeCloud;
+use testbed::node::{NodeTestbed, condition, supported};
+use testbed::payload::{BOOT_IMAGE, Payload, Pushed};
+use testbed::{crds, fixtures, wait};
 
 use crate::guest::user_data;
 
@@ -70,7 +70,7 @@ async fn scales(testbed: &NodeTestbed, cloud: &FakeCloud, pushed: &Pushed) -> Re
     machines_run(testbed, 0).await?;
     wait::until("an empty cloud", WITHIN, async || {
         let instances = cloud.client.instances().await?;
-        ensure!(!instances.iter().any(e2e::cloud::Instance::runs));
+        ensure!(!instances.iter().any(testbed::cloud::Instance::runs));
         ensure!(cloud.machines().is_empty(), "machines run");
         Ok(())
     })
@@ -118,7 +118,7 @@ async fn managers(testbed: &NodeTestbed, cloud: &FakeCloud, pushed: &Pushed) -> 
     Ok(())
 }
 
-/// The provider's CRDs, with the label by which Cluster API finds the version that it speaks.
+/// The provider's CRDs, with the label by which Cluster API finds the version that it supports.
 async fn aws_crds() -> Result<Vec<Value>> {
     let read = || {
         let module = "sigs.k8s.io/cluster-api-provider-aws/v2".parse()?;

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use e2e::node::NodeTestbed;
 use serde_json::{Value, json};
+use testbed::node::NodeTestbed;
 
 /// A bootstrap token of the fixture.
 const TOKEN: &str = "abcdef.0123456789abcdef";

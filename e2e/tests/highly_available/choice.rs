@@ -1,7 +1,7 @@
 //! Which failures are replayed: all, or those that a variable names.
 
 use anyhow::{Result, bail};
-use e2e::failures::{Failure, VARIABLE};
+use testbed::failures::{Failure, VARIABLE};
 
 /// The parts that are replayed.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! A client of the hosted API that reads and writes all the time, through the address at which the API is published.
 //!
-//! It behaves as clients do: it keeps its connection, gives a request up after a while, and then connects anew. It also
-//! holds the API to its promises: what it was told is written is there from then on.
+//! It behaves as clients do: it keeps its connection, gives a request up after a while, and then connects again. It also
+//! holds the API to its promises: what was acknowledged is there from then on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Patch, Resource, status_code};
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource, status_code};
+use testbed::wait;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -32,7 +32,7 @@ const WITHIN: Duration = Duration::from_mins(3);
 struct Shared {
     kubeconfig: PathBuf,
     journal: Journal,
-    /// The newest count of which it was told that it is written.
+    /// The newest count whose write was acknowledged.
     acknowledged: AtomicU64,
     /// Whether an older one was read after that.
     lost: AtomicBool,

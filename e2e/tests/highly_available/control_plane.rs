@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use e2e::client::{ApiClient, Resource};
-use e2e::hosted::{DEPLOYMENTS, STATEFUL_SETS};
 use serde_json::{Map, Value};
+use testbed::client::{ApiClient, Resource};
+use testbed::hosted::{DEPLOYMENTS, STATEFUL_SETS};
 
 use crate::highly_available::pods::{self, Pod};
 

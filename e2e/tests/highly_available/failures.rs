@@ -1,16 +1,16 @@
-//! The failures, each with how it begins and how it is mended.
+//! The failures, each with how it begins and how it is repaired.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::client::{Patch, Resource};
-use e2e::conditions;
-use e2e::failures::Failure;
-use e2e::hosted::{Cluster, Ground};
-use e2e::node::condition;
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::client::{Patch, Resource};
+use testbed::conditions;
+use testbed::failures::Failure;
+use testbed::hosted::{Cluster, Fixture};
+use testbed::node::condition;
+use testbed::wait;
 
 use crate::highly_available::choice::Choice;
 use crate::highly_available::control_plane;
@@ -29,32 +29,32 @@ const MEMBERS: &str = "etcd";
 const SERVERS: &str = "kube-apiserver";
 
 /// Replays those that are chosen.
-pub(crate) async fn replay(ground: &mut Ground, choice: &Choice) -> Result<()> {
+pub(crate) async fn replay(fixture: &mut Fixture, choice: &Choice) -> Result<()> {
     let parts = choice.of_several();
-    ground.install(Side::Private, &[]).await?;
+    fixture.install(Side::Private, &[]).await?;
     let mut report = Report::default();
     if !parts.is_empty() {
-        create(ground, SEVERAL, "HighlyAvailable").await?;
-        several(ground, &mut report, &parts).await?;
+        create(fixture, SEVERAL, "HighlyAvailable").await?;
+        several(fixture, &mut report, &parts).await?;
     }
     // Not before: when a node is lost, the others need the room.
     if choice.has_single() {
-        create(ground, ONE, "SingleReplica").await?;
-        one(ground, &mut report).await?;
+        create(fixture, ONE, "SingleReplica").await?;
+        one(fixture, &mut report).await?;
     }
-    ground.testbed.progress.note(&report.table());
+    fixture.testbed.progress.note(&report.table());
     report.check(choice.is_all())
 }
 
-async fn create(ground: &Ground, name: &str, policy: &str) -> Result<()> {
+async fn create(fixture: &Fixture, name: &str, policy: &str) -> Result<()> {
     let policy = format!("--control-plane-availability-policy={policy}");
-    let cluster = Cluster::new(ground, name, Side::Private);
+    let cluster = Cluster::new(fixture, name, Side::Private);
     cluster.create(&[&policy]).await.map(drop)
 }
 
 /// What a control plane of several replicas bears.
-async fn several(ground: &mut Ground, report: &mut Report, parts: &[Failure]) -> Result<()> {
-    let mut world = World::of(ground, report, SEVERAL).await?;
+async fn several(fixture: &mut Fixture, report: &mut Report, parts: &[Failure]) -> Result<()> {
+    let mut world = World::of(fixture, report, SEVERAL).await?;
     world.is_spread().await?;
     for part in parts {
         befall(&mut world, *part).await?;
@@ -77,8 +77,8 @@ async fn befall(world: &mut World<'_>, part: Failure) -> Result<()> {
 }
 
 /// What one of a single replica bears.
-async fn one(ground: &mut Ground, report: &mut Report) -> Result<()> {
-    let mut world = World::of(ground, report, ONE).await?;
+async fn one(fixture: &mut Fixture, report: &mut Report) -> Result<()> {
+    let mut world = World::of(fixture, report, ONE).await?;
     for (component, failure) in [
         (MEMBERS, "SingleReplica: etcd crashes"),
         (SERVERS, "SingleReplica: kube-apiserver crashes"),

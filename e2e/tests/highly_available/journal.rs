@@ -67,7 +67,7 @@ impl Journal {
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.entries
             .lock()
-            .expect("invariant: nobody panics while holding it")
+            .expect("invariant: no thread panics while holding it")
     }
 
     /// Whether both kinds of requests, begun after a moment, are answered, and keep being so.

@@ -2,7 +2,7 @@
 //! a client that reads and writes the hosted API all the time; and what one replica bears.
 //!
 //! What the client saw is in `docs/failures.md`: the test holds the page to the failures that are replayed and to
-//! whether the API answers meanwhile, and `UPDATE_GOLDEN=1` writes the figures anew.
+//! whether the API answers meanwhile, and `UPDATE_GOLDEN=1` writes the figures again.
 
 mod choice;
 mod client;
@@ -15,8 +15,8 @@ mod restored;
 mod world;
 
 use anyhow::Result;
-use e2e::hosted;
-use e2e::node::{NodeTestbed, Patience};
+use testbed::hosted;
+use testbed::node::{NodeTestbed, Patience};
 
 use crate::highly_available::choice::Choice;
 
@@ -27,15 +27,16 @@ const PATIENCE: Patience = Patience {
 };
 const NODES: u8 = 3;
 
+/// Check O08.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak availability"]
-async fn o08_a_control_plane_bears_what_it_has_replicas_for() -> Result<()> {
+async fn highly_available_control_plane_tolerates_failures() -> Result<()> {
     let choice = Choice::of_environment()?;
     let builder = NodeTestbed::builder("highly-available")
         .nodes(NODES)
         .patience(PATIENCE);
-    hosted::play_with(builder, async |ground| {
-        failures::replay(ground, &choice).await
+    hosted::play_with(builder, async |fixture| {
+        failures::replay(fixture, &choice).await
     })
     .await
 }

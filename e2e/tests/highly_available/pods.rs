@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::ApiClient;
-use e2e::hosted::PODS;
-use e2e::namespaces::Groups;
-use e2e::node::{NodeTestbed, condition};
-use e2e::wait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use testbed::client::ApiClient;
+use testbed::hosted::PODS;
+use testbed::namespaces::Groups;
+use testbed::node::{NodeTestbed, condition};
+use testbed::wait;
 
 const WITHIN: Duration = Duration::from_mins(1);
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::wait::seconds;
+use testbed::wait::seconds;
 
 use crate::highly_available::journal::Seen;
 
@@ -15,7 +15,7 @@ const HEAD: &str = "\
 | failure | API meanwhile | reads failed | longest gap | writes failed | longest gap | all replicas back after |
 |---|---|---|---|---|---|---|
 ";
-/// Has the page written anew.
+/// Has the page written again.
 const UPDATE: &str = "UPDATE_GOLDEN";
 
 /// What came of a failure, in all its repetitions.
@@ -58,7 +58,7 @@ impl Report {
             .fold(HEAD.to_owned(), |text, row| text + &row.line())
     }
 
-    /// Holds the page to the failures that were replayed, and to whether the API answered; or writes it anew. If not all
+    /// Holds the page to the failures that were replayed, and to whether the API answered; or writes it again. If not all
     /// were replayed, what it says of the others stays.
     pub(crate) fn check(&self, is_all: bool) -> Result<()> {
         let path = Path::new(PAGE);
@@ -76,7 +76,7 @@ impl Report {
         let (found, expected) = (promises(known), promises(&expected));
         ensure!(
             found == expected,
-            "{PAGE} tells of {found:#?}, and this was seen: {expected:#?}; run the test with {UPDATE}=1, and read what it \
+            "{PAGE} has {found:#?}, and this was seen: {expected:#?}; run the test with {UPDATE}=1, and read what it \
              has written"
         );
         Ok(())
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_of_several_repetitions_is_told() {
+    fn the_worst_of_several_repetitions_is_reported() {
         let seen = |failed, gap| Seen {
             requests: 10,
             failed,

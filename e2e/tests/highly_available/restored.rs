@@ -11,15 +11,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use e2e::binaries::{Binaries, Binary};
-use e2e::client::ApiClient;
-use e2e::home::Home;
-use e2e::ports::allocate;
-use e2e::process::Launch;
-use e2e::progress::Progress;
-use e2e::service::{Service, plain_health_at};
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::binaries::{Binaries, Binary};
+use testbed::client::ApiClient;
+use testbed::ports::allocate;
+use testbed::process::Launch;
+use testbed::progress::Progress;
+use testbed::service::{Service, plain_health_at};
+use testbed::wait;
+use testbed::work_dir::WorkDir;
 use tokio::process::Command;
 
 const SCRIPT: &str = include_str!("../../../control-plane-operator/src/components/etcd/restore.sh");
@@ -30,13 +30,14 @@ const CURL: &str = "#!/bin/sh\n\
                     while [ $# -gt 1 ]; do [ \"$1\" = --output ] && out=$2; shift; done\n\
                     exec cp \"$1\" \"$out\"\n";
 
+/// Check O08.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn o08_a_snapshot_is_restored_to_members_of_one_cluster() -> Result<()> {
+async fn an_etcd_snapshot_is_restored_to_one_cluster() -> Result<()> {
     let progress = Progress::detect();
     let needed = [Binary::Etcd, Binary::Etcdctl, Binary::Etcdutl];
     let binaries = Binaries::ensure(&needed, &progress).await?;
-    let home = Arc::new(Home::open("etcd-restored")?);
-    let scene = Scene::prepare(&home, &binaries)?;
+    let work_dir = Arc::new(WorkDir::open("etcd-restored")?);
+    let scene = Scene::prepare(&work_dir, &binaries)?;
     let snapshot = scene.snapshot().await?;
     let mut members = scene.members(3)?;
     for member in &members {
@@ -77,7 +78,7 @@ async fn o08_a_snapshot_is_restored_to_members_of_one_cluster() -> Result<()> {
 /// Where it happens.
 #[derive(Debug)]
 struct Scene {
-    home: Arc<Home>,
+    work_dir: Arc<WorkDir>,
     etcd: PathBuf,
     etcdctl: PathBuf,
     /// What the script finds: etcdutl, and what downloads.
@@ -98,15 +99,15 @@ struct Member {
 // === impl Scene ===
 
 impl Scene {
-    fn prepare(home: &Arc<Home>, binaries: &Binaries) -> Result<Self> {
-        let path = home.join("path");
+    fn prepare(work_dir: &Arc<WorkDir>, binaries: &Binaries) -> Result<Self> {
+        let path = work_dir.join("path");
         std::fs::create_dir_all(&path)?;
         let curl = path.join("curl");
         std::fs::write(&curl, CURL)?;
         std::fs::set_permissions(&curl, PermissionsExt::from_mode(0o755))?;
         std::os::unix::fs::symlink(binaries.path(Binary::Etcdutl)?, path.join("etcdutl"))?;
         Ok(Self {
-            home: Arc::clone(home),
+            work_dir: Arc::clone(work_dir),
             etcd: binaries.path(Binary::Etcd)?.to_owned(),
             etcdctl: binaries.path(Binary::Etcdctl)?.to_owned(),
             path,
@@ -118,7 +119,7 @@ impl Scene {
         let mut source = self.members(1)?.remove(0);
         source.service.start().await?;
         source.write("kept", "before").await?;
-        let path = self.home.join("snapshot.db");
+        let path = self.work_dir.join("snapshot.db");
         let output = Command::new(&self.etcdctl)
             .arg(format!("--endpoints={}", source.client.server()))
             .args(["snapshot", "save"])
@@ -153,7 +154,7 @@ impl Scene {
 
     fn member(&self, name: String, peer: String, cluster: &str) -> Result<Member> {
         let port = allocate()?;
-        let directory = self.home.join(format!("{name}-{port}"));
+        let directory = self.work_dir.join(format!("{name}-{port}"));
         std::fs::create_dir_all(directory.join("clusterstate"))?;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let url = format!("http://{address}");
@@ -168,7 +169,7 @@ impl Scene {
             .arg("--unsafe-no-fsync")
             .flag("log-level", "warn");
         Ok(Member {
-            service: Service::new(launch, &self.home, plain_health_at(address, "/health")?),
+            service: Service::new(launch, &self.work_dir, plain_health_at(address, "/health")?),
             client: ApiClient::plain_at(address)?,
             cluster: cluster.to_owned(),
             directory,
@@ -181,7 +182,7 @@ impl Scene {
 // === impl Member ===
 
 impl Member {
-    /// Runs the script of its pod, which is told of a snapshot and of whether its cluster is there already.
+    /// Runs the script of its pod, whose variables name a snapshot and say whether its cluster is there already.
     async fn restore(&self, scene: &Scene, snapshot: &Path, state: &str) -> Result<()> {
         let directory = self.directory.display().to_string();
         let places = SCRIPT

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use api::group::Side;
-use e2e::client::ApiClient;
-use e2e::hosted::{Cluster, Ground, Guest};
-use e2e::node::NodeTestbed;
-use e2e::wait;
+use testbed::client::ApiClient;
+use testbed::hosted::{Cluster, Fixture, Guest};
+use testbed::node::NodeTestbed;
+use testbed::wait;
 
 use crate::highly_available::client::{self, Client};
 use crate::highly_available::control_plane;
@@ -20,7 +20,7 @@ const WITHIN: Duration = Duration::from_mins(4);
 /// All of it.
 #[derive(Debug)]
 pub(crate) struct World<'a> {
-    pub(crate) ground: &'a mut Ground,
+    pub(crate) fixture: &'a mut Fixture,
     pub(crate) client: Client,
     pub(crate) guest: Guest,
     pub(crate) namespace: String,
@@ -40,11 +40,11 @@ pub(crate) struct Begun {
 impl<'a> World<'a> {
     /// Waits for a hosted cluster that has been created, and begins to use it.
     pub(crate) async fn of(
-        ground: &'a mut Ground,
+        fixture: &'a mut Fixture,
         report: &'a mut Report,
         name: &str,
     ) -> Result<Self> {
-        let cluster = Cluster::new(ground, name, Side::Private);
+        let cluster = Cluster::new(fixture, name, Side::Private);
         let guest = cluster.comes_up().await?;
         let client = Client::start(&guest.kubeconfig).await?;
         let world = Self {
@@ -53,18 +53,18 @@ impl<'a> World<'a> {
             client,
             guest,
             report,
-            ground,
+            fixture,
         };
         world.is_whole().await?;
         Ok(world)
     }
 
     pub(crate) fn testbed(&self) -> &NodeTestbed {
-        &self.ground.testbed
+        &self.fixture.testbed
     }
 
     pub(crate) fn testbed_mut(&mut self) -> &mut NodeTestbed {
-        &mut self.ground.testbed
+        &mut self.fixture.testbed
     }
 
     pub(crate) fn admin(&self) -> &ApiClient {
@@ -72,7 +72,7 @@ impl<'a> World<'a> {
     }
 
     pub(crate) fn cluster(&self) -> Cluster<'_> {
-        Cluster::new(self.ground, &self.name, Side::Private)
+        Cluster::new(self.fixture, &self.name, Side::Private)
     }
 
     /// The pods of a component.
@@ -108,12 +108,12 @@ impl<'a> World<'a> {
         Begun { failure, at }
     }
 
-    /// Ends a failure that has been mended, or that mends itself: waits until everything is as it was, and notes what
+    /// Ends a failure that has been repaired, or that repairs itself: waits until everything is as it was, and notes what
     /// the client has seen.
     pub(crate) async fn end(&mut self, begun: Begun, answers: bool) -> Result<()> {
-        let mended = Instant::now();
+        let repaired = Instant::now();
         self.is_whole().await?;
-        let whole_after = mended.elapsed();
+        let whole_after = repaired.elapsed();
         self.client.is_answered().await?;
         self.client.has_lost_nothing()?;
         let row = Row {

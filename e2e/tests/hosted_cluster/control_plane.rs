@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{Patch, Resource};
-use e2e::hosted::{Cluster, Ground, Guest, PODS};
-use e2e::node::condition;
-use e2e::payload::Release;
-use e2e::wait::seconds;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
+use testbed::client::{Patch, Resource};
+use testbed::hosted::{Cluster, Fixture, Guest, PODS};
+use testbed::node::condition;
+use testbed::payload::Release;
+use testbed::wait::seconds;
 
 use crate::hosted_cluster::observe::{Outages, meanwhile};
 use crate::hosted_cluster::timeline;
@@ -36,7 +36,7 @@ struct Seen {
 
 /// Upgrades it.
 pub(crate) async fn upgrades(
-    ground: &Ground,
+    fixture: &Fixture,
     cluster: &Cluster<'_>,
     guest: &Guest,
     release: &Release,
@@ -52,16 +52,16 @@ pub(crate) async fn upgrades(
         .client
         .get(&CONFIG_MAPS.named("default", KEPT))
         .await?;
-    let images = Images::read(ground, cluster).await?;
+    let images = Images::read(fixture, cluster).await?;
     let begin = std::time::Instant::now();
     let wanted = json!({ "spec": { "release": { "image": release.image } } });
-    ground
+    fixture
         .testbed
         .admin
         .patch(&cluster.path(), Patch::Merge, &wanted)
         .await?;
     let seen = RefCell::new(Seen::default());
-    meanwhile(completes(ground, cluster, release), async || {
+    meanwhile(completes(fixture, cluster, release), async || {
         let now = cluster.seen().await?;
         let mut outages = std::mem::take(&mut seen.borrow_mut().outages);
         outages.ask(&guest.client).await;
@@ -72,16 +72,16 @@ pub(crate) async fn upgrades(
     })
     .await?;
     let seen = seen.into_inner();
-    ground.testbed.progress.note(&format!(
+    fixture.testbed.progress.note(&format!(
         "the control plane has {} after {}; its API server was not there {} times, {} at the longest",
         release.version,
         seconds(begin.elapsed()),
         seen.outages.count,
         seconds(seen.outages.longest),
     ));
-    seen.tells_the_story()?;
-    images.all_differ(&Images::read(ground, cluster).await?)?;
-    came_in_order(ground, cluster).await?;
+    seen.was_partial_while_progressing()?;
+    images.all_differ(&Images::read(fixture, cluster).await?)?;
+    came_in_order(fixture, cluster).await?;
     let after = guest
         .client
         .get(&CONFIG_MAPS.named("default", KEPT))
@@ -94,8 +94,8 @@ pub(crate) async fn upgrades(
     Ok(())
 }
 
-async fn completes(ground: &Ground, cluster: &Cluster<'_>, release: &Release) -> Result<()> {
-    ground
+async fn completes(fixture: &Fixture, cluster: &Cluster<'_>, release: &Release) -> Result<()> {
+    fixture
         .stage(
             "the cluster's history says that the release is complete",
             async || {
@@ -128,7 +128,7 @@ impl Seen {
     }
 
     /// Partial while it progresses.
-    fn tells_the_story(&self) -> Result<()> {
+    fn was_partial_while_progressing(&self) -> Result<()> {
         let partial = ("Partial".to_owned(), "True".to_owned());
         ensure!(
             self.states.contains(&partial),
@@ -145,8 +145,8 @@ struct Images(Vec<(&'static str, String)>);
 // === impl Images ===
 
 impl Images {
-    async fn read(ground: &Ground, cluster: &Cluster<'_>) -> Result<Self> {
-        let pods = pods(ground, cluster).await?;
+    async fn read(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<Self> {
+        let pods = pods(fixture, cluster).await?;
         let names = ["etcd", "kube-apiserver"].into_iter().chain(AFTER);
         let each = names.map(|name| {
             let pod = newest(&pods, name)?;
@@ -165,8 +165,8 @@ impl Images {
 }
 
 /// No pod was made before what it depends on was ready.
-async fn came_in_order(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
-    let pods = pods(ground, cluster).await?;
+async fn came_in_order(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<()> {
+    let pods = pods(fixture, cluster).await?;
     let follows = |later: &str, earlier: &str| -> Result<()> {
         let (made, ready) = (
             made(newest(&pods, later)?)?,
@@ -184,9 +184,9 @@ async fn came_in_order(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
         .try_for_each(|later| follows(later, "kube-apiserver"))
 }
 
-async fn pods(ground: &Ground, cluster: &Cluster<'_>) -> Result<Vec<Value>> {
+async fn pods(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<Vec<Value>> {
     let path = PODS.within(&cluster.namespace());
-    ground.testbed.admin.list(&path).await
+    fixture.testbed.admin.list(&path).await
 }
 
 /// The newest pod of a component.

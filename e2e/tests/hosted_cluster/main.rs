@@ -1,7 +1,7 @@
 //! A hosted cluster for real: from an empty management cluster to workers that joined by their pool's user data, and back;
 //! and what happens to one in between, when a worker dies and when all of it gets another release.
 //!
-//! What it does in a stage is in [`e2e::hosted`] and in the modules beside. It is on private types, unless the variable
+//! What it does in a stage is in [`testbed::hosted`] and in the modules beside. It is on private types, unless the variable
 //! `HYPERSHIFT_TYPES` says `standard` (`cargo xtask soak life`). It needs root; without it, it says so and does nothing.
 
 mod control_plane;
@@ -13,8 +13,8 @@ mod timeline;
 use anyhow::{Result, bail};
 use api::annotations::cluster::MACHINE_HEALTH_CHECK_TIMEOUT;
 use api::group::Side;
-use e2e::hosted::{self, Cluster, Ground, Guest};
-use e2e::node::NodeTestbed;
+use testbed::hosted::{self, Cluster, Fixture, Guest};
+use testbed::node::NodeTestbed;
 use tokio::sync::Mutex;
 
 /// Two management clusters at a time are more than two processors bear.
@@ -25,20 +25,20 @@ const TYPES: &str = "HYPERSHIFT_TYPES";
 const WORKERS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hosted_cluster_comes_works_and_goes() -> Result<()> {
+async fn a_hosted_cluster_is_created_scaled_and_deleted() -> Result<()> {
     let _turn = TURN.lock().await;
     hosted::play(NodeTestbed::builder("hosted-cluster"), scenario).await
 }
 
-async fn scenario(ground: &Ground) -> Result<()> {
+async fn scenario(fixture: &Fixture) -> Result<()> {
     let side = side()?;
-    ground.install(side, &[]).await?;
-    let cluster = Cluster::new(ground, "demo", side);
+    fixture.install(side, &[]).await?;
+    let cluster = Cluster::new(fixture, "demo", side);
     cluster.create(&["--node-pool-replicas=1"]).await?;
     let guest = cluster.comes_up().await?;
-    timeline::show(ground, &cluster).await?;
+    timeline::show(fixture, &cluster).await?;
     cluster.has_workers(&guest, 1).await?;
-    guest.runs_a_workload(ground).await?;
+    guest.runs_a_workload(fixture).await?;
     for count in [3, 0] {
         cluster.scale(count).await?;
         cluster.has_workers(&guest, count).await?;
@@ -53,30 +53,30 @@ async fn a_hosted_cluster_is_repaired_and_upgraded() -> Result<()> {
     hosted::play(builder, repaired_and_upgraded).await
 }
 
-async fn repaired_and_upgraded(ground: &Ground) -> Result<()> {
+async fn repaired_and_upgraded(fixture: &Fixture) -> Result<()> {
     let side = side()?;
-    ground.install(side, &[]).await?;
-    let cluster = Cluster::new(ground, "demo", side);
+    fixture.install(side, &[]).await?;
+    let cluster = Cluster::new(fixture, "demo", side);
     // Long enough for a kubelet that begins again; the usual eight minutes are for people who wait.
     let patience = format!("--annotations={}=10s", MACHINE_HEALTH_CHECK_TIMEOUT.key());
     let workers = format!("--node-pool-replicas={WORKERS}");
     cluster.create(&[&workers, &patience]).await?;
     let guest = cluster.comes_up().await?;
-    timeline::show(ground, &cluster).await?;
+    timeline::show(fixture, &cluster).await?;
     cluster.has_workers(&guest, WORKERS).await?;
-    repair::replaces_a_dead_worker(ground, &cluster, &guest, WORKERS).await?;
-    upgrade(ground, &cluster, &guest).await?;
+    repair::replaces_a_dead_worker(fixture, &cluster, &guest, WORKERS).await?;
+    upgrade(fixture, &cluster, &guest).await?;
     cluster.destroy().await
 }
 
 /// A pool of an older minor version joins; then all of the cluster gets a newer release.
-async fn upgrade(ground: &Ground, cluster: &Cluster<'_>, guest: &Guest) -> Result<()> {
-    let registry = &ground.testbed.registry;
-    let older = ground.pushed.release(registry, "4.21.9").await?;
-    let newer = ground.pushed.release(registry, "4.22.1").await?;
-    pools::create(ground, cluster, &older).await?;
+async fn upgrade(fixture: &Fixture, cluster: &Cluster<'_>, guest: &Guest) -> Result<()> {
+    let registry = &fixture.testbed.registry;
+    let older = fixture.pushed.release(registry, "4.21.9").await?;
+    let newer = fixture.pushed.release(registry, "4.22.1").await?;
+    pools::create(fixture, cluster, &older).await?;
     cluster.has_workers(guest, WORKERS + 1).await?;
-    pools::upgrade_with_the_control_plane(ground, cluster, guest, &newer).await
+    pools::upgrade_with_the_control_plane(fixture, cluster, guest, &newer).await
 }
 
 /// The groups that its Cluster API objects are in.

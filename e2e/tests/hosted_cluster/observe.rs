@@ -1,11 +1,11 @@
-//! What somebody sees who looks all the time while something happens.
+//! What a client sees that looks all the time while something happens.
 
 use std::future::Future;
 use std::ops::AsyncFnMut;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use e2e::client::ApiClient;
+use testbed::client::ApiClient;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(250);

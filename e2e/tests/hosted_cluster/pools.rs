@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use api::annotations::node_pool::{NODE_POOL, RELEASE_VERSION};
-use e2e::client::{Patch, Resource};
-use e2e::fixtures;
-use e2e::hosted::{Cluster, DEPLOYMENTS, Ground, Guest, NAMESPACE, NODE_POOLS};
-use e2e::node::condition;
-use e2e::payload::Release;
 use serde_json::{Value, json};
+use testbed::client::{Patch, Resource};
+use testbed::fixtures;
+use testbed::hosted::{Cluster, DEPLOYMENTS, Fixture, Guest, NAMESPACE, NODE_POOLS};
+use testbed::node::condition;
+use testbed::payload::Release;
 
 use crate::hosted_cluster::control_plane;
 use crate::hosted_cluster::observe::meanwhile;
@@ -31,11 +31,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Creates a pool of one worker that is upgraded where it is.
 pub(crate) async fn create(
-    ground: &Ground,
+    fixture: &Fixture,
     cluster: &Cluster<'_>,
     release: &Release,
 ) -> Result<()> {
-    let network = &ground.cloud.network;
+    let network = &fixture.cloud.network;
     let words = [
         "create".to_owned(),
         "nodepool".to_owned(),
@@ -49,13 +49,13 @@ pub(crate) async fn create(
         format!("--securitygroup-id={}", network.security_group),
         format!("--instance-profile={}-worker-profile", cluster.infra()),
     ];
-    ground.hcp(&words, &[]).await.map(drop)
+    fixture.hcp(&words, &[]).await.map(drop)
 }
 
-/// Asks for another release of everything, nodes first. They wait for their control plane; then they get it, and nobody
+/// Asks for another release of everything, nodes first. They wait for their control plane; then they get it, and no node
 /// who uses them is left without.
 pub(crate) async fn upgrade_with_the_control_plane(
-    ground: &Ground,
+    fixture: &Fixture,
     cluster: &Cluster<'_>,
     guest: &Guest,
     release: &Release,
@@ -64,15 +64,15 @@ pub(crate) async fn upgrade_with_the_control_plane(
         "hosted_cluster/marker",
         &[("PATH", MARKER), ("TEXT", MARKED)],
     )?;
-    ground.testbed.admin.apply(&marker).await?;
-    let image = ground.testbed.pause_image();
+    fixture.testbed.admin.apply(&marker).await?;
+    let image = fixture.testbed.pause_image();
     let guarded = fixtures::render("hosted_cluster/guarded", &[("IMAGE", &image)])?;
     guest.client.apply(&guarded).await?;
-    let replaced = Replaced::begin(ground, cluster, guest, release).await?;
-    let stays = Stays::begin(ground, cluster, guest, release).await?;
+    let replaced = Replaced::begin(fixture, cluster, guest, release).await?;
+    let stays = Stays::begin(fixture, cluster, guest, release).await?;
     replaced.waits().await?;
     let work = async {
-        control_plane::upgrades(ground, cluster, guest, release).await?;
+        control_plane::upgrades(fixture, cluster, guest, release).await?;
         tokio::try_join!(replaced.comes(), stays.comes()).map(drop)
     };
     meanwhile(work, async || {
@@ -89,7 +89,7 @@ pub(crate) async fn upgrade_with_the_control_plane(
 
 /// A pool whose machines make room for others.
 struct Replaced<'a> {
-    ground: &'a Ground,
+    fixture: &'a Fixture,
     cluster: &'a Cluster<'a>,
     guest: &'a Guest,
     release: &'a Release,
@@ -102,13 +102,13 @@ struct Replaced<'a> {
 
 impl<'a> Replaced<'a> {
     async fn begin(
-        ground: &'a Ground,
+        fixture: &'a Fixture,
         cluster: &'a Cluster<'a>,
         guest: &'a Guest,
         release: &'a Release,
     ) -> Result<Self> {
         let path = DEPLOYMENTS.named("default", GUARDED);
-        ground
+        fixture
             .stage(
                 "two pods of the user's run, of which one must stay",
                 async || {
@@ -124,13 +124,13 @@ impl<'a> Replaced<'a> {
             .await?;
         let machines = of_pool(cluster, &cluster.pool()).await?;
         let wanted = json!({ "spec": { "release": { "image": release.image } } });
-        ground
+        fixture
             .testbed
             .admin
             .patch(&cluster.pool_path(), Patch::Merge, &wanted)
             .await?;
         Ok(Self {
-            ground,
+            fixture,
             cluster,
             guest,
             release,
@@ -142,10 +142,10 @@ impl<'a> Replaced<'a> {
     /// While the control plane is older, nothing happens, and the pool says why.
     async fn waits(&self) -> Result<()> {
         let what = "a pool that is ahead of its control plane waits";
-        self.ground
+        self.fixture
             .stage(what, async || {
                 let pool = self
-                    .ground
+                    .fixture
                     .testbed
                     .admin
                     .get(&self.cluster.pool_path())
@@ -169,21 +169,21 @@ impl<'a> Replaced<'a> {
 
     async fn comes(&self) -> Result<()> {
         let path = self.cluster.pool_path();
-        self.ground
+        self.fixture
             .stage("the pool's machines are replaced", async || {
-                has(&self.ground.testbed.admin.get(&path).await?, self.release)
+                has(&self.fixture.testbed.admin.get(&path).await?, self.release)
             })
             .await
     }
 
-    /// Never fewer nodes of the pool than it is to have, and never nobody to serve.
+    /// Never fewer nodes of the pool than it is to have, and always one that serves.
     async fn look(&self) -> Result<()> {
         let asked = async {
             let nodes = self.guest.nodes().await?;
             let path = DEPLOYMENTS.named("default", GUARDED);
             anyhow::Ok((nodes, self.guest.client.get(&path).await?))
         };
-        // While the API server is away, nobody can see.
+        // While the API server is away, nothing can be seen.
         let Ok(Ok((nodes, guarded))) = tokio::time::timeout(PATIENCE, asked).await else {
             return Ok(());
         };
@@ -192,7 +192,7 @@ impl<'a> Replaced<'a> {
         let wanted = self.machines.len();
         ensure!(ready >= wanted, "{ready} of {wanted} workers are ready");
         let serving = guarded["status"]["availableReplicas"].as_i64().unwrap_or(0);
-        ensure!(serving >= 1, "nobody serves: {}", guarded["status"]);
+        ensure!(serving >= 1, "none serves: {}", guarded["status"]);
         Ok(())
     }
 
@@ -222,7 +222,7 @@ impl<'a> Replaced<'a> {
 
 /// A pool whose machine stays.
 struct Stays<'a> {
-    ground: &'a Ground,
+    fixture: &'a Fixture,
     cluster: &'a Cluster<'a>,
     guest: &'a Guest,
     release: &'a Release,
@@ -235,13 +235,13 @@ struct Stays<'a> {
 
 impl<'a> Stays<'a> {
     async fn begin(
-        ground: &'a Ground,
+        fixture: &'a Fixture,
         cluster: &'a Cluster<'a>,
         guest: &'a Guest,
         release: &'a Release,
     ) -> Result<Self> {
         let path = NODE_POOLS.named(NAMESPACE, IN_PLACE);
-        let pool = ground.testbed.admin.get(&path).await?;
+        let pool = fixture.testbed.admin.get(&path).await?;
         condition(&pool, "SupportedVersionSkew").context("an older pool")?;
         let machine = of_pool(cluster, IN_PLACE)
             .await?
@@ -252,13 +252,13 @@ impl<'a> Stays<'a> {
             "release": { "image": release.image },
             "config": [{ "name": "marker" }],
         } });
-        ground
+        fixture
             .testbed
             .admin
             .patch(&path, Patch::Merge, &wanted)
             .await?;
         Ok(Self {
-            ground,
+            fixture,
             cluster,
             guest,
             release,
@@ -270,9 +270,9 @@ impl<'a> Stays<'a> {
 
     async fn comes(&self) -> Result<()> {
         let path = NODE_POOLS.named(NAMESPACE, IN_PLACE);
-        self.ground
+        self.fixture
             .stage("the machine that stays is upgraded", async || {
-                has(&self.ground.testbed.admin.get(&path).await?, self.release)
+                has(&self.fixture.testbed.admin.get(&path).await?, self.release)
             })
             .await
     }
@@ -313,7 +313,7 @@ impl<'a> Stays<'a> {
         ensure!(*state == "Done", "{state}");
         let id = machine["spec"]["providerID"].as_str().unwrap_or_default();
         let instance = id.rsplit('/').next().unwrap_or_default();
-        let marker = self.ground.cloud.file(instance, MARKER);
+        let marker = self.fixture.cloud.file(instance, MARKER);
         ensure!(
             marker.as_deref() == Some(MARKED),
             "{MARKER} holds {marker:?}"

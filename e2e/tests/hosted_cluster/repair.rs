@@ -1,13 +1,13 @@
 //! A worker dies without a word, and a new one takes its place.
 
 use anyhow::{Context, Result, ensure};
-use e2e::hosted::{Cluster, Ground, Guest};
-use e2e::node::condition;
 use serde_json::Value;
+use testbed::hosted::{Cluster, Fixture, Guest};
+use testbed::node::condition;
 
 /// Kills the machine of one worker of the pool, which has `count`. The cloud goes on saying that it runs.
 pub(crate) async fn replaces_a_dead_worker(
-    ground: &Ground,
+    fixture: &Fixture,
     cluster: &Cluster<'_>,
     guest: &Guest,
     count: usize,
@@ -20,18 +20,18 @@ pub(crate) async fn replaces_a_dead_worker(
         .context("it has no node")?;
     let id = victim["spec"]["providerID"].as_str().unwrap_or_default();
     let instance = id.rsplit('/').next().context("it has no instance")?;
-    ground.testbed.progress.note(&format!(
+    fixture.testbed.progress.note(&format!(
         "killing {instance}, which is {machine} and {node}"
     ));
-    ground.cloud.kill(instance);
-    ground
+    fixture.cloud.kill(instance);
+    fixture
         .stage("the dead worker's node is not ready", async || {
             let found = guest.client.get(&format!("/api/v1/nodes/{node}")).await?;
             ensure!(condition(&found, "Ready").is_err(), "it is ready");
             Ok(())
         })
         .await?;
-    ground
+    fixture
         .stage("its machine and its instance are gone", async || {
             let machines = cluster.machines().await?;
             ensure!(

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
-use e2e::conditions;
-use e2e::hosted::{COMPONENTS, Cluster, Ground, PODS};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
+use testbed::conditions;
+use testbed::hosted::{COMPONENTS, Cluster, Fixture, PODS};
 
 /// Shows it.
-pub(crate) async fn show(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
-    let admin = &ground.testbed.admin;
+pub(crate) async fn show(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<()> {
+    let admin = &fixture.testbed.admin;
     let seen = cluster.seen().await?;
     let begin = time(&seen["metadata"]["creationTimestamp"]).context("it has no age")?;
     let since = |value: &Value| {
@@ -47,7 +47,7 @@ pub(crate) async fn show(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
             component["metadata"]["name"].as_str().unwrap_or_default(),
         )?;
     }
-    ground.testbed.progress.note(&text);
+    fixture.testbed.progress.note(&text);
     Ok(())
 }
 

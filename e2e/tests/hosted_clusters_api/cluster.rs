@@ -3,13 +3,13 @@
 use anyhow::{Context, Result, ensure};
 use api::annotations::SCOPE;
 use api::group::Side;
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::conditions::{find, untrue};
-use e2e::operator::SOON;
-use e2e::{simulation, wait};
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::conditions::{find, untrue};
+use testbed::operator::SOON;
+use testbed::{simulation, wait};
 
-use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
 pub(crate) const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
@@ -70,14 +70,14 @@ impl Cluster {
     }
 
     /// Creates it with its pool, whose nodes have the older release.
-    pub(crate) async fn create(&self, admin: &ApiClient, ground: &Ground) -> Result<()> {
-        let mut objects = simulation::wish(self.name, &ground.release)?;
+    pub(crate) async fn create(&self, admin: &ApiClient, fixture: &Fixture) -> Result<()> {
+        let mut objects = simulation::desired(self.name, &fixture.release)?;
         for object in &mut objects {
             if object["kind"] == "HostedCluster" && self.side == Side::Standard {
                 object["metadata"]["annotations"] = json!({ SCOPE: "legacy" });
             }
             if object["kind"] == "NodePool" {
-                object["spec"]["release"]["image"] = json!(ground.older);
+                object["spec"]["release"]["image"] = json!(fixture.older);
             }
         }
         admin.apply(&objects).await
@@ -154,7 +154,7 @@ impl Cluster {
     }
 
     /// Waits for a condition, and gives its message.
-    pub(crate) async fn tells(
+    pub(crate) async fn reports(
         &self,
         admin: &ApiClient,
         kind: &str,
@@ -183,8 +183,8 @@ pub(crate) async fn gone(admin: &ApiClient, paths: [String; 3]) -> Result<()> {
     for path in paths {
         wait::until(&format!("{path} to be gone"), SOON, async || {
             let left = admin.find(&path).await?;
-            let told = left.map(|left| left["status"]["conditions"].clone());
-            ensure!(told.is_none(), "it is there: {told:?}");
+            let reported = left.map(|left| left["status"]["conditions"].clone());
+            ensure!(reported.is_none(), "it is there: {reported:?}");
             Ok(())
         })
         .await?;

@@ -4,33 +4,30 @@
 //! use. No operator may write there, whatever the second cluster asks for, and the second one can be deleted at once.
 
 use anyhow::{Context, Result, ensure};
-use api::annotations::{
-    MIGRATION_ACKNOWLEDGED, MIGRATION_IN_PROGRESS, MIGRATION_ROLLBACK, PRIVATE_CAPI_TYPES,
-    ROLLBACK_REQUESTED, SCOPE,
-};
-use api::group::{Side, core, infrastructure};
-use e2e::audit::Mark;
-use e2e::client::{ApiClient, Patch};
-use e2e::conditions::{find, untrue};
-use e2e::operator::SOON;
-use e2e::service_account::{ensure_control_plane_namespace, ensure_namespace};
-use e2e::testbed::Testbed;
-use e2e::{simulation, wait};
+use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
+use api::group::Side;
 use serde_json::{Value, json};
+use testbed::audit::Mark;
+use testbed::client::ApiClient;
+use testbed::collision::{Collider, objects, pool};
+use testbed::conditions::{find, untrue};
+use testbed::operator::SOON;
+use testbed::service_account::{ensure_control_plane_namespace, ensure_namespace};
+use testbed::testbed::Testbed;
+use testbed::{simulation, wait};
 
-use crate::hosted_clusters_api::cluster::{HOSTED_CLUSTERS, NODE_POOLS};
-use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::cluster::HOSTED_CLUSTERS;
+use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
-/// Where the owners are.
+/// Namespace of the HostedClusters that own control plane namespaces.
 const OWNERS: &str = "clusters-shared";
-/// What keeps a HostedCluster and a NodePool until they are cleaned up.
+/// The finalizer of HostedClusters and NodePools.
 const FINALIZER: &str = "hypershift.openshift.io/finalizer";
-/// How long it may take until an operator has looked at a change, and done what it does about it.
-const LOOKED: std::time::Duration = std::time::Duration::from_secs(8);
 
 /// All of it: the owner is there first, or comes when the other one waits for its release.
 pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
-    let ground = Ground::prepare(testbed).await?;
+    // With migrations, which begin by themselves where they may.
+    let fixture = Fixture::with_flags(testbed, &[("migration-concurrency", "1")]).await?;
     let testbed = &*testbed;
     ensure_namespace(&testbed.admin, OWNERS).await?;
     let cases = [
@@ -39,12 +36,13 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         ("unmarked", json!({})),
     ];
     for (name, annotations) in cases {
-        let collision = Collision::new(testbed, &ground, name).await?;
+        let collision = Collision::new(testbed, &fixture, name).await?;
         let step = testbed
             .progress
             .step(format!("a namespace of another cluster: {name}"));
         collision
-            .is_survived(&annotations)
+            .collider
+            .attempt_everything(&annotations, async || collision.is_untouched().await)
             .await
             .with_context(|| name.to_owned())?;
         step.done_with(&format!("{} objects", collision.before.len()));
@@ -52,7 +50,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let step = testbed
         .progress
         .step("a namespace that another cluster gets first");
-    comes_later(testbed, &ground).await?;
+    comes_later(testbed, &fixture).await?;
     step.done();
     Ok(())
 }
@@ -60,9 +58,9 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
 /// A namespace of `clusters-shared/<name>`, which is the one of `clusters/shared-<name>`, too.
 struct Collision<'a> {
     testbed: &'a Testbed,
-    ground: &'a Ground,
-    /// The name of the cluster that does not own it.
-    name: String,
+    fixture: &'a Fixture,
+    /// The cluster that does not own it.
+    collider: Collider<'a>,
     namespace: String,
     before: Vec<(String, Vec<u8>, u64)>,
     mark: Mark,
@@ -71,119 +69,24 @@ struct Collision<'a> {
 // === impl Collision ===
 
 impl<'a> Collision<'a> {
-    async fn new(testbed: &'a Testbed, ground: &'a Ground, name: &str) -> Result<Self> {
+    async fn new(testbed: &'a Testbed, fixture: &'a Fixture, name: &str) -> Result<Self> {
         let namespace = populate(&testbed.admin, name).await?;
         let before = stored(testbed, &namespace).await?;
         Ok(Self {
             testbed,
-            ground,
-            name: format!("shared-{name}"),
+            fixture,
+            collider: Collider {
+                admin: &testbed.admin,
+                namespace: NAMESPACE,
+                name: format!("shared-{name}"),
+                pools: vec![pool(&format!("shared-{name}"))],
+                owner: format!("{OWNERS}/{name}"),
+                release: &fixture.release,
+            },
             namespace,
             before,
             mark: testbed.control_plane.audit.mark()?,
         })
-    }
-
-    /// Everything that a tenant can ask for, and then the end.
-    async fn is_survived(&self, annotations: &Value) -> Result<()> {
-        self.create(annotations, &[]).await?;
-        self.is_refused().await?;
-        self.is_untouched().await.context("created")?;
-        let lock = json!({ MIGRATION_IN_PROGRESS: "true" });
-        self.annotate(&lock).await.context("locked")?;
-        let request =
-            json!({ MIGRATION_IN_PROGRESS: null, MIGRATION_ROLLBACK: ROLLBACK_REQUESTED });
-        self.annotate(&request).await.context("asked back")?;
-        self.can_be_deleted_at_once().await?;
-        self.is_untouched().await.context("deleted")?;
-        // As an older operator has left it.
-        self.create(annotations, &[FINALIZER]).await?;
-        self.is_refused().await?;
-        self.annotate(&lock).await.context("locked and held")?;
-        self.is_deleted().await?;
-        self.is_untouched().await.context("deleted with finalizers")
-    }
-
-    fn path(&self) -> String {
-        HOSTED_CLUSTERS.named(NAMESPACE, &self.name)
-    }
-
-    fn pool(&self) -> String {
-        NODE_POOLS.named(NAMESPACE, &format!("{}-workers", self.name))
-    }
-
-    async fn create(&self, annotations: &Value, finalizers: &[&str]) -> Result<()> {
-        let mut objects = simulation::wish(&self.name, &self.ground.release)?;
-        for object in &mut objects {
-            match object["kind"].as_str() {
-                Some("HostedCluster") => {
-                    object["metadata"]["annotations"] = annotations.clone();
-                    object["metadata"]["finalizers"] = json!(finalizers);
-                }
-                Some("NodePool") => object["metadata"]["finalizers"] = json!(finalizers),
-                _ => {}
-            }
-        }
-        self.testbed.admin.apply(&objects).await
-    }
-
-    /// Both say whose the namespace is.
-    async fn is_refused(&self) -> Result<()> {
-        let admin = &self.testbed.admin;
-        let owner = self.name.replacen("shared-", "clusters-shared/", 1);
-        for (path, about) in [(self.path(), "ValidConfiguration"), (self.pool(), "Ready")] {
-            wait::until(&format!("{path} to be refused"), SOON, async || {
-                let found = admin.get(&path).await?;
-                let condition = find(&found, about)
-                    .with_context(|| format!("there is none among {}", untrue(&found)))?;
-                let message = condition["message"].as_str().unwrap_or_default();
-                ensure!(
-                    condition["status"] == "False" && message.contains(&owner),
-                    "{condition}"
-                );
-                Ok(())
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
-    /// An annotation that asks an operator for something in the namespace.
-    async fn annotate(&self, annotations: &Value) -> Result<()> {
-        let admin = &self.testbed.admin;
-        let patch = json!({ "metadata": { "annotations": annotations } });
-        admin.patch(&self.path(), Patch::Merge, &patch).await?;
-        wait::throughout("nothing to be written there", LOOKED, async || {
-            let found = admin.get(&self.path()).await?;
-            let acknowledged = &found["metadata"]["annotations"][MIGRATION_ACKNOWLEDGED];
-            ensure!(acknowledged.is_null(), "the lock was acknowledged");
-            self.is_untouched().await
-        })
-        .await
-    }
-
-    /// Nothing holds them: they are gone with the answer.
-    async fn can_be_deleted_at_once(&self) -> Result<()> {
-        for path in [self.pool(), self.path()] {
-            self.testbed.admin.delete(&path).await?;
-            let left = self.testbed.admin.find(&path).await?;
-            ensure!(left.is_none(), "{path} is held: {left:?}");
-        }
-        Ok(())
-    }
-
-    async fn is_deleted(&self) -> Result<()> {
-        let admin = &self.testbed.admin;
-        admin.delete(&self.path()).await?;
-        for path in [self.pool(), self.path()] {
-            wait::until(&format!("{path} to be gone"), SOON, async || {
-                let left = admin.find(&path).await?;
-                ensure!(left.is_none(), "{left:?}");
-                Ok(())
-            })
-            .await?;
-        }
-        Ok(())
     }
 
     /// The owner's objects are what they were, byte for byte, and no operator has even tried to change one.
@@ -199,7 +102,7 @@ impl<'a> Collision<'a> {
             ensure!(is_old, "{key} is new");
         }
         for event in self.testbed.control_plane.audit.since(self.mark)? {
-            let operators = &self.ground.operators;
+            let operators = &self.fixture.operators;
             let is_operator = operators
                 .iter()
                 .any(|one| one.identity.username() == event.user.username);
@@ -214,25 +117,25 @@ impl<'a> Collision<'a> {
 }
 
 /// The other order: the cluster is there, held by its finalizer, when another one gets the namespace.
-async fn comes_later(testbed: &Testbed, ground: &Ground) -> Result<()> {
+async fn comes_later(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
     let admin = &testbed.admin;
     let name = "shared-late";
-    let absent = format!("{}-absent", ground.release);
-    admin.apply(&simulation::wish(name, &absent)?).await?;
+    let absent = format!("{}-absent", fixture.release);
+    admin.apply(&simulation::desired(name, &absent)?).await?;
     let path = HOSTED_CLUSTERS.named(NAMESPACE, name);
     wait::until("the cluster to wait for its release", SOON, async || {
         let found = admin.get(&path).await?;
         let finalizers = found["metadata"]["finalizers"].as_array();
         let is_held = finalizers.is_some_and(|it| it.contains(&json!(FINALIZER)));
         let verdict = find(&found, "ValidReleaseImage");
-        let is_told = verdict.is_some_and(|it| it["status"] == "False");
-        ensure!(is_held && is_told, "{}", untrue(&found));
+        let is_reported = verdict.is_some_and(|it| it["status"] == "False");
+        ensure!(is_held && is_reported, "{}", untrue(&found));
         Ok(())
     })
     .await?;
-    let collision = Collision::new(testbed, ground, "late").await?;
-    collision.is_refused().await?;
-    collision.is_deleted().await?;
+    let collision = Collision::new(testbed, fixture, "late").await?;
+    collision.collider.is_refused().await?;
+    collision.collider.is_deleted().await?;
     collision.is_untouched().await
 }
 
@@ -248,61 +151,30 @@ async fn stored(testbed: &Testbed, namespace: &str) -> Result<Vec<(String, Vec<u
 /// Makes a control plane namespace of `clusters-shared/<name>`; gives its name.
 async fn populate(admin: &ApiClient, name: &str) -> Result<String> {
     let namespace = ensure_control_plane_namespace(admin, OWNERS, name).await?;
-    let other = format!("shared-{name}");
-    let mut objects = vec![
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {
-                "name": format!("hypershift-cluster-api-{namespace}"),
-                "annotations": { "hypershift.openshift.io/cluster": format!("{OWNERS}/{name}") },
-            },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view" },
-        }),
-        json!({
-            "apiVersion": "hypershift.openshift.io/v1beta1",
-            "kind": "AWSEndpointService",
-            "metadata": { "name": "private-router", "finalizers": ["example.com/endpoint"] },
-            "spec": { "networkLoadBalancerName": "nlb" },
-        }),
-        json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": { "name": migration_executor::JOURNAL_NAME },
-            "data": { "journal": "{}" },
-        }),
-        json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
-                "name": "pool",
-                "labels": { "hypershift.openshift.io/nodePool": format!("{other}-workers") },
-            },
-        }),
-    ];
-    let secrets = [
-        "pull-secret".to_owned(),
-        "admin-kubeconfig".to_owned(),
-        format!("token-{other}-workers-12345678"),
-        format!("user-data-{other}-workers-12345678"),
-    ];
-    objects.extend(
-        secrets.map(
-            |name| json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } }),
-        ),
+    let mut all = objects(
+        &namespace,
+        &format!("shared-{name}"),
+        &[Side::Private, Side::Standard],
     );
-    for deployment in ["cluster-api", "capi-provider", "control-plane-operator"] {
-        objects.push(stopped(deployment));
-    }
-    for side in [Side::Private, Side::Standard] {
-        objects.extend(machines(side, &other));
-    }
-    for object in &mut objects {
-        if object["kind"] != "ClusterRoleBinding" {
-            object["metadata"]["namespace"] = json!(namespace);
-        }
-    }
-    admin.apply(&objects).await?;
+    all.push(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {
+            "name": format!("hypershift-cluster-api-{namespace}"),
+            "annotations": { "hypershift.openshift.io/cluster": format!("{OWNERS}/{name}") },
+        },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view" },
+    }));
+    all.extend(["pull-secret", "admin-kubeconfig"].map(|secret| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": { "namespace": namespace, "name": secret },
+        })
+    }));
+    let deployments = ["cluster-api", "capi-provider", "control-plane-operator"];
+    all.extend(deployments.map(|deployment| stopped(&namespace, deployment)));
+    admin.apply(&all).await?;
     at_rest(admin, &namespace).await?;
     Ok(namespace)
 }
@@ -339,12 +211,16 @@ async fn at_rest(admin: &ApiClient, namespace: &str) -> Result<()> {
 }
 
 /// A Deployment of a control plane, without pods.
-fn stopped(name: &str) -> Value {
+fn stopped(namespace: &str, name: &str) -> Value {
     let labels = json!({ "app": name });
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": { "name": name, "finalizers": ["hypershift.openshift.io/component-finalizer"] },
+        "metadata": {
+            "namespace": namespace,
+            "name": name,
+            "finalizers": ["hypershift.openshift.io/component-finalizer"],
+        },
         "spec": {
             "replicas": 0,
             "selector": { "matchLabels": labels },
@@ -354,46 +230,4 @@ fn stopped(name: &str) -> Value {
             },
         },
     })
-}
-
-/// A cluster of Cluster API with a pool of machines, all with the names that the other cluster's would have.
-fn machines(side: Side, other: &str) -> Vec<Value> {
-    let (core, infrastructure) = (core(side), infrastructure(side));
-    let (infra, pool) = (format!("{other}-x7k2p"), format!("{other}-workers"));
-    let reference =
-        |kind: &str, name: &str| json!({ "apiGroup": infrastructure, "kind": kind, "name": name });
-    let labels = json!({ "example.com/pool": pool });
-    let machine = json!({
-        "clusterName": infra,
-        "bootstrap": { "dataSecretName": "user-data" },
-        "infrastructureRef": reference("AWSMachineTemplate", &pool),
-    });
-    let set = json!({
-        "clusterName": infra,
-        "replicas": 1,
-        "selector": { "matchLabels": labels },
-        "template": { "metadata": { "labels": labels }, "spec": machine },
-    });
-    let object = |group: &str, kind: &str, name: &str, spec: Value| {
-        json!({
-            "apiVersion": format!("{group}/v1beta2"),
-            "kind": kind,
-            "metadata": {
-                "name": name,
-                "labels": { "cluster.x-k8s.io/cluster-name": infra },
-                "annotations": { "cluster.x-k8s.io/paused": "true" },
-                "finalizers": ["example.com/machines"],
-            },
-            "spec": spec,
-        })
-    };
-    let cluster = json!({ "paused": true, "infrastructureRef": reference("AWSCluster", other) });
-    let template = json!({ "template": { "spec": { "instanceType": "m5.large" } } });
-    vec![
-        object(&core, "Cluster", &infra, cluster),
-        object(&core, "MachineDeployment", &pool, set.clone()),
-        object(&core, "MachineSet", &pool, set),
-        object(&core, "Machine", &format!("{pool}-abcde"), machine),
-        object(&infrastructure, "AWSMachineTemplate", &pool, template),
-    ]
 }

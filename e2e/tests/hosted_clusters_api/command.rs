@@ -3,21 +3,21 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use e2e::cargo::Program;
-use e2e::terminal;
-use e2e::testbed::Testbed;
+use testbed::cargo::Program;
+use testbed::terminal;
+use testbed::testbed::Testbed;
 use tokio::process::Command;
 
 use crate::hosted_clusters_api::cluster::HOSTED_CLUSTERS;
 use crate::hosted_clusters_api::control_plane;
-use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 /// Environment variable that names a built `hcp`, so that none is built.
 const BINARY_VARIABLE: &str = "HYPERSHIFT_HCP";
 const NAME: &str = "bare";
 
 /// Creates a cluster, waits until it is available, and destroys it.
-pub(crate) async fn runs(testbed: &Testbed, ground: &Ground, kubeconfig: &Path) -> Result<()> {
+pub(crate) async fn runs(testbed: &Testbed, fixture: &Fixture, kubeconfig: &Path) -> Result<()> {
     let program = Program::dev("cli", "hcp");
     let program = program.find(BINARY_VARIABLE, &testbed.progress).await?;
     let secret = testbed.path().join("pull-secret.json");
@@ -28,7 +28,7 @@ pub(crate) async fn runs(testbed: &Testbed, ground: &Ground, kubeconfig: &Path) 
     let mut create = Command::new(&program);
     create
         .args(["create", "cluster", "none", "--name", NAME, "--wait"])
-        .args(["--release-image", &ground.release])
+        .args(["--release-image", &fixture.release])
         .args(["--base-domain", "example.com"])
         .args(["--external-api-server-address", "192.0.2.10"])
         .args(["--timeout", "2m"])

@@ -1,12 +1,12 @@
-//! What becomes of what a control plane makes and tells.
+//! What becomes of the objects and the status of a control plane.
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::ApiClient;
-use e2e::operator::SOON;
-use e2e::{simulation, wait};
+use testbed::client::ApiClient;
+use testbed::operator::SOON;
+use testbed::{simulation, wait};
 
 use crate::hosted_clusters_api::cluster::SECRETS;
-use crate::hosted_clusters_api::ground::NAMESPACE;
+use crate::hosted_clusters_api::fixture::NAMESPACE;
 
 /// Makes a control plane look available, once it is there.
 pub(crate) async fn comes_up(admin: &ApiClient, name: &str) -> Result<()> {

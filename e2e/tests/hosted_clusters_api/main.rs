@@ -1,11 +1,11 @@
 //! Hosted clusters and node pools on a real API server, without nodes: what the operators make of them, with the rights
-//! that an installation grants. No pod runs; what a control plane would tell, the test writes in its place.
+//! that an installation grants. No pod runs; the test writes the status of control planes.
 
 mod cluster;
 mod collision;
 mod command;
 mod control_plane;
-mod ground;
+mod fixture;
 mod old_releases;
 mod other_platforms;
 mod pool;
@@ -15,12 +15,13 @@ mod unreadable;
 mod virtual_machines;
 
 use anyhow::Result;
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
 
 /// One cluster on either side, from its creation to its end, and one that is made by the command line (O04, O05, O06).
+/// Checks O04, O05 and O06.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn o04_o05_o06_hosted_clusters_are_made_held_and_removed() -> Result<()> {
+async fn hosted_clusters_are_created_kept_and_deleted() -> Result<()> {
     let mut testbed = Testbed::start("hosted-clusters", Progress::detect()).await?;
     let outcome = stages::run(&mut testbed).await;
     testbed.finish(outcome)

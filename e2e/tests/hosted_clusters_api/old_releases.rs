@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use api::annotations::SCOPE;
 use api::group::Side;
-use e2e::cargo::command_line;
-use e2e::client::ApiClient;
-use e2e::operator::SOON;
-use e2e::simulation::{self, Releases};
-use e2e::terminal;
-use e2e::testbed::Testbed;
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::cargo::command_line;
+use testbed::client::ApiClient;
+use testbed::operator::SOON;
+use testbed::simulation::{self, Releases};
+use testbed::terminal;
+use testbed::testbed::Testbed;
+use testbed::wait;
 use tokio::process::Command;
 
 use crate::hosted_clusters_api::cluster::{Cluster, DEPLOYMENTS, gone};
-use crate::hosted_clusters_api::ground::NAMESPACE;
+use crate::hosted_clusters_api::fixture::NAMESPACE;
 
 /// The image in the table.
 const OVERRIDE: &str = "images.example.com/control-plane-operator:for-4.14";
@@ -84,7 +84,7 @@ fn cluster(name: &'static str, side: Side) -> Cluster {
 }
 
 async fn create(admin: &ApiClient, of: &Cluster, release: &str) -> Result<()> {
-    let mut objects = simulation::wish(of.name, release)?;
+    let mut objects = simulation::desired(of.name, release)?;
     objects.retain(|object| object["kind"] != "NodePool");
     for object in &mut objects {
         if object["kind"] == "HostedCluster" && of.side == Side::Standard {
@@ -94,25 +94,28 @@ async fn create(admin: &ApiClient, of: &Cluster, release: &str) -> Result<()> {
     admin.apply(&objects).await
 }
 
-/// The operator of the table runs, told that it is on private types, and the proxies are there.
+/// The operator of the table runs, with the variable for private types, and the proxies are there.
 async fn is_replaced(admin: &ApiClient, cluster: &Cluster) -> Result<()> {
     cluster.is_made(admin).await?;
     let pod = pod(admin, cluster, "control-plane-operator").await?;
     let container = &pod["containers"][0];
     ensure!(container["image"] == OVERRIDE, "{}", container["image"]);
-    let told = |name: &str| {
+    let variable = |name: &str| {
         let mut variables = container["env"].as_array().into_iter().flatten();
         variables
             .find(|it| it["name"] == name)
             .map(|it| &it["value"])
     };
-    ensure!(told("CAPI_TYPES") == Some(&json!("private")), "{container}");
     ensure!(
-        told("CONTROL_PLANE_OPERATOR_IMAGE") == Some(&json!(OVERRIDE)),
+        variable("CAPI_TYPES") == Some(&json!("private")),
         "{container}"
     );
     ensure!(
-        told("IMAGE_CAPI_PROXY") == Some(&json!(PROXY)),
+        variable("CONTROL_PLANE_OPERATOR_IMAGE") == Some(&json!(OVERRIDE)),
+        "{container}"
+    );
+    ensure!(
+        variable("IMAGE_CAPI_PROXY") == Some(&json!(PROXY)),
         "{container}"
     );
     for name in ["cluster-api", "capi-provider"] {
@@ -125,7 +128,7 @@ async fn is_replaced(admin: &ApiClient, cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// The release's own operator runs, and nobody has heard of a proxy.
+/// The release's own operator runs, and there is no proxy.
 async fn is_its_own(admin: &ApiClient, cluster: &Cluster) -> Result<()> {
     cluster.is_made(admin).await?;
     let pod = pod(admin, cluster, "control-plane-operator").await?;
@@ -171,13 +174,13 @@ async fn is_planned(testbed: &Testbed, cluster: &Cluster, old: &OldReleases) -> 
     Ok(())
 }
 
-/// What lacks is told, and nothing is made.
+/// What is missing is reported, and nothing is created.
 async fn says_so(admin: &ApiClient, cluster: &Cluster) -> Result<()> {
     let expected = format!("control-plane-operator of its release {UNKNOWN}");
     let kind = "SupportedHostedCluster";
-    cluster.tells(admin, kind, "False", &expected).await?;
+    cluster.reports(admin, kind, "False", &expected).await?;
     let ways = "--control-plane-operator-overrides";
-    cluster.tells(admin, kind, "False", ways).await?;
+    cluster.reports(admin, kind, "False", ways).await?;
     let namespace = format!("/api/v1/namespaces/{}", cluster.namespace());
     ensure!(
         admin.find(&namespace).await?.is_none(),

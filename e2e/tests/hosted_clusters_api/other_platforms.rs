@@ -1,21 +1,21 @@
-//! Clusters without a cloud: on machines of an Agent service, and on machines that somebody brings.
+//! Clusters without a cloud: on machines of an Agent service, and on machines that a user brings.
 //!
-//! Cluster API's provider for Agent cannot be had here. Its kinds are stand-ins: they take any object, and nobody makes
+//! Cluster API's provider for Agent cannot be had here. Its kinds are stand-ins: they take any object, and no controller makes
 //! machines of them. What is shown is what the operator makes, and that nothing is left of it.
 
 use anyhow::{Context, Result, ensure};
-use e2e::agents::allow_consumer;
-use e2e::client::{ApiClient, Resource};
-use e2e::operator::SOON;
-use e2e::service_account::ensure_namespace;
-use e2e::{simulation, wait};
 use serde_json::{Value, json};
+use testbed::agents::allow_consumer;
+use testbed::client::{ApiClient, Resource};
+use testbed::operator::SOON;
+use testbed::service_account::ensure_namespace;
+use testbed::{simulation, wait};
 
 use crate::hosted_clusters_api::cluster::{
     CONTROL_PLANES, DEPLOYMENTS, HOSTED_CLUSTERS, NODE_POOLS, ROLES, SECRETS, gone,
 };
 use crate::hosted_clusters_api::control_plane;
-use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 /// Where the machines are that an Agent service has found.
 const AGENTS: &str = "agents";
@@ -32,20 +32,20 @@ const MACHINE_SETS: Resource<'_> =
     Resource::new("cluster.hypershift.openshift.io/v1beta2", "machinesets");
 
 /// One cluster of each kind, from its creation to its end.
-pub(crate) async fn live(admin: &ApiClient, ground: &Ground) -> Result<()> {
+pub(crate) async fn live(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
     ensure_namespace(admin, AGENTS).await?;
     allow_consumer(admin, AGENTS, NAMESPACE).await?;
-    agent(admin, ground).await.context("the one on Agent")?;
-    none(admin, ground).await.context("the one on None")
+    agent(admin, fixture).await.context("the one on Agent")?;
+    none(admin, fixture).await.context("the one on None")
 }
 
-async fn agent(admin: &ApiClient, ground: &Ground) -> Result<()> {
+async fn agent(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
     let name = "metal";
     let platform = json!({ "type": "Agent", "agent": { "agentNamespace": AGENTS } });
     let machines = json!({ "type": "Agent", "agent": {
         "agentLabelSelector": { "matchLabels": { "size": "large" } },
     } });
-    create(admin, ground, name, &platform, &machines).await?;
+    create(admin, fixture, name, &platform, &machines).await?;
     let namespace = format!("{NAMESPACE}-{name}");
     let there = async |path: String| {
         let what = format!("{path} to be made");
@@ -102,10 +102,10 @@ async fn agent(admin: &ApiClient, ground: &Ground) -> Result<()> {
     Ok(())
 }
 
-async fn none(admin: &ApiClient, ground: &Ground) -> Result<()> {
+async fn none(admin: &ApiClient, fixture: &Fixture) -> Result<()> {
     let name = "own";
     let platform = json!({ "type": "None" });
-    create(admin, ground, name, &platform, &platform).await?;
+    create(admin, fixture, name, &platform, &platform).await?;
     let namespace = format!("{NAMESPACE}-{name}");
     let control_plane = CONTROL_PLANES.named(&namespace, name);
     wait::until("the HostedControlPlane", SOON, async || {
@@ -152,12 +152,12 @@ async fn ignition_is_published(admin: &ApiClient, namespace: &str) -> Result<()>
 /// Creates a cluster with a pool, on a platform, whose services are on ports of nodes.
 async fn create(
     admin: &ApiClient,
-    ground: &Ground,
+    fixture: &Fixture,
     name: &str,
     platform: &Value,
     machines: &Value,
 ) -> Result<()> {
-    let mut objects = simulation::wish(name, &ground.release)?;
+    let mut objects = simulation::desired(name, &fixture.release)?;
     for object in &mut objects {
         if object["kind"] == "HostedCluster" {
             object["spec"]["platform"] = platform.clone();

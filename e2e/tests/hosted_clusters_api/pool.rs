@@ -1,17 +1,17 @@
 //! What the operator makes of a node pool.
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::conditions::untrue;
-use e2e::operator::SOON;
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::conditions::untrue;
+use testbed::operator::SOON;
+use testbed::wait;
 
 use crate::hosted_clusters_api::cluster::{Cluster, NODE_POOLS, SECRETS};
-use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 /// A pool is made, scaled, and given another release and another machine.
-pub(crate) async fn lives(cluster: &Cluster, admin: &ApiClient, ground: &Ground) -> Result<()> {
+pub(crate) async fn lives(cluster: &Cluster, admin: &ApiClient, fixture: &Fixture) -> Result<()> {
     let first = made(cluster, admin, 1, "").await?;
     change(cluster, admin, json!({ "replicas": 3 })).await?;
     let scaled = made(cluster, admin, 3, "").await?;
@@ -19,7 +19,7 @@ pub(crate) async fn lives(cluster: &Cluster, admin: &ApiClient, ground: &Ground)
         template(&scaled) == template(&first) && user_data(&scaled) == user_data(&first),
         "machines are replaced by scaling"
     );
-    let release = json!({ "release": { "image": ground.release } });
+    let release = json!({ "release": { "image": fixture.release } });
     change(cluster, admin, release).await?;
     let upgraded = made(cluster, admin, 3, user_data(&first)).await?;
     ensure!(
@@ -83,9 +83,9 @@ async fn until(
         let pool = admin
             .get(&NODE_POOLS.named(NAMESPACE, &cluster.pool()))
             .await?;
-        let told = || format!("the pool says {}", untrue(&pool));
-        let deployment = admin.find(&path).await?.with_context(told)?;
-        is_so(&deployment).with_context(told)?;
+        let reported = || format!("the pool says {}", untrue(&pool));
+        let deployment = admin.find(&path).await?.with_context(reported)?;
+        is_so(&deployment).with_context(reported)?;
         Ok(deployment)
     })
     .await

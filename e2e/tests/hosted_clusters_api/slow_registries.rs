@@ -1,5 +1,5 @@
 //! Registries of one tenant that keep their clients waiting: another tenant's cluster takes as long as without them, and
-//! the tenant is told which limit its registry broke (check T02).
+//! its condition names the limit that its registry broke (check T02).
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::client::ApiClient;
-use e2e::conditions::find;
-use e2e::operator::SOON;
-use e2e::service_account::ensure_namespace;
-use e2e::{simulation, wait};
+use testbed::client::ApiClient;
+use testbed::conditions::find;
+use testbed::operator::SOON;
+use testbed::service_account::ensure_namespace;
+use testbed::{simulation, wait};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use crate::hosted_clusters_api::cluster::{Cluster, HOSTED_CLUSTERS, gone};
-use crate::hosted_clusters_api::ground::NAMESPACE;
+use crate::hosted_clusters_api::fixture::NAMESPACE;
 
 /// The limit that operators are started with, in place of 30 s. Those of registries that drip are shortened alike.
 pub(crate) const REQUEST_TIMEOUT: &str = "3s";
@@ -128,7 +128,7 @@ impl SlowRegistries {
             for (fault, address, _) in &self.registries {
                 let name = format!("{}-{number}", fault.name());
                 let image = release.replace(&self.origin, &address.to_string());
-                let mut objects = simulation::wish(&name, &image)?;
+                let mut objects = simulation::desired(&name, &image)?;
                 objects.retain(|it| it["kind"] != "NodePool" && it["kind"] != "Namespace");
                 for object in &mut objects {
                     object["metadata"]["namespace"] = SLOW.into();
@@ -153,7 +153,7 @@ impl Drop for SlowRegistries {
 async fn reconciled(admin: &ApiClient, name: &'static str, release: &str) -> Result<Duration> {
     let side = Side::Private;
     let cluster = Cluster { name, side };
-    let mut objects = simulation::wish(name, release)?;
+    let mut objects = simulation::desired(name, release)?;
     objects.retain(|object| object["kind"] != "NodePool");
     let begun = Instant::now();
     admin.apply(&objects).await?;

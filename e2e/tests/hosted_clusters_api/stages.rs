@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::operator::SOON;
-use e2e::testbed::Testbed;
-use e2e::{rights, wait};
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::operator::SOON;
+use testbed::testbed::Testbed;
+use testbed::{rights, wait};
 
 use crate::hosted_clusters_api::cluster::{
     Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone,
 };
-use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 use crate::hosted_clusters_api::{
     command, control_plane, old_releases, other_platforms, pool, unreadable, virtual_machines,
 };
@@ -24,26 +24,26 @@ const REST: Duration = Duration::from_secs(4);
 const SETTLED: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
-    let ground = Ground::prepare(testbed).await?;
+    let fixture = Fixture::prepare(testbed).await?;
     let testbed = &*testbed;
     let admin = &testbed.admin;
     let step = testbed.progress.step("clusters are made");
     // One after the other: what both operators share is made by the first, whose rights are judged below.
     for cluster in Cluster::ALL {
-        cluster.create(admin, &ground).await?;
+        cluster.create(admin, &fixture).await?;
         cluster.is_made(admin).await.context(cluster.name)?;
     }
     step.done();
     let step = testbed.progress.step("control planes come up");
     for cluster in Cluster::ALL {
         control_plane::comes_up(admin, cluster.name).await?;
-        cluster.tells(admin, "Available", "True", "").await?;
+        cluster.reports(admin, "Available", "True", "").await?;
         control_plane::is_handed_over(admin, cluster.name).await?;
     }
     step.done();
     let step = testbed.progress.step("pools are made, scaled and upgraded");
     for cluster in Cluster::ALL {
-        let lived = pool::lives(&cluster, admin, &ground).await;
+        let lived = pool::lives(&cluster, admin, &fixture).await;
         lived.context(cluster.name)?;
     }
     step.done();
@@ -55,28 +55,28 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let step = testbed
         .progress
         .step("clusters without a cloud come and go");
-    other_platforms::live(admin, &ground).await?;
+    other_platforms::live(admin, &fixture).await?;
     step.done();
     let step = testbed
         .progress
         .step("clusters of virtual machines are refused");
-    virtual_machines::are_refused(testbed, &ground).await?;
+    virtual_machines::are_refused(testbed, &fixture).await?;
     step.done();
     let step = testbed
         .progress
         .step("releases from before private types come and go");
-    old_releases::live(testbed, &ground.old).await?;
+    old_releases::live(testbed, &fixture.old).await?;
     step.done();
     let step = testbed
         .progress
         .step("slow registries of a tenant delay no other");
-    let [alone, beside, slow] = &ground.fresh;
-    let figures = ground.slow.delay_no_other(admin, [alone, beside, slow]);
+    let [alone, beside, slow] = &fixture.fresh;
+    let figures = fixture.slow.delay_no_other(admin, [alone, beside, slow]);
     step.done_with(&figures.await?);
-    rest(testbed, &ground).await?;
+    rest(testbed, &fixture).await?;
     for cluster in Cluster::ALL {
         drift(testbed, &cluster).await.context(cluster.name)?;
-        wrong_input(testbed, &cluster, &ground)
+        wrong_input(testbed, &cluster, &fixture)
             .await
             .context(cluster.name)?;
     }
@@ -84,41 +84,41 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         .progress
         .step("hcp creates a cluster and destroys it");
     let (_user, kubeconfig) = testbed.superuser(NAMESPACE, "user").await?;
-    command::runs(testbed, &ground, &kubeconfig).await?;
+    command::runs(testbed, &fixture, &kubeconfig).await?;
     step.done();
     removal(testbed).await?;
-    for running in &ground.operators {
+    for running in &fixture.operators {
         lacks_nothing(testbed, running)?;
     }
-    // The other one has the same rows on another side; what both share is made by whoever comes first.
-    if let Some(running) = ground.operators.first() {
+    // The other one has the same rows on another side; what both share is created by the one that comes first.
+    if let Some(running) = fixture.operators.first() {
         minimal(testbed, running).await?;
     }
     Ok(())
 }
 
 /// O04: a pass over what is as it should be writes nothing.
-async fn rest(testbed: &Testbed, ground: &Ground) -> Result<()> {
+async fn rest(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
     let step = testbed.progress.step("at rest");
     let admin = &testbed.admin;
     wait::until("the operators to have nothing to write", SOON, async || {
         let mark = testbed.control_plane.audit.mark()?;
-        wait::throughout("rest", SETTLED, async || quiet(testbed, ground, mark)).await
+        wait::throughout("rest", SETTLED, async || quiet(testbed, fixture, mark)).await
     })
     .await?;
     let before = versions(admin).await?;
     for cluster in Cluster::ALL {
-        // Whoever looks at it looks at everything.
+        // An operator that looks at it looks at everything.
         let looked = json!({ "metadata": { "annotations": { "example.com/looked": "at" } } });
         admin.patch(&cluster.path(), Patch::Merge, &looked).await?;
     }
     let mark = testbed.control_plane.audit.mark()?;
-    wait::throughout("rest", REST, async || quiet(testbed, ground, mark)).await?;
+    wait::throughout("rest", REST, async || quiet(testbed, fixture, mark)).await?;
     for cluster in Cluster::ALL {
         let looks = testbed.control_plane.audit.since(mark)?;
         let path = cluster.namespace();
         let seen = looks.iter().any(|event| event.uri.contains(&path));
-        ensure!(seen, "nobody has looked at {}", cluster.name);
+        ensure!(seen, "no operator has looked at {}", cluster.name);
     }
     ensure!(before == versions(admin).await?, "something was written");
     step.done_with(&format!("{} objects, 0 writes", before.len()));
@@ -126,9 +126,9 @@ async fn rest(testbed: &Testbed, ground: &Ground) -> Result<()> {
 }
 
 /// Fails if an operator has written anything but its lease.
-fn quiet(testbed: &Testbed, ground: &Ground, mark: e2e::audit::Mark) -> Result<()> {
+fn quiet(testbed: &Testbed, fixture: &Fixture, mark: testbed::audit::Mark) -> Result<()> {
     for event in testbed.control_plane.audit.since(mark)? {
-        let ours = ground
+        let ours = fixture
             .operators
             .iter()
             .any(|one| one.identity.username() == event.user.username);
@@ -163,7 +163,7 @@ async fn versions(admin: &ApiClient) -> Result<BTreeMap<String, Value>> {
     Ok(versions)
 }
 
-/// O06: what somebody else changes or deletes is as it was again.
+/// O06: what another client changes or deletes is restored.
 async fn drift(testbed: &Testbed, cluster: &Cluster) -> Result<()> {
     let step = testbed.progress.step("what others change is restored");
     let (admin, namespace) = (&testbed.admin, cluster.namespace());
@@ -212,20 +212,20 @@ async fn restored(admin: &ApiClient, path: &str, wanted: &Value, field: &str) ->
     .await
 }
 
-/// Nonsense is told, and what runs goes on as it is.
-async fn wrong_input(testbed: &Testbed, cluster: &Cluster, ground: &Ground) -> Result<()> {
-    let step = testbed.progress.step("wrong input is told");
+/// Invalid input is reported, and what runs goes on as it is.
+async fn wrong_input(testbed: &Testbed, cluster: &Cluster, fixture: &Fixture) -> Result<()> {
+    let step = testbed.progress.step("invalid input is reported");
     let admin = &testbed.admin;
     let before = running(admin, cluster).await?;
-    let absent = format!("{}-absent", ground.release);
+    let absent = format!("{}-absent", fixture.release);
     let release = |image: &str| json!({ "release": { "image": image } });
     let bundle = |named: Value| json!({ "additionalTrustBundle": named });
     let access = |way: &str| json!({ "platform": { "aws": { "endpointAccess": way } } });
     let tokens = tokens_of_its_own(&admin.get(&cluster.path()).await?);
     let (release_image, configuration) = ("ValidReleaseImage", "ValidConfiguration");
-    for (change, about, told) in [
+    for (change, about, reported) in [
         (release(&absent), release_image, Some(absent.as_str())),
-        (release(&ground.release), release_image, None),
+        (release(&fixture.release), release_image, None),
         (
             bundle(json!({ "name": "nowhere" })),
             configuration,
@@ -241,9 +241,9 @@ async fn wrong_input(testbed: &Testbed, cluster: &Cluster, ground: &Ground) -> R
         ),
     ] {
         cluster.change(admin, change).await?;
-        let status = if told.is_some() { "False" } else { "True" };
+        let status = if reported.is_some() { "False" } else { "True" };
         cluster
-            .tells(admin, about, status, told.unwrap_or_default())
+            .reports(admin, about, status, reported.unwrap_or_default())
             .await?;
     }
     ensure!(
@@ -252,7 +252,7 @@ async fn wrong_input(testbed: &Testbed, cluster: &Cluster, ground: &Ground) -> R
     );
     cluster.change(admin, access("Public")).await?;
     cluster
-        .tells(admin, "SupportedHostedCluster", "True", "")
+        .reports(admin, "SupportedHostedCluster", "True", "")
         .await?;
     step.done();
     Ok(())
@@ -304,7 +304,7 @@ async fn removal(testbed: &Testbed) -> Result<()> {
 
 fn lacks_nothing(
     testbed: &Testbed,
-    running: &crate::hosted_clusters_api::ground::Running,
+    running: &crate::hosted_clusters_api::fixture::Running,
 ) -> Result<()> {
     let username = running.identity.username();
     let events = testbed.control_plane.audit.all()?;
@@ -314,7 +314,7 @@ fn lacks_nothing(
     ensure!(
         refused.is_none(),
         "{:?}",
-        refused.map(e2e::audit::Event::summary)
+        refused.map(testbed::audit::Event::summary)
     );
     Ok(())
 }
@@ -322,7 +322,7 @@ fn lacks_nothing(
 /// What is granted is used, and nothing of it can be spared.
 async fn minimal(
     testbed: &Testbed,
-    running: &crate::hosted_clusters_api::ground::Running,
+    running: &crate::hosted_clusters_api::fixture::Running,
 ) -> Result<()> {
     let identity = &running.identity;
     let name = identity.operator.name();

@@ -1,41 +1,115 @@
-//! Check T04: a HostedCluster and a NodePool that do not deserialize, written straight into etcd as an API server of another
-//! version would have stored them. All others are reconciled, and the odd ones say why they are not.
+//! Check T04: HostedClusters and NodePools that do not deserialize, written straight into etcd as an API server of another
+//! version would have stored them. All others are reconciled, and the odd ones report why they are not.
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::conditions::{find, untrue};
-use e2e::operator::SOON;
-use e2e::testbed::Testbed;
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::conditions::{find, untrue};
+use testbed::operator::SOON;
+use testbed::testbed::Testbed;
+use testbed::wait;
 
 use crate::hosted_clusters_api::cluster::{Cluster, HOSTED_CLUSTERS, NODE_POOLS};
-use crate::hosted_clusters_api::ground::NAMESPACE;
+use crate::hosted_clusters_api::fixture::NAMESPACE;
 
-const ODD: &str = "odd";
 /// More than an int32 holds.
 const TOO_LARGE: i64 = 4_294_967_296;
+/// No value of any enum.
+const UNKNOWN: &str = "Sometimes";
 
-/// Both come, each cluster's pool is scaled meanwhile, and both go.
+/// An object that does not deserialize.
+struct Odd {
+    plural: &'static str,
+    name: &'static str,
+    /// Where the value is in the specification.
+    field: &'static str,
+    value: Value,
+    /// The condition that names it.
+    condition: &'static str,
+}
+
+/// One of each: a number that is too large and an unknown value of an enum, in a HostedCluster and in a NodePool.
+fn all() -> [Odd; 4] {
+    let odd = |plural, name, field, value, condition| Odd {
+        plural,
+        name,
+        field,
+        value,
+        condition,
+    };
+    let (pools, clusters) = ("nodepools", "hostedclusters");
+    [
+        odd(
+            pools,
+            "odd-number",
+            "/replicas",
+            json!(TOO_LARGE),
+            "ReconciliationActive",
+        ),
+        odd(
+            pools,
+            "odd-value",
+            "/management/upgradeType",
+            json!(UNKNOWN),
+            "ReconciliationActive",
+        ),
+        odd(
+            clusters,
+            "odd-number",
+            "/networking/apiServer",
+            json!({ "port": TOO_LARGE }),
+            "ValidConfiguration",
+        ),
+        odd(
+            clusters,
+            "odd-value",
+            "/controllerAvailabilityPolicy",
+            json!(UNKNOWN),
+            "ValidConfiguration",
+        ),
+    ]
+}
+
+// === impl Odd ===
+
+impl Odd {
+    fn path(&self) -> String {
+        let resource = if self.plural == "nodepools" {
+            NODE_POOLS
+        } else {
+            HOSTED_CLUSTERS
+        };
+        resource.named(NAMESPACE, self.name)
+    }
+
+    /// What its condition has to name.
+    fn named(&self) -> String {
+        let is_number = !self.value.is_string();
+        let (number, unknown) = (TOO_LARGE.to_string(), UNKNOWN.to_owned());
+        if is_number { number } else { unknown }
+    }
+}
+
+/// They come, each cluster's pool is scaled meanwhile, and they go.
 pub(crate) async fn objects_hold_up_no_other(testbed: &Testbed) -> Result<()> {
     let admin = &testbed.admin;
     let [cluster, _] = &Cluster::ALL;
-    store(testbed, "nodepools", &cluster.pool(), |pool| {
-        pool["spec"]["replicas"] = json!(TOO_LARGE);
-    })
-    .await?;
-    store(testbed, "hostedclusters", cluster.name, |hosted| {
-        hosted["spec"]["controllerAvailabilityPolicy"] = json!("Sometimes");
-    })
-    .await?;
-    let pool = NODE_POOLS.named(NAMESPACE, ODD);
-    says(admin, &pool, "ReconciliationActive", "4294967296").await?;
-    let hosted = HOSTED_CLUSTERS.named(NAMESPACE, ODD);
-    says(admin, &hosted, "ValidConfiguration", "Sometimes").await?;
+    let all = all();
+    for (number, odd) in all.iter().enumerate() {
+        let source = if odd.plural == "nodepools" {
+            cluster.pool()
+        } else {
+            cluster.name.to_owned()
+        };
+        store(testbed, odd, number, &source).await?;
+    }
+    for odd in &all {
+        says(admin, &odd.path(), odd.condition, &odd.named()).await?;
+    }
     for cluster in Cluster::ALL {
         is_scaled(admin, &cluster).await.context(cluster.name)?;
     }
-    for path in [pool, hosted] {
+    for path in all.iter().map(Odd::path) {
         admin.delete(&path).await?;
         wait::until(&format!("{path} to go"), SOON, async || {
             ensure!(admin.find(&path).await?.is_none(), "it is there");
@@ -46,41 +120,44 @@ pub(crate) async fn objects_hold_up_no_other(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// Stores a changed copy of an object.
-async fn store(
-    testbed: &Testbed,
-    plural: &str,
-    name: &str,
-    change: impl Fn(&mut Value),
-) -> Result<()> {
+/// Stores a changed copy of the object `source`.
+async fn store(testbed: &Testbed, odd: &Odd, number: usize, source: &str) -> Result<()> {
     let etcd = &testbed.control_plane.etcd;
-    let within = format!("/registry/hypershift.openshift.io/{plural}/{NAMESPACE}/");
-    let stored = etcd.stored(&format!("{within}{name}")).await?;
+    let within = format!(
+        "/registry/hypershift.openshift.io/{}/{NAMESPACE}/",
+        odd.plural
+    );
+    let stored = etcd.stored(&format!("{within}{source}")).await?;
     let source = stored.first().context("it is not stored")?;
     let mut object: Value = serde_json::from_slice(&source.value)?;
     object["metadata"] = json!({
         "namespace": NAMESPACE,
-        "name": ODD,
-        "uid": format!("00000000-0000-4000-8000-{:012}", plural.len()),
+        "name": odd.name,
+        "uid": format!("00000000-0000-4000-8000-{number:012}"),
         "generation": 1,
         "creationTimestamp": object["metadata"]["creationTimestamp"],
     });
     object["status"] = json!({});
-    change(&mut object);
-    etcd.put(&format!("{within}{ODD}"), object.to_string().as_bytes())
-        .await
+    let (parent, field) = odd.field.rsplit_once('/').context("no field")?;
+    let parent = object.pointer_mut(&format!("/spec{parent}"));
+    parent.context("the field has no parent")?[field] = odd.value.clone();
+    etcd.put(
+        &format!("{within}{}", odd.name),
+        object.to_string().as_bytes(),
+    )
+    .await
 }
 
 /// Waits until a condition is False and names the value.
 async fn says(admin: &ApiClient, path: &str, condition: &str, value: &str) -> Result<()> {
     wait::until(&format!("{path} to say what is wrong"), SOON, async || {
         let object = admin.get(path).await?;
-        let told = find(&object, condition);
-        let told = told.with_context(|| format!("it says {}", untrue(&object)))?;
-        let message = told["message"].as_str().unwrap_or_default();
+        let reported = find(&object, condition);
+        let reported = reported.with_context(|| format!("it says {}", untrue(&object)))?;
+        let message = reported["message"].as_str().unwrap_or_default();
         ensure!(
-            told["status"] == "False" && message.contains(value),
-            "{condition} is {told}"
+            reported["status"] == "False" && message.contains(value),
+            "{condition} is {reported}"
         );
         Ok(())
     })

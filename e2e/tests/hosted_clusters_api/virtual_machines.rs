@@ -1,26 +1,26 @@
-//! Clusters of virtual machines where there is no KubeVirt: that is told, with what to do, and nothing is made.
+//! Clusters of virtual machines where there is no KubeVirt: that is reported, with what to do, and nothing is created.
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use e2e::client::ApiClient;
-use e2e::simulation;
-use e2e::testbed::Testbed;
 use serde_json::{Value, json};
+use testbed::client::ApiClient;
+use testbed::simulation;
+use testbed::testbed::Testbed;
 
 use crate::hosted_clusters_api::cluster::{Cluster, gone};
-use crate::hosted_clusters_api::ground::{Ground, NAMESPACE};
+use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 /// The Secret that leads to an infrastructure cluster.
 const SECRET: &str = "infrastructure";
 const KEY: &str = "kubeconfig";
 
 /// Tries one on this management cluster, and one on another.
-pub(crate) async fn are_refused(testbed: &Testbed, ground: &Ground) -> Result<()> {
+pub(crate) async fn are_refused(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
     let admin = &testbed.admin;
     let here = cluster("virtual-here");
-    create(admin, ground, &here, json!({})).await?;
+    create(admin, fixture, &here, json!({})).await?;
     let expected = "this management cluster, where the machines are made (spec.platform.kubevirt), has no KubeVirt";
     says(admin, &here, expected).await?;
     let elsewhere = cluster("virtual-elsewhere");
@@ -33,7 +33,7 @@ pub(crate) async fn are_refused(testbed: &Testbed, ground: &Ground) -> Result<()
     });
     create(
         admin,
-        ground,
+        fixture,
         &elsewhere,
         json!({ "credentials": credentials }),
     )
@@ -69,8 +69,8 @@ fn cluster(name: &'static str) -> Cluster {
     }
 }
 
-async fn create(admin: &ApiClient, ground: &Ground, of: &Cluster, kubevirt: Value) -> Result<()> {
-    let mut objects = simulation::wish(of.name, &ground.release)?;
+async fn create(admin: &ApiClient, fixture: &Fixture, of: &Cluster, kubevirt: Value) -> Result<()> {
+    let mut objects = simulation::desired(of.name, &fixture.release)?;
     objects.retain(|object| object["kind"] != "NodePool");
     for object in &mut objects {
         if object["kind"] == "HostedCluster" {
@@ -92,7 +92,7 @@ fn publish_on_nodes(cluster: &mut Value) {
 
 async fn says(admin: &ApiClient, cluster: &Cluster, expected: &str) -> Result<()> {
     cluster
-        .tells(admin, "ValidConfiguration", "False", expected)
+        .reports(admin, "ValidConfiguration", "False", expected)
         .await
 }
 

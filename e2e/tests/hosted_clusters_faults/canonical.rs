@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Resource};
 use serde_json::{Map, Value, json};
+use testbed::client::{ApiClient, Resource};
 
-/// Kinds of which the objects are somebody else's, or nobody's.
+/// Kinds whose objects belong to other controllers, or to none.
 const IGNORED: [&str; 6] = [
     "events",
     "leases",
@@ -140,7 +140,7 @@ async fn kinds(admin: &ApiClient) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-/// The address of each Service, and what stands for it wherever somebody names it; the longest first, as some begin others.
+/// The address of each Service, and what stands for it wherever it is named; the longest first, as some begin others.
 type Addresses = Vec<(String, String)>;
 
 fn addresses(objects: &BTreeMap<String, Value>) -> Addresses {
@@ -180,7 +180,7 @@ fn canonical(mut object: Value, addresses: &Addresses) -> Value {
     object
 }
 
-/// Takes out what is made up anew each time, wherever it is.
+/// Takes out what is generated each time, wherever it is.
 fn plain(value: &mut Value, addresses: &Addresses) {
     match value {
         Value::Object(fields) => {
@@ -278,8 +278,11 @@ fn what_is_made_up_makes_no_difference() {
     let same = object("2", "2030-01-31T12:00:01Z", "y", 1);
     let other = object("1", "2030-01-31T12:00:00Z", "x", 2);
     one.is(&same).unwrap();
-    let told = one.is(&other).unwrap_err().to_string();
-    assert!(told.contains("a .spec .replicas: 1, not 2"), "{told}");
+    let reported = one.is(&other).unwrap_err().to_string();
+    assert!(
+        reported.contains("a .spec .replicas: 1, not 2"),
+        "{reported}"
+    );
     let none = World(BTreeMap::new());
     assert!(
         one.is(&none)

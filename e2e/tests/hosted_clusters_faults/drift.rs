@@ -1,21 +1,21 @@
-//! O06: what the control-plane-operator has made is as it was again after somebody else changed or deleted it, and what
-//! cannot be mended is told.
+//! O06: what the control-plane-operator has made is restored after another client changed or deleted it, and what
+//! cannot be restored is reported.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::{conditions, crds, fixtures, wait};
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::{conditions, crds, fixtures, wait};
 
 use crate::hosted_clusters_faults::canonical::World;
-use crate::hosted_clusters_faults::ground::{
-    CONTROL_PLANE, CONTROL_PLANES, DEPLOYMENTS, Ground, NAME, STATEFUL_SETS,
+use crate::hosted_clusters_faults::fixture::{
+    CONTROL_PLANE, CONTROL_PLANES, DEPLOYMENTS, Fixture, NAME, STATEFUL_SETS,
 };
 use crate::hosted_clusters_faults::life;
 use crate::hosted_clusters_faults::replicas::Replicas;
 
-/// How long until it is restored, or told.
+/// How long until it is restored, or reported.
 const WITHIN: Duration = Duration::from_mins(1);
 const CRD: &str = "controlplanecomponents.hypershift.openshift.io";
 const CRDS: Resource<'_> = Resource::new("apiextensions.k8s.io/v1", "customresourcedefinitions");
@@ -25,15 +25,15 @@ const SERVICES: Resource<'_> = Resource::new("v1", "services");
 const BINDINGS: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "rolebindings");
 
 pub(crate) async fn scenario(
-    ground: &Ground<'_>,
+    fixture: &Fixture<'_>,
     replicas: &mut Replicas<'_>,
     made: &World,
 ) -> Result<()> {
-    let step = ground
+    let step = fixture
         .testbed
         .progress
         .step("what others change of a control plane is restored");
-    let admin = &ground.testbed.admin;
+    let admin = &fixture.testbed.admin;
     for (kind, name) in [(&DEPLOYMENTS, "kube-scheduler"), (&STATEFUL_SETS, "etcd")] {
         other_image(admin, &kind.named(CONTROL_PLANE, name)).await?;
     }
@@ -48,16 +48,13 @@ pub(crate) async fn scenario(
     }
     no_owner(admin, &CONFIG_MAPS.named(CONTROL_PLANE, "kas-config")).await?;
     step.done();
-    let step = ground
-        .testbed
-        .progress
-        .step("a CRD that is missing is told");
+    let step = fixture.testbed.progress.step("a missing CRD is reported");
     missing_kind(admin).await?;
-    life::until(ground, replicas, async || {
+    life::until(fixture, replicas, async || {
         life::is_made(admin, "4.21.9").await
     })
     .await?;
-    let found = life::world(ground).await?;
+    let found = life::world(fixture).await?;
     found.is(made)?;
     step.done();
     Ok(())
@@ -86,8 +83,8 @@ async fn no_owner(admin: &ApiClient, path: &str) -> Result<()> {
     let owner = |object: &Value| object["metadata"]["ownerReferences"].clone();
     let wanted = owner(&admin.get(path).await?);
     ensure!(!wanted.is_null(), "{path} has no owner");
-    let nobody = json!({ "metadata": { "ownerReferences": null } });
-    admin.patch(path, Patch::Merge, &nobody).await?;
+    let orphaned = json!({ "metadata": { "ownerReferences": null } });
+    admin.patch(path, Patch::Merge, &orphaned).await?;
     is_back(admin, path, |found| owner(found) == wanted).await
 }
 
@@ -104,15 +101,15 @@ async fn is_back(admin: &ApiClient, path: &str, is_so: impl Fn(&Value) -> bool) 
 async fn missing_kind(admin: &ApiClient) -> Result<()> {
     let path = format!("{}/{CRD}", CRDS.all());
     admin.delete(&path).await?;
-    wait::until("the missing kind to be told", WITHIN, async || {
+    wait::until("the missing kind to be reported", WITHIN, async || {
         let found = admin
             .get(&CONTROL_PLANES.named(CONTROL_PLANE, NAME))
             .await?;
-        let told = conditions::find(&found, "Degraded").context("nothing is told")?;
-        let message = told["message"].as_str().unwrap_or_default();
+        let condition = conditions::find(&found, "Degraded").context("there is no condition")?;
+        let message = condition["message"].as_str().unwrap_or_default();
         ensure!(
-            told["status"] == "True" && message.contains("ControlPlaneComponent"),
-            "{told}"
+            condition["status"] == "True" && message.contains("ControlPlaneComponent"),
+            "{condition}"
         );
         Ok(())
     })

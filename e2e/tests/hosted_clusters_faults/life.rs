@@ -1,17 +1,17 @@
 //! The life of a hosted cluster: it comes, gets another release, and goes. At each stage it is waited for until nothing is
-//! written any more; whoever is to die meanwhile dies.
+//! written any more; operators that are to be killed meanwhile are killed.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Patch};
-use e2e::conditions::{is_true, untrue};
-use e2e::wait;
 use serde_json::json;
+use testbed::client::{ApiClient, Patch};
+use testbed::conditions::{is_true, untrue};
+use testbed::wait;
 
 use crate::hosted_clusters_faults::canonical::World;
-use crate::hosted_clusters_faults::ground::{
-    COMPONENTS, CONTROL_PLANE, CONTROL_PLANES, Ground, HOSTED_CLUSTERS, MACHINE_DEPLOYMENTS, NAME,
+use crate::hosted_clusters_faults::fixture::{
+    COMPONENTS, CONTROL_PLANE, CONTROL_PLANES, Fixture, HOSTED_CLUSTERS, MACHINE_DEPLOYMENTS, NAME,
     NAMESPACE, NODE_POOLS, POOL,
 };
 use crate::hosted_clusters_faults::replicas::Replicas;
@@ -33,39 +33,39 @@ pub(crate) struct Worlds {
 }
 
 /// What there is of it.
-pub(crate) async fn world(ground: &Ground<'_>) -> Result<World> {
-    World::of(&ground.testbed.admin, &[NAMESPACE, CONTROL_PLANE]).await
+pub(crate) async fn world(fixture: &Fixture<'_>) -> Result<World> {
+    World::of(&fixture.testbed.admin, &[NAMESPACE, CONTROL_PLANE]).await
 }
 
-pub(crate) async fn create(ground: &Ground<'_>, replicas: &mut Replicas<'_>) -> Result<World> {
-    ground.trap.lock().enters("create");
-    let admin = &ground.testbed.admin;
-    admin.apply(&ground.wish()?).await?;
-    until(ground, replicas, async || is_made(admin, "4.21.9").await).await?;
-    world(ground).await
+pub(crate) async fn create(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>) -> Result<World> {
+    fixture.fault_points.lock().enters("create");
+    let admin = &fixture.testbed.admin;
+    admin.apply(&fixture.desired()?).await?;
+    until(fixture, replicas, async || is_made(admin, "4.21.9").await).await?;
+    world(fixture).await
 }
 
-pub(crate) async fn upgrade(ground: &Ground<'_>, replicas: &mut Replicas<'_>) -> Result<World> {
-    ground.trap.lock().enters("upgrade");
-    let admin = &ground.testbed.admin;
-    let release = json!({ "spec": { "release": { "image": ground.releases[1] } } });
+pub(crate) async fn upgrade(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>) -> Result<World> {
+    fixture.fault_points.lock().enters("upgrade");
+    let admin = &fixture.testbed.admin;
+    let release = json!({ "spec": { "release": { "image": fixture.releases[1] } } });
     for path in [
         HOSTED_CLUSTERS.named(NAMESPACE, NAME),
         NODE_POOLS.named(NAMESPACE, POOL),
     ] {
         admin.patch(&path, Patch::Merge, &release).await?;
     }
-    until(ground, replicas, async || is_made(admin, "4.22.0").await).await?;
-    world(ground).await
+    until(fixture, replicas, async || is_made(admin, "4.22.0").await).await?;
+    world(fixture).await
 }
 
-pub(crate) async fn delete(ground: &Ground<'_>, replicas: &mut Replicas<'_>) -> Result<()> {
-    ground.trap.lock().enters("delete");
-    let admin = &ground.testbed.admin;
+pub(crate) async fn delete(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>) -> Result<()> {
+    fixture.fault_points.lock().enters("delete");
+    let admin = &fixture.testbed.admin;
     admin
         .delete(&HOSTED_CLUSTERS.named(NAMESPACE, NAME))
         .await?;
-    until(ground, replicas, async || {
+    until(fixture, replicas, async || {
         untouched_goes(admin).await?;
         is_gone(admin).await
     })
@@ -85,41 +85,47 @@ async fn untouched_goes(admin: &ApiClient) -> Result<()> {
     Ok(())
 }
 
-/// Waits for a condition and for calm. Whoever is held dies, and another one follows.
+/// Waits for a condition and for calm. An operator that is held is killed, and another one follows.
 pub(crate) async fn until(
-    ground: &Ground<'_>,
+    fixture: &Fixture<'_>,
     replicas: &mut Replicas<'_>,
     is_so: impl AsyncFn() -> Result<()>,
 ) -> Result<()> {
     loop {
-        until_held(ground, replicas, &is_so).await?;
-        let held = ground.trap.lock().held();
+        until_held(fixture, replicas, &is_so).await?;
+        let held = fixture.fault_points.lock().held();
         let Some(death) = held else {
             return Ok(());
         };
         let replaced = replicas.replace(death.who).await;
         replaced.with_context(|| format!("after {death}"))?;
-        ground.trap.lock().buries(death);
+        fixture.fault_points.lock().buries(death);
     }
 }
 
-/// The same, until somebody is held.
+/// The same, until an operator is held.
 pub(crate) async fn until_held(
-    ground: &Ground<'_>,
+    fixture: &Fixture<'_>,
     replicas: &mut Replicas<'_>,
     is_so: impl AsyncFn() -> Result<()>,
 ) -> Result<()> {
     let begun = Instant::now();
     loop {
-        if ground.trap.lock().held().is_some() {
+        if fixture.fault_points.lock().held().is_some() {
             return Ok(());
         }
         replicas.follow().await?;
-        let Err(error) = is_over(ground, replicas, &is_so).await else {
+        let Err(error) = is_over(fixture, replicas, &is_so).await else {
             return Ok(());
         };
         if begun.elapsed() > PATIENCE {
-            let last = ground.trap.lock().died().iter().next_back().cloned();
+            let last = fixture
+                .fault_points
+                .lock()
+                .died()
+                .iter()
+                .next_back()
+                .cloned();
             return Err(error)
                 .with_context(|| format!("{} after {last:?}", wait::seconds(begun.elapsed())));
         }
@@ -128,11 +134,11 @@ pub(crate) async fn until_held(
 }
 
 async fn is_over(
-    ground: &Ground<'_>,
+    fixture: &Fixture<'_>,
     replicas: &Replicas<'_>,
     is_so: &impl AsyncFn() -> Result<()>,
 ) -> Result<()> {
-    let calm = ground.trap.lock().last_write().elapsed();
+    let calm = fixture.fault_points.lock().last_write().elapsed();
     if calm >= CALM {
         is_so().await?;
         return replicas.lead(SETTLED).await;

@@ -8,22 +8,23 @@ mod canonical;
 mod choice;
 mod deaths;
 mod drift;
-mod ground;
-mod life;
+mod fault_points;
+pub(crate) mod fixture;
+pub(crate) mod life;
 mod removal;
-mod replacement;
+pub(crate) mod replacement;
 mod replicas;
 mod stages;
-mod trap;
 
 use anyhow::Result;
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
 
 /// From a life without faults to one in which everybody dies (O03, O05, O06, O07).
+/// Checks O03, O05, O06 and O07.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak faults --one-in 24"]
-async fn o03_o05_o06_o07_hosted_clusters_outlive_the_faults_of_their_operators() -> Result<()> {
+async fn hosted_clusters_survive_operator_failures() -> Result<()> {
     let name = choice::Choice::of_environment()?.testbed();
     let mut testbed = Testbed::start(&name, Progress::detect()).await?;
     let outcome = stages::run(&mut testbed).await;

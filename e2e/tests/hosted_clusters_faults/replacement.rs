@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use e2e::audit::Mark;
-use e2e::client::ApiClient;
 use serde_json::{Value, json};
+use testbed::audit::Mark;
+use testbed::client::ApiClient;
 
-use crate::hosted_clusters_faults::ground::{
-    CONTROL_PLANE, DEPLOYMENTS, Ground, MACHINE_DEPLOYMENTS, Programs, STATEFUL_SETS,
+use crate::hosted_clusters_faults::fixture::{
+    CONTROL_PLANE, DEPLOYMENTS, Fixture, MACHINE_DEPLOYMENTS, Programs, STATEFUL_SETS,
 };
 use crate::hosted_clusters_faults::life;
 use crate::hosted_clusters_faults::replicas::Replicas;
@@ -34,9 +34,9 @@ const WITH_PROXY: [&str; 5] = [
 type Templates = BTreeMap<String, Value>;
 
 /// The programs of an earlier installation.
-pub(crate) fn earlier(ground: &Ground<'_>) -> Programs {
+pub(crate) fn earlier(fixture: &Fixture<'_>) -> Programs {
     let Some(directory) = std::env::var_os(PREVIOUS).map(PathBuf::from) else {
-        return ground.programs.clone();
+        return fixture.programs.clone();
     };
     Programs {
         hypershift: directory.join("hypershift-operator"),
@@ -46,19 +46,19 @@ pub(crate) fn earlier(ground: &Ground<'_>) -> Programs {
 
 /// Takes over from earlier operators; gives those that have.
 pub(crate) async fn scenario<'a>(
-    ground: &'a Ground<'a>,
+    fixture: &'a Fixture<'a>,
     earlier: Replicas<'a>,
 ) -> Result<Replicas<'a>> {
-    let admin = &ground.testbed.admin;
-    let step = ground
+    let admin = &fixture.testbed.admin;
+    let step = fixture
         .testbed
         .progress
         .step("other operators take the cluster over");
     let before = templates(admin).await?;
     drop(earlier);
-    let mark = ground.testbed.control_plane.audit.mark()?;
-    let mut replicas = Replicas::start(ground, &ground.programs, PROXY).await?;
-    life::until(ground, &mut replicas, async || Ok(())).await?;
+    let mark = fixture.testbed.control_plane.audit.mark()?;
+    let mut replicas = Replicas::start(fixture, &fixture.programs, PROXY).await?;
+    life::until(fixture, &mut replicas, async || Ok(())).await?;
     let after = templates(admin).await?;
     ensure!(
         changed(&before, &after).is_empty(),
@@ -66,20 +66,20 @@ pub(crate) async fn scenario<'a>(
         changed(&before, &after)
     );
     if std::env::var_os(PREVIOUS).is_none() {
-        quiet(ground, &replicas, mark)?;
+        quiet(fixture, &replicas, mark)?;
     }
     let figures = format!("{} templates, none changed", after.len());
     step.done_with(&figures);
-    let step = ground
+    let step = fixture
         .testbed
         .progress
         .step("the next installation has another proxy");
-    let mut replicas = installed(ground, replicas, NEXT_PROXY).await?;
+    let mut replicas = installed(fixture, replicas, NEXT_PROXY).await?;
     let next = templates(admin).await?;
     let rolled = changed(&after, &next);
     let expected = WITH_PROXY.map(|name| format!("deployments/{name}")).into();
     ensure!(rolled == expected, "{rolled:?}, not {expected:?}");
-    replicas = installed(ground, replicas, PROXY).await?;
+    replicas = installed(fixture, replicas, PROXY).await?;
     let back = templates(admin).await?;
     let still = changed(&after, &back);
     // Generations count on.
@@ -92,14 +92,14 @@ pub(crate) async fn scenario<'a>(
 }
 
 async fn installed<'a>(
-    ground: &'a Ground<'a>,
+    fixture: &'a Fixture<'a>,
     replicas: Replicas<'a>,
     proxy: &str,
 ) -> Result<Replicas<'a>> {
     drop(replicas);
-    let mut replicas = Replicas::start(ground, &ground.programs, proxy).await?;
-    life::until(ground, &mut replicas, async || {
-        has_everywhere(&ground.testbed.admin, proxy).await
+    let mut replicas = Replicas::start(fixture, &fixture.programs, proxy).await?;
+    life::until(fixture, &mut replicas, async || {
+        has_everywhere(&fixture.testbed.admin, proxy).await
     })
     .await?;
     Ok(replicas)
@@ -119,9 +119,9 @@ async fn has_everywhere(admin: &ApiClient, proxy: &str) -> Result<()> {
 }
 
 /// Fails if one of them has written anything since.
-fn quiet(ground: &Ground<'_>, replicas: &Replicas<'_>, mark: Mark) -> Result<()> {
+fn quiet(fixture: &Fixture<'_>, replicas: &Replicas<'_>, mark: Mark) -> Result<()> {
     let users = replicas.usernames();
-    let events = ground.testbed.control_plane.audit.since(mark)?;
+    let events = fixture.testbed.control_plane.audit.since(mark)?;
     let mut seen = 0;
     for event in events.iter().filter(|it| users.contains(&it.user.username)) {
         seen += 1;
@@ -132,7 +132,7 @@ fn quiet(ground: &Ground<'_>, replicas: &Replicas<'_>, mark: Mark) -> Result<()>
             event.summary()
         );
     }
-    ensure!(seen > 0, "nobody has looked");
+    ensure!(seen > 0, "no operator has looked");
     Ok(())
 }
 

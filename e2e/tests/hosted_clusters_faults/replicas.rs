@@ -1,15 +1,15 @@
-//! The operators that run, each behind a relay of its own. Whoever dies is followed by another.
+//! The operators that run, each behind a relay of its own. One that is killed is followed by another.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use e2e::operator::{Identity, Replica, Server, Times};
-use e2e::relay::{Moment, Relay};
-use e2e::simulation::{ControlPlaneOperator, Launched};
 use http::request::Parts;
+use testbed::operator::{Identity, Replica, Server, Times};
+use testbed::relay::{Moment, Relay};
+use testbed::simulation::{ControlPlaneOperator, Launched};
 
-use crate::hosted_clusters_faults::ground::{Ground, Programs};
-use crate::hosted_clusters_faults::trap::Who;
+use crate::hosted_clusters_faults::fault_points::Who;
+use crate::hosted_clusters_faults::fixture::{Fixture, Programs};
 
 /// hypershift-operator's way to the API server ends with it.
 struct Hypershift {
@@ -24,7 +24,7 @@ struct ControlPlane {
 
 /// Both operators of an installation.
 pub(crate) struct Replicas<'a> {
-    ground: &'a Ground<'a>,
+    fixture: &'a Fixture<'a>,
     identity: Identity,
     control_plane: ControlPlaneOperator,
     first: Option<Hypershift>,
@@ -39,14 +39,14 @@ pub(crate) struct Replicas<'a> {
 impl<'a> Replicas<'a> {
     /// Starts hypershift-operator. The other one comes with the cluster.
     pub(crate) async fn start(
-        ground: &'a Ground<'a>,
+        fixture: &'a Fixture<'a>,
         programs: &Programs,
         proxy: &str,
     ) -> Result<Self> {
         let mut replicas = Self {
-            identity: ground.identity(programs, proxy).await?,
-            control_plane: Ground::control_plane_operator(programs),
-            ground,
+            identity: fixture.identity(programs, proxy).await?,
+            control_plane: Fixture::control_plane_operator(programs),
+            fixture,
             first: None,
             second: None,
             started: 0,
@@ -77,7 +77,7 @@ impl<'a> Replicas<'a> {
 
     /// Has the control-plane-operator be what its Deployment says: there or not, and with which variables.
     pub(crate) async fn follow(&mut self) -> Result<()> {
-        let admin = &self.ground.testbed.admin;
+        let admin = &self.fixture.testbed.admin;
         let wanted = self.control_plane.wanted(admin).await?;
         let running = self.second.as_ref().map(|it| &it.launched.environment);
         if wanted.as_ref() == running {
@@ -91,7 +91,7 @@ impl<'a> Replicas<'a> {
         let url = relay.server();
         let pod = self.pod("control-plane-operator");
         let started = self.control_plane.start(
-            self.ground.testbed,
+            self.fixture.testbed,
             &pod,
             environment,
             Server {
@@ -119,7 +119,7 @@ impl<'a> Replicas<'a> {
             .context("hypershift-operator does not run")?;
         first.replica.is_ready().await?;
         let calm = self.last_start.elapsed();
-        ensure!(calm >= settled, "somebody was started {calm:?} ago");
+        ensure!(calm >= settled, "an operator was started {calm:?} ago");
         Ok(())
     }
 
@@ -131,7 +131,7 @@ impl<'a> Replicas<'a> {
             authority: None,
         };
         let pod = self.pod("operator");
-        let testbed = self.ground.testbed;
+        let testbed = self.fixture.testbed;
         let mut replica = self
             .identity
             .replica_at(testbed, &pod, server, Times::SHORT)?;
@@ -144,9 +144,10 @@ impl<'a> Replicas<'a> {
     }
 
     async fn relay(&self, who: Who) -> Result<Relay> {
-        let trap = self.ground.trap.clone();
-        let judge = move |request: &Parts, moment: Moment| trap.lock().judge(who, request, moment);
-        Relay::before(&self.ground.testbed.control_plane.endpoint(), judge).await
+        let fault_points = self.fixture.fault_points.clone();
+        let judge =
+            move |request: &Parts, moment: Moment| fault_points.lock().judge(who, request, moment);
+        Relay::before(&self.fixture.testbed.control_plane.endpoint(), judge).await
     }
 
     /// The name of the next pod: each is another one, as pods are.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::cargo::command_line;
-use e2e::progress::Progress;
+use testbed::cargo::command_line;
+use testbed::progress::Progress;
 use tokio::process::{Child, Command};
 
 /// Where the operator is installed.
@@ -50,7 +50,7 @@ impl Hypershift {
         })
     }
 
-    /// The same command, run by somebody else.
+    /// The same command, run by another user.
     pub(crate) fn as_user(&self, kubeconfig: &Path) -> Self {
         Self {
             kubeconfig: kubeconfig.to_owned(),

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use api::group::Side;
-use e2e::cluster::{Cluster, Shape};
-use e2e::cluster_api::Plan;
-use e2e::fixtures;
-use e2e::platform::Platform;
-use e2e::testbed::Testbed;
+use testbed::cluster::{Cluster, Shape};
+use testbed::cluster_api::Plan;
+use testbed::fixtures;
+use testbed::platform::Platform;
+use testbed::testbed::Testbed;
 
 const NAMESPACE: &str = "clusters-one";
 const NAME: &str = "one";

@@ -1,7 +1,7 @@
 //! The command is killed in the middle, and run again.
 
 use anyhow::{Context, Result, ensure};
-use e2e::testbed::Testbed;
+use testbed::testbed::Testbed;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::install::command::Hypershift;

@@ -18,12 +18,12 @@ mod upgrade;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::client::Resource;
-use e2e::cluster_api::Plan;
-use e2e::platform::{self, Platform};
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
 use serde_json::Value;
+use testbed::client::Resource;
+use testbed::cluster_api::Plan;
+use testbed::platform::{self, Platform};
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
 
 use command::Hypershift;
 
@@ -32,7 +32,7 @@ const PLATFORM: &str = "platform";
 const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
 
 #[tokio::test]
-async fn an_installation_is_whole_repeatable_and_leaves_the_platform_alone() -> Result<()> {
+async fn installation_is_idempotent_and_keeps_platform_objects() -> Result<()> {
     let mut testbed = Testbed::start("install", Progress::detect()).await?;
     let outcome = scenario(&mut testbed).await;
     testbed.finish(outcome)
@@ -40,7 +40,7 @@ async fn an_installation_is_whole_repeatable_and_leaves_the_platform_alone() -> 
 
 async fn scenario(testbed: &mut Testbed) -> Result<()> {
     let mut platform = platform_with_a_manager(testbed).await?;
-    // May do anything, and its requests are told apart from the test's own.
+    // May do anything, and its requests are distinguished from the test's own.
     let installer = testbed.kubeconfig_of("installer", Some("system:masters"))?;
     let hypershift = Hypershift::build(&installer, &testbed.progress).await?;
 
@@ -68,7 +68,7 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
 
     testbed.start_controller_manager().await?;
     hosted::comes_and_goes(testbed, &mut platform).await?;
-    step(testbed, "uninstalling, with somebody's objects there");
+    step(testbed, "uninstalling, while there are objects of users");
     removed::but_for_what_is_somebodys(testbed, &hypershift).await?;
     step(testbed, "uninstalling the rest");
     removed::to_the_last_object(testbed, &hypershift).await?;

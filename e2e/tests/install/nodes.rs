@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::annotations::MIGRATION_HOLD;
 use api::group::Side;
-use e2e::client::Resource;
-use e2e::images::Image;
-use e2e::node::{NodeTestbed, supported};
-use e2e::registry::Registry;
-use e2e::service_account::ensure_namespace;
-use e2e::{crds, fixtures, wait};
 use serde_json::{Value, json};
+use testbed::client::Resource;
+use testbed::images::Image;
+use testbed::node::{NodeTestbed, supported};
+use testbed::registry::Registry;
+use testbed::service_account::ensure_namespace;
+use testbed::{crds, fixtures, wait};
 
 use crate::install::command::{Hypershift, NAMESPACE};
 use crate::install::{DEPLOYMENTS, upgrade};
@@ -29,8 +29,9 @@ pub(crate) struct Images {
     proxy: String,
 }
 
+/// Check O01.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn o01_what_is_installed_runs_and_takes_existing_clusters_for_legacy() -> Result<()> {
+async fn installed_operators_treat_existing_clusters_as_legacy() -> Result<()> {
     if let Err(reason) = supported() {
         eprintln!("skipped: {reason}");
         return Ok(());
@@ -57,7 +58,7 @@ async fn scenario(testbed: &NodeTestbed) -> Result<()> {
     all_run(testbed, "operator").await?;
     ensure!(
         deployment(testbed, "operator-legacy").await?.is_none(),
-        "operator-legacy is there, and nobody needs it"
+        "operator-legacy is there, and is not needed"
     );
     step.done();
 
@@ -147,7 +148,7 @@ pub(crate) async fn all_run(testbed: &NodeTestbed, name: &str) -> Result<()> {
     let pods = testbed.admin.list(&path).await?;
     ensure!(pods.len() == 2, "{name} has {} pods", pods.len());
     for pod in &pods {
-        e2e::node::condition(pod, "Ready")?;
+        testbed::node::condition(pod, "Ready")?;
         for list in ["initContainerStatuses", "containerStatuses"] {
             let statuses = pod["status"][list].as_array();
             for status in statuses.into_iter().flatten() {

@@ -1,14 +1,14 @@
-//! What speaks against an installation is told, and nothing is changed.
+//! What prevents an installation is reported, and nothing is changed.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{Patch, Resource};
-use e2e::kubeconfig::{Credentials, write_kubeconfig};
-use e2e::relay::{Moment, Relay, Verdict};
-use e2e::testbed::Testbed;
 use http::request::Parts;
 use serde_json::{Value, json};
+use testbed::client::{Patch, Resource};
+use testbed::kubeconfig::{Credentials, write_kubeconfig};
+use testbed::relay::{Moment, Relay, Verdict};
+use testbed::testbed::Testbed;
 
 use crate::install::command::{Hypershift, NAMESPACE};
 use crate::install::stored;
@@ -135,7 +135,7 @@ pub(crate) async fn too_old(
     stored::unchanged(testbed, &before).await
 }
 
-/// A field that somebody else manages, and an object that belongs to somebody.
+/// A field that another client manages, and an object that belongs to another user.
 pub(crate) async fn names_of_others(testbed: &Testbed, hypershift: &Hypershift) -> Result<()> {
     let admin = &testbed.admin;
     let path = SERVICES.named(NAMESPACE, "operator");
@@ -167,8 +167,8 @@ pub(crate) async fn names_of_others(testbed: &Testbed, hypershift: &Hypershift) 
     admin.patch(&path, Patch::Merge, &helm).await?;
     let words = ["it belongs to the Helm release other"];
     hypershift.install(&[]).await?.refused(&words)?;
-    let nobody = json!({ "metadata": { "annotations": { "meta.helm.sh/release-name": null } } });
-    admin.patch(&path, Patch::Merge, &nobody).await.map(drop)
+    let unmanaged = json!({ "metadata": { "annotations": { "meta.helm.sh/release-name": null } } });
+    admin.patch(&path, Patch::Merge, &unmanaged).await.map(drop)
 }
 
 /// An earlier installation's CRD knew a field that this one's does not, and an object has it.
@@ -192,7 +192,7 @@ pub(crate) async fn pruned_fields(testbed: &Testbed, hypershift: &Hypershift) ->
         "spec": { "poolRef": { "apiGroup": "example.com", "kind": "Pool", "name": "pool" } },
         "extra": "kept",
     });
-    e2e::wait::until(
+    testbed::wait::until(
         "the field to be kept",
         std::time::Duration::from_secs(30),
         async || {

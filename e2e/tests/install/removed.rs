@@ -1,8 +1,8 @@
 //! What `uninstall` takes away, and what it leaves.
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::Resource;
-use e2e::testbed::Testbed;
+use testbed::client::Resource;
+use testbed::testbed::Testbed;
 
 use crate::install::command::{Hypershift, NAMESPACE};
 use crate::install::stored;
@@ -61,7 +61,7 @@ pub(crate) async fn to_the_last_object(testbed: &Testbed, hypershift: &Hypershif
         .delete(&CLAIMS.named(crate::install::PLATFORM, "precious"))
         .await?;
     hypershift.run(&["uninstall"]).await?.succeeded()?;
-    e2e::wait::until(
+    testbed::wait::until(
         "everything to go",
         std::time::Duration::from_mins(2),
         async || {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use e2e::testbed::Testbed;
+use testbed::testbed::Testbed;
 
 /// What the API server writes by itself, at any time.
 const OF_THE_SERVER: [&str; 4] = [

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Patch, Resource, status_code};
-use e2e::progress::Progress;
-use e2e::service_account::ensure_namespace;
-use e2e::testbed::Testbed;
-use e2e::{fixtures, wait};
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource, status_code};
+use testbed::progress::Progress;
+use testbed::service_account::ensure_namespace;
+use testbed::testbed::Testbed;
+use testbed::{fixtures, wait};
 
 use super::command::{Hypershift, Run};
 
@@ -55,7 +55,7 @@ struct People {
 
 /// Check T05.
 #[tokio::test]
-async fn authors_of_hosted_clusters_are_held_to_the_tenant_model() -> Result<()> {
+async fn the_tenant_policy_restricts_authors() -> Result<()> {
     let testbed = Testbed::start("install-tenants", Progress::detect()).await?;
     let outcome = scenario(&testbed).await;
     testbed.finish(outcome)
@@ -261,7 +261,7 @@ impl People {
     }
 }
 
-/// Who may act for an author may do what the author may, and who acts for somebody is not asked for rights of their own.
+/// Who may act for an author may do what the author may, and who impersonates a user needs no permissions of their own.
 async fn impersonation_gains_nothing(testbed: &Testbed) -> Result<()> {
     let own = HOSTED_CLUSTERS.named(TENANTS[0], "old");
     let patch = json!({ "metadata": { "annotations": { RESERVED[0]: "x" } } });

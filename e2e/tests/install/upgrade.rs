@@ -6,15 +6,15 @@
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::Resource;
-use e2e::node::NodeTestbed;
-use e2e::operator::Operator;
-use e2e::wait;
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, WatchEvent, WatchParams};
 use serde_json::{Value, json};
+use testbed::client::Resource;
+use testbed::node::NodeTestbed;
+use testbed::operator::Operator;
+use testbed::wait;
 use tokio::task::JoinHandle;
 
 use crate::install::command::{Hypershift, NAMESPACE};
@@ -173,8 +173,8 @@ impl Watched {
         }
     }
 
-    /// Checks that each leader gave the lease back before the next one took it: nobody had to wait for its end. How long
-    /// nobody led is told.
+    /// Checks that each leader gave the lease back before the next one took it: none had to wait for its end. How long
+    /// there was no leader is printed.
     async fn was_handed_over(&self, testbed: &NodeTestbed) -> Result<()> {
         let name = self.operator.name();
         let what = format!("a new leader of {name}");
@@ -217,7 +217,7 @@ impl Watched {
     fn terms(&self) -> Vec<Term> {
         let terms = self.terms.lock();
         terms
-            .expect("invariant: nobody panics while holding it")
+            .expect("invariant: no thread panics while holding it")
             .clone()
     }
 }
@@ -240,7 +240,7 @@ async fn follow(leases: Api<Lease>, operator: Operator, terms: Arc<Mutex<Vec<Ter
         if let WatchEvent::Added(lease) | WatchEvent::Modified(lease) = event {
             let mut terms = terms
                 .lock()
-                .expect("invariant: nobody panics while holding it");
+                .expect("invariant: no thread panics while holding it");
             terms.extend(Term::of(lease));
         }
     }

@@ -2,21 +2,22 @@
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::migration::crash::Killer;
-use e2e::migration::portrait::{Portrait, holds};
-use e2e::migration::{End, Manner, client, migrate, raised};
-use e2e::testbed::Testbed;
 use migration::groups::Direction;
+use testbed::migration::crash::Killer;
+use testbed::migration::object_snapshot::{ObjectSnapshot, holds};
+use testbed::migration::{End, Manner, client, migrate, raised};
+use testbed::testbed::Testbed;
 
 const NAMESPACE: &str = "backed-up";
 /// The instant at which the migration is interrupted: some twins are there, and not all.
 const HALF_WAY: u64 = 40;
 
 /// Whatever is restored goes on to the other side, or is there, and is the same as ever.
-pub(crate) async fn m18_a_backup_of_any_moment_is_good(testbed: &mut Testbed) -> Result<()> {
+/// Check M18.
+pub(crate) async fn backups_from_any_phase_can_be_restored(testbed: &mut Testbed) -> Result<()> {
     let step = testbed.progress.step("backups are restored");
     raised::raise(&testbed.admin, NAMESPACE, "one", 1).await?;
-    let portrait = Portrait::of(&reader(testbed).await?, NAMESPACE).await?;
+    let object_snapshot = ObjectSnapshot::of(&reader(testbed).await?, NAMESPACE).await?;
     let backups = ["before", "during", "after"].map(|when| testbed.path().join(when));
     let [before, during, after] = &backups;
 
@@ -36,9 +37,9 @@ pub(crate) async fn m18_a_backup_of_any_moment_is_good(testbed: &mut Testbed) ->
             let end = moves(testbed, None).await.context(what.clone())?;
             ensure!(matches!(end, End::Moved(_)), "{what}: it ended as {end:?}");
         }
-        let now = Portrait::of(&reader(testbed).await?, NAMESPACE).await?;
+        let now = ObjectSnapshot::of(&reader(testbed).await?, NAMESPACE).await?;
         ensure!(now.side == Some(Side::Private), "{what}: on {:?}", now.side);
-        portrait.same_as(&now).context(what)?;
+        object_snapshot.same_as(&now).context(what)?;
     }
     step.done_with("before, during and after a migration");
     Ok(())

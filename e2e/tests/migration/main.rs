@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::client::{Patch, Resource};
-use e2e::migration::crash::{self, Soak};
-use e2e::migration::portrait::{Portrait, holds};
-use e2e::migration::{End, Manner, client, executor, migrate, raised, timing};
-use e2e::progress::Progress;
-use e2e::sides;
-use e2e::testbed::Testbed;
 use migration::groups::Direction;
 use serde_json::json;
+use testbed::client::{Patch, Resource};
+use testbed::migration::crash::{self, Soak};
+use testbed::migration::object_snapshot::{ObjectSnapshot, holds};
+use testbed::migration::{End, Manner, client, executor, migrate, raised, timing};
+use testbed::progress::Progress;
+use testbed::sides;
+use testbed::testbed::Testbed;
 
 const CLUSTERS: Resource<'_> = Resource::new("cluster.x-k8s.io/v1beta2", "clusters");
 /// The platform's own cluster, which is never touched.
@@ -24,7 +24,7 @@ const PLATFORM: &str = "platform";
 const ROUND_TRIPS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clusters_change_sides_and_nothing_is_lost() -> Result<()> {
+async fn migrations_preserve_all_objects() -> Result<()> {
     let mut testbed = Testbed::start("migration", Progress::detect()).await?;
     let outcome = scenario(&mut testbed).await;
     testbed.finish(outcome)
@@ -33,7 +33,7 @@ async fn clusters_change_sides_and_nothing_is_lost() -> Result<()> {
 /// Migrations that are killed, as many as the environment says.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak migration"]
-async fn migrations_killed_at_any_instant_end_on_one_side() -> Result<()> {
+async fn migrations_end_on_one_side_after_any_crash() -> Result<()> {
     let soak = Soak {
         runs: variable("HYPERSHIFT_MIGRATION_RUNS", 1000)?,
         seed: variable("HYPERSHIFT_MIGRATION_SEED", 1)?,
@@ -73,10 +73,10 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
     let platform = stored(testbed, PLATFORM).await?;
     let mark = testbed.control_plane.audit.mark()?;
 
-    m15_m17_a_plan_names_every_object_and_writes_nothing(testbed).await?;
-    m01_a_hundred_machines_move_with_few_writes(testbed).await?;
-    m03_m13_forth_and_back_leaves_a_paused_cluster_as_it_was(testbed).await?;
-    m02_m04_m10_killed_at_any_instant_it_ends_on_one_side(testbed).await?;
+    a_plan_lists_every_object_without_writes(testbed).await?;
+    a_hundred_machines_migrate_with_few_writes(testbed).await?;
+    a_round_trip_preserves_a_paused_cluster(testbed).await?;
+    a_crash_at_any_point_ends_on_one_side(testbed).await?;
 
     ensure!(
         stored(testbed, PLATFORM).await? == platform,
@@ -87,11 +87,12 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
         touched.filter(|event| event.is_write() && event.object_ref.namespace == PLATFORM);
     let touched: Vec<_> = touched.map(|event| event.summary()).collect();
     ensure!(touched.is_empty(), "m17: {touched:?}");
-    backups::m18_a_backup_of_any_moment_is_good(testbed).await
+    backups::backups_from_any_phase_can_be_restored(testbed).await
 }
 
 /// Every object is listed with what becomes of it, and nothing is written.
-async fn m15_m17_a_plan_names_every_object_and_writes_nothing(testbed: &Testbed) -> Result<()> {
+/// Checks M15 and M17.
+async fn a_plan_lists_every_object_without_writes(testbed: &Testbed) -> Result<()> {
     let step = testbed.progress.step("a plan");
     raised::raise(&testbed.admin, "planned", "one", 1).await?;
     let client = client(testbed.control_plane.admin_kubeconfig()).await?;
@@ -113,7 +114,8 @@ async fn m15_m17_a_plan_names_every_object_and_writes_nothing(testbed: &Testbed)
 }
 
 /// Equal before and after, few writes, and no key is left on the old side.
-async fn m01_a_hundred_machines_move_with_few_writes(testbed: &Testbed) -> Result<()> {
+/// Check M01.
+async fn a_hundred_machines_migrate_with_few_writes(testbed: &Testbed) -> Result<()> {
     for machines in [1, 100] {
         // It compares the objects before and after by itself.
         let figures = timing::measure(testbed, machines).await?;
@@ -135,7 +137,8 @@ async fn m01_a_hundred_machines_move_with_few_writes(testbed: &Testbed) -> Resul
 }
 
 /// Twenty times there and back: equal each time, and a Cluster that was paused is paused.
-async fn m03_m13_forth_and_back_leaves_a_paused_cluster_as_it_was(testbed: &Testbed) -> Result<()> {
+/// Checks M03 and M13.
+async fn a_round_trip_preserves_a_paused_cluster(testbed: &Testbed) -> Result<()> {
     let step = testbed.progress.step("twenty times there and back");
     let namespace = "to-and-fro";
     raised::raise(&testbed.admin, namespace, "one", 1).await?;
@@ -143,7 +146,7 @@ async fn m03_m13_forth_and_back_leaves_a_paused_cluster_as_it_was(testbed: &Test
     let path = CLUSTERS.named(namespace, "one");
     testbed.admin.patch(&path, Patch::Merge, &paused).await?;
     let client = client(testbed.control_plane.admin_kubeconfig()).await?;
-    let before = Portrait::of(&client, namespace).await?;
+    let before = ObjectSnapshot::of(&client, namespace).await?;
     for round in 0..ROUND_TRIPS {
         for direction in [Direction::Forward, Direction::Reverse] {
             let manner = Manner::default();
@@ -152,7 +155,7 @@ async fn m03_m13_forth_and_back_leaves_a_paused_cluster_as_it_was(testbed: &Test
                 matches!(end, End::Moved(_)),
                 "m13: round {round} ended as {end:?}"
             );
-            let after = Portrait::of(&client, namespace).await?;
+            let after = ObjectSnapshot::of(&client, namespace).await?;
             ensure!(
                 after.side == Some(direction.target()),
                 "m13: it is on {:?}",
@@ -168,9 +171,8 @@ async fn m03_m13_forth_and_back_leaves_a_paused_cluster_as_it_was(testbed: &Test
 }
 
 /// A bounded sample of `cargo xtask soak migration`.
-async fn m02_m04_m10_killed_at_any_instant_it_ends_on_one_side(
-    testbed: &mut Testbed,
-) -> Result<()> {
+/// Checks M02, M04 and M10.
+async fn a_crash_at_any_point_ends_on_one_side(testbed: &mut Testbed) -> Result<()> {
     let step = testbed.progress.step("migrations are killed");
     let soak = Soak {
         runs: 16,

@@ -3,16 +3,16 @@
 
 use anyhow::{Context, Result};
 use api::group::Side;
-use e2e::client::{ApiClient, Resource};
-use e2e::cluster_api::Plan;
-use e2e::control_plane::Endpoint;
-use e2e::managers::Manager;
-use e2e::operator::{Server, Times};
-use e2e::simulation::{ControlPlaneOperator, Launched};
-use e2e::testbed::Testbed;
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Resource};
+use testbed::cluster_api::Plan;
+use testbed::control_plane::Endpoint;
+use testbed::managers::Manager;
+use testbed::operator::{Server, Times};
+use testbed::simulation::{ControlPlaneOperator, Launched};
+use testbed::testbed::Testbed;
 
-use crate::migration_fleet::ground::Ground;
+use crate::migration_fleet::fixture::Fixture;
 use crate::migration_fleet::member::{Member, has_proxy};
 
 const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
@@ -39,12 +39,12 @@ pub(crate) struct Controllers {
 // === impl Controllers ===
 
 impl Controllers {
-    pub(crate) fn new(ground: &Ground, member: &Member) -> Self {
+    pub(crate) fn new(fixture: &Fixture, member: &Member) -> Self {
         Self {
             namespace: member.namespace(),
             own: ControlPlaneOperator {
                 namespace: member.namespace(),
-                program: ground.control_plane_operator.clone(),
+                program: fixture.control_plane_operator.clone(),
             },
             running: None,
             core: None,

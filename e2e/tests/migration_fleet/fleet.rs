@@ -1,17 +1,17 @@
-//! A fleet of which some cannot migrate: the others do, and these work on as they are until they are mended.
+//! A fleet of which some cannot migrate: the others do, and these work on as they are until they are fixed.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::{MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE};
 use api::group::Side;
-use e2e::migration::portrait::Portrait;
-use e2e::testbed::Testbed;
-use e2e::wait;
 use futures::future::try_join_all;
 use serde_json::json;
+use testbed::migration::object_snapshot::ObjectSnapshot;
+use testbed::testbed::Testbed;
+use testbed::wait;
 
-use crate::migration_fleet::ground::Ground;
+use crate::migration_fleet::fixture::Fixture;
 use crate::migration_fleet::killed;
 use crate::migration_fleet::member::Member;
 use crate::migration_fleet::poison::Poison;
@@ -31,31 +31,31 @@ const EACH: Duration = Duration::from_secs(30);
 pub(crate) struct Case {
     pub(crate) member: Member,
     pub(crate) poison: Option<Poison>,
-    before: Option<Portrait>,
+    before: Option<ObjectSnapshot>,
 }
 
-pub(crate) async fn scenario(testbed: &mut Testbed, ground: &mut Ground) -> Result<()> {
-    ground
+pub(crate) async fn scenario(testbed: &mut Testbed, fixture: &mut Fixture) -> Result<()> {
+    fixture
         .switch(&testbed.admin, &json!({ "paused": "true" }))
         .await?;
-    ground.install_legacy(testbed).await?;
+    fixture.install_legacy(testbed).await?;
     let mut cases = cases()?;
-    make(testbed, ground, &mut cases).await?;
+    make(testbed, fixture, &mut cases).await?;
     // Without a legacy cluster, it would delete operator-legacy.
-    ground.install_private(testbed).await?;
+    fixture.install_private(testbed).await?;
 
     let step = testbed
         .progress
         .step("the healthy ones migrate, while their operator is killed");
     let open = json!({ "concurrency": CONCURRENCY });
-    ground.switch(&testbed.admin, &open).await?;
-    let kills = killed::scenario(ground, &cases).await?;
+    fixture.switch(&testbed.admin, &open).await?;
+    let kills = killed::scenario(fixture, &cases).await?;
     let patience = EACH * u32::try_from(cases.len())?;
     wait::until(
         "each to have gone or to say why not",
         patience,
         async || {
-            ground.adds_up().await?;
+            fixture.adds_up().await?;
             for case in &cases {
                 case.has_ended(testbed).await?;
             }
@@ -64,10 +64,10 @@ pub(crate) async fn scenario(testbed: &mut Testbed, ground: &mut Ground) -> Resu
     )
     .await?;
     step.done_with(&kills.to_string());
-    m20_counts(ground, &cases).await?;
-    poisoned_ones_work(testbed, ground, &cases).await?;
-    mended(testbed, ground, &mut cases).await?;
-    ground.legacy_goes(&testbed.admin).await
+    migration_metrics_add_up(fixture, &cases).await?;
+    poisoned_ones_work(testbed, fixture, &cases).await?;
+    fixed(testbed, fixture, &mut cases).await?;
+    fixture.legacy_goes(&testbed.admin).await
 }
 
 fn cases() -> Result<Vec<Case>> {
@@ -86,12 +86,12 @@ fn cases() -> Result<Vec<Case>> {
     Ok(cases.collect())
 }
 
-async fn make(testbed: &Testbed, ground: &Ground, cases: &mut [Case]) -> Result<()> {
+async fn make(testbed: &Testbed, fixture: &Fixture, cases: &mut [Case]) -> Result<()> {
     let step = testbed.progress.step("operator-legacy makes a fleet");
     let admin = &testbed.admin;
     for some in cases.chunks_mut(AT_A_TIME) {
         for case in some.iter() {
-            case.member.create(admin, ground).await?;
+            case.member.create(admin, fixture).await?;
         }
         try_join_all(some.iter().map(|case| case.member.comes_up(admin))).await?;
         for case in some {
@@ -99,7 +99,7 @@ async fn make(testbed: &Testbed, ground: &Ground, cases: &mut [Case]) -> Result<
                 let given = poison.give(admin, &case.member).await;
                 given.with_context(|| format!("{poison:?}"))?;
             }
-            case.before = Some(case.member.portrait(ground).await?);
+            case.before = Some(case.member.object_snapshot(fixture).await?);
         }
     }
     step.done_with(&format!("{} clusters", cases.len()));
@@ -132,21 +132,22 @@ impl Case {
     }
 
     /// It is what it was.
-    async fn is_the_same(&self, ground: &Ground) -> Result<()> {
+    async fn is_the_same(&self, fixture: &Fixture) -> Result<()> {
         let before = self.before.as_ref().context("it was never whole")?;
-        let after = self.member.portrait(ground).await?;
+        let after = self.member.object_snapshot(fixture).await?;
         same(before, &after).with_context(|| format!("m02: {}", self.member.name))
     }
 }
 
 /// M20: the metrics say what there is.
-async fn m20_counts(ground: &Ground, cases: &[Case]) -> Result<()> {
+/// Check M20.
+async fn migration_metrics_add_up(fixture: &Fixture, cases: &[Case]) -> Result<()> {
     let failed = cases.iter().filter(|case| case.poison.is_some()).count();
     let done = cases.len() - failed;
     wait::until("m20: the metrics", EACH, async || {
         let found = (
-            ground.counted("done").await?,
-            ground.counted("failed").await?,
+            fixture.counted("done").await?,
+            fixture.counted("failed").await?,
         );
         let wanted = (u64::try_from(done)?, u64::try_from(failed)?);
         ensure!(
@@ -157,17 +158,17 @@ async fn m20_counts(ground: &Ground, cases: &[Case]) -> Result<()> {
     })
     .await?;
     let counts = format!("{done} done, 0 pending, 0 active, {failed} failed");
-    crate::migration_fleet::commands::status_says(ground, &counts).await
+    crate::migration_fleet::commands::status_says(fixture, &counts).await
 }
 
-/// M19: whoever cannot migrate is operator-legacy's as before.
-async fn poisoned_ones_work(testbed: &Testbed, ground: &Ground, cases: &[Case]) -> Result<()> {
+/// M19: clusters that cannot migrate stay with operator-legacy.
+async fn poisoned_ones_work(testbed: &Testbed, fixture: &Fixture, cases: &[Case]) -> Result<()> {
     let step = testbed
         .progress
         .step("the others are what they were, and work");
-    ground.has_legacy(&testbed.admin).await?;
+    fixture.has_legacy(&testbed.admin).await?;
     for case in cases {
-        case.is_the_same(ground).await?;
+        case.is_the_same(fixture).await?;
     }
     for case in cases.iter().filter(|case| case.poison.is_some()) {
         case.member.works(&testbed.admin, Side::Standard, 2).await?;
@@ -176,19 +177,19 @@ async fn poisoned_ones_work(testbed: &Testbed, ground: &Ground, cases: &[Case]) 
     Ok(())
 }
 
-/// With their causes mended, they are tried again and go.
-async fn mended(testbed: &Testbed, ground: &Ground, cases: &mut [Case]) -> Result<()> {
-    let step = testbed.progress.step("mended, they are tried again");
+/// With their causes fixed, they are tried again and migrate.
+async fn fixed(testbed: &Testbed, fixture: &Fixture, cases: &mut [Case]) -> Result<()> {
+    let step = testbed.progress.step("fixed, they are tried again");
     for case in cases.iter_mut() {
         if let Some(poison) = case.poison.take() {
-            poison.mend(&testbed.admin, &case.member).await?;
-            case.before = Some(case.member.portrait(ground).await?);
+            poison.fix(&testbed.admin, &case.member).await?;
+            case.before = Some(case.member.object_snapshot(fixture).await?);
         }
     }
-    ground.does(&["migrate", "retry", "--all"]).await?;
+    fixture.does(&["migrate", "retry", "--all"]).await?;
     let patience = EACH * u32::try_from(cases.len())?;
     wait::until("all to have gone", patience, async || {
-        ground.adds_up().await?;
+        fixture.adds_up().await?;
         for case in cases.iter() {
             case.has_ended(testbed).await?;
         }
@@ -196,9 +197,9 @@ async fn mended(testbed: &Testbed, ground: &Ground, cases: &mut [Case]) -> Resul
     })
     .await?;
     for case in cases.iter() {
-        case.is_the_same(ground).await?;
+        case.is_the_same(fixture).await?;
     }
-    let said = ground.does(&["migrate", "status"]).await?;
+    let said = fixture.does(&["migrate", "status"]).await?;
     ensure!(said.contains(" 0 failed"), "{said}");
     step.done();
     Ok(())

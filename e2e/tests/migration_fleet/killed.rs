@@ -4,20 +4,20 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
-use e2e::migration::portrait::holds;
-use e2e::migration::{Manner, executor};
-use e2e::wait;
 use migration::groups::Direction;
+use testbed::migration::object_snapshot::holds;
+use testbed::migration::{Manner, executor};
+use testbed::wait;
 
+use crate::migration_fleet::fixture::Fixture;
 use crate::migration_fleet::fleet::Case;
-use crate::migration_fleet::ground::Ground;
 
 /// How often, unless the variable says another number.
 const KILLS: usize = 4;
 const KILLS_VARIABLE: &str = "HYPERSHIFT_FLEET_KILLS";
-/// It is killed after it has told so many times more where it stands, or fewer.
+/// It is killed after at most so many more reports of its progress.
 const MOST: u64 = 14;
-/// How long an operator may tell nothing, with a lease to be waited for.
+/// How long an operator may report nothing, with a lease to be waited for.
 const SILENCE: Duration = Duration::from_secs(40);
 
 /// The phases that it was killed in.
@@ -25,39 +25,39 @@ const SILENCE: Duration = Duration::from_secs(40);
 pub(crate) struct Kills(Vec<String>);
 
 /// Kills it some times at random moments, and looks at what it left.
-pub(crate) async fn scenario(ground: &mut Ground, cases: &[Case]) -> Result<Kills> {
+pub(crate) async fn scenario(fixture: &mut Fixture, cases: &[Case]) -> Result<Kills> {
     let mut kills = Kills::default();
     let mut seed = seed();
     for _ in 0..times()? {
-        let mark = ground.trail.mark();
+        let mark = fixture.trail.mark();
         let moves = 1 + usize::try_from(random(&mut seed) % MOST)?;
         let outcome = wait::until("the operator to get on", SILENCE, async || {
-            let told = ground.trail.mark() - mark;
-            anyhow::ensure!(told >= moves, "it told {told} times of {moves}");
+            let reported = fixture.trail.mark() - mark;
+            anyhow::ensure!(reported >= moves, "{reported} reports of {moves}");
             Ok(())
         });
         if outcome.await.is_err() {
             // Nothing is left to be migrated.
             break;
         }
-        ground.kill()?;
+        fixture.kill()?;
         let last = cases.iter().filter_map(|case| {
-            let told = ground.trail.since(mark, &case.member.name);
-            told.last().map(|it| it.reason.clone())
+            let reported = fixture.trail.since(mark, &case.member.name);
+            reported.last().map(|it| it.reason.clone())
         });
         kills.0.push(last.collect::<Vec<_>>().join("+"));
-        // Nobody writes now.
+        // There are no writes now.
         for case in cases {
-            left_whole(ground, &case.member.namespace()).await?;
+            left_whole(fixture, &case.member.namespace()).await?;
         }
-        ground.follow().await?;
+        fixture.follow().await?;
     }
     Ok(kills)
 }
 
 /// What holds at every instant holds now.
-async fn left_whole(ground: &Ground, namespace: &str) -> Result<()> {
-    let mut executor = executor(&ground.client, namespace, &Manner::default()).await?;
+async fn left_whole(fixture: &Fixture, namespace: &str) -> Result<()> {
+    let mut executor = executor(&fixture.client, namespace, &Manner::default()).await?;
     executor.survey(Direction::Forward).await?;
     holds(&executor).with_context(|| format!("m02: {namespace}, after a kill"))
 }

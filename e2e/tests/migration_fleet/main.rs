@@ -2,12 +2,12 @@
 //!
 //! Both operators run as processes with the rights of an installation. One cluster has its control-plane-operator and
 //! the stock core manager of Cluster API, which run, stop and change sides as their Deployments say; of the others a
-//! control plane is told to be well. `cargo xtask soak migration-fleet` takes a large fleet, and kills more often.
+//! control plane gets a good status. `cargo xtask soak migration-fleet` takes a large fleet, and kills more often.
 
 mod commands;
 mod controllers;
+mod fixture;
 mod fleet;
-mod ground;
 mod killed;
 mod member;
 mod poison;
@@ -16,18 +16,19 @@ mod trail;
 mod whole;
 
 use anyhow::{Context, Result};
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
 use tokio::sync::Mutex;
 
-use ground::Ground;
+use fixture::Fixture;
 
 /// Two API servers at a time, with all that works on them, are more than two processors bear.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 /// One cluster with all its controllers migrates by itself, goes back when it is asked to, and there again.
+/// Checks M01, M12, M13 and M15.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn m01_m12_m13_m15_a_cluster_migrates_and_goes_back() -> Result<()> {
+async fn migration_and_rollback_preserve_a_cluster() -> Result<()> {
     let _turn = TURN.lock().await;
     let mut testbed = Testbed::start("migration-one", Progress::detect()).await?;
     let outcome = one(&mut testbed).await;
@@ -35,17 +36,18 @@ async fn m01_m12_m13_m15_a_cluster_migrates_and_goes_back() -> Result<()> {
 }
 
 async fn one(testbed: &mut Testbed) -> Result<()> {
-    let mut ground = Ground::prepare(testbed).await?;
-    whole::scenario(testbed, &mut ground).await?;
-    commands::groups(testbed, &ground)
+    let mut fixture = Fixture::prepare(testbed).await?;
+    whole::scenario(testbed, &mut fixture).await?;
+    commands::groups(testbed, &fixture)
         .await
         .context("migrate groups")
 }
 
 /// Many clusters, some of which cannot migrate, while their operator is killed.
+/// Checks M02, M19 and M20.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak migration-fleet"]
-async fn m02_m19_m20_a_fleet_migrates_by_itself() -> Result<()> {
+async fn a_fleet_migrates_automatically() -> Result<()> {
     let _turn = TURN.lock().await;
     let mut testbed = Testbed::start("migration-fleet", Progress::detect()).await?;
     let outcome = many(&mut testbed).await;
@@ -53,6 +55,6 @@ async fn m02_m19_m20_a_fleet_migrates_by_itself() -> Result<()> {
 }
 
 async fn many(testbed: &mut Testbed) -> Result<()> {
-    let mut ground = Ground::prepare(testbed).await?;
-    fleet::scenario(testbed, &mut ground).await
+    let mut fixture = Fixture::prepare(testbed).await?;
+    fleet::scenario(testbed, &mut fixture).await
 }

@@ -6,15 +6,15 @@ use api::annotations::{
     MIGRATION_IN_PROGRESS, MIGRATION_ROLLBACK, PRIVATE_CAPI_TYPES, SCOPE,
 };
 use api::group::{self, Side};
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::conditions::{find, is_true, untrue};
-use e2e::migration::portrait::Portrait;
-use e2e::operator::SOON;
-use e2e::testbed::Testbed;
-use e2e::{sides, simulation, wait};
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::conditions::{find, is_true, untrue};
+use testbed::migration::object_snapshot::ObjectSnapshot;
+use testbed::operator::SOON;
+use testbed::testbed::Testbed;
+use testbed::{sides, simulation, wait};
 
-use crate::migration_fleet::ground::{Ground, NAMESPACE};
+use crate::migration_fleet::fixture::{Fixture, NAMESPACE};
 
 const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
 const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
@@ -70,8 +70,8 @@ impl Member {
     }
 
     /// Creates it on standard types, with a pool of one node.
-    pub(crate) async fn create(&self, admin: &ApiClient, ground: &Ground) -> Result<()> {
-        let mut objects = simulation::wish(&self.name, &ground.release)?;
+    pub(crate) async fn create(&self, admin: &ApiClient, fixture: &Fixture) -> Result<()> {
+        let mut objects = simulation::desired(&self.name, &fixture.release)?;
         for object in &mut objects {
             if object["kind"] == "HostedCluster" {
                 object["metadata"]["annotations"] = json!({ SCOPE: "legacy" });
@@ -116,11 +116,11 @@ impl Member {
         Ok(admin.list(&machines.within(&self.namespace())).await?.len())
     }
 
-    /// Scales its pool, and waits until its operator has told Cluster API on its side: so it works.
+    /// Scales its pool, and waits until its operator has scaled the MachineDeployment on its side: so it works.
     pub(crate) async fn works(&self, admin: &ApiClient, side: Side, replicas: u32) -> Result<()> {
         let path = NODE_POOLS.named(NAMESPACE, &self.pool());
-        let wish = json!({ "spec": { "replicas": replicas } });
-        admin.patch(&path, Patch::Merge, &wish).await?;
+        let desired = json!({ "spec": { "replicas": replicas } });
+        admin.patch(&path, Patch::Merge, &desired).await?;
         let what = format!("{} to have {replicas} nodes asked for", self.name);
         wait::until(&what, SOON, async || {
             let found = self.replicas(admin, side).await?;
@@ -131,8 +131,8 @@ impl Member {
     }
 
     /// What it consists of, whatever the side.
-    pub(crate) async fn portrait(&self, ground: &Ground) -> Result<Portrait> {
-        Portrait::of(&ground.client, &self.namespace()).await
+    pub(crate) async fn object_snapshot(&self, fixture: &Fixture) -> Result<ObjectSnapshot> {
+        ObjectSnapshot::of(&fixture.client, &self.namespace()).await
     }
 
     /// An annotation of it.
@@ -156,8 +156,8 @@ impl Member {
             "{}: {annotations}",
             self.name
         );
-        let told = find(&cluster, "PrivateCAPITypes").context("it says nothing")?;
-        ensure!(told["status"] == status, "{}: {told}", self.name);
+        let condition = find(&cluster, "PrivateCAPITypes").context("it says nothing")?;
+        ensure!(condition["status"] == status, "{}: {condition}", self.name);
         let stored = sides::within(&testbed.control_plane.etcd, &self.namespace()).await?;
         let is_only_there = stored.are_only_on(side);
         is_only_there.with_context(|| format!("m20a: {}", self.name))?;

@@ -1,12 +1,12 @@
-//! What keeps a cluster from migrating until somebody mends it.
+//! What keeps a cluster from migrating until it is fixed.
 
 use anyhow::{Result, ensure};
 use api::group::{self, Side};
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::operator::SOON;
-use e2e::wait;
 use migration::failure::Reason;
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::operator::SOON;
+use testbed::wait;
 
 use crate::migration_fleet::member::Member;
 
@@ -43,7 +43,7 @@ impl Poison {
         Self::Quota,
     ];
 
-    /// The reason that is told, and a word that the message has.
+    /// The reason that is reported, and a word of the message.
     pub(crate) fn reason(self) -> (Reason, &'static str) {
         match self {
             Self::MissingRight => (Reason::PermissionDenied, RIGHTS),
@@ -66,7 +66,7 @@ impl Poison {
                 let path = QUOTAS.named(&member.namespace(), NAME);
                 wait::until("the quota to hold", SOON, async || {
                     let hard = admin.get(&path).await?["status"]["hard"].take();
-                    ensure!(hard.is_object(), "nobody has seen it yet");
+                    ensure!(hard.is_object(), "it has not been seen yet");
                     Ok(())
                 })
                 .await
@@ -74,7 +74,7 @@ impl Poison {
         }
     }
 
-    pub(crate) async fn mend(self, admin: &ApiClient, member: &Member) -> Result<()> {
+    pub(crate) async fn fix(self, admin: &ApiClient, member: &Member) -> Result<()> {
         match self {
             Self::MissingRight => {
                 let path = BINDINGS.named(&member.namespace(), RIGHTS);
@@ -133,7 +133,7 @@ fn policy_name(member: &Member) -> String {
     format!("{NAME}-{}", member.name)
 }
 
-/// Nobody makes MachineDeployments on the private side in its namespace.
+/// No MachineDeployments can be created on the private side in its namespace.
 fn policy(member: &Member) -> [Value; 2] {
     let name = policy_name(member);
     let label = "kubernetes.io/metadata.name";

@@ -1,24 +1,24 @@
-//! What hosted clusters are told to be, change after change: by a watch, so that nothing is missed.
+//! How hosted clusters change: by a watch, so that nothing is missed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, ensure};
 use api::conditions::ClusterCondition;
-use e2e::client::ApiClient;
-use e2e::conditions;
 use futures::{StreamExt as _, pin_mut};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::core::GroupVersionKind;
 use migration::phase::Phase;
 use serde_json::{Value, json};
+use testbed::client::ApiClient;
+use testbed::conditions;
 use tokio::task::JoinHandle;
 
-use crate::migration_fleet::ground::NAMESPACE;
+use crate::migration_fleet::fixture::NAMESPACE;
 
 /// What a cluster said at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Change {
     pub(crate) name: String,
     pub(crate) status: String,
     pub(crate) reason: String,
@@ -28,7 +28,7 @@ pub(crate) struct Told {
 /// All that was said, in order.
 #[derive(Debug)]
 pub(crate) struct Trail {
-    told: Arc<Mutex<Vec<Told>>>,
+    changes: Arc<Mutex<Vec<Change>>>,
     watching: JoinHandle<()>,
 }
 
@@ -37,32 +37,32 @@ pub(crate) struct Trail {
 impl Trail {
     /// Begins to listen.
     pub(crate) fn begin(admin: &ApiClient) -> Self {
-        let told: Arc<Mutex<Vec<Told>>> = Arc::default();
-        let watching = tokio::spawn(listen(admin.clone(), Arc::clone(&told)));
-        Self { told, watching }
+        let changes: Arc<Mutex<Vec<Change>>> = Arc::default();
+        let watching = tokio::spawn(listen(admin.clone(), Arc::clone(&changes)));
+        Self { changes, watching }
     }
 
     /// How much was said so far.
     pub(crate) fn mark(&self) -> usize {
-        lock(&self.told).len()
+        lock(&self.changes).len()
     }
 
     /// What a cluster said since.
-    pub(crate) fn since(&self, mark: usize, name: &str) -> Vec<Told> {
-        let told = lock(&self.told);
-        let since = told.iter().skip(mark).filter(|one| one.name == name);
+    pub(crate) fn since(&self, mark: usize, name: &str) -> Vec<Change> {
+        let changes = lock(&self.changes);
+        let since = changes.iter().skip(mark).filter(|one| one.name == name);
         since.cloned().collect()
     }
 
     /// Fails unless a cluster went through the phases of one whole migration, in order, none twice and none missing.
     pub(crate) fn is_one_migration(&self, mark: usize, name: &str) -> Result<()> {
-        let told = self.since(mark, name);
-        let phases = told.iter().filter(|one| one.status == "Unknown");
+        let changes = self.since(mark, name);
+        let phases = changes.iter().filter(|one| one.status == "Unknown");
         let mut phases: Vec<_> = phases.map(|one| one.reason.clone()).collect();
         phases.dedup();
         let wanted: Vec<_> = Phase::ALL.iter().skip(1).map(|one| one.name()).collect();
         ensure!(phases == wanted, "{name} went through {phases:?}");
-        let last = told.last().map(|one| one.status.as_str());
+        let last = changes.last().map(|one| one.status.as_str());
         ensure!(last != Some("Unknown"), "{name} ended with {last:?}");
         Ok(())
     }
@@ -74,18 +74,18 @@ impl Drop for Trail {
     }
 }
 
-fn lock(told: &Mutex<Vec<Told>>) -> MutexGuard<'_, Vec<Told>> {
-    told.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(changes: &Mutex<Vec<Change>>) -> MutexGuard<'_, Vec<Change>> {
+    changes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn listen(admin: ApiClient, told: Arc<Mutex<Vec<Told>>>) {
+async fn listen(admin: ApiClient, changes: Arc<Mutex<Vec<Change>>>) {
     let mut from = "0".to_owned();
     loop {
-        drop(watch(&admin, &mut from, &told).await);
+        drop(watch(&admin, &mut from, &changes).await);
     }
 }
 
-async fn watch(admin: &ApiClient, from: &mut String, told: &Mutex<Vec<Told>>) -> Result<()> {
+async fn watch(admin: &ApiClient, from: &mut String, changes: &Mutex<Vec<Change>>) -> Result<()> {
     let kind = GroupVersionKind::gvk("hypershift.openshift.io", "v1beta1", "HostedCluster");
     let kind = ApiResource::from_gvk(&kind);
     let api: Api<DynamicObject> = Api::namespaced_with(admin.kube().clone(), NAMESPACE, &kind);
@@ -99,18 +99,18 @@ async fn watch(admin: &ApiClient, from: &mut String, told: &Mutex<Vec<Told>>) ->
         let Some(new) = read(&json!(object)) else {
             continue;
         };
-        let mut told = lock(told);
-        if told.iter().rfind(|one| one.name == new.name) != Some(&new) {
-            told.push(new);
+        let mut changes = lock(changes);
+        if changes.iter().rfind(|one| one.name == new.name) != Some(&new) {
+            changes.push(new);
         }
     }
     Ok(())
 }
 
-fn read(cluster: &Value) -> Option<Told> {
+fn read(cluster: &Value) -> Option<Change> {
     let found = conditions::find(cluster, ClusterCondition::PrivateCapiTypes.as_str())?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Some(Told {
+    Some(Change {
         name: text(&cluster["metadata"]["name"]),
         status: text(&found["status"]),
         reason: text(&found["reason"]),

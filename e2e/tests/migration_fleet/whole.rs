@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use api::annotations::MIGRATION_HOLD;
 use api::group::Side;
-use e2e::client::Patch;
-use e2e::conditions::{is_true, untrue};
-use e2e::testbed::Testbed;
-use e2e::wait;
 use serde_json::json;
+use testbed::client::Patch;
+use testbed::conditions::{is_true, untrue};
+use testbed::testbed::Testbed;
+use testbed::wait;
 
 use crate::migration_fleet::commands;
 use crate::migration_fleet::controllers::Controllers;
-use crate::migration_fleet::ground::Ground;
+use crate::migration_fleet::fixture::Fixture;
 use crate::migration_fleet::member::Member;
 use crate::migration_fleet::same::{at_rest, stays};
 
@@ -22,60 +22,60 @@ const WITHIN: Duration = Duration::from_mins(3);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(250);
 
-pub(crate) async fn scenario(testbed: &mut Testbed, ground: &mut Ground) -> Result<()> {
+pub(crate) async fn scenario(testbed: &mut Testbed, fixture: &mut Fixture) -> Result<()> {
     let member = Member::new("one");
-    let mut controllers = Controllers::new(ground, &member);
-    ground.install_legacy(testbed).await?;
-    comes_up(testbed, ground, &member, &mut controllers).await?;
-    commands::plan_writes_nothing(testbed, ground, &member).await?;
+    let mut controllers = Controllers::new(fixture, &member);
+    fixture.install_legacy(testbed).await?;
+    comes_up(testbed, fixture, &member, &mut controllers).await?;
+    commands::plan_writes_nothing(testbed, fixture, &member).await?;
 
-    let before = at_rest(ground, &member).await?;
-    let mark = ground.trail.mark();
+    let before = at_rest(fixture, &member).await?;
+    let mark = fixture.trail.mark();
     let step = testbed.progress.step("it migrates by itself");
-    ground.install_private(testbed).await?;
-    until_on(testbed, ground, &member, &mut controllers, Side::Private).await?;
-    ground.trail.is_one_migration(mark, &member.name)?;
-    stays(ground, &member, &before).await?;
-    ground.legacy_goes(&testbed.admin).await?;
+    fixture.install_private(testbed).await?;
+    until_on(testbed, fixture, &member, &mut controllers, Side::Private).await?;
+    fixture.trail.is_one_migration(mark, &member.name)?;
+    stays(fixture, &member, &before).await?;
+    fixture.legacy_goes(&testbed.admin).await?;
     step.done();
     works(testbed, &member, &mut controllers, Side::Private, 2).await?;
-    commands::status_says(ground, "1 done, 0 pending, 0 active, 0 failed").await?;
+    commands::status_says(fixture, "1 done, 0 pending, 0 active, 0 failed").await?;
 
-    back_and_there(testbed, ground, &member, &mut controllers).await
+    back_and_there(testbed, fixture, &member, &mut controllers).await
 }
 
-/// M12: the way back is a migration of its own, and the cluster is held until somebody wants it to go again.
+/// M12: the way back is a migration of its own, and the cluster is held until its user wants it to migrate again.
 async fn back_and_there(
     testbed: &mut Testbed,
-    ground: &mut Ground,
+    fixture: &mut Fixture,
     member: &Member,
     controllers: &mut Controllers,
 ) -> Result<()> {
-    let before = at_rest(ground, member).await?;
+    let before = at_rest(fixture, member).await?;
     let step = testbed
         .progress
         .step("it goes back, since it is wanted back");
     let words = ["migrate", "rollback", "--name", member.name.as_str()];
-    ground.does(&words).await?;
-    ground.install_legacy(testbed).await?;
-    until_on(testbed, ground, member, controllers, Side::Standard).await?;
-    stays(ground, member, &before).await?;
+    fixture.does(&words).await?;
+    fixture.install_legacy(testbed).await?;
+    until_on(testbed, fixture, member, controllers, Side::Standard).await?;
+    stays(fixture, member, &before).await?;
     let held = member.annotation(&testbed.admin, MIGRATION_HOLD).await?;
     ensure!(held.as_deref() == Some("true"), "it is not held: {held:?}");
-    ground.has_legacy(&testbed.admin).await?;
+    fixture.has_legacy(&testbed.admin).await?;
     step.done();
     works(testbed, member, controllers, Side::Standard, 3).await?;
-    commands::status_says(ground, "0 done, 1 pending, 0 active, 0 failed").await?;
+    commands::status_says(fixture, "0 done, 1 pending, 0 active, 0 failed").await?;
 
     let step = testbed.progress.step("it goes there again");
-    let before = at_rest(ground, member).await?;
-    let mark = ground.trail.mark();
+    let before = at_rest(fixture, member).await?;
+    let mark = fixture.trail.mark();
     let words = ["migrate", "retry", "--name", member.name.as_str()];
-    ground.does(&words).await?;
-    until_on(testbed, ground, member, controllers, Side::Private).await?;
-    ground.trail.is_one_migration(mark, &member.name)?;
-    stays(ground, member, &before).await?;
-    ground.legacy_goes(&testbed.admin).await?;
+    fixture.does(&words).await?;
+    until_on(testbed, fixture, member, controllers, Side::Private).await?;
+    fixture.trail.is_one_migration(mark, &member.name)?;
+    stays(fixture, member, &before).await?;
+    fixture.legacy_goes(&testbed.admin).await?;
     step.done();
     works(testbed, member, controllers, Side::Private, 1).await
 }
@@ -83,7 +83,7 @@ async fn back_and_there(
 /// operator-legacy makes it, its control-plane-operator rolls it out, and stock Cluster API makes its machines.
 async fn comes_up(
     testbed: &mut Testbed,
-    ground: &Ground,
+    fixture: &Fixture,
     member: &Member,
     controllers: &mut Controllers,
 ) -> Result<()> {
@@ -91,7 +91,7 @@ async fn comes_up(
         .progress
         .step("a cluster on standard types comes up");
     let admin = testbed.admin.clone();
-    member.create(&admin, ground).await?;
+    member.create(&admin, fixture).await?;
     let started = Instant::now();
     loop {
         controllers.follow(testbed).await?;
@@ -114,7 +114,7 @@ async fn comes_up(
 /// Waits until it is on a side for good, while its controllers follow their Deployments.
 async fn until_on(
     testbed: &mut Testbed,
-    ground: &Ground,
+    fixture: &Fixture,
     member: &Member,
     controllers: &mut Controllers,
     side: Side,
@@ -122,7 +122,7 @@ async fn until_on(
     let started = Instant::now();
     loop {
         controllers.follow(testbed).await?;
-        ground.adds_up().await?;
+        fixture.adds_up().await?;
         let Err(not_yet) = is_over(testbed, member, side).await else {
             break;
         };
@@ -131,7 +131,7 @@ async fn until_on(
             "waited {} for {} to be on the {side:?} side: {not_yet:#}; it said {:#?}",
             wait::seconds(started.elapsed()),
             member.name,
-            ground.trail.since(0, &member.name)
+            fixture.trail.since(0, &member.name)
         );
         tokio::time::sleep(LOOK).await;
     }
@@ -169,7 +169,7 @@ async fn works(
         Ok(())
     })
     .await?;
-    // Looked at again, nothing is made anew.
+    // Looked at again, nothing is created again.
     let looked = json!({ "metadata": { "annotations": { "example.com/looked": "at" } } });
     testbed
         .admin

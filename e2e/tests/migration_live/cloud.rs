@@ -3,10 +3,10 @@
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use e2e::hosted::Ground;
-use e2e::raw::RawClient;
 use http::Request;
 use serde_json::Value;
+use testbed::hosted::Fixture;
+use testbed::raw::RawClient;
 
 /// How actions begin that change nothing.
 const READS: [&str; 4] = ["Describe", "Get", "List", "AssumeRole"];
@@ -19,8 +19,8 @@ pub(crate) struct Record {
 // === impl Record ===
 
 impl Record {
-    pub(crate) async fn start(ground: &Ground) -> Result<Self> {
-        let client = RawClient::new(&ground.cloud.url(), None)?;
+    pub(crate) async fn start(fixture: &Fixture) -> Result<Self> {
+        let client = RawClient::new(&fixture.cloud.url(), None)?;
         for deed in ["reset", "start"] {
             let path = format!("/moto-api/recorder/{deed}-recording");
             let answer = client.send(Request::post(path).body(Vec::new())?).await?;

@@ -1,8 +1,8 @@
-//! What a cluster's user and its cloud see of it: none of that may be made anew, or gone.
+//! What a cluster's user and its cloud see of it: none of that may be created again, or gone.
 
 use anyhow::Result;
-use e2e::hosted::{Cluster, Guest, Identities, PODS};
 use serde_json::Value;
+use testbed::hosted::{Cluster, Guest, Identities, PODS};
 
 /// The components that a migration stops and starts, by the beginning of their pods' names.
 const STOPPED: [&str; 6] = [
@@ -30,7 +30,7 @@ pub(crate) struct Fabric(Identities);
 impl Fabric {
     /// What there is now.
     pub(crate) async fn of(cluster: &Cluster<'_>, guest: &Guest) -> Result<Self> {
-        let admin = &cluster.ground().testbed.admin;
+        let admin = &cluster.fixture().testbed.admin;
         let mut all = Identities::of_workers(cluster, guest).await?;
         for pod in admin.list(&PODS.within(&cluster.namespace())).await? {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();

@@ -10,64 +10,65 @@ mod fabric;
 use anyhow::{Context, Result, ensure};
 use api::annotations::{MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES};
 use api::group::Side;
-use e2e::conditions::find;
-use e2e::hosted::{self, Cluster, Ground, Load};
-use e2e::node::NodeTestbed;
+use testbed::conditions::find;
+use testbed::hosted::{self, Cluster, Fixture, Load};
+use testbed::node::NodeTestbed;
 
 use cloud::Record;
 use fabric::Fabric;
 
+/// Checks M01 and M20b.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak migration-live"]
-async fn m01_m20b_a_cluster_with_workers_migrates_under_load() -> Result<()> {
+async fn migration_under_load_keeps_api_and_workers_available() -> Result<()> {
     hosted::play(NodeTestbed::builder("migration-live"), scenario).await
 }
 
-async fn scenario(ground: &Ground) -> Result<()> {
-    ground.install(Side::Standard, &[]).await?;
-    let old = Cluster::new(ground, "live", Side::Standard);
+async fn scenario(fixture: &Fixture) -> Result<()> {
+    fixture.install(Side::Standard, &[]).await?;
+    let old = Cluster::new(fixture, "live", Side::Standard);
     old.create(&["--node-pool-replicas=1"]).await?;
     let guest = old.comes_up().await?;
     old.has_workers(&guest, 1).await?;
-    guest.runs_a_workload(ground).await?;
+    guest.runs_a_workload(fixture).await?;
     old.rolled_out().await?;
 
     let before = Fabric::of(&old, &guest).await?;
     let load = Load::start(&guest.client).await?;
-    let record = Record::start(ground).await?;
-    ground.install(Side::Private, &[]).await?;
-    let new = Cluster::new(ground, old.name(), Side::Private);
-    migrates(ground, &new).await?;
+    let record = Record::start(fixture).await?;
+    fixture.install(Side::Private, &[]).await?;
+    let new = Cluster::new(fixture, old.name(), Side::Private);
+    migrates(fixture, &new).await?;
     new.is_on_its_side().await.context("m20a")?;
-    ground.legacy_goes().await?;
+    fixture.legacy_goes().await?;
     new.rolled_out().await?;
     new.has_workers(&guest, 1).await?;
     let calls = record.changes_nothing().await?;
     let seen = load.ends().await?;
     before.is_the_same(&Fabric::of(&new, &guest).await?)?;
-    let told = format!(
+    let summary = format!(
         "the client saw {seen}; the cloud saw {calls} calls, none of which changed anything"
     );
-    ground.testbed.progress.note(&told);
+    fixture.testbed.progress.note(&summary);
 
     new.scale(2).await?;
     new.has_workers(&guest, 2).await?;
-    guest.runs_a_workload(ground).await?;
+    guest.runs_a_workload(fixture).await?;
     new.destroy().await
 }
 
-/// Waits until it says that it is on private types, and nobody holds it.
-async fn migrates(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
-    ground
+/// Waits until it says that it is on private types, and is not locked.
+async fn migrates(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<()> {
+    fixture
         .stage("live: it migrates by itself", async || {
             let seen = cluster.seen().await?;
             let annotations = &seen["metadata"]["annotations"];
-            let told = find(&seen, "PrivateCAPITypes").context("it says nothing")?;
+            let condition = find(&seen, "PrivateCAPITypes").context("it says nothing")?;
             ensure!(
-                told["status"] == "True"
+                condition["status"] == "True"
                     && annotations[PRIVATE_CAPI_TYPES] == "true"
                     && annotations[MIGRATION_IN_PROGRESS].is_null(),
-                "{told}, with {annotations}"
+                "{condition}, with {annotations}"
             );
             Ok(())
         })

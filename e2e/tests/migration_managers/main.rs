@@ -3,7 +3,7 @@
 //!
 //! What it shows:
 //!
-//! 1. Nobody notices: no machine is made, deleted or replaced, and nothing rolls out (M01, M20b), while the garbage
+//! 1. Nothing changes: no machine is created, deleted or replaced, and nothing rolls out (M01, M20b), while the garbage
 //!    collector is killed and started again (M04).
 //! 2. On the other side clusters live as before: they scale, roll out, replace a broken node.
 //! 3. The way back is as good, and clusters end clean after it.
@@ -15,15 +15,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use api::group::Side;
-use e2e::cluster::Cluster;
-use e2e::fixtures;
-use e2e::life::Life;
-use e2e::migration::portrait::{Portrait, holds};
-use e2e::migration::{End, Manner, client, migrate};
-use e2e::progress::Progress;
-use e2e::service_account::ensure_namespace;
-use e2e::testbed::Testbed;
 use migration::groups::Direction;
+use testbed::cluster::Cluster;
+use testbed::fixtures;
+use testbed::life::Life;
+use testbed::migration::object_snapshot::{ObjectSnapshot, holds};
+use testbed::migration::{End, Manner, client, migrate};
+use testbed::progress::Progress;
+use testbed::service_account::ensure_namespace;
+use testbed::testbed::Testbed;
 
 use crate::migration_managers::managed::Managed;
 use crate::migration_managers::unmoved::Likeness;
@@ -36,8 +36,9 @@ const WATCHED: Duration = Duration::from_secs(20);
 /// The variable that says how many seconds else.
 const SECONDS: &str = "HYPERSHIFT_MIGRATION_WATCH";
 
+/// Checks M01, M04 and M20b.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn m01_m04_m20b_stock_managers_go_on_with_what_was_moved() -> Result<()> {
+async fn cluster_api_managers_continue_after_migration() -> Result<()> {
     let mut testbed = Testbed::start("migration-managers", Progress::detect()).await?;
     let outcome = scenario(&mut testbed).await;
     testbed.finish(outcome)
@@ -92,7 +93,7 @@ async fn moves(testbed: &mut Testbed, managed: &mut Managed, direction: Directio
     let before = Likeness::of(&clusters, testbed, direction.source()).await?;
     managed.stop(testbed)?;
     let client = client(testbed.control_plane.admin_kubeconfig()).await?;
-    let portrait = Portrait::of(&client, NAMESPACE).await?;
+    let object_snapshot = ObjectSnapshot::of(&client, NAMESPACE).await?;
     let step = testbed.progress.step(format!("{direction:?}"));
     let manner = Manner::default();
     let collector = &mut testbed.control_plane.controller_manager;
@@ -104,8 +105,8 @@ async fn moves(testbed: &mut Testbed, managed: &mut Managed, direction: Directio
     let End::Moved(counts) = end else {
         bail!("it ended as {end:?}");
     };
-    let after = Portrait::of(&client, NAMESPACE).await?;
-    portrait.same_as(&after).context("m01")?;
+    let after = ObjectSnapshot::of(&client, NAMESPACE).await?;
+    object_snapshot.same_as(&after).context("m01")?;
     step.done_with(&format!("{} objects, {counts:?}", after.moved.len()));
 
     managed.go_on(testbed, direction.target()).await?;
@@ -116,8 +117,8 @@ async fn moves(testbed: &mut Testbed, managed: &mut Managed, direction: Directio
 }
 
 fn watched() -> Duration {
-    let told = std::env::var(SECONDS)
+    let seconds = std::env::var(SECONDS)
         .ok()
         .and_then(|text| text.parse().ok());
-    told.map_or(WATCHED, Duration::from_secs)
+    seconds.map_or(WATCHED, Duration::from_secs)
 }

@@ -2,12 +2,12 @@
 
 use anyhow::{Result, ensure};
 use api::group::Side;
-use e2e::cluster_api::Plan;
-use e2e::cluster_api::lasting::LastingProvider;
-use e2e::managers::Manager;
-use e2e::testbed::Testbed;
+use testbed::cluster_api::Plan;
+use testbed::cluster_api::lasting::LastingProvider;
+use testbed::managers::Manager;
+use testbed::testbed::Testbed;
 
-/// Those that end and begin anew. The provider only loses its way to the API server, as it has its cloud in memory.
+/// Those that are restarted. The provider only loses its way to the API server, as it has its cloud in memory.
 const MORTAL: [Manager; 3] = [
     Manager::Core,
     Manager::KubeadmBootstrap,
@@ -34,7 +34,7 @@ impl Managed {
         })
     }
 
-    /// Nobody writes any more.
+    /// There are no more writes.
     pub(crate) fn stop(&mut self, testbed: &mut Testbed) -> Result<()> {
         self.check(testbed)?;
         testbed.end_in(plan(&self.namespace, self.side).namespace());

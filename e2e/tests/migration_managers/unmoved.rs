@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use api::group::{GroupTable, Side};
-use e2e::audit::{Event, Mark};
-use e2e::client::{ApiClient, Resource};
-use e2e::cluster::{CONTROL_PLANES, MACHINE_DEPLOYMENTS, MACHINES};
-use e2e::life::Life;
-use e2e::testbed::Testbed;
-use e2e::wait;
 use serde_json::{Value, json};
+use testbed::audit::{Event, Mark};
+use testbed::client::{ApiClient, Resource};
+use testbed::cluster::{CONTROL_PLANES, MACHINE_DEPLOYMENTS, MACHINES};
+use testbed::life::Life;
+use testbed::testbed::Testbed;
+use testbed::wait;
 
-/// Those whose generation says whether somebody wants something else: a rollout begins with one.
+/// Those whose generation says whether the desired state has changed: a rollout begins with one.
 const MAKERS: [Resource<'_>; 3] = [
     MACHINE_DEPLOYMENTS,
     CONTROL_PLANES,
     Resource::new("cluster.x-k8s.io/v1beta2", "machinesets"),
 ];
 
-/// Clusters, as far as nobody may touch them.
+/// Clusters, as far as they must not change.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Likeness {
     /// Provider's id, version and phase of each machine.
@@ -40,12 +40,12 @@ impl Likeness {
             .await?;
         let machines = machines.iter().map(|machine| {
             let spec = &machine["spec"];
-            let told = json!([
+            let state = json!([
                 spec["providerID"],
                 spec["version"],
                 machine["status"]["phase"]
             ]);
-            (name(machine), told)
+            (name(machine), state)
         });
         let makers = of_makers(&view, "/spec").await?;
         let mut nodes = BTreeMap::new();
@@ -59,7 +59,7 @@ impl Likeness {
         })
     }
 
-    /// It is so, and is so all the time; no generation changes, and nobody makes or deletes what becomes a machine.
+    /// It is so, and is so all the time; no generation changes, and nothing that becomes a machine is created or deleted.
     pub(crate) async fn stays(
         &self,
         lives: &[Life],
@@ -67,7 +67,7 @@ impl Likeness {
         side: Side,
         period: Duration,
     ) -> Result<()> {
-        let step = testbed.progress.step("nobody notices");
+        let step = testbed.progress.step("nothing changes");
         let mark = testbed.control_plane.audit.mark()?;
         let view = testbed.view_of(side).await?;
         let generations = of_makers(&view, "/metadata/generation").await?;

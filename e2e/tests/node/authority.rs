@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::certs::Authority;
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::node::NodeTestbed;
-use e2e::raw::RawClient;
-use e2e::wait;
 use serde_json::json;
+use testbed::certs::Authority;
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::node::NodeTestbed;
+use testbed::raw::RawClient;
+use testbed::wait;
 
 /// Generous: the kubelet looks at volumes once a minute.
 const WITHIN: Duration = Duration::from_mins(4);
@@ -39,12 +39,12 @@ pub(crate) async fn change(testbed: &mut NodeTestbed, namespace: &str, inside: i
     fs::write(&trusted, both)?;
     testbed.admin = ApiClient::from_kubeconfig(testbed.kubeconfig()).await?;
     let node = &mut testbed.nodes[0];
-    // Without kube-proxy nobody would learn that the API server's Service has an end point again.
+    // Without kube-proxy no pod would learn that the API server's Service has an end point again.
     node.proxy.restart().await?;
     node.kubelet.restart().await
 }
 
-/// Starts the API server anew, with a certificate of the authority `next`.
+/// Restarts the API server, with a certificate of the authority `next`.
 async fn serve_with(testbed: &mut NodeTestbed, next: &Authority) -> Result<()> {
     let subnets = testbed.namespaces().subnets();
     let hosts = [subnets.node(1), subnets.api_service()].map(|address| address.to_string());

@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::node::{self, NodeTestbed};
-use e2e::{home, wait};
+use testbed::node::{self, NodeTestbed};
+use testbed::{wait, work_dir};
 
 use crate::node::can_run;
 use crate::node::processes::{Inside, naming};
@@ -58,7 +58,7 @@ async fn a_testbed_whose_owner_is_killed_ends_by_itself() -> Result<()> {
         return Ok(());
     }
     let before = machine()?;
-    let directory = home::directory_of(OWNED);
+    let directory = work_dir::directory_of(OWNED);
     let mut owner = Owner::start()?;
     let report = directory.join("up");
     let report = wait::until("the owner's testbed", UP_WITHIN, async || {
@@ -83,7 +83,7 @@ async fn a_testbed_whose_owner_is_killed_ends_by_itself() -> Result<()> {
         none_of(&traces)
     })
     .await?;
-    // The directory stays for a look, until somebody cleans up or a testbed of the name starts.
+    // The directory stays for a look, until `testbed down` or the start of a testbed of the name.
     ensure!(directory.exists());
     ensure!(node::clean_up(OWNED)?.contains(&directory));
     nothing_names(&directory)?;

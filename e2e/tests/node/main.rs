@@ -2,16 +2,16 @@
 //!
 //! They need root; without it each says so and does nothing.
 
+mod add_ons;
 mod authority;
-mod equipment;
 mod leftovers;
 mod pods;
 mod processes;
 mod sidecar;
 
 use anyhow::{Result, ensure};
-use e2e::node::{NodeTestbed, supported};
-use e2e::raw::RawClient;
+use testbed::node::{NodeTestbed, supported};
+use testbed::raw::RawClient;
 
 /// Whether nodes can run here; says why not.
 fn can_run() -> bool {

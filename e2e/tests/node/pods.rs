@@ -1,14 +1,14 @@
-//! Pods of our own image on two nodes: as nobody, on a file system that they cannot write, under `restricted`.
+//! Pods of our own image on two nodes: as an ordinary user, on a file system that they cannot write, under `restricted`.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::Resource;
-use e2e::fixtures;
-use e2e::images::Image;
-use e2e::node::{NodeTestbed, condition};
-use e2e::wait;
 use serde_json::Value;
+use testbed::client::Resource;
+use testbed::fixtures;
+use testbed::images::Image;
+use testbed::node::{NodeTestbed, condition};
+use testbed::wait;
 
 use crate::node::can_run;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::wait;
+use testbed::wait;
 
 /// Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_secs(30);

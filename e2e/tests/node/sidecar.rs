@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use control_plane_component::sidecar::{self, Sidecar, config_map};
-use e2e::client::{Patch, Resource};
-use e2e::fixtures;
-use e2e::images::{Archive, Contents, File, Image, StaticProgram, build_static};
-use e2e::node::{NodeTestbed, condition};
-use e2e::wait;
 use k8s_openapi::api::apps::v1::Deployment;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
+use testbed::client::{Patch, Resource};
+use testbed::fixtures;
+use testbed::images::{Archive, Contents, File, Image, StaticProgram, build_static};
+use testbed::node::{NodeTestbed, condition};
+use testbed::wait;
 
 use crate::node::{authority, can_run, processes};
 
@@ -29,9 +29,9 @@ const CREDENTIAL: &str = "/user/extra/authentication.kubernetes.io~1credential-i
 /// Generous: a busy machine is no failure, and the kubelet looks at volumes once a minute.
 const WITHIN: Duration = Duration::from_mins(4);
 
+/// Checks F07 and S14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f07_s14_the_sidecar_outlives_crashes_tokens_authorities_and_its_controllers() -> Result<()>
-{
+async fn sidecar_survives_crashes_and_credential_rotation() -> Result<()> {
     if !can_run() {
         return Ok(());
     }
@@ -147,7 +147,7 @@ async fn process(testbed: &NodeTestbed) -> Result<Pid> {
     processes::in_pod(uid, "/capi-proxy")
 }
 
-/// A kubelet that is started anew asks for a new token: the proxy takes it, and nobody notices.
+/// A kubelet that is restarted asks for a new token: the proxy takes it, and no client notices.
 async fn takes_a_new_token(testbed: &mut NodeTestbed) -> Result<()> {
     let step = testbed.progress.step("the kubelet replaces the token");
     let (before, lines) = (credentials(testbed)?, said(testbed).await?);
@@ -183,7 +183,7 @@ fn credentials(testbed: &NodeTestbed) -> Result<BTreeSet<String>> {
         .collect())
 }
 
-/// S14: the API server gets a certificate of another authority. While it starts, nobody answers; then all is as before,
+/// S14: the API server gets a certificate of another authority. While it starts, there are no answers; then all is as before,
 /// with the same proxy.
 async fn trusts_a_new_authority(testbed: &mut NodeTestbed) -> Result<()> {
     let step = testbed
@@ -197,7 +197,7 @@ async fn trusts_a_new_authority(testbed: &mut NodeTestbed) -> Result<()> {
     Ok(())
 }
 
-/// F07: told to end, the controller goes on asking for seconds and is answered; then the proxy ends in peace.
+/// F07: after SIGTERM, the controller goes on asking for seconds and is answered; then the proxy ends in peace.
 async fn leaves_last(testbed: &NodeTestbed) -> Result<()> {
     let step = testbed.progress.step("the pod ends");
     let path = PODS.named(NAMESPACE, POD);

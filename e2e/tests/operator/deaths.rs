@@ -9,22 +9,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::ApiClient;
-use e2e::operator::{self, Identity, Lease, Operator, Replica, SOON, Server, Times};
-use e2e::relay::{Moment, Relay, Verdict};
-use e2e::service_account::ensure_namespace;
-use e2e::testbed::Testbed;
-use e2e::wait;
 use http::Method;
 use http::request::Parts;
 use hypershift_operator::scope::{Duty, Evidence, Owner, Scope, duty};
+use testbed::client::ApiClient;
+use testbed::operator::{self, Identity, Lease, Operator, Replica, SOON, Server, Times};
+use testbed::relay::{Moment, Relay, Verdict};
+use testbed::service_account::ensure_namespace;
+use testbed::testbed::Testbed;
+use testbed::wait;
 
 use crate::operator::fleet::{self, Member};
 use crate::operator::race::{self, Tally};
 
 /// More deaths than there are writes, so that a leader that never gets on is found.
 const MOST: usize = 60;
-/// How long nobody may be held to believe that nothing more is written.
+/// How long no operator may be held to believe that nothing more is written.
 const CALM: Duration = Duration::from_secs(3);
 
 /// When a leader dies.
@@ -41,7 +41,7 @@ type Death = (String, Point);
 
 /// What the relays and the test share.
 #[derive(Debug, Default)]
-struct Trap {
+struct FaultPoints {
     /// The deaths that have been died.
     died: BTreeSet<Death>,
     /// The relay of the process that is to die, and passes no other write on.
@@ -51,10 +51,10 @@ struct Trap {
 }
 
 /// What every replica is started with.
-struct Ground<'a> {
+struct Fixture<'a> {
     testbed: &'a Testbed,
     identity: Identity,
-    trap: Arc<Mutex<Trap>>,
+    fault_points: Arc<Mutex<FaultPoints>>,
 }
 
 /// A replica with its own way to the API server. Both end with it.
@@ -74,16 +74,16 @@ pub(crate) async fn scenario(testbed: &Testbed) -> Result<()> {
     for member in &members {
         member.create(&testbed.admin).await?;
     }
-    let ground = Ground {
+    let fixture = Fixture {
         testbed,
         identity: Identity::create(testbed, Operator::Private, &program).await?,
-        trap: Arc::default(),
+        fault_points: Arc::default(),
     };
     let mark = testbed.control_plane.audit.mark()?;
     let step = testbed
         .progress
         .step("the leader is killed at each write, before and after it");
-    let (died, tally) = deaths(&ground).await?;
+    let (died, tally) = deaths(&fixture).await?;
     step.done_with(&tally.to_string());
     let both = [Point::Before, Point::After];
     // The Lease is made once: the other replica may have made it by the time that its maker would die of it.
@@ -99,7 +99,7 @@ pub(crate) async fn scenario(testbed: &Testbed) -> Result<()> {
             ensure!(
                 died.iter()
                     .any(|(write, at)| write.ends_with(kind) && *at == point),
-                "nobody died {point:?} a write to {kind}: {died:?}"
+                "no leader was killed {point:?} a write to {kind}: {died:?}"
             );
         }
     }
@@ -126,7 +126,7 @@ async fn is_finished(admin: &ApiClient, member: &Member) -> Result<()> {
         "{}: {found:?}, not {expected:?}",
         member.name
     );
-    // Of the others' clusters the others tell, and they do not run.
+    // The conditions of the others' clusters are for the others, which do not run.
     if verdict.owner == Owner::New {
         let (found, wanted) = (member.condition(admin).await?, member.wanted());
         ensure!(
@@ -139,15 +139,15 @@ async fn is_finished(admin: &ApiClient, member: &Member) -> Result<()> {
 }
 
 /// Kills one leader after the other, until a leader has nothing left to write. Gives the deaths.
-async fn deaths(ground: &Ground<'_>) -> Result<(BTreeSet<Death>, Tally)> {
+async fn deaths(fixture: &Fixture<'_>) -> Result<(BTreeSet<Death>, Tally)> {
     let mut tally = Tally::default();
-    let admin = &ground.testbed.admin;
+    let admin = &fixture.testbed.admin;
     let mut candidates = Vec::new();
     for number in 0..2 {
-        candidates.push(Some(Candidate::start(ground, number).await?));
+        candidates.push(Some(Candidate::start(fixture, number).await?));
     }
     let mut last: Option<Lease> = None;
-    while let Some((who, death)) = next_death(admin, &ground.trap).await? {
+    while let Some((who, death)) = next_death(admin, &fixture.fault_points).await? {
         let now = Operator::Private.holder(admin).await?;
         tally.waits.extend(waited(last.as_ref(), now.as_ref()));
         last = now.or(last);
@@ -155,15 +155,15 @@ async fn deaths(ground: &Ground<'_>) -> Result<(BTreeSet<Death>, Tally)> {
         tally.changes += usize::from(death.1 == Point::After);
         // With all that it has under way.
         candidates[who] = None;
-        lock(&ground.trap).buries(death);
-        candidates[who] = Some(Candidate::start(ground, who).await?);
+        lock(&fixture.fault_points).buries(death);
+        candidates[who] = Some(Candidate::start(fixture, who).await?);
         ensure!(
             tally.killed < MOST,
             "{MOST} leaders have died: {:?}",
-            lock(&ground.trap).died
+            lock(&fixture.fault_points).died
         );
     }
-    Ok((lock(&ground.trap).died.clone(), tally))
+    Ok((lock(&fixture.fault_points).died.clone(), tally))
 }
 
 /// How long after the end of one leader's lease the next one took it.
@@ -173,24 +173,27 @@ fn waited(last: Option<&Lease>, now: Option<&Lease>) -> Option<f64> {
     (now.epoch > last.epoch).then(|| wait.as_secs_f64())
 }
 
-/// The next death that somebody is held for; nothing if there is a leader that has nothing to write.
-async fn next_death(admin: &ApiClient, trap: &Mutex<Trap>) -> Result<Option<(usize, Death)>> {
+/// The next crash that an operator is held for; nothing if there is a leader that has nothing to write.
+async fn next_death(
+    admin: &ApiClient,
+    fault_points: &Mutex<FaultPoints>,
+) -> Result<Option<(usize, Death)>> {
     let holder = async || {
         let lease = Operator::Private.holder(admin).await?;
-        lease.context("nobody leads")
+        lease.context("there is no leader")
     };
     wait::until("a leader to write", SOON, async || {
-        if let Some(held) = lock(trap).held.clone() {
+        if let Some(held) = lock(fault_points).held.clone() {
             return Ok(Some(held));
         }
         let before = holder().await?;
         wait::throughout("calm", CALM, async || {
-            ensure!(lock(trap).held.is_none(), "somebody writes");
+            ensure!(lock(fault_points).held.is_none(), "a write is held");
             Ok(())
         })
         .await?;
         let after = holder().await?;
-        // The lease of a dead leader is renewed by nobody.
+        // The lease of a dead leader is not renewed.
         ensure!(
             after.epoch == before.epoch && after.expires > before.expires,
             "{after:?} comes after {before:?}"
@@ -200,18 +203,20 @@ async fn next_death(admin: &ApiClient, trap: &Mutex<Trap>) -> Result<Option<(usi
     .await
 }
 
-fn lock(trap: &Mutex<Trap>) -> std::sync::MutexGuard<'_, Trap> {
-    trap.lock()
-        .expect("invariant: nobody panics while holding it")
+fn lock(fault_points: &Mutex<FaultPoints>) -> std::sync::MutexGuard<'_, FaultPoints> {
+    fault_points
+        .lock()
+        .expect("invariant: no thread panics while holding it")
 }
 
 // === impl Candidate ===
 
 impl Candidate {
-    async fn start(ground: &Ground<'_>, number: usize) -> Result<Self> {
-        let trap = Arc::clone(&ground.trap);
-        let judge = move |request: &Parts, moment| lock(&trap).judge(number, request, moment);
-        let endpoint = ground.testbed.control_plane.endpoint();
+    async fn start(fixture: &Fixture<'_>, number: usize) -> Result<Self> {
+        let fault_points = Arc::clone(&fixture.fault_points);
+        let judge =
+            move |request: &Parts, moment| lock(&fault_points).judge(number, request, moment);
+        let endpoint = fixture.testbed.control_plane.endpoint();
         let relay = Relay::before(&endpoint, judge).await?;
         let url = relay.server();
         let server = Server {
@@ -219,8 +224,8 @@ impl Candidate {
             authority: None,
         };
         let pod = format!("operator-{number}");
-        let identity = &ground.identity;
-        let mut replica = identity.replica_at(ground.testbed, &pod, server, Times::SHORTEST)?;
+        let identity = &fixture.identity;
+        let mut replica = identity.replica_at(fixture.testbed, &pod, server, Times::SHORTEST)?;
         replica.service.start().await?;
         Ok(Self {
             _replica: replica,
@@ -229,14 +234,14 @@ impl Candidate {
     }
 }
 
-// === impl Trap ===
+// === impl FaultPoints ===
 
-impl Trap {
+impl FaultPoints {
     fn judge(&mut self, relay: usize, request: &Parts, moment: Moment) -> Verdict {
         let Some(write) = named(request) else {
             return Verdict::Pass;
         };
-        let due = |trap: &Self, point| !trap.died.contains(&(write.clone(), point));
+        let due = |fault_points: &Self, point| !fault_points.died.contains(&(write.clone(), point));
         match (moment, self.doomed) {
             (Moment::Arrived, Some(doomed)) if doomed == relay => Verdict::Hold,
             (Moment::Arrived, None) if due(self, Point::Before) => {
@@ -250,7 +255,7 @@ impl Trap {
                 if self.held.is_none() && due(self, Point::After) && status.is_success() {
                     return self.holds(relay, write, Point::After);
                 }
-                // It was refused: somebody else had written. It is for another to die of it.
+                // It was refused: another client had written. It is for another to die of it.
                 self.doomed = self.held.as_ref().map(|(held, _)| *held);
                 Verdict::Pass
             }

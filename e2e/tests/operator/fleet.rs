@@ -7,12 +7,12 @@ use api::annotations::{
     MIGRATION_FAILED, MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES, Protocol, SCOPE,
 };
 use api::group::Side;
-use e2e::client::{ApiClient, Resource};
-use e2e::conditions;
-use e2e::fixtures;
-use e2e::service_account::ensure_control_plane_namespace;
 use hypershift_operator::scope::{Evidence, Owner, Verdict, verdict};
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Resource};
+use testbed::conditions;
+use testbed::fixtures;
+use testbed::service_account::ensure_control_plane_namespace;
 
 /// Namespace of the hosted clusters.
 pub(crate) const NAMESPACE: &str = "clusters";

@@ -1,5 +1,5 @@
 //! hypershift-operator in its first life, on a real API server and with the least rights that it needs: who owns which
-//! hosted cluster, and that nobody else writes to it.
+//! hosted cluster, and that no other client writes to it.
 
 mod deaths;
 mod fleet;
@@ -8,13 +8,14 @@ mod race;
 
 use anyhow::Result;
 use api::group::Side;
-use e2e::progress::Progress;
-use e2e::testbed::Testbed;
-use e2e::{crds, fixtures};
+use testbed::progress::Progress;
+use testbed::testbed::Testbed;
+use testbed::{crds, fixtures};
 
 /// From the first start to the loss of rights and of CRDs (O01, O06, M09).
+/// Checks O01 and O06.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn o01_o06_every_hosted_cluster_gets_its_owner_by_evidence() -> Result<()> {
+async fn ownership_follows_observed_api_groups() -> Result<()> {
     let mut testbed = Testbed::start("operator", Progress::detect()).await?;
     let outcome = async {
         prepare(&mut testbed).await?;
@@ -25,8 +26,9 @@ async fn o01_o06_every_hosted_cluster_gets_its_owner_by_evidence() -> Result<()>
 }
 
 /// Two replicas of each operator, whose leaders are killed and frozen at random (O02, O03).
+/// Checks O02 and O03.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn o02_o03_no_hosted_cluster_is_written_by_two_operators_in_one_epoch() -> Result<()> {
+async fn one_operator_writes_to_a_cluster_in_each_epoch() -> Result<()> {
     let mut testbed = Testbed::start("operator-race", Progress::detect()).await?;
     let outcome = async {
         prepare(&mut testbed).await?;
@@ -37,8 +39,9 @@ async fn o02_o03_no_hosted_cluster_is_written_by_two_operators_in_one_epoch() ->
 }
 
 /// The leader dies at each write that it makes, and the next one continues (O03).
+/// Check O03.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn o03_a_leader_that_dies_at_any_write_is_followed_by_one_that_continues() -> Result<()> {
+async fn a_new_leader_continues_after_a_crash_at_any_write() -> Result<()> {
     let mut testbed = Testbed::start("operator-deaths", Progress::detect()).await?;
     let outcome = async {
         prepare(&mut testbed).await?;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use e2e::audit::{Event, Mark};
-use e2e::client::{ApiClient, Resource};
-use e2e::operator::{self, Identity, NAMESPACE, Operator, Replica, SOON};
-use e2e::service_account::ensure_namespace;
-use e2e::testbed::Testbed;
-use e2e::{rights, wait};
 use hypershift_operator::scope::{Duty, Evidence, Owner, Scope, duty};
 use serde_json::{Value, json};
+use testbed::audit::{Event, Mark};
+use testbed::client::{ApiClient, Resource};
+use testbed::operator::{self, Identity, NAMESPACE, Operator, Replica, SOON};
+use testbed::service_account::ensure_namespace;
+use testbed::testbed::Testbed;
+use testbed::{rights, wait};
 
 use crate::operator::fleet::{self, Member};
 
@@ -35,7 +35,7 @@ pub(crate) async fn scenario(testbed: &mut Testbed) -> Result<()> {
     let mut old = legacy.replica(testbed, "operator-legacy-1")?;
     old.service.start().await?;
     conditions(testbed, &members).await?;
-    told(testbed, &members, &[&new, &old]).await?;
+    reported(testbed, &members, &[&new, &old]).await?;
     untouched(testbed, &private, &legacy, &members, mark)?;
     counted(&new, &members).await?;
     rest(testbed, &[&private, &legacy], &new).await?;
@@ -181,9 +181,9 @@ fn is_acknowledgement(event: &Event) -> bool {
             .contains("fieldManager=hypershift-operator-migration")
 }
 
-/// Each cluster is told whose it is, by its owner.
+/// Each cluster has a condition that names its owner, which its owner writes.
 async fn conditions(testbed: &Testbed, members: &[Member]) -> Result<()> {
-    let step = testbed.progress.step("owners tell that they are");
+    let step = testbed.progress.step("owners write their conditions");
     for member in members {
         let wanted = member.wanted();
         wait::until(
@@ -201,8 +201,8 @@ async fn conditions(testbed: &Testbed, members: &[Member]) -> Result<()> {
     Ok(())
 }
 
-/// Invalid states are told in an Event on the object, in the log, and in a counter.
-async fn told(testbed: &Testbed, members: &[Member], replicas: &[&Replica]) -> Result<()> {
+/// Invalid states are reported in an Event on the object, in the log, and in a counter.
+async fn reported(testbed: &Testbed, members: &[Member], replicas: &[&Replica]) -> Result<()> {
     let mut expected: Vec<_> = members
         .iter()
         .filter_map(|member| Some((member.name.clone(), member.verdict().invalid?.reason())))
@@ -217,7 +217,7 @@ async fn told(testbed: &Testbed, members: &[Member], replicas: &[&Replica]) -> R
     let mut found: Vec<_> = events
         .iter()
         .map(|event| (text(event, "/regarding/name"), text(event, "/reason")))
-        // Its owner tells of a cluster's conditions, too.
+        // Its owner writes a cluster's conditions, too.
         .filter(|(_, reason)| reasons.contains(reason.as_str()))
         .collect();
     found.sort_unstable();
@@ -240,8 +240,8 @@ fn logged(expected: &[(String, &str)], replicas: &[&Replica]) -> Result<()> {
         line.contains(&format!("name=\"{name}\"")) && line.contains(reason)
     };
     for one in expected {
-        let told = lines.iter().any(|line| is_of(line, one));
-        ensure!(told, "{one:?} is invalid, and no operator logged it");
+        let reported = lines.iter().any(|line| is_of(line, one));
+        ensure!(reported, "{one:?} is invalid, and no operator logged it");
     }
     for line in &lines {
         let known = expected.iter().any(|one| is_of(line, one));
@@ -348,7 +348,7 @@ async fn newborn(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// O06: objects that appear on the other side are noticed, told, and forgotten when they go.
+/// O06: objects that appear on the other side are noticed, reported, and forgotten when they go.
 async fn drift(testbed: &Testbed) -> Result<()> {
     let step = testbed.progress.step("owners drift");
     let admin = &testbed.admin;
@@ -433,7 +433,7 @@ async fn crds(testbed: &Testbed, replica: &Replica) -> Result<()> {
     .await?;
     ensure!(
         !is_retired(&testbed.admin).await?,
-        "operator-legacy was deleted although nobody can tell whether it is needed"
+        "operator-legacy was deleted although it is not known whether it is needed"
     );
     crate::operator::install_hosted_clusters(testbed).await?;
     until_ready(replica).await?;

@@ -1,5 +1,5 @@
 //! Two replicas of each operator. Their leaders are killed and frozen at random while hosted clusters change all the
-//! time; the API server's audit log then tells who wrote what, in which fencing epoch.
+//! time; the API server's audit log then shows who wrote what, in which fencing epoch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
-use e2e::audit::Event;
-use e2e::client::{ApiClient, Patch};
-use e2e::operator::{self, Identity, Lease, Operator, Replica, SOON};
-use e2e::service_account::ensure_namespace;
-use e2e::testbed::Testbed;
-use e2e::wait;
 use hypershift_operator::scope::Evidence;
 use serde_json::{Value, json};
+use testbed::audit::Event;
+use testbed::client::{ApiClient, Patch};
+use testbed::operator::{self, Identity, Lease, Operator, Replica, SOON};
+use testbed::service_account::ensure_namespace;
+use testbed::testbed::Testbed;
+use testbed::wait;
 
 use crate::operator::fleet::{self, Member};
 
@@ -167,7 +167,7 @@ impl Side {
 }
 
 /// Puts the other operator's mark on one cluster after the other and takes it off again. Each time the owner has to
-/// tell of it, whoever leads by then.
+/// show it, whichever replica leads by then.
 async fn change(
     admin: &ApiClient,
     operator: Operator,
@@ -208,7 +208,7 @@ async fn change(
     Ok(())
 }
 
-/// Kills or freezes whoever leads, in the midst of its work, and waits for the next leader.
+/// Kills or freezes the leader, in the midst of its work, and waits for the next leader.
 async fn disturb(
     admin: &ApiClient,
     operator: Operator,
@@ -258,14 +258,14 @@ async fn disturb(
     Ok(tally)
 }
 
-/// The lease, once somebody holds it in a later epoch.
+/// The lease, once it is held in a later epoch.
 async fn led(admin: &ApiClient, operator: Operator, after: u64) -> Result<Lease> {
     let what = format!("a leader of {} after epoch {after}", operator.name());
     wait::until(&what, SOON, async || {
         let lease = operator
             .holder(admin)
             .await?
-            .context("nobody holds the lease")?;
+            .context("the lease is not held")?;
         ensure!(lease.epoch > after, "{lease:?}");
         Ok(lease)
     })

@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::annotations::node_pool::NODE_POOL;
 use api::group::{self, Side};
-use e2e::agents::{AgentService, kinds};
-use e2e::client::Resource;
-use e2e::hosted::{Cluster, Ground, Guest, Platform};
-use e2e::sides;
 use serde_json::Value;
+use testbed::agents::{AgentService, kinds};
+use testbed::client::Resource;
+use testbed::hosted::{Cluster, Fixture, Guest, Platform};
+use testbed::sides;
 
 const AGENT_MACHINES: Resource<'_> = Resource::new(
     "capi-provider.agent-install.openshift.io/v1beta1",
@@ -21,33 +21,33 @@ const WORKER: &str = "node-role.kubernetes.io/worker";
 const WITHIN: Duration = Duration::from_mins(2);
 
 /// Its life: from nothing to workers that carry something, more of them, none, and the end.
-pub(crate) async fn lives(ground: &Ground, service: &AgentService) -> Result<()> {
-    let cluster = Cluster::on(ground, "metal", Side::Private, Platform::Agent(service));
+pub(crate) async fn lives(fixture: &Fixture, service: &AgentService) -> Result<()> {
+    let cluster = Cluster::on(fixture, "metal", Side::Private, Platform::Agent(service));
     cluster.create(&["--node-pool-replicas=1"]).await?;
     let guest = cluster.comes_up().await?;
     cluster.has_workers(&guest, 1).await?;
     cluster.is_on_its_side().await?;
-    guest.runs_a_workload(ground).await?;
+    guest.runs_a_workload(fixture).await?;
     are_agents(&cluster, &guest).await?;
     for count in [2, 0] {
         cluster.scale(count).await?;
         cluster.has_workers(&guest, count).await?;
     }
-    service.is_idle(&ground.testbed.admin, WITHIN).await?;
-    // A host that was given back is taken again, and begins anew.
+    service.is_idle(&fixture.testbed.admin, WITHIN).await?;
+    // A host that was given back is taken again, and starts again.
     cluster.scale(1).await?;
     cluster.has_workers(&guest, 1).await?;
     are_agents(&cluster, &guest).await?;
     cluster.destroy().await?;
-    service.is_idle(&ground.testbed.admin, WITHIN).await
+    service.is_idle(&fixture.testbed.admin, WITHIN).await
 }
 
 /// Each node is a large Agent and its pool's, by the name that the provider has of it, and the provider saw no private
 /// group.
 async fn are_agents(cluster: &Cluster<'_>, guest: &Guest) -> Result<()> {
-    let ground = cluster.ground();
+    let fixture = cluster.fixture();
     let machines = cluster.machines().await?;
-    ground
+    fixture
         .stage("each node is an Agent, and its pool's", async || {
             for node in guest.nodes().await? {
                 is_agent(&node, &machines, &cluster.pool())?;
@@ -56,14 +56,14 @@ async fn are_agents(cluster: &Cluster<'_>, guest: &Guest) -> Result<()> {
         })
         .await?;
     let all = AGENT_MACHINES.within(&cluster.namespace());
-    for machine in ground.testbed.admin.list(&all).await? {
+    for machine in fixture.testbed.admin.list(&all).await? {
         // What is stored is private; that the provider found its Machine by it says that it was shown the other.
         let owner = &machine["metadata"]["ownerReferences"][0];
         let version = owner["apiVersion"].as_str().unwrap_or_default();
         let group = version.split('/').next();
         ensure!(group == Some(&group::core(Side::Private)), "{owner}");
     }
-    let etcd = &ground.testbed.control_plane.etcd;
+    let etcd = &fixture.testbed.control_plane.etcd;
     let standard = sides::objects(etcd, Side::Standard).await?;
     ensure!(standard.is_empty(), "of standard groups are {standard:?}");
     let stored = etcd

@@ -1,7 +1,7 @@
 //! Hosted clusters without a cloud, on nodes: one whose machines an Agent service has, and one whose user brings them.
 //!
 //! Everything that can be real is: control planes of pods, stock Cluster API behind the proxy, kubelets that join by user
-//! data. What cannot be had is the provider for Agent and its service; [`e2e::agents`] says what stands in for them, and
+//! data. What cannot be had is the provider for Agent and its service; [`testbed::agents`] says what stands in for them, and
 //! what that does not show.
 //!
 //! It needs root; without it, it says so and does nothing.
@@ -11,42 +11,42 @@ mod none;
 
 use anyhow::Result;
 use api::group::Side;
-use e2e::agents::AgentService;
-use e2e::hosted::{self, Ground};
-use e2e::hosts::Hosts;
-use e2e::node::NodeTestbed;
-use e2e::registry;
+use testbed::agents::AgentService;
+use testbed::hosted::{self, Fixture};
+use testbed::hosts::Hosts;
+use testbed::node::NodeTestbed;
+use testbed::registry;
 
 /// The sizes of the Agents' hosts. Pools ask for large ones.
 const SIZES: [&str; 3] = ["small", "large", "large"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak platforms"]
-async fn clusters_live_on_agents_and_on_machines_of_users() -> Result<()> {
+async fn clusters_run_on_platforms_agent_and_none() -> Result<()> {
     hosted::play(NodeTestbed::builder("platforms"), scenario).await
 }
 
-async fn scenario(ground: &Ground) -> Result<()> {
-    let step = ground.testbed.progress.step("an Agent service with hosts");
-    let service = AgentService::start(&ground.testbed, &SIZES).await?;
-    let hosts = Hosts::new(&ground.testbed).await?;
+async fn scenario(fixture: &Fixture) -> Result<()> {
+    let step = fixture.testbed.progress.step("an Agent service with hosts");
+    let service = AgentService::start(&fixture.testbed, &SIZES).await?;
+    let hosts = Hosts::new(&fixture.testbed).await?;
     step.done();
-    let lived = live(ground, &service, &hosts).await;
+    let lived = live(fixture, &service, &hosts).await;
     if lived.is_err() {
         let said = format!("{}\n{}", service.said(), hosts.said());
-        ground.testbed.progress.note(&said);
+        fixture.testbed.progress.note(&said);
     }
     lived
 }
 
-async fn live(ground: &Ground, service: &AgentService, hosts: &Hosts) -> Result<()> {
+async fn live(fixture: &Fixture, service: &AgentService, hosts: &Hosts) -> Result<()> {
     let registries = variable("INSECURE_REGISTRIES", registry::NAME);
     let provider = variable("IMAGE_AGENT_CAPI_PROVIDER", &service.provider);
-    ground
+    fixture
         .install(Side::Private, &[&registries, &provider])
         .await?;
-    agent::lives(ground, service).await?;
-    none::lives(ground, hosts).await
+    agent::lives(fixture, service).await?;
+    none::lives(fixture, hosts).await
 }
 
 /// The flag that gives the operator a variable of its environment.

@@ -2,23 +2,23 @@
 
 use anyhow::{Result, ensure};
 use api::group::Side;
-use e2e::hosted::{Cluster, Ground, Platform};
-use e2e::hosts::Hosts;
-use e2e::sides::Within;
+use testbed::hosted::{Cluster, Fixture, Platform};
+use testbed::hosts::Hosts;
+use testbed::sides::Within;
 
 /// What the user calls the machine.
 const NAME: &str = "own-9";
 
-/// Its life: from nothing to a worker that somebody has started by hand, and the end.
-pub(crate) async fn lives(ground: &Ground, hosts: &Hosts) -> Result<()> {
-    let cluster = Cluster::on(ground, "own", Side::Private, Platform::None(hosts));
+/// Its life: from nothing to a worker that a user has started by hand, and the end.
+pub(crate) async fn lives(fixture: &Fixture, hosts: &Hosts) -> Result<()> {
+    let cluster = Cluster::on(fixture, "own", Side::Private, Platform::None(hosts));
     cluster.create(&[]).await?;
     let guest = cluster.comes_up().await?;
     cluster.brings(hosts, NAME).await?;
     cluster.has_workers(&guest, 1).await?;
-    guest.runs_a_workload(ground).await?;
+    guest.runs_a_workload(fixture).await?;
     has_nothing_to_make_machines_with(&cluster).await?;
-    // Nobody but the user can end it.
+    // Only the user can end it.
     hosts.end(NAME);
     cluster.destroy().await
 }

@@ -1,10 +1,10 @@
 //! No account of a control plane may read what another hosted cluster keeps in Secrets.
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{ApiClient, Resource, status_code};
-use e2e::hosted::{Cluster, Ground, NAMESPACE, SECRETS};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
+use testbed::client::{ApiClient, Resource, status_code};
+use testbed::hosted::{Cluster, Fixture, NAMESPACE, SECRETS};
 
 const ACCOUNTS: Resource<'_> = Resource::new("v1", "serviceaccounts");
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -17,18 +17,18 @@ const COMMON: &str = "pull-secret";
 
 /// Asks the API server for every account and every Secret, both ways, and tries it for real.
 pub(crate) async fn no_account_reads_secrets_of(
-    ground: &Ground,
+    fixture: &Fixture,
     one: &Cluster<'_>,
     other: &Cluster<'_>,
 ) -> Result<()> {
-    let step = ground
+    let step = fixture
         .testbed
         .progress
         .step("no account reads another cluster's Secrets");
     let mut asked = 0;
     for (own, foreign) in [(one, other), (other, one)] {
-        asked += are_refused(&ground.testbed.admin, own, foreign).await?;
-        is_refused_for_real(ground, own, foreign).await?;
+        asked += are_refused(&fixture.testbed.admin, own, foreign).await?;
+        is_refused_for_real(fixture, own, foreign).await?;
     }
     step.done_with(&format!("{asked} questions"));
     Ok(())
@@ -90,11 +90,11 @@ async fn names(admin: &ApiClient, path: &str) -> Result<Vec<String>> {
 
 /// With a token of the account: its own is answered, the other's is not.
 async fn is_refused_for_real(
-    ground: &Ground,
+    fixture: &Fixture,
     own: &Cluster<'_>,
     foreign: &Cluster<'_>,
 ) -> Result<()> {
-    let client = of_account(ground, &own.namespace(), MIGHTIEST).await?;
+    let client = of_account(fixture, &own.namespace(), MIGHTIEST).await?;
     let read = async |namespace: &str| client.get(&SECRETS.named(namespace, COMMON)).await;
     read(&own.namespace())
         .await
@@ -110,18 +110,18 @@ async fn is_refused_for_real(
 }
 
 /// The management cluster's API as an account sees it.
-async fn of_account(ground: &Ground, namespace: &str, name: &str) -> Result<ApiClient> {
-    let testbed = &ground.testbed;
+async fn of_account(fixture: &Fixture, namespace: &str, name: &str) -> Result<ApiClient> {
+    let testbed = &fixture.testbed;
     let path = format!("{}/token", ACCOUNTS.named(namespace, name));
     let request = json!({ "spec": { "expirationSeconds": 600 } });
     let answer = testbed.admin.create(&path, &request).await?;
     let user = json!({ "token": answer["status"]["token"] });
-    as_user(ground, &user).await
+    as_user(fixture, &user).await
 }
 
 /// The management cluster's API as a user of a kubeconfig sees it.
-pub(crate) async fn as_user(ground: &Ground, user: &Value) -> Result<ApiClient> {
-    let endpoint = ground.testbed.control_plane.endpoint();
+pub(crate) async fn as_user(fixture: &Fixture, user: &Value) -> Result<ApiClient> {
+    let endpoint = fixture.testbed.control_plane.endpoint();
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

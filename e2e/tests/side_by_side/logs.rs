@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use e2e::hosted::{Ground, NAMESPACE, SECRETS};
+use testbed::hosted::{Fixture, NAMESPACE, SECRETS};
 
 use crate::side_by_side::Running;
 use crate::side_by_side::needles::Needles;
@@ -18,12 +18,12 @@ const TOKEN: &str = "eyJhbGciOiJ";
 
 /// Looks for every value of every Secret of the clusters, in all logs of all pods, machines and processes, and in all
 /// objects of the management cluster that are no Secrets.
-pub(crate) async fn hold_no_secret(ground: &Ground, clusters: &[&Running<'_>]) -> Result<()> {
-    let testbed = &ground.testbed;
+pub(crate) async fn hold_no_secret(fixture: &Fixture, clusters: &[&Running<'_>]) -> Result<()> {
+    let testbed = &fixture.testbed;
     let step = testbed
         .progress
         .step("no secret is in a log or in another object");
-    let needles = needles(ground, clusters).await?;
+    let needles = needles(fixture, clusters).await?;
     ensure!(
         needles.len() > 100,
         "there are only {} secrets",
@@ -64,12 +64,12 @@ fn leaked(needles: &Needles, text: &[u8], place: &str) -> Vec<String> {
 }
 
 /// Of the clusters' Secrets on the management cluster, and of those inside of them.
-async fn needles(ground: &Ground, clusters: &[&Running<'_>]) -> Result<Needles> {
+async fn needles(fixture: &Fixture, clusters: &[&Running<'_>]) -> Result<Needles> {
     let mut needles = Needles::default();
     let mut namespaces = vec![NAMESPACE.to_owned()];
     namespaces.extend(clusters.iter().map(|one| one.cluster.namespace()));
     for namespace in namespaces {
-        for secret in ground
+        for secret in fixture
             .testbed
             .admin
             .list(&SECRETS.within(&namespace))

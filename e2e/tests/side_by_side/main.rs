@@ -9,7 +9,7 @@
 mod isolation;
 mod logs;
 mod needles;
-mod neighbour;
+pub(crate) mod neighbour;
 mod network;
 mod platform;
 mod strangers;
@@ -18,13 +18,13 @@ mod verbose;
 use anyhow::{Result, ensure};
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
 use api::group::Side;
-use e2e::hosted::{self, Cluster, DEPLOYMENTS, Ground, Guest, LEGACY, OPERATORS};
-use e2e::node::NodeTestbed;
+use testbed::hosted::{self, Cluster, DEPLOYMENTS, Fixture, Guest, LEGACY, OPERATORS};
+use testbed::node::NodeTestbed;
 
 use neighbour::Neighbour;
 use platform::Platform;
 
-/// Nobody migrates a cluster that has it.
+/// A cluster that has it is not migrated.
 const HOLD: &str = "--annotations=hypershift.openshift.io/migration-hold=true";
 
 /// A cluster that runs, with its API.
@@ -33,59 +33,60 @@ struct Running<'a> {
     guest: Guest,
 }
 
+/// Check O07.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak side-by-side"]
-async fn o07_clusters_of_both_kinds_live_side_by_side() -> Result<()> {
+async fn clusters_on_private_and_standard_types_coexist() -> Result<()> {
     // A node of two processors has room for one control plane.
     let two = NodeTestbed::builder("side-by-side").nodes(2);
     hosted::play(two, scenario).await
 }
 
-async fn scenario(ground: &Ground) -> Result<()> {
-    ground.install(Side::Standard, &[]).await?;
-    let platform = Platform::create(ground).await?;
-    let old = Running::create(ground, "old", Side::Standard, &[HOLD]).await?;
+async fn scenario(fixture: &Fixture) -> Result<()> {
+    fixture.install(Side::Standard, &[]).await?;
+    let platform = Platform::create(fixture).await?;
+    let old = Running::create(fixture, "old", Side::Standard, &[HOLD]).await?;
     let before = Neighbour::of(&old.cluster, &old.guest).await?;
 
-    ground
+    fixture
         .install(Side::Private, &[&verbose::installed()])
         .await?;
-    taken_over(ground, &old.cluster).await?;
-    let new = Running::create(ground, "new", Side::Private, &[]).await?;
+    taken_over(fixture, &old.cluster).await?;
+    let new = Running::create(fixture, "new", Side::Private, &[]).await?;
     before.is_untouched(&old.cluster, &old.guest).await?;
     for running in [&old, &new] {
-        running.guest.runs_a_workload(ground).await?;
+        running.guest.runs_a_workload(fixture).await?;
         running.cluster.is_on_its_side().await?;
     }
 
-    isolation::no_account_reads_secrets_of(ground, &old.cluster, &new.cluster).await?;
-    network::no_pod_reaches_into(ground, &old.cluster, &new.cluster).await?;
-    strangers::have_no_rights(ground, &[&old, &new]).await?;
+    isolation::no_account_reads_secrets_of(fixture, &old.cluster, &new.cluster).await?;
+    network::no_pod_reaches_into(fixture, &old.cluster, &new.cluster).await?;
+    strangers::have_no_rights(fixture, &[&old, &new]).await?;
     for (one, other) in [(&old, &new), (&new, &old)] {
         let neighbour = Neighbour::of(&other.cluster, &other.guest).await?;
         one.cluster.scale(2).await?;
         one.cluster.has_workers(&one.guest, 2).await?;
         neighbour.is_untouched(&other.cluster, &other.guest).await?;
     }
-    logs::hold_no_secret(ground, &[&old, &new]).await?;
+    logs::hold_no_secret(fixture, &[&old, &new]).await?;
 
     let neighbour = Neighbour::of(&old.cluster, &old.guest).await?;
     new.cluster.destroy().await?;
     neighbour.is_untouched(&old.cluster, &old.guest).await?;
-    old.guest.runs_a_workload(ground).await?;
+    old.guest.runs_a_workload(fixture).await?;
     old.cluster.destroy().await?;
     // With the last older cluster, its operator goes by itself.
-    ground.legacy_goes().await?;
-    platform.is_untouched(ground).await
+    fixture.legacy_goes().await?;
+    platform.is_untouched(fixture).await
 }
 
 /// The older cluster is operator-legacy's, and marked so.
-async fn taken_over(ground: &Ground, old: &Cluster<'_>) -> Result<()> {
+async fn taken_over(fixture: &Fixture, old: &Cluster<'_>) -> Result<()> {
     let path = DEPLOYMENTS.named(OPERATORS, LEGACY);
-    ground
+    fixture
         .stage("operator-legacy has taken over", async || {
-            let deployment = ground.testbed.admin.get(&path).await?;
-            e2e::node::condition(&deployment, "Available")?;
+            let deployment = fixture.testbed.admin.get(&path).await?;
+            testbed::node::condition(&deployment, "Available")?;
             let annotations = old.seen().await?["metadata"]["annotations"].take();
             ensure!(
                 annotations[SCOPE] == "legacy" && annotations[PRIVATE_CAPI_TYPES].is_null(),
@@ -100,13 +101,13 @@ async fn taken_over(ground: &Ground, old: &Cluster<'_>) -> Result<()> {
 
 impl<'a> Running<'a> {
     /// Creates a cluster whose programs say all that they can say, and has a worker join it.
-    async fn create(ground: &'a Ground, name: &str, side: Side, flags: &[&str]) -> Result<Self> {
-        let cluster = Cluster::new(ground, name, side);
+    async fn create(fixture: &'a Fixture, name: &str, side: Side, flags: &[&str]) -> Result<Self> {
+        let cluster = Cluster::new(fixture, name, side);
         cluster.create(flags).await?;
-        let (guest, ()) = tokio::try_join!(cluster.comes_up(), verbose::make(ground, &cluster))?;
+        let (guest, ()) = tokio::try_join!(cluster.comes_up(), verbose::make(fixture, &cluster))?;
         cluster.scale(1).await?;
         cluster.has_workers(&guest, 1).await?;
-        guest.runs_a_workload(ground).await?;
+        guest.runs_a_workload(fixture).await?;
         cluster.rolled_out().await?;
         Ok(Self { cluster, guest })
     }

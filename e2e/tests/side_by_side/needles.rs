@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Shorter ones are found by chance.
 const SHORTEST: usize = 12;
-/// As much of an encoded value as tells it from all others.
+/// As much of an encoded value as identifies it.
 const ENOUGH: usize = 80;
 /// Keys whose values are no secrets although they are kept in one.
 const PUBLIC: [&str; 12] = [
@@ -39,7 +39,7 @@ const FIELDS: [&str; 6] = [
     "secret",
 ];
 
-/// So much of a needle tells where to look closer.
+/// So much of a needle is searched for first.
 const START: usize = 8;
 /// And so much of it whether to look at all.
 const LEAST: usize = 3;

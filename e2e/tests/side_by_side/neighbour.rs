@@ -1,8 +1,8 @@
-//! What a cluster consists of while another one changes: none of it may be made anew, or gone.
+//! What a cluster consists of while another one changes: none of it may be created again, or gone.
 
 use anyhow::{Context, Result};
-use e2e::hosted::{Cluster, Guest, Identities, PODS};
 use serde_json::Value;
+use testbed::hosted::{Cluster, Guest, Identities, PODS};
 
 /// It, by names: the identity of each thing.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) struct Neighbour(Identities);
 impl Neighbour {
     /// What there is now.
     pub(crate) async fn of(cluster: &Cluster<'_>, guest: &Guest) -> Result<Self> {
-        let admin = &cluster.ground().testbed.admin;
+        let admin = &cluster.fixture().testbed.admin;
         let mut all = Identities::of_workers(cluster, guest).await?;
         for pod in admin.list(&PODS.within(&cluster.namespace())).await? {
             if stays(&pod) {

@@ -1,10 +1,10 @@
 //! A pod in the namespace of one control plane reaches what it must and nothing inside of another one.
 
 use anyhow::{Context, Result, ensure};
-use e2e::fixtures;
-use e2e::hosted::{Cluster, Ground, PODS};
-use e2e::node::condition;
 use serde_json::Value;
+use testbed::fixtures;
+use testbed::hosted::{Cluster, Fixture, PODS};
+use testbed::node::condition;
 
 /// The pod that tries.
 const NAME: &str = "intruder";
@@ -18,61 +18,64 @@ type Door = (String, u16);
 
 /// Tries it both ways. Only what answers to a neighbour in the same namespace can be said to be closed to others.
 pub(crate) async fn no_pod_reaches_into(
-    ground: &Ground,
+    fixture: &Fixture,
     one: &Cluster<'_>,
     other: &Cluster<'_>,
 ) -> Result<()> {
     let (one, other) = tokio::try_join!(Intruder::start(one), Intruder::start(other))?;
-    let (ones, others) = (one.at_home(ground).await?, other.at_home(ground).await?);
-    one.stays_out_of(ground, other.home, &others).await?;
-    other.stays_out_of(ground, one.home, &ones).await?;
+    let (ones, others) = (
+        one.in_its_namespace(fixture).await?,
+        other.in_its_namespace(fixture).await?,
+    );
+    one.stays_out_of(fixture, other.own, &others).await?;
+    other.stays_out_of(fixture, one.own, &ones).await?;
     for intruder in [one, other] {
-        let path = PODS.named(&intruder.home.namespace(), NAME);
-        ground.testbed.admin.delete(&path).await?;
+        let path = PODS.named(&intruder.own.namespace(), NAME);
+        fixture.testbed.admin.delete(&path).await?;
     }
     Ok(())
 }
 
 struct Intruder<'a> {
-    home: &'a Cluster<'a>,
+    own: &'a Cluster<'a>,
 }
 
 // === impl Intruder ===
 
 impl<'a> Intruder<'a> {
     /// Starts a pod with a shell in the namespace of a control plane, with the label that its pods have.
-    async fn start(home: &'a Cluster<'a>) -> Result<Self> {
-        let ground = home.ground();
-        let namespace = home.namespace();
+    async fn start(own: &'a Cluster<'a>) -> Result<Self> {
+        let fixture = own.fixture();
+        let namespace = own.namespace();
         let values = [
             ("NAMESPACE", namespace.as_str()),
             ("NAME", NAME),
-            ("IMAGE", &ground.pushed.components["etcd"]),
+            ("IMAGE", &fixture.pushed.components["etcd"]),
         ];
         let pod = fixtures::render("hosted_cluster/intruder", &values)?;
-        let admin = &ground.testbed.admin;
+        let admin = &fixture.testbed.admin;
         admin.apply(&pod).await?;
-        let what = format!("{}: a pod for trying its network runs", home.name());
-        ground
+        let what = format!("{}: a pod for trying its network runs", own.name());
+        fixture
             .stage(&what, async || {
                 condition(&admin.get(&PODS.named(&namespace, NAME)).await?, "Ready")
             })
             .await?;
-        Ok(Self { home })
+        Ok(Self { own })
     }
 
     /// What answers to it in its own namespace: its API and its etcd among others.
-    async fn at_home(&self, ground: &Ground) -> Result<Vec<Door>> {
-        let what = format!("{}: its pods reach each other", self.home.name());
+    async fn in_its_namespace(&self, fixture: &Fixture) -> Result<Vec<Door>> {
+        let what = format!("{}: its pods reach each other", self.own.name());
         // Rules follow a pod after some moments.
-        ground
+        fixture
             .stage(&what, async || {
-                let doors = doors(ground, self.home).await?;
-                let open = self.open(ground, &doors).await?;
+                let doors = doors(fixture, self.own).await?;
+                let open = self.open(fixture, &doors).await?;
                 for port in [API, ETCD] {
                     ensure!(
                         open.iter().any(|door| door.1 == port),
-                        "nobody answers on port {port}; on others: {open:?}"
+                        "there is no answer on port {port}; on others: {open:?}"
                     );
                 }
                 Ok(open)
@@ -84,27 +87,27 @@ impl<'a> Intruder<'a> {
     /// API, which is for those pods only that say that they need it.
     async fn stays_out_of(
         &self,
-        ground: &Ground,
+        fixture: &Fixture,
         foreign: &Cluster<'_>,
         doors: &[Door],
     ) -> Result<()> {
-        let name = self.home.name();
+        let name = self.own.name();
         let (public, inner): (Vec<_>, Vec<_>) =
             doors.iter().cloned().partition(|door| door.1 == API);
         let what = format!(
             "{name}: its pods reach no port inside of {}",
             foreign.name()
         );
-        let step = ground.testbed.progress.step(what);
-        let open = self.open(ground, &public).await?;
+        let step = fixture.testbed.progress.step(what);
+        let open = self.open(fixture, &public).await?;
         ensure!(open == public, "{name} cannot reach the API at {public:?}");
-        let open = self.open(ground, &inner).await?;
+        let open = self.open(fixture, &inner).await?;
         ensure!(
             open.is_empty(),
             "{name} reaches {open:?} of {}",
             foreign.name()
         );
-        let open = self.open(ground, &[management(ground)?]).await?;
+        let open = self.open(fixture, &[management(fixture)?]).await?;
         ensure!(
             open.is_empty(),
             "the management cluster's API is open to {name}"
@@ -113,9 +116,9 @@ impl<'a> Intruder<'a> {
         Ok(())
     }
 
-    /// Those behind which somebody answers it.
-    async fn open(&self, ground: &Ground, doors: &[Door]) -> Result<Vec<Door>> {
-        let namespace = self.home.namespace();
+    /// Those that answer it.
+    async fn open(&self, fixture: &Fixture, doors: &[Door]) -> Result<Vec<Door>> {
+        let namespace = self.own.namespace();
         let each = doors.iter().enumerate().map(|(number, (address, port))| {
             // Once connected, it has no more to say.
             format!("nc -w 2 {address} {port} -e /bin/true 2>/dev/null && echo {number} &")
@@ -124,7 +127,7 @@ impl<'a> Intruder<'a> {
         let words = [
             "-n", &namespace, "exec", NAME, "--", "/bin/sh", "-c", &script,
         ];
-        let said = ground.testbed.kubectl_says(words).await?;
+        let said = fixture.testbed.kubectl_says(words).await?;
         let mut numbers: Vec<usize> = said
             .split_whitespace()
             .map(|word| word.parse().with_context(|| format!("it says {said:?}")))
@@ -138,8 +141,8 @@ impl<'a> Intruder<'a> {
 }
 
 /// Where programs of a control plane may listen: what its pods say of themselves.
-async fn doors(ground: &Ground, of: &Cluster<'_>) -> Result<Vec<Door>> {
-    let pods = ground
+async fn doors(fixture: &Fixture, of: &Cluster<'_>) -> Result<Vec<Door>> {
+    let pods = fixture
         .testbed
         .admin
         .list(&PODS.within(&of.namespace()))
@@ -164,8 +167,8 @@ fn ports(pod: &Value) -> impl Iterator<Item = u16> {
 }
 
 /// Where the management cluster's API is.
-fn management(ground: &Ground) -> Result<Door> {
-    let server = ground.testbed.control_plane.endpoint().server;
+fn management(fixture: &Fixture) -> Result<Door> {
+    let server = fixture.testbed.control_plane.endpoint().server;
     let (address, port) = server
         .trim_start_matches("https://")
         .rsplit_once(':')

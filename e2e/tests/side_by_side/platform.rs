@@ -1,11 +1,11 @@
-//! The platform's own Cluster API objects, which nobody but the platform may touch.
+//! The platform's own Cluster API objects, which only the platform may change.
 
 use anyhow::{Result, ensure};
-use e2e::etcd::Stored;
-use e2e::hosted::Ground;
-use e2e::service_account::ensure_namespace;
-use e2e::sides::CRDS;
 use serde_json::json;
+use testbed::etcd::Stored;
+use testbed::hosted::Fixture;
+use testbed::service_account::ensure_namespace;
+use testbed::sides::CRDS;
 
 const NAMESPACE: &str = "platform";
 
@@ -17,8 +17,8 @@ pub(crate) struct Platform(Vec<Stored>);
 
 impl Platform {
     /// Makes a cluster of the platform's, which it has paused.
-    pub(crate) async fn create(ground: &Ground) -> Result<Self> {
-        let admin = &ground.testbed.admin;
+    pub(crate) async fn create(fixture: &Fixture) -> Result<Self> {
+        let admin = &fixture.testbed.admin;
         ensure_namespace(admin, NAMESPACE).await?;
         let cluster = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2",
@@ -33,12 +33,12 @@ impl Platform {
             "spec": { "instanceType": "m5.large" },
         });
         admin.apply(&[cluster, machine]).await?;
-        Ok(Self(stored(ground).await?))
+        Ok(Self(stored(fixture).await?))
     }
 
     /// Fails if a byte or a revision of it is another one.
-    pub(crate) async fn is_untouched(&self, ground: &Ground) -> Result<()> {
-        let now = stored(ground).await?;
+    pub(crate) async fn is_untouched(&self, fixture: &Fixture) -> Result<()> {
+        let now = stored(fixture).await?;
         let changed: Vec<_> = self
             .0
             .iter()
@@ -55,9 +55,9 @@ impl Platform {
     }
 }
 
-async fn stored(ground: &Ground) -> Result<Vec<Stored>> {
-    let etcd = &ground.testbed.control_plane.etcd;
-    let mut all = e2e::sides::world(etcd, api::group::Side::Standard).await?;
+async fn stored(fixture: &Fixture) -> Result<Vec<Stored>> {
+    let etcd = &fixture.testbed.control_plane.etcd;
+    let mut all = testbed::sides::world(etcd, api::group::Side::Standard).await?;
     let within = format!("/{NAMESPACE}/");
     all.retain(|one| one.key.starts_with(CRDS) || one.key.contains(&within));
     ensure!(all.len() > 2, "the platform has nothing");

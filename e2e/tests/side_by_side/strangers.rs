@@ -1,13 +1,13 @@
-//! Whoever is somebody in a hosted cluster is nobody on the management cluster: its users, its components, its nodes.
+//! Identities of a hosted cluster are unknown to the management cluster: its users, its components, its nodes.
 
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use e2e::client::status_code;
-use e2e::hosted::{Ground, SECRETS};
 use serde_json::{Value, json};
+use testbed::client::status_code;
+use testbed::hosted::{Fixture, SECRETS};
 
 use crate::side_by_side::Running;
 use crate::side_by_side::isolation::as_user;
@@ -18,23 +18,23 @@ const ASKED: &str = "/api/v1/namespaces";
 const NODE: &str = "var/lib/kubelet/pki/kubelet-client-current.pem";
 
 /// Tries the users of every kubeconfig that is kept for a cluster, and each of its nodes.
-pub(crate) async fn have_no_rights(ground: &Ground, clusters: &[&Running<'_>]) -> Result<()> {
-    let step = ground
+pub(crate) async fn have_no_rights(fixture: &Fixture, clusters: &[&Running<'_>]) -> Result<()> {
+    let step = fixture
         .testbed
         .progress
-        .step("users and nodes of a hosted cluster are nobody on the management cluster");
+        .step("users and nodes of a hosted cluster are unknown to the management cluster");
     let mut tried = 0;
     for one in clusters {
-        let mut users = users(ground, one).await?;
+        let mut users = users(fixture, one).await?;
         ensure!(
             users.len() > 3,
             "there are only {} kubeconfigs",
             users.len()
         );
-        users.extend(nodes(ground, one).await?);
+        users.extend(nodes(fixture, one).await?);
         tried += users.len();
         for (name, user) in &users {
-            let answer = as_user(ground, user).await?.get(ASKED).await;
+            let answer = as_user(fixture, user).await?.get(ASKED).await;
             let code = answer.as_ref().err().and_then(status_code);
             ensure!(
                 code == Some(401),
@@ -48,10 +48,10 @@ pub(crate) async fn have_no_rights(ground: &Ground, clusters: &[&Running<'_>]) -
 }
 
 /// The users of kubeconfigs, by their Secrets.
-async fn users(ground: &Ground, of: &Running<'_>) -> Result<Vec<(String, Value)>> {
+async fn users(fixture: &Fixture, of: &Running<'_>) -> Result<Vec<(String, Value)>> {
     let secrets = SECRETS.within(&of.cluster.namespace());
     let mut users = Vec::new();
-    for secret in ground.testbed.admin.list(&secrets).await? {
+    for secret in fixture.testbed.admin.list(&secrets).await? {
         let Some(encoded) = secret["data"]["kubeconfig"].as_str() else {
             continue;
         };
@@ -67,10 +67,10 @@ async fn users(ground: &Ground, of: &Running<'_>) -> Result<Vec<(String, Value)>
 }
 
 /// Its nodes, by what their kubelets have been given.
-async fn nodes(ground: &Ground, of: &Running<'_>) -> Result<Vec<(String, Value)>> {
+async fn nodes(fixture: &Fixture, of: &Running<'_>) -> Result<Vec<(String, Value)>> {
     let mut nodes = Vec::new();
     for instance in of.cluster.instances().await? {
-        let machine = ground.testbed.path().join("machines").join(&instance.id);
+        let machine = fixture.testbed.path().join("machines").join(&instance.id);
         let path = machine.join(NODE);
         // A kubelet leads to its newest by a link that only the machine can follow.
         let path = match fs::read_link(&path) {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use api::group::Side;
-use e2e::hosted::{Cluster, DEPLOYMENTS, Ground};
-use e2e::{registry, wait};
+use testbed::hosted::{Cluster, DEPLOYMENTS, Fixture};
+use testbed::{registry, wait};
 
 /// The variable for all of our programs.
 const VARIABLE: &str = "HYPERSHIFT_LOG_LEVEL=trace";
@@ -37,8 +37,8 @@ pub(crate) fn installed() -> String {
 
 /// Has the programs of a control plane log at the most verbose level, each as soon as it is deployed: a manager that is
 /// replaced when it leads already is waited for until its lease ends.
-pub(crate) async fn make(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
-    let admin = &ground.testbed.admin;
+pub(crate) async fn make(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<()> {
+    let admin = &fixture.testbed.admin;
     let namespace = cluster.namespace();
     let is_ours = |name: &&str| cluster.side() == Side::Private || !WITH_PROXY.contains(name);
     for name in ALL.into_iter().filter(is_ours) {
@@ -46,7 +46,7 @@ pub(crate) async fn make(ground: &Ground, cluster: &Cluster<'_>) -> Result<()> {
         let what = format!("{name} of {}", cluster.name());
         wait::until(&what, WITHIN, async || admin.get(&path).await).await?;
         let words = ["-n", &namespace, "set", "env", "deployment", name, VARIABLE];
-        ground.testbed.kubectl_says(words).await?;
+        fixture.testbed.kubectl_says(words).await?;
     }
     Ok(())
 }

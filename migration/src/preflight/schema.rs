@@ -62,8 +62,9 @@ mod tests {
 
     use super::*;
 
+    /// Check M16.
     #[test]
-    fn m16_fields_that_a_schema_does_not_know_are_found() {
+    fn fields_unknown_to_the_schema_are_found() {
         let text = || json!({"type": "string"});
         let schema = json!({"properties": {
             "spec": {"properties": {

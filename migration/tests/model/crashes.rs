@@ -61,8 +61,9 @@ fn play(world: &World, script: Script, case: &str) -> (World, End) {
     (played, end)
 }
 
+/// Checks M02 and M20c.
 #[test]
-fn m02_m20c_killed_after_every_mark_it_is_completed() {
+fn a_crash_after_every_journal_write_is_completed() {
     for (name, world, step) in [("tiny", tiny(), 1), ("full", full(), 5)] {
         let (whole, end) = play(&world, Script::default(), name);
         assert_eq!(end, End::Done, "{}", whole.failure);
@@ -83,8 +84,9 @@ fn m02_m20c_killed_after_every_mark_it_is_completed() {
     }
 }
 
+/// Check M02.
 #[test]
-fn m02_killed_twice_it_is_completed() {
+fn two_crashes_are_completed() {
     let world = tiny();
     let steps = play(&world, Script::default(), "tiny").0.steps;
     for first in 1..=steps {
@@ -103,8 +105,9 @@ fn m02_killed_twice_it_is_completed() {
     }
 }
 
+/// Checks M02 and M11.
 #[test]
-fn m02_m11_refused_at_every_write_and_killed_at_every_mark_of_the_roll_back_it_is_undone() {
+fn rejected_writes_and_crashes_during_rollback_are_undone() {
     for (name, world, step) in [("tiny", tiny(), 5), ("full", full(), 29)] {
         let writes = play(&world, Script::default(), name).0.writes.len();
         let mut undone = 0;
@@ -137,7 +140,7 @@ fn m02_m11_refused_at_every_write_and_killed_at_every_mark_of_the_roll_back_it_i
 }
 
 #[test]
-fn every_failing_task_before_the_commit_leads_back_from_wherever_it_is_killed() {
+fn a_failing_task_before_the_commit_point_is_rolled_back() {
     for task in [
         Task::Lock,
         Task::Quiesce,
@@ -168,8 +171,9 @@ fn every_failing_task_before_the_commit_leads_back_from_wherever_it_is_killed() 
     }
 }
 
+/// Check M10.
 #[test]
-fn m10_faults_on_every_tenth_call_change_nothing_but_the_time() {
+fn failures_of_every_tenth_request_cost_only_time() {
     let world = full();
     let ideal = play(&world, Script::default(), "ideal").0.writes.len();
     for seed in (0..200).step_by(every(8)) {

@@ -8,8 +8,9 @@ use migration::preflight::Facts;
 use crate::world::{End, World};
 use crate::{build, full};
 
+/// Check M01.
 #[test]
-fn m01_writes_are_what_the_plan_says_and_grow_with_the_machines() {
+fn writes_match_the_plan_and_grow_with_machines() {
     for workers in [1, 10, 100] {
         let mut world: World = build(|build| build.full(3, workers));
         let plan = Plan::new(&world.groups, &world.server.store, &Facts::default());

@@ -56,8 +56,9 @@ fn make_a_secret(server: &mut Server) {
     }
 }
 
+/// Check M05.
 #[test]
-fn m05_what_a_user_changes_at_any_instant_is_never_lost() {
+fn concurrent_changes_are_never_lost() {
     let world = tiny();
     let mut whole = world.clone();
     assert_eq!(whole.run(), End::Done);
@@ -74,8 +75,9 @@ fn m05_what_a_user_changes_at_any_instant_is_never_lost() {
     }
 }
 
+/// Check M05.
 #[test]
-fn m05_what_a_user_makes_at_any_instant_is_never_lost() {
+fn concurrently_created_objects_are_never_lost() {
     let world = tiny();
     let mut whole = world.clone();
     assert_eq!(whole.run(), End::Done);
@@ -100,8 +102,9 @@ fn m05_what_a_user_makes_at_any_instant_is_never_lost() {
     }
 }
 
+/// Check M06.
 #[test]
-fn m06_what_a_user_deletes_at_any_instant_is_not_resurrected() {
+fn concurrently_deleted_objects_are_not_recreated() {
     let world = tiny();
     let mut whole = world.clone();
     assert_eq!(whole.run(), End::Done);
@@ -174,7 +177,7 @@ fn controllers_act(server: &mut Server) {
 }
 
 #[test]
-fn what_the_new_controllers_did_is_brought_home_by_a_roll_back_from_wherever_it_is_killed() {
+fn a_rollback_keeps_changes_by_the_new_controllers() {
     let script = Script {
         failing: Some(Task::Health),
         target: Some(controllers_act),
@@ -244,8 +247,9 @@ fn what_the_new_controllers_did_is_brought_home_by_a_roll_back_from_wherever_it_
     }
 }
 
+/// Check M15.
 #[test]
-fn m15_a_shared_identity_gets_a_target_and_stays() {
+fn a_shared_identity_is_copied_and_kept() {
     let mut world = crate::build(|build| {
         build.cluster();
         let identity = resource(

@@ -55,8 +55,9 @@ fn a_healthy_cluster_may_begin() {
     assert!(json["seconds"].as_u64() > Some(10), "{json}");
 }
 
+/// Check M06.
 #[test]
-fn m06_a_deletion_in_flight_blocks() {
+fn an_object_that_is_being_deleted_blocks() {
     let found = findings("deletions", |server| {
         let machine = key("Machine", "w-0");
         server
@@ -83,8 +84,9 @@ fn what_is_there_already_blocks() {
     assert_eq!(found.len(), 1, "{found:?}");
 }
 
+/// Check M04.
 #[test]
-fn m04_missing_owners_and_two_controllers_are_told() {
+fn missing_owners_and_two_controllers_are_reported() {
     let found = findings("owners", |server| {
         server.change(&key("Secret", "one-ca"), |body| {
             body["metadata"]["ownerReferences"][0]["uid"] = "gone".into();
@@ -110,8 +112,9 @@ fn m04_missing_owners_and_two_controllers_are_told() {
     );
 }
 
+/// Check M15.
 #[test]
-fn m15_what_names_a_group_and_stays_is_told() {
+fn references_that_are_not_migrated_are_reported() {
     let found = findings("names-elsewhere", |server| {
         Build {
             server,
@@ -136,7 +139,7 @@ fn m15_what_names_a_group_and_stays_is_told() {
 }
 
 #[test]
-fn what_is_under_way_paused_or_managed_is_told() {
+fn migrating_paused_and_managed_objects_are_reported() {
     let world = full();
     let mut server = world.server.clone();
     server.change(&key("Cluster", "one"), |body| {
@@ -162,8 +165,9 @@ fn what_is_under_way_paused_or_managed_is_told() {
     }
 }
 
+/// Checks M11 and M16.
 #[test]
-fn m11_m16_what_the_server_says_blocks() {
+fn rejections_by_the_api_server_block() {
     let world = full();
     let facts = Facts {
         definitions: vec![Definition {

@@ -95,8 +95,9 @@ fn own(build: &mut Build<'_>, objects: &[Object], index: usize, owners: &[usize]
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
+    /// Checks M04 and M10.
     #[test]
-    fn m04_m10_any_owners_and_any_mishap_end_all_old_or_all_new(plan in plans(), script in scripts(), seed in any::<u64>()) {
+    fn any_owners_and_any_fault_end_on_one_side(plan in plans(), script in scripts(), seed in any::<u64>()) {
         let before = world(&plan);
         let must_fail = script.failing.is_some();
         let may_fail = must_fail || script.refused_at.is_some();
@@ -108,8 +109,9 @@ proptest! {
     }
 }
 
+/// Check M04.
 #[test]
-fn m04_objects_that_own_each_other_keep_their_owners() {
+fn mutual_owner_references_are_preserved() {
     let plan = vec![(2, vec![1]), (2, vec![2]), (2, vec![0]), (5, vec![1])];
     let mut world = world(&plan);
     assert_eq!(world.run(), End::Done);

@@ -47,8 +47,9 @@ fn seen(server: &Server) -> BTreeMap<ObjectKey, Value> {
     objects.collect()
 }
 
+/// Checks M12 and M13.
 #[test]
-fn m12_m13_there_and_back_twenty_times_nothing_grows_and_nothing_is_lost() {
+fn twenty_round_trips_preserve_everything() {
     let mut world = full();
     let before = seen(&world.server);
     let mut first = None;
@@ -74,8 +75,9 @@ fn m12_m13_there_and_back_twenty_times_nothing_grows_and_nothing_is_lost() {
     }
 }
 
+/// Check M03.
 #[test]
-fn m03_a_cluster_that_was_paused_stays_paused() {
+fn a_paused_cluster_stays_paused() {
     for (before, after) in [
         (json!(null), json!(null)),
         (json!(false), json!(false)),

@@ -8,7 +8,7 @@ use crate::bootstrap::Bootstrap;
 pub(crate) const TAKEN_BY: &str = "agentMachineRef";
 /// Annotation with that one's namespace.
 const TAKEN_IN: &str = "agentMachineRefNamespace";
-/// States in which a host belongs to nobody.
+/// States in which a host belongs to no cluster.
 const UNBOUND: [&str; 5] = [
     "discovering-unbound",
     "known-unbound",
@@ -40,22 +40,27 @@ fn matches(agent: &Value, selector: &Value) -> bool {
 }
 
 /// An Agent as it is once a machine has taken it.
-pub(crate) fn taken(agent: &Value, machine: &Value, deployment: &Value, told: &Told<'_>) -> Value {
+pub(crate) fn taken(
+    agent: &Value,
+    machine: &Value,
+    deployment: &Value,
+    user_data: &UserData<'_>,
+) -> Value {
     let mut agent = agent.clone();
     let metadata = &machine["metadata"];
     agent["metadata"]["labels"][TAKEN_BY] = metadata["uid"].clone();
     agent["metadata"]["annotations"][TAKEN_IN] = metadata["namespace"].clone();
     let spec = &mut agent["spec"];
     spec["clusterDeploymentName"] = deployment.clone();
-    spec["machineConfigPool"] = json!(told.bootstrap.pool);
+    spec["machineConfigPool"] = json!(user_data.bootstrap.pool);
     spec["ignitionEndpointTokenReference"] =
-        json!({ "namespace": metadata["namespace"], "name": told.secret });
-    spec["ignitionEndpointHTTPHeaders"] = Value::Object(told.bootstrap.headers.clone());
+        json!({ "namespace": metadata["namespace"], "name": user_data.secret });
+    spec["ignitionEndpointHTTPHeaders"] = Value::Object(user_data.bootstrap.headers.clone());
     agent
 }
 
-/// What an Agent is told of its machine's user data.
-pub(crate) struct Told<'a> {
+/// What an Agent learns of its machine's user data.
+pub(crate) struct UserData<'a> {
     pub(crate) bootstrap: &'a Bootstrap,
     /// The Secret that holds the token.
     pub(crate) secret: &'a str,
@@ -83,7 +88,7 @@ pub(crate) fn given_back(agent: &Value) -> Option<Value> {
     Some(agent)
 }
 
-/// Whether its host has come to its end for whoever had it.
+/// Whether its host has been given back.
 pub(crate) fn is_unbound(agent: &Value) -> bool {
     let state = agent["status"]["debugInfo"]["state"].as_str();
     state.is_some_and(|state| UNBOUND.contains(&state))
@@ -166,13 +171,13 @@ mod tests {
             token: "t".to_owned(),
             headers: Map::new(),
         };
-        let told = Told {
+        let user_data = UserData {
             bootstrap: &bootstrap,
             secret: "agent-user-data",
         };
         let machine = json!({ "metadata": { "namespace": "ns", "uid": "u" } });
         let deployment = json!({ "namespace": "ns", "name": "c" });
-        let taken = taken(&agent(), &machine, &deployment, &told);
+        let taken = taken(&agent(), &machine, &deployment, &user_data);
         assert!(!is_free(&taken, &Value::Null));
         assert_eq!(
             taken["spec"]["ignitionEndpointTokenReference"]["name"],
@@ -187,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_tells_its_addresses_and_its_state() {
+    fn the_status_has_the_addresses_and_the_state() {
         let expected = json!([
             { "type": "ExternalIP", "address": "192.0.2.7" },
             { "type": "InternalDNS", "address": "a.test" },

@@ -1,4 +1,4 @@
-//! `AgentCluster`s: the Agent service is told of each, and where its hosts find their configuration.
+//! `AgentCluster`s: each is registered at the Agent service, with the place where its hosts find their configuration.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const INSTALLS: (&str, &str) = (
     "agentclusterinstalls",
 );
 
-/// Takes one as far as it goes, and tells how far that is.
+/// Takes one as far as it goes, and reports how far that is.
 pub(crate) async fn look(world: &World, cluster: &Value) -> Result<String> {
     let path = format!("{}/{}", world.own("agentclusters"), name(cluster));
     let objects = &world.objects;
@@ -40,7 +40,7 @@ pub(crate) async fn look(world: &World, cluster: &Value) -> Result<String> {
     let reference = json!({ "namespace": world.namespace, "name": name(cluster) });
     let status = json!({ "status": { "clusterDeploymentRef": reference } });
     objects.merge(&format!("{path}/status"), &status).await?;
-    Ok("is told to the Agent service".to_owned())
+    Ok("is registered at the Agent service".to_owned())
 }
 
 /// The name under which the Agent service knows it.
@@ -66,7 +66,7 @@ async fn end(world: &World, cluster: &Value, path: &str) -> Result<String> {
     Ok("is forgotten by the Agent service".to_owned())
 }
 
-/// What the Agent service is told, once everything is there that it is told of.
+/// What is registered at the Agent service, once everything that it refers to is there.
 async fn wanted_deployment(world: &World, cluster: &Value) -> Result<Option<Value>> {
     let Some((api_version, owner)) = owner(cluster, "Cluster") else {
         return Ok(None);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_is_told_where_the_configuration_is() {
+    fn the_place_of_the_configuration_is_registered() {
         let install = install(&cluster()).unwrap();
         let endpoint = &install["spec"]["ignitionEndpoint"];
         assert_eq!(endpoint["url"], "https://192.0.2.1:30443");
@@ -191,14 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_before_the_control_plane_is_known() {
+    fn nothing_is_registered_without_a_control_plane() {
         let whole = json!({
             "metadata": { "name": "a" },
             "spec": { "dns": { "baseDomain": "test" }, "pullSecret": { "name": "pull" } },
             "status": { "kubeConfig": { "name": "admin" } },
         });
-        let told = deployment_of(&cluster(), &whole).unwrap();
-        assert_eq!(told["spec"]["clusterMetadata"]["clusterID"], "c");
+        let reported = deployment_of(&cluster(), &whole).unwrap();
+        assert_eq!(reported["spec"]["clusterMetadata"]["clusterID"], "c");
         for part in ["spec", "status"] {
             let mut half = whole.clone();
             half[part] = Value::Null;

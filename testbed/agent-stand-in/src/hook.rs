@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// Annotation that has Cluster API wait before it takes a Machine's infrastructure away.
 const HOOK: &str = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/agentmachine";
-/// The condition by which older versions of the kind tell that somebody is waited for.
+/// The condition by which older versions of the kind report that a hook is waited for.
 const HOOK_SUCCEEDED: &str = "PreTerminateDeleteHookSucceeded";
 /// The condition, and its reason, by which newer ones do.
 const DELETING: (&str, &str) = ("Deleting", "WaitingForPreTerminateHook");

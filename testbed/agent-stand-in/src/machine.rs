@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::agent::{self, Told};
+use crate::agent::{self, UserData};
 use crate::bootstrap::Bootstrap;
 use crate::objects::{
     has_finalizer, is_going, name, owner, with_finalizer, within, without_finalizer,
@@ -29,7 +29,7 @@ struct Pair<'a> {
     api_version: &'a str,
 }
 
-/// Takes one as far as it goes, and tells how far that is.
+/// Takes one as far as it goes, and reports how far that is.
 pub(crate) async fn look(world: &mut World, own: &Value) -> Result<String> {
     let path = format!("{}/{}", world.own("agentmachines"), name(own));
     let Some(pair) = pair(world, own, path.clone()).await? else {
@@ -72,7 +72,7 @@ async fn pair<'a>(world: &World, own: &'a Value, path: String) -> Result<Option<
     }))
 }
 
-/// Neither object may go before the host has come to its end. Tells whether anything had to be done for it.
+/// Neither object may go before the host has come to its end. Reports whether anything had to be done for it.
 async fn guard(world: &World, pair: &Pair<'_>) -> Result<bool> {
     if is_going(&pair.machine) || is_going(pair.own) {
         return Ok(false);
@@ -169,14 +169,14 @@ async fn take(world: &World, pair: &Pair<'_>) -> Result<String> {
     let bootstrap = Bootstrap::read(&world.secret(secret, USER_DATA).await?)?;
     let secret = format!("agent-{secret}");
     token(world, &secret, &bootstrap).await?;
-    let told = Told {
+    let user_data = UserData {
         bootstrap: &bootstrap,
         secret: &secret,
     };
-    let Some(agent) = find(world, pair, &deployment, &told).await? else {
+    let Some(agent) = find(world, pair, &deployment, &user_data).await? else {
         return Ok("waits for an Agent".to_owned());
     };
-    // The provider's name first: whoever dies in between finds the Agent by its label again.
+    // The provider's name first: after a crash in between, the Agent is found by its label again.
     let id = json!({ "spec": { "providerID": format!("agent://{}", name(&agent)) } });
     world.objects.merge(&pair.path, &id).await?;
     let status = json!({ "status": {
@@ -229,7 +229,7 @@ async fn find(
     world: &World,
     pair: &Pair<'_>,
     deployment: &Value,
-    told: &Told<'_>,
+    user_data: &UserData<'_>,
 ) -> Result<Option<Value>> {
     let agents = world.objects.list(&world.agents()).await?;
     let uid = &pair.own["metadata"]["uid"];
@@ -240,8 +240,8 @@ async fn find(
     let selector = &pair.own["spec"]["agentLabelSelector"];
     for free in agents.iter().filter(|one| agent::is_free(one, selector)) {
         let path = format!("{}/{}", world.agents(), name(free));
-        let taken = agent::taken(free, pair.own, deployment, told);
-        // If somebody else was quicker, there is the next.
+        let taken = agent::taken(free, pair.own, deployment, user_data);
+        // If another writer was quicker, there is the next.
         if world.objects.replace(&path, &taken).await? {
             return Ok(Some(taken));
         }

@@ -1,7 +1,7 @@
 //! `agent-stand-in`: stands in for Cluster API's infrastructure provider of platform Agent in a testbed.
 //!
 //! The provider's program cannot be had there. This one takes the same flags and keeps to the same contracts, so that
-//! whoever deals with it sees no other: those of Cluster API on one side, and on the other those of the Agent service,
+//! no other is visible in it: those of Cluster API on one side, and on the other those of the Agent service,
 //! whose Agents it takes and gives back. It knows the standard groups of Cluster API and no others.
 //!
 //! ```text

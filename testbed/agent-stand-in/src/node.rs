@@ -9,7 +9,7 @@ use crate::world::World;
 /// Secret with the way into the hosted cluster.
 const ADMIN_KUBECONFIG: (&str, &str) = ("admin-kubeconfig", "kubeconfig");
 
-/// Gives it its name, if the Node is there. Tells whether it has it.
+/// Gives it its name, if the Node is there. Reports whether it has it.
 pub(crate) async fn name(world: &World, machine: &Value) -> Result<bool> {
     let (name, id) = (host(machine), &machine["spec"]["providerID"]);
     let name = name.context("the AgentMachine has no host name")?;

@@ -64,7 +64,7 @@ impl Objects {
         }
     }
 
-    /// Replaces one, if it is still the one that was read. Tells whether it was.
+    /// Replaces one, if it is still the one that was read. Reports whether it was.
     pub(crate) async fn replace(&self, path: &str, object: &Value) -> Result<bool> {
         match self.send(Method::PUT, path, JSON, Some(object)).await {
             Err(error) if code(&error) == Some(409) => Ok(false),
@@ -82,7 +82,7 @@ impl Objects {
             .with_context(|| format!("cannot change {path}"))
     }
 
-    /// Deletes one. Tells whether it was gone already.
+    /// Deletes one. Reports whether it was gone already.
     pub(crate) async fn delete(&self, path: &str) -> Result<bool> {
         let deleted = self.send(Method::DELETE, path, JSON, None).await;
         let found = missing_is_none(deleted).with_context(|| format!("cannot delete {path}"))?;
@@ -136,7 +136,7 @@ pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// Whether somebody has deleted it.
+/// Whether it was deleted.
 pub(crate) fn is_going(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }

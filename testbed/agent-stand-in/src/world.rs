@@ -26,7 +26,7 @@ pub(crate) struct World {
     agents: String,
     /// Machines whose Nodes have the provider's name.
     pub(crate) named: HashSet<String>,
-    told: HashMap<String, String>,
+    reported: HashMap<String, String>,
 }
 
 // === impl World ===
@@ -38,7 +38,7 @@ impl World {
             namespace,
             agents,
             named: HashSet::new(),
-            told: HashMap::new(),
+            reported: HashMap::new(),
         })
     }
 
@@ -46,7 +46,7 @@ impl World {
     pub(crate) async fn live(mut self) -> Result<()> {
         loop {
             if let Err(error) = self.look().await {
-                self.tell("everything", &format!("{error:#}"));
+                self.report("everything", &format!("{error:#}"));
             }
             sleep(EVERY).await;
         }
@@ -55,22 +55,22 @@ impl World {
     async fn look(&mut self) -> Result<()> {
         for one in self.objects.list(&self.own("agentclusters")).await? {
             let found = cluster::look(self, &one).await;
-            self.tell_of("AgentCluster", &one, found);
+            self.report_object("AgentCluster", &one, found);
         }
         for one in self.objects.list(&self.own("agentmachines")).await? {
             let found = machine::look(self, &one).await;
-            self.tell_of("AgentMachine", &one, found);
+            self.report_object("AgentMachine", &one, found);
         }
         Ok(())
     }
 
-    fn tell_of(&mut self, kind: &str, object: &Value, found: Result<String>) {
+    fn report_object(&mut self, kind: &str, object: &Value, found: Result<String>) {
         let text = found.unwrap_or_else(|error| format!("failed: {error:#}"));
-        self.tell(&format!("{kind} {}", name(object)), &text);
+        self.report(&format!("{kind} {}", name(object)), &text);
     }
 
-    fn tell(&mut self, what: &str, text: &str) {
-        let before = self.told.insert(what.to_owned(), text.to_owned());
+    fn report(&mut self, what: &str, text: &str) {
+        let before = self.reported.insert(what.to_owned(), text.to_owned());
         if before.as_deref() != Some(text) {
             println!("{what}: {text}");
         }
@@ -91,7 +91,7 @@ impl World {
         &self.agents
     }
 
-    /// The path of the objects of a kind of Cluster API's, of the version by which somebody refers to one.
+    /// The path of the objects of a kind of Cluster API's, of the version in a reference to one.
     pub(crate) fn core(&self, api_version: &str, plural: &str) -> Result<String> {
         let group = api_version.split('/').next();
         ensure!(

@@ -70,7 +70,7 @@ where
         let (stream, _) = listener.accept().await?;
         let (tls, answer) = (Arc::clone(&tls), answer.clone());
         tokio::task::spawn_local(async move {
-            // Who asked has gone, or asked what nobody answers: no matter to anybody else.
+            // Who asked has gone, or asked what is not served: no other client is affected.
             drop(timeout(PATIENCE, connection(stream, tls, answer)).await);
         });
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_port_speaks_plain_and_tls() {
+    async fn one_port_serves_plain_http_and_tls() {
         crate::tls::install_provider();
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let mut roots = rustls::RootCertStore::empty();

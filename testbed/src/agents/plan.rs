@@ -1,11 +1,11 @@
-//! What the Agent service does for an Agent, and what it tells of it. Pure.
+//! What the Agent service does for an Agent, and the status that it writes. Pure.
 
 use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// The state of a host that nobody has.
+/// The state of a host that is free.
 const FREE: &str = "known-unbound";
 /// The state of one that is in use.
 const IN_USE: &str = "added-to-existing-cluster";
@@ -13,7 +13,7 @@ const IN_USE: &str = "added-to-existing-cluster";
 /// What is to be done for an Agent.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step<'a> {
-    /// Its host is as it should be, and told of.
+    /// Its host is as it should be, and so is its status.
     Rest,
     /// Its host is to boot for a cluster, which has this namespace.
     Boot {
@@ -22,8 +22,8 @@ pub(super) enum Step<'a> {
     },
     /// Its host is to end.
     End,
-    /// This is to be told of it.
-    Tell(Value),
+    /// This status is to be written.
+    WriteStatus(Value),
 }
 
 /// The next step for an Agent, whose host runs or does not.
@@ -33,13 +33,13 @@ pub(super) fn step(agent: &Value, runs: bool) -> Step<'_> {
     match (cluster, runs) {
         (Some(cluster), false) => Step::Boot { cluster },
         (None, true) => Step::End,
-        (Some(_), true) if state != IN_USE => Step::Tell(in_use()),
-        (None, false) if state != FREE => Step::Tell(free()),
+        (Some(_), true) if state != IN_USE => Step::WriteStatus(in_use()),
+        (None, false) if state != FREE => Step::WriteStatus(free()),
         _ => Step::Rest,
     }
 }
 
-/// The status of an Agent that nobody has.
+/// The status of an Agent that is free.
 pub(super) fn free() -> Value {
     status(FREE, "False")
 }
@@ -63,7 +63,7 @@ fn status(state: &str, is_used: &str) -> Value {
     } })
 }
 
-/// Fails with what is not as it is with an Agent that nobody has.
+/// Fails with what is not as it is with an Agent that is free.
 pub(super) fn is_free(agent: &Value) -> Result<()> {
     let (metadata, spec) = (&agent["metadata"], &agent["spec"]);
     let name = &metadata["name"];
@@ -96,7 +96,7 @@ pub(super) struct Endpoint<'a> {
 // === impl Endpoint ===
 
 impl Endpoint<'_> {
-    /// What a host is told of it.
+    /// What a host learns of it.
     pub(super) fn user_data(&self) -> Value {
         let header = |name: &str, value: &Value| json!({ "name": name, "value": value });
         let bearer = json!(format!("Bearer {}", self.token));
@@ -141,10 +141,20 @@ mod tests {
                 false,
                 Step::Boot { cluster: "ns" },
             ),
-            ("booted", agent(true, free()), true, Step::Tell(in_use())),
+            (
+                "booted",
+                agent(true, free()),
+                true,
+                Step::WriteStatus(in_use()),
+            ),
             ("in use", agent(true, in_use()), true, Step::Rest),
             ("given back", agent(false, in_use()), true, Step::End),
-            ("ended", agent(false, in_use()), false, Step::Tell(free())),
+            (
+                "ended",
+                agent(false, in_use()),
+                false,
+                Step::WriteStatus(free()),
+            ),
         ] {
             assert_eq!(step(&agent, runs), expected, "{what}");
         }
@@ -161,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_told_where_and_by_whose_word() {
+    fn user_data_name_the_configuration_and_the_token() {
         let endpoint = Endpoint {
             url: "https://192.0.2.1:30443",
             pool: "ignition",
@@ -169,8 +179,8 @@ mod tests {
             token: "dG9rZW4=",
             authority: b"ca",
         };
-        let told = endpoint.user_data();
-        let source = &told["ignition"]["config"]["merge"][0];
+        let document = endpoint.user_data();
+        let source = &document["ignition"]["config"]["merge"][0];
         assert_eq!(source["source"], "https://192.0.2.1:30443/ignition");
         let headers = json!([
             { "name": "Authorization", "value": "Bearer dG9rZW4=" },

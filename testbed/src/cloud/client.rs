@@ -76,7 +76,7 @@ impl Cloud {
         Ok(instances(&answer))
     }
 
-    /// What an instance is told at its first boot.
+    /// The user data of an instance, for its first boot.
     pub async fn user_data(&self, instance: &str) -> Result<Vec<u8>> {
         let parameters = [("InstanceId", instance), ("Attribute", "userData")];
         let answer = self

@@ -31,7 +31,7 @@ pub(super) fn address(testbed: &NodeTestbed) -> SocketAddr {
 pub(super) async fn service(testbed: &NodeTestbed) -> Result<Service> {
     let program = ensure_installed(&testbed.progress).await?;
     let address = address(testbed);
-    let images = testbed.home().join("machine-images.json");
+    let images = testbed.work_dir().join("machine-images.json");
     write(&images, &machine_images().to_string())?;
     let launch = Launch::new("moto", &program)
         .environment("MOTO_AMIS_PATH", images.to_string_lossy())
@@ -41,7 +41,7 @@ pub(super) async fn service(testbed: &NodeTestbed) -> Result<Service> {
         .arg(address.port().to_string());
     let launch = Site::Namespaces(testbed.namespaces()).place(launch);
     let health = plain_health_at(address, "/moto-api/data.json")?;
-    Ok(Service::new(launch, testbed.home(), health))
+    Ok(Service::new(launch, testbed.work_dir(), health))
 }
 
 /// What machines can boot from: the one image that releases name. The provider asks for its root device and its size.
@@ -80,7 +80,7 @@ async fn ensure_installed(progress: &Progress) -> Result<PathBuf> {
         return Ok(program);
     }
     let step = progress.step("installing moto, which stands in for AWS");
-    // A killed installation is begun anew: an environment does not bear to be renamed.
+    // A killed installation is started again: an environment does not bear to be renamed.
     run(
         "python3",
         &["-m", "venv", "--clear", &place.to_string_lossy()],

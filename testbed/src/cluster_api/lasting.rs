@@ -1,7 +1,7 @@
 //! The development provider, whose cloud is its memory: it has to live on while its cluster changes sides.
 //!
-//! A cloud does not end when a provider is stopped, and this one would. So it is not stopped but cut off: it speaks
-//! through a [`Junction`], which leads to the API server, to a proxy before it, or nowhere. Like every client of the
+//! A cloud does not end when a provider is stopped, and this one would. So it is not stopped but cut off: it connects
+//! through a [`SwitchableProxy`], which leads to the API server, to a proxy before it, or nowhere. Like every client of the
 //! proxy it sees standard types either way.
 
 use std::sync::Arc;
@@ -9,10 +9,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use api::group::Side;
 
-use super::{Ground, Plan, Reach, admit, direct_kubeconfig, spawn_manager, wait_for_dev_provider};
+use super::{Fixture, Plan, Reach, admit, direct_kubeconfig, spawn_manager, wait_for_dev_provider};
 use crate::client::ApiClient;
-use crate::home::Home;
-use crate::junction::Junction;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::lock::Lock;
 use crate::managers::Manager;
@@ -20,6 +18,8 @@ use crate::proxy::{Proxy, Upstream};
 use crate::relay::{Relay, Verdict};
 use crate::service::Service;
 use crate::service_account::ServiceAccount;
+use crate::switchable_proxy::SwitchableProxy;
+use crate::work_dir::WorkDir;
 
 const MANAGER: Manager = Manager::DevProvider;
 
@@ -29,14 +29,14 @@ pub struct LastingProvider {
     /// Its process.
     pub service: Service,
     account: ServiceAccount,
-    junction: Junction,
-    /// Before the API server, with the account's token: a manager that speaks plain HTTP has none.
+    switchable_proxy: SwitchableProxy,
+    /// Before the API server, with the account's token: a manager that uses plain HTTP has none.
     relay: Relay,
     proxy: Option<Proxy>,
     namespace: String,
     name: String,
     upstream: Upstream,
-    home: Arc<Home>,
+    work_dir: Arc<WorkDir>,
     _only: Lock,
 }
 
@@ -44,38 +44,40 @@ pub struct LastingProvider {
 
 impl LastingProvider {
     /// Starts it on standard types, for one namespace.
-    pub(crate) async fn start(namespace: &str, ground: &Ground<'_>) -> Result<Self> {
-        let only = wait_for_dev_provider(ground.progress).await?;
+    pub(crate) async fn start(namespace: &str, fixture: &Fixture<'_>) -> Result<Self> {
+        let only = wait_for_dev_provider(fixture.progress).await?;
         let plan = Plan::legacy(namespace, &[MANAGER]);
-        let account = admit(MANAGER, &plan, ground).await?;
+        let account = admit(MANAGER, &plan, fixture).await?;
         let name = format!("{}-{}", plan.namespace, MANAGER.name());
-        let direct = direct_kubeconfig(&name, ground, &account)?;
+        let direct = direct_kubeconfig(&name, fixture, &account)?;
         let relay = Relay::as_user_of(&direct, |_: &_, _| Verdict::Pass).await?;
-        let junction = Junction::open().await?;
-        junction.lead_to(Some(relay.port()));
-        let kubeconfig = ground.home.join(format!("{name}.junction.kubeconfig"));
-        let server = format!("http://127.0.0.1:{}", junction.port());
+        let switchable_proxy = SwitchableProxy::open().await?;
+        switchable_proxy.switch_to(Some(relay.port()));
+        let kubeconfig = fixture
+            .work_dir
+            .join(format!("{name}.switchable_proxy.kubeconfig"));
+        let server = format!("http://127.0.0.1:{}", switchable_proxy.port());
         write_kubeconfig(&kubeconfig, &server, None, Credentials::None)?;
-        let mut service = spawn_manager(MANAGER, &name, &kubeconfig, &plan, ground)?;
+        let mut service = spawn_manager(MANAGER, &name, &kubeconfig, &plan, fixture)?;
         service.ready().await?;
-        let upstream = ground.proxies.context("invariant: it is given one")?;
+        let upstream = fixture.proxies.context("invariant: it is given one")?;
         Ok(Self {
             service,
             account,
-            junction,
+            switchable_proxy,
             relay,
             proxy: None,
             namespace: namespace.to_owned(),
             name,
             upstream: upstream.clone(),
-            home: Arc::clone(ground.home),
+            work_dir: Arc::clone(fixture.work_dir),
             _only: only,
         })
     }
 
     /// Cuts it off: it reaches no API server, and nothing that it had begun goes on there.
     pub fn cut_off(&mut self) {
-        self.junction.lead_to(None);
+        self.switchable_proxy.switch_to(None);
         self.proxy = None;
     }
 
@@ -85,7 +87,7 @@ impl LastingProvider {
             Side::Standard => self.relay.port(),
             Side::Private => self.start_proxy(admin).await?,
         };
-        self.junction.lead_to(Some(port));
+        self.switchable_proxy.switch_to(Some(port));
         self.service.ready().await
     }
 
@@ -94,7 +96,7 @@ impl LastingProvider {
         let reach = Reach::Namespace(self.namespace.clone());
         self.account.grant(admin, &roles, &reach).await?;
         let name = format!("{}-proxy", self.name);
-        let mut proxy = Proxy::new(&name, &self.upstream, &self.account, &self.home)?;
+        let mut proxy = Proxy::new(&name, &self.upstream, &self.account, &self.work_dir)?;
         proxy.service.start().await?;
         Ok(self.proxy.insert(proxy).port())
     }

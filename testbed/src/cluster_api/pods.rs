@@ -35,7 +35,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// Runs the managers of a plan as pods and waits until they are available. Their CRDs have to be there.
 pub async fn deploy(testbed: &NodeTestbed, plan: &Plan) -> Result<()> {
     let binaries = Binaries::ensure(&plan.programs(), &testbed.progress).await?;
-    testbed.admin.apply(&ground(testbed, plan)?).await?;
+    testbed.admin.apply(&fixture(testbed, plan)?).await?;
     for &manager in &plan.managers {
         let image = push(testbed, &binaries, manager).await?;
         testbed.admin.apply(&rights(manager, plan).await?).await?;
@@ -63,7 +63,7 @@ async fn push(testbed: &NodeTestbed, binaries: &Binaries, manager: Manager) -> R
 }
 
 /// The namespace, and what all managers in it share.
-fn ground(testbed: &NodeTestbed, plan: &Plan) -> Result<Vec<Value>> {
+fn fixture(testbed: &NodeTestbed, plan: &Plan) -> Result<Vec<Value>> {
     let namespace = plan.namespace.as_str();
     let issued = testbed
         .control_plane

@@ -17,8 +17,8 @@ impl ControlPlane {
         self.api_server.ready().await
     }
 
-    /// Puts a backup in the place of what is stored. Whoever has seen what came after it sees time go backwards, so the
-    /// API server and the controller manager start anew.
+    /// Puts a backup in the place of what is stored. For clients that have seen later changes, time goes backwards, so the
+    /// API server and the controller manager are restarted.
     pub async fn restore(&mut self, from: &Path) -> Result<()> {
         self.controller_manager.kill();
         self.api_server.kill();

@@ -7,7 +7,7 @@ use api::group::{self, Side};
 use serde_json::{Value, json};
 
 use super::{
-    COMPONENTS, DEPLOYMENTS, Ground, Guest, HOSTED_CLUSTERS, NAMESPACE, NODE_POOLS, Platform,
+    COMPONENTS, DEPLOYMENTS, Fixture, Guest, HOSTED_CLUSTERS, NAMESPACE, NODE_POOLS, Platform,
     STATEFUL_SETS,
 };
 use crate::certs::write;
@@ -26,7 +26,7 @@ const VALID: [&str; 3] = [
 /// A cluster with a pool of workers. Nothing is asked of anybody before one of its calls.
 #[derive(Debug, Clone)]
 pub struct Cluster<'a> {
-    pub(super) ground: &'a Ground,
+    pub(super) fixture: &'a Fixture,
     name: String,
     side: Side,
     platform: Platform<'a>,
@@ -36,14 +36,14 @@ pub struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     /// The cluster of a name, whose Cluster API objects are on a side, and whose machines are in the fake cloud.
-    pub fn new(ground: &'a Ground, name: &str, side: Side) -> Self {
-        Self::on(ground, name, side, Platform::Aws)
+    pub fn new(fixture: &'a Fixture, name: &str, side: Side) -> Self {
+        Self::on(fixture, name, side, Platform::Aws)
     }
 
     /// The same on any platform.
-    pub fn on(ground: &'a Ground, name: &str, side: Side, platform: Platform<'a>) -> Self {
+    pub fn on(fixture: &'a Fixture, name: &str, side: Side, platform: Platform<'a>) -> Self {
         Self {
-            ground,
+            fixture,
             name: name.to_owned(),
             side,
             platform,
@@ -51,8 +51,8 @@ impl<'a> Cluster<'a> {
     }
 
     /// What it stands on.
-    pub fn ground(&self) -> &'a Ground {
-        self.ground
+    pub fn fixture(&self) -> &'a Fixture {
+        self.fixture
     }
 
     /// Its name.
@@ -97,7 +97,7 @@ impl<'a> Cluster<'a> {
 
     /// The keys of its Cluster API objects in etcd, by side.
     pub async fn stored(&self) -> Result<Within> {
-        let etcd = &self.ground.testbed.control_plane.etcd;
+        let etcd = &self.fixture.testbed.control_plane.etcd;
         sides::within(etcd, &self.namespace()).await
     }
 
@@ -111,7 +111,7 @@ impl<'a> Cluster<'a> {
     /// the usual one.
     pub async fn create(&self, flags: &[&str]) -> Result<String> {
         self.platform.prepare(self).await?;
-        self.ground.hcp(&self.words()?, flags).await
+        self.fixture.hcp(&self.words()?, flags).await
     }
 
     /// The words of that command; writes the files that they name.
@@ -124,7 +124,7 @@ impl<'a> Cluster<'a> {
         words.extend([
             format!("--name={}", self.name),
             format!("--pull-secret={}", self.file("pull-secret", &pull_secret)?),
-            format!("--release-image={}", self.ground.release.image),
+            format!("--release-image={}", self.fixture.release.image),
             "--network-type=Other".to_owned(),
             "--etcd-storage-size=1Gi".to_owned(),
             "--control-plane-availability-policy=SingleReplica".to_owned(),
@@ -137,7 +137,7 @@ impl<'a> Cluster<'a> {
     /// Writes a file for a command to read; gives its path.
     pub(super) fn file(&self, what: &str, content: &Value) -> Result<String> {
         let name = format!("{}-{what}.json", self.name);
-        let path = self.ground.testbed.path().join(name);
+        let path = self.fixture.testbed.path().join(name);
         write(&path, &content.to_string())?;
         Ok(path.display().to_string())
     }
@@ -182,7 +182,7 @@ impl<'a> Cluster<'a> {
                 continue;
             }
             let path = DEPLOYMENTS.named(&self.namespace(), name);
-            let found = self.ground.testbed.admin.find(&path).await?;
+            let found = self.fixture.testbed.admin.find(&path).await?;
             ensure!(found.is_none(), "{path} is there, and has nothing to do");
         }
         Ok(())
@@ -194,7 +194,7 @@ impl<'a> Cluster<'a> {
         let words = ["create", "kubeconfig", "--name", &self.name, "--output"].map(str::to_owned);
         let mut words = words.to_vec();
         words.push(kubeconfig.display().to_string());
-        self.ground.hcp(&words, &[]).await?;
+        self.fixture.hcp(&words, &[]).await?;
         let client = ApiClient::from_kubeconfig(&kubeconfig).await?;
         client.text("/version").await?;
         client.list("/api/v1/namespaces").await?;
@@ -208,7 +208,7 @@ impl<'a> Cluster<'a> {
     /// Where [`Self::guest`] writes its kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         let name = format!("{}.kubeconfig", self.name);
-        self.ground.testbed.path().join(name)
+        self.fixture.testbed.path().join(name)
     }
 
     /// Asks for so many workers, by the command that users have.
@@ -216,7 +216,7 @@ impl<'a> Cluster<'a> {
         let words = ["scale", "nodepool", "--name", &self.pool(), "--replicas"].map(str::to_owned);
         let mut words = words.to_vec();
         words.push(count.to_string());
-        self.ground.hcp(&words, &[]).await.map(drop)
+        self.fixture.hcp(&words, &[]).await.map(drop)
     }
 
     /// Waits until so many machines run where they come from, and there are as many nodes and Machines, all of them well.
@@ -227,7 +227,7 @@ impl<'a> Cluster<'a> {
             Ok(())
         })
         .await?;
-        guest.has_nodes(self.ground, count).await?;
+        guest.has_nodes(self.fixture, count).await?;
         if !self.platform.makes_machines() {
             return Ok(());
         }
@@ -250,19 +250,19 @@ impl<'a> Cluster<'a> {
     pub async fn machines(&self) -> Result<Vec<Value>> {
         let version = format!("{}/v1beta2", group::core(self.side));
         let machines = Resource::new(&version, "machines").within(&self.namespace());
-        self.ground.testbed.admin.list(&machines).await
+        self.fixture.testbed.admin.list(&machines).await
     }
 
     /// Its HostedCluster now.
     pub async fn seen(&self) -> Result<Value> {
-        self.ground.testbed.admin.get(&self.path()).await
+        self.fixture.testbed.admin.get(&self.path()).await
     }
 
     /// Waits until all replicas of a workload of the control plane are ready, and of its newest template.
     pub async fn available(&self, of: &Resource<'_>, name: &str) -> Result<()> {
         let path = of.named(&self.namespace(), name);
         self.stage(&format!("{name} is ready"), async || {
-            let workload = self.ground.testbed.admin.get(&path).await?;
+            let workload = self.fixture.testbed.admin.get(&path).await?;
             is_rolled_out(&workload)
         })
         .await
@@ -272,7 +272,7 @@ impl<'a> Cluster<'a> {
     pub async fn rolled_out(&self) -> Result<()> {
         let path = COMPONENTS.within(&self.namespace());
         self.stage("all components are rolled out", async || {
-            let components = self.ground.testbed.admin.list(&path).await?;
+            let components = self.fixture.testbed.admin.list(&path).await?;
             ensure!(!components.is_empty(), "there are no components");
             for component in &components {
                 for kind in ["Available", "RolloutComplete"] {
@@ -292,7 +292,7 @@ impl<'a> Cluster<'a> {
         probe: impl std::ops::AsyncFnMut() -> Result<T>,
     ) -> Result<T> {
         let what = format!("{}: {what}", self.name);
-        self.ground.stage(&what, probe).await
+        self.fixture.stage(&what, probe).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is the matter with hosted clusters: everything that somebody would look at who is called to them.
+//! What is wrong with hosted clusters: everything that an administrator would look at.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use api::group::{self, Side};
 use serde_json::Value;
 
 use super::{
-    COMPONENTS, CONTROL_PLANES, DEPLOYMENTS, Ground, HOSTED_CLUSTERS, NODE_POOLS, OPERATORS, PODS,
+    COMPONENTS, CONTROL_PLANES, DEPLOYMENTS, Fixture, HOSTED_CLUSTERS, NODE_POOLS, OPERATORS, PODS,
 };
 use crate::client::Resource;
 use crate::node::NodeTestbed;
@@ -25,8 +25,8 @@ const TALKERS: [&str; 5] = [
 ];
 
 /// Shows it.
-pub(super) async fn show(ground: &Ground) {
-    let testbed = &ground.testbed;
+pub(super) async fn show(fixture: &Fixture) {
+    let testbed = &fixture.testbed;
     let mut text = String::from("what there is:\n");
     for of in [
         HOSTED_CLUSTERS,
@@ -57,7 +57,7 @@ pub(super) async fn show(ground: &Ground) {
             text.push_str(&log(testbed, namespace.unwrap_or_default(), name).await);
         }
     }
-    text.push_str(&ground.cloud.said());
+    text.push_str(&fixture.cloud.said());
     testbed.progress.note(&text);
 }
 

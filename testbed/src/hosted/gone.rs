@@ -23,15 +23,15 @@ impl Cluster<'_> {
         ]
         .map(str::to_owned);
         let what = format!("{}: hcp destroy cluster", self.name());
-        let step = self.ground.testbed.progress.step(what);
-        self.ground.hcp(&words, &[]).await?;
+        let step = self.fixture.testbed.progress.step(what);
+        self.fixture.hcp(&words, &[]).await?;
         step.done();
         self.is_gone().await
     }
 
     /// Waits until it is gone, and proves that nothing of it is left, here or where its machines were.
     pub async fn is_gone(&self) -> Result<()> {
-        let admin = &self.ground.testbed.admin;
+        let admin = &self.fixture.testbed.admin;
         let own = format!("/api/v1/namespaces/{}", self.namespace());
         self.stage("it is gone", async || {
             for path in [self.path(), self.pool_path(), own.clone()] {
@@ -59,7 +59,7 @@ impl Cluster<'_> {
 
     /// The keys in etcd that are of this cluster by their names, and the volumes that its namespace has claimed.
     async fn left(&self) -> Result<Vec<String>> {
-        let testbed = &self.ground.testbed;
+        let testbed = &self.fixture.testbed;
         let mut left = testbed.control_plane.etcd.keys("/registry/").await?;
         let names = [self.namespace(), self.infra()];
         left.retain(|key| is_of(key, &names, self.name()));

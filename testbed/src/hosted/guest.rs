@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-use super::{DEPLOYMENTS, Ground};
+use super::{DEPLOYMENTS, Fixture};
 use crate::client::ApiClient;
 use crate::fixtures;
 use crate::node::condition;
@@ -30,9 +30,9 @@ impl Guest {
     }
 
     /// Waits until it has so many nodes, all of them ready.
-    pub async fn has_nodes(&self, ground: &Ground, count: usize) -> Result<()> {
+    pub async fn has_nodes(&self, fixture: &Fixture, count: usize) -> Result<()> {
         let what = format!("{}: {count} workers have joined and are ready", self.of);
-        ground
+        fixture
             .stage(&what, async || {
                 let nodes = self.nodes().await?;
                 ensure!(nodes.len() == count, "there are {} nodes", nodes.len());
@@ -42,13 +42,13 @@ impl Guest {
     }
 
     /// A Deployment that is created in it runs on a worker.
-    pub async fn runs_a_workload(&self, ground: &Ground) -> Result<()> {
-        let image = ground.testbed.pause_image();
+    pub async fn runs_a_workload(&self, fixture: &Fixture) -> Result<()> {
+        let image = fixture.testbed.pause_image();
         let objects = fixtures::render("hosted_cluster/workload", &[("IMAGE", &image)])?;
         self.client.apply(&objects).await?;
         let path = DEPLOYMENTS.named("default", "workload");
         let what = format!("{}: a Deployment of the user's runs", self.of);
-        ground
+        fixture
             .stage(&what, async || {
                 condition(&self.client.get(&path).await?, "Available")
             })

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_changed_gone_or_new_is_told() {
+    fn changed_missing_and_new_things_are_reported() {
         let of = |things: &[(&str, &str)]| {
             let mut all = Identities::default();
             for (name, identity) in things {
@@ -68,7 +68,7 @@ mod tests {
         };
         let before = of(&[("a", "1"), ("b", "2")]);
         before.are_the_same(&of(&[("b", "2"), ("a", "1")])).unwrap();
-        for (now, told) in [
+        for (now, reported) in [
             (of(&[("a", "1"), ("b", "3")]), "pod \\\"b\\\": 2 -> Some"),
             (of(&[("a", "1")]), "pod \\\"b\\\": 2 -> None"),
             (
@@ -77,7 +77,7 @@ mod tests {
             ),
         ] {
             let error = before.are_the_same(&now).unwrap_err().to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(reported), "{error}");
         }
     }
 }

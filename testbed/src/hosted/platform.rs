@@ -13,7 +13,7 @@ use crate::hosts::Hosts;
 /// Where machines come from.
 #[derive(Debug, Clone, Copy)]
 pub enum Platform<'a> {
-    /// The ground's fake cloud, with the stock provider.
+    /// The fixture's fake cloud, with the stock provider.
     Aws,
     /// An Agent service, with what stands in for the provider.
     Agent(&'a AgentService),

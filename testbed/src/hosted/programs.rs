@@ -1,4 +1,4 @@
-//! The commands of this tree, as somebody at a terminal runs them.
+//! The commands of this tree, as a user at a terminal runs them.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub(super) async fn run(program: &Path, args: &[String], kubeconfig: &Path) -> R
     Ok(said)
 }
 
-/// Usual words with those that somebody gives: a flag that is given comes in place of the usual one of its name.
+/// Usual words with those that are given: a flag that is given comes in place of the usual one of its name.
 pub(super) fn with(usual: Vec<String>, given: &[&str]) -> Vec<String> {
     let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
     let is_given = |flag: &String| given.iter().any(|other| name(other) == name(flag));

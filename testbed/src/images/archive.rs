@@ -15,7 +15,7 @@ use super::USER;
 pub struct Contents {
     /// The program that it runs.
     pub entrypoint: String,
-    /// What that is told when nothing else is said.
+    /// Its default arguments.
     pub command: &'static [&'static str],
     /// The files.
     pub files: Vec<File>,

@@ -16,7 +16,7 @@ use http::{Method, StatusCode};
 use migration::groups::Direction;
 use migration_executor::{Abort, FaultInjector, Operation, Position};
 
-use super::portrait::{Portrait, holds};
+use super::object_snapshot::{ObjectSnapshot, holds};
 use super::{End, Manner, client, executor, migrate, raised};
 use crate::relay::{self, Relay};
 use crate::service::Service;
@@ -81,7 +81,7 @@ struct Lane<'a> {
     direct: &'a kube::Client,
     faulty: &'a kube::Client,
     namespace: String,
-    before: Portrait,
+    before: ObjectSnapshot,
     instants: [u64; 2],
     turns: &'a [AtomicU64; 2],
     tally: Tally,
@@ -243,9 +243,12 @@ impl<'a> Lane<'a> {
         namespace: String,
     ) -> Result<Self> {
         let before = wait::until("the namespace to settle", SETTLED_WITHIN, async || {
-            let one = Portrait::of(direct, &namespace).await?;
+            let one = ObjectSnapshot::of(direct, &namespace).await?;
             tokio::time::sleep(Duration::from_secs(1)).await;
-            ensure!(one == Portrait::of(direct, &namespace).await?, "it changes");
+            ensure!(
+                one == ObjectSnapshot::of(direct, &namespace).await?,
+                "it changes"
+            );
             Ok(one)
         })
         .await?;
@@ -362,8 +365,10 @@ impl<'a> Lane<'a> {
 
     /// Where the cluster is, if it is on one side only.
     async fn side(&self) -> Result<Side> {
-        let portrait = Portrait::of(self.direct, &self.namespace).await?;
-        portrait.side.context("it is on both sides, or on none")
+        let object_snapshot = ObjectSnapshot::of(self.direct, &self.namespace).await?;
+        object_snapshot
+            .side
+            .context("it is on both sides, or on none")
     }
 
     async fn holds(&self) -> Result<()> {
@@ -373,7 +378,7 @@ impl<'a> Lane<'a> {
     }
 
     async fn is_whole(&self, side: Option<Side>) -> Result<()> {
-        let after = Portrait::of(self.direct, &self.namespace).await?;
+        let after = ObjectSnapshot::of(self.direct, &self.namespace).await?;
         ensure!(
             after.side == side,
             "it is on {:?} and not on {side:?}",

@@ -8,7 +8,7 @@ use migration::object::Object;
 use migration::snapshot::Snapshot;
 use serde::Serialize;
 
-use super::portrait::Portrait;
+use super::object_snapshot::ObjectSnapshot;
 use super::{End, Manner, client, executor, migrate, raised};
 use crate::testbed::Testbed;
 
@@ -51,7 +51,7 @@ pub async fn measure(testbed: &Testbed, machines: usize) -> Result<Figures> {
     let manner = Manner::default();
     let mut executor = executor(&client, &namespace, &manner).await?;
     let snapshot = executor.survey(Direction::Forward).await?;
-    let (before, ideal) = (Portrait::from(snapshot)?, ideal(snapshot));
+    let (before, ideal) = (ObjectSnapshot::from(snapshot)?, ideal(snapshot));
     let step = testbed
         .progress
         .step(format!("moving {} objects", before.moved.len()));
@@ -62,7 +62,7 @@ pub async fn measure(testbed: &Testbed, machines: usize) -> Result<Figures> {
         bail!("it ended as {end:?}");
     };
     step.done_with(&format!("{} writes of at least {ideal}", counts.writes));
-    before.same_as(&Portrait::of(&client, &namespace).await?)?;
+    before.same_as(&ObjectSnapshot::of(&client, &namespace).await?)?;
     Ok(Figures {
         machines,
         objects: before.moved.len(),
@@ -73,7 +73,7 @@ pub async fn measure(testbed: &Testbed, machines: usize) -> Result<Figures> {
 }
 
 /// The fewest writes: each object is made, is given its status and its field owners, loses its finalizers and goes; each
-/// dependent is given an owner and loses one; each Cluster is paused, and its twin unpaused.
+/// dependent is given an owner and loses one; each Cluster is paused, and its target unpaused.
 fn ideal(snapshot: &Snapshot) -> u64 {
     let table = api::group::GroupTable::default();
     let is_moved = |group: &str| table.find(group.as_bytes()).is_some();

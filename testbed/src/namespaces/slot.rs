@@ -1,6 +1,6 @@
 //! What a testbed of level node has of the machine itself: a block of addresses, a network link, control groups.
 //!
-//! All three go by one number, which is held by a lock. Whoever holds the lock removes what a killed run left under it,
+//! All three go by one number, which is held by a lock. The holder of the lock removes what a killed run left under it,
 //! so neither the killed run's name nor its directory has to be known.
 
 use std::fs;

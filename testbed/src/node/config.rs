@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::machine::Ground;
+use super::machine::Fixture;
 use super::patience::Patience;
 use crate::certs::{Certificate, write};
 use crate::namespaces::Subnets;
@@ -65,24 +65,24 @@ impl Files {
     }
 
     /// Writes containerd's configuration; gives where it is.
-    pub(super) fn containerd(&self, number: u8, ground: &Ground<'_>) -> Result<PathBuf> {
-        let subnets = ground.namespaces.subnets();
+    pub(super) fn containerd(&self, number: u8, fixture: &Fixture<'_>) -> Result<PathBuf> {
+        let subnets = fixture.namespaces.subnets();
         let metrics = format!("{}:{RUNTIME_PORT}", subnets.node(number));
         let mut text = CONTAINERD.to_owned();
         for (name, value) in [
             ("ROOT", text_of(&self.path("containerd"))),
             ("STATE", text_of(&self.state)),
             ("METRICS", &metrics),
-            ("PAUSE", ground.pause),
+            ("PAUSE", fixture.pause),
             ("REGISTRIES", text_of(&self.path("registries"))),
-            ("CNI_PROGRAMS", text_of(&ground.tools.cni)),
+            ("CNI_PROGRAMS", text_of(&fixture.tools.cni)),
             ("CNI_CONFIG", text_of(&self.path("cni"))),
-            ("RUNC", text_of(&ground.tools.runc)),
+            ("RUNC", text_of(&fixture.tools.runc)),
         ] {
             text = text.replace(&format!("${{{name}}}"), value);
         }
         self.pod_network(&subnets.pods_of(number))?;
-        self.registry(ground)?;
+        self.registry(fixture)?;
         let path = self.path("containerd.toml");
         write(&path, &text)?;
         Ok(path)
@@ -112,11 +112,11 @@ impl Files {
     }
 
     /// Where the registry's name leads.
-    fn registry(&self, ground: &Ground<'_>) -> Result<()> {
+    fn registry(&self, fixture: &Fixture<'_>) -> Result<()> {
         let directory = self.path("registries").join(registry::NAME);
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
-        let url = format!("http://{}", ground.registry);
+        let url = format!("http://{}", fixture.registry);
         let hosts = format!(
             "server = \"{url}\"\n\n[host.\"{url}\"]\ncapabilities = [\"pull\", \"resolve\"]\n"
         );
@@ -164,7 +164,7 @@ impl Files {
             "serializeImagePulls": false,
         });
         if let Some(patience) = settings.patience {
-            patience.tell_kubelet(&mut config);
+            patience.configure_kubelet(&mut config);
         }
         let path = self.path("kubelet.json");
         write(&path, &config.to_string())?;

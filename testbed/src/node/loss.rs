@@ -1,6 +1,6 @@
 //! Nodes that are lost, and come back.
 //!
-//! A lost node is one whose power is cut: its network goes first, so that nobody is told of what ends, and then all that
+//! A lost node is one whose power is cut: its network goes first, so that no client learns of what ends, and then all that
 //! runs on it ends at once. What it has on its disk stays. The first node shares its network with the control plane and
 //! with whatever comes from outside: there, only its pods are cut off, and the rules of its kube-proxy are kept, because
 //! the balancers' addresses lead through them.
@@ -114,7 +114,7 @@ fn kill_all(processes: &BTreeSet<i32>) {
     }
 }
 
-/// Nothing passes an interface, in either direction, and nobody is told.
+/// Nothing passes an interface, in either direction, and no client learns of it.
 fn rules(interface: &str) -> String {
     let chain = |hook: &str, directions: &[&str]| {
         let drops = directions.iter();

@@ -14,11 +14,11 @@ use super::patience::Patience;
 use crate::binaries::{Binaries, Binary};
 use crate::certs::Authority;
 use crate::control_plane::Endpoint;
-use crate::home::Home;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::namespaces::{self, Namespaces};
 use crate::process::Launch;
 use crate::service::{Service, plain_health_at};
+use crate::work_dir::WorkDir;
 
 /// The label of a node's zone.
 pub const ZONE: &str = "topology.kubernetes.io/zone";
@@ -42,8 +42,8 @@ pub struct Node {
 
 /// What nodes stand on.
 #[derive(Debug)]
-pub(super) struct Ground<'a> {
-    pub(super) home: &'a Arc<Home>,
+pub(super) struct Fixture<'a> {
+    pub(super) work_dir: &'a Arc<WorkDir>,
     pub(super) namespaces: &'a Namespaces,
     pub(super) binaries: &'a Binaries,
     pub(super) tools: &'a Tools,
@@ -59,37 +59,41 @@ pub(super) struct Ground<'a> {
 
 impl Node {
     /// Prepares a node, counted from 1. Nothing runs yet.
-    pub(super) fn new(number: u8, ground: &Ground<'_>) -> Result<Self> {
+    pub(super) fn new(number: u8, fixture: &Fixture<'_>) -> Result<Self> {
         let name = format!("node-{number}");
-        let subnets = ground.namespaces.subnets();
+        let subnets = fixture.namespaces.subnets();
         let address = subnets.node(number);
         let entry = if number == 1 {
             // It shares its network with the control plane, so that what comes from outside finds Services.
-            ground.namespaces.entry()
+            fixture.namespaces.entry()
         } else {
             let pods = subnets.pods_of(number);
-            ground.namespaces.add_node(&name, address, &pods)?;
-            ground.namespaces.entry_of(&name)
+            fixture.namespaces.add_node(&name, address, &pods)?;
+            fixture.namespaces.entry_of(&name)
         };
-        let files = Files::create(ground.home.path(), &name)?;
+        let files = Files::create(fixture.work_dir.path(), &name)?;
         let service = |launch: Launch, port: u16, path| {
             let health = plain_health_at((address, port).into(), path)?;
-            anyhow::Ok(Service::new(launch.through(&entry), ground.home, health))
+            anyhow::Ok(Service::new(
+                launch.through(&entry),
+                fixture.work_dir,
+                health,
+            ))
         };
-        let runtime = runtime(&name, number, &files, ground)?;
-        let kubelet = kubelet(&name, number, &files, ground)?;
-        let proxy = proxy(&name, address, &files, ground)?;
+        let runtime = runtime(&name, number, &files, fixture)?;
+        let kubelet = kubelet(&name, number, &files, fixture)?;
+        let proxy = proxy(&name, address, &files, fixture)?;
         Ok(Self {
             runtime: service(runtime, RUNTIME_PORT, "/v1/metrics")?,
             kubelet: service(kubelet, KUBELET_PORT, "/healthz")?,
             proxy: service(proxy, PROXY_PORT, "/healthz")?,
             cut: Cut {
-                entry: ground
+                entry: fixture
                     .namespaces
                     .plain_entry_of((number > 1).then_some(name.as_str())),
                 interface: if number == 1 { "cni0" } else { "eth0" },
                 file: files.path("lost.nft"),
-                groups: ground.namespaces.groups(),
+                groups: fixture.namespaces.groups(),
             },
             name,
             address,
@@ -111,14 +115,14 @@ impl Node {
     }
 }
 
-fn runtime(name: &str, number: u8, files: &Files, ground: &Ground<'_>) -> Result<Launch> {
-    let config = files.containerd(number, ground)?;
-    let shim = ground.binaries.path(Binary::ContainerdShim)?;
+fn runtime(name: &str, number: u8, files: &Files, fixture: &Fixture<'_>) -> Result<Launch> {
+    let config = files.containerd(number, fixture)?;
+    let shim = fixture.binaries.path(Binary::ContainerdShim)?;
     let path = std::env::var("PATH").unwrap_or_default();
     let directory = shim.parent().unwrap_or(shim).display();
     Ok(Launch::new(
         format!("{name}-containerd"),
-        ground.binaries.path(Binary::Containerd)?,
+        fixture.binaries.path(Binary::Containerd)?,
     )
     .path_flag("config", &config)
     .flag("log-level", "warn")
@@ -126,11 +130,11 @@ fn runtime(name: &str, number: u8, files: &Files, ground: &Ground<'_>) -> Result
     .environment("PATH", format!("{directory}:{path}")))
 }
 
-fn kubelet(name: &str, number: u8, files: &Files, ground: &Ground<'_>) -> Result<Launch> {
-    let subnets = ground.namespaces.subnets();
+fn kubelet(name: &str, number: u8, files: &Files, fixture: &Fixture<'_>) -> Result<Launch> {
+    let subnets = fixture.namespaces.subnets();
     let address = subnets.node(number);
     let hosts = [name.to_owned(), address.to_string()];
-    let serving = ground
+    let serving = fixture
         .authority
         .server_at(&format!("{name}-serving"), &hosts)?;
     let kubeconfig = kubeconfig(
@@ -138,21 +142,21 @@ fn kubelet(name: &str, number: u8, files: &Files, ground: &Ground<'_>) -> Result
         &format!("system:node:{name}"),
         Some("system:nodes"),
         files,
-        ground,
+        fixture,
     )?;
-    let authority = &ground.endpoint.authority;
-    let cgroup = ground.namespaces.cgroup(name)?;
+    let authority = &fixture.endpoint.authority;
+    let cgroup = fixture.namespaces.cgroup(name)?;
     let settings = KubeletSettings {
         number,
         serving: &serving,
         authority,
         cgroup: &cgroup,
-        patience: ground.patience,
+        patience: fixture.patience,
     };
     let config = files.kubelet(subnets, &settings)?;
     Ok(Launch::new(
         format!("{name}-kubelet"),
-        ground.binaries.path(Binary::Kubelet)?,
+        fixture.binaries.path(Binary::Kubelet)?,
     )
     .path_flag("config", &config)
     .path_flag("kubeconfig", &kubeconfig)
@@ -164,22 +168,22 @@ fn kubelet(name: &str, number: u8, files: &Files, ground: &Ground<'_>) -> Result
     .flag("node-ip", address))
 }
 
-fn proxy(name: &str, address: Ipv4Addr, files: &Files, ground: &Ground<'_>) -> Result<Launch> {
+fn proxy(name: &str, address: Ipv4Addr, files: &Files, fixture: &Fixture<'_>) -> Result<Launch> {
     let kubeconfig = kubeconfig(
         &format!("{name}-kube-proxy"),
         "system:kube-proxy",
         None,
         files,
-        ground,
+        fixture,
     )?;
     Ok(Launch::new(
         format!("{name}-kube-proxy"),
-        ground.binaries.path(Binary::KubeProxy)?,
+        fixture.binaries.path(Binary::KubeProxy)?,
     )
     .path_flag("kubeconfig", &kubeconfig)
     .flag("hostname-override", name)
     .flag("proxy-mode", "iptables")
-    .flag("cluster-cidr", ground.namespaces.subnets().pods())
+    .flag("cluster-cidr", fixture.namespaces.subnets().pods())
     .flag("healthz-bind-address", format!("{address}:{PROXY_PORT}"))
     .flag("metrics-bind-address", format!("{address}:10249"))
     // These are the machine's, not the namespace's.
@@ -193,14 +197,14 @@ fn kubeconfig(
     user: &str,
     group: Option<&str>,
     files: &Files,
-    ground: &Ground<'_>,
+    fixture: &Fixture<'_>,
 ) -> Result<PathBuf> {
     let path = files.path(&format!("{name}.kubeconfig"));
-    let certificate = ground.authority.client(name, user, group)?;
+    let certificate = fixture.authority.client(name, user, group)?;
     write_kubeconfig(
         &path,
-        &ground.endpoint.server,
-        Some(&ground.endpoint.authority),
+        &fixture.endpoint.server,
+        Some(&fixture.endpoint.authority),
         Credentials::Certificate(&certificate),
     )?;
     Ok(path)

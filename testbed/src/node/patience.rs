@@ -18,7 +18,7 @@ pub struct Patience {
 
 impl Patience {
     /// Has the control plane know it, before that starts.
-    pub(super) fn tell(self, control_plane: &mut ControlPlane) {
+    pub(super) fn apply_to(self, control_plane: &mut ControlPlane) {
         let manager = &mut control_plane.controller_manager;
         manager.add_flag("node-monitor-period", "1s");
         manager.add_flag("node-monitor-grace-period", format!("{}s", self.silence));
@@ -29,7 +29,7 @@ impl Patience {
     }
 
     /// Has a kubelet report often enough: it renews its lease four times in the time that it holds.
-    pub(super) fn tell_kubelet(self, config: &mut Value) {
+    pub(super) fn configure_kubelet(self, config: &mut Value) {
         config["nodeLeaseDurationSeconds"] = json!(self.silence);
         config["nodeStatusUpdateFrequency"] = json!("2s");
     }
@@ -46,7 +46,7 @@ mod tests {
             silence: 10,
             absence: 5,
         };
-        patience.tell_kubelet(&mut config);
+        patience.configure_kubelet(&mut config);
         assert_eq!(config["nodeLeaseDurationSeconds"], 10);
         assert_eq!(config["nodeStatusUpdateFrequency"], "2s");
     }

@@ -43,9 +43,9 @@ impl Releases {
     /// Starts the registry.
     pub async fn start(testbed: &Testbed) -> Result<Self> {
         let binaries = Binaries::ensure(&[Binary::Registry], &testbed.progress).await?;
-        let home = Arc::clone(testbed.home());
+        let work_dir = Arc::clone(testbed.work_dir());
         let program = binaries.path(Binary::Registry)?;
-        let mut registry = Registry::new(program, Site::Loopback, &home)?;
+        let mut registry = Registry::new(program, Site::Loopback, &work_dir)?;
         registry.service.start().await?;
         Ok(Self { registry })
     }

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::certs::write;
 use crate::client::{ApiClient, Resource};
-use crate::home::Home;
 use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::operator::{Server, Times, as_pod};
 use crate::ports;
 use crate::process::Launch;
 use crate::service::{Service, plain_health};
 use crate::testbed::Testbed;
+use crate::work_dir::WorkDir;
 
 /// The Deployment, the account and the container have one name.
 const NAME: &str = "control-plane-operator";
@@ -68,8 +68,8 @@ impl ControlPlaneOperator {
         server: Server<'_>,
         times: Times,
     ) -> Result<Launched> {
-        let token = self.token(&testbed.admin, testbed.home(), pod).await?;
-        let kubeconfig = testbed.home().join(format!("{pod}.kubeconfig"));
+        let token = self.token(&testbed.admin, testbed.work_dir(), pod).await?;
+        let kubeconfig = testbed.work_dir().join(format!("{pod}.kubeconfig"));
         let credentials = Credentials::TokenFile(&token);
         write_kubeconfig(&kubeconfig, server.url, server.authority, credentials)?;
         let port = ports::allocate()?;
@@ -78,7 +78,7 @@ impl ControlPlaneOperator {
         for (name, value) in &environment {
             launch = launch.environment(name, value.clone());
         }
-        let mut service = Service::new(launch, testbed.home(), plain_health(port, "/livez")?);
+        let mut service = Service::new(launch, testbed.work_dir(), plain_health(port, "/livez")?);
         service.start().await?;
         Ok(Launched {
             service,
@@ -86,16 +86,16 @@ impl ControlPlaneOperator {
         })
     }
 
-    async fn token(&self, admin: &ApiClient, home: &Home, pod: &str) -> Result<PathBuf> {
+    async fn token(&self, admin: &ApiClient, work_dir: &WorkDir, pod: &str) -> Result<PathBuf> {
         let path = format!("{}/token", ACCOUNTS.named(&self.namespace, NAME));
-        let wish = json!({
+        let desired = json!({
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
             "spec": { "expirationSeconds": LIFETIME },
         });
-        let answer = admin.create(&path, &wish).await?;
+        let answer = admin.create(&path, &desired).await?;
         let token = answer["status"]["token"].as_str();
-        let file = home.join(format!("{pod}.token"));
+        let file = work_dir.join(format!("{pod}.token"));
         save(&file, token.context("the answer has no token")?)?;
         Ok(file)
     }

@@ -8,7 +8,7 @@ const DOMAIN: &str = "apps.example.com";
 /// The Job that hands on which features a release has.
 const FEATURES: &str = "featuregate-generator";
 
-/// What somebody else would write to an object, unless it is there.
+/// What a controller would write to an object, unless it is there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) spec: Option<Value>,
@@ -124,11 +124,11 @@ pub(super) fn route(object: &Value) -> Due {
         "" => host(object, DOMAIN),
         _ => given.to_owned(),
     };
-    let told = &object["status"]["ingress"][0]["host"];
+    let admitted = &object["status"]["ingress"][0]["host"];
     Due {
         made: None,
         spec: given.is_empty().then(|| json!({ "host": host })),
-        status: (*told != host.as_str()).then(|| {
+        status: (*admitted != host.as_str()).then(|| {
             json!({ "ingress": [{
                 "host": host,
                 "routerName": "default",

@@ -3,13 +3,14 @@
 use super::schedule::Cost;
 
 /// Tests that start nodes with dozens of pods, or several sets of managers.
-const HEAVY: [&str; 9] = [
+const HEAVY: [&str; 10] = [
     "cluster_api::",
     "guest::",
     "highly_available::",
     "hosted_cluster::",
     "install::nodes::",
     "migration_live::",
+    "namespace_collision::",
     "node::",
     "readme::",
     "platforms::",
@@ -22,13 +23,16 @@ const PROVIDER: [&str; 4] = [
     "migration_managers::",
 ];
 /// Times of the longest tests in seconds, for a machine that has not run them yet.
-const LONGEST: [(&str, u64); 8] = [
+const LONGEST: [(&str, u64); 11] = [
     ("hosted_cluster::", 600),
+    ("namespace_collision::", 270),
     ("hosted_clusters_api::", 300),
     ("cluster_api::", 300),
     ("migration_managers::", 300),
     ("migration::", 250),
     ("migration_fleet::", 200),
+    ("conversion::", 140),
+    ("lost_responses::", 105),
     ("operator::", 150),
     ("fidelity::", 120),
 ];

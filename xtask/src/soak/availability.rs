@@ -11,7 +11,7 @@ const WRITE: &str = "UPDATE_GOLDEN";
 /// The test, and the program that it is in.
 pub(super) const REPLAYED: [&str; 2] = [
     "highly_available",
-    "o08_a_control_plane_bears_what_it_has_replicas_for",
+    "highly_available_control_plane_tolerates_failures",
 ];
 
 /// Flags of `soak availability`.

@@ -5,10 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 /// The test, and the program that it is in.
-pub(super) const KILLED: [&str; 2] = [
-    "migration",
-    "migrations_killed_at_any_instant_end_on_one_side",
-];
+pub(super) const KILLED: [&str; 2] = ["migration", "migrations_end_on_one_side_after_any_crash"];
 /// The variables that say how much is tried: runs, seed, clusters side by side, machines.
 pub(super) const VARIABLES: [&str; 4] = [
     "HYPERSHIFT_MIGRATION_RUNS",

@@ -97,7 +97,7 @@ impl<'a> Stage<'a> {
 
     /// Users ask for clusters.
     pub(super) async fn create(&self, clusters: Range<usize>) -> Result<()> {
-        let wishes = clusters.map(|it| simulation::wish(&name(it), &self.release));
+        let wishes = clusters.map(|it| simulation::desired(&name(it), &self.release));
         let wishes: Vec<Vec<Value>> = wishes.collect::<Result<_>>()?;
         let admin = &self.testbed.admin;
         each(wishes, async |objects| admin.apply(&objects).await).await

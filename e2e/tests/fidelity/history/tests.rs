@@ -12,8 +12,8 @@ fn event(version: u64) -> Event {
     }
 }
 
-fn told(version: u64) -> Entry {
-    Entry::Told(event(version))
+fn seen(version: u64) -> Entry {
+    Entry::Seen(event(version))
 }
 
 fn listed(version: u64, state: &[(&str, u64)]) -> Entry {
@@ -27,7 +27,7 @@ fn listed(version: u64, state: &[(&str, u64)]) -> Entry {
 /// Versions 11 to 19 of three objects that were there before.
 fn reference() -> Reference {
     let start = listed(10, &[("o0", 3), ("o1", 4), ("o2", 5)]);
-    let history: Vec<Entry> = std::iter::once(start).chain((11..20).map(told)).collect();
+    let history: Vec<Entry> = std::iter::once(start).chain((11..20).map(seen)).collect();
     Reference::new(&history).unwrap()
 }
 
@@ -43,22 +43,22 @@ fn check(entries: impl IntoIterator<Item = Entry>) -> Result<Summary, Violation>
 #[test]
 fn a_right_history_passes_whatever_interrupts_it() {
     let summary = check([
-        told(11),
-        told(12),
+        seen(11),
+        seen(12),
         Entry::Resumed(12),
         Entry::Resumed(12),
-        told(13),
+        seen(13),
         Entry::Bookmark(13),
-        told(14),
+        seen(14),
         listed(16, &[("o0", 15), ("o1", 16), ("o2", 14)]),
-        told(17),
-        told(18),
-        told(19),
+        seen(17),
+        seen(18),
+        seen(19),
         Entry::Bookmark(40),
         Entry::Resumed(40),
     ]);
     let expected = Summary {
-        told: 7,
+        seen: 7,
         bookmarks: 2,
         resumed: 3,
         relisted: 1,
@@ -68,8 +68,8 @@ fn a_right_history_passes_whatever_interrupts_it() {
 
 #[test]
 fn each_way_to_be_wrong_is_found() {
-    let all = || (11..20).map(told);
-    let but = |version: u64| all().filter(move |entry| *entry != told(version));
+    let all = || (11..20).map(seen);
+    let but = |version: u64| all().filter(move |entry| *entry != seen(version));
     let name = |version: u64| format!("o{}", version % 3);
     let lost = |version| Violation::Lost {
         name: name(version),
@@ -80,31 +80,31 @@ fn each_way_to_be_wrong_is_found() {
     assert_eq!(check(but(19)), Err(lost(19)), "at the end");
     assert_eq!(check([]), Err(lost(11)), "everything");
     assert_eq!(
-        check([told(11), Entry::Resumed(11), told(13)]),
+        check([seen(11), Entry::Resumed(11), seen(13)]),
         Err(lost(12)),
         "across an interruption"
     );
     assert_eq!(
-        check([told(11), Entry::Bookmark(12)]),
+        check([seen(11), Entry::Bookmark(12)]),
         Err(lost(12)),
         "before a bookmark"
     );
     assert_eq!(
-        check([told(11), told(12), told(12)]),
+        check([seen(11), seen(12), seen(12)]),
         Err(Violation::Doubled {
             name: name(12),
             version: 12
         })
     );
     assert_eq!(
-        check([told(11), told(12), Entry::Resumed(12), told(12)]),
+        check([seen(11), seen(12), Entry::Resumed(12), seen(12)]),
         Err(Violation::Doubled {
             name: name(12),
             version: 12
         })
     );
     assert_eq!(
-        check([told(11), told(12), told(13), told(12)]),
+        check([seen(11), seen(12), seen(13), seen(12)]),
         Err(Violation::Reordered {
             name: name(12),
             version: 12,
@@ -114,14 +114,14 @@ fn each_way_to_be_wrong_is_found() {
     let mut altered = event(11);
     altered.digest += 1;
     assert_eq!(
-        check([Entry::Told(altered)]),
+        check([Entry::Seen(altered)]),
         Err(Violation::Altered {
             name: name(11),
             version: 11
         })
     );
     assert_eq!(
-        check(all().chain([told(30)])),
+        check(all().chain([seen(30)])),
         Err(Violation::Invented {
             name: name(30),
             version: 30
@@ -138,26 +138,26 @@ fn each_way_to_be_wrong_is_found() {
         "a list without an object"
     );
     assert_eq!(
-        check([told(11), listed(10, &[("o0", 3), ("o1", 4), ("o2", 5)])]),
+        check([seen(11), listed(10, &[("o0", 3), ("o1", 4), ("o2", 5)])]),
         Err(Violation::WrongStart {
             version: 10,
             after: 11
         })
     );
     assert_eq!(
-        check([told(11), Entry::Resumed(12)]),
+        check([seen(11), Entry::Resumed(12)]),
         Err(Violation::WrongStart {
             version: 12,
             after: 11
         })
     );
-    assert_eq!(reference().check(&[told(11)]), Err(Violation::NoStart));
+    assert_eq!(reference().check(&[seen(11)]), Err(Violation::NoStart));
 }
 
 #[test]
 fn lists_follow_additions_and_deletions() {
     let change = |version, name: &str, change| {
-        Entry::Told(Event {
+        Entry::Seen(Event {
             version,
             name: name.to_owned(),
             change,
@@ -180,7 +180,7 @@ fn lists_follow_additions_and_deletions() {
     ] {
         let rest = history[1..]
             .iter()
-            .filter(|entry| matches!(entry, Entry::Told(event) if event.version > version));
+            .filter(|entry| matches!(entry, Entry::Seen(event) if event.version > version));
         let observed: Vec<Entry> = std::iter::once(listed(version, state))
             .chain(rest.cloned())
             .collect();
@@ -190,15 +190,15 @@ fn lists_follow_additions_and_deletions() {
 
 #[test]
 fn a_reference_is_read_in_order_and_without_gaps() {
-    assert!(Reference::new(&[start(), told(12), told(12)]).is_err());
-    assert!(Reference::new(&[start(), told(12), told(11)]).is_err());
-    assert!(Reference::new(&[start(), told(11), Entry::Resumed(12)]).is_err());
-    assert!(Reference::new(&[start(), told(11), Entry::Resumed(10)]).is_err());
-    assert!(Reference::new(&[start(), told(11), listed(12, &[])]).is_err());
+    assert!(Reference::new(&[start(), seen(12), seen(12)]).is_err());
+    assert!(Reference::new(&[start(), seen(12), seen(11)]).is_err());
+    assert!(Reference::new(&[start(), seen(11), Entry::Resumed(12)]).is_err());
+    assert!(Reference::new(&[start(), seen(11), Entry::Resumed(10)]).is_err());
+    assert!(Reference::new(&[start(), seen(11), listed(12, &[])]).is_err());
     // A busy server ends watches that it cannot keep up with, and goes on where they were.
-    assert!(Reference::new(&[start(), told(11), Entry::Resumed(11), told(12)]).is_ok());
+    assert!(Reference::new(&[start(), seen(11), Entry::Resumed(11), seen(12)]).is_ok());
     assert!(Reference::new(&[start(), Entry::Bookmark(15), Entry::Resumed(15)]).is_ok());
-    assert!(Reference::new(&[told(11)]).is_err());
+    assert!(Reference::new(&[seen(11)]).is_err());
 }
 
 /// Any single fault in a long, often interrupted history is found.
@@ -209,15 +209,15 @@ fn no_single_fault_stays_hidden() {
         let mut history = interrupted(&mut random);
         assert!(reference().check(&history).is_ok(), "{history:?}");
         let at: Vec<usize> = (0..history.len())
-            .filter(|&at| matches!(history[at], Entry::Told(_)))
+            .filter(|&at| matches!(history[at], Entry::Seen(_)))
             .collect();
         let at = at[random.index(at.len())];
         match random.below(3) {
             0 => drop(history.remove(at)),
             1 => history.insert(at, history[at].clone()),
             _ => match &mut history[at] {
-                Entry::Told(event) => event.digest += 1,
-                _ => unreachable!("only told entries were chosen"),
+                Entry::Seen(event) => event.digest += 1,
+                _ => unreachable!("only seen entries were chosen"),
             },
         }
         assert!(reference().check(&history).is_err(), "{history:?}");
@@ -228,7 +228,7 @@ fn no_single_fault_stays_hidden() {
 fn interrupted(random: &mut Random) -> Vec<Entry> {
     let mut history = vec![start()];
     for version in 11..20 {
-        history.push(told(version));
+        history.push(seen(version));
         match random.below(4) {
             0 => history.push(Entry::Bookmark(version)),
             1 => history.push(Entry::Resumed(version)),

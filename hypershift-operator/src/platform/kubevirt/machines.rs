@@ -295,3 +295,50 @@ fn volume_mode(mode: KubevirtVolumeMode) -> &'static str {
         KubevirtVolumeMode::Block => "Block",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check F05: a cache of the boot image that this version does not keep is reported by field and way out.
+    #[test]
+    fn a_cache_strategy_without_effect_is_reported() {
+        for (strategy, cache, expected) in [
+            (Value::Null, Value::Null, false),
+            (json!({ "type": "None" }), Value::Null, false),
+            (json!({ "type": "PVC" }), Value::Null, true),
+            (json!({ "type": "PVC" }), json!("copy"), false),
+        ] {
+            let mut kubevirt = json!({ "rootVolume": { "type": "Persistent" } });
+            if !strategy.is_null() {
+                kubevirt["rootVolume"]["cacheStrategy"] = strategy.clone();
+            }
+            let mut pool = json!({
+                "apiVersion": "hypershift.openshift.io/v1beta1",
+                "kind": "NodePool",
+                "metadata": { "namespace": "clusters", "name": "pool" },
+                "spec": {
+                    "clusterName": "one",
+                    "release": { "image": "quay.example.com/release:4.20" },
+                    "management": { "upgradeType": "Replace" },
+                    "platform": { "type": "KubeVirt", "kubevirt": kubevirt },
+                },
+            });
+            if !cache.is_null() {
+                pool["status"] = json!({ "platform": { "kubeVirt": { "cacheName": cache } } });
+            }
+            let pool: NodePool = serde_json::from_value(pool).unwrap();
+            let kubevirt = pool.spec.platform.kubevirt.as_ref().unwrap();
+            let Some(note) = caching(&pool, kubevirt) else {
+                assert!(!expected, "{strategy} {cache}");
+                continue;
+            };
+            assert!(expected, "{strategy} {cache}: {}", note.message);
+            assert!(!note.is_so && note.reason == "CacheStrategyNotSupported");
+            assert_eq!(note.condition, PoolCondition::ValidPlatformConfig);
+            for part in ["rootVolume.cacheStrategy", "Set the type to None"] {
+                assert!(note.message.contains(part), "{part}: {}", note.message);
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! `ask URL`: asks a server on plain HTTP again and again, and prints a line whenever its answers change.
 //!
-//! Told to end, it goes on for a while, as a controller does that has work in hand, and fails if it is then left without
+//! After SIGTERM, it goes on for a while, as a controller does that has work in hand, and fails if it is then left without
 //! answers. Its last words are in the container's termination message.
 
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 const INTERVAL: Duration = Duration::from_millis(100);
 /// For one answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it goes on after it was told to end.
+/// How long it goes on after SIGTERM.
 const LAST_WORK: Duration = Duration::from_secs(3);
 /// Where Kubernetes looks for a container's last words.
 const LAST_WORDS: &str = "/dev/termination-log";
@@ -43,7 +43,7 @@ fn parse(url: &str) -> Option<(&str, &str)> {
     Some(rest.split_at(rest.find('/')?))
 }
 
-/// Asks until the end; gives how often there was no answer after it was told to end.
+/// Asks until the end; gives how often there was no answer after SIGTERM.
 async fn run(address: &str, path: &str) -> std::io::Result<u32> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut known = String::new();

@@ -1,4 +1,4 @@
-//! `cluster-etcd-operator readyz`: tells the kubelet whether the etcd beside it answers.
+//! `cluster-etcd-operator readyz`: reports to the kubelet whether the etcd beside it answers.
 //!
 //! OpenShift's program of that name cannot be had. This one does what is asked of it in a pod of etcd: it serves /healthz
 //! and /readyz, and says there what etcd itself says under /livez and /readyz.

@@ -21,7 +21,7 @@ use testbed::signals;
 const NAME: &str = "demo";
 /// Name of the cluster that comes up.
 const CLUSTER: &str = "demo";
-/// Exit code of a program that was told to end by Ctrl-C.
+/// Exit code of a program that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
 /// How the demo is run.
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     level: Option<Level>,
 }
 
-/// Runs the demo. It ends by itself, or by Ctrl-C when there is somebody to press it; either way nothing is left.
+/// Runs the demo. It ends by itself, or by Ctrl-C at a terminal; either way nothing is left.
 pub(crate) async fn run(args: &Args) -> Result<ExitCode> {
     let stays = args.keep || std::io::stdin().is_terminal();
     let progress = Progress::detect();
@@ -79,8 +79,8 @@ async fn level(asked: Option<Level>, progress: &Progress) -> Result<Level> {
     }
 }
 
-/// Keeps what is shown for as long as somebody looks at it.
-async fn until_told(stays: bool) {
+/// Keeps what is shown until a key is pressed.
+async fn until_interrupted(stays: bool) {
     if stays {
         println!("  Ctrl-C ends it and removes everything.\n");
         std::future::pending::<()>().await;

@@ -2,7 +2,7 @@
 //!
 //! There are two levels: `control-plane` runs stock Cluster API on private types, `node` runs pods on real nodes.
 //! The testbed belongs to one process, which ends it when it ends itself. `up` starts that process in the background,
-//! unless told to be it.
+//! unless a flag says so.
 
 mod background;
 pub(crate) mod nodes;
@@ -21,7 +21,7 @@ use testbed::namespaces::MOST_NODES;
 use testbed::node::{self, supported};
 use testbed::progress::Progress;
 use testbed::testbed::Testbed;
-use testbed::{fixtures, home, proxy, signals, wait};
+use testbed::{fixtures, proxy, signals, wait, work_dir};
 
 use crate::show;
 pub(crate) use state::{Offer, State};
@@ -127,7 +127,7 @@ async fn foreground(name: &str, shape: &Shape) -> Result<ExitCode> {
     }
 }
 
-/// Keeps a testbed until this process is told to end.
+/// Keeps a testbed until a signal ends this process.
 async fn hold<T>(
     coming_up: impl Future<Output = Result<(T, State)>>,
     progress: &Progress,
@@ -188,16 +188,16 @@ fn example(testbed: &Testbed) -> Result<PathBuf> {
 }
 
 async fn down(name: &str) -> Result<ExitCode> {
-    if !home::is_running(name)? {
+    if !work_dir::is_running(name)? {
         return clean_up(name);
     }
-    let owner = home::owner(name)?;
+    let owner = work_dir::owner(name)?;
     let pid = i32::try_from(owner).ok().and_then(Pid::from_raw);
     let pid = pid.with_context(|| format!("{owner} is not a process id"))?;
     rustix::process::kill_process(pid, Signal::TERM)
         .with_context(|| format!("cannot end the testbed's process {owner}"))?;
     wait::until(&format!("testbed {name} to end"), END_WITHIN, async || {
-        if home::is_running(name)? {
+        if work_dir::is_running(name)? {
             return wait::not_yet(format!("process {owner} still holds it"));
         }
         Ok(())

@@ -133,8 +133,8 @@ fn target_directory(root: &Path) -> PathBuf {
 /// Directories of this machine, and the names that take their places. The longest first, since the target directory may
 /// be below the root.
 fn prefixes(root: &Path, target: &Path) -> Result<Vec<(String, &'static str)>> {
-    let home = match std::env::var_os("CARGO_HOME") {
-        Some(home) => PathBuf::from(home),
+    let work_dir = match std::env::var_os("CARGO_HOME") {
+        Some(work_dir) => PathBuf::from(work_dir),
         None => std::env::home_dir()
             .context("there is no home directory: set CARGO_HOME")?
             .join(".cargo"),
@@ -142,7 +142,7 @@ fn prefixes(root: &Path, target: &Path) -> Result<Vec<(String, &'static str)>> {
     let text = |path: &Path| path.display().to_string();
     // The compiler takes the last prefix that fits.
     Ok(vec![
-        (text(&home), "/cargo"),
+        (text(&work_dir), "/cargo"),
         (text(root), "/source"),
         (text(target), "/target"),
     ])

@@ -6,7 +6,7 @@ use crate::agents::NAMESPACE;
 /// The Agents that pools take.
 const SIZE: &str = "size=large";
 
-/// Its flags. The provider tells the service of no cluster without a domain.
+/// Its flags. The provider registers no cluster without a domain at the service.
 pub(super) fn flags(cluster: &Cluster<'_>) -> Vec<String> {
     vec![
         format!("--agent-namespace={NAMESPACE}"),

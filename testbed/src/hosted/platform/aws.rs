@@ -37,30 +37,30 @@ pub(super) async fn running(cluster: &Cluster<'_>) -> Result<Vec<String>> {
 impl Cluster<'_> {
     /// Makes in the cloud what must be there before the command.
     pub async fn has_profile(&self) -> Result<()> {
-        let cloud = &self.ground.cloud.client;
+        let cloud = &self.fixture.cloud.client;
         cloud.create_instance_profile(&self.profile()).await
     }
 
     /// Its instances that run.
     pub async fn instances(&self) -> Result<Vec<Instance>> {
         let infra = self.infra();
-        let mut instances = self.ground.cloud.client.instances_of(&infra).await?;
+        let mut instances = self.fixture.cloud.client.instances_of(&infra).await?;
         instances.retain(Instance::runs);
         Ok(instances)
     }
 
-    /// The provider asks AWS unless its SDK is told otherwise, which variables do: one for all services, and one for the
+    /// The provider asks AWS unless variables configure its SDK otherwise: one for all services, and one for the
     /// service that credentials come from, which is asked before the first is read.
     pub async fn can_ask_the_cloud(&self) -> Result<()> {
-        self.stage("the provider is told where the cloud is", async || {
-            self.tell_where_the_cloud_is().await
+        self.stage("the provider has the endpoints of the cloud", async || {
+            self.set_cloud_endpoints().await
         })
         .await
     }
 
     /// The same, at once.
-    pub async fn tell_where_the_cloud_is(&self) -> Result<()> {
-        let (admin, url) = (&self.ground.testbed.admin, self.ground.cloud.url());
+    pub async fn set_cloud_endpoints(&self) -> Result<()> {
+        let (admin, url) = (&self.fixture.testbed.admin, self.fixture.cloud.url());
         let path = DEPLOYMENTS.named(&self.namespace(), "capi-provider");
         let found = admin.get(&path).await?;
         let containers = found["spec"]["template"]["spec"]["containers"].as_array();
@@ -83,14 +83,14 @@ impl Cluster<'_> {
     }
 
     fn network(&self) -> Value {
-        let network = &self.ground.cloud.network;
+        let network = &self.fixture.cloud.network;
         json!({
             "region": "us-east-1",
             "infraID": self.infra(),
             "vpcID": network.vpc,
             "zones": [{ "name": ZONE, "subnetID": network.subnet }],
             "securityGroupID": network.security_group,
-            "machineCIDR": self.ground.testbed.namespaces().subnets().machines(),
+            "machineCIDR": self.fixture.testbed.namespaces().subnets().machines(),
             "baseDomain": "testbed",
         })
     }

@@ -1,4 +1,4 @@
-//! Clusters whose user brings machines: they start with the user data of their pool, and nobody else knows of them.
+//! Clusters whose user brings machines: they start with the user data of their pool, and no controller knows of them.
 
 use anyhow::{Result, ensure};
 
@@ -8,7 +8,7 @@ use crate::hosts::Hosts;
 
 /// Its flags. Everything is published on ports of the management cluster's nodes.
 pub(super) fn flags(cluster: &Cluster<'_>) -> Vec<String> {
-    let node = cluster.ground().testbed.namespaces().subnets().node(1);
+    let node = cluster.fixture().testbed.namespaces().subnets().node(1);
     vec![
         format!("--external-api-server-address={node}"),
         format!("--infra-id={}", cluster.infra()),
@@ -29,7 +29,7 @@ impl Cluster<'_> {
     async fn user_data(&self) -> Result<Vec<u8>> {
         let all = SECRETS.within(&self.namespace());
         let prefix = format!("user-data-{}-", self.pool());
-        let admin = &self.ground().testbed.admin;
+        let admin = &self.fixture().testbed.admin;
         let name = self
             .stage("there are user data for machines", async || {
                 let secrets = admin.list(&all).await?;

@@ -197,8 +197,8 @@ mod tests {
             "--etcd-servers=https://etcd:2379",
         ];
         assert_eq!(flags, expected);
-        let told = ["the section consolePublicURL of the configuration"];
-        assert_eq!(notes, told);
+        let reported = ["the section consolePublicURL of the configuration"];
+        assert_eq!(notes, reported);
     }
 
     #[test]

@@ -117,8 +117,8 @@ impl Flags {
                 kept.push(Flag::Long { name, value });
             }
         }
-        let told = unknown.into_iter().filter(|(_, parts)| !parts.is_empty());
-        notes.extend(told.map(|(name, parts)| format!("of --{name}: {}", parts.join(", "))));
+        let reported = unknown.into_iter().filter(|(_, parts)| !parts.is_empty());
+        notes.extend(reported.map(|(name, parts)| format!("of --{name}: {}", parts.join(", "))));
         self.flags = kept;
     }
 
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_upstream_does_not_know_goes_and_is_told() {
+    fn flags_unknown_upstream_are_removed_and_reported() {
         let known = Known::parse(
             "  --authorization-mode strings\n  --feature-gates map\n    A=true|false (ALPHA)\n  \
              --enable-admission-plugins strings\n  --egress-selector-config-file string\n",
@@ -205,13 +205,13 @@ mod tests {
             text(&flags),
             "--authorization-mode=RBAC,Node --feature-gates=A=true --enable-admission-plugins=PodSecurity"
         );
-        let told = [
+        let reported = [
             "--egress-selector-config-file=f",
             "--no-such=1",
             "of --authorization-mode: Scope",
             "of --feature-gates: B=false, C=true",
             "of --enable-admission-plugins: route.openshift.io/IngressAdmission",
         ];
-        assert_eq!(notes, told);
+        assert_eq!(notes, reported);
     }
 }

@@ -56,7 +56,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Serves until it is told to end.
+/// Serves until SIGTERM.
 async fn run(ports: BTreeSet<u16>) -> Result<()> {
     tls::install_provider();
     let mut terminate = signal(SignalKind::terminate())?;

@@ -81,7 +81,7 @@ fn from_flags(args: &[String]) -> BTreeSet<u16> {
     ports
 }
 
-/// `8443`, `:8443`, `0.0.0.0:8443`. What listens on loopback only is nobody's to probe.
+/// `8443`, `:8443`, `0.0.0.0:8443`. What listens on loopback only is not probed.
 fn port(value: &str) -> Option<u16> {
     let (host, port) = value.rsplit_once(':').unwrap_or(("", value));
     if ["127.0.0.1", "localhost", "[::1]"].contains(&host) {

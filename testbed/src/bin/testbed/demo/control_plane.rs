@@ -6,7 +6,7 @@ use testbed::progress::Progress;
 use testbed::sides;
 use testbed::testbed::Testbed;
 
-use super::{NAME, narration, until_told};
+use super::{NAME, narration, until_interrupted};
 use crate::manage::{self, NAMESPACE, State};
 use crate::show;
 
@@ -31,6 +31,6 @@ async fn act(testbed: &mut Testbed, state: &State, stays: bool) -> Result<()> {
         sides::objects(etcd, Side::Standard).await?.len()
     );
     println!("{}", show::instructions(state));
-    until_told(stays).await;
+    until_interrupted(stays).await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A cluster comes up, and everybody is told what becomes of each machine.
+//! A cluster comes up, and each change of a machine is printed.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -44,7 +44,7 @@ pub(super) async fn comes_up(view: &ApiClient, progress: &Progress) -> Result<()
     Ok(())
 }
 
-/// Tells what becomes of each machine, for as long as it is listened to.
+/// Prints each change of a machine, until it is dropped.
 async fn narrate(cluster: &Cluster, progress: &Progress) -> Infallible {
     let mut known = BTreeMap::new();
     loop {

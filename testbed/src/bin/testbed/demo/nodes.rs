@@ -11,7 +11,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use testbed::binaries::{Binaries, Binary};
-use testbed::hosted::{self, Ground};
+use testbed::hosted::{self, Fixture};
 use testbed::images::{Image, StaticProgram, build_static};
 use testbed::platform::Platform;
 use testbed::progress::Progress;
@@ -20,7 +20,7 @@ use testbed::wait::seconds;
 use testbed::{cargo, embedded};
 use tokio::process::Command;
 
-use super::{NAME, until_told};
+use super::{NAME, until_interrupted};
 use crate::manage::nodes;
 use crate::show;
 use acts::Act;
@@ -36,8 +36,8 @@ struct Stage {
     // Before what it stands on.
     view: Option<View>,
     platform: Option<Platform>,
-    ground: Ground,
-    /// For a view that is somebody's at a terminal.
+    fixture: Fixture,
+    /// For a view at a terminal.
     proxy: PathBuf,
 }
 
@@ -47,11 +47,11 @@ pub(super) async fn show(progress: &Progress, stays: bool) -> Result<()> {
     // The cluster starts while the rest is built: each of the two waits for what it needs of the other.
     let cluster = Box::pin(nodes::bring_up(NAME, 1, &IMAGES, progress));
     let ((programs, proxy), (testbed, state)) = tokio::try_join!(build(progress), cluster)?;
-    let ground = Box::pin(Ground::equip(testbed, programs)).await?;
+    let fixture = Box::pin(Fixture::equip(testbed, programs)).await?;
     let mut set = Stage {
         view: None,
         platform: None,
-        ground,
+        fixture,
         proxy,
     };
     // A later act needs it; if this fails, the act tries again and prints the cause.
@@ -62,12 +62,12 @@ pub(super) async fn show(progress: &Progress, stays: bool) -> Result<()> {
     if outcome.is_ok() {
         println!("{}", show::instructions(&state));
         println!("{}", set.more());
-        until_told(stays).await;
+        until_interrupted(stays).await;
     }
     later.abort();
-    let Stage { view, ground, .. } = set;
+    let Stage { view, fixture, .. } = set;
     drop(view);
-    ground.finish(outcome)
+    fixture.finish(outcome)
 }
 
 /// What there will be.
@@ -118,7 +118,7 @@ async fn build(progress: &Progress) -> Result<(hosted::Programs, PathBuf)> {
 impl Stage {
     /// Types a command, as a reader would who is where the testbed's files are, and shows what it says.
     async fn types(&self, words: &[impl AsRef<str>]) -> Result<()> {
-        let here = self.ground.testbed.path();
+        let here = self.fixture.testbed.path();
         let prefix = format!("{}/", here.display());
         let words: Vec<String> = words
             .iter()
@@ -132,7 +132,7 @@ impl Stage {
             .args(args)
             .current_dir(here)
             .env("PATH", self.path()?)
-            .env("KUBECONFIG", self.ground.testbed.kubeconfig())
+            .env("KUBECONFIG", self.fixture.testbed.kubeconfig())
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .status()
@@ -144,8 +144,8 @@ impl Stage {
 
     /// The programs of this tree and the kubectl that fits come first.
     fn path(&self) -> Result<OsString> {
-        let hosted::Programs { hypershift, hcp } = &self.ground.programs;
-        let own = [hypershift, hcp, self.ground.testbed.kubectl()]
+        let hosted::Programs { hypershift, hcp } = &self.fixture.programs;
+        let own = [hypershift, hcp, self.fixture.testbed.kubectl()]
             .map(|program| program.parent().unwrap_or(Path::new("/")).to_owned());
         let path = std::env::var_os("PATH").unwrap_or_default();
         let all = own.into_iter().chain(std::env::split_paths(&path));
@@ -157,7 +157,7 @@ impl Stage {
         let view = self.view.as_ref().map(View::kubeconfig);
         let view = view.unwrap_or(Path::new("")).display();
         let cluster = acts::hosted(self);
-        let hosted::Programs { hypershift, hcp } = &self.ground.programs;
+        let hosted::Programs { hypershift, hcp } = &self.fixture.programs;
         format!(
             "  alias hypershift={hypershift}
   alias hcp={hcp}

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use testbed::{home, wait};
+use testbed::{wait, work_dir};
 
 use super::{Shape, State};
 
@@ -17,7 +17,7 @@ const UP_WITHIN: Duration = Duration::from_hours(1);
 
 /// Starts the testbed called `name`, shows its progress, and returns when it is up.
 pub(super) async fn start(name: &str, shape: &Shape) -> Result<State> {
-    if home::is_running(name)? {
+    if work_dir::is_running(name)? {
         bail!("testbed {name} is running already: cargo xtask testbed status shows how to use it");
     }
     let log = log_of(name)?;
@@ -45,13 +45,13 @@ pub(super) async fn start(name: &str, shape: &Shape) -> Result<State> {
 }
 
 fn log_of(name: &str) -> Result<PathBuf> {
-    let base = home::base();
+    let base = work_dir::base();
     std::fs::create_dir_all(&base).with_context(|| format!("cannot create {}", base.display()))?;
     Ok(log_path(name))
 }
 
 fn log_path(name: &str) -> PathBuf {
-    home::base().join(format!("{name}.up.log"))
+    work_dir::base().join(format!("{name}.up.log"))
 }
 
 /// Removes what the background process said while it started.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use testbed::home;
+use testbed::work_dir;
 
 /// How to use a testbed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ impl State {
 
     /// Reads that of the testbed called `name`.
     pub(crate) fn read(name: &str) -> Result<Self> {
-        let path = home::directory_of(name).join("state.json");
+        let path = work_dir::directory_of(name).join("state.json");
         let text =
             std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("cannot parse {}", path.display()))
@@ -71,7 +71,7 @@ impl State {
 
 /// The names of the testbeds that run.
 pub(crate) fn running() -> Result<Vec<String>> {
-    let base = home::base();
+    let base = work_dir::base();
     let Ok(entries) = std::fs::read_dir(&base) else {
         return Ok(Vec::new());
     };
@@ -81,7 +81,7 @@ pub(crate) fn running() -> Result<Vec<String>> {
             .with_context(|| format!("cannot read {}", base.display()))?
             .path();
         if let Some(name) = locked_name(&path)
-            && home::is_running(name)?
+            && work_dir::is_running(name)?
         {
             names.push(name.to_owned());
         }
@@ -97,5 +97,5 @@ fn locked_name(path: &Path) -> Option<&str> {
     }
     path.file_stem()?
         .to_str()
-        .filter(|name| *name != home::PROVIDER_LOCK)
+        .filter(|name| *name != work_dir::PROVIDER_LOCK)
 }

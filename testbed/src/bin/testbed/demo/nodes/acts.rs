@@ -95,7 +95,7 @@ impl Act {
 
 /// The product is installed on the standard groups, whose kinds are there in the version that it needs.
 async fn before(stage: &Stage) -> Result<()> {
-    let testbed = &stage.ground.testbed;
+    let testbed = &stage.fixture.testbed;
     let step = testbed
         .progress
         .step("installing Cluster API's own kinds, in the one version that a cluster can have");
@@ -107,7 +107,7 @@ async fn before(stage: &Stage) -> Result<()> {
 
 /// What hosted clusters needed of the standard groups goes, and the platform's comes in its place.
 async fn platform_comes(stage: &mut Stage) -> Result<()> {
-    let testbed = &stage.ground.testbed;
+    let testbed = &stage.fixture.testbed;
     let left = sides::objects(&testbed.control_plane.etcd, Side::Standard).await?;
     ensure!(
         left.is_empty(),
@@ -145,7 +145,7 @@ async fn platform_comes(stage: &mut Stage) -> Result<()> {
 
 /// Installs the product by its own command, for Cluster API's kinds of one side.
 async fn install(stage: &Stage, side: Side) -> Result<()> {
-    let testbed = &stage.ground.testbed;
+    let testbed = &stage.fixture.testbed;
     // The registry of this machine has no certificate.
     let variables = format!("INSECURE_REGISTRIES={}", registry::NAME);
     let mut words = vec!["hypershift", "install"];
@@ -172,12 +172,12 @@ async fn install(stage: &Stage, side: Side) -> Result<()> {
 
 /// The hosted cluster is in private groups and nowhere else; the platform's is as it was, and works.
 async fn apart(stage: &mut Stage) -> Result<()> {
-    let testbed = &stage.ground.testbed;
+    let testbed = &stage.fixture.testbed;
     let upstream = Upstream {
         program: stage.proxy.clone(),
         endpoint: testbed.control_plane.endpoint(),
     };
-    let view = View::open(&testbed.admin, testbed.home(), &upstream).await?;
+    let view = View::open(&testbed.admin, testbed.work_dir(), &upstream).await?;
     let namespace = hosted::cluster(stage).namespace();
     let client = view.client()?;
     let views = show::both_views(&client, &testbed.admin, &namespace, &show::HOSTED).await?;

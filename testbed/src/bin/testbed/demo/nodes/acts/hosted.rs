@@ -21,27 +21,27 @@ const WORKLOAD: &str = "hello";
 
 /// The cluster.
 pub(in crate::demo::nodes) fn cluster(stage: &Stage) -> Cluster<'_> {
-    Cluster::new(&stage.ground, NAME, Side::Private)
+    Cluster::new(&stage.fixture, NAME, Side::Private)
 }
 
-/// It is made, and what it waits for is told until its worker has joined.
+/// It is created, and what it waits for is printed until its worker has joined.
 pub(super) async fn create(stage: &Stage) -> Result<()> {
     let cluster = cluster(stage);
     cluster.has_profile().await?;
-    let note = "the cloud is a fake EC2 on this machine: its instances become nodes, and the provider is told where it is";
-    stage.ground.testbed.progress.note(note);
+    let note = "the cloud is a fake EC2 on this machine: its instances become nodes, and the provider is configured with its endpoints";
+    stage.fixture.testbed.progress.note(note);
     let words = words(cluster.words()?);
-    let told = wait::until("the provider of the cloud", DEPLOYED_WITHIN, async || {
-        cluster.tell_where_the_cloud_is().await
+    let deployed = wait::until("the provider of the cloud", DEPLOYED_WITHIN, async || {
+        cluster.set_cloud_endpoints().await
     });
-    tokio::try_join!(stage.types(&words), told)?;
+    tokio::try_join!(stage.types(&words), deployed)?;
     let namespace = cluster.namespace();
     stage
         .types(&["kubectl", "-n", &namespace, "get", "pods"])
         .await
 }
 
-/// The usual words with a worker, and with somebody who waits.
+/// The usual arguments, with a worker and with waiting.
 fn words(usual: Vec<String>) -> Vec<String> {
     let mut words = vec!["hcp".to_owned()];
     words.extend(usual.into_iter().filter(|word| !word.starts_with(REPLICAS)));
@@ -50,7 +50,7 @@ fn words(usual: Vec<String>) -> Vec<String> {
     words
 }
 
-/// Somebody gets its kubeconfig, and has something run in it.
+/// The user gets its kubeconfig, and runs something in it.
 pub(super) async fn is_used(stage: &Stage) -> Result<()> {
     let cluster = cluster(stage);
     let file = cluster.kubeconfig().display().to_string();
@@ -65,20 +65,20 @@ pub(super) async fn is_used(stage: &Stage) -> Result<()> {
     ];
     stage.types(&words).await?;
     let guest = cluster.guest().await?;
-    guest.has_nodes(&stage.ground, WORKERS).await?;
-    let image = format!("--image={}", stage.ground.testbed.pause_image());
+    guest.has_nodes(&stage.fixture, WORKERS).await?;
+    let image = format!("--image={}", stage.fixture.testbed.pause_image());
     let deployment = format!("deployment/{WORKLOAD}");
     inside(stage, &["create", "deployment", WORKLOAD, &image]).await?;
     inside(stage, &["rollout", "status", &deployment]).await
 }
 
-/// Somebody looks at what runs in it, and where.
+/// The user looks at what runs in it, and where.
 pub(super) async fn nodes(stage: &Stage) -> Result<()> {
     inside(stage, &["get", "pods", "--output=wide"]).await?;
     inside(stage, &["get", "nodes"]).await
 }
 
-/// Somebody types a command of kubectl's for the hosted cluster.
+/// The user types a command of kubectl's for the hosted cluster.
 async fn inside(stage: &Stage, words: &[&str]) -> Result<()> {
     let file = cluster(stage).kubeconfig().display().to_string();
     let whole = [&["kubectl"], words, &["--kubeconfig", &file]].concat();
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_has_a_worker_and_somebody_who_waits() {
+    fn the_command_has_a_worker_and_waits() {
         let usual = ["create", "cluster", "--node-pool-replicas=0", "--name=a"];
         let words = words(usual.map(str::to_owned).to_vec());
         let expected = [

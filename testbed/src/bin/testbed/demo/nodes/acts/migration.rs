@@ -1,4 +1,4 @@
-//! A hosted cluster migrates: its user's traffic on one side, what the migration tells on the other.
+//! A hosted cluster migrates: its user's traffic on one side, the status of the migration on the other.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::demo::nodes::Stage;
 const SETTINGS: &str = "private-capi-migration";
 /// How often the migration is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
-/// How long nothing is told while nothing turns.
+/// How long nothing is printed while nothing changes.
 const SILENCE: Duration = Duration::from_secs(5);
 /// How long it may take. Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_mins(10);
@@ -31,7 +31,7 @@ pub(super) async fn live(stage: &Stage) -> Result<()> {
     let cluster = cluster(stage);
     let guest = cluster.guest().await?;
     let before = Identities::of_workers(&cluster, &guest).await?;
-    let progress = &stage.ground.testbed.progress;
+    let progress = &stage.fixture.testbed.progress;
     progress.note("from now on, its user writes an object and reads it back, ten times a second");
     let load = Load::start(&guest.client).await?;
     progress.note("migrations are held back at first, so that all of this one is seen");
@@ -46,8 +46,8 @@ pub(super) async fn live(stage: &Stage) -> Result<()> {
     super::install(stage, Side::Private).await?;
     let delete = ["delete", "configmap", SETTINGS];
     stage.types(&[&held[..], &delete].concat()).await?;
-    tell(&cluster, &load).await?;
-    stage.ground.legacy_goes().await?;
+    print_progress(&cluster, &load).await?;
+    stage.fixture.legacy_goes().await?;
     stage.types(&["hypershift", "migrate", "status"]).await?;
     cluster.is_on_its_side().await?;
     before.are_the_same(&Identities::of_workers(&cluster, &guest).await?)?;
@@ -56,19 +56,19 @@ pub(super) async fn live(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Tells both sides of it until it is complete.
-async fn tell(cluster: &Cluster<'_>, load: &Load) -> Result<()> {
+/// Prints both until it is complete.
+async fn print_progress(cluster: &Cluster<'_>, load: &Load) -> Result<()> {
     let start = Instant::now();
     println!("\n{}", head());
-    let mut told: Option<(Instant, State)> = None;
+    let mut reported: Option<(Instant, State)> = None;
     loop {
         let state = State::of(cluster).await?;
-        let is_news = told
+        let is_news = reported
             .as_ref()
             .is_none_or(|(at, before)| before.phase() != state.phase() || at.elapsed() > SILENCE);
         if is_news {
             println!("{}", row(start.elapsed(), &load.so_far(), &state));
-            told = Some((Instant::now(), state.clone()));
+            reported = Some((Instant::now(), state.clone()));
         }
         if state.is_complete {
             return Ok(());
@@ -105,8 +105,8 @@ fn row(at: Duration, seen: &Seen, state: &State) -> String {
 struct State {
     /// The phase, by the reason of the condition.
     phase: String,
-    /// What the condition tells of it.
-    told: String,
+    /// Its condition.
+    reported: String,
     /// How many objects there are in standard groups.
     standard: usize,
     /// How many objects there are in private groups.
@@ -125,13 +125,14 @@ impl State {
 
     async fn of(cluster: &Cluster<'_>) -> Result<Self> {
         let seen = cluster.seen().await?;
-        let found = find(&seen, "PrivateCAPITypes").context("the cluster tells of no types")?;
+        let found = find(&seen, "PrivateCAPITypes")
+            .context("the cluster has no condition PrivateCAPITypes")?;
         let text = |field: &str| found[field].as_str().unwrap_or_default();
         let is_locked = !seen["metadata"]["annotations"][MIGRATION_IN_PROGRESS].is_null();
         let stored = cluster.stored().await?;
         Ok(Self {
             phase: text("reason").to_owned(),
-            told: text("message").to_owned(),
+            reported: text("message").to_owned(),
             standard: stored.standard.len(),
             private: stored.private.len(),
             is_complete: text("status") == "True" && !is_locked,
@@ -140,13 +141,13 @@ impl State {
     }
 }
 
-/// What is told, in a line.
+/// The condition in a line.
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = self.told.lines().next().unwrap_or_default();
+        let line = self.reported.lines().next().unwrap_or_default();
         let short: String = line.chars().take(ACCOUNT).collect();
         write!(f, "{}: {short}", self.phase)?;
-        if short.len() < self.told.len() {
+        if short.len() < self.reported.len() {
             f.write_str("...")?;
         }
         Ok(())
@@ -157,10 +158,10 @@ impl fmt::Display for State {
 mod tests {
     use super::*;
 
-    fn state(told: &str) -> State {
+    fn state(reported: &str) -> State {
         State {
             phase: "Copy".to_owned(),
-            told: told.to_owned(),
+            reported: reported.to_owned(),
             standard: 9,
             private: 4,
             is_complete: false,

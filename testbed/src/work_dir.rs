@@ -1,7 +1,7 @@
 //! A testbed's directory: its lock, its logs, and the record of its processes.
 //!
 //! No process outlives its testbed: each is killed when its owner is dropped; a keeper (a small shell that waits for
-//! the end of a pipe) kills the recorded ones when this process dies without that; and whoever opens a directory that a
+//! the end of a pipe) kills the recorded ones when this process dies without that; and a process that opens a directory that a
 //! killed run left behind first ends what is still recorded there.
 
 use std::fs;
@@ -31,7 +31,7 @@ exit 0
 
 /// The directory of one running testbed. Removed when dropped, unless kept or panicking.
 #[derive(Debug)]
-pub struct Home {
+pub struct WorkDir {
     directory: PathBuf,
     keeper: Child,
     kept: AtomicBool,
@@ -67,9 +67,9 @@ pub(crate) fn lock_path(name: &str) -> PathBuf {
     base().join(format!("{name}.lock"))
 }
 
-// === impl Home ===
+// === impl WorkDir ===
 
-impl Home {
+impl WorkDir {
     /// Takes the directory of the testbed called `name`, and ends what a killed run left in it.
     pub fn open(name: &str) -> Result<Self> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -134,7 +134,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for WorkDir {
     fn drop(&mut self) {
         // The end of its input ends the keeper; by now nothing is recorded, so it kills nothing.
         drop(self.keeper.stdin.take());

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use api::group::{GroupTable, Side};
-use e2e::control_plane::Endpoint;
-use e2e::fixtures;
-use e2e::home::Home;
-use e2e::progress::Progress;
-use e2e::proxy::{Proxy, Upstream};
-use e2e::raw::RawClient;
-use e2e::service_account::{Reach, ServiceAccount, ensure_namespace};
-use e2e::testbed::Testbed;
 use serde_json::{Value, json};
+use testbed::control_plane::Endpoint;
+use testbed::fixtures;
+use testbed::progress::Progress;
+use testbed::proxy::{Proxy, Upstream};
+use testbed::raw::RawClient;
+use testbed::service_account::{Reach, ServiceAccount, ensure_namespace};
+use testbed::testbed::Testbed;
+use testbed::work_dir::WorkDir;
 
 use crate::fidelity::cutter::Cutter;
 use crate::fidelity::random::Random;
@@ -26,11 +26,11 @@ pub(crate) const PROXIES: usize = 3;
 
 /// The server and the proxies.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) proxies: Vec<Way>,
     pub(crate) testbed: Testbed,
     account: ServiceAccount,
-    home: Arc<Home>,
+    work_dir: Arc<WorkDir>,
 }
 
 /// A way to the server: client, relay, proxy, relay, server.
@@ -43,31 +43,32 @@ pub(crate) struct Way {
     back: Cutter,
 }
 
-// === impl Ground ===
+// === impl Fixture ===
 
-impl Ground {
+impl Fixture {
     pub(crate) async fn start(progress: Progress) -> Result<Self> {
         let mut testbed = Testbed::start("fidelity", progress).await?;
         testbed.install_crds(Side::Private).await?;
         ensure_namespace(&testbed.admin, NAMESPACE).await?;
         let upstream = testbed.upstream().await?;
-        let home = Arc::new(Home::open("fidelity-proxies")?);
-        let account = ServiceAccount::create(&testbed.admin, &home, NAMESPACE, "reader").await?;
+        let work_dir = Arc::new(WorkDir::open("fidelity-proxies")?);
+        let account =
+            ServiceAccount::create(&testbed.admin, &work_dir, NAMESPACE, "reader").await?;
         let roles = fixtures::load(&fixtures::directory().join("rbac/user.yaml"))?;
         account
             .grant(&testbed.admin, &roles, &Reach::Cluster)
             .await?;
-        let mut ground = Self {
+        let mut fixture = Self {
             proxies: Vec::new(),
             testbed,
             account,
-            home,
+            work_dir,
         };
         for number in 0..PROXIES {
-            let way = ground.way(&format!("proxy-{number}"), &upstream).await?;
-            ground.proxies.push(way);
+            let way = fixture.way(&format!("proxy-{number}"), &upstream).await?;
+            fixture.proxies.push(way);
         }
-        Ok(ground)
+        Ok(fixture)
     }
 
     async fn way(&self, name: &str, upstream: &Upstream) -> Result<Way> {
@@ -80,7 +81,7 @@ impl Ground {
                 authority: upstream.endpoint.authority.clone(),
             },
         };
-        let mut proxy = Proxy::new(name, &upstream, &self.account, &self.home)?;
+        let mut proxy = Proxy::new(name, &upstream, &self.account, &self.work_dir)?;
         proxy.service.start().await?;
         Ok(Way {
             front: Cutter::start(proxy.port()).await?,
@@ -103,7 +104,7 @@ impl Ground {
     /// Ends it; keeps the logs if `outcome` is an error.
     pub(crate) fn finish<T>(self, outcome: Result<T>) -> Result<T> {
         if outcome.is_err() {
-            self.home.keep();
+            self.work_dir.keep();
         }
         self.testbed.finish(outcome)
     }

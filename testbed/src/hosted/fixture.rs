@@ -1,4 +1,4 @@
-//! What hosted clusters stand on: equipment, a cloud, a release, and the operators as a user installs them.
+//! What hosted clusters need: add-ons, a cloud, a release, and the operators as a user installs them.
 
 use std::ops::AsyncFnMut;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use api::group::Side;
 
 use super::programs::{self, Programs};
 use super::{DEPLOYMENTS, LEGACY, OPERATORS};
+use crate::add_ons::AddOns;
 use crate::binaries::{Binaries, Binary};
 use crate::cloud::FakeCloud;
-use crate::equipment::Equipment;
 use crate::images::Image;
 use crate::node::{Builder, NodeTestbed};
 use crate::payload::{Payload, Pushed, Release};
@@ -22,16 +22,16 @@ const IMAGES: [Image; 2] = [Image::HypershiftOperator, Image::CapiProxy];
 const VERSION: &str = "4.22.0";
 /// For one stage. Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_mins(4);
-/// For one stage while somebody looks, and perhaps mends.
+/// For one stage while a developer looks at it.
 const HELD_WITHIN: Duration = Duration::from_hours(1);
 
-/// The ground of hosted clusters. Everything on it ends when it is dropped.
+/// Fixture of tests with hosted clusters. Everything in it ends when it is dropped.
 #[derive(Debug)]
-pub struct Ground {
+pub struct Fixture {
     // In the order in which they are to end.
     /// Where machines come from.
     pub cloud: FakeCloud,
-    _equipment: Equipment,
+    _add_ons: AddOns,
     /// The images of releases: more releases can be made of them.
     pub pushed: Pushed,
     /// The release that clusters have unless they ask for another one.
@@ -42,9 +42,9 @@ pub struct Ground {
     pub testbed: NodeTestbed,
 }
 
-// === impl Ground ===
+// === impl Fixture ===
 
-impl Ground {
+impl Fixture {
     /// Starts a management cluster, and equips it.
     pub async fn start(builder: Builder) -> Result<Self> {
         let testbed = builder.images(&IMAGES).start().await?;
@@ -58,9 +58,9 @@ impl Ground {
     /// Equips a management cluster with what hosted clusters need; the operators are still to be installed.
     pub async fn equip(testbed: NodeTestbed, programs: Programs) -> Result<Self> {
         match parts(&testbed).await {
-            Ok((equipment, cloud, pushed, release)) => Ok(Self {
+            Ok((add_ons, cloud, pushed, release)) => Ok(Self {
                 cloud,
-                _equipment: equipment,
+                _add_ons: add_ons,
                 pushed,
                 release,
                 programs,
@@ -152,29 +152,29 @@ impl Ground {
     pub fn finish<T>(self, outcome: Result<T>) -> Result<T> {
         let Self {
             cloud,
-            _equipment: equipment,
+            _add_ons: add_ons,
             testbed,
             ..
         } = self;
-        drop((cloud, equipment));
+        drop((cloud, add_ons));
         testbed.finish(outcome)
     }
 }
 
-async fn parts(testbed: &NodeTestbed) -> Result<(Equipment, FakeCloud, Pushed, Release)> {
+async fn parts(testbed: &NodeTestbed) -> Result<(AddOns, FakeCloud, Pushed, Release)> {
     let programs = async {
         // Built together, they share the processors.
         let mut needed = Payload::PROGRAMS.to_vec();
         needed.push(Binary::LocalPath);
         Binaries::ensure(&needed, &testbed.progress).await?;
-        let equipment = Equipment::start(testbed).await?;
+        let add_ons = AddOns::start(testbed).await?;
         let payload = Payload::build(&testbed.progress).await?;
-        anyhow::Ok((equipment, payload))
+        anyhow::Ok((add_ons, payload))
     };
-    let ((equipment, payload), cloud) = tokio::try_join!(programs, FakeCloud::start(testbed))?;
+    let ((add_ons, payload), cloud) = tokio::try_join!(programs, FakeCloud::start(testbed))?;
     let step = testbed.progress.step("pushing a release");
     let pushed = payload.push(&testbed.registry).await?;
     let release = pushed.release(&testbed.registry, VERSION).await?;
     step.done();
-    Ok((equipment, cloud, pushed, release))
+    Ok((add_ons, cloud, pushed, release))
 }

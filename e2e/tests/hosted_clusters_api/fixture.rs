@@ -1,12 +1,12 @@
 //! What the operators find: kinds, releases in a registry, and themselves with their rights.
 
 use anyhow::Result;
-use e2e::agents::kinds;
-use e2e::operator::{self, Identity, Operator, Replica, SOON};
-use e2e::service_account::ensure_namespace;
-use e2e::simulation::{Releases, install_kinds};
-use e2e::testbed::Testbed;
-use e2e::{crds, wait};
+use testbed::agents::kinds;
+use testbed::operator::{self, Identity, Operator, Replica, SOON};
+use testbed::service_account::ensure_namespace;
+use testbed::simulation::{Releases, install_kinds};
+use testbed::testbed::Testbed;
+use testbed::{crds, wait};
 
 use crate::hosted_clusters_api::old_releases::OldReleases;
 use crate::hosted_clusters_api::slow_registries::{REQUEST_TIMEOUT, SlowRegistries};
@@ -21,7 +21,7 @@ pub(crate) struct Running {
 }
 
 /// All of it. The releases are served as long as this lives.
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) operators: Vec<Running>,
     /// The release of clusters, and an older one for nodes.
     pub(crate) release: String,
@@ -33,10 +33,18 @@ pub(crate) struct Ground {
     _releases: Releases,
 }
 
-// === impl Ground ===
+// === impl Fixture ===
 
-impl Ground {
+impl Fixture {
     pub(crate) async fn prepare(testbed: &mut Testbed) -> Result<Self> {
+        Self::with_flags(testbed, &[]).await
+    }
+
+    /// The same; the operators have these flags, too.
+    pub(crate) async fn with_flags(
+        testbed: &mut Testbed,
+        flags: &[(&'static str, &str)],
+    ) -> Result<Self> {
         install_kinds(testbed).await?;
         crds::install(&testbed.admin, &kinds::of_provider()).await?;
         testbed.start_controller_manager().await?;
@@ -70,6 +78,9 @@ impl Ground {
                     "agent-capi-provider-image",
                     "images.example.com/capi-agent:v1",
                 );
+            let identity = flags.iter().fold(identity, |identity, (name, value)| {
+                identity.with_flag(name, *value)
+            });
             operators.push(Running::start(testbed, identity).await?);
         }
         Ok(Self {

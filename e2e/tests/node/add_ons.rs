@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::client::{Patch, Resource};
-use e2e::equipment::{DOMAIN, Equipment};
-use e2e::node::{NodeTestbed, condition};
-use e2e::payload::stand_in_image;
-use e2e::raw::RawClient;
-use e2e::{fixtures, wait};
 use http::Request;
 use serde_json::json;
+use testbed::add_ons::{AddOns, DOMAIN};
+use testbed::client::{Patch, Resource};
+use testbed::node::{NodeTestbed, condition};
+use testbed::payload::stand_in_image;
+use testbed::raw::RawClient;
+use testbed::{fixtures, wait};
 
 use crate::node::can_run;
 
-const NAMESPACE: &str = "equipment";
+const NAMESPACE: &str = "add-ons";
 const PODS: Resource<'_> = Resource::new("v1", "pods");
 const SERVICES: Resource<'_> = Resource::new("v1", "services");
 /// Generous: a busy machine is no failure.
@@ -25,16 +25,16 @@ async fn volumes_balancers_routes_and_policies_work() -> Result<()> {
     if !can_run() {
         return Ok(());
     }
-    let testbed = NodeTestbed::builder("node-equipment").start().await?;
+    let testbed = NodeTestbed::builder("node-add-ons").start().await?;
     let outcome = scenario(&testbed).await;
     testbed.finish(outcome)
 }
 
 async fn scenario(testbed: &NodeTestbed) -> Result<()> {
-    let _equipment = Equipment::start(testbed).await?;
+    let _add_ons = AddOns::start(testbed).await?;
     let image = stand_in_image(testbed).await?;
     let values = [("NAMESPACE", NAMESPACE), ("IMAGE", image.as_str())];
-    let objects = fixtures::render("node/equipment", &values)?;
+    let objects = fixtures::render("node/add-ons", &values)?;
     testbed.admin.apply(&objects).await?;
     for name in ["client", "server"] {
         wait::until(&format!("the pod {name}"), WITHIN, async || {
@@ -67,7 +67,7 @@ async fn scenario(testbed: &NodeTestbed) -> Result<()> {
     policies_hold(testbed, &address).await
 }
 
-/// An address gives an answer for a name: asked from outside, without TLS, which the server speaks as well.
+/// An address gives an answer for a name: asked from outside, without TLS, which the server supports as well.
 async fn reaches(address: &str, host: &str) -> Result<()> {
     wait::until(&format!("an answer of {host}"), WITHIN, async || {
         ask(address, host).await

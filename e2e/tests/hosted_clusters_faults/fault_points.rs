@@ -1,13 +1,13 @@
-//! Decides at which write somebody dies, and holds the write until he has.
+//! Decides at which write an operator is killed, and holds the write until it is.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use e2e::relay::{Moment, Verdict};
 use http::Method;
 use http::request::Parts;
+use testbed::relay::{Moment, Verdict};
 
 use crate::hosted_clusters_faults::choice::Choice;
 
@@ -40,7 +40,7 @@ pub(crate) struct Death {
     pub(crate) point: Point,
 }
 
-/// What deaths are told apart by.
+/// By what crashes are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grain {
     /// Each object is another one.
@@ -51,7 +51,7 @@ pub(crate) enum Grain {
 
 /// What the relays and the test share.
 #[derive(Debug)]
-pub(crate) struct Trap {
+pub(crate) struct FaultPoints {
     choice: Choice,
     grain: Grain,
     stage: &'static str,
@@ -64,15 +64,15 @@ pub(crate) struct Trap {
     last: Instant,
 }
 
-/// The trap, as everybody holds it.
+/// Fault points, shared by the relays and the test.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared(Arc<Mutex<Trap>>);
+pub(crate) struct Shared(Arc<Mutex<FaultPoints>>);
 
 // === impl Shared ===
 
 impl Shared {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Trap {
+        Self(Arc::new(Mutex::new(FaultPoints {
             choice: Choice::NONE,
             grain: Grain::Object,
             stage: "",
@@ -84,14 +84,14 @@ impl Shared {
         })))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Trap> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, FaultPoints> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Trap ===
+// === impl FaultPoints ===
 
-impl Trap {
+impl FaultPoints {
     /// From now on, these are died, less those that have been.
     pub(crate) fn set(&mut self, choice: Choice, grain: Grain, died: BTreeSet<Death>) {
         (self.choice, self.grain, self.died) = (choice, grain, died);
@@ -99,7 +99,7 @@ impl Trap {
         (self.doomed, self.held) = (None, None);
     }
 
-    /// Nobody dies any more, for now.
+    /// No operator is killed any more, for now.
     pub(crate) fn rests(&mut self) {
         self.choice = Choice::NONE;
         (self.doomed, self.held) = (None, None);
@@ -110,7 +110,7 @@ impl Trap {
         self.stage = stage;
     }
 
-    /// The death that somebody is held for.
+    /// The crash that an operator is held for.
     pub(crate) fn held(&self) -> Option<Death> {
         self.held.clone()
     }
@@ -156,7 +156,7 @@ impl Trap {
                 if self.held.is_none() && due && status.is_success() {
                     return self.holds(who, write, Point::After);
                 }
-                // It was refused: somebody else had written.
+                // It was refused: another client had written.
                 self.doomed = self.held.as_ref().map(|held| held.who);
                 Verdict::Pass
             }
@@ -202,7 +202,7 @@ impl fmt::Display for Death {
     }
 }
 
-/// A write that is work. Leases are renewed for ever, and Events are told to people.
+/// A write that is work. Leases are renewed for ever, and Events are for people.
 fn named(request: &Parts, grain: Grain) -> Option<String> {
     let path = request.uri.path();
     let reads = request.method == Method::GET;

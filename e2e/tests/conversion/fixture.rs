@@ -9,13 +9,14 @@ use api::group::GroupTable;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use cli::crds::source::module;
 use cli::crds::{Batch, Derivation, Versions};
-use e2e::certs::Authority;
-use e2e::crds;
-use e2e::modules::Module;
-use e2e::progress::Progress;
-use e2e::service_account::ensure_namespace;
-use e2e::testbed::Testbed;
 use serde_json::{Value, json};
+use testbed::certs::Authority;
+use testbed::crds;
+use testbed::modules::Module;
+use testbed::progress::Progress;
+use testbed::service_account::ensure_namespace;
+use testbed::testbed::Testbed;
+use testbed::work_dir::WorkDir;
 
 use crate::conversion::backend::Backends;
 use crate::conversion::reviews::Webhook;
@@ -28,7 +29,7 @@ const MODULES: [&str; 2] = ["sigs.k8s.io/cluster-api", "sigs.k8s.io/cluster-api/
 
 /// All of it.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) shims: Shims,
     pub(crate) backends: Backends,
     pub(crate) testbed: Testbed,
@@ -38,12 +39,31 @@ pub(crate) struct Ground {
     certificates: PathBuf,
 }
 
-// === impl Ground ===
+// === impl Fixture ===
 
-impl Ground {
+impl Fixture {
     /// In the order in which the product is installed: CRDs of one version, the webhook, CRDs of all versions.
     pub(crate) async fn start(progress: Progress) -> Result<Self> {
-        let mut testbed = Testbed::start("conversion", progress).await?;
+        let fixture = Self::prepare("conversion", progress, |work_dir, directory| {
+            issue(directory, &work_dir.join("authority"), None)
+        })
+        .await?;
+        let step = fixture
+            .testbed
+            .progress
+            .step("installing CRDs of all versions");
+        fixture.serve_all_versions().await?;
+        step.done();
+        Ok(fixture)
+    }
+
+    /// All of it but the CRDs of all versions. `issue` writes the first certificate into a directory.
+    pub(crate) async fn prepare(
+        name: &str,
+        progress: Progress,
+        issue: impl FnOnce(&WorkDir, &Path) -> Result<()>,
+    ) -> Result<Self> {
+        let mut testbed = Testbed::start(name, progress).await?;
         let batches = tokio::task::spawn_blocking(read).await??;
         ensure_namespace(&testbed.admin, NAMESPACE).await?;
         let mut one_version = Derivation::new(GroupTable::default());
@@ -52,49 +72,54 @@ impl Ground {
         crds::install(&testbed.admin, &one_version.run(batches.clone())?.crds).await?;
         step.done();
 
-        let home = Arc::clone(testbed.home());
-        let certificates = home.join("webhook");
-        issue(&certificates, &home.join("authority"), None)?;
+        let work_dir = Arc::clone(testbed.work_dir());
+        let certificates = work_dir.join("webhook");
+        fs::create_dir_all(&certificates)?;
+        issue(&work_dir, &certificates)?;
         let step = testbed
             .progress
             .step("starting the stock managers as backends");
-        let backends = Backends::start(&mut testbed, &home, &certificates).await?;
+        let backends = Backends::start(&mut testbed, &work_dir, &certificates).await?;
         step.done();
         let step = testbed.progress.step("starting the webhook");
         let program = testbed.upstream().await?.program;
-        let shims = Shims::start(&program, &home, &certificates, &backends.routes()).await?;
+        let shims = Shims::start(&program, &work_dir, &certificates, &backends.routes()).await?;
         step.done();
         let documents = batches.iter().flat_map(|batch| &batch.documents);
-        let ground = Self {
+        Ok(Self {
             standard: documents.map(|document| document.value.clone()).collect(),
             shims,
             backends,
             testbed,
             batches,
             certificates,
-        };
-        let step = ground
-            .testbed
-            .progress
-            .step("installing CRDs of all versions");
-        ground.serve_all_versions().await?;
-        step.done();
-        Ok(ground)
+        })
     }
 
     /// Points the private CRDs at the webhook. There is no Service here, so it is by URL.
     pub(crate) async fn serve_all_versions(&self) -> Result<()> {
+        let authority = fs::read(self.authority())?;
+        let client = json!({
+            "url": self.shims.url(),
+            "caBundle": STANDARD.encode(&authority),
+        });
+        crds::install(&self.testbed.admin, &self.all_versions(&client)?).await
+    }
+
+    /// The private CRDs of all versions, which find the webhook so.
+    pub(crate) fn all_versions(&self, client: &Value) -> Result<Vec<Value>> {
         let mut all = Derivation::new(GroupTable::default());
         all.conversion = "webhook=hypershift/capi-conversion-webhook-shim".parse()?;
         let mut crds = all.run(self.batches.clone())?.crds;
-        let authority = fs::read(self.authority())?;
         for crd in &mut crds {
-            crd["spec"]["conversion"]["webhook"]["clientConfig"] = json!({
-                "url": self.shims.url(),
-                "caBundle": STANDARD.encode(&authority),
-            });
+            crd["spec"]["conversion"]["webhook"]["clientConfig"] = client.clone();
         }
-        crds::install(&self.testbed.admin, &crds).await
+        Ok(crds)
+    }
+
+    /// The directory of the certificate that is shown.
+    pub(crate) fn certificates(&self) -> &Path {
+        &self.certificates
     }
 
     /// The authorities of the webhook and of the backends.
@@ -109,10 +134,10 @@ impl Ground {
 
     /// A new authority and a new certificate, in the order in which the product changes them: trust first.
     pub(crate) async fn rotate(&self) -> Result<()> {
-        let home = self.testbed.home();
+        let work_dir = self.testbed.work_dir();
         let before = fs::read_to_string(self.authority())?;
-        let next = home.join("next");
-        issue(&next, &home.join("next-authority"), Some(&before))?;
+        let next = work_dir.join("next");
+        issue(&next, &work_dir.join("next-authority"), Some(&before))?;
         fs::copy(next.join("ca.crt"), self.authority())?;
         self.serve_all_versions().await?;
         for name in ["tls.key", "tls.crt"] {
@@ -123,7 +148,7 @@ impl Ground {
 
     /// The authority of the second certificate alone.
     pub(crate) fn next_authority(&self) -> PathBuf {
-        self.testbed.home().join("next-authority/ca.crt")
+        self.testbed.work_dir().join("next-authority/ca.crt")
     }
 }
 

@@ -28,7 +28,7 @@ const OPAQUE: [&str; 1] = ["variables"];
 
 /// All objects of a namespace, without what a migration may change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Portrait {
+pub struct ObjectSnapshot {
     /// The side that holds objects of Cluster API; none without any.
     pub side: Option<Side>,
     /// Objects of Cluster API, under their standard names.
@@ -37,9 +37,9 @@ pub struct Portrait {
     pub others: BTreeMap<String, Value>,
 }
 
-// === impl Portrait ===
+// === impl ObjectSnapshot ===
 
-impl Portrait {
+impl ObjectSnapshot {
     /// Takes it.
     pub async fn of(client: &kube::Client, namespace: &str) -> Result<Self> {
         let mut executor = executor(client, namespace, &Manner::default()).await?;
@@ -49,7 +49,7 @@ impl Portrait {
     /// The same, of what was read.
     pub fn from(snapshot: &Snapshot) -> Result<Self> {
         let table = GroupTable::default();
-        let mut portrait = Self {
+        let mut object_snapshot = Self {
             side: None,
             moved: BTreeMap::new(),
             others: BTreeMap::new(),
@@ -58,22 +58,26 @@ impl Portrait {
             match table.find(object.key().group.as_bytes()) {
                 Some((pair, side)) => {
                     ensure!(
-                        portrait.side.is_none_or(|other| other == side),
+                        object_snapshot.side.is_none_or(|other| other == side),
                         "there are objects on both sides: {}",
                         object.key()
                     );
-                    portrait.side = Some(side);
+                    object_snapshot.side = Some(side);
                     let key = object.key().in_group(pair.name(Side::Standard));
-                    portrait.moved.insert(key.to_string(), likeness(object));
+                    object_snapshot
+                        .moved
+                        .insert(key.to_string(), likeness(object));
                 }
                 None if object.key().name != JOURNAL_NAME => {
                     let rest = json!({ "uid": object.uid(), "owners": owners(object) });
-                    portrait.others.insert(object.key().to_string(), rest);
+                    object_snapshot
+                        .others
+                        .insert(object.key().to_string(), rest);
                 }
                 None => {}
             }
         }
-        Ok(portrait)
+        Ok(object_snapshot)
     }
 
     /// Fails with the first difference.
@@ -207,7 +211,7 @@ fn forget_generations(status: &mut Value) {
     }
 }
 
-/// What must hold at every instant, as far as one reading can tell: no object has only dead owners, and never are both
+/// What must hold at every instant, as far as one reading shows: no object has only dead owners, and never are both
 /// sides of a cluster unpaused.
 pub fn holds(executor: &Executor) -> Result<()> {
     let snapshot = executor.snapshot();

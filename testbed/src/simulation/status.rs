@@ -1,4 +1,4 @@
-//! What a control plane makes and tells, where no control-plane-operator runs.
+//! The objects and the status of a control plane, where no control-plane-operator runs.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub async fn control_plane_comes_up(admin: &ApiClient, clusters: &str, name: &st
         route,
     ];
     admin.apply(&made).await?;
-    let told = json!({ "status": {
+    let status_patch = json!({ "status": {
         "ready": true,
         "initialized": true,
         "externalManagedControlPlane": true,
@@ -55,7 +55,7 @@ pub async fn control_plane_comes_up(admin: &ApiClient, clusters: &str, name: &st
         "conditions": conditions(),
     }});
     let status = format!("{path}/status");
-    admin.patch(&status, Patch::Merge, &told).await?;
+    admin.patch(&status, Patch::Merge, &status_patch).await?;
     Ok(())
 }
 
@@ -69,7 +69,7 @@ fn conditions() -> Vec<Value> {
         "EtcdAvailable",
         "ValidHostedControlPlaneConfiguration",
     ];
-    let told = good.map(|kind| {
+    let conditions = good.map(|kind| {
         json!({
             "type": kind,
             "status": "True",
@@ -78,5 +78,5 @@ fn conditions() -> Vec<Value> {
             "lastTransitionTime": now,
         })
     });
-    told.into()
+    conditions.into()
 }

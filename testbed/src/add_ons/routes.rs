@@ -1,6 +1,6 @@
 //! OpenShift's Routes: their kind, and a router that serves them with haproxy.
 //!
-//! Passthrough Routes are told apart by the name that TLS begins with, others by the name in the request. A Route without
+//! Passthrough Routes are distinguished by the name that TLS begins with, others by the name in the request. A Route without
 //! a host gets one below [`DOMAIN`], all names of which lead to the router.
 
 mod config;
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::Loop;
 use crate::certs::write;
 use crate::client::{ApiClient, Patch, Resource};
-use crate::home::Home;
 use crate::namespaces::{Entry, Subnets};
 use crate::node::{NodeTestbed, condition};
 use crate::process::{Launch, Process};
+use crate::work_dir::WorkDir;
 use crate::{fixtures, wait};
 
 use config::Target;
@@ -41,7 +41,7 @@ pub struct Routes {
 /// haproxy, with the configuration that it runs with.
 #[derive(Debug)]
 struct Router {
-    home: Arc<Home>,
+    work_dir: Arc<WorkDir>,
     entry: Entry,
     subnets: Subnets,
     config: String,
@@ -60,7 +60,7 @@ impl Routes {
         })
         .await?;
         let mut router = Router {
-            home: Arc::clone(testbed.home()),
+            work_dir: Arc::clone(testbed.work_dir()),
             entry: testbed.namespaces().bare(),
             subnets: testbed.namespaces().subnets(),
             config: String::new(),
@@ -139,7 +139,7 @@ impl Router {
         if config == self.config && runs {
             return Ok(());
         }
-        let path = self.home.join("haproxy.cfg");
+        let path = self.work_dir.join("haproxy.cfg");
         write(&path, &config)?;
         drop(self.process.take());
         let launch = Launch::new("haproxy", std::path::Path::new("haproxy"))
@@ -147,7 +147,7 @@ impl Router {
             .arg("-f")
             .arg(&path)
             .through(self.entry.line());
-        self.process = Some(launch.spawn(&self.home)?);
+        self.process = Some(launch.spawn(&self.work_dir)?);
         self.config = config;
         Ok(())
     }

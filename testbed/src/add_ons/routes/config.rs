@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn passthrough_is_told_by_the_name_in_tls() {
+    fn passthrough_is_distinguished_by_the_name_in_tls() {
         let found = target(&route(&json!("https")), "h.test", &[service()]).unwrap();
         let text = text(Ipv4Addr::new(192, 0, 2, 60), &[found]);
         for line in [

@@ -1,4 +1,4 @@
-//! A port on loopback that leads to another one, or nowhere: who connects to it stays while what is behind changes.
+//! A TCP proxy on loopback whose target can be switched, or removed: clients keep its port while the target changes.
 
 use std::net::Ipv4Addr;
 
@@ -10,26 +10,26 @@ use tokio::task::{JoinHandle, JoinSet};
 
 /// The port.
 #[derive(Debug)]
-pub struct Junction {
+pub struct SwitchableProxy {
     port: u16,
     target: watch::Sender<Option<u16>>,
     accepting: JoinHandle<()>,
 }
 
-// === impl Junction ===
+// === impl SwitchableProxy ===
 
-impl Junction {
-    /// Listens; connections are closed until it is told where to lead.
+impl SwitchableProxy {
+    /// Listens; connections are closed until it has a target.
     pub async fn open() -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .context("cannot listen on loopback")?;
         let port = listener.local_addr()?.port();
-        let (target, told) = watch::channel(None);
+        let (target, target_changes) = watch::channel(None);
         Ok(Self {
             port,
             target,
-            accepting: tokio::spawn(accept(listener, told)),
+            accepting: tokio::spawn(accept(listener, target_changes)),
         })
     }
 
@@ -39,37 +39,37 @@ impl Junction {
     }
 
     /// From now on it leads to this port, or nowhere. Connections that led elsewhere end.
-    pub fn lead_to(&self, port: Option<u16>) {
+    pub fn switch_to(&self, port: Option<u16>) {
         self.target.send_replace(port);
     }
 }
 
-impl Drop for Junction {
+impl Drop for SwitchableProxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
-async fn accept(listener: TcpListener, mut told: watch::Receiver<Option<u16>>) {
-    // Connections end with the junction.
+async fn accept(listener: TcpListener, mut target_changes: watch::Receiver<Option<u16>>) {
+    // Connections end with the proxy.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let target = *told.borrow_and_update();
+        let target = *target_changes.borrow_and_update();
         if let Some(port) = target {
-            connections.spawn(join(stream, port, told.clone()));
+            connections.spawn(join(stream, port, target_changes.clone()));
         }
         while connections.try_join_next().is_some() {}
     }
 }
 
-/// Passes bytes until one end is closed, or the junction leads elsewhere.
-async fn join(mut near: TcpStream, port: u16, mut told: watch::Receiver<Option<u16>>) {
+/// Passes bytes until one end is closed, or the proxy leads elsewhere.
+async fn join(mut near: TcpStream, port: u16, mut target_changes: watch::Receiver<Option<u16>>) {
     let Ok(mut far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else {
         return;
     };
     tokio::select! {
         _ = copy_bidirectional(&mut near, &mut far) => {}
-        _ = told.wait_for(|target| *target != Some(port)) => {}
+        _ = target_changes.wait_for(|target| *target != Some(port)) => {}
     }
 }
 
@@ -98,19 +98,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_leads_where_it_is_told_and_drops_who_led_elsewhere() {
+    async fn it_follows_the_target_and_closes_old_connections() {
         let (one, two) = (says(1).await, says(2).await);
-        let junction = Junction::open().await.unwrap();
-        assert_eq!(one_byte(junction.port()).await, None);
-        junction.lead_to(Some(one));
-        let mut kept = TcpStream::connect((Ipv4Addr::LOCALHOST, junction.port()))
+        let proxy = SwitchableProxy::open().await.unwrap();
+        assert_eq!(one_byte(proxy.port()).await, None);
+        proxy.switch_to(Some(one));
+        let mut kept = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port()))
             .await
             .unwrap();
         assert_eq!(kept.read_u8().await.unwrap(), 1);
-        junction.lead_to(Some(two));
+        proxy.switch_to(Some(two));
         assert!(kept.read_u8().await.is_err());
-        assert_eq!(one_byte(junction.port()).await, Some(2));
-        junction.lead_to(None);
-        assert_eq!(one_byte(junction.port()).await, None);
+        assert_eq!(one_byte(proxy.port()).await, Some(2));
+        proxy.switch_to(None);
+        assert_eq!(one_byte(proxy.port()).await, None);
     }
 }

@@ -1,19 +1,19 @@
-//! What a fleet finds: kinds, releases in a registry, both operators with their rights, and somebody at a terminal.
+//! What a fleet finds: kinds, releases in a registry, both operators with their rights, and a user at a terminal.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cargo::{Program, command_line};
-use e2e::client::{ApiClient, Patch, Resource};
-use e2e::control_plane::Endpoint;
-use e2e::migration::client;
-use e2e::operator::{self, Identity, Operator, Replica, SOON, Server, Times, value};
-use e2e::service_account::{ServiceAccount, ensure_namespace};
-use e2e::simulation::{Releases, Simulation, install_kinds};
-use e2e::terminal;
-use e2e::testbed::Testbed;
-use e2e::wait;
 use serde_json::json;
+use testbed::cargo::{Program, command_line};
+use testbed::client::{ApiClient, Patch, Resource};
+use testbed::control_plane::Endpoint;
+use testbed::migration::client;
+use testbed::operator::{self, Identity, Operator, Replica, SOON, Server, Times, value};
+use testbed::service_account::{ServiceAccount, ensure_namespace};
+use testbed::simulation::{Releases, Simulation, install_kinds};
+use testbed::terminal;
+use testbed::testbed::Testbed;
+use testbed::wait;
 use tokio::process::Command;
 
 use crate::migration_fleet::trail::Trail;
@@ -38,12 +38,12 @@ const SWITCH: &str = "private-capi-migration";
 const COUNT: &str = "hypershift_private_capi_hosted_clusters";
 
 /// All of it.
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) release: String,
     pub(crate) control_plane_operator: PathBuf,
     /// For those who look at objects as the tests do.
     pub(crate) client: kube::Client,
-    /// What hosted clusters were told to be.
+    /// The changes of hosted clusters.
     pub(crate) trail: Trail,
     /// Who asks by the command line.
     sre: ServiceAccount,
@@ -56,9 +56,9 @@ pub(crate) struct Ground {
     _simulation: Simulation,
 }
 
-// === impl Ground ===
+// === impl Fixture ===
 
-impl Ground {
+impl Fixture {
     pub(crate) async fn prepare(testbed: &mut Testbed) -> Result<Self> {
         install_kinds(testbed).await?;
         let manager = &mut testbed.control_plane.controller_manager;
@@ -174,7 +174,7 @@ impl Ground {
         admin.patch(&path, Patch::Apply, &switch).await.map(drop)
     }
 
-    /// M20: every hosted cluster is counted once. Whoever does not lead tells nothing.
+    /// M20: every hosted cluster is counted once. A replica that does not lead reports nothing.
     pub(crate) async fn adds_up(&self) -> Result<()> {
         let Some(new) = self.new.as_ref().filter(|new| new.service.pid().is_some()) else {
             return Ok(());
@@ -215,7 +215,7 @@ impl Ground {
         Ok(said)
     }
 
-    /// The user name of whoever asks by the command line.
+    /// The user name of the command line.
     pub(crate) fn sre(&self) -> String {
         self.sre.username()
     }

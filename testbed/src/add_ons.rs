@@ -1,4 +1,4 @@
-//! Test equipment of a testbed with nodes: what a platform brings that cannot be had here, each a small piece of its own.
+//! Add-ons of a testbed with nodes: small stand-ins for what a platform provides and what is not available here.
 //!
 //! Volumes are made by the real local-path provisioner. Addresses for Services of type `LoadBalancer` and the names of
 //! Routes are handed out by loops in this process, and so are the rules that NetworkPolicies make; each ends when it is
@@ -19,18 +19,18 @@ use tokio::task::JoinHandle;
 
 use crate::node::NodeTestbed;
 
-/// All of it.
+/// All add-ons. They end when this is dropped.
 #[derive(Debug)]
-pub struct Equipment {
+pub struct AddOns {
     _balancers: LoadBalancers,
     _policies: NetworkPolicies,
     _routes: Routes,
 }
 
-// === impl Equipment ===
+// === impl AddOns ===
 
-impl Equipment {
-    /// Sets all of it up.
+impl AddOns {
+    /// Installs and starts them.
     pub async fn start(testbed: &NodeTestbed) -> Result<Self> {
         install_storage(testbed).await?;
         Ok(Self {

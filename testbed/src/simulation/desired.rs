@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::fixtures;
 
 /// A cluster on AWS with a pool of one node, both of a release, and the pull secret for the registry of that.
-pub fn wish(name: &str, release: &str) -> Result<Vec<Value>> {
+pub fn desired(name: &str, release: &str) -> Result<Vec<Value>> {
     let infra = format!("{name}-x7k2p");
     let registry = release.split('/').next().unwrap_or_default();
     let values = [

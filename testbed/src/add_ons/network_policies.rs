@@ -41,7 +41,7 @@ impl NetworkPolicies {
             .take(nodes.len())
             .map(|number| subnets.node(number).to_string())
             .collect();
-        let file = testbed.home().join("network-policies.nft");
+        let file = testbed.work_dir().join("network-policies.nft");
         let run = tokio::spawn(async move {
             let mut known = String::new();
             loop {

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_may_is_dropped() {
+    fn traffic_without_a_rule_is_dropped() {
         let rules = world(&json!({ "podSelector": {}, "policyTypes": ["Ingress", "Egress"] }));
         assert!(rules.contains("chain ingress1 {\n    drop\n"), "{rules}");
         assert!(rules.contains("chain egress1 {\n    drop\n"), "{rules}");

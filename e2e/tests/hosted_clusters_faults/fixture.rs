@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use e2e::cargo::Program;
-use e2e::client::Resource;
-use e2e::operator::{self, Identity, Operator};
-use e2e::service_account::ensure_namespace;
-use e2e::simulation::{self, ControlPlaneOperator, Releases, Simulation, install_kinds};
-use e2e::testbed::Testbed;
 use serde_json::{Value, json};
+use testbed::cargo::Program;
+use testbed::client::Resource;
+use testbed::operator::{self, Identity, Operator};
+use testbed::service_account::ensure_namespace;
+use testbed::simulation::{self, ControlPlaneOperator, Releases, Simulation, install_kinds};
+use testbed::testbed::Testbed;
 
-use crate::hosted_clusters_faults::trap::Shared;
+use crate::hosted_clusters_faults::fault_points::Shared;
 
 /// Namespace of the HostedCluster.
 pub(crate) const NAMESPACE: &str = "clusters";
@@ -51,10 +51,10 @@ pub(crate) struct Programs {
 }
 
 /// All of it.
-pub(crate) struct Ground<'a> {
+pub(crate) struct Fixture<'a> {
     pub(crate) testbed: &'a Testbed,
     pub(crate) programs: Programs,
-    pub(crate) trap: Shared,
+    pub(crate) fault_points: Shared,
     /// What the cluster begins with, and what it is upgraded to.
     pub(crate) releases: [String; 2],
     registry: Releases,
@@ -75,9 +75,9 @@ impl Programs {
     }
 }
 
-// === impl Ground ===
+// === impl Fixture ===
 
-impl<'a> Ground<'a> {
+impl<'a> Fixture<'a> {
     pub(crate) async fn prepare(testbed: &'a mut Testbed) -> Result<Self> {
         install_kinds(testbed).await?;
         let manager = &mut testbed.control_plane.controller_manager;
@@ -92,7 +92,7 @@ impl<'a> Ground<'a> {
         ];
         Ok(Self {
             programs,
-            trap: Shared::new(),
+            fault_points: Shared::new(),
             releases,
             registry,
             _simulation: Simulation::start(&testbed.admin),
@@ -118,8 +118,8 @@ impl<'a> Ground<'a> {
     }
 
     /// A cluster with a pool, as its user asks for them.
-    pub(crate) fn wish(&self) -> Result<Vec<Value>> {
-        let mut objects = simulation::wish(NAME, &self.releases[0])?;
+    pub(crate) fn desired(&self) -> Result<Vec<Value>> {
+        let mut objects = simulation::desired(NAME, &self.releases[0])?;
         for object in &mut objects {
             if object["kind"] == "HostedCluster" {
                 // The same in each life.
