@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_are_status_objects() {
+    async fn failures_are_status_objects() {
         let (parts, status) =
             answer(Failure::client(StatusCode::FORBIDDEN, "no \"such\" luck")).await;
         assert_eq!(parts.status, 403);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_reached_nobody_may_be_retried() {
+    async fn only_requests_that_were_not_sent_may_be_retried() {
         let (parts, status) = answer(Failure::unavailable("down")).await;
         assert_eq!(parts.headers["retry-after"], "1");
         assert_eq!(status["details"]["retryAfterSeconds"], 1);
@@ -212,8 +212,9 @@ mod tests {
         assert_eq!(status.get("details"), None);
     }
 
+    /// Check F08.
     #[tokio::test]
-    async fn f08_a_refused_answer_is_a_bad_gateway_whatever_its_own_code() {
+    async fn an_untranslatable_response_is_a_bad_gateway() {
         let (parts, status) = answer(Failure::refused_answer(&Refusal::malformed("broken"))).await;
         assert_eq!(parts.status, 502);
         assert_eq!(

@@ -248,8 +248,9 @@ fn code_class(code: u16) -> &'static str {
 mod tests {
     use super::*;
 
+    /// Check S17.
     #[test]
-    fn s17_series_are_bounded_whatever_is_counted() {
+    fn metric_series_are_bounded() {
         let metrics = Metrics::new();
         let resources: Vec<&'static str> = (0..100)
             .map(|index| &*format!("resource{index}").leak())
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_that_dashboards_know() {
+    fn metric_names_are_those_of_the_dashboards() {
         let metrics = Metrics::new();
         let call = CallLabels {
             method: "list",

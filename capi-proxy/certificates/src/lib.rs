@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_kept_until_a_third_of_its_time_is_left() {
+    fn a_certificate_is_renewed_in_its_last_third() {
         let first = Serving::renewed(None, SERVER, day(0)).unwrap();
         for (days, kept) in [
             (0, true),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shown_before_stays_trusted_and_no_key_is_kept() {
+    fn a_renewal_keeps_the_old_ca_and_drops_its_key() {
         let first = Serving::renewed(None, SERVER, day(0)).unwrap();
         let later = day(300);
         let second = Serving::renewed(Some(first.clone()), SERVER, later).unwrap();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_another_authority_and_damage_are_flaws() {
+    fn wrong_names_wrong_cas_and_damage_need_a_renewal() {
         let serving = Serving::renewed(None, SERVER, day(0)).unwrap();
         let other = Serving::renewed(None, SERVER, day(0)).unwrap();
         assert_eq!(serving.flaw(SERVER, day(0)), None);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_gives_back_what_was_put_into_it() {
+    fn certificates_round_trip_through_a_secret() {
         let serving = Serving::renewed(None, SERVER, day(0)).unwrap();
         let secret = json!({"data": serving.data()});
         assert_eq!(Serving::of(&secret), Some(serving));
@@ -386,7 +386,7 @@ mod tests {
 
     /// Check T07.
     #[test]
-    fn a_renewal_keeps_the_lifetime_and_the_authority_of_what_is_shown() {
+    fn a_renewal_keeps_the_lifetime_and_the_ca() {
         let hour = Duration::from_hours(1);
         let first = Serving::issue(SERVER, "", hour * 3, day(0)).unwrap();
         assert_eq!(first.lifetime(), Some(hour * 3));

@@ -103,8 +103,9 @@ mod tests {
             })
     }
 
+    /// Check S07.
     #[test]
-    fn s07_a_clients_own_authorization_is_the_only_one() {
+    fn client_authorization_replaces_the_proxy_credentials() {
         let own = (AUTHORIZATION, "Bearer theirs");
         let websocket = (
             SEC_WEBSOCKET_PROTOCOL,
@@ -130,8 +131,9 @@ mod tests {
         assert_eq!(decide(&[own, websocket]), Err(400));
     }
 
+    /// Check S15.
     #[test]
-    fn s15_the_shared_secret_opens_and_goes_no_further() {
+    fn the_shared_secret_is_checked_and_removed() {
         let secret = SharedSecret::parse(b"open sesame\n").unwrap();
         let mut right = headers(&[(AUTHORIZATION, "bearer open sesame")]);
         assert_eq!(

@@ -96,8 +96,9 @@ mod tests {
             })
     }
 
+    /// Check S05.
     #[test]
-    fn s05_connection_names_the_connection_only() {
+    fn connection_header_may_name_only_known_hop_by_hop_headers() {
         for value in [
             "close",
             "Keep-Alive",
@@ -123,8 +124,9 @@ mod tests {
         assert_eq!(check(&two).unwrap_err().code, 400);
     }
 
+    /// Check S10.
     #[test]
-    fn s10_upgrades_are_known_protocols_at_known_places() {
+    fn upgrades_need_a_known_protocol_and_path() {
         let exec = "/api/v1/namespaces/n/pods/p/exec?command=sh";
         let wants = |path: &str, fields: &[_]| {
             wants(

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_order_and_drops_what_concerns_the_hop() {
+    fn hop_by_hop_headers_are_removed_and_order_is_kept() {
         let fields = [
             ("user-agent", "manager/v1 cluster.x-k8s.io/v1beta2"),
             ("connection", "keep-alive"),
@@ -156,8 +156,9 @@ mod tests {
         );
     }
 
+    /// Check R24.
     #[test]
-    fn r24_translated_answers_are_asked_for_in_plain() {
+    fn translated_responses_are_requested_without_compression() {
         let fields = [
             ("accept-encoding", "gzip, zstd"),
             ("accept", "application/json"),
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn etags_go_up_without_their_salt() {
+    fn etags_are_unsalted_for_the_server() {
         let rules = Rules::default();
         let salted = cache::etag_down(&rules, "\"abc\"");
         let fields = [("if-none-match", &*salted.leak())];

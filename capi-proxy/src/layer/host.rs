@@ -82,8 +82,9 @@ mod tests {
         hosts.check(&headers.collect()).is_ok()
     }
 
+    /// Check S04.
     #[test]
-    fn s04_answers_to_local_names_at_any_port_and_to_no_other() {
+    fn only_local_host_names_are_accepted() {
         let hosts = Hosts::new(vec!["proxy.internal".to_owned()]);
         for host in [
             "localhost",
@@ -115,8 +116,9 @@ mod tests {
         assert!(!check(&hosts, &[]));
     }
 
+    /// Check S04.
     #[test]
-    fn s04_refuses_web_pages() {
+    fn requests_from_web_pages_are_rejected() {
         let hosts = Hosts::default();
         for name in ["origin", "referer"] {
             assert!(

@@ -34,8 +34,9 @@ mod tests {
 
     use super::*;
 
+    /// Check S06.
     #[test]
-    fn s06_impersonation_is_refused_unless_allowed() {
+    fn impersonation_headers_are_rejected_by_default() {
         for name in [
             "impersonate-user",
             "impersonate-group",

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_names_are_swapped_or_denied() {
+    fn private_names_in_paths_are_translated_or_denied() {
         let uri = Uri::from_static("/apis/cluster.hypershift.openshift.io/v1beta2/clusters");
         let rules = Rules::default();
         let swapped = parse(&rules, PrivateNames::Swapped, &uri).unwrap();

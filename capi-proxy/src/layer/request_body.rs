@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_put_together_in_order() {
+    fn body_frames_are_joined_in_order() {
         for pieces in [&[][..], &["a"], &["a", "b"], &["", "a", "", "bc", "d"]] {
             let mut collected = Collected::default();
             for piece in pieces {

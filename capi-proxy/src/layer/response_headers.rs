@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn swaps_names_in_headers_and_salts_etags() {
+    fn response_headers_are_translated_and_etags_salted() {
         let rules = Rules::default();
         let mut headers = HeaderMap::new();
         headers.append(ETAG, HeaderValue::from_static("\"3F\""));

@@ -185,7 +185,7 @@ mod tests {
 
     /// Check T06.
     #[tokio::test(start_paused = true)]
-    async fn every_byte_of_a_body_is_reserved() {
+    async fn every_byte_of_a_body_is_reserved_before_it_is_kept() {
         assert_eq!(run(1000, 3, 3000).await.0, Ok(3000));
         assert_eq!(run(1000, 3, 2999).await.0, Err(Unread::TooLarge(2999)));
     }

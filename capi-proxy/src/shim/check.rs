@@ -45,8 +45,9 @@ pub(crate) fn check(
 mod tests {
     use super::*;
 
+    /// Check C01.
     #[test]
-    fn c01_only_labels_and_annotations_of_metadata_may_change() {
+    fn conversion_may_change_only_labels_and_annotations() {
         let original = r#"{"apiVersion":"g/v1","kind":"K","metadata":{"name":"o","uid":"u","creationTimestamp":"t",
             "labels":{"a":"b"},"finalizers":[],"ownerReferences":[{"uid":"p"}]}}"#;
         let table = [

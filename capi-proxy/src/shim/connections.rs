@@ -201,7 +201,7 @@ mod tests {
 
     /// Check T06.
     #[test]
-    fn connections_that_were_answered_outlive_others_of_their_source() {
+    fn idle_connections_close_before_ones_that_were_answered() {
         let connections = connections(100, 3);
         let server = connections.accept(source(1));
         server.answered();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_connection_makes_room() {
+    fn a_closed_connection_frees_its_slot() {
         let connections = connections(1, 1);
         drop(connections.accept(source(1)));
         let second = connections.accept(source(2));

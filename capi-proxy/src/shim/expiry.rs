@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_certificate_is_read() {
+    fn not_after_is_read_from_a_certificate() {
         for (year, month, day) in [
             (1999, 12, 31),
             (2024, 2, 29),

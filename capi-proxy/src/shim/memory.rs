@@ -225,7 +225,7 @@ mod tests {
 
     /// Check T06.
     #[test]
-    fn a_small_review_ends_the_largest_of_the_largest_source() {
+    fn memory_pressure_ends_a_review_of_the_largest_source() {
         let memory = Memory::new(100);
         let [small, large, other] = [(1, 30), (1, 50), (2, 20)].map(|(from, bytes)| {
             let review = memory.reserve(source(from));
@@ -247,7 +247,7 @@ mod tests {
 
     /// Check T06: an attacker behind the address of an API server, too.
     #[test]
-    fn a_small_review_is_served_before_large_ones_of_its_own_source() {
+    fn memory_pressure_ends_a_larger_review_of_the_same_source() {
         let memory = Memory::new(100);
         let large = memory.reserve(source(1));
         assert_eq!(demand(&large, 100), Decision::Grant);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn who_uses_most_is_refused_more() {
+    fn the_largest_source_gets_no_more_memory() {
         let memory = Memory::new(100);
         let [first, second] = [1, 2].map(|from| memory.reserve(source(from)));
         assert_eq!(demand(&first, 50), Decision::Grant);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_review_waits_until_another_has_ended() {
+    async fn a_reservation_waits_for_an_ending_review() {
         let memory = Memory::new(100);
         let large = memory.reserve(source(1));
         large.grow(100).await.unwrap();

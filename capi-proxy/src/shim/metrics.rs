@@ -188,8 +188,9 @@ impl Metrics {
 mod tests {
     use super::*;
 
+    /// Check C07.
     #[test]
-    fn c07_alerts_name_metrics_that_the_shim_has() {
+    fn conversion_alerts_use_existing_metrics() {
         let alerts = include_str!("../../../manifests/alerts/capi-conversion.yaml");
         let metrics = Metrics::new();
         metrics.answered(Result::Converted, 3, Duration::from_millis(2));

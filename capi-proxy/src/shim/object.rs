@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_named_as_far_as_they_say() {
+    fn incomplete_objects_are_named_by_known_fields() {
         for (text, expected) in [
             (
                 r#"{"apiVersion":"a/v1","kind":"K","metadata":{"namespace":"n","name":"o"}}"#,

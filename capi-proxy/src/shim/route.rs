@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closest_route_wins() {
+    fn the_most_specific_route_wins() {
         let routes = [
             "a.example.com=https://localhost:1",
             "b.example.com/AWS*=https://localhost:2",
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn half_routes_are_refused() {
+    fn incomplete_routes_are_rejected() {
         for text in [
             "",
             "a.example.com",

@@ -163,8 +163,9 @@ fn machines(count: usize) -> Vec<Value> {
         .collect()
 }
 
+/// Check C01.
 #[tokio::test]
-async fn c01_uid_count_order_and_metadata_stay_whatever_the_count_and_versions() {
+async fn conversion_keeps_uid_count_order_and_metadata() {
     for count in [0, 1, 2, 100, 5000] {
         let objects = machines(count);
         let (response, result) = ask(Fault::None, &objects).await;
@@ -179,8 +180,9 @@ async fn c01_uid_count_order_and_metadata_stay_whatever_the_count_and_versions()
     }
 }
 
+/// Check C02.
 #[tokio::test]
-async fn c02_the_object_that_cannot_be_converted_is_named() {
+async fn a_failed_conversion_names_the_object() {
     for (count, bad) in [
         (1, 0),
         (2, 0),
@@ -209,8 +211,9 @@ async fn c02_the_object_that_cannot_be_converted_is_named() {
     }
 }
 
+/// Check C02.
 #[tokio::test]
-async fn c02_the_first_of_several_bad_objects_is_named() {
+async fn a_failed_conversion_names_the_first_invalid_object() {
     let mut objects: Vec<Value> = (0..10)
         .map(|index| object(index, "v1beta2", &json!({})))
         .collect();
@@ -222,8 +225,9 @@ async fn c02_the_first_of_several_bad_objects_is_named() {
     assert_eq!(response["result"]["message"], expected);
 }
 
+/// Check C02.
 #[tokio::test]
-async fn c02_objects_that_are_none_are_named_by_what_they_say() {
+async fn a_failed_conversion_names_malformed_objects() {
     for (bad, expected) in [
         (
             json!(1),
@@ -246,7 +250,7 @@ async fn c02_objects_that_are_none_are_named_by_what_they_say() {
 }
 
 #[tokio::test]
-async fn a_backend_is_never_believed_blindly() {
+async fn invalid_backend_responses_fail_the_review() {
     for (fault, expected) in [
         (Fault::Uid, "the backend's answer: it is to another review"),
         (Fault::Count, "the backend's answer: 1 objects for 2"),
@@ -290,7 +294,7 @@ async fn kinds_without_a_backend_are_named() {
 }
 
 #[tokio::test]
-async fn what_is_no_review_is_refused_without_a_byte_of_it() {
+async fn invalid_reviews_are_rejected_without_quoting_them() {
     for (body, expected) in [
         (
             "",
@@ -318,8 +322,9 @@ async fn what_is_no_review_is_refused_without_a_byte_of_it() {
     }
 }
 
+/// Check C04.
 #[tokio::test]
-async fn c04_a_users_own_values_are_left_alone() {
+async fn conversion_keeps_user_values() {
     let private = core(Side::Private);
     let value = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "apiGroup": private});
     let spec = json!({"topology": {"variables": [{"name": "v", "value": value}]}});
@@ -374,8 +379,9 @@ fn value() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
+    /// Check C01.
     #[test]
-    fn c01_a_conversion_that_changes_nothing_gives_the_same_bytes(
+    fn an_identity_conversion_keeps_all_bytes(
         specs in prop::collection::vec(value(), 0..6),
     ) {
         let objects: Vec<Value> = specs
@@ -393,8 +399,9 @@ proptest! {
         prop_assert_eq!(response["convertedObjects"].to_string(), Value::from(expected).to_string());
     }
 
+    /// Check C02.
     #[test]
-    fn c02_no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..200), cut in 0..2000_usize) {
+    fn reading_arbitrary_reviews_never_panics(body in prop::collection::vec(any::<u8>(), 0..200), cut in 0..2000_usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let _ = runtime.block_on(converter(Fault::None).answer(&body));
         let whole = question(&machines(2));
@@ -402,8 +409,9 @@ proptest! {
         prop_assert!(runtime.block_on(converter(Fault::None).answer(&whole[..cut])).is_err());
     }
 
+    /// Check C02.
     #[test]
-    fn c02_no_object_makes_it_panic(bad in value()) {
+    fn reading_arbitrary_objects_never_panics(bad in value()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let objects = [object(0, "v1beta2", &json!({})), bad];
         let (response, _) = runtime.block_on(ask(Fault::None, &objects));

@@ -311,8 +311,9 @@ impl Drop for Lease {
 mod tests {
     use super::places;
 
+    /// Check W08.
     #[test]
-    fn w08_uses_well_under_four_fifths_of_what_a_server_allows() {
+    fn watches_stay_below_four_fifths_of_the_stream_limit() {
         for (allowed, expected) in [
             (1, 1),
             (2, 1),

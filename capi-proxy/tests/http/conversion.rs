@@ -293,7 +293,7 @@ async fn attack(to: SocketAddr, from: Ipv4Addr, tls: Arc<ClientConfig>) -> usize
 
 /// Check T06: 1,000 connections of 100 MB each from a few pods. Others are served, and memory stays below its limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_large_reviews_does_not_keep_others_from_being_converted() {
+async fn a_flood_of_large_reviews_does_not_block_other_clients() {
     const MEMORY: u64 = 96 * MIB;
     /// What the program, its connections and its allocator take beside the reviews.
     const REST: u64 = 128 * MIB;
@@ -347,7 +347,7 @@ async fn a_flood_of_large_reviews_does_not_keep_others_from_being_converted() {
 
 /// Check T06: with `--client-ca-file` only clients of that authority are served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_without_a_certificate_are_refused_when_one_is_demanded() {
+async fn clients_need_a_certificate_when_a_client_ca_is_set() {
     let clients = Pki::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("clients.crt");
@@ -369,7 +369,7 @@ async fn clients_without_a_certificate_are_refused_when_one_is_demanded() {
 
 /// Check T06: a client that does not go on loses its connection, and what is too large is refused by its length.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reviews_that_are_slow_or_too_large_are_refused() {
+async fn slow_and_oversized_reviews_are_rejected() {
     let webhook = Webhook::start(&["--read-timeout=500ms", "--max-review=1000"]).await;
     let tls = webhook.tls(None);
     for (length, expected) in [(100, "408"), (1001, "413")] {
@@ -392,7 +392,7 @@ async fn reviews_that_are_slow_or_too_large_are_refused() {
 
 /// Check T07: the end of the certificate that is shown is a metric, also after it was replaced.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_the_certificate_is_a_metric() {
+async fn certificate_expiry_is_a_metric() {
     const METRIC: &str = "hypershift_capi_conversion_certificate_not_after_seconds";
     let webhook = Webhook::start(&[]).await;
     let first = webhook.metric(METRIC).await;

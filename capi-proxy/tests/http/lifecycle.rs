@@ -10,8 +10,9 @@ use crate::harness::{
     WATCH, event, eventually, get, translated,
 };
 
+/// Check F07.
 #[tokio::test]
-async fn f07_a_signal_lets_requests_end_and_watches_end_cleanly() {
+async fn shutdown_drains_requests_and_ends_watches() {
     for signal in [Signal::TERM, Signal::INT] {
         let (finish, permits) = mpsc::unbounded_channel::<()>();
         let permits = tokio::sync::Mutex::new(permits);
@@ -56,8 +57,9 @@ async fn f07_a_signal_lets_requests_end_and_watches_end_cleanly() {
     }
 }
 
+/// Check F07.
 #[tokio::test]
-async fn f07_a_watch_in_the_middle_of_an_event_ends_behind_it() {
+async fn shutdown_ends_a_watch_after_a_complete_event() {
     let (finish, permits) = mpsc::unbounded_channel::<()>();
     let permits = tokio::sync::Mutex::new(permits);
     let server = Http1::plain(async move |_, conn: &mut Conn| {
@@ -86,8 +88,9 @@ async fn f07_a_watch_in_the_middle_of_an_event_ends_behind_it() {
     assert_eq!(proxy.ended().await.0.code(), Some(0));
 }
 
+/// Check F07.
 #[tokio::test]
-async fn f07_what_does_not_end_is_cut_in_time() {
+async fn the_drain_timeout_aborts_requests() {
     let server = Http1::plain(async |_, conn: &mut Conn| conn.hang().await);
     let mut proxy = Builder::new(&server.url())
         .args(&["--drain-timeout=300ms"])
@@ -107,8 +110,9 @@ async fn f07_what_does_not_end_is_cut_in_time() {
     assert!(proxy.log().contains("Requests were cut"));
 }
 
+/// Check F02.
 #[tokio::test]
-async fn f02_a_killed_proxy_serves_again_at_once() {
+async fn a_restarted_proxy_serves_before_a_lease_expires() {
     let server = Http1::object(PRIVATE);
     let mut proxy = Proxy::before(&server.url()).await;
     for _ in 0..3 {
@@ -125,10 +129,10 @@ async fn f02_a_killed_proxy_serves_again_at_once() {
     }
 }
 
-/// F01: creates objects through a proxy that is killed again and again, as client-go does: a request that fails is sent
+/// Check F01: creates objects through a proxy that is killed again and again, as client-go does: a request that fails is sent
 /// again, and "already exists" is success.
 #[tokio::test]
-async fn f01_objects_are_created_exactly_once_through_a_proxy_that_is_killed() {
+async fn objects_are_created_exactly_once_when_the_proxy_is_killed() {
     use std::collections::HashMap;
     use std::sync::{Arc, Mutex};
     const OBJECTS: usize = 1000;
@@ -202,7 +206,7 @@ async fn create(address: &str, number: usize) {
 }
 
 #[tokio::test]
-async fn a_watch_on_http2_ends_cleanly_too() {
+async fn shutdown_ends_http2_watches_cleanly() {
     let pki = Pki::new();
     let tls = pki.tls(&pki.server("127.0.0.1"), &["h2", "http/1.1"]);
     let server = Http2::watches(tls, 100, async |_, watch| watch.wait().await);
@@ -215,8 +219,9 @@ async fn a_watch_on_http2_ends_cleanly_too() {
     assert_eq!(proxy.ended().await.0.code(), Some(0));
 }
 
+/// Check F05.
 #[tokio::test]
-async fn f05_a_file_system_that_takes_no_writes_is_named_and_not_needed() {
+async fn an_unwritable_address_file_is_reported() {
     let server = Http1::object(PRIVATE);
     let (status, log) = Builder::new(&server.url())
         .args(&["--address-file=/proc/no/such/file"])
@@ -227,7 +232,7 @@ async fn f05_a_file_system_that_takes_no_writes_is_named_and_not_needed() {
 }
 
 #[tokio::test]
-async fn an_address_in_use_is_named() {
+async fn an_address_in_use_is_reported() {
     let server = Http1::object(PRIVATE);
     let proxy = Proxy::before(&server.url()).await;
     let listen = format!("--listen={}", proxy.listen);

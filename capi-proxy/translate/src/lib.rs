@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_mentions_a_group_where_a_name_stands_in_it() {
+    fn a_group_is_mentioned_where_its_name_occurs() {
         let own = "infra.example.com=infra.private.example.com".parse();
         let table = GroupTable::default().with(own.unwrap()).unwrap();
         let rules = Rules::new(table);
