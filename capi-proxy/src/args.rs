@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use api::group::GroupPair;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use http::{Method, StatusCode};
+use support::args::{ApiServerArgs, LogFormat, LogLevel, Time};
 
 pub use crate::shim::args::ConversionArgs;
 
@@ -93,17 +93,6 @@ pub struct ServeArgs {
     /// Groups beyond the standard ones.
     #[command(flatten, next_help_heading = "Groups")]
     pub groups: GroupArgs,
-}
-
-/// How the API server is reached.
-#[derive(Debug, Args)]
-pub struct ApiServerArgs {
-    /// Kubeconfig to use [default: $KUBECONFIG, or the pod's service account]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context to use in place of the kubeconfig's current one.
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
 }
 
 /// What clients may do.
@@ -227,30 +216,6 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Least severity that is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogLevel {
-    /// What the proxy cannot go on with.
-    Error,
-    /// What somebody should look at.
-    Warn,
-    /// What has changed, and which requests were refused.
-    Info,
-    /// Every request.
-    Debug,
-    /// The proxy's own steps. Libraries never log more than info.
-    Trace,
-}
-
-/// Form of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// A JSON object a line.
-    Json,
-    /// For people.
-    Text,
-}
-
 /// Where clients are served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
@@ -260,9 +225,17 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
-/// A length of time, as written on a command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Time(pub Duration);
+// === impl LoggingArgs ===
+
+impl LoggingArgs {
+    /// The flags as all programs have them; only the environment variables differ.
+    pub(crate) fn shared(&self) -> support::args::LoggingArgs {
+        support::args::LoggingArgs {
+            log_level: self.log_level,
+            log_format: self.log_format,
+        }
+    }
+}
 
 // === impl Listen ===
 
@@ -281,32 +254,6 @@ impl FromStr for Listen {
     }
 }
 
-// === impl Time ===
-
-impl FromStr for Time {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, unit) = text.split_at(digits);
-        let factor = match unit {
-            "ms" => 1,
-            "s" => 1000,
-            "m" => 60 * 1000,
-            "h" => 3600 * 1000,
-            _ => return Err("write a number with ms, s, m or h, for instance 10s".to_owned()),
-        };
-        let milliseconds = number
-            .parse::<u64>()
-            .ok()
-            .and_then(|number| number.checked_mul(factor));
-        match milliseconds {
-            Some(milliseconds @ 1..) => Ok(Self(Duration::from_millis(milliseconds))),
-            _ => Err("the time is zero, or too long".to_owned()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -316,25 +263,6 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn times_are_numbers_with_a_unit() {
-        for (text, milliseconds) in [
-            ("150ms", 150),
-            ("10s", 10_000),
-            ("2m", 120_000),
-            ("1h", 3_600_000),
-        ] {
-            assert_eq!(
-                text.parse(),
-                Ok(Time(Duration::from_millis(milliseconds))),
-                "{text}"
-            );
-        }
-        for text in ["", "10", "s", "1.5s", "-1s", "0s", "99999999999999999999h"] {
-            assert!(text.parse::<Time>().is_err(), "{text}");
-        }
     }
 
     #[test]

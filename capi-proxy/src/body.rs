@@ -6,8 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use support::shutdown::Draining;
 
-use crate::drain::Draining;
 use crate::exchange::Exchange;
 use crate::gate::Busy;
 use crate::upstream::{Answer, AnswerError};

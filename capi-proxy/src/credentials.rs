@@ -78,6 +78,6 @@ impl Error {
 
     /// The error with its causes, on one line.
     pub(crate) fn chain(&self) -> String {
-        crate::error::chain(self)
+        support::error::chain(self)
     }
 }

@@ -1,15 +1,11 @@
 //! Why the program ends, and with which exit code.
 
-use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Exit code for a command line or configuration that must be changed.
-const USAGE: u8 = 64;
-/// Exit code for everything else.
-const RUNTIME: u8 = 1;
+use support::error::{RUNTIME, USAGE};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -72,19 +68,4 @@ impl Error {
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { what, source }
     }
-}
-
-/// An error with its causes, on one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        // Wrappers often repeat their cause.
-        if !text.ends_with(&message) {
-            let _ = write!(text, ": {message}");
-        }
-        cause = error.source();
-    }
-    text
 }

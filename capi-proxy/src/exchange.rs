@@ -147,7 +147,7 @@ impl Exchange {
         let CallLabels { method, resource } = self.call;
         match cut {
             Cut::Answer(error) => {
-                let error = crate::error::chain(error);
+                let error = support::error::chain(error);
                 tracing::info!(method, resource, error, "Proxy request failed");
             }
             Cut::Translation(refusal) => {

@@ -4,18 +4,16 @@
 //! - [`gate`] lets only HTTP/1.1 requests through that can be read in one way: without I/O, too.
 //! - `stack` is the request path, and `layer` holds its steps.
 //! - `upstream` is the way to the API server, with the credentials that `credentials` keeps up to date.
-//! - `serve` runs it all; `admin` serves probes and metrics.
+//! - `serve` runs it all. Flags, log, probes and shutdown are those of all programs (`support`).
 //! - `shim` is the other program in here: the conversion webhook of the private CRDs.
 
 pub mod gate;
 
-mod admin;
 pub mod args;
 mod body;
 mod command;
 mod config;
 mod credentials;
-mod drain;
 pub mod error;
 mod exchange;
 mod failure;
@@ -27,7 +25,6 @@ mod serve;
 mod server;
 mod shim;
 mod stack;
-mod telemetry;
 mod upgrade;
 mod upstream;
 

@@ -7,17 +7,15 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Serialize;
+use support::accept::Accept;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::args::Listen;
 use crate::config::{Need, Place};
 use crate::error::Error;
 
-/// How long to wait when the system has nothing to accept a connection with.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Who may connect to a Unix socket: its owner and its group.
 const SOCKET_MODE: u32 = 0o660;
 
@@ -59,7 +57,10 @@ pub(crate) async fn open(places: &[Place]) -> Result<Vec<Listener>, Error> {
             (Ok(listener), _) => listeners.push(listener),
             (Err(error), Need::Required) => return Err(error),
             (Err(error), Need::IfPossible) => {
-                tracing::debug!(error = crate::error::chain(&error), "Address is not served");
+                tracing::debug!(
+                    error = support::error::chain(&error),
+                    "Address is not served"
+                );
             }
         }
     }
@@ -71,23 +72,6 @@ pub(crate) async fn tcp(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address)
         .await
         .map_err(|source| Error::Listen { address, source })
-}
-
-/// The next connection. Failures are logged, and tried again after a pause: they say that the system has no memory or
-/// files left, or that a client has gone.
-pub(crate) async fn next<T, F>(mut accept: impl FnMut() -> F) -> T
-where
-    F: Future<Output = io::Result<T>>,
-{
-    loop {
-        match accept().await {
-            Ok(accepted) => return accepted,
-            Err(error) => {
-                tracing::warn!(%error, "Failed to accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
 }
 
 // === impl Listener ===
@@ -110,13 +94,16 @@ impl Listener {
             }
         }
     }
+}
 
-    /// The next client.
-    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+impl Accept for Listener {
+    type Connection = Accepted;
+
+    async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // Small writes leave at once: a watch event must not wait for the next one.
+                // Small writes are sent at once: a watch event must not wait for the next one.
                 stream.set_nodelay(true)?;
                 stream.into_std().map(Accepted::Tcp)
             }
@@ -197,23 +184,5 @@ impl Accepted {
             Self::Tcp(stream) => TcpStream::from_std(stream).map(Socket::Tcp),
             Self::Unix(stream) => UnixStream::from_std(stream).map(Socket::Unix),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_failed_accept_is_tried_again_after_a_pause() {
-        let begun = tokio::time::Instant::now();
-        let mut results = vec![
-            Ok(7),
-            Err(io::ErrorKind::Other.into()),
-            Err(io::ErrorKind::Other.into()),
-        ];
-        let accepted = next(|| std::future::ready(results.pop().unwrap())).await;
-        assert_eq!(accepted, 7);
-        assert_eq!(begun.elapsed(), ACCEPT_PAUSE * 2);
     }
 }

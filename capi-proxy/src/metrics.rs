@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+use support::admin;
 
 use capi_translate::ErrorType;
 
@@ -208,10 +209,7 @@ impl Metrics {
 
     /// All of it, in the text format of `OpenMetrics`.
     pub(crate) fn render(&self) -> String {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry)
-            .expect("invariant: writing to a string does not fail");
-        text
+        admin::render(&self.registry)
     }
 }
 

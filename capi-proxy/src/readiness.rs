@@ -159,7 +159,7 @@ async fn ask(upstream: &Upstream) -> Result<(), String> {
         let mut response = upstream
             .send(outbound)
             .await
-            .map_err(|error| crate::error::chain(&error))?;
+            .map_err(|error| support::error::chain(&error))?;
         // To the end, so that the connection can be used again.
         while let Some(Ok(_)) = response.body_mut().frame().await {}
         Ok(response.status())

@@ -1,31 +1,35 @@
 //! `capi-proxy serve`: starts everything, and ends it in order.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use support::admin::Endpoints;
+use support::shutdown::{self, Drain, Signals};
+use support::{admin, telemetry};
 
-use crate::admin::Admin;
 use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::credentials::Store;
-use crate::drain::{self, Drain};
 use crate::error::Error;
 use crate::listen::{self, Listener};
 use crate::metrics::Metrics;
 use crate::readiness::Readiness;
 use crate::server::{self, Workers};
 use crate::stack::Proxy;
-use crate::telemetry;
 use crate::upstream::{self, Upstream};
+
+/// What probes and scrapes are answered with.
+struct Probes {
+    readiness: Arc<Readiness>,
+    metrics: Arc<Metrics>,
+}
 
 /// Serves until a signal ends it.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Error> {
     let config = Config::new(args)?;
-    telemetry::init(&args.logging);
+    telemetry::init(&args.logging.shared(), &[]);
     raise_file_limit();
     let runtime = server::runtime().map_err(Error::system("start a runtime"))?;
     runtime.block_on(serve(config))
@@ -36,7 +40,7 @@ async fn serve(config: Config) -> Result<(), Error> {
     let metrics = Metrics::new();
     let readiness = Arc::new(Readiness::new(Arc::clone(&metrics)));
     let store = Arc::new(Store::new(config.source.clone()));
-    let (signal, drain) = drain::channel();
+    let (signal, drain) = shutdown::channel();
 
     let listeners = listen::open(&config.listeners).await?;
     let admin = listen::tcp(config.admin).await?;
@@ -56,7 +60,11 @@ async fn serve(config: Config) -> Result<(), Error> {
     let workers = start_workers(config, &store, &metrics, &readiness, drain.clone())?;
     let fresh = Arc::clone(&store);
     tokio::spawn(async move { fresh.keep_fresh().await });
-    tokio::spawn(admin_of(&readiness, metrics).serve(admin));
+    let probes = Probes {
+        readiness: Arc::clone(&readiness),
+        metrics,
+    };
+    tokio::spawn(admin::serve(probes, admin));
     for listener in listeners {
         tokio::spawn(Arc::clone(&workers).accept(listener, drain.clone()));
     }
@@ -74,14 +82,6 @@ async fn serve(config: Config) -> Result<(), Error> {
     }
     tracing::info!("Ended");
     Ok(())
-}
-
-fn admin_of(readiness: &Arc<Readiness>, metrics: Arc<Metrics>) -> Admin {
-    let readiness = Arc::clone(readiness);
-    Admin {
-        problem: Box::new(move || readiness.problem()),
-        metrics: Box::new(move || metrics.render()),
-    }
 }
 
 /// Keeps asking whether the API server can be reached, on connections of its own.
@@ -149,26 +149,14 @@ fn raise_file_limit() {
     }
 }
 
-/// The signals that end the process.
-pub(crate) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
+// === impl Probes ===
 
-// === impl Signals ===
-
-impl Signals {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
+impl Endpoints for Probes {
+    fn readiness(&self) -> Vec<String> {
+        self.readiness.problem().into_iter().collect()
     }
 
-    pub(crate) async fn any(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
+    fn metrics(&self) -> String {
+        self.metrics.render()
     }
 }

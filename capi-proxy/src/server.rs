@@ -9,13 +9,14 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use support::accept;
+use support::shutdown::Drain;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::drain::Drain;
 use crate::error::Error;
 use crate::gate::{self, GateIo};
-use crate::listen::{self, Accepted, Listener, Socket};
+use crate::listen::{Accepted, Listener, Socket};
 use crate::stack::Proxy;
 
 /// Most connections of clients at a time; further ones wait to be accepted.
@@ -34,7 +35,7 @@ pub(crate) struct Workers {
 #[derive(Debug)]
 struct Connection {
     accepted: Accepted,
-    permit: OwnedSemaphorePermit,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 // === impl Workers ===
@@ -63,29 +64,16 @@ impl Workers {
         })
     }
 
-    /// Accepts clients until the drain begins.
+    /// Accepts clients until the drain begins, and deals them to the threads.
     pub(crate) async fn accept(self: Arc<Self>, listener: Listener, mut drain: Drain) {
+        let permits = Some(Arc::clone(&self.permits));
         let mut turn = 0;
-        loop {
-            let connection = tokio::select! {
-                connection = listen::next(|| self.connection(&listener)) => connection,
-                () = drain.begun() => return,
-            };
+        let deal = |accepted, permit| {
             turn = (turn + 1) % self.queues.len();
             // A worker ends only with the process.
-            let _ = self.queues[turn].send(connection);
-        }
-    }
-
-    async fn connection(&self, listener: &Listener) -> io::Result<Connection> {
-        let permit = Arc::clone(&self.permits)
-            .acquire_owned()
-            .await
-            .map_err(io::Error::other)?;
-        Ok(Connection {
-            accepted: listener.accept().await?,
-            permit,
-        })
+            let _ = self.queues[turn].send(Connection { accepted, permit });
+        };
+        accept::run(listener, permits, drain.begun(), deal).await;
     }
 }
 
@@ -129,8 +117,12 @@ async fn tidy(proxy: Arc<Proxy>) {
 }
 
 /// Serves one client until it goes, or until its answers have ended after the drain has begun.
-async fn serve<S>(proxy: Arc<Proxy>, stream: S, limits: gate::Limits, permit: OwnedSemaphorePermit)
-where
+async fn serve<S>(
+    proxy: Arc<Proxy>,
+    stream: S,
+    limits: gate::Limits,
+    permit: Option<OwnedSemaphorePermit>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut drain = proxy.drain.clone();
@@ -154,7 +146,7 @@ where
     };
     if let Err(error) = ended {
         // Mostly clients that have gone away.
-        tracing::debug!(error = crate::error::chain(&error), "Connection failed");
+        tracing::debug!(error = support::error::chain(&error), "Connection failed");
     }
     drop(permit);
 }

@@ -8,9 +8,9 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
+use support::shutdown::Drain;
 
 use crate::body::Body;
-use crate::drain::Drain;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::gate;

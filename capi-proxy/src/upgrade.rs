@@ -10,9 +10,9 @@ use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use support::shutdown::Drain;
 
 use crate::body::{Body, Stream};
-use crate::drain::Drain;
 use crate::failure::Failure;
 use crate::layer::headers::strip_hop_by_hop;
 use crate::upstream::{Answer, Outbound, Upstream};

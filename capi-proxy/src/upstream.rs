@@ -275,7 +275,7 @@ fn lost(
 
 impl From<SendError> for Failure {
     fn from(error: SendError) -> Self {
-        let message = crate::error::chain(&error);
+        let message = support::error::chain(&error);
         match error {
             SendError::NotReady(_) | SendError::Connect { .. } => Self::unavailable(message),
             SendError::Lost { .. } => Self::bad_gateway(message),

@@ -136,5 +136,5 @@ fn stream(
 }
 
 fn broken_off(error: &AnswerError) -> Failure {
-    Failure::bad_gateway(crate::error::chain(error))
+    Failure::bad_gateway(support::error::chain(error))
 }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use support::args::Time;
+
 use super::route::Route;
-use crate::args::{GroupArgs, LoggingArgs, Time};
+use crate::args::{GroupArgs, LoggingArgs};
 
 /// The flags of `conversion-webhook`.
 #[derive(Debug, Args)]

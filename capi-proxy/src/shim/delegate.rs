@@ -165,7 +165,7 @@ impl Backend {
     async fn once(&self, question: Bytes, most: usize) -> Result<Bytes, Failed> {
         let (mut sender, _) = self.sender().await?;
         let request = self.request(question)?;
-        let broken = |error: &dyn std::error::Error| Failed::Broken(crate::error::chain(error));
+        let broken = |error: &dyn std::error::Error| Failed::Broken(support::error::chain(error));
         let answer = sender.send_request(request).await;
         let answer = answer.map_err(|error| broken(&error))?;
         if answer.status() != StatusCode::OK {
@@ -210,7 +210,7 @@ impl Backend {
     }
 
     async fn open(&self) -> Result<SendRequest<Full<Bytes>>, Failed> {
-        let failed = |error: &dyn std::error::Error| Failed::Connect(crate::error::chain(error));
+        let failed = |error: &dyn std::error::Error| Failed::Connect(support::error::chain(error));
         let host = self.authority.host().trim_matches(['[', ']']);
         let port = self.authority.port_u16().unwrap_or(PORT);
         let tcp = TcpStream::connect((host, port)).await;

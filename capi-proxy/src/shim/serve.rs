@@ -1,6 +1,8 @@
 //! Answers the API server: HTTPS, `POST /convert`, drained on SIGTERM.
 
 use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +14,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use support::accept::{self, Accept};
+use support::admin::{self, Endpoints};
+use support::shutdown::{self, Drain, Signals};
+use support::telemetry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 use tokio::sync::{Notify, oneshot};
@@ -30,13 +36,9 @@ use super::probe::Readiness;
 use super::review::NoReview;
 use super::route::Routes;
 use super::source::Source;
-use crate::admin::{self, Admin};
 use crate::config;
-use crate::drain::{self, Drain};
 use crate::error::Error;
 use crate::listen;
-use crate::serve::Signals;
-use crate::telemetry;
 use capi_translate::Rules;
 
 /// Threads that convert. Parsing a long list takes time that other reviews should not wait for.
@@ -69,6 +71,15 @@ struct Shim {
     memory: Memory,
 }
 
+/// A listener whose connections come with the address of their client.
+struct Listener(TcpListener);
+
+/// What probes and scrapes are answered with.
+struct Probes {
+    readiness: Arc<Readiness>,
+    metrics: Metrics,
+}
+
 /// A client's connection.
 #[derive(Debug)]
 struct Client {
@@ -88,7 +99,7 @@ struct Held {
 pub(crate) fn run(args: &ConversionArgs) -> Result<(), Error> {
     let rules = config::rules(&args.groups)?;
     check(args, &rules)?;
-    telemetry::init(&args.logging);
+    telemetry::init(&args.logging.shared(), &[]);
     let runtime = runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .max_blocking_threads(2)
@@ -127,11 +138,15 @@ async fn serve(args: &ConversionArgs, rules: Rules) -> Result<(), Error> {
     let admin = listen::tcp(args.admin_listen).await?;
     announce(args, &listener, &admin)?;
 
-    let (signal, drain) = drain::channel();
+    let (signal, drain) = shutdown::channel();
     let converter = Arc::clone(&shim.converter);
     let (asked, interval) = (Arc::clone(&readiness), args.probe_interval.0);
     let asking = tokio::spawn(async move { asked.keep_asking(converter, interval).await });
-    tokio::spawn(admin_of(&readiness, &metrics).serve(admin));
+    let probes = Probes {
+        readiness: Arc::clone(&readiness),
+        metrics: metrics.clone(),
+    };
+    tokio::spawn(admin::serve(probes, admin));
     let connections = Connections::new(
         connections::Limits {
             total: args.max_connections,
@@ -139,6 +154,7 @@ async fn serve(args: &ConversionArgs, rules: Rules) -> Result<(), Error> {
         },
         metrics.clone(),
     );
+    let listener = Listener(listener);
     tokio::spawn(accept(listener, latest, Arc::new(shim), connections, drain));
 
     signals.any().await;
@@ -192,14 +208,6 @@ fn prepare(
     Ok((latest, shim))
 }
 
-fn admin_of(readiness: &Arc<Readiness>, metrics: &Metrics) -> Admin {
-    let (readiness, metrics) = (Arc::clone(readiness), metrics.clone());
-    Admin {
-        problem: Box::new(move || readiness.problem()),
-        metrics: Box::new(move || metrics.render()),
-    }
-}
-
 fn announce(
     args: &ConversionArgs,
     listener: &TcpListener,
@@ -217,23 +225,43 @@ fn announce(
 
 /// Accepts connections until the drain begins.
 async fn accept(
-    listener: TcpListener,
+    listener: Listener,
     latest: Latest,
     shim: Arc<Shim>,
     connections: Connections,
     mut drain: Drain,
 ) {
-    loop {
-        let (stream, peer) = tokio::select! {
-            accepted = listen::next(|| listener.accept()) => accepted,
-            () = drain.begun() => return,
-        };
+    let draining = drain.clone();
+    let serve = |(stream, peer): (TcpStream, SocketAddr), _| {
         let acceptor = TlsAcceptor::from(latest.borrow().server.clone());
         let source = Source::from(peer.ip());
         let slot = connections.accept(source);
         let client = Arc::new(Client { source, slot });
         let shim = Arc::clone(&shim);
-        tokio::spawn(shim.connection(stream, client, acceptor, drain.clone()));
+        tokio::spawn(shim.connection(stream, client, acceptor, draining.clone()));
+    };
+    accept::run(listener, None, drain.begun(), serve).await;
+}
+
+// === impl Listener ===
+
+impl Accept for Listener {
+    type Connection = (TcpStream, SocketAddr);
+
+    async fn accept(&self) -> io::Result<Self::Connection> {
+        self.0.accept().await
+    }
+}
+
+// === impl Probes ===
+
+impl Endpoints for Probes {
+    fn readiness(&self) -> Vec<String> {
+        self.readiness.problem().into_iter().collect()
+    }
+
+    fn metrics(&self) -> String {
+        self.metrics.render()
     }
 }
 
@@ -431,17 +459,17 @@ fn hold(body: Vec<u8>, reservation: Reservation, close: Arc<Notify>) -> Response
         _reservation: reservation,
         _sent: sent,
     };
-    admin::answer(StatusCode::OK, JSON, Bytes::from_owner(held))
+    admin::response(StatusCode::OK, JSON, Bytes::from_owner(held))
 }
 
 fn log_end(ended: hyper::Result<()>) {
     if let Err(error) = ended {
-        tracing::debug!(error = crate::error::chain(&error), "Connection failed");
+        tracing::debug!(error = support::error::chain(&error), "Connection failed");
     }
 }
 
 fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    admin::answer(status, TEXT, text)
+    admin::response(status, TEXT, text)
 }
 
 // === impl Held ===
