@@ -6,7 +6,7 @@
 //! - [`review`] reads and writes reviews, [`object`] one object in them, [`swap`] swaps its names.
 //! - [`check`] holds an answer to what conversion may change; [`route`] says which backend converts a kind.
 //! - [`convert`] puts them together, and finds the object that a batch fails on. None of these does I/O.
-//! - `connections` and `memory` share what there is among clients; `body` reads a review within these limits.
+//! - `connections` and `memory` limit what clients use, by their `shares`; `body` reads a review within these limits.
 //! - `delegate` asks a backend, `serve` answers the API server; `certificates` reloads what both show and trust.
 
 pub(crate) mod args;
@@ -24,6 +24,7 @@ mod probe;
 mod review;
 mod route;
 mod serve;
+mod shares;
 mod source;
 mod swap;
 #[cfg(test)]

@@ -68,10 +68,10 @@ pub struct ConversionArgs {
     pub max_memory: u64,
     /// Connections in all. When there are too many, one of the client with the most is closed
     #[arg(long, value_name = "NUMBER", default_value_t = 512)]
-    pub max_connections: usize,
+    pub max_connections: u64,
     /// Connections of one client address. When there are too many, the one that was answered longest ago is closed
     #[arg(long, value_name = "NUMBER", default_value_t = 128)]
-    pub max_connections_per_client: usize,
+    pub max_connections_per_client: u64,
     /// For a review to arrive
     #[arg(long, value_name = "TIME", default_value = "20s")]
     pub read_timeout: Time,
