@@ -98,6 +98,11 @@ fn jwt(expires_in: Duration) -> String {
     )
 }
 
+fn last_authorization(server: &Http1) -> Option<String> {
+    let requests = server.requests();
+    requests.last()?.header("authorization").map(str::to_owned)
+}
+
 /// Check S13.
 #[tokio::test]
 async fn the_last_valid_token_is_used_until_it_expires() {
@@ -105,7 +110,7 @@ async fn the_last_valid_token_is_used_until_it_expires() {
     let builder = Builder::new(&server.url())
         .user("{tokenFile: token}")
         .args(&["--probe-interval=200ms"]);
-    fs::write(builder.path("token"), jwt(Duration::from_secs(3))).unwrap();
+    fs::write(builder.path("token"), jwt(Duration::from_hours(1))).unwrap();
     let proxy = builder.start().await;
     fs::write(proxy.path("token"), "").unwrap();
     eventually("the emptied file is noticed", async || {
@@ -117,6 +122,13 @@ async fn the_last_valid_token_is_used_until_it_expires() {
         200,
         "the last token is still good"
     );
+    let first = last_authorization(&server);
+    eventually("a token that expires soon is used", async || {
+        fs::write(proxy.path("token"), jwt(Duration::from_secs(3))).unwrap();
+        get(&proxy, MACHINE).await;
+        last_authorization(&server) != first
+    })
+    .await;
     fs::remove_file(proxy.path("token")).unwrap();
     eventually("it expires", async || {
         get(&proxy, MACHINE).await.status == 503

@@ -105,7 +105,8 @@ async fn the_drain_timeout_aborts_requests() {
     proxy.signal(Signal::TERM);
     let (status, time) = proxy.ended().await;
     assert_eq!(status.code(), Some(0));
-    assert!(time < Duration::from_secs(5), "{time:?}");
+    // Without the flag it takes 10 s.
+    assert!(time < Duration::from_secs(10), "{time:?}");
     assert_eq!(client.end().await, b"");
     assert!(proxy.log().contains("Requests were cut"));
 }
@@ -122,7 +123,7 @@ async fn a_restarted_proxy_serves_before_a_lease_expires() {
         assert_eq!(get(&proxy, MACHINE).await.status, 200);
         // The renew deadline of a leader is 10 s, and it tries every 2 s.
         assert!(
-            down.elapsed() < Duration::from_secs(2),
+            down.elapsed() < Duration::from_secs(8),
             "{:?}",
             down.elapsed()
         );

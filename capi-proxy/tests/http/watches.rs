@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::harness::{
-    Builder, Conn, Http1, Http2, PATIENCE, Pki, Proxy, Request, WATCH, event, eventually, get,
+    Builder, Conn, Http1, Http2, Pki, Proxy, Request, TIMEOUT, WATCH, event, eventually, get,
     translated,
 };
 
@@ -260,7 +260,7 @@ async fn a_request_is_aborted_when_its_client_disconnects() {
         })
         .await;
         drop(client);
-        tokio::time::timeout(PATIENCE, ended.recv())
+        tokio::time::timeout(TIMEOUT, ended.recv())
             .await
             .unwrap()
             .unwrap();

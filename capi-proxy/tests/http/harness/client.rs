@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use super::{PATIENCE, Proxy};
+use super::{Proxy, TIMEOUT};
 
 /// One connection.
 pub(crate) struct Client {
@@ -234,8 +234,8 @@ impl Client {
     /// Reads more; false at the end of the connection, however it ends.
     async fn more(&mut self) -> bool {
         let read = match &mut self.stream {
-            Stream::Tcp(stream) => timeout(PATIENCE, stream.read_buf(&mut self.buffer)).await,
-            Stream::Unix(stream) => timeout(PATIENCE, stream.read_buf(&mut self.buffer)).await,
+            Stream::Tcp(stream) => timeout(TIMEOUT, stream.read_buf(&mut self.buffer)).await,
+            Stream::Unix(stream) => timeout(TIMEOUT, stream.read_buf(&mut self.buffer)).await,
         };
         matches!(read.expect("an answer in time"), Ok(1..))
     }
