@@ -1,4 +1,4 @@
-//! Opens the sockets that clients connect to, and writes their addresses to a file.
+//! Listeners for clients, and the file with their addresses.
 
 use std::fmt;
 use std::fs;
@@ -13,34 +13,34 @@ use support::accept::Accept;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::args::Listen;
-use crate::config::{Need, Place};
+use crate::config::{Address, Requirement};
 use crate::error::Error;
 
-/// Who may connect to a Unix socket: its owner and its group.
+/// Mode of a Unix socket: its owner and group can connect.
 const SOCKET_MODE: u32 = 0o660;
 
-/// A socket that clients connect to.
+/// A listener for clients.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
 
-/// A client's connection, on its way from one thread to another.
+/// A client connection that is passed to another thread.
 #[derive(Debug)]
 pub(crate) enum Accepted {
     Tcp(std::net::TcpStream),
     Unix(StdUnixStream),
 }
 
-/// A client's connection.
+/// A client connection.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// The file with the addresses at which clients and probes are served.
+/// The contents of the address file.
 #[derive(Serialize)]
 struct Addresses {
     /// The first of `listeners`.
@@ -49,17 +49,17 @@ struct Addresses {
     listeners: Vec<String>,
 }
 
-/// Opens all that must be opened, and what can be of the rest.
-pub(crate) async fn open(places: &[Place]) -> Result<Vec<Listener>, Error> {
-    let mut listeners = Vec::with_capacity(places.len());
-    for place in places {
-        match (Listener::open(&place.listen).await, place.need) {
+/// Opens all listeners; optional ones may fail.
+pub(crate) async fn open(addresses: &[Address]) -> Result<Vec<Listener>, Error> {
+    let mut listeners = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        match (Listener::open(&address.listen).await, address.requirement) {
             (Ok(listener), _) => listeners.push(listener),
-            (Err(error), Need::Required) => return Err(error),
-            (Err(error), Need::IfPossible) => {
+            (Err(error), Requirement::Required) => return Err(error),
+            (Err(error), Requirement::Optional) => {
                 tracing::debug!(
                     error = support::error::chain(&error),
-                    "Address is not served"
+                    "Skipping address that cannot be used"
                 );
             }
         }
@@ -81,7 +81,7 @@ impl Listener {
         match listen {
             Listen::Tcp(address) => {
                 if !address.ip().is_loopback() {
-                    tracing::warn!(%address, "Clients on other machines can use the proxy's rights");
+                    tracing::warn!(%address, "Clients on other machines can use the permissions of the proxy");
                 }
                 tcp(*address).await.map(Self::Tcp)
             }
@@ -133,7 +133,7 @@ impl Drop for Listener {
     }
 }
 
-/// Opens a Unix socket; one that a killed process has left behind is replaced.
+/// Opens a Unix socket, and replaces one that a killed process left behind.
 fn unix(path: &Path) -> io::Result<UnixListener> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if is_socket && StdUnixStream::connect(path).is_err() {
@@ -144,18 +144,18 @@ fn unix(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Writes the file with the addresses; it is complete whenever it exists.
-pub(crate) fn announce(
+/// Writes the address file atomically.
+pub(crate) fn write_address_file(
     path: &Path,
     listeners: &[Listener],
     admin: SocketAddr,
 ) -> Result<(), Error> {
     let listeners = listeners.iter().map(Listener::to_string).collect();
-    announce_as(path, listeners, admin)
+    write_addresses(path, listeners, admin)
 }
 
 /// The same, of addresses.
-pub(crate) fn announce_as(
+pub(crate) fn write_addresses(
     path: &Path,
     listeners: Vec<String>,
     admin: SocketAddr,
@@ -178,7 +178,7 @@ pub(crate) fn announce_as(
 // === impl Accepted ===
 
 impl Accepted {
-    /// Hands the connection to this thread's runtime.
+    /// Registers the connection with the runtime of this thread.
     pub(crate) fn into_socket(self) -> io::Result<Socket> {
         match self {
             Self::Tcp(stream) => TcpStream::from_std(stream).map(Socket::Tcp),

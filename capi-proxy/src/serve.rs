@@ -1,4 +1,4 @@
-//! `capi-proxy serve`: starts everything, and ends it in order.
+//! `capi-proxy serve`: startup and graceful shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ struct Probes {
     metrics: Arc<Metrics>,
 }
 
-/// Serves until a signal ends it.
+/// Serves until a signal arrives.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Error> {
     let config = Config::new(args)?;
     telemetry::init(&args.logging.shared(), &[]);
@@ -46,12 +46,12 @@ async fn serve(config: Config) -> Result<(), Error> {
     let admin = listen::tcp(config.admin).await?;
     let admin_address = admin.local_addr().unwrap_or(config.admin);
     if let Some(path) = &config.address_file {
-        listen::announce(path, &listeners, admin_address)?;
+        listen::write_address_file(path, &listeners, admin_address)?;
     }
     report(&listeners, &admin_address);
 
     let drain_timeout = config.drain_timeout;
-    let asking = tokio::spawn(ask(
+    let probing = tokio::spawn(probe(
         config.upstream_limits,
         config.probe_interval,
         &store,
@@ -59,7 +59,7 @@ async fn serve(config: Config) -> Result<(), Error> {
     ));
     let workers = start_workers(config, &store, &metrics, &readiness, drain.clone())?;
     let fresh = Arc::clone(&store);
-    tokio::spawn(async move { fresh.keep_fresh().await });
+    tokio::spawn(async move { fresh.watch_files().await });
     let probes = Probes {
         readiness: Arc::clone(&readiness),
         metrics,
@@ -71,21 +71,21 @@ async fn serve(config: Config) -> Result<(), Error> {
     drop((drain, workers));
 
     signals.any().await;
-    asking.abort();
-    readiness.ending();
+    probing.abort();
+    readiness.shutting_down();
     signal.begin();
     if tokio::time::timeout(drain_timeout, signal.all_ended())
         .await
         .is_err()
     {
-        tracing::warn!("Requests were cut: they did not end in time");
+        tracing::warn!("Aborting requests that exceed the drain timeout");
     }
-    tracing::info!("Ended");
+    tracing::info!("Stopped");
     Ok(())
 }
 
-/// Keeps asking whether the API server can be reached, on connections of its own.
-fn ask(
+/// Probes the API server, on separate connections.
+fn probe(
     limits: upstream::Limits,
     interval: Duration,
     store: &Arc<Store>,
@@ -93,7 +93,7 @@ fn ask(
 ) -> impl Future<Output = ()> + Send + 'static {
     let upstream = Upstream::new(Arc::clone(store), limits);
     let readiness = Arc::clone(readiness);
-    async move { readiness.keep_asking(&upstream, interval).await }
+    async move { readiness.run_probes(&upstream, interval).await }
 }
 
 fn start_workers(
@@ -135,7 +135,7 @@ fn report(listeners: &[Listener], admin: &SocketAddr) {
     tracing::info!(address = %admin, "Serving probes and metrics");
 }
 
-/// A connection is a file or two, and the usual limit of 1024 is soon reached. Go programs do the same.
+/// Raises the limit of open files: each connection needs one or two, and 1024 do not suffice. Go programs do the same.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum {
@@ -144,7 +144,7 @@ fn raise_file_limit() {
             maximum: limit.maximum,
         };
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::debug!(%error, "The limit of open files stays");
+            tracing::debug!(%error, "Failed to raise the limit of open files");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A bearer token: ready to be sent, never to be printed.
+//! A bearer token that is never printed.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -41,7 +41,7 @@ impl Token {
         &self.header
     }
 
-    /// Whether it has said of itself that it is of no use at `now`.
+    /// Whether the token has an expiry before `now`.
     pub(super) fn has_expired(&self, now: SystemTime) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }

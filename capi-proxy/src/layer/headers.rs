@@ -1,4 +1,4 @@
-//! The headers of a request as the API server sees them: in their order, without what concerns the hop to us.
+//! The request headers for the API server, in their order and without hop-by-hop headers.
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName,
@@ -13,7 +13,7 @@ use capi_translate::{Rules, accept, cache};
 static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
-/// The headers to send. `Host` and authorization are left to the connection; the length follows from the body.
+/// The headers to send, without `Host`, authorization and length, which are set later.
 pub(crate) fn forward(
     rules: &Rules,
     target: &Target,
@@ -50,7 +50,7 @@ pub(crate) fn forward(
     Ok(forwarded)
 }
 
-/// Drops what concerns the hop to the API server.
+/// Removes hop-by-hop headers.
 pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let hop_by_hop = [
         &CONNECTION,

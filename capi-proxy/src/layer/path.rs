@@ -1,4 +1,4 @@
-//! The one reading of the URL that decides and is sent.
+//! The canonical URL, which is used for decisions and for the request.
 
 use http::{StatusCode, Uri};
 
@@ -6,13 +6,13 @@ use crate::failure::Failure;
 use capi_translate::Rules;
 use capi_translate::target::Target;
 
-/// What happens to a client that names a group by its private name.
+/// How requests with a private group name are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum PrivateNames {
-    /// They are swapped, and the API server's own authorisation answers.
+    /// They are translated, and the authorization of the API server applies.
     #[default]
     Swapped,
-    /// They do not exist.
+    /// They are a 404.
     Denied,
 }
 

@@ -1,8 +1,8 @@
-//! How many connections are open, and which one is closed in favour of another. The decision is pure.
+//! The open connections, and which one is closed when there are too many. The decision is pure.
 //!
-//! A new connection is always accepted. When its source, or the process, has as many as it may have, another one is
-//! closed: of the source with the most connections the one that was answered longest ago, and before all others one
-//! that was never answered. So a flood closes its own connections, and not those that API servers work with.
+//! A new connection is always accepted. When its source, or the process, is at the limit, another one is closed: that of
+//! the source with the most connections that has been idle longest, starting with those that never had a response. So a
+//! flood closes its own connections, and not those of API servers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,7 +37,7 @@ pub(super) struct Slot {
 #[derive(Debug)]
 struct Table {
     limits: Limits,
-    /// The number of answers so far.
+    /// The number of responses so far.
     answers: u64,
     open: Shares<Answered>,
 }

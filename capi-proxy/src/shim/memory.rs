@@ -1,8 +1,8 @@
-//! How much memory reviews take, all together, and which one is refused when there is too little. The decision is pure.
+//! The memory of all reviews, and which review is rejected when it is exhausted. The decision is pure.
 //!
-//! A review reserves memory as its bytes arrive, more for its conversion, and keeps what its answer takes until that is
-//! sent. When there is too little, the largest review of the source that uses most is ended. So a client that
-//! needs little is served, whatever others send; a client that is alone may use all of it.
+//! A review reserves memory as its bytes arrive and for its conversion, and holds the memory of its response until that
+//! is sent. When memory is exhausted, the largest review of the source that uses most ends. So small reviews are always
+//! served, and a single client may use all memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,10 +30,10 @@ pub(super) struct Reservation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
     /// Other clients use less. A retry helps.
-    #[error("too many reviews at once")]
+    #[error("too many concurrent reviews")]
     Busy,
     /// It exceeds the memory for all reviews.
-    #[error("the review needs more memory than the {0} bytes that there are")]
+    #[error("the review needs more than the {0} bytes of memory for reviews")]
     TooLarge(u64),
 }
 

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::convert::{Ask, Converted, Converter, Failure, Unanswered};
-use super::review::NoReview;
+use super::convert::{Ask, BackendError, Converted, Converter, Failure};
+use super::review::InvalidReview;
 use super::route::{BackendId, Routes};
 use capi_translate::Rules;
 
@@ -37,7 +37,7 @@ enum Fault {
 }
 
 impl Ask for Backend {
-    async fn ask(&self, backend: BackendId, question: Bytes) -> Result<Bytes, Unanswered> {
+    async fn ask(&self, backend: BackendId, question: Bytes) -> Result<Bytes, BackendError> {
         let question: Value = serde_json::from_slice(&question).expect("questions are JSON");
         let objects = question["request"]["objects"].as_array().expect("a list");
         let first = {
@@ -56,7 +56,7 @@ impl Ask for Backend {
             }
         }
         match self.fault {
-            Fault::Away => Err(Unanswered {
+            Fault::Away => Err(BackendError {
                 backend: format!("backend-{}", backend.0),
                 problem: "cannot be reached".to_owned(),
             }),
@@ -156,7 +156,7 @@ fn machines(count: usize) -> Vec<Value> {
     let spec = json!({"infrastructureRef": {"apiGroup": format!("infrastructure.{}", core(Side::Private))}});
     (0..count)
         .map(|index| {
-            // Some are there already, which the API server never asks for, and nobody should fall over.
+            // Some are there already, which the API server never asks for, and no backend should fail on them.
             let version = if index % 3 == 2 { "v1beta1" } else { "v1beta2" };
             object(index, version, &spec)
         })
@@ -221,7 +221,7 @@ async fn a_failed_conversion_names_the_first_invalid_object() {
         objects[bad]["spec"]["bad"] = json!(true);
     }
     let (response, _) = ask(Fault::NoReason, &objects).await;
-    let expected = "Machine clusters/m-3: the backend does not say why";
+    let expected = "Machine clusters/m-3: the backend gave no reason";
     assert_eq!(response["result"]["message"], expected);
 }
 
@@ -231,15 +231,15 @@ async fn a_failed_conversion_names_malformed_objects() {
     for (bad, expected) in [
         (
             json!(1),
-            "object 1 of the review: object without a name: it is no JSON object",
+            "object 1 of the review: object without a name: not a JSON object",
         ),
         (
             json!({"kind": "K"}),
-            "object 1 of the review: K without a name: its metadata is no object",
+            "object 1 of the review: K without a name: metadata is not an object",
         ),
         (
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}),
-            "Secret s: it is of another group than cluster.hypershift.openshift.io/v1beta1",
+            "Secret s: its group is not the one of cluster.hypershift.openshift.io/v1beta1",
         ),
     ] {
         let objects = [object(0, "v1beta2", &json!({})), bad];
@@ -252,20 +252,26 @@ async fn a_failed_conversion_names_malformed_objects() {
 #[tokio::test]
 async fn invalid_backend_responses_fail_the_review() {
     for (fault, expected) in [
-        (Fault::Uid, "the backend's answer: it is to another review"),
-        (Fault::Count, "the backend's answer: 1 objects for 2"),
+        (
+            Fault::Uid,
+            "invalid response of the backend: uid of another review",
+        ),
+        (
+            Fault::Count,
+            "invalid response of the backend: 1 objects instead of 2",
+        ),
         (
             Fault::Order,
             "Machine clusters/m-0: the backend changed metadata.name",
         ),
         (
             Fault::Version,
-            "Machine clusters/m-0: the backend answered version \"x/v1\" where \
-             \"cluster.hypershift.openshift.io/v1beta1\" was asked for",
+            "Machine clusters/m-0: the backend returned version \"x/v1\" instead of \
+             \"cluster.hypershift.openshift.io/v1beta1\"",
         ),
         (
             Fault::NoJson,
-            "the backend's answer: it is not the JSON of a ConversionReview, from line 1 column 8 on",
+            "invalid response of the backend: invalid JSON of a ConversionReview at line 1 column 8",
         ),
         (
             Fault::Away,
@@ -296,25 +302,22 @@ async fn kinds_without_a_backend_are_named() {
 #[tokio::test]
 async fn invalid_reviews_are_rejected_without_quoting_them() {
     for (body, expected) in [
-        (
-            "",
-            "it is not the JSON of a ConversionReview, from line 1 column 0 on",
-        ),
+        ("", "invalid JSON of a ConversionReview at line 1 column 0"),
         (
             "hunter2",
-            "it is not the JSON of a ConversionReview, from line 1 column 1 on",
+            "invalid JSON of a ConversionReview at line 1 column 1",
         ),
-        ("{}", "it is no ConversionReview of apiextensions.k8s.io/v1"),
+        ("{}", "not a ConversionReview of apiextensions.k8s.io/v1"),
         (
             r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}"#,
-            "it asks nothing",
+            "the review has no request",
         ),
         (
             r#"{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"d"}}"#,
-            "it is no ConversionReview of apiextensions.k8s.io/v1",
+            "not a ConversionReview of apiextensions.k8s.io/v1",
         ),
     ] {
-        let error: NoReview = converter(Fault::None)
+        let error: InvalidReview = converter(Fault::None)
             .answer(body.as_bytes())
             .await
             .unwrap_err();

@@ -253,7 +253,7 @@ async fn send_head(stream: &mut TlsStream<TcpStream>, length: usize) -> std::io:
     stream.write_all(head.as_bytes()).await
 }
 
-/// Sends a review on a connection of its own; the status and the text of the answer.
+/// Sends a review on a connection of its own; the status and the text of the response.
 async fn ask(
     to: SocketAddr,
     from: Ipv4Addr,

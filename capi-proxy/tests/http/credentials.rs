@@ -164,11 +164,11 @@ impl Behind {
 /// Check S14.
 #[tokio::test]
 async fn invalid_server_certificates_are_rejected() {
-    let (pki, stranger) = (Pki::new(), Pki::new());
+    let (pki, other_ca) = (Pki::new(), Pki::new());
     for (leaf, issuer, expected) in [
         (pki.server("elsewhere.example"), &pki, "not valid for name"),
         (pki.expired_server("127.0.0.1"), &pki, "expired"),
-        (stranger.server("127.0.0.1"), &stranger, "UnknownIssuer"),
+        (other_ca.server("127.0.0.1"), &other_ca, "UnknownIssuer"),
     ] {
         let behind = Behind::new(issuer, &leaf);
         let proxy = Builder::new(&behind.server.secure_url())
@@ -287,7 +287,7 @@ async fn missing_credentials_make_the_proxy_unready() {
     assert_eq!(problem.status, 503);
     let refusal = get(&proxy, MACHINE).await;
     assert_eq!(refusal.header("retry-after"), Some("1"));
-    assert!(refusal.refusal(503).contains("cannot read"));
+    assert!(refusal.refusal(503).contains("failed to read"));
     fs::write(proxy.path("token"), "first").unwrap();
     proxy.ready().await;
     assert_eq!(get(&proxy, MACHINE).await.status, 200);
@@ -302,7 +302,7 @@ async fn an_unreachable_server_makes_the_proxy_unready() {
         .await;
     let message = get(&nowhere, MACHINE).await.refusal(503);
     assert!(
-        message.contains("cannot look up does-not-exist.invalid"),
+        message.contains("failed to resolve does-not-exist.invalid"),
         "{message}"
     );
 

@@ -1,4 +1,4 @@
-//! An API server that is down, busy, slow, or says goodbye.
+//! An API server that is down, busy, slow, or sends GOAWAY.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ async fn a_write_without_response_is_not_retried() {
         assert_eq!(
             answer.header("retry-after"),
             None,
-            "nobody knows whether it was written"
+            "whether it was written is unknown"
         );
         answer.refusal(502);
         assert_eq!(get(&proxy, MACHINE).await.status, 200);
@@ -165,8 +165,8 @@ async fn new_watches_use_a_new_connection_after_goaway() {
     let pki = Pki::new();
     let tls = pki.tls(&pki.server("127.0.0.1"), &["h2", "http/1.1"]);
     let server = Http2::watches(tls, 100, async |request, watch| {
-        if request.uri().query().unwrap().contains("goodbye") {
-            watch.goodbye();
+        if request.uri().query().unwrap().contains("goaway") {
+            watch.goaway();
         }
         watch.send(event(1, 1)).await;
         watch.wait().await;
@@ -177,7 +177,7 @@ async fn new_watches_use_a_new_connection_after_goaway() {
         .start()
         .await;
     let mut watches = Vec::new();
-    for path in [WATCH, &format!("{WATCH}&goodbye=1"), WATCH, WATCH] {
+    for path in [WATCH, &format!("{WATCH}&goaway=1"), WATCH, WATCH] {
         let mut client = proxy.connect().await;
         client.ask(path).await;
         assert_eq!(client.head().await.status, 200, "{path}");

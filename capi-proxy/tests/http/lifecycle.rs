@@ -48,7 +48,7 @@ async fn shutdown_drains_requests_and_ends_watches() {
         assert_eq!(idle.end().await, b"", "an idle connection is closed");
         assert_eq!(proxy.admin("/readyz").await.status, 503);
         let refused = tokio::net::TcpStream::connect(&proxy.listen).await;
-        assert!(refused.is_err(), "nobody is accepted any more");
+        assert!(refused.is_err(), "no connection is accepted any more");
         finish.send(()).unwrap();
         let answer = busy.answer().await;
         assert_eq!((answer.status, answer.text()), (200, STANDARD.to_owned()));
@@ -108,7 +108,7 @@ async fn the_drain_timeout_aborts_requests() {
     // Without the flag it takes 10 s.
     assert!(time < Duration::from_secs(10), "{time:?}");
     assert_eq!(client.end().await, b"");
-    assert!(proxy.log().contains("Requests were cut"));
+    assert!(proxy.log().contains("Aborting requests"));
 }
 
 /// Check F02.
@@ -229,7 +229,7 @@ async fn an_unwritable_address_file_is_reported() {
         .run()
         .await;
     assert_eq!(status.code(), Some(1));
-    assert!(log.contains("cannot write /proc/no/such/file"), "{log}");
+    assert!(log.contains("failed to write /proc/no/such/file"), "{log}");
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn an_address_in_use_is_reported() {
         .await;
     assert_eq!(status.code(), Some(1));
     assert!(
-        log.contains(&format!("cannot listen on {}", proxy.listen)) && log.contains("in use"),
+        log.contains(&format!("failed to listen on {}", proxy.listen)) && log.contains("in use"),
         "{log}"
     );
 }

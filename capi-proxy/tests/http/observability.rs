@@ -1,4 +1,4 @@
-//! What the proxy tells about itself, and what it never tells.
+//! Logs and metrics of the proxy, and what they never contain.
 
 use std::fs;
 

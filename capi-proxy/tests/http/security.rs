@@ -1,4 +1,4 @@
-//! Who may ask for what, and with whose rights.
+//! Who may ask for what, and with whose permissions.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -114,7 +114,7 @@ async fn connection_header_cannot_remove_other_headers() {
         let mut client = proxy.connect().await;
         client
             .send(format!(
-                "GET {MACHINE} HTTP/1.1\r\nhost: localhost\r\nimpersonate-user: nobody\r\nconnection: {named}\r\n\r\n"
+                "GET {MACHINE} HTTP/1.1\r\nhost: localhost\r\nimpersonate-user: alice\r\nconnection: {named}\r\n\r\n"
             ))
             .await;
         client.answer().await.refusal(400);
@@ -330,7 +330,7 @@ async fn listening_beyond_loopback_needs_a_flag_and_logs_a_warning() {
     assert!(
         proxy
             .log()
-            .contains("Clients on other machines can use the proxy's rights"),
+            .contains("Clients on other machines can use the permissions of the proxy"),
         "{}",
         proxy.log()
     );

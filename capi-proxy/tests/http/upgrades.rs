@@ -37,7 +37,7 @@ async fn upgrades_are_tunnelled_in_both_directions() {
         ("/api/v1/namespaces/n/pods/p/portforward", "SPDY/3.1"),
     ] {
         let mut client = proxy.connect().await;
-        // Bytes that do not wait for the answer, and that no HTTP reader may see.
+        // Bytes that do not wait for the response, and that no HTTP reader may see.
         client.send(upgrade(path, protocol) + "early\n\0\r\n").await;
         let head = client.head().await;
         assert_eq!(head.status, 101, "{path}");

@@ -158,7 +158,7 @@ async fn only_a_completed_watch_ends_cleanly() {
     assert_eq!(
         client.chunk().await,
         None,
-        "cut, so that nobody takes it for the end"
+        "interrupted, so that no client takes it for the end"
     );
 }
 

@@ -93,7 +93,7 @@ enum Container {
     Array,
 }
 
-/// An answer's root is a `metav1.Status` when both of its names say so.
+/// A response's root is a `metav1.Status` when both of its names say so.
 #[derive(Debug, Clone, Copy, Default)]
 struct StatusMarks {
     kind: bool,

@@ -51,7 +51,7 @@ pub fn swap<'a>(rules: &'a Rules, action: Action, text: &'a str) -> Option<Swapp
 
 /// As [`swap`], for every action; `None` when nothing changes.
 ///
-/// Free text changes only in answers, and only from private to standard.
+/// Free text changes only in responses, and only from private to standard.
 pub fn swap_owned(
     rules: &Rules,
     direction: Direction,

@@ -82,7 +82,7 @@ pub enum Node {
     TopologyGeneric,
     /// A value that is swapped when it is a string, or an array of strings.
     Value(Action),
-    /// The root of an answer or of a request: an object, a list or a Table of this shape.
+    /// The root of a response or of a request: an object, a list or a Table of this shape.
     Document(Shape),
     /// The root of one event of a watch.
     WatchEvent(Shape),

@@ -116,7 +116,7 @@ fn translated_request(rules: &Rules, from: &Exchange, piece: usize) -> (String, 
     )
 }
 
-/// The answer of `from`, as a client sees it who sent the request of `client`.
+/// The response of `from`, as a client sees it who sent the request of `client`.
 fn translated_answer(
     rules: &Rules,
     client: &Exchange,

@@ -200,7 +200,7 @@ fn a_missing_token_is_picked_up_when_it_appears() {
         token(&store)
             .unwrap_err()
             .to_string()
-            .contains("cannot read")
+            .contains("failed to read")
     );
     assert!(store.has_changed());
     pod.write("token", "late");
