@@ -154,6 +154,16 @@ impl Node {
         }
     }
 
+    /// The same as [`Node::child`], but none where the field names themselves are translated.
+    #[inline]
+    pub(crate) fn plain_child(self, key: &[u8]) -> Option<Self> {
+        match self {
+            Self::Opaque => Some(self),
+            _ if self.key_action().is_some() => None,
+            _ => Some(self.child(key)),
+        }
+    }
+
     /// What a string at this position is.
     #[inline]
     pub fn action(self) -> Option<Action> {
