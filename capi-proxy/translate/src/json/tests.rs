@@ -113,7 +113,7 @@ const ROWS: &[Row] = &[
         standard: r#"{"metadata":{"name":"machines.cluster.x-k8s.io","labels":{"cluster.x-k8s.io/v1beta2":"v1beta2"}},"spec":{"group":"cluster.x-k8s.io","versions":[{"schema":{"openAPIV3Schema":{"default":{"apiVersion":"cluster.x-k8s.io/v1"}}}}]}}"#,
     },
     Row {
-        name: "r13 both worlds' CRDs in one list: each once, crosswise",
+        name: "r13 standard and private CRDs in one list: each once, under the other name",
         root: Node::Document(Shape::Crd),
         private: r#"{"items":[{"metadata":{"name":"machines.cluster.hypershift.openshift.io"}},{"metadata":{"name":"machines.cluster.x-k8s.io"}}],"kind":"List","metadata":{"resourceVersion":"7"}}"#,
         standard: r#"{"items":[{"metadata":{"name":"machines.cluster.x-k8s.io"}},{"metadata":{"name":"machines.cluster.hypershift.openshift.io"}}],"kind":"List","metadata":{"resourceVersion":"7"}}"#,
