@@ -3,23 +3,23 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use api::group::GroupPair;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use http::{Method, StatusCode};
+use support::args::{ApiServerArgs, LogFormat, LogLevel, Time};
 
 pub use crate::shim::args::ConversionArgs;
 
-/// Lets stock Cluster API controllers work on private API groups.
+/// Run stock Cluster API controllers on private API groups.
 ///
-/// Clients talk plain HTTP to the proxy, on loopback, and see the standard groups (*.cluster.x-k8s.io). The API server
-/// behind it stores the private ones (*.cluster.hypershift.openshift.io). Names are swapped both ways.
+/// Clients connect to the proxy with plain HTTP on loopback and use the standard groups (*.cluster.x-k8s.io). The API
+/// server behind it stores private groups (*.cluster.hypershift.openshift.io). The proxy translates names both ways.
 #[derive(Debug, Parser)]
 #[command(name = "capi-proxy", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -33,27 +33,27 @@ Examples:
     capi-proxy serve --kubeconfig ~/.kube/config
     kubectl --server http://127.0.0.1:8080 get machines.cluster.x-k8s.io -A
 
-  See what would become of a body:
+  Translate a body:
     kubectl get cluster example -o json | capi-proxy translate \\
       --path /apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/example --method PUT";
 
-/// What to do.
+/// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve clients.
+    /// Run the proxy.
     Serve(Box<ServeArgs>),
-    /// Convert objects of the private groups for the API server, by stock Cluster API beside it.
+    /// Run the conversion webhook of the private CRDs, with stock Cluster API managers as backends.
     ConversionWebhook(Box<ConversionArgs>),
-    /// Read a body on standard input, write what it becomes to standard output.
+    /// Translate a body from standard input to standard output.
     Translate(TranslateArgs),
-    /// Print a completion script for a shell.
+    /// Print a shell completion script.
     Completions(CompletionsArgs),
 }
 
 /// The flags of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Address for clients: IP:PORT, or unix:PATH. May be repeated [default: port 8080 on loopback]
+    /// Listen address for clients: IP:PORT or unix:PATH. May be repeated [default: port 8080 on loopback]
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -61,7 +61,7 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub listen: Vec<Listen>,
-    /// Address for probes and metrics: /healthz, /readyz, /metrics.
+    /// Listen address for probes and metrics: /livez, /readyz, /metrics.
     #[arg(
         long,
         value_name = "IP:PORT",
@@ -69,50 +69,39 @@ pub struct ServeArgs {
         default_value = "127.0.0.1:8081"
     )]
     pub admin_listen: SocketAddr,
-    /// Write the addresses, as JSON, to this file once clients are served.
+    /// Write the listen addresses as JSON to this file once connections are accepted.
     #[arg(long, value_name = "FILE")]
     pub address_file: Option<PathBuf>,
-    /// Count and log private names that are left in answers where none should be. Slow: for debugging.
+    /// Count and log private names that remain in responses. Slow, for debugging only.
     #[arg(long)]
     pub debug_leaks: bool,
-    /// Threads that serve clients [default: 2, or 1 on a single core]
+    /// Worker threads [default: 2, or 1 on a single core]
     #[arg(long, value_name = "N", env = "CAPI_PROXY_THREADS", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub threads: Option<u16>,
-    /// How the API server is reached.
+    /// Connection to the API server.
     #[command(flatten, next_help_heading = "API server")]
     pub api_server: ApiServerArgs,
-    /// What clients may do.
+    /// Permissions of clients.
     #[command(flatten, next_help_heading = "Policy")]
     pub policy: PolicyArgs,
-    /// How long things may take.
+    /// Timeouts.
     #[command(flatten, next_help_heading = "Timeouts")]
     pub timeouts: TimeoutArgs,
-    /// What is logged.
+    /// The log.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
-    /// Groups beyond the standard ones.
+    /// Additional groups.
     #[command(flatten, next_help_heading = "Groups")]
     pub groups: GroupArgs,
 }
 
-/// How the API server is reached.
-#[derive(Debug, Args)]
-pub struct ApiServerArgs {
-    /// Kubeconfig to use [default: $KUBECONFIG, or the pod's service account]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context to use in place of the kubeconfig's current one.
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-}
-
-/// What clients may do.
+/// Permissions of clients.
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
-    /// Allow --listen on an address that other machines can reach. Whoever reaches it has the proxy's rights.
+    /// Allow --listen on addresses other than loopback. Clients that reach it have the permissions of the proxy.
     #[arg(long)]
     pub allow_remote: bool,
-    /// Answer to this name in the Host header, too. May be repeated.
+    /// Additional name to accept in the Host header. May be repeated.
     #[arg(
         long,
         value_name = "NAME",
@@ -120,13 +109,13 @@ pub struct PolicyArgs {
         value_delimiter = ','
     )]
     pub allow_host: Vec<String>,
-    /// Pass Impersonate-* headers on. They are used with the proxy's rights.
+    /// Forward Impersonate-* headers. They take effect with the permissions of the proxy.
     #[arg(long)]
     pub allow_impersonation: bool,
-    /// Answer 404 to clients that name a group by its private name.
+    /// Return 404 for requests that use a private group name.
     #[arg(long)]
     pub deny_private_names: bool,
-    /// Require clients to send `Authorization: Bearer SECRET`, with the secret in this file.
+    /// Require `Authorization: Bearer SECRET` from clients, with the secret in this file.
     #[arg(long, value_name = "FILE")]
     pub shared_secret_file: Option<PathBuf>,
     /// Largest request body, in bytes.
@@ -134,31 +123,31 @@ pub struct PolicyArgs {
     pub max_request_body: u64,
 }
 
-/// How long things may take: a number with ms, s, m or h.
+/// Timeouts: a number with ms, s, m or h.
 #[derive(Debug, Args)]
 pub struct TimeoutArgs {
-    /// For a request's head, from its first byte.
+    /// Timeout for a request head, from its first byte.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub head_timeout: Time,
-    /// Between two requests on a connection.
+    /// Timeout for idle client connections.
     #[arg(long, value_name = "TIME", default_value = "10m")]
     pub idle_timeout: Time,
-    /// Between two pieces of a request's body.
+    /// Timeout between two reads of a request body.
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub body_timeout: Time,
-    /// For a connection to the API server, with TLS.
+    /// Timeout for connecting to the API server, including TLS.
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub connect_timeout: Time,
-    /// Between two questions whether a silent connection to the API server is alive.
+    /// Interval of keepalive pings on idle connections to the API server.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub ping_interval: Time,
-    /// For the answer to that question.
+    /// Timeout for the response to a ping.
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub ping_timeout: Time,
-    /// Between two questions whether the API server can be reached, while no client asks anything.
+    /// Interval of readiness probes of the API server while there are no requests.
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub probe_interval: Time,
-    /// For requests to end after SIGTERM or SIGINT.
+    /// Time for requests to complete after SIGTERM or SIGINT.
     #[arg(
         long,
         value_name = "TIME",
@@ -168,21 +157,21 @@ pub struct TimeoutArgs {
     pub drain_timeout: Time,
 }
 
-/// What is logged, to standard error.
+/// The log, on standard error.
 #[derive(Debug, Args)]
 pub struct LoggingArgs {
-    /// Least severity that is logged.
+    /// Log level.
     #[arg(long, value_enum, default_value_t = LogLevel::Info, env = "CAPI_PROXY_LOG_LEVEL")]
     pub log_level: LogLevel,
-    /// Form of the log.
+    /// Log format.
     #[arg(long, value_enum, default_value_t = LogFormat::Json, env = "CAPI_PROXY_LOG_FORMAT")]
     pub log_format: LogFormat,
 }
 
-/// Groups beyond the standard ones.
+/// Additional groups.
 #[derive(Debug, Args)]
 pub struct GroupArgs {
-    /// Swap these two groups, too. May be repeated.
+    /// Additional pair of groups to translate. May be repeated.
     #[arg(
         long = "group",
         value_name = "STANDARD=PRIVATE",
@@ -195,7 +184,7 @@ pub struct GroupArgs {
 /// The flags of `translate`.
 #[derive(Debug, Args)]
 pub struct TranslateArgs {
-    /// Path and query of the request, as a client sends it.
+    /// Path and query of the request, as sent by the client.
     #[arg(long, default_value = "/apis/cluster.x-k8s.io/v1beta2/clusters")]
     pub path: String,
     /// Method of the request.
@@ -204,10 +193,10 @@ pub struct TranslateArgs {
     /// Content type of the body.
     #[arg(long, value_name = "TYPE", default_value = "application/json")]
     pub content_type: String,
-    /// The body is an answer's, not a request's.
+    /// Translate the body of a response instead of a request.
     #[arg(long)]
     pub response: bool,
-    /// Status code of the answer.
+    /// Status code of the response.
     #[arg(
         long,
         value_name = "CODE",
@@ -215,7 +204,7 @@ pub struct TranslateArgs {
         requires = "response"
     )]
     pub status: StatusCode,
-    /// Groups beyond the standard ones.
+    /// Additional groups.
     #[command(flatten)]
     pub groups: GroupArgs,
 }
@@ -227,31 +216,7 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Least severity that is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogLevel {
-    /// What the proxy cannot go on with.
-    Error,
-    /// What somebody should look at.
-    Warn,
-    /// What has changed, and which requests were refused.
-    Info,
-    /// Every request.
-    Debug,
-    /// The proxy's own steps. Libraries never log more than info.
-    Trace,
-}
-
-/// Form of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// A JSON object a line.
-    Json,
-    /// For people.
-    Text,
-}
-
-/// Where clients are served.
+/// A listen address for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
     /// An IP address and port.
@@ -260,9 +225,17 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
-/// A length of time, as written on a command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Time(pub Duration);
+// === impl LoggingArgs ===
+
+impl LoggingArgs {
+    /// The flags as all programs have them; only the environment variables differ.
+    pub(crate) fn shared(&self) -> support::args::LoggingArgs {
+        support::args::LoggingArgs {
+            log_level: self.log_level,
+            log_format: self.log_format,
+        }
+    }
+}
 
 // === impl Listen ===
 
@@ -271,38 +244,12 @@ impl FromStr for Listen {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.strip_prefix("unix:") {
-            Some("") => Err("write unix:PATH".to_owned()),
+            Some("") => Err("expected unix:PATH".to_owned()),
             Some(path) => Ok(Self::Unix(path.into())),
             None => text
                 .parse()
                 .map(Self::Tcp)
-                .map_err(|_| "write IP:PORT, [IPv6]:PORT or unix:PATH".to_owned()),
-        }
-    }
-}
-
-// === impl Time ===
-
-impl FromStr for Time {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, unit) = text.split_at(digits);
-        let factor = match unit {
-            "ms" => 1,
-            "s" => 1000,
-            "m" => 60 * 1000,
-            "h" => 3600 * 1000,
-            _ => return Err("write a number with ms, s, m or h, for instance 10s".to_owned()),
-        };
-        let milliseconds = number
-            .parse::<u64>()
-            .ok()
-            .and_then(|number| number.checked_mul(factor));
-        match milliseconds {
-            Some(milliseconds @ 1..) => Ok(Self(Duration::from_millis(milliseconds))),
-            _ => Err("the time is zero, or too long".to_owned()),
+                .map_err(|_| "expected IP:PORT, [IPv6]:PORT or unix:PATH".to_owned()),
         }
     }
 }
@@ -316,25 +263,6 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn times_are_numbers_with_a_unit() {
-        for (text, milliseconds) in [
-            ("150ms", 150),
-            ("10s", 10_000),
-            ("2m", 120_000),
-            ("1h", 3_600_000),
-        ] {
-            assert_eq!(
-                text.parse(),
-                Ok(Time(Duration::from_millis(milliseconds))),
-                "{text}"
-            );
-        }
-        for text in ["", "10", "s", "1.5s", "-1s", "0s", "99999999999999999999h"] {
-            assert!(text.parse::<Time>().is_err(), "{text}");
-        }
     }
 
     #[test]

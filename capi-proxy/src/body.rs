@@ -1,4 +1,4 @@
-//! The body of an answer to a client, and what ends with it.
+//! The body of a response to a client.
 
 use std::fmt;
 use std::pin::Pin;
@@ -6,20 +6,20 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use support::shutdown::Draining;
 
-use crate::drain::Draining;
 use crate::exchange::Exchange;
 use crate::gate::Busy;
 use crate::upstream::{Answer, AnswerError};
 use capi_translate::Refusal;
 use capi_translate::body::Translator;
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
 pub(crate) struct Body {
     content: Content,
     exchange: Option<Box<Exchange>>,
-    /// The next request on this connection waits for the end of this answer.
+    /// The next request on this connection waits for the end of this response.
     _busy: Option<Busy>,
 }
 
@@ -29,35 +29,35 @@ enum Content {
     Stream(Box<Stream>),
 }
 
-/// A body that is sent as it arrives.
+/// A body that is streamed.
 pub(crate) struct Stream {
     answer: Answer,
     translator: Option<Box<Translator>>,
-    /// What is translated already.
+    /// Bytes that are translated already.
     begun: Bytes,
-    /// For watches: they end when the proxy does.
+    /// For watches, which end when the proxy shuts down.
     draining: Option<Draining>,
-    /// The last byte sent ended an event.
+    /// Whether the last byte that was sent completed an event.
     between_events: bool,
     ended: bool,
-    /// Why the rest would be wrong, and whether what came before it has had its chance to leave.
+    /// Why the body is truncated, and whether earlier bytes were flushed.
     cut: Option<Cut>,
     flushed: bool,
 }
 
-/// The body is cut: its beginning has left, and the rest would be wrong.
+/// The body is truncated: its first bytes were sent, and the rest cannot be.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Cut {
     #[error(transparent)]
     Answer(#[from] AnswerError),
-    #[error("the API server's answer cannot be translated")]
+    #[error("the response of the API server cannot be translated")]
     Translation(#[source] Refusal),
 }
 
 // === impl Body ===
 
 impl Body {
-    /// A body that is all there.
+    /// A complete body.
     pub(crate) fn full(bytes: Bytes) -> Self {
         Self::new(Content::Whole(
             Some(bytes).filter(|bytes| !bytes.is_empty()),
@@ -69,7 +69,7 @@ impl Body {
         Self::new(Content::Whole(None))
     }
 
-    /// A body that arrives.
+    /// A streamed body.
     pub(crate) fn stream(stream: Stream) -> Self {
         Self::new(Content::Stream(Box::new(stream)))
     }
@@ -82,7 +82,7 @@ impl Body {
         }
     }
 
-    /// Lets these end with the body.
+    /// Drops these at the end of the body.
     #[must_use]
     pub(crate) fn carrying(self, exchange: Exchange, busy: Busy) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Body {
         }
     }
 
-    /// Lets the body end, between two events, when the proxy does.
+    /// Ends the body after a complete event when the proxy shuts down.
     #[must_use]
     pub(crate) fn until(mut self, draining: Draining) -> Self {
         if let Content::Stream(stream) = &mut self.content {
@@ -145,12 +145,12 @@ impl http_body::Body for Body {
 // === impl Stream ===
 
 impl Stream {
-    /// The API server's bytes as they are.
+    /// Forwards the bytes of the API server.
     pub(crate) fn pass(answer: Answer) -> Self {
         Self::new(answer, None, Bytes::new())
     }
 
-    /// The API server's bytes, translated; `begun` is already.
+    /// Translates the bytes of the API server; `begun` is translated already.
     pub(crate) fn translate(answer: Answer, translator: Box<Translator>, begun: Bytes) -> Self {
         Self::new(answer, Some(translator), begun)
     }
@@ -206,7 +206,7 @@ impl Stream {
         }
     }
 
-    /// Fails, once what was right and is already handed over has had its chance to leave.
+    /// Fails after earlier bytes were flushed.
     fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         if !self.flushed {
             self.flushed = true;
@@ -217,7 +217,7 @@ impl Stream {
         Poll::Ready(self.cut.take().map(Err))
     }
 
-    /// A watch ends between two events once the proxy is to end.
+    /// Whether the watch ends here, because the proxy is shutting down.
     fn must_end(&mut self, cx: &mut Context<'_>) -> bool {
         let between_events = self.between_events;
         self.draining
@@ -225,7 +225,7 @@ impl Stream {
             .is_some_and(|draining| draining.poll(cx).is_ready() && between_events)
     }
 
-    /// Translates a piece; nothing may come of it.
+    /// Translates a frame; the output may be empty.
     fn take(
         &mut self,
         frame: Frame<Bytes>,

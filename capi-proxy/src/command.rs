@@ -10,7 +10,7 @@ use crate::error::Error;
 use capi_translate::body::{self, Plan};
 use capi_translate::target::Target;
 
-/// How much is read at once.
+/// Size of a read.
 const CHUNK: usize = 64 * 1024;
 
 /// Copies a body from standard input to standard output, translated.

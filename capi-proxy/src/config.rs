@@ -1,4 +1,4 @@
-//! What the command line means, found out before anything is opened.
+//! The configuration, resolved from the command line before any I/O on the network.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ use crate::stack::Policy;
 use crate::upstream;
 use capi_translate::Rules;
 
-/// Where clients are served when nothing else is said.
+/// Default port for clients.
 const DEFAULT_PORT: u16 = 8080;
-/// Threads when nothing else is said; one more core would idle.
+/// Default number of threads; more do not help.
 const DEFAULT_THREADS: usize = 2;
 
-/// What `serve` does.
+/// The configuration of `serve`.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) listeners: Vec<Place>,
+    pub(crate) listeners: Vec<Address>,
     pub(crate) admin: SocketAddr,
     pub(crate) address_file: Option<PathBuf>,
     pub(crate) threads: usize,
@@ -40,25 +40,25 @@ pub(crate) struct Config {
     pub(crate) drain_timeout: Duration,
 }
 
-/// Where clients are served.
+/// A listen address for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Address {
     pub(crate) listen: Listen,
-    pub(crate) need: Need,
+    pub(crate) requirement: Requirement,
 }
 
-/// Whether serving there may fail.
+/// Whether failing to listen is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum Requirement {
     Required,
-    /// The machine may not have such an address.
-    IfPossible,
+    /// The machine may not have this address.
+    Optional,
 }
 
 // === impl Config ===
 
 impl Config {
-    /// Reads the flags, and the files that must not change while the proxy runs.
+    /// Resolves the flags, and reads the files that must not change while the proxy runs.
     pub(crate) fn new(args: &ServeArgs) -> Result<Self, Error> {
         let usage = |error: crate::credentials::Error| Error::Usage(error.chain());
         let source = Source::choose(
@@ -78,7 +78,7 @@ impl Config {
             drain_timeout,
         } = &args.timeouts;
         Ok(Self {
-            listeners: places(&args.listen, &args.policy)?,
+            listeners: addresses(&args.listen, &args.policy)?,
             admin: args.admin_listen,
             address_file: args.address_file.clone(),
             threads: args.threads.map_or_else(default_threads, usize::from),
@@ -105,7 +105,7 @@ impl Config {
     }
 }
 
-/// The table of groups, with those of the command line.
+/// The group table, with the additional groups of the command line.
 pub(crate) fn rules(args: &GroupArgs) -> Result<Rules, Error> {
     let table = args
         .groups
@@ -118,18 +118,18 @@ pub(crate) fn rules(args: &GroupArgs) -> Result<Rules, Error> {
         .map_err(|error| Error::Usage(error.to_string()))
 }
 
-fn places(listen: &[Listen], policy: &PolicyArgs) -> Result<Vec<Place>, Error> {
+fn addresses(listen: &[Listen], policy: &PolicyArgs) -> Result<Vec<Address>, Error> {
     if listen.is_empty() {
         let v4 = Listen::Tcp((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into());
         let v6 = Listen::Tcp((Ipv6Addr::LOCALHOST, DEFAULT_PORT).into());
         return Ok(vec![
-            Place {
+            Address {
                 listen: v4,
-                need: Need::Required,
+                requirement: Requirement::Required,
             },
-            Place {
+            Address {
                 listen: v6,
-                need: Need::IfPossible,
+                requirement: Requirement::Optional,
             },
         ]);
     }
@@ -139,15 +139,15 @@ fn places(listen: &[Listen], policy: &PolicyArgs) -> Result<Vec<Place>, Error> {
     });
     match remote {
         Some(address) if !policy.allow_remote => Err(Error::Usage(format!(
-            "--listen {address} can be reached by others, who would have the proxy's rights: listen on 127.0.0.1, or \
+            "--listen {address} can be reached from other machines, which would get the permissions of the proxy: use 127.0.0.1, or \
              add --allow-remote"
         ))),
         _ => {
-            let places = listen.iter().cloned().map(|listen| Place {
+            let addresses = listen.iter().cloned().map(|listen| Address {
                 listen,
-                need: Need::Required,
+                requirement: Requirement::Required,
             });
-            Ok(places.collect())
+            Ok(addresses.collect())
         }
     }
 }
@@ -180,7 +180,7 @@ fn shared_secret(path: &Path) -> Result<SharedSecret, Error> {
     })?;
     SharedSecret::parse(&text).ok_or_else(|| {
         Error::Usage(format!(
-            "--shared-secret-file {}: it holds no secret",
+            "--shared-secret-file {}: the file contains no secret",
             path.display()
         ))
     })

@@ -1,8 +1,7 @@
 //! Who the proxy is to the API server, and how it knows that it is the API server: kept up to date while it runs.
 //!
-//! Everything that comes from a file is read again when the file changes. A file that cannot be read, or holds nothing
-//! of use, changes nothing: what was read last goes on serving, a token until it expires. What is *not* done here is
-//! to connect.
+//! Files are reloaded when they change. A file that cannot be read, or is invalid, is ignored: the last valid contents
+//! stay in use, a token until it expires. Connections are *not* opened here.
 
 mod kubeconfig;
 mod plan;
@@ -17,32 +16,32 @@ pub(crate) use tls::{Alpn, Identity};
 use std::io;
 use std::path::PathBuf;
 
-/// Why credentials cannot be had. Never holds a byte of them.
+/// Errors of credentials. They contain no part of the credentials.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// A file cannot be read (yet).
-    #[error("cannot read {path}", path = .path.display())]
+    /// Reading a file failed. It may appear later.
+    #[error("failed to read {path}", path = .path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// The kubeconfig is no kubeconfig.
+    /// The kubeconfig is malformed.
     #[error("kubeconfig {path} is malformed{at}", path = .path.display())]
     Malformed { path: PathBuf, at: String },
-    /// The kubeconfig names something that it does not hold, or lacks something.
+    /// The kubeconfig lacks an entry or a field.
     #[error("kubeconfig {path}: {message}", path = .path.display())]
     Incomplete { path: PathBuf, message: String },
-    /// The kubeconfig asks for something that the proxy does not do.
+    /// The kubeconfig uses an unsupported field.
     #[error("kubeconfig {path}: {field} is not supported: {way_out}", path = .path.display())]
     Unsupported {
         path: PathBuf,
         field: &'static str,
         way_out: &'static str,
     },
-    /// The server's address is of no use.
+    /// The server URL is not usable.
     #[error("server {server:?}: {message}")]
     Server {
         server: String,
         message: &'static str,
     },
-    /// There is no source of credentials at all.
+    /// There is no source of credentials.
     #[error(
         "no credentials: give --kubeconfig FILE, set KUBECONFIG, or run in a pod with a service account"
     )]
@@ -63,7 +62,7 @@ pub(crate) enum Error {
 // === impl Error ===
 
 impl Error {
-    /// Waiting does not help: someone must change the configuration.
+    /// Whether the configuration must be changed, so that waiting does not help.
     pub(crate) fn is_permanent(&self) -> bool {
         match self {
             Self::Malformed { .. }
@@ -78,6 +77,6 @@ impl Error {
 
     /// The error with its causes, on one line.
     pub(crate) fn chain(&self) -> String {
-        crate::error::chain(self)
+        support::error::chain(self)
     }
 }

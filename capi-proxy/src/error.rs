@@ -1,55 +1,51 @@
-//! Why the program ends, and with which exit code.
+//! Errors of commands and their exit codes.
 
-use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Exit code for a command line or configuration that must be changed.
-const USAGE: u8 = 64;
-/// Exit code for everything else.
-const RUNTIME: u8 = 1;
+use support::error::{RUNTIME, USAGE};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The flags or what they name must be changed.
+    /// The flags, or the files that they name, are not usable.
     #[error("{0}")]
     Usage(String),
-    /// An address cannot be listened on.
-    #[error("cannot listen on {address}")]
+    /// Listening on an address failed.
+    #[error("failed to listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
-    /// A Unix socket cannot be listened on.
-    #[error("cannot listen on unix:{path}", path = .path.display())]
+    /// Listening on a Unix socket failed.
+    #[error("failed to listen on unix:{path}", path = .path.display())]
     ListenUnix {
         /// The socket's path.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
-    /// The file with the addresses cannot be written.
-    #[error("cannot write {path}", path = .path.display())]
+    /// Writing the address file failed.
+    #[error("failed to write {path}", path = .path.display())]
     AddressFile {
         /// The file's path.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
-    /// The system refused a thread, a signal handler or standard input and output.
-    #[error("cannot {what}")]
+    /// Starting a thread, installing a signal handler, or standard input and output failed.
+    #[error("failed to {what}")]
     System {
-        /// What was attempted.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
-    /// `capi-proxy translate` met something that it refuses.
+    /// The body of `capi-proxy translate` cannot be translated.
     #[error("{0}")]
     Translate(#[from] capi_translate::Refusal),
 }
@@ -57,7 +53,7 @@ pub enum Error {
 // === impl Error ===
 
 impl Error {
-    /// The process's exit code.
+    /// The exit code of the process.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Usage(_) => ExitCode::from(USAGE),
@@ -72,19 +68,4 @@ impl Error {
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { what, source }
     }
-}
-
-/// An error with its causes, on one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        // Wrappers often repeat their cause.
-        if !text.ends_with(&message) {
-            let _ = write!(text, ": {message}");
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -1,4 +1,4 @@
-//! One request and its answer, as they are counted and logged. Names, bodies and tokens are neither.
+//! Metrics and logs of one request. They contain no object names, bodies or tokens.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::metrics::{CallLabels, Metrics};
 use capi_translate::target::Target;
 use capi_translate::{Counts, ErrorType};
 
-/// Counts one request, from its head to the end of its answer.
+/// Measures one request, from its head to the end of the response.
 pub(crate) struct Exchange {
     metrics: Arc<Metrics>,
     call: CallLabels,
     started: Instant,
-    /// What the proxy itself has spent.
+    /// Time spent in the proxy itself.
     added: Duration,
     state: State,
 }
@@ -32,7 +32,7 @@ enum State {
 // === impl Exchange ===
 
 impl Exchange {
-    /// A request has come.
+    /// A request has arrived.
     pub(crate) fn begin(metrics: Arc<Metrics>) -> Self {
         let call = CallLabels {
             method: "other",
@@ -47,8 +47,8 @@ impl Exchange {
         }
     }
 
-    /// It is known what it is about, and is about to be sent: until now only the proxy took time.
-    pub(crate) fn understood(&mut self, target: &Target, method: &Method) {
+    /// The request is validated and about to be sent; the time so far was spent in the proxy.
+    pub(crate) fn set_target(&mut self, target: &Target, method: &Method) {
         self.call = CallLabels {
             method: target.verb(method),
             resource: target.resource_label(),
@@ -56,7 +56,7 @@ impl Exchange {
         self.added += self.started.elapsed();
     }
 
-    /// Does some of the proxy's own work.
+    /// Runs work whose time counts as spent in the proxy.
     pub(crate) fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let result = work();
@@ -64,7 +64,7 @@ impl Exchange {
         result
     }
 
-    /// An answer has been translated.
+    /// A response was translated.
     pub(crate) fn count_names(&self, counts: Counts) {
         self.metrics.foreign_names(counts.to_private);
         if counts.leaks > 0 {
@@ -75,22 +75,22 @@ impl Exchange {
         }
     }
 
-    /// The answer's head is ready.
+    /// The response head is complete.
     pub(crate) fn answered(&mut self, code: u16) {
         self.metrics.answered(self.call, code);
         self.state = State::Answered { code };
     }
 
-    /// The head of a watch is ready; events follow for as long as they will.
+    /// The response head of a watch is complete; events follow.
     pub(crate) fn watching(&mut self, code: u16) {
         self.metrics.answered(self.call, code);
         self.metrics.watch_opened();
         self.metrics
-            .took(self.call, self.started.elapsed(), self.added);
+            .observe_duration(self.call, self.started.elapsed(), self.added);
         self.state = State::Watching { code };
     }
 
-    /// The proxy answers by itself.
+    /// The proxy responds with an error of its own.
     pub(crate) fn failed(&self, failure: &Failure) {
         let CallLabels { method, resource } = self.call;
         let Failure {
@@ -142,12 +142,12 @@ impl Exchange {
         }
     }
 
-    /// The answer was cut after its beginning had left.
+    /// The response was truncated after its first bytes were sent.
     pub(crate) fn cut(&self, cut: &Cut) {
         let CallLabels { method, resource } = self.call;
         match cut {
             Cut::Answer(error) => {
-                let error = crate::error::chain(error);
+                let error = support::error::chain(error);
                 tracing::info!(method, resource, error, "Proxy request failed");
             }
             Cut::Translation(refusal) => {
@@ -166,7 +166,7 @@ impl Drop for Exchange {
         let code = match self.state {
             State::Asked => None,
             State::Answered { code } => {
-                self.metrics.took(self.call, total, added);
+                self.metrics.observe_duration(self.call, total, added);
                 Some(code)
             }
             State::Watching { code } => {

@@ -1,4 +1,4 @@
-//! What the proxy answers by itself: whose fault it was, and the `metav1.Status` that a Kubernetes client understands.
+//! Error responses of the proxy itself: their origin, and the `metav1.Status` that Kubernetes clients expect.
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
@@ -8,23 +8,23 @@ use serde::Serialize;
 use crate::body::Body;
 use capi_translate::{ErrorType, Refusal};
 
-/// Whose fault a failure is.
+/// The origin of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The request must be changed.
     Client,
-    /// The API server, or the way to it.
+    /// The API server, or the connection to it.
     Upstream,
 }
 
-/// What becomes of the connection behind a failure.
+/// What happens to the connection after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Disposition {
     KeepAlive,
     Close,
 }
 
-/// An answer in place of the API server's.
+/// A response that replaces that of the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) origin: Origin,
@@ -91,7 +91,7 @@ impl Failure {
         }
     }
 
-    /// The API server's answer is missing or of no use; what it has done is not known.
+    /// The API server's response is missing or of no use; what it has done is not known.
     pub(crate) fn bad_gateway(message: impl Into<String>) -> Self {
         Self {
             origin: Origin::Upstream,
@@ -109,10 +109,10 @@ impl Failure {
         }
     }
 
-    /// An answer that the translator refused: whatever the API server said, this is not it.
+    /// A response that the translator rejected: a bad gateway, regardless of its own status code.
     pub(crate) fn refused_answer(refusal: &Refusal) -> Self {
         let message = format!(
-            "the API server's answer cannot be translated: {}",
+            "the response of the API server cannot be translated: {}",
             refusal.message
         );
         Self {
@@ -121,14 +121,14 @@ impl Failure {
         }
     }
 
-    /// The same, with the connection closed behind it.
+    /// The same, and closes the connection.
     #[must_use]
     pub(crate) fn closing(mut self) -> Self {
         self.disposition = Disposition::Close;
         self
     }
 
-    /// The answer.
+    /// The response.
     pub(crate) fn to_response(&self) -> Response<Body> {
         let status = Status {
             kind: "Status",
@@ -170,7 +170,7 @@ fn reason(code: StatusCode) -> &'static str {
         503 => "ServiceUnavailable",
         504 => "Timeout",
         500.. => "InternalError",
-        // For the rest of the client's mistakes the API machinery has no other word.
+        // The API machinery has no other reason for client errors.
         _ => "BadRequest",
     }
 }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_are_status_objects() {
+    async fn failures_are_status_objects() {
         let (parts, status) =
             answer(Failure::client(StatusCode::FORBIDDEN, "no \"such\" luck")).await;
         assert_eq!(parts.status, 403);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_reached_nobody_may_be_retried() {
+    async fn only_requests_that_were_not_sent_may_be_retried() {
         let (parts, status) = answer(Failure::unavailable("down")).await;
         assert_eq!(parts.headers["retry-after"], "1");
         assert_eq!(status["details"]["retryAfterSeconds"], 1);
@@ -212,13 +212,14 @@ mod tests {
         assert_eq!(status.get("details"), None);
     }
 
+    /// Check F08.
     #[tokio::test]
-    async fn f08_a_refused_answer_is_a_bad_gateway_whatever_its_own_code() {
+    async fn an_untranslatable_response_is_a_bad_gateway() {
         let (parts, status) = answer(Failure::refused_answer(&Refusal::malformed("broken"))).await;
         assert_eq!(parts.status, 502);
         assert_eq!(
             status["message"],
-            "the API server's answer cannot be translated: broken"
+            "the response of the API server cannot be translated: broken"
         );
     }
 }

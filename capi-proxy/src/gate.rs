@@ -1,11 +1,11 @@
-//! Strict HTTP/1.1 request framing, in front of the HTTP library: bytes in, verdicts out, no I/O.
+//! Strict HTTP/1.1 request framing, in front of the HTTP library. Bytes in, decisions out, no I/O.
 //!
-//! HTTP libraries are lenient: they take a bare line feed for a line's end, fold lines, drop a second
-//! `Content-Length`. Wherever two readers of one request can differ, a request can be smuggled past the one that
-//! checks. So each head is held back until it is complete, and is let through only if there is one way to read it;
-//! its body is followed to its end, so that the next head is found where the HTTP library will look for it.
+//! HTTP libraries are lenient: they accept bare line feeds and folded lines, and drop a second `Content-Length`. If two
+//! parsers can read one request differently, a request can be smuggled past the one that validates. So each head is held
+//! until it is complete, and released only if it is unambiguous; the body is followed to its end, so that the next head
+//! is found where the HTTP library will look for it.
 //!
-//! What this does *not* judge is what a request asks for: that is the business of the layers.
+//! The content of a request is *not* validated here, but in the layers.
 
 mod chunked;
 mod head;
@@ -17,28 +17,28 @@ use std::borrow::Cow;
 
 use http::StatusCode;
 
-/// Largest request head, with its request line.
+/// Maximum size of a request head, including the request line.
 pub const MAX_HEAD: usize = 64 * 1024;
-/// Most header lines in a head.
+/// Maximum number of header lines.
 const MAX_HEADERS: usize = 100;
 
-/// What is to be done with the bytes that have arrived and were not released yet.
+/// The decision on bytes that were not released yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// That many of them may go on. Never zero.
+    /// Release this number of bytes. Never zero.
     Release(usize),
-    /// They do not suffice for a verdict.
+    /// More bytes are needed for a decision.
     More,
-    /// They are not one unambiguous request.
+    /// The request is invalid or ambiguous.
     Refuse(Violation),
 }
 
-/// Why the gate closed.
+/// Why a request was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The answer's status code.
+    /// The status code of the response.
     pub status: StatusCode,
-    /// What was wrong, and what to send instead.
+    /// The cause, and what to send instead.
     pub message: Cow<'static, str>,
 }
 
@@ -74,7 +74,7 @@ impl Violation {
 // === impl Gate ===
 
 impl Gate {
-    /// Judges `pending`: all bytes that have arrived and were not released.
+    /// Evaluates `pending`: all bytes that have arrived and were not released.
     pub fn step(&mut self, pending: &[u8]) -> Step {
         if pending.is_empty() {
             return Step::More;
@@ -112,12 +112,12 @@ impl Gate {
         }
     }
 
-    /// The next byte begins a request.
+    /// Whether the next byte begins a request.
     pub fn is_between_requests(&self) -> bool {
         matches!(self.state, State::Head(_))
     }
 
-    /// Bytes are no longer looked at: the last request asked for another protocol.
+    /// Whether bytes pass unchecked, because the last request was an upgrade.
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open)
     }

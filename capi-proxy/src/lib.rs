@@ -1,21 +1,19 @@
-//! The rewriting sidecar: Kubernetes API traffic between two sets of API groups.
+//! The sidecar that translates Kubernetes API traffic between two sets of API groups.
 //!
-//! - The crate `capi-translate` swaps group names in URLs and bodies, without I/O.
-//! - [`gate`] lets only HTTP/1.1 requests through that can be read in one way: without I/O, too.
-//! - `stack` is the request path, and `layer` holds its steps.
-//! - `upstream` is the way to the API server, with the credentials that `credentials` keeps up to date.
-//! - `serve` runs it all; `admin` serves probes and metrics.
-//! - `shim` is the other program in here: the conversion webhook of the private CRDs.
+//! - The crate `capi-translate` translates group names in URLs and bodies, without I/O.
+//! - [`gate`] validates the framing of HTTP/1.1 requests, without I/O.
+//! - `stack` is the request path, and `layer` has its steps.
+//! - `upstream` sends requests to the API server, with the credentials that `credentials` keeps up to date.
+//! - `serve` runs it all. Flags, log, probes and shutdown are those of all programs (`support`).
+//! - `shim` is the conversion webhook of the private CRDs, which is installed as `capi-conversion-webhook-shim`.
 
 pub mod gate;
 
-mod admin;
 pub mod args;
 mod body;
 mod command;
 mod config;
 mod credentials;
-mod drain;
 pub mod error;
 mod exchange;
 mod failure;
@@ -27,7 +25,6 @@ mod serve;
 mod server;
 mod shim;
 mod stack;
-mod telemetry;
 mod upgrade;
 mod upstream;
 

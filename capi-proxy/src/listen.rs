@@ -1,4 +1,4 @@
-//! Opens the sockets that clients connect to, and writes their addresses to a file.
+//! Listeners for clients, and the file with their addresses.
 
 use std::fmt;
 use std::fs;
@@ -7,42 +7,40 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Serialize;
+use support::accept::Accept;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::args::Listen;
-use crate::config::{Need, Place};
+use crate::config::{Address, Requirement};
 use crate::error::Error;
 
-/// How long to wait when the system has nothing to accept a connection with.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Who may connect to a Unix socket: its owner and its group.
+/// Mode of a Unix socket: its owner and group can connect.
 const SOCKET_MODE: u32 = 0o660;
 
-/// A socket that clients connect to.
+/// A listener for clients.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
 
-/// A client's connection, on its way from one thread to another.
+/// A client connection that is passed to another thread.
 #[derive(Debug)]
 pub(crate) enum Accepted {
     Tcp(std::net::TcpStream),
     Unix(StdUnixStream),
 }
 
-/// A client's connection.
+/// A client connection.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// The file with the addresses at which clients and probes are served.
+/// The contents of the address file.
 #[derive(Serialize)]
 struct Addresses {
     /// The first of `listeners`.
@@ -51,15 +49,18 @@ struct Addresses {
     listeners: Vec<String>,
 }
 
-/// Opens all that must be opened, and what can be of the rest.
-pub(crate) async fn open(places: &[Place]) -> Result<Vec<Listener>, Error> {
-    let mut listeners = Vec::with_capacity(places.len());
-    for place in places {
-        match (Listener::open(&place.listen).await, place.need) {
+/// Opens all listeners; optional ones may fail.
+pub(crate) async fn open(addresses: &[Address]) -> Result<Vec<Listener>, Error> {
+    let mut listeners = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        match (Listener::open(&address.listen).await, address.requirement) {
             (Ok(listener), _) => listeners.push(listener),
-            (Err(error), Need::Required) => return Err(error),
-            (Err(error), Need::IfPossible) => {
-                tracing::debug!(error = crate::error::chain(&error), "Address is not served");
+            (Err(error), Requirement::Required) => return Err(error),
+            (Err(error), Requirement::Optional) => {
+                tracing::debug!(
+                    error = support::error::chain(&error),
+                    "Skipping address that cannot be used"
+                );
             }
         }
     }
@@ -73,23 +74,6 @@ pub(crate) async fn tcp(address: SocketAddr) -> Result<TcpListener, Error> {
         .map_err(|source| Error::Listen { address, source })
 }
 
-/// The next connection. Failures are logged, and tried again after a pause: they say that the system has no memory or
-/// files left, or that a client has gone.
-pub(crate) async fn next<T, F>(mut accept: impl FnMut() -> F) -> T
-where
-    F: Future<Output = io::Result<T>>,
-{
-    loop {
-        match accept().await {
-            Ok(accepted) => return accepted,
-            Err(error) => {
-                tracing::warn!(%error, "Failed to accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
 // === impl Listener ===
 
 impl Listener {
@@ -97,7 +81,7 @@ impl Listener {
         match listen {
             Listen::Tcp(address) => {
                 if !address.ip().is_loopback() {
-                    tracing::warn!(%address, "Clients on other machines can use the proxy's rights");
+                    tracing::warn!(%address, "Clients on other machines can use the permissions of the proxy");
                 }
                 tcp(*address).await.map(Self::Tcp)
             }
@@ -110,13 +94,16 @@ impl Listener {
             }
         }
     }
+}
 
-    /// The next client.
-    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+impl Accept for Listener {
+    type Connection = Accepted;
+
+    async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // Small writes leave at once: a watch event must not wait for the next one.
+                // Small writes are sent at once: a watch event must not wait for the next one.
                 stream.set_nodelay(true)?;
                 stream.into_std().map(Accepted::Tcp)
             }
@@ -146,7 +133,7 @@ impl Drop for Listener {
     }
 }
 
-/// Opens a Unix socket; one that a killed process has left behind is replaced.
+/// Opens a Unix socket, and replaces one that a killed process left behind.
 fn unix(path: &Path) -> io::Result<UnixListener> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if is_socket && StdUnixStream::connect(path).is_err() {
@@ -157,18 +144,18 @@ fn unix(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Writes the file with the addresses; it is complete whenever it exists.
-pub(crate) fn announce(
+/// Writes the address file atomically.
+pub(crate) fn write_address_file(
     path: &Path,
     listeners: &[Listener],
     admin: SocketAddr,
 ) -> Result<(), Error> {
     let listeners = listeners.iter().map(Listener::to_string).collect();
-    announce_as(path, listeners, admin)
+    write_addresses(path, listeners, admin)
 }
 
 /// The same, of addresses.
-pub(crate) fn announce_as(
+pub(crate) fn write_addresses(
     path: &Path,
     listeners: Vec<String>,
     admin: SocketAddr,
@@ -191,29 +178,11 @@ pub(crate) fn announce_as(
 // === impl Accepted ===
 
 impl Accepted {
-    /// Hands the connection to this thread's runtime.
+    /// Registers the connection with the runtime of this thread.
     pub(crate) fn into_socket(self) -> io::Result<Socket> {
         match self {
             Self::Tcp(stream) => TcpStream::from_std(stream).map(Socket::Tcp),
             Self::Unix(stream) => UnixStream::from_std(stream).map(Socket::Unix),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_failed_accept_is_tried_again_after_a_pause() {
-        let begun = tokio::time::Instant::now();
-        let mut results = vec![
-            Ok(7),
-            Err(io::ErrorKind::Other.into()),
-            Err(io::ErrorKind::Other.into()),
-        ];
-        let accepted = next(|| std::future::ready(results.pop().unwrap())).await;
-        assert_eq!(accepted, 7);
-        assert_eq!(begun.elapsed(), ACCEPT_PAUSE * 2);
     }
 }

@@ -4,9 +4,7 @@ use std::process::ExitCode;
 
 use capi_proxy::args::Cli;
 use clap::Parser;
-
-/// Exit code for a command line that must be changed.
-const USAGE: u8 = 64;
+use support::error::{USAGE, chain};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -21,7 +19,7 @@ fn main() -> ExitCode {
     match capi_proxy::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("capi-proxy: {}", capi_proxy::error::chain(&error));
+            eprintln!("capi-proxy: {}", chain(&error));
             error.exit_code()
         }
     }

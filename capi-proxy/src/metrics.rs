@@ -1,4 +1,4 @@
-//! What is counted. No label is made from what a client sends: verbs, codes and known resources, and `other`.
+//! Metrics. No label is derived from client input: only verbs, codes, known resources and `other`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,20 +12,21 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+use support::admin;
 
 use capi_translate::ErrorType;
 
-/// What all names begin with.
+/// The prefix of all names.
 const PREFIX: &str = "hypershift_api_proxy";
-/// Buckets for the time that a request took.
+/// Buckets for the duration of requests.
 const DURATION: [f64; 7] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
-/// Buckets for the time that the proxy itself took.
+/// Buckets for the time spent in the proxy itself.
 const ADDED: [f64; 9] = [
     10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 5e-3, 25e-3,
 ];
-/// Label sets of one counter; further ones are put together.
+/// Maximum number of label sets of a counter; further ones are merged.
 const MAX_COUNTERS: usize = 1500;
-/// Label sets of one histogram; each is a series for every bucket.
+/// Maximum number of label sets of a histogram; each has a series for every bucket.
 const MAX_HISTOGRAMS: usize = 150;
 
 /// The metrics of the proxy.
@@ -44,7 +45,7 @@ pub(crate) struct Metrics {
     registry: Registry,
 }
 
-/// What a request is about.
+/// The verb and resource of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct CallLabels {
     /// The Kubernetes verb.
@@ -157,8 +158,8 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// A request has taken so long, and the proxy had that part in it.
-    pub(crate) fn took(&self, call: CallLabels, total: Duration, added: Duration) {
+    /// Observes the duration of a request, and the part that was spent in the proxy.
+    pub(crate) fn observe_duration(&self, call: CallLabels, total: Duration, added: Duration) {
         let mut labels = call;
         if self.durations.get(&labels).is_none() && is_full(&self.duration_sets, MAX_HISTOGRAMS) {
             labels.resource = "other";
@@ -173,7 +174,7 @@ impl Metrics {
             .observe(added.as_secs_f64());
     }
 
-    /// Something could not be translated.
+    /// A body could not be translated.
     pub(crate) fn translation_error(&self, error_type: ErrorType) {
         self.translation_errors
             .get_or_create(&ErrorLabels {
@@ -182,12 +183,12 @@ impl Metrics {
             .inc();
     }
 
-    /// Answers were left with that many private names.
+    /// Counts private names that remain in responses.
     pub(crate) fn leaked_names(&self, count: u64) {
         self.leaked_names.inc_by(count);
     }
 
-    /// Stored objects held that many standard names.
+    /// Counts standard names in stored objects.
     pub(crate) fn foreign_names(&self, count: u64) {
         if count > 0 {
             self.foreign_names.inc_by(count);
@@ -206,16 +207,13 @@ impl Metrics {
         self.ready.set(f64::from(u8::from(ready)));
     }
 
-    /// All of it, in the text format of `OpenMetrics`.
+    /// All metrics in the text format of `OpenMetrics`.
     pub(crate) fn render(&self) -> String {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry)
-            .expect("invariant: writing to a string does not fail");
-        text
+        admin::render(&self.registry)
     }
 }
 
-/// Counts one more label set, unless there are as many as there may be.
+/// Counts one more label set, unless the limit is reached.
 fn is_full(sets: &AtomicUsize, max: usize) -> bool {
     let counted = sets.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sets| {
         (sets < max).then_some(sets + 1)
@@ -248,8 +246,9 @@ fn code_class(code: u16) -> &'static str {
 mod tests {
     use super::*;
 
+    /// Check S17.
     #[test]
-    fn s17_series_are_bounded_whatever_is_counted() {
+    fn metric_series_are_bounded() {
         let metrics = Metrics::new();
         let resources: Vec<&'static str> = (0..100)
             .map(|index| &*format!("resource{index}").leak())
@@ -264,7 +263,7 @@ mod tests {
                     code,
                 );
             }
-            metrics.took(
+            metrics.observe_duration(
                 CallLabels {
                     method: "get",
                     resource,
@@ -272,7 +271,7 @@ mod tests {
                 Duration::ZERO,
                 Duration::ZERO,
             );
-            metrics.took(
+            metrics.observe_duration(
                 CallLabels {
                     method: "list",
                     resource,
@@ -293,14 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_that_dashboards_know() {
+    fn metric_names_are_those_of_the_dashboards() {
         let metrics = Metrics::new();
         let call = CallLabels {
             method: "list",
             resource: "machines",
         };
         metrics.answered(call, 200);
-        metrics.took(call, Duration::from_millis(20), Duration::from_micros(20));
+        metrics.observe_duration(call, Duration::from_millis(20), Duration::from_micros(20));
         metrics.translation_error(ErrorType::Malformed);
         metrics.foreign_names(2);
         metrics.watch_opened();

@@ -1,5 +1,5 @@
-//! Whether the API server can be reached with the proxy's credentials: learned from what clients ask, and asked for when
-//! they ask nothing.
+//! Readiness: whether the API server accepts the credentials of the proxy. Learned from the requests of clients, and from
+//! probes while there are none.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,25 +13,25 @@ use tokio::sync::Notify;
 use crate::metrics::Metrics;
 use crate::upstream::{Authorization, Class, Outbound, Outgoing, Upstream};
 
-/// What is asked for: cheap, and allowed to everyone.
+/// The path of a probe: cheap, and allowed to every user.
 const PROBE: &str = "/version";
-/// How long an answer may take.
+/// Timeout for a probe.
 const PROBE_TIME: Duration = Duration::from_secs(5);
-/// The first pause after a failure; each further one is twice as long, up to the interval.
+/// The first backoff after a failure. It doubles up to the interval.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether the proxy is of use.
+/// Readiness of the proxy.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     problem: Problem,
-    /// When the API server last answered a client, in milliseconds since `start`.
-    heard: AtomicU64,
+    /// When the API server last responded to a client, in milliseconds since `start`.
+    last_response: AtomicU64,
     start: Instant,
-    doubt: Notify,
+    failed: Notify,
     metrics: Arc<Metrics>,
 }
 
-/// Why a program is of no use; nothing while it is of use.
+/// Why a program is not ready; none while it is ready.
 #[derive(Debug)]
 pub(crate) struct Problem(RwLock<Option<String>>);
 
@@ -47,7 +47,7 @@ impl Problem {
         current.clone()
     }
 
-    /// Logs what has changed.
+    /// Logs a change.
     pub(crate) fn set(&self, problem: Option<String>) {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if *current == problem {
@@ -60,8 +60,8 @@ impl Problem {
         *current = problem;
     }
 
-    /// Says nothing: it is meant to be so.
-    fn set_quietly(&self, problem: &str) {
+    /// For an expected change.
+    fn set_without_log(&self, problem: &str) {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *current = Some(problem.to_owned());
     }
@@ -73,10 +73,10 @@ impl Readiness {
     /// Not ready yet.
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         Self {
-            problem: Problem::new("the API server has not been asked yet"),
-            heard: AtomicU64::new(0),
+            problem: Problem::new("the API server has not been probed yet"),
+            last_response: AtomicU64::new(0),
             start: Instant::now(),
-            doubt: Notify::new(),
+            failed: Notify::new(),
             metrics,
         }
     }
@@ -86,27 +86,27 @@ impl Readiness {
         self.problem.get()
     }
 
-    /// The API server has answered a client.
-    pub(crate) fn heard(&self) {
-        self.heard.store(self.now(), Ordering::Relaxed);
+    /// Records that the API server responded to a client.
+    pub(crate) fn record_response(&self) {
+        self.last_response.store(self.now(), Ordering::Relaxed);
     }
 
-    /// A client's request has failed: the API server is asked at once.
-    pub(crate) fn doubted(&self) {
-        self.doubt.notify_one();
+    /// Records that a request failed, which triggers a probe.
+    pub(crate) fn record_failure(&self) {
+        self.failed.notify_one();
     }
 
-    /// The proxy is ending.
-    pub(crate) fn ending(&self) {
+    /// The proxy is shutting down.
+    pub(crate) fn shutting_down(&self) {
         self.metrics.ready(false);
-        self.problem.set_quietly("the proxy is ending");
+        self.problem.set_without_log("the proxy is shutting down");
     }
 
-    /// Keeps asking, until dropped.
-    pub(crate) async fn keep_asking(&self, upstream: &Upstream, interval: Duration) {
+    /// Probes until dropped.
+    pub(crate) async fn run_probes(&self, upstream: &Upstream, interval: Duration) {
         let mut pause = FIRST_PAUSE;
         loop {
-            let problem = ask(upstream).await.err();
+            let problem = probe(upstream).await.err();
             let failed = problem.is_some();
             self.set(problem);
             if failed {
@@ -115,24 +115,24 @@ impl Readiness {
                 continue;
             }
             pause = FIRST_PAUSE;
-            self.until_unknown(interval).await;
+            self.wait_until_stale(interval).await;
         }
     }
 
-    /// Returns when the API server has not answered for an interval, or a request has failed.
-    async fn until_unknown(&self, interval: Duration) {
+    /// Returns when the API server has not responded for an interval, or a request has failed.
+    async fn wait_until_stale(&self, interval: Duration) {
         let mut known = self.now();
         loop {
             let age = Duration::from_millis(self.now().saturating_sub(known));
             tokio::select! {
-                () = self.doubt.notified() => return,
+                () = self.failed.notified() => return,
                 () = tokio::time::sleep(interval.saturating_sub(age)) => {}
             }
-            let heard = self.heard.load(Ordering::Relaxed);
-            if heard <= known {
+            let responded = self.last_response.load(Ordering::Relaxed);
+            if responded <= known {
                 return;
             }
-            known = heard;
+            known = responded;
         }
     }
 
@@ -146,7 +146,7 @@ impl Readiness {
     }
 }
 
-async fn ask(upstream: &Upstream) -> Result<(), String> {
+async fn probe(upstream: &Upstream) -> Result<(), String> {
     let outbound = Outbound {
         method: Method::GET,
         path: PathAndQuery::from_static(PROBE),
@@ -159,15 +159,17 @@ async fn ask(upstream: &Upstream) -> Result<(), String> {
         let mut response = upstream
             .send(outbound)
             .await
-            .map_err(|error| crate::error::chain(&error))?;
-        // To the end, so that the connection can be used again.
+            .map_err(|error| support::error::chain(&error))?;
+        // Read to the end, so that the connection can be reused.
         while let Some(Ok(_)) = response.body_mut().frame().await {}
         Ok(response.status())
     };
     let answered = tokio::time::timeout(PROBE_TIME, asked).await;
-    match answered.unwrap_or_else(|_| Err("the API server does not answer".to_owned()))? {
-        StatusCode::UNAUTHORIZED => Err("the API server refuses our credentials".to_owned()),
-        status if status.is_server_error() => Err(format!("the API server answers {status}")),
+    match answered.unwrap_or_else(|_| Err("the API server does not respond".to_owned()))? {
+        StatusCode::UNAUTHORIZED => {
+            Err("the API server rejects the credentials of the proxy".to_owned())
+        }
+        status if status.is_server_error() => Err(format!("the API server responds with {status}")),
         _ => Ok(()),
     }
 }

@@ -1,31 +1,35 @@
-//! `capi-proxy serve`: starts everything, and ends it in order.
+//! `capi-proxy serve`: startup and graceful shutdown.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use support::admin::Endpoints;
+use support::shutdown::{self, Drain, Signals};
+use support::{admin, telemetry};
 
-use crate::admin::Admin;
 use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::credentials::Store;
-use crate::drain::{self, Drain};
 use crate::error::Error;
 use crate::listen::{self, Listener};
 use crate::metrics::Metrics;
 use crate::readiness::Readiness;
 use crate::server::{self, Workers};
 use crate::stack::Proxy;
-use crate::telemetry;
 use crate::upstream::{self, Upstream};
 
-/// Serves until a signal ends it.
+/// What probes and scrapes are answered with.
+struct Probes {
+    readiness: Arc<Readiness>,
+    metrics: Arc<Metrics>,
+}
+
+/// Serves until a signal arrives.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Error> {
     let config = Config::new(args)?;
-    telemetry::init(&args.logging);
+    telemetry::init(&args.logging.shared(), &[]);
     raise_file_limit();
     let runtime = server::runtime().map_err(Error::system("start a runtime"))?;
     runtime.block_on(serve(config))
@@ -36,18 +40,18 @@ async fn serve(config: Config) -> Result<(), Error> {
     let metrics = Metrics::new();
     let readiness = Arc::new(Readiness::new(Arc::clone(&metrics)));
     let store = Arc::new(Store::new(config.source.clone()));
-    let (signal, drain) = drain::channel();
+    let (signal, drain) = shutdown::channel();
 
     let listeners = listen::open(&config.listeners).await?;
     let admin = listen::tcp(config.admin).await?;
     let admin_address = admin.local_addr().unwrap_or(config.admin);
     if let Some(path) = &config.address_file {
-        listen::announce(path, &listeners, admin_address)?;
+        listen::write_address_file(path, &listeners, admin_address)?;
     }
     report(&listeners, &admin_address);
 
     let drain_timeout = config.drain_timeout;
-    let asking = tokio::spawn(ask(
+    let probing = tokio::spawn(probe(
         config.upstream_limits,
         config.probe_interval,
         &store,
@@ -55,37 +59,33 @@ async fn serve(config: Config) -> Result<(), Error> {
     ));
     let workers = start_workers(config, &store, &metrics, &readiness, drain.clone())?;
     let fresh = Arc::clone(&store);
-    tokio::spawn(async move { fresh.keep_fresh().await });
-    tokio::spawn(admin_of(&readiness, metrics).serve(admin));
+    tokio::spawn(async move { fresh.watch_files().await });
+    let probes = Probes {
+        readiness: Arc::clone(&readiness),
+        metrics,
+    };
+    tokio::spawn(admin::serve(probes, admin));
     for listener in listeners {
         tokio::spawn(Arc::clone(&workers).accept(listener, drain.clone()));
     }
     drop((drain, workers));
 
     signals.any().await;
-    asking.abort();
-    readiness.ending();
+    probing.abort();
+    readiness.shutting_down();
     signal.begin();
     if tokio::time::timeout(drain_timeout, signal.all_ended())
         .await
         .is_err()
     {
-        tracing::warn!("Requests were cut: they did not end in time");
+        tracing::warn!("Aborting requests that exceed the drain timeout");
     }
-    tracing::info!("Ended");
+    tracing::info!("Stopped");
     Ok(())
 }
 
-fn admin_of(readiness: &Arc<Readiness>, metrics: Arc<Metrics>) -> Admin {
-    let readiness = Arc::clone(readiness);
-    Admin {
-        problem: Box::new(move || readiness.problem()),
-        metrics: Box::new(move || metrics.render()),
-    }
-}
-
-/// Keeps asking whether the API server can be reached, on connections of its own.
-fn ask(
+/// Probes the API server, on separate connections.
+fn probe(
     limits: upstream::Limits,
     interval: Duration,
     store: &Arc<Store>,
@@ -93,7 +93,7 @@ fn ask(
 ) -> impl Future<Output = ()> + Send + 'static {
     let upstream = Upstream::new(Arc::clone(store), limits);
     let readiness = Arc::clone(readiness);
-    async move { readiness.keep_asking(&upstream, interval).await }
+    async move { readiness.run_probes(&upstream, interval).await }
 }
 
 fn start_workers(
@@ -135,7 +135,7 @@ fn report(listeners: &[Listener], admin: &SocketAddr) {
     tracing::info!(address = %admin, "Serving probes and metrics");
 }
 
-/// A connection is a file or two, and the usual limit of 1024 is soon reached. Go programs do the same.
+/// Raises the limit of open files: each connection needs one or two, and 1024 do not suffice. Go programs do the same.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum {
@@ -144,31 +144,19 @@ fn raise_file_limit() {
             maximum: limit.maximum,
         };
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::debug!(%error, "The limit of open files stays");
+            tracing::debug!(%error, "Failed to raise the limit of open files");
         }
     }
 }
 
-/// The signals that end the process.
-pub(crate) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
+// === impl Probes ===
 
-// === impl Signals ===
-
-impl Signals {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
+impl Endpoints for Probes {
+    fn readiness(&self) -> Vec<String> {
+        self.readiness.problem().into_iter().collect()
     }
 
-    pub(crate) async fn any(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
+    fn metrics(&self) -> String {
+        self.metrics.render()
     }
 }

@@ -1,4 +1,4 @@
-//! Accepts clients, deals them to the threads that serve them, and serves them.
+//! Accepts client connections, dispatches them to worker threads, and serves them.
 
 use std::io;
 use std::sync::Arc;
@@ -9,38 +9,39 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use support::accept;
+use support::shutdown::Drain;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::drain::Drain;
 use crate::error::Error;
 use crate::gate::{self, GateIo};
-use crate::listen::{self, Accepted, Listener, Socket};
+use crate::listen::{Accepted, Listener, Socket};
 use crate::stack::Proxy;
 
-/// Most connections of clients at a time; further ones wait to be accepted.
+/// Maximum number of client connections; further ones wait in the backlog.
 const MAX_CONNECTIONS: usize = 8192;
-/// Most bytes that wait to be read or written; more than the gate's largest head.
+/// Buffer for reads and writes; larger than the largest head that the gate accepts.
 const BUFFER: usize = gate::MAX_HEAD + 8 * 1024;
 
-/// The threads that serve clients.
+/// The worker threads.
 #[derive(Debug)]
 pub(crate) struct Workers {
     queues: Vec<mpsc::UnboundedSender<Connection>>,
     permits: Arc<Semaphore>,
 }
 
-/// A client that a thread is to serve.
+/// A connection for a worker.
 #[derive(Debug)]
 struct Connection {
     accepted: Accepted,
-    permit: OwnedSemaphorePermit,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 // === impl Workers ===
 
 impl Workers {
-    /// Starts `count` threads. Each makes its own proxy, so that a request never leaves its thread.
+    /// Starts `count` threads, each with its own proxy, so that a request never leaves its thread.
     pub(crate) fn start(
         count: usize,
         limits: gate::Limits,
@@ -53,7 +54,7 @@ impl Workers {
             let proxy = make();
             thread::Builder::new()
                 .name(format!("worker-{index}"))
-                .spawn(move || runtime.block_on(work(proxy, connections, limits)))
+                .spawn(move || runtime.block_on(run_worker(proxy, connections, limits)))
                 .map_err(Error::system("start a thread"))?;
             queues.push(queue);
         }
@@ -63,81 +64,72 @@ impl Workers {
         })
     }
 
-    /// Accepts clients until the drain begins.
+    /// Accepts connections until the drain begins, and dispatches them to the workers.
     pub(crate) async fn accept(self: Arc<Self>, listener: Listener, mut drain: Drain) {
+        let permits = Some(Arc::clone(&self.permits));
         let mut turn = 0;
-        loop {
-            let connection = tokio::select! {
-                connection = listen::next(|| self.connection(&listener)) => connection,
-                () = drain.begun() => return,
-            };
+        let dispatch = |accepted, permit| {
             turn = (turn + 1) % self.queues.len();
             // A worker ends only with the process.
-            let _ = self.queues[turn].send(connection);
-        }
-    }
-
-    async fn connection(&self, listener: &Listener) -> io::Result<Connection> {
-        let permit = Arc::clone(&self.permits)
-            .acquire_owned()
-            .await
-            .map_err(io::Error::other)?;
-        Ok(Connection {
-            accepted: listener.accept().await?,
-            permit,
-        })
+            let _ = self.queues[turn].send(Connection { accepted, permit });
+        };
+        accept::run(listener, permits, drain.begun(), dispatch).await;
     }
 }
 
 /// A runtime for one thread.
 pub(crate) fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    // Names are looked up on a thread of their own; one is enough.
+    // DNS lookups run on blocking threads.
     tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(2)
         .enable_all()
         .build()
 }
 
-/// Serves the clients that are dealt to this thread.
-async fn work(
+/// Serves the connections of this thread.
+async fn run_worker(
     proxy: Proxy,
     mut connections: mpsc::UnboundedReceiver<Connection>,
     limits: gate::Limits,
 ) {
     let proxy = Arc::new(proxy);
-    tokio::spawn(tidy(Arc::clone(&proxy)));
+    tokio::spawn(maintain_connections(Arc::clone(&proxy)));
     while let Some(Connection { accepted, permit }) = connections.recv().await {
         let proxy = Arc::clone(&proxy);
         match accepted.into_socket() {
             Ok(Socket::Tcp(stream)) => drop(tokio::spawn(serve(proxy, stream, limits, permit))),
             Ok(Socket::Unix(stream)) => drop(tokio::spawn(serve(proxy, stream, limits, permit))),
-            Err(error) => tracing::warn!(%error, "Connection cannot be served"),
+            Err(error) => tracing::warn!(%error, "Failed to serve connection"),
         }
     }
-    // The process is ending, and connections go on until it does: it waits for all that hold the drain.
+    // The process is shutting down, and waits for the connections, which hold the drain.
     drop(proxy);
     std::future::pending::<()>().await;
 }
 
-/// Looks after this thread's connections to the API server until the drain begins.
-async fn tidy(proxy: Arc<Proxy>) {
+/// Closes idle connections of this thread to the API server until the drain begins.
+async fn maintain_connections(proxy: Arc<Proxy>) {
     let mut drain = proxy.drain.clone();
     tokio::select! {
-        () = proxy.upstream.keep_tidy() => {}
+        () = proxy.upstream.close_idle_connections() => {}
         () = drain.begun() => {}
     }
 }
 
-/// Serves one client until it goes, or until its answers have ended after the drain has begun.
-async fn serve<S>(proxy: Arc<Proxy>, stream: S, limits: gate::Limits, permit: OwnedSemaphorePermit)
-where
+/// Serves a connection until the client disconnects, or its responses have ended after the drain has begun.
+async fn serve<S>(
+    proxy: Arc<Proxy>,
+    stream: S,
+    limits: gate::Limits,
+    permit: Option<OwnedSemaphorePermit>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut drain = proxy.drain.clone();
     let connection = Arc::new(gate::Connection::default());
     let io = TokioIo::new(GateIo::new(stream, Arc::clone(&connection), limits));
     let service = service_fn(move |request: Request<Incoming>| {
-        // On the heap, so that a watch does not keep the memory that its beginning needed.
+        // On the heap, so that a watch does not hold the memory that its setup needed.
         Box::pin(Arc::clone(&proxy).answer(request, Arc::clone(&connection)))
     });
     let serving = Builder::new()
@@ -154,7 +146,7 @@ where
     };
     if let Err(error) = ended {
         // Mostly clients that have gone away.
-        tracing::debug!(error = crate::error::chain(&error), "Connection failed");
+        tracing::debug!(error = support::error::chain(&error), "Connection failed");
     }
     drop(permit);
 }

@@ -1,13 +1,14 @@
-//! `capi-proxy conversion-webhook`: converts objects of the private groups by stock Cluster API.
+//! `capi-proxy conversion-webhook`: the conversion webhook of the private CRDs, which is installed as
+//! `capi-conversion-webhook-shim`.
 //!
-//! The API server sends a `ConversionReview` whose objects are of private groups. The names are swapped, a stock manager
-//! that runs beside us converts, and the names are swapped back. Nothing about the versions themselves is known here.
+//! The API server sends a `ConversionReview` with objects of private groups. The webhook translates the names, calls a stock
+//! manager in the same pod, the backend, and translates the names back. It does not know the versions themselves.
 //!
-//! - [`review`] reads and writes reviews, [`object`] one object in them, [`swap`] swaps its names.
-//! - [`check`] holds an answer to what conversion may change; [`route`] says which backend converts a kind.
-//! - [`convert`] puts them together, and finds the object that a batch fails on. None of these does I/O.
-//! - `connections` and `memory` share what there is among clients; `body` reads a review within these limits.
-//! - `delegate` asks a backend, `serve` answers the API server; `certificates` reloads what both show and trust.
+//! - [`review`] reads and writes reviews, [`object`] one object in them, [`swap`] translates its names.
+//! - [`check`] validates what a conversion changed; [`route`] selects the backend of a kind.
+//! - [`convert`] combines them, and finds the object that fails a batch. None of these does I/O.
+//! - `connections` and `memory` limit what clients use, by their `shares`; `body` reads a review within these limits.
+//! - `delegate` calls backends, `serve` serves the API server; `certificates` reloads the certificates of both.
 
 pub(crate) mod args;
 mod body;
@@ -24,6 +25,7 @@ mod probe;
 mod review;
 mod route;
 mod serve;
+mod shares;
 mod source;
 mod swap;
 #[cfg(test)]

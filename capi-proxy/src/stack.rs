@@ -1,4 +1,4 @@
-//! The request path: every request goes through [`Proxy::respond`], top to bottom.
+//! The request path: [`Proxy::respond`] handles every request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
+use support::shutdown::Drain;
 
 use crate::body::Body;
-use crate::drain::Drain;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::gate;
@@ -28,18 +28,18 @@ use crate::upstream::{Answer, Authorization, Class, Outbound, Outgoing, SendErro
 use capi_translate::Rules;
 use capi_translate::target::Target;
 
-/// What clients may do.
+/// The permissions of clients.
 #[derive(Debug)]
 pub(crate) struct Policy {
     pub(crate) hosts: Hosts,
     pub(crate) impersonation: Impersonation,
     pub(crate) private_names: PrivateNames,
     pub(crate) shared_secret: Option<SharedSecret>,
-    /// Largest request body.
+    /// Maximum size of a request body.
     pub(crate) max_request_body: u64,
 }
 
-/// What one thread answers requests with.
+/// The state of a worker thread.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) rules: Rules,
@@ -50,20 +50,20 @@ pub(crate) struct Proxy {
     pub(crate) drain: Drain,
 }
 
-/// A request that may be sent.
+/// A validated request.
 struct Admitted {
     authorization: Authorization,
     target: Target,
-    /// The client's side, if it asks for another protocol.
+    /// The client side of an upgrade, if the request is one.
     upgrade: Option<upgrade::Client>,
-    /// As the API server gets them.
+    /// The headers for the API server.
     headers: HeaderMap,
 }
 
 // === impl Proxy ===
 
 impl Proxy {
-    /// Answers a request that came through the gate of `connection`.
+    /// Handles a request that passed the gate of `connection`.
     pub(crate) async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -95,30 +95,30 @@ impl Proxy {
         connection: &Arc<gate::Connection>,
         exchange: &mut Exchange,
     ) -> Result<Response<Body>, Failure> {
-        // A request that did not pass the gate is only answered here; there is nothing of it to be looked at.
+        // The request was replaced by the gate: only the violation matters.
         if let Some(violation) = connection.refusal(&parts.method) {
             return Err(Failure::client(violation.status, violation.message.clone()).closing());
         }
-        // First, so that a web page learns nothing from the answers that follow.
+        // First, so that a web page learns nothing from later responses.
         self.policy.hosts.check(&parts.headers)?;
-        if is_own_health(&parts) {
+        if is_health_check(&parts) {
             return Ok(Response::new(Body::full(Bytes::from_static(b"ok"))));
         }
         let admitted = self.admit(&mut parts)?;
-        exchange.understood(&admitted.target, &parts.method);
+        exchange.set_target(&admitted.target, &parts.method);
         self.forward(&parts.method, admitted, body, connection, exchange)
             .await
     }
 
     /// Decides from a request's head whether it may be sent, and as what.
     fn admit(&self, parts: &mut Parts) -> Result<Admitted, Failure> {
-        // Before any header is read for its meaning: it says which of them would not reach the API server.
+        // Before other headers are used: Connection names headers that would not reach the API server.
         connection::check(&parts.headers)?;
-        // Before our rights are lent: whose rights are asked for.
+        // Before the proxy adds its credentials.
         impersonation::check(self.policy.impersonation, &parts.headers)?;
         let authorization =
             authorization::decide(self.policy.shared_secret.as_ref(), &mut parts.headers)?;
-        // From here on the URL has one reading, which decides and is sent.
+        // The canonical URL is used for all decisions and is what is sent.
         let target = path::parse(&self.rules, self.policy.private_names, &parts.uri)?;
         let wants = connection::wants(&parts.headers, &target)?;
         let upgrade = (wants == Wants::Upgrade).then(|| upgrade::Client::of(parts));
@@ -131,7 +131,7 @@ impl Proxy {
         })
     }
 
-    /// Sends a request and translates its answer.
+    /// Sends a request and translates the response.
     async fn forward(
         &self,
         method: &Method,
@@ -157,8 +157,7 @@ impl Proxy {
             limit: self.policy.max_request_body,
             connection,
         };
-        // The last thing before the API server hears of the request: all that can be refused has been by now, except
-        // what only the end of a large body shows.
+        // The last step before the request is sent: everything is validated, except the rest of a large body.
         let Prepared { body, outcome } = request_body::prepare(&reading, body, exchange).await?;
         let outbound = Outbound {
             class: class(&target, method, &body),
@@ -176,12 +175,12 @@ impl Proxy {
             return Ok(response);
         }
         let sent = self.upstream.send(outbound).await;
-        self.learn(&sent);
+        self.record_outcome(&sent);
         let answer = sent.map_err(|error| failure(error, outcome.as_ref()))?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            // What comes behind it is of a protocol that the client does not know of.
+            // The bytes that follow are of a protocol that the client did not request.
             return Err(Failure::bad_gateway(
-                "the API server switched to a protocol that was not asked for",
+                "the API server switched to a protocol that was not requested",
             )
             .closing());
         }
@@ -189,15 +188,15 @@ impl Proxy {
         Ok(self.finish(&target, response, exchange))
     }
 
-    /// The outcome of a request shows whether the API server can be reached.
-    fn learn(&self, sent: &Result<Response<Answer>, SendError>) {
+    /// The outcome of a request shows whether the API server is reachable.
+    fn record_outcome(&self, sent: &Result<Response<Answer>, SendError>) {
         match sent {
-            Ok(_) => self.readiness.heard(),
-            Err(_) => self.readiness.doubted(),
+            Ok(_) => self.readiness.record_response(),
+            Err(_) => self.readiness.record_failure(),
         }
     }
 
-    /// Counts the answer, and lets a watch end with the proxy.
+    /// Counts the response, and ends a watch when the proxy shuts down.
     fn finish(
         &self,
         target: &Target,
@@ -214,13 +213,13 @@ impl Proxy {
     }
 }
 
-/// The proxy's own health, on the port that clients use. The API server's is at `/livez` and `/readyz`.
-fn is_own_health(parts: &Parts) -> bool {
+/// Whether the request is for the health of the proxy itself. That of the API server is at `/livez` and `/readyz`.
+fn is_health_check(parts: &Parts) -> bool {
     parts.uri.path() == "/healthz" && matches!(parts.method, Method::GET | Method::HEAD)
 }
 
 fn class(target: &Target, method: &Method, body: &Outgoing) -> Class {
-    // A watch with a body exists in theory only.
+    // Clients send no watch with a body, but it is possible.
     let plain = method == Method::GET && matches!(body, Outgoing::Empty);
     if target.is_watch() && plain {
         Class::Watch
@@ -233,12 +232,12 @@ fn upstream_path(target: &Target) -> Result<PathAndQuery, Failure> {
     PathAndQuery::try_from(target.upstream()).map_err(|_| {
         Failure::client(
             StatusCode::BAD_REQUEST,
-            "the URL holds bytes that must be percent-encoded",
+            "the URL contains bytes that must be percent-encoded",
         )
     })
 }
 
-/// Why there is no answer: the client's doing goes before what it led to.
+/// The failure to report: an error of the request body takes precedence, because it causes the other.
 fn failure(error: SendError, outcome: Option<&Outcome>) -> Failure {
     outcome
         .and_then(|outcome| outcome.get().cloned())

@@ -1,7 +1,7 @@
 //! Upgrades: exec, attach, port-forward and the proxy subresources, over SPDY or WebSocket.
 //!
-//! Once both sides have agreed, bytes are copied and nothing else. A request that asked for another protocol and did not
-//! get it ends its connection: what the client has sent behind it may be either protocol.
+//! After the switch, bytes are only copied. A refused upgrade closes the connection, because the bytes that the client
+//! sent after the request may be of either protocol.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use support::shutdown::Drain;
 
 use crate::body::{Body, Stream};
-use crate::drain::Drain;
 use crate::failure::Failure;
 use crate::layer::headers::strip_hop_by_hop;
 use crate::upstream::{Answer, Outbound, Upstream};
 
-/// How long either side may take to switch once both have agreed.
+/// Timeout for both sides to switch after the 101 response.
 const SWITCH_TIME: Duration = Duration::from_secs(10);
 
-/// The client's side of an upgrade.
+/// The client side of an upgrade.
 pub(crate) struct Client {
     protocol: HeaderValue,
     upgrade: Option<OnUpgrade>,
@@ -29,7 +29,7 @@ pub(crate) struct Client {
 // === impl Client ===
 
 impl Client {
-    /// Takes the client's side out of a request that asks for an upgrade.
+    /// Takes the client side from an upgrade request.
     pub(crate) fn of(parts: &mut Parts) -> Self {
         let protocol = parts.headers.get(UPGRADE).cloned();
         Self {
@@ -38,7 +38,7 @@ impl Client {
         }
     }
 
-    /// Asks the API server, and joins both sides if it agrees.
+    /// Forwards the upgrade, and connects both sides if the API server accepts it.
     pub(crate) async fn forward(
         self,
         upstream: &Upstream,
@@ -60,7 +60,7 @@ impl Client {
                 .eq_ignore_ascii_case(self.protocol.as_bytes())
         }) {
             return Err(Failure::bad_gateway(
-                "the API server switched to a protocol that was not asked for",
+                "the API server switched to a protocol that was not requested",
             )
             .closing());
         }
@@ -72,7 +72,7 @@ impl Client {
     }
 }
 
-/// Passes on any answer but an agreement, as the last of its connection.
+/// Forwards a response other than 101, and closes the connection.
 fn refused(response: Response<hyper::body::Incoming>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     strip_hop_by_hop(&mut parts.headers);
@@ -90,7 +90,7 @@ async fn join(client: OnUpgrade, server: OnUpgrade, drain: Drain) {
         return;
     };
     let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-    // An error is the end of the tunnel, and both sides see it. The worker waits for what hears the drain.
+    // An error closes the tunnel on both sides. The process waits for everything that holds a drain.
     let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
     drop(drain);
 }

@@ -1,12 +1,12 @@
-//! The way to the API server: which connection a request takes, and what is done when that fails.
+//! Requests to the API server: which connection they use, and when they are retried.
 //!
-//! - Ordinary requests each have an HTTP/1.1 connection to themselves while they last ([`http1`]).
-//! - Watches share HTTP/2 connections of their own ([`http2`]), so that no number of them can starve the others.
-//! - Upgrades have a connection that dies with them.
+//! - Each ordinary request has an HTTP/1.1 connection for its duration ([`http1`]).
+//! - Watches share separate HTTP/2 connections ([`http2`]), so that they cannot block other requests.
+//! - Each upgrade has a connection that is closed with it.
 //!
-//! A request is sent a second time in three cases only: a token that the API server refused has been replaced by
-//! another; a pooled connection was closed before the request was written to it; or was closed without an answer to a
-//! request that only reads.
+//! A request is sent a second time in three cases only: the API server rejected a token that has been replaced since; a
+//! pooled connection was closed before the request was written to it; or it was closed without a response to a request
+//! that only reads.
 
 mod answer;
 mod connect;
@@ -26,21 +26,21 @@ use crate::credentials::{Alpn, Identity, NotReady, Session, Store};
 use crate::failure::Failure;
 use connect::{ConnectError, Connected, Connector};
 
-/// How often idle connections are looked for.
+/// Interval at which idle connections are closed.
 const SWEEP: Duration = Duration::from_secs(30);
 
-/// How long the API server may take.
+/// Timeouts for the API server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// To accept a connection, with TLS.
+    /// For a connection, including TLS.
     pub(crate) connect: Duration,
-    /// Between two questions whether an HTTP/2 connection is alive.
+    /// Interval of pings on HTTP/2 connections.
     pub(crate) ping: Duration,
-    /// To answer that question.
+    /// For the response to a ping.
     pub(crate) pong: Duration,
 }
 
-/// One thread's connections to the API server.
+/// The connections of one thread to the API server.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     store: Arc<Store>,
@@ -57,20 +57,20 @@ struct Pools {
     lone_watches: Arc<http1::Pool>,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
-    /// There is nothing to send a request with.
+    /// There are no credentials.
     #[error(transparent)]
     NotReady(#[from] NotReady),
     /// Nothing was sent.
-    #[error("cannot connect to the API server at {server}")]
+    #[error("failed to connect to the API server at {server}")]
     Connect {
         server: String,
         source: ConnectError,
     },
-    /// The request was sent; whether it was heard is not known.
-    #[error("the API server at {server} closed the connection before it answered")]
+    /// The request was sent; whether it was executed is unknown.
+    #[error("the API server at {server} closed the connection before it responded")]
     Lost {
         server: String,
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -80,7 +80,7 @@ pub(crate) enum SendError {
 // === impl Upstream ===
 
 impl Upstream {
-    /// Connections with the credentials in `store`; none is opened yet.
+    /// Uses the credentials in `store`. Connections are opened when they are needed.
     pub(crate) fn new(store: Arc<Store>, limits: Limits) -> Self {
         Self {
             store,
@@ -90,7 +90,7 @@ impl Upstream {
         }
     }
 
-    /// Sends a request and returns the head of the answer.
+    /// Sends a request and returns the response head.
     pub(crate) async fn send(&self, outbound: Outbound) -> Result<Response<Answer>, SendError> {
         let session = self.store.session()?;
         let spare = match (&outbound.authorization, &session.token) {
@@ -110,7 +110,7 @@ impl Upstream {
         }
     }
 
-    /// Sends a request that asks for another protocol, on a connection of its own.
+    /// Sends an upgrade request on a separate connection.
     pub(crate) async fn upgrade(
         &self,
         outbound: Outbound,
@@ -123,15 +123,15 @@ impl Upstream {
             .map_err(|source| lost(&session, source))
     }
 
-    /// Closes connections that have not been used for a while, until dropped.
-    pub(crate) async fn keep_tidy(&self) {
+    /// Closes connections that have been idle for a while, until dropped.
+    pub(crate) async fn close_idle_connections(&self) {
         let mut ticks = tokio::time::interval(SWEEP);
         loop {
             ticks.tick().await;
             let epoch = self.store.session().map(|session| session.epoch).ok();
             for pools in [&self.ours, &self.bare] {
-                pools.unary.sweep(epoch);
-                pools.lone_watches.sweep(epoch);
+                pools.unary.close_expired(epoch);
+                pools.lone_watches.close_expired(epoch);
             }
         }
     }
@@ -151,7 +151,7 @@ impl Upstream {
         }
     }
 
-    /// Sends a request on a connection that is used for nothing else until it is answered.
+    /// Sends a request on a connection that is not shared.
     async fn exclusive(
         &self,
         session: &Session,
@@ -202,13 +202,13 @@ impl Upstream {
             .watches
             .find(session, self.connector.limits().connect, connect)
             .await?;
-        let http2::Found::Shared(lease) = found else {
+        let http2::Found::Shared(permit) = found else {
             return self.begin_watch(session, pools, found, outbound).await;
         };
         let spare = outbound.replay();
-        match (lease.send(session, outbound).await, spare) {
+        match (permit.send(session, outbound).await, spare) {
             (Ok(response), _) => Ok(response),
-            // A connection that others use may have been on its way out. A fresh one has no such excuse.
+            // A shared connection may have been closing. A new one is not.
             (Err(_), Some(spare)) => {
                 let found = pools.watches.open(session, connect().await?).await?;
                 self.begin_watch(session, pools, found, spare).await
@@ -217,7 +217,7 @@ impl Upstream {
         }
     }
 
-    /// Sends a request on a connection that was found or opened for it.
+    /// Sends a watch request on the connection.
     async fn begin_watch(
         &self,
         session: &Session,
@@ -226,7 +226,7 @@ impl Upstream {
         outbound: Outbound,
     ) -> Result<Response<Answer>, SendError> {
         match found {
-            http2::Found::Shared(lease) | http2::Found::Fresh(lease) => lease
+            http2::Found::Shared(permit) | http2::Found::New(permit) => permit
                 .send(session, outbound)
                 .await
                 .map_err(|source| lost(session, source)),
@@ -275,7 +275,7 @@ fn lost(
 
 impl From<SendError> for Failure {
     fn from(error: SendError) -> Self {
-        let message = crate::error::chain(&error);
+        let message = support::error::chain(&error);
         match error {
             SendError::NotReady(_) | SendError::Connect { .. } => Self::unavailable(message),
             SendError::Lost { .. } => Self::bad_gateway(message),

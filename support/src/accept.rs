@@ -82,6 +82,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_failed_accept_is_retried_and_permits_limit_connections() {
+        let begun = tokio::time::Instant::now();
         let (sender, mut accepted) = mpsc::unbounded_channel();
         let permits = Arc::new(Semaphore::new(2));
         let (signal, mut drain) = crate::shutdown::channel();
@@ -101,6 +102,7 @@ mod tests {
         let first = accepted.recv().await.unwrap();
         let second = accepted.recv().await.unwrap();
         assert_eq!((first.0, second.0), (1, 2));
+        assert_eq!(begun.elapsed(), RETRY_INTERVAL);
         tokio::task::yield_now().await;
         assert!(accepted.try_recv().is_err(), "both permits are in use");
         drop(first);

@@ -27,6 +27,20 @@ const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
+/// What probes and scrapes are answered with.
+pub trait Endpoints: Send + Sync + 'static {
+    /// The failures of liveness.
+    fn liveness(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The failures of readiness.
+    fn readiness(&self) -> Vec<String>;
+
+    /// The metrics, in the text format of `OpenMetrics`.
+    fn metrics(&self) -> String;
+}
+
 /// Serves health and metrics of a program.
 #[derive(Debug)]
 pub struct Admin {
@@ -50,65 +64,87 @@ pub async fn listen(address: Address) -> io::Result<TcpListener> {
     }
 }
 
+/// Serves probes and metrics, until dropped.
+pub async fn serve(endpoints: impl Endpoints, listener: TcpListener) {
+    let endpoints = Arc::new(endpoints);
+    accept::run(listener, None, std::future::pending(), |stream, _| {
+        tokio::spawn(serve_connection(Arc::clone(&endpoints), stream));
+    })
+    .await;
+}
+
+async fn serve_connection(endpoints: Arc<impl Endpoints>, stream: TcpStream) {
+    let service = service_fn(|request| {
+        let response = answer(&*endpoints, &request);
+        async { Ok::<_, Infallible>(response) }
+    });
+    let serving = Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service);
+    // A client that disconnects is not an error.
+    let _ = serving.await;
+}
+
+fn answer<B>(endpoints: &impl Endpoints, request: &Request<B>) -> Response<Full<Bytes>> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let text = "only GET and HEAD are allowed\n";
+        return response(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);
+    }
+    match request.uri().path() {
+        "/livez" | "/healthz" => check(&endpoints.liveness()),
+        "/readyz" => check(&endpoints.readiness()),
+        "/metrics" => response(StatusCode::OK, OPEN_METRICS, endpoints.metrics()),
+        _ => response(
+            StatusCode::NOT_FOUND,
+            TEXT,
+            "not found: use /livez, /readyz or /metrics\n",
+        ),
+    }
+}
+
 // === impl Admin ===
 
 impl Admin {
-    /// Serves probes, until dropped.
+    /// Serves probes and metrics, until dropped.
     pub async fn serve(self, listener: TcpListener) {
-        let admin = Arc::new(self);
-        accept::run(listener, None, std::future::pending(), |stream, _| {
-            tokio::spawn(Arc::clone(&admin).serve_connection(TokioIo::new(stream)));
-        })
-        .await;
+        serve(self, listener).await;
+    }
+}
+
+impl Endpoints for Admin {
+    fn liveness(&self) -> Vec<String> {
+        self.health.watchdog().hung()
     }
 
-    async fn serve_connection(self: Arc<Self>, io: TokioIo<TcpStream>) {
-        let service = service_fn(|request| {
-            let answer = self.answer(&request);
-            async { Ok::<_, Infallible>(answer) }
-        });
-        let serving = Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(io, service);
-        // A client that disconnects is not an error.
-        let _ = serving.await;
-    }
-
-    fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET is served\n");
-        }
-        match request.uri().path() {
-            "/livez" | "/healthz" => check(&self.health.watchdog().hung()),
-            "/readyz" => check(&self.health.problems()),
-            "/metrics" => answer(StatusCode::OK, OPEN_METRICS, self.metrics()),
-            _ => answer(
-                StatusCode::NOT_FOUND,
-                TEXT,
-                "not found: use /livez, /readyz or /metrics\n",
-            ),
-        }
+    fn readiness(&self) -> Vec<String> {
+        self.health.problems()
     }
 
     fn metrics(&self) -> String {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry)
-            .expect("invariant: writing to a string does not fail");
-        text
+        render(&self.registry)
     }
+}
+
+/// Metrics in the text format of `OpenMetrics`.
+pub fn render(registry: &Registry) -> String {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, registry)
+        .expect("invariant: writing to a string does not fail");
+    text
 }
 
 /// The answer to a probe: the failures, if there are any.
 fn check(failures: &[String]) -> Response<Full<Bytes>> {
     if failures.is_empty() {
-        return answer(StatusCode::OK, TEXT, "ok\n");
+        return response(StatusCode::OK, TEXT, "ok\n");
     }
     let text = format!("{}\n", failures.join("\n"));
-    answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, text)
+    response(StatusCode::SERVICE_UNAVAILABLE, TEXT, text)
 }
 
-fn answer(
+/// A response with a body of one content type.
+pub fn response(
     status: StatusCode,
     content_type: HeaderValue,
     body: impl Into<Bytes>,
@@ -125,7 +161,7 @@ mod tests {
 
     fn get(admin: &Admin, path: &str) -> StatusCode {
         let request = Request::get(path).body(()).unwrap();
-        admin.answer(&request).status()
+        answer(admin, &request).status()
     }
 
     /// Check T03.

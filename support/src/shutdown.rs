@@ -1,6 +1,9 @@
 //! Graceful shutdown: the signals that begin it, and the drain that the parts of a program wait for.
 
+use std::fmt;
 use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
@@ -12,6 +15,12 @@ pub struct Signal(watch::Sender<bool>);
 /// Observes the shutdown.
 #[derive(Debug, Clone)]
 pub struct Drain(watch::Receiver<bool>);
+
+/// Observes the shutdown by polling, for bodies and other types that are polled themselves.
+pub struct Draining {
+    /// None once the shutdown has begun.
+    waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
 
 /// The signals that shut a process down: SIGTERM and SIGINT.
 #[derive(Debug)]
@@ -53,6 +62,38 @@ impl Drain {
     pub fn has_begun(&self) -> bool {
         *self.0.borrow()
     }
+
+    /// The same drain, to be polled.
+    pub fn draining(&self) -> Draining {
+        let mut drain = self.clone();
+        Draining {
+            waiting: Some(Box::pin(async move { drain.begun().await })),
+        }
+    }
+}
+
+// === impl Draining ===
+
+impl Draining {
+    /// Ready once the shutdown has begun, and from then on.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(waiting) = &mut self.waiting else {
+            return Poll::Ready(());
+        };
+        let begun = waiting.as_mut().poll(cx);
+        if begun.is_ready() {
+            self.waiting = None;
+        }
+        begun
+    }
+}
+
+impl fmt::Debug for Draining {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Draining")
+            .field("begun", &self.waiting.is_none())
+            .finish()
+    }
 }
 
 // === impl Signals ===
@@ -89,6 +130,17 @@ mod tests {
         drop(signal);
         late.begun().await;
         assert!(late.has_begun());
+    }
+
+    #[tokio::test]
+    async fn a_polled_drain_stays_ready() {
+        let (signal, drain) = channel();
+        let mut draining = drain.draining();
+        let mut poll = async || std::future::poll_fn(|cx| Poll::Ready(draining.poll(cx))).await;
+        assert!(poll().await.is_pending());
+        signal.begin();
+        assert!(poll().await.is_ready());
+        assert!(poll().await.is_ready());
     }
 
     #[tokio::test]

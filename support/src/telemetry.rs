@@ -62,10 +62,12 @@ fn filter(
             filter.with_target(*target, level)
         })
         .with_default(level.min(LevelFilter::WARN));
-    filter_fn(move |metadata| {
+    let filter = filter_fn(move |metadata: &Metadata<'_>| {
         let is_span = metadata.is_span() && *metadata.level() <= Level::INFO;
         is_span || events.would_enable(metadata.target(), metadata.level())
-    })
+    });
+    // With it, what is below costs one comparison, without a look at the filter.
+    filter.with_max_level_hint(level.max(LevelFilter::INFO))
 }
 
 fn level(level: LogLevel) -> LevelFilter {

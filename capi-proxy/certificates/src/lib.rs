@@ -1,9 +1,9 @@
-//! The webhook's certificate where the cluster issues none: made, checked and renewed. Pure, but for the random numbers
-//! of a new key. The installer makes the first one, the leader of hypershift-operator renews it.
+//! The self-managed serving certificate of the conversion webhook: issued, validated and renewed. Pure, except for the
+//! random numbers of a new key. `hypershift install` issues the first one, the leader of hypershift-operator renews it.
 //!
-//! Each certificate has an authority of its own, whose key is forgotten at once, so that it can never issue another.
-//! What is trusted is the newest authority and the one of the certificate that is shown now: a renewal publishes
-//! both before the new certificate is shown.
+//! Each certificate has its own CA, whose key is discarded immediately, so that it can never issue another one. The
+//! newest CA and that of the served certificate are trusted: a renewal publishes both before it serves the new
+//! certificate.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Name of the webhook's Deployment and Service, and common name of its certificate.
 pub const WEBHOOK: &str = "capi-conversion-webhook-shim";
-/// Field manager of all that is written of the certificate, by the installer or the operator.
+/// Field manager for writes of the certificate, by the installer or the operator.
 pub const FIELD_MANAGER: &str = "hypershift-install";
-/// How long the first certificate is valid. Later ones are as long as the one before.
+/// Lifetime of the first certificate. Renewed certificates have the lifetime of the previous one.
 const LIFETIME: Duration = Duration::from_hours(365 * 24);
-/// Clocks may differ so much.
+/// Allowed clock skew.
 const SKEW: Duration = Duration::from_hours(1);
-/// Authorities that are trusted at most: the newest, and the one of the certificate that is still shown.
+/// Maximum number of trusted CAs: the newest, and that of the served certificate.
 const AUTHORITIES: usize = 2;
 
-/// What the webhook shows, and what the API server trusts.
+/// The serving certificate, its key, and the CAs that the API server trusts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Serving {
     /// PEM.
@@ -41,7 +41,7 @@ pub struct Serving {
     authorities: String,
 }
 
-/// Why no certificate can be issued.
+/// Issuing a certificate failed.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to issue a certificate for {server}")]
 pub struct Error {
@@ -54,7 +54,7 @@ pub fn secret_name() -> String {
     format!("{WEBHOOK}-serving")
 }
 
-/// The name that API servers know the webhook of a namespace by.
+/// The DNS name of the webhook in a namespace.
 pub fn server_name(namespace: &str) -> String {
     format!("{WEBHOOK}.{namespace}.svc")
 }
@@ -62,7 +62,7 @@ pub fn server_name(namespace: &str) -> String {
 // === impl Serving ===
 
 impl Serving {
-    /// What a Secret holds; nothing when it holds something else.
+    /// Reads a Secret; none if it has other contents.
     pub fn of(secret: &Value) -> Option<Self> {
         let text = |key: &str| {
             let encoded = secret["data"][key].as_str()?;
@@ -84,17 +84,17 @@ impl Serving {
         })
     }
 
-    /// PEM certificates that are shown.
+    /// The served certificates, as PEM.
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// PEM certificates that the API server trusts.
+    /// The trusted CAs, as PEM.
     pub fn authorities(&self) -> &str {
         &self.authorities
     }
 
-    /// What is to be there: what is, as long as it is good, and else something new.
+    /// The desired certificate: the current one while it is valid, otherwise a new one.
     pub fn renewed(current: Option<Self>, server: &str, now: UnixTime) -> Result<Self, Error> {
         match current {
             Some(current) if current.is_good(server, now) => Ok(current),
@@ -103,7 +103,7 @@ impl Serving {
         }
     }
 
-    /// A new certificate, valid as long as this one was, whose authorities are trusted beside the new one's.
+    /// A new certificate with the lifetime of this one. The CAs of both are trusted.
     pub fn successor(&self, server: &str, now: UnixTime) -> Result<Self, Error> {
         let validity = self.validity();
         let lifetime = validity.map_or(LIFETIME, Validity::lifetime);
@@ -115,7 +115,7 @@ impl Serving {
         )
     }
 
-    /// The authorities, but those first that the certificate needs.
+    /// The CAs, starting with those that the certificate needs.
     fn trusted_after_renewal(&self, server: &str, now: UnixTime) -> String {
         let all = certificates(&self.authorities);
         let (needed, rest): (Vec<_>, Vec<_>) = all
@@ -125,13 +125,13 @@ impl Serving {
         [needed, rest].concat().concat()
     }
 
-    /// Trusted, and with more than a third of its time left.
+    /// Whether it is trusted, and has more than a third of its lifetime left.
     pub fn is_good(&self, server: &str, now: UnixTime) -> bool {
         let left = self.until_renewal(now);
         self.flaw(server, now).is_none() && left.is_some_and(|left| !left.is_zero())
     }
 
-    /// How long until a third of its time is left; zero when it is less. Nothing when it cannot be read.
+    /// The time until a third of its lifetime is left, at least zero. None if it cannot be read.
     pub fn until_renewal(&self, now: UnixTime) -> Option<Duration> {
         let Validity { from, until } = self.validity()?;
         let due = until - (until - from) / 3;
@@ -140,7 +140,7 @@ impl Serving {
         ))
     }
 
-    /// How long it is valid in all, clock differences aside.
+    /// Its lifetime, without the clock skew.
     pub fn lifetime(&self) -> Option<Duration> {
         self.validity().map(Validity::lifetime)
     }
@@ -155,7 +155,7 @@ impl Serving {
         })
     }
 
-    /// Why an API server would not talk to who shows this, if it would not.
+    /// Why an API server would reject this certificate, if it would.
     pub fn flaw(&self, server: &str, now: UnixTime) -> Option<String> {
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes());
         if key.is_err() {
@@ -164,7 +164,7 @@ impl Serving {
         flaw(&self.certificate, &self.authorities, server, now)
     }
 
-    /// A certificate of that lifetime; `trusted` are the authorities before.
+    /// Issues a certificate with a lifetime; `trusted` are the previous CAs.
     pub fn issue(
         server: &str,
         trusted: &str,
@@ -200,7 +200,7 @@ impl Serving {
     }
 }
 
-/// From when until when, in seconds since 1970.
+/// The validity in Unix time.
 #[derive(Debug, Clone, Copy)]
 struct Validity {
     from: i64,
@@ -223,7 +223,7 @@ impl std::fmt::Debug for Serving {
     }
 }
 
-/// An authority, as PEM and as what signs.
+/// A CA, as PEM and as an issuer.
 fn authority(
     lifetime: Duration,
     now: UnixTime,
@@ -253,7 +253,7 @@ fn seconds(time: UnixTime) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// The new authority and those of the old ones that have not expired.
+/// The new CA, and the old ones that have not expired.
 fn bundle(newest: &str, trusted: &str, now: UnixTime) -> String {
     let old = certificates(trusted).into_iter().filter(|der| {
         let parsed = X509Certificate::from_der(der);
@@ -275,7 +275,7 @@ fn pem(der: &CertificateDer<'_>) -> String {
     text
 }
 
-/// Why a client that trusts these authorities would not take this certificate for the server's.
+/// Why a client that trusts these CAs would reject this certificate.
 pub fn flaw(certificate: &str, authorities: &str, server: &str, now: UnixTime) -> Option<String> {
     verify(certificate, authorities, server, now).err()
 }
@@ -299,7 +299,7 @@ fn verify(certificate: &str, authorities: &str, server: &str, now: UnixTime) -> 
         .map_err(|error| format!("its certificate is not for {server}: {error}"))
 }
 
-/// What is no certificate is passed over.
+/// Invalid certificates are skipped.
 fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem.as_bytes())
         .filter_map(Result::ok)
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_kept_until_a_third_of_its_time_is_left() {
+    fn a_certificate_is_renewed_in_its_last_third() {
         let first = Serving::renewed(None, SERVER, day(0)).unwrap();
         for (days, kept) in [
             (0, true),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shown_before_stays_trusted_and_no_key_is_kept() {
+    fn a_renewal_keeps_the_old_ca_and_drops_its_key() {
         let first = Serving::renewed(None, SERVER, day(0)).unwrap();
         let later = day(300);
         let second = Serving::renewed(Some(first.clone()), SERVER, later).unwrap();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_another_authority_and_damage_are_flaws() {
+    fn wrong_names_wrong_cas_and_damage_need_a_renewal() {
         let serving = Serving::renewed(None, SERVER, day(0)).unwrap();
         let other = Serving::renewed(None, SERVER, day(0)).unwrap();
         assert_eq!(serving.flaw(SERVER, day(0)), None);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_gives_back_what_was_put_into_it() {
+    fn certificates_round_trip_through_a_secret() {
         let serving = Serving::renewed(None, SERVER, day(0)).unwrap();
         let secret = json!({"data": serving.data()});
         assert_eq!(Serving::of(&secret), Some(serving));
@@ -386,7 +386,7 @@ mod tests {
 
     /// Check T07.
     #[test]
-    fn a_renewal_keeps_the_lifetime_and_the_authority_of_what_is_shown() {
+    fn a_renewal_keeps_the_lifetime_and_the_ca() {
         let hour = Duration::from_hours(1);
         let first = Serving::issue(SERVER, "", hour * 3, day(0)).unwrap();
         assert_eq!(first.lifetime(), Some(hour * 3));
@@ -394,7 +394,7 @@ mod tests {
         assert!(!first.is_good(SERVER, later));
         let lost = first.successor(SERVER, later).unwrap();
         assert_eq!(lost.lifetime(), first.lifetime());
-        // The authorities were published, and the certificate was lost before it was shown.
+        // The CAs were published, and the certificate was lost before it was served.
         let published = Serving {
             authorities: lost.authorities,
             ..first.clone()

@@ -176,7 +176,7 @@ pub fn target(data: &[u8]) {
     }
 }
 
-/// The framing of requests: how the bytes arrive changes no verdict.
+/// The framing of requests: decisions do not depend on chunks.
 pub fn gate(data: &[u8]) {
     let [split, stream @ ..] = data else { return };
     assert_eq!(

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_relative_to_the_kubeconfig() {
+    fn kubeconfig_paths_are_relative_to_the_kubeconfig() {
         let plan = plan(
             CLUSTER,
             "{tokenFile: token, token: old, client-certificate: /c, client-key-data: a2V5}",
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_refused_by_name() {
+    fn unsupported_kubeconfig_fields_are_rejected_by_name() {
         let cases = [
             (CLUSTER, "{exec: {command: aws}}", "exec"),
             (CLUSTER, "{auth-provider: {name: gcp}}", "auth-provider"),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_kubeconfig_entries_are_named() {
         let cases = [
             ("{server: 'https://a'}", "{}", "certificate-authority"),
             (CLUSTER, "{client-key: a}", "client-certificate"),
@@ -421,8 +421,9 @@ mod tests {
         }
     }
 
+    /// Check S16.
     #[test]
-    fn s16_a_field_of_a_wrong_type_is_not_quoted() {
+    fn kubeconfig_errors_do_not_quote_fields_of_a_wrong_type() {
         for (text, expected) in [
             (
                 "contexts: {secret: token}\n",
@@ -441,8 +442,9 @@ mod tests {
         }
     }
 
+    /// Check S16.
     #[test]
-    fn s16_a_malformed_file_is_not_quoted() {
+    fn kubeconfig_errors_do_not_quote_malformed_files() {
         let text = "users:\n- name: a\n  user: {token: secret-token, tokenFile: [}\n";
         let error = parse(Path::new("c"), text, None).err().unwrap();
         let message = format!("{error} {error:?}");

@@ -1,4 +1,4 @@
-//! Where each credential comes from: a kubeconfig, or a pod's service account. Nothing but the kubeconfig is read here.
+//! The sources of credentials: a kubeconfig or the service account of a pod. Only the kubeconfig is read here.
 
 use std::env;
 use std::fmt;
@@ -10,7 +10,7 @@ use http::uri::{Authority, Scheme};
 
 use super::{Error, kubeconfig};
 
-/// Where a pod finds its service account.
+/// Where the service account is mounted.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Where credentials come from.
@@ -40,7 +40,7 @@ pub(crate) struct Endpoint {
     pub(crate) prefix: String,
 }
 
-/// What to read, and from where.
+/// The sources of all credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) endpoint: Endpoint,
@@ -51,7 +51,7 @@ pub(super) struct Plan {
     pub(super) token: Option<Data>,
 }
 
-/// Bytes that are at hand, or in a file. Prints nothing of them.
+/// Inline bytes or a file. `Debug` does not print the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Data {
     Inline(Vec<u8>),

@@ -1,4 +1,4 @@
-//! The credentials of now, shared by all threads, and read again when their files change.
+//! The current credentials, shared by all threads and reloaded when their files change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -9,10 +9,10 @@ use super::tls::{Pem, Tls};
 use super::token::Token;
 use super::{Endpoint, Error};
 
-/// How often files are looked at. A token is to be used within a second of its change.
+/// Interval at which files are checked. A changed token is used within a second.
 const POLL: Duration = Duration::from_millis(500);
 
-/// What a request is sent with.
+/// The credentials of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub(crate) endpoint: Arc<Endpoint>,
@@ -23,12 +23,12 @@ pub(crate) struct Session {
     pub(crate) epoch: u64,
 }
 
-/// There are no credentials that could be used.
+/// There are no valid credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no credentials for the API server: {0}")]
 pub(crate) struct NotReady(String);
 
-/// The credentials of now.
+/// The current credentials.
 #[derive(Debug)]
 pub(crate) struct Store {
     source: Source,
@@ -39,11 +39,11 @@ pub(crate) struct Store {
 #[derive(Debug)]
 struct Now {
     session: Option<Arc<Session>>,
-    /// Why the last reading failed.
+    /// Why the last reload failed.
     problem: Option<String>,
 }
 
-/// What was read last; the parts that a failure does not reach are kept.
+/// The last valid contents. A failure keeps them.
 #[derive(Default)]
 struct Reader {
     fingerprint: Vec<Fingerprint>,
@@ -54,7 +54,7 @@ struct Reader {
     epoch: u64,
 }
 
-/// Detects whether a file, looked at through its symbolic links, is still the same.
+/// Detects changes of a file, following symbolic links.
 #[derive(Debug, PartialEq, Eq)]
 struct Fingerprint {
     path: PathBuf,
@@ -78,7 +78,7 @@ impl Store {
         store
     }
 
-    /// What to send a request with.
+    /// The credentials for a request.
     pub(crate) fn session(&self) -> Result<Arc<Session>, NotReady> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
         let unusable = |problem: &Option<String>| {
@@ -87,7 +87,7 @@ impl Store {
         };
         match (&now.session, &now.problem) {
             (Some(session), None) => Ok(Arc::clone(session)),
-            // The clock counts only when the token cannot be read again; otherwise the API server is the judge.
+            // The expiry counts only if the token file cannot be read; otherwise the API server decides.
             (Some(session), Some(_)) if !session.token_has_expired() => Ok(Arc::clone(session)),
             (_, problem) => Err(unusable(problem)),
         }
@@ -101,8 +101,8 @@ impl Store {
             .filter(|session| session.token != refused.token)
     }
 
-    /// Reads files again when they change, until dropped.
-    pub(crate) async fn keep_fresh(&self) {
+    /// Reloads files when they change, until dropped.
+    pub(crate) async fn watch_files(&self) {
         let mut ticks = tokio::time::interval(POLL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {

@@ -15,12 +15,12 @@ use super::plan::Plan;
 /// Sessions kept for resumption; there is one server.
 const SESSIONS: usize = 8;
 
-/// Whose rights a connection has.
+/// Which client certificate a connection uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
-    /// The proxy's own client certificate is shown, if there is one.
+    /// The client certificate of the proxy, if there is one.
     Ours,
-    /// It is not: the request has the client's own credentials, and a certificate would go before them.
+    /// None: the request has credentials of the client, and a certificate would take precedence.
     Bare,
 }
 
@@ -169,7 +169,7 @@ fn roots(authority: &[u8]) -> Result<RootCertStore, Error> {
     if added == 0 {
         return Err(failed(
             "the certificate authority",
-            "it holds no certificate",
+            "the file contains no certificate",
         ));
     }
     Ok(roots)

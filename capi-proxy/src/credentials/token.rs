@@ -1,4 +1,4 @@
-//! A bearer token: ready to be sent, never to be printed.
+//! A bearer token that is never printed.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -41,7 +41,7 @@ impl Token {
         &self.header
     }
 
-    /// Whether it has said of itself that it is of no use at `now`.
+    /// Whether the token has an expiry before `now`.
     pub(super) fn has_expired(&self, now: SystemTime) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
@@ -70,22 +70,24 @@ fn expiry(token: &[u8]) -> Option<SystemTime> {
 mod tests {
     use super::*;
 
+    /// Check S16.
     #[test]
-    fn s16_tokens_are_not_printed() {
+    fn tokens_are_redacted_in_debug_output() {
         let token = Token::parse(b" secret\n", "file").unwrap();
         assert_eq!(token.header(), "Bearer secret");
         assert!(!format!("{token:?} {:?}", token.header()).contains("secret"));
     }
 
+    /// Check S13.
     #[test]
-    fn s13_what_is_no_token_is_refused() {
+    fn invalid_tokens_are_rejected() {
         for text in [b"".as_slice(), b" \n", b"a\nb", b"\0"] {
             assert!(Token::parse(text, "file").is_err(), "{text:?}");
         }
     }
 
     #[test]
-    fn expiry_is_read_from_json_web_tokens_only() {
+    fn only_json_web_tokens_have_an_expiry() {
         let claims = URL_SAFE_NO_PAD.encode(br#"{"exp":1000,"sub":"a"}"#);
         let token = Token::parse(format!("x.{claims}.y").as_bytes(), "file").unwrap();
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);

@@ -1,14 +1,14 @@
-//! Follows a chunked body to its end. Sizes are plain hexadecimal numbers; extensions are refused.
+//! Follows a chunked body to its end. Sizes must be plain hexadecimal numbers; extensions are rejected.
 
 use super::head::check_field;
 use super::{MAX_HEADERS, Violation};
 
-/// Most digits of a chunk's size.
+/// Maximum number of digits of a chunk size.
 const MAX_DIGITS: usize = 15;
-/// Largest trailer section.
+/// Maximum size of the trailer section.
 const MAX_TRAILERS: usize = 8 * 1024;
 
-/// How far the bytes at hand may go on.
+/// How many bytes are released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     /// Zero: more bytes are needed.
@@ -17,17 +17,17 @@ pub(super) struct Found {
     pub(super) end: bool,
 }
 
-/// What the next byte belongs to.
+/// The element of the next byte.
 #[derive(Debug, Default)]
 pub(super) enum Scanner {
-    /// A line with a chunk's size.
+    /// A chunk size line.
     #[default]
     Size,
-    /// That much of a chunk's data.
+    /// The rest of the data of a chunk.
     Data(u64),
-    /// The line end behind a chunk's data.
+    /// The line end after the data of a chunk.
     DataEnd,
-    /// The lines behind the last chunk.
+    /// The trailer section.
     Trailers,
 }
 
@@ -52,7 +52,7 @@ impl Scanner {
                         end,
                     });
                 }
-                // What is right goes on, and what follows is refused the next time: the split makes no difference.
+                // Valid bytes are released, and the rest is rejected next time, independent of chunks.
                 Err(_) if released > 0 => {
                     return Ok(Found {
                         released,
@@ -144,7 +144,7 @@ fn hex(digit: u8) -> u64 {
     })
 }
 
-/// Checks the trailer section; its length with the empty line at its end, when it is complete.
+/// Validates the trailer section; returns its length, including the empty line, once it is complete.
 fn trailers(rest: &[u8]) -> Result<Option<usize>, Violation> {
     let mut length = 0;
     for (count, line) in rest.split_inclusive(|&byte| byte == b'\n').enumerate() {

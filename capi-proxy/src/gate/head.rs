@@ -1,39 +1,39 @@
-//! Finds the end of a request head, checks every line of it, and says how its body is framed.
+//! Finds the end of a request head, validates its lines, and determines the framing of its body.
 
 use http::StatusCode;
 use http::uri::PathAndQuery;
 
 use super::{MAX_HEAD, MAX_HEADERS, Violation};
 
-/// How the bytes behind a head are to be read.
+/// The framing of the bytes after a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// There is no body.
+    /// No body.
     None,
-    /// That many bytes.
+    /// A body of this length.
     Length(u64),
     /// `Transfer-Encoding: chunked`.
     Chunked,
-    /// No more HTTP, if the server agrees.
+    /// An upgrade: no HTTP follows if the server accepts it.
     Upgrade,
 }
 
 /// A complete head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Its length, with the empty line at its end.
+    /// Its length, including the empty line at its end.
     pub(super) length: usize,
     pub(super) framing: Framing,
 }
 
-/// Looks for the end of a head in bytes that arrive piece by piece; no byte is looked at twice.
+/// Finds the end of a head in chunks, and scans each byte once.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     scanned: usize,
     line_start: usize,
 }
 
-/// What the header lines say about the body.
+/// The header fields that determine the framing.
 #[derive(Debug, Default)]
 struct Fields {
     count: usize,
@@ -82,7 +82,7 @@ fn too_large() -> Violation {
     )
 }
 
-/// Checks a whole head, with the empty line at its end.
+/// Validates a complete head, including the empty line at its end.
 fn check(head: &[u8]) -> Result<Framing, Violation> {
     // The scanner has seen that every line feed follows a carriage return.
     let mut lines = head
@@ -124,7 +124,7 @@ fn check_request_line(line: &[u8]) -> Result<(), Violation> {
 fn check_version(version: &[u8]) -> Result<(), Violation> {
     match version {
         b"HTTP/1.1" => Ok(()),
-        // The end of an HTTP/1.0 answer can be a closed connection, which looks the same when it was cut.
+        // An HTTP/1.0 response may end with the connection, so a truncated one looks complete.
         b"HTTP/1.0" | b"HTTP/2.0" => Err(Violation::new(
             StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             "only HTTP/1.1 is served",
@@ -151,7 +151,7 @@ fn check_target(target: &[u8]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Splits a header line, and refuses one that another reader might split differently.
+/// Splits a header line, and rejects one that another parser might split differently.
 pub(super) fn check_field(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
     if matches!(line.first(), Some(b' ' | b'\t')) {
         return Err(Violation::bad_request("a header line is folded"));
@@ -195,7 +195,7 @@ impl Fields {
                 format!("the request has more than {MAX_HEADERS} headers"),
             ));
         }
-        // All that matter differ in length, so most names are turned away by it.
+        // The relevant names differ in length, which excludes most others.
         match name.len() {
             4 if name.eq_ignore_ascii_case(b"host") => self.take_host(),
             6 if name.eq_ignore_ascii_case(b"expect") => check_expect(value),

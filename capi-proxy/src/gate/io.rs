@@ -1,8 +1,8 @@
-//! A socket behind the gate: the HTTP library reads only what the gate has released.
+//! A socket with a gate: the HTTP library reads only bytes that the gate has released.
 //!
-//! When the gate closes between requests, the library reads a request of our own making in place of the refused one,
-//! and then the end of the stream. So the refusal is answered in its turn, behind the answers to earlier requests, by
-//! the same code that answers everything else. When the gate closes within a body, reading that body fails.
+//! When the gate rejects a head, the library reads a placeholder request instead, and then the end of the stream. So the
+//! rejection is sent in turn, after the responses to earlier requests, by the same code as all responses. When the gate
+//! rejects a body, reading that body fails.
 
 use std::io;
 use std::pin::Pin;
@@ -17,23 +17,24 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{Gate, Step, Violation};
 
-/// The method of the request that stands for a refused one.
+/// The method of the request that replaces a rejected one.
 const REFUSED: &str = "GATE-REFUSED";
-/// The request that stands for a refused one.
-const STAND_IN: &[u8] = b"GATE-REFUSED / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-/// How much of a refused request is read and dropped, so that the client reads our answer before a reset.
+/// The request that replaces a rejected one.
+const PLACEHOLDER: &[u8] =
+    b"GATE-REFUSED / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+/// How much of a rejected request is read and dropped, so that the client reads the response before a reset.
 const LINGER_BYTES: usize = 256 * 1024;
-/// How long a refused request is read and dropped.
+/// How long a rejected request is read and dropped.
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
-/// How long a client may take.
+/// Timeouts for a client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// From the first byte of a head to its last.
     pub(crate) head: Duration,
     /// Between two requests.
     pub(crate) idle: Duration,
-    /// Between two pieces of a body.
+    /// Between two reads of a body.
     pub(crate) body: Duration,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct Connection {
     held: Mutex<Option<Waker>>,
 }
 
-/// Held while a request is being answered; the next one waits in the gate until it is dropped.
+/// Held while a request is processed; the next one waits in the gate until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy(Arc<Connection>);
 
@@ -57,7 +58,7 @@ pub(crate) struct GateIo<S> {
     connection: Arc<Connection>,
     limits: Limits,
     timer: Option<Timer>,
-    /// What has arrived and could not be handed on at once.
+    /// Bytes that have arrived and were not delivered yet.
     pending: Vec<u8>,
     /// How much of `pending` is released.
     released: usize,
@@ -65,12 +66,12 @@ pub(crate) struct GateIo<S> {
     linger: Option<Linger>,
 }
 
-/// What is read once the gate has closed.
+/// What the library reads after a rejection.
 #[derive(Debug, Clone, Copy)]
 enum Closed {
-    /// What is left of the stand-in, and then the end.
-    StandIn(&'static [u8]),
-    /// An error: part of the request is already read.
+    /// The rest of the placeholder, and then the end.
+    Placeholder(&'static [u8]),
+    /// An error: part of the request has been read.
     Broken,
 }
 
@@ -80,7 +81,7 @@ struct Timer {
     sleep: Pin<Box<Sleep>>,
 }
 
-/// What a client is waited for.
+/// What the client is expected to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Idle,
@@ -101,7 +102,7 @@ impl Violation {
     fn slow_head() -> Self {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
-            "the request's head was not complete in time",
+            "timed out waiting for the request head",
         )
     }
 
@@ -109,7 +110,7 @@ impl Violation {
     fn slow_body() -> Self {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
-            "the request's body stopped arriving",
+            "timed out waiting for the request body",
         )
     }
 }
@@ -117,17 +118,17 @@ impl Violation {
 // === impl Connection ===
 
 impl Connection {
-    /// Why the gate closed, if it did.
+    /// Why the gate rejected a request, if it did.
     pub(crate) fn violation(&self) -> Option<&Violation> {
         self.violation.get()
     }
 
-    /// Why a request of this method is refused: it is the stand-in for one that did not pass the gate.
+    /// The violation to report, if a request with this method is the placeholder of a rejected one.
     pub(crate) fn refusal(&self, method: &Method) -> Option<&Violation> {
         self.violation().filter(|_| method.as_str() == REFUSED)
     }
 
-    /// Takes hold of the request that the gate has just released.
+    /// Marks the released request as being processed.
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         Busy(Arc::clone(self))
     }
@@ -174,14 +175,14 @@ impl<S> GateIo<S> {
         }
     }
 
-    /// A head that has arrived while an earlier request is being answered waits: the library would stop looking for the
-    /// client's departure once it has bytes to read.
+    /// A head that arrives while an earlier request is processed is held: the library does not notice a disconnect while
+    /// it has bytes to read.
     fn holds(&self) -> bool {
         self.gate.is_between_requests() && self.connection.is_busy()
     }
 
-    /// How many bytes at the front of `bytes` may go on now.
-    fn judge(&mut self, bytes: &[u8]) -> usize {
+    /// How many bytes of `bytes` are released now.
+    fn evaluate(&mut self, bytes: &[u8]) -> usize {
         let mut released = 0;
         while released < bytes.len() && !self.holds() && self.closed.is_none() {
             let between = self.gate.is_between_requests();
@@ -201,29 +202,29 @@ impl<S> GateIo<S> {
         released
     }
 
-    /// Lets the stand-in be answered in place of the next request.
+    /// Replaces the next request by the placeholder.
     fn refuse(&mut self, violation: Violation) {
         self.connection.busy.store(true, Ordering::Relaxed);
-        self.close(violation, Closed::StandIn(STAND_IN));
+        self.close(violation, Closed::Placeholder(PLACEHOLDER));
     }
 
     fn close(&mut self, violation: Violation, closed: Closed) {
-        // The first violation is the one that is answered.
+        // The first violation is reported.
         let _ = self.connection.violation.set(violation);
         self.closed = Some(closed);
     }
 
-    /// Judges what waits in `pending`; whether there is something to hand on now.
+    /// Evaluates `pending`; whether there are bytes to deliver.
     fn advance(&mut self) -> bool {
         if self.released == 0 && !self.pending.is_empty() {
             let pending = std::mem::take(&mut self.pending);
-            self.released = self.judge(&pending);
+            self.released = self.evaluate(&pending);
             self.pending = pending;
         }
         self.released > 0
     }
 
-    fn hand_on(&mut self, buf: &mut ReadBuf<'_>) {
+    fn deliver(&mut self, buf: &mut ReadBuf<'_>) {
         let count = self.released.min(buf.remaining());
         buf.put_slice(&self.pending[..count]);
         self.released -= count;
@@ -234,7 +235,7 @@ impl<S> GateIo<S> {
         }
     }
 
-    /// What the client is waited for, now that nothing can be handed on.
+    /// What the client is expected to send, if nothing can be delivered.
     fn phase(&self) -> Option<Phase> {
         if self.gate.is_open() || self.holds() {
             return None;
@@ -249,7 +250,7 @@ impl<S> GateIo<S> {
         })
     }
 
-    /// Completes when the client has taken too long.
+    /// Completes when the client has timed out.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<Phase> {
         let Some(phase) = self.phase() else {
             self.timer = None;
@@ -274,8 +275,8 @@ impl<S> GateIo<S> {
 }
 
 impl<S: AsyncRead + Unpin> GateIo<S> {
-    /// Reads from the socket into `buf` and takes back what may not go on yet; how much has arrived.
-    fn poll_arrival(
+    /// Reads from the socket into `buf`, and moves what is not released to `pending`; how much has arrived.
+    fn poll_socket(
         &mut self,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
@@ -286,7 +287,7 @@ impl<S: AsyncRead + Unpin> GateIo<S> {
         if self.gate.is_open() {
             return Poll::Ready(Ok(fresh));
         }
-        // Only the time for a head runs from its first byte.
+        // Only the timeout for a head runs from its first byte.
         if fresh > 0
             && self
                 .timer
@@ -296,7 +297,7 @@ impl<S: AsyncRead + Unpin> GateIo<S> {
             self.timer = None;
         }
         let kept = if self.pending.is_empty() {
-            self.judge(&buf.filled()[before..])
+            self.evaluate(&buf.filled()[before..])
         } else {
             0
         };
@@ -310,17 +311,17 @@ impl<S: AsyncRead + Unpin> GateIo<S> {
         let before = buf.filled().len();
         loop {
             if self.advance() {
-                self.hand_on(buf);
+                self.deliver(buf);
                 return Poll::Ready(Ok(()));
             }
             match &mut self.closed {
                 None => {}
-                // The library takes the end for the client's departure, and a client that has gone gets no answer.
-                Some(Closed::StandIn([])) if self.connection.is_busy() => {
+                // The library takes the end for a disconnect, and would not send the response.
+                Some(Closed::Placeholder([])) if self.connection.is_busy() => {
                     self.connection.hold(cx.waker());
                     return Poll::Pending;
                 }
-                Some(Closed::StandIn(rest)) => {
+                Some(Closed::Placeholder(rest)) => {
                     let count = rest.len().min(buf.remaining());
                     buf.put_slice(&rest[..count]);
                     *rest = &rest[count..];
@@ -332,10 +333,10 @@ impl<S: AsyncRead + Unpin> GateIo<S> {
                 self.connection.hold(cx.waker());
             }
             if self.pending.len() >= super::MAX_HEAD {
-                // Only a held head gets this far. The holder wakes us.
+                // Only a held head gets this far. It is woken when the earlier request has ended.
                 return Poll::Pending;
             }
-            match self.poll_arrival(cx, buf) {
+            match self.poll_socket(cx, buf) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(_)) if buf.filled().len() > before => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(_)) => {}
@@ -349,8 +350,8 @@ impl<S: AsyncRead + Unpin> GateIo<S> {
         }
     }
 
-    /// Reads and drops what is left of a request that was not read to its end: closing the socket with bytes unread
-    /// resets the connection, and a reset can overtake our answer.
+    /// Reads and drops the rest of a request: closing the socket with unread bytes resets the connection, and the client
+    /// may see the reset before the response.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let linger = self.linger.get_or_insert_with(|| Linger {
             left: LINGER_BYTES,

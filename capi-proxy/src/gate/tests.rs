@@ -304,8 +304,9 @@ const REFUSED: &[Refused] = &[
     },
 ];
 
+/// Check S08.
 #[test]
-fn s08_refuses_what_two_readers_could_read_differently() {
+fn ambiguous_requests_are_rejected() {
     for case in REFUSED {
         for size in [1, 2, 3, case.input.len()] {
             let (passed, violation) = feed(case.input, size);
@@ -337,7 +338,7 @@ const PASSED: &[(&str, &[u8])] = &[
 ];
 
 #[test]
-fn passes_plain_requests_untouched_at_any_split() {
+fn valid_requests_pass_unchanged_in_any_chunks() {
     for (name, input) in PASSED {
         for size in 1..=input.len() {
             assert_eq!(
@@ -350,7 +351,7 @@ fn passes_plain_requests_untouched_at_any_split() {
 }
 
 #[test]
-fn refuses_large_heads_before_they_are_complete() {
+fn large_heads_are_rejected_before_they_are_complete() {
     let endless = [b"GET / HTTP/1.1\r\nx: ".as_slice(), &vec![b'a'; MAX_HEAD]].concat();
     let many = [
         b"GET / HTTP/1.1\r\n".as_slice(),
@@ -370,7 +371,7 @@ fn refuses_large_heads_before_they_are_complete() {
 }
 
 #[test]
-fn holds_a_head_back_until_it_is_complete() {
+fn a_head_is_held_until_it_is_complete() {
     for length in 1..GET.len() {
         assert_eq!(
             feed(&GET[..length], length),
@@ -382,7 +383,7 @@ fn holds_a_head_back_until_it_is_complete() {
 
 proptest! {
     #[test]
-    fn verdicts_do_not_depend_on_splits(
+    fn decisions_do_not_depend_on_chunks(
         input in proptest::collection::vec(prop::sample::select(vec![
             "GET / HTTP/1.1\r\n", "POST /a HTTP/1.1\r\n", "\r\n", "\n", "host: a\r\n", "content-length: 3\r\n",
             "transfer-encoding: chunked\r\n", "3\r\n", "abc", "0\r\n", ":", " ", "x: y\r\n", "upgrade: a\r\n",
@@ -395,7 +396,7 @@ proptest! {
     }
 
     #[test]
-    fn never_panics_and_never_reorders(input in proptest::collection::vec(any::<u8>(), 0..400), size in 1_usize..50) {
+    fn the_gate_never_panics_and_keeps_the_order(input in proptest::collection::vec(any::<u8>(), 0..400), size in 1_usize..50) {
         let (passed, _) = feed(&input, size);
         prop_assert!(input.starts_with(&passed));
     }
@@ -423,8 +424,9 @@ async fn read_some(gate: &mut GateIo<tokio::io::DuplexStream>) -> Vec<u8> {
     buffer
 }
 
+/// Check S08.
 #[tokio::test]
-async fn s08_second_request_waits_for_the_first_and_is_refused_in_its_turn() {
+async fn an_invalid_pipelined_request_is_rejected_in_turn() {
     let (mut gate, mut client, connection) = pair();
     client.write_all(GET).await.unwrap();
     client
@@ -475,7 +477,7 @@ async fn releasing_the_connection_wakes_the_reader_of_a_held_head() {
 }
 
 #[tokio::test]
-async fn a_departed_client_is_noticed_while_its_next_head_is_held() {
+async fn a_disconnect_is_noticed_while_the_next_head_is_held() {
     let (mut gate, mut client, connection) = pair();
     client.write_all(&[GET, GET].concat()).await.unwrap();
     assert_eq!(read_some(&mut gate).await, GET);
@@ -501,8 +503,9 @@ async fn invalid_framing_within_a_body_fails_the_body() {
     assert!(connection.violation().is_some());
 }
 
+/// Check S19.
 #[tokio::test(start_paused = true)]
-async fn s19_a_head_must_be_complete_in_time_however_it_drips() {
+async fn a_trickled_head_times_out() {
     let (mut gate, mut client, connection) = pair();
     let dripping = tokio::spawn(async move {
         for byte in b"GET / HTTP/1.1\r\nhost: a\r\n" {
@@ -523,8 +526,9 @@ async fn s19_a_head_must_be_complete_in_time_however_it_drips() {
     dripping.abort();
 }
 
+/// Check S19.
 #[tokio::test(start_paused = true)]
-async fn s19_a_body_must_keep_arriving() {
+async fn a_stalled_body_times_out() {
     let (mut gate, mut client, connection) = pair();
     client
         .write_all(b"POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\nab")

@@ -1,4 +1,4 @@
-//! Whose rights a request has: the proxy's, or the client's own. Never both.
+//! Whose credentials a request uses: those of the proxy or of the client, never both.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use subtle::ConstantTimeEq;
 use crate::failure::Failure;
 use crate::upstream::Authorization;
 
-/// How a WebSocket client that cannot set headers names its token among the protocols.
+/// The prefix of the protocol in which WebSocket clients that cannot set headers send their token.
 const WEBSOCKET_BEARER: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// What every client must know, where other containers can reach the proxy's socket.
+/// A secret that all clients must send, if other containers can reach the listener.
 #[derive(Clone)]
 pub(crate) struct SharedSecret(Vec<u8>);
 
 // === impl SharedSecret ===
 
 impl SharedSecret {
-    /// Reads a secret; white space around it does not belong to it. `None` when there is nothing else.
+    /// Reads a secret, without surrounding white space. `None` if it is empty.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let secret = text.trim_ascii();
         (!secret.is_empty()).then(|| Self(secret.to_vec()))
     }
 
-    /// Compares in constant time: it reveals the length only.
+    /// Compares in constant time; only the length is revealed.
     fn is(&self, offered: &[u8]) -> bool {
         self.0.ct_eq(offered).into()
     }
@@ -37,7 +37,7 @@ impl fmt::Debug for SharedSecret {
     }
 }
 
-/// Decides whose rights the request has. The shared secret is taken out of it.
+/// Decides whose credentials the request uses, and removes the shared secret.
 pub(crate) fn decide(
     secret: Option<&SharedSecret>,
     headers: &mut HeaderMap,
@@ -47,7 +47,7 @@ pub(crate) fn decide(
     if authorizations + usize::from(websocket) > 1 {
         return Err(Failure::client(
             StatusCode::BAD_REQUEST,
-            "the request has two authorizations",
+            "the request has more than one authorization",
         ));
     }
     let Some(secret) = secret else {
@@ -63,7 +63,7 @@ pub(crate) fn decide(
     if !bearer.is_some_and(|offered| secret.is(offered)) {
         return Err(Failure::client(
             StatusCode::UNAUTHORIZED,
-            "the proxy's shared secret is missing or wrong: send it as `Authorization: Bearer SECRET`",
+            "missing or wrong shared secret: send it as `Authorization: Bearer SECRET`",
         ));
     }
     headers.remove(AUTHORIZATION);
@@ -103,8 +103,9 @@ mod tests {
             })
     }
 
+    /// Check S07.
     #[test]
-    fn s07_a_clients_own_authorization_is_the_only_one() {
+    fn client_authorization_replaces_the_proxy_credentials() {
         let own = (AUTHORIZATION, "Bearer theirs");
         let websocket = (
             SEC_WEBSOCKET_PROTOCOL,
@@ -130,8 +131,9 @@ mod tests {
         assert_eq!(decide(&[own, websocket]), Err(400));
     }
 
+    /// Check S15.
     #[test]
-    fn s15_the_shared_secret_opens_and_goes_no_further() {
+    fn the_shared_secret_is_checked_and_removed() {
         let secret = SharedSecret::parse(b"open sesame\n").unwrap();
         let mut right = headers(&[(AUTHORIZATION, "bearer open sesame")]);
         assert_eq!(

@@ -1,7 +1,7 @@
 //! The `Connection` and `Upgrade` headers.
 //!
-//! `Connection` names headers that the next hop must drop. A client that names `Impersonate-User` there would see its
-//! request run with the proxy's own rights. So it may name what concerns the connection, and nothing else.
+//! `Connection` names headers that the next hop must drop. With `Impersonate-User` there, a request would run with the
+//! permissions of the proxy itself. So only connection-level headers are allowed.
 
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, StatusCode};
@@ -9,19 +9,19 @@ use http::{HeaderMap, StatusCode};
 use crate::failure::Failure;
 use capi_translate::target::Target;
 
-/// What `Connection` may name.
+/// The allowed values of `Connection`.
 const CONNECTION_LEVEL: [&str; 4] = ["keep-alive", "close", "upgrade", "te"];
-/// The protocols that the API server switches to.
+/// The protocols that the API server supports for upgrades.
 const PROTOCOLS: [&str; 2] = ["SPDY/3.1", "websocket"];
 
-/// Whether a request asks for another protocol.
+/// Whether a request is an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wants {
     Http,
     Upgrade,
 }
 
-/// Refuses a `Connection` header that names anything but the connection's own.
+/// Rejects a `Connection` header with anything but connection-level headers.
 pub(crate) fn check(headers: &HeaderMap) -> Result<(), Failure> {
     let named = headers.get_all(CONNECTION).iter();
     let allowed = named.map(|value| {
@@ -34,7 +34,7 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), Failure> {
     }
     Err(Failure::client(
         StatusCode::BAD_REQUEST,
-        "the Connection header names a header that concerns more than the connection",
+        "the Connection header may name only close, keep-alive, upgrade and te",
     ))
 }
 
@@ -46,9 +46,9 @@ fn is_connection_level(name: &str) -> bool {
             .any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether the request asks for another protocol; refused where there is none, and where it is one that is not known.
+/// Whether the request is an upgrade. Upgrades of other paths and to unknown protocols are rejected.
 ///
-/// Such a request ends its connection in any case: the bytes behind it are not looked at any more.
+/// An upgrade request is the last of its connection, because the bytes after it are not checked.
 pub(crate) fn wants(headers: &HeaderMap, target: &Target) -> Result<Wants, Failure> {
     let mut upgrades = headers.get_all(UPGRADE).iter();
     let Some(first) = upgrades.next() else {
@@ -56,16 +56,16 @@ pub(crate) fn wants(headers: &HeaderMap, target: &Target) -> Result<Wants, Failu
     };
     let refuse = |message| Err(Failure::client(StatusCode::BAD_REQUEST, message).closing());
     if !target.is_upgrade() {
-        return refuse("only exec, attach, portforward and proxy may switch protocols");
+        return refuse("only exec, attach, portforward and proxy support upgrades");
     }
     let known = PROTOCOLS
         .iter()
         .any(|known| first.as_bytes().eq_ignore_ascii_case(known.as_bytes()));
     if upgrades.next().is_some() || !known {
-        return refuse("the Upgrade header names something else than SPDY/3.1 or websocket");
+        return refuse("the Upgrade header must be SPDY/3.1 or websocket");
     }
     if !names_upgrade(headers) {
-        return refuse("the Connection header does not name the Upgrade header");
+        return refuse("the Connection header must name Upgrade");
     }
     Ok(Wants::Upgrade)
 }
@@ -96,8 +96,9 @@ mod tests {
             })
     }
 
+    /// Check S05.
     #[test]
-    fn s05_connection_names_the_connection_only() {
+    fn connection_header_may_name_only_known_hop_by_hop_headers() {
         for value in [
             "close",
             "Keep-Alive",
@@ -123,8 +124,9 @@ mod tests {
         assert_eq!(check(&two).unwrap_err().code, 400);
     }
 
+    /// Check S10.
     #[test]
-    fn s10_upgrades_are_known_protocols_at_known_places() {
+    fn upgrades_need_a_known_protocol_and_path() {
         let exec = "/api/v1/namespaces/n/pods/p/exec?command=sh";
         let wants = |path: &str, fields: &[_]| {
             wants(

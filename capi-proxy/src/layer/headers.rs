@@ -1,4 +1,4 @@
-//! The headers of a request as the API server sees them: in their order, without what concerns the hop to us.
+//! The request headers for the API server, in their order and without hop-by-hop headers.
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName,
@@ -13,7 +13,7 @@ use capi_translate::{Rules, accept, cache};
 static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
-/// The headers to send. `Host` and authorization are left to the connection; the length follows from the body.
+/// The headers to send, without `Host`, authorization and length, which are set later.
 pub(crate) fn forward(
     rules: &Rules,
     target: &Target,
@@ -50,7 +50,7 @@ pub(crate) fn forward(
     Ok(forwarded)
 }
 
-/// Drops what concerns the hop to the API server.
+/// Removes hop-by-hop headers.
 pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let hop_by_hop = [
         &CONNECTION,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_order_and_drops_what_concerns_the_hop() {
+    fn hop_by_hop_headers_are_removed_and_order_is_kept() {
         let fields = [
             ("user-agent", "manager/v1 cluster.x-k8s.io/v1beta2"),
             ("connection", "keep-alive"),
@@ -156,8 +156,9 @@ mod tests {
         );
     }
 
+    /// Check R24.
     #[test]
-    fn r24_translated_answers_are_asked_for_in_plain() {
+    fn translated_responses_are_requested_without_compression() {
         let fields = [
             ("accept-encoding", "gzip, zstd"),
             ("accept", "application/json"),
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn etags_go_up_without_their_salt() {
+    fn etags_are_unsalted_for_the_server() {
         let rules = Rules::default();
         let salted = cache::etag_down(&rules, "\"abc\"");
         let fields = [("if-none-match", &*salted.leak())];

@@ -1,17 +1,17 @@
-//! Which names the proxy answers to, and which callers never.
+//! Accepted names in the `Host` header, and rejection of browsers.
 //!
-//! A web page can make a browser send requests to any address, loopback too, and a name of its own can be made to point
-//! there. What it cannot do is choose `Host`, or leave out `Origin`.
+//! A web page can make a browser send requests to any address, including loopback, and resolve its own name to it. It
+//! cannot choose `Host` or omit `Origin`.
 
 use http::header::{HOST, ORIGIN, REFERER};
 use http::{HeaderMap, StatusCode};
 
 use crate::failure::Failure;
 
-/// Names that are always answered to.
+/// Names that are always accepted.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The names that the proxy answers to, at any port.
+/// The accepted names, with any port.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hosts {
     more: Vec<String>,
@@ -25,7 +25,7 @@ impl Hosts {
         Self { more }
     }
 
-    /// Refuses a request for another name, and one that a browser sent for a page.
+    /// Rejects requests for other names, and those that a browser sends for a web page.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let host = headers
             .get(HOST)
@@ -40,7 +40,7 @@ impl Hosts {
         if headers.contains_key(ORIGIN) || headers.contains_key(REFERER) {
             return Err(Failure::client(
                 StatusCode::FORBIDDEN,
-                "requests of web pages are not served",
+                "requests from web pages are not allowed",
             ));
         }
         Ok(())
@@ -82,8 +82,9 @@ mod tests {
         hosts.check(&headers.collect()).is_ok()
     }
 
+    /// Check S04.
     #[test]
-    fn s04_answers_to_local_names_at_any_port_and_to_no_other() {
+    fn only_local_host_names_are_accepted() {
         let hosts = Hosts::new(vec!["proxy.internal".to_owned()]);
         for host in [
             "localhost",
@@ -115,8 +116,9 @@ mod tests {
         assert!(!check(&hosts, &[]));
     }
 
+    /// Check S04.
     #[test]
-    fn s04_refuses_web_pages() {
+    fn requests_from_web_pages_are_rejected() {
         let hosts = Hosts::default();
         for name in ["origin", "referer"] {
             assert!(

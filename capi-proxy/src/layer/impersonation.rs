@@ -1,10 +1,10 @@
-//! `Impersonate-*` headers: with the proxy's token a client could act as any user that the proxy may impersonate.
+//! `Impersonate-*` headers: with the token of the proxy, a client could act as any user that the proxy can impersonate.
 
 use http::{HeaderMap, StatusCode};
 
 use crate::failure::Failure;
 
-/// Whether clients may impersonate, with the proxy's rights to do so.
+/// Whether clients may impersonate with the permissions of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Impersonation {
     #[default]
@@ -12,7 +12,7 @@ pub(crate) enum Impersonation {
     Allowed,
 }
 
-/// Refuses a request that impersonates, unless that is allowed.
+/// Rejects impersonation unless it is allowed.
 pub(crate) fn check(policy: Impersonation, headers: &HeaderMap) -> Result<(), Failure> {
     let impersonates = || {
         headers
@@ -22,7 +22,7 @@ pub(crate) fn check(policy: Impersonation, headers: &HeaderMap) -> Result<(), Fa
     if policy == Impersonation::Refused && impersonates() {
         return Err(Failure::client(
             StatusCode::FORBIDDEN,
-            "impersonation through the proxy is refused: it would use the proxy's rights. See --allow-impersonation",
+            "impersonation is not allowed: it would use the permissions of the proxy (see --allow-impersonation)",
         ));
     }
     Ok(())
@@ -34,8 +34,9 @@ mod tests {
 
     use super::*;
 
+    /// Check S06.
     #[test]
-    fn s06_impersonation_is_refused_unless_allowed() {
+    fn impersonation_headers_are_rejected_by_default() {
         for name in [
             "impersonate-user",
             "impersonate-group",

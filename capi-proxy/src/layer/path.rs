@@ -1,4 +1,4 @@
-//! The one reading of the URL that decides and is sent.
+//! The canonical URL, which is used for decisions and for the request.
 
 use http::{StatusCode, Uri};
 
@@ -6,13 +6,13 @@ use crate::failure::Failure;
 use capi_translate::Rules;
 use capi_translate::target::Target;
 
-/// What happens to a client that names a group by its private name.
+/// How requests with a private group name are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum PrivateNames {
-    /// They are swapped, and the API server's own authorisation answers.
+    /// They are translated, and the authorization of the API server applies.
     #[default]
     Swapped,
-    /// They do not exist.
+    /// They are a 404.
     Denied,
 }
 
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_names_are_swapped_or_denied() {
+    fn private_names_in_paths_are_translated_or_denied() {
         let uri = Uri::from_static("/apis/cluster.hypershift.openshift.io/v1beta2/clusters");
         let rules = Rules::default();
         let swapped = parse(&rules, PrivateNames::Swapped, &uri).unwrap();

@@ -1,5 +1,5 @@
-//! The body of a request: read whole where it is small, streamed where it is not, and refused where it cannot be
-//! translated. A refusal in the middle of a stream ends the request to the API server before it is complete.
+//! The request body: buffered if it is small, streamed otherwise, and rejected if it cannot be translated. A rejection in
+//! the middle of a stream aborts the request to the API server.
 
 use std::fmt;
 use std::pin::Pin;
@@ -21,20 +21,20 @@ use crate::upstream::{BrokenOff, Outgoing};
 use capi_translate::Refusal;
 use capi_translate::body::{self, Plan, Translator};
 
-/// Bodies up to this size are read whole: they can be sent again, and are sent with their length.
+/// Bodies up to this size are buffered, so that they can be retried and have a length.
 const SMALL: u64 = 64 * 1024;
 
-/// What a body is read for.
+/// The request that a body belongs to.
 pub(crate) struct Request<'a> {
     pub(crate) asked: Asked<'a>,
     pub(crate) headers: &'a HeaderMap,
-    /// Largest body that is read.
+    /// Maximum size of the body.
     pub(crate) limit: u64,
-    /// Where the body comes from.
+    /// The connection of the client.
     pub(crate) connection: &'a Arc<gate::Connection>,
 }
 
-/// The body of a request, as long as it has not been read. `None`: there is nothing to be read.
+/// A request body that has not been read. `None` if there is nothing to read.
 #[derive(Debug)]
 pub(crate) struct Unread(Option<Incoming>);
 
@@ -42,20 +42,20 @@ pub(crate) struct Unread(Option<Incoming>);
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) body: Outgoing,
-    /// Why sending it failed, when that was not the API server's doing.
+    /// Why sending failed, if the API server is not the cause.
     pub(crate) outcome: Option<Outcome>,
 }
 
-/// Why a stream failed, for the task that waits for its answer.
+/// Why a stream failed, for the task that waits for the response.
 pub(crate) type Outcome = Arc<OnceLock<Failure>>;
 
-/// A body that is sent as it arrives.
+/// A streamed request body.
 pub(crate) struct RequestStream {
     body: Incoming,
     translator: Option<Box<Translator>>,
-    /// The length to send it with, where it stays what it is.
+    /// The length, if translation does not change it.
     size: Option<u64>,
-    /// How much more may come.
+    /// The remaining size limit.
     left: u64,
     limit: u64,
     connection: Arc<gate::Connection>,
@@ -63,7 +63,7 @@ pub(crate) struct RequestStream {
     finished: bool,
 }
 
-/// Reads or prepares the body of a request.
+/// Buffers a request body or prepares its stream.
 pub(crate) async fn prepare(
     request: &Request<'_>,
     unread: &mut Unread,
@@ -106,7 +106,7 @@ pub(crate) async fn prepare(
 // === impl Unread ===
 
 impl Unread {
-    /// The body of a request that has just come.
+    /// The body of a new request.
     pub(crate) fn new(body: Incoming) -> Self {
         Self(Some(body).filter(|body| !body.is_end_stream()))
     }
@@ -119,8 +119,8 @@ impl Unread {
         self.0.as_ref().and_then(|body| body.size_hint().exact())
     }
 
-    /// Reads and drops what a refused request still has to say, so that its connection can be used again. Where that is
-    /// too much, the connection is closed behind the refusal.
+    /// Reads and drops the rest of a rejected request, so that its connection can be reused. If that is too much, the
+    /// connection is closed after the response.
     pub(crate) async fn settle(self, failure: Failure) -> Failure {
         let size = self.size();
         let Some(mut body) = self.0 else {
@@ -162,7 +162,7 @@ impl Request<'_> {
             .any(|encoding| encoding != "identity")
         {
             let refusal = Refusal::unsupported_media_type(
-                "an encoded body cannot be translated: send it without Content-Encoding",
+                "a body with Content-Encoding cannot be translated: send it without",
             );
             return Err(Failure::refused_request(refusal));
         }
@@ -191,7 +191,7 @@ impl Request<'_> {
         let mut collected = Collected::default();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| broken_off(self.connection))?;
-            // Trailers of a request say nothing to the API server.
+            // The API server does not use trailers.
             let Ok(data) = frame.into_data() else {
                 continue;
             };
@@ -205,7 +205,7 @@ impl Request<'_> {
 }
 
 fn too_large(limit: u64) -> Failure {
-    let refusal = Refusal::too_large(format!("the request's body is larger than {limit} bytes"));
+    let refusal = Refusal::too_large(format!("the request body exceeds {limit} bytes"));
     Failure {
         translation: None,
         ..Failure::refused_request(refusal)
@@ -213,18 +213,20 @@ fn too_large(limit: u64) -> Failure {
     .closing()
 }
 
-/// Why the client's body ended before its end.
+/// Why the body of the client was interrupted.
 fn broken_off(connection: &gate::Connection) -> Failure {
     match connection.violation() {
         Some(violation) => Failure::client(violation.status, violation.message.clone()).closing(),
-        None => Failure::client(StatusCode::BAD_REQUEST, "the request's body broke off").closing(),
+        None => {
+            Failure::client(StatusCode::BAD_REQUEST, "the request body was interrupted").closing()
+        }
     }
 }
 
 // === impl RequestStream ===
 
 impl RequestStream {
-    /// The next piece for the API server. It sees no reason for an error, and no end.
+    /// The next chunk for the API server, which sees no reason of an error and no end.
     pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -291,7 +293,7 @@ impl fmt::Debug for RequestStream {
     }
 }
 
-/// Pieces put together; a single one is not copied.
+/// Joins chunks; a single one is not copied.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     first: Bytes,
@@ -329,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_put_together_in_order() {
+    fn body_frames_are_joined_in_order() {
         for pieces in [&[][..], &["a"], &["a", "b"], &["", "a", "", "bc", "d"]] {
             let mut collected = Collected::default();
             for piece in pieces {

@@ -1,5 +1,5 @@
-//! The body of an answer: translated whole where it is small, so that a damaged one becomes an error and not half an
-//! answer; streamed where it is large or a watch.
+//! The response body: small ones are buffered, so that damage becomes an error and not half a response; large ones and
+//! watches are streamed.
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
@@ -15,12 +15,12 @@ use crate::upstream::{Answer, AnswerError};
 use capi_translate::Refusal;
 use capi_translate::body::{self, Plan, Translator};
 
-/// Answers up to this size are translated before the first byte leaves.
+/// Responses up to this size are translated before the first byte is sent.
 const SMALL: u64 = 64 * 1024;
-/// Largest answer of a kind that can only be translated whole.
+/// Maximum size of a response that must be buffered for translation.
 const MAX_WHOLE: u64 = 8 * 1024 * 1024;
 
-/// Turns the API server's answer into the client's.
+/// Translates a response.
 pub(crate) async fn translate(
     asked: Asked<'_>,
     response: Response<Answer>,
@@ -35,7 +35,7 @@ pub(crate) async fn translate(
     response_headers::rewrite(rules, target, &mut parts.headers);
     if !target.is_translated() || !has_body(method, parts.status) {
         if target.is_translated() {
-            // The length of a body that is not sent: ours would differ.
+            // The length of a body that is not sent would differ.
             parts.headers.remove(CONTENT_LENGTH);
         }
         return Ok(Response::from_parts(
@@ -69,7 +69,7 @@ fn has_body(method: &Method, status: StatusCode) -> bool {
     method != Method::HEAD && !matches!(status.as_u16(), 100..=199 | 204 | 304)
 }
 
-/// It was asked for in plain.
+/// Rejects a content encoding, because none was requested.
 fn refuse_encoded(headers: &HeaderMap) -> Result<(), Failure> {
     if headers
         .get_all(CONTENT_ENCODING)
@@ -78,11 +78,12 @@ fn refuse_encoded(headers: &HeaderMap) -> Result<(), Failure> {
     {
         return Ok(());
     }
-    let refusal = Refusal::unsupported_media_type("it is encoded, which was not asked for");
+    let refusal =
+        Refusal::unsupported_media_type("it has a Content-Encoding that was not requested");
     Err(Failure::refused_answer(&refusal))
 }
 
-/// Reads a body until it ends, or has become too large to wait for its end.
+/// Buffers a body until it ends or exceeds the limit.
 async fn gather(
     parts: Parts,
     mut answer: Answer,
@@ -123,7 +124,7 @@ fn stream(
 ) -> Result<Response<Body>, Failure> {
     if translator.is_buffering() {
         let refusal = Refusal::too_large(format!(
-            "it is larger than {MAX_WHOLE} bytes and not JSON: ask for JSON"
+            "it exceeds {MAX_WHOLE} bytes and is not JSON: request JSON"
         ));
         return Err(Failure::refused_answer(&refusal));
     }
@@ -136,5 +137,5 @@ fn stream(
 }
 
 fn broken_off(error: &AnswerError) -> Failure {
-    Failure::bad_gateway(crate::error::chain(error))
+    Failure::bad_gateway(support::error::chain(error))
 }

@@ -1,4 +1,4 @@
-//! The headers of an answer as the client sees them.
+//! The response headers for the client.
 
 use http::HeaderMap;
 use http::header::{ETAG, HeaderValue, LOCATION, WARNING};
@@ -7,7 +7,7 @@ use super::headers::strip_hop_by_hop;
 use capi_translate::target::{self, Target};
 use capi_translate::{Rules, cache, text};
 
-/// Drops what concerns the hop to the API server, and swaps the names that headers hold.
+/// Removes hop-by-hop headers, and translates names in headers.
 pub(crate) fn rewrite(rules: &Rules, target: &Target, headers: &mut HeaderMap) {
     strip_hop_by_hop(headers);
     if !target.is_translated() {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn swaps_names_in_headers_and_salts_etags() {
+    fn response_headers_are_translated_and_etags_salted() {
         let rules = Rules::default();
         let mut headers = HeaderMap::new();
         headers.append(ETAG, HeaderValue::from_static("\"3F\""));

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use support::args::Time;
+
 use super::route::Route;
-use crate::args::{GroupArgs, LoggingArgs, Time};
+use crate::args::{GroupArgs, LoggingArgs};
 
 /// The flags of `conversion-webhook`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConversionArgs {
-    /// Address for the API server, by HTTPS.
+    /// Listen address for the API server (HTTPS).
     #[arg(
         long,
         value_name = "IP:PORT",
@@ -20,7 +22,7 @@ pub struct ConversionArgs {
         default_value = "0.0.0.0:8443"
     )]
     pub listen: SocketAddr,
-    /// Address for probes and metrics: /healthz, /readyz, /metrics.
+    /// Listen address for probes and metrics: /livez, /readyz, /metrics.
     #[arg(
         long,
         value_name = "IP:PORT",
@@ -28,21 +30,21 @@ pub struct ConversionArgs {
         default_value = "127.0.0.1:8081"
     )]
     pub admin_listen: SocketAddr,
-    /// Write the addresses, as JSON, to this file once the API server is served.
+    /// Write the listen addresses as JSON to this file once connections are accepted.
     #[arg(long, value_name = "FILE")]
     pub address_file: Option<PathBuf>,
-    /// File with the certificate that is shown to the API server, PEM. Read again when it changes.
+    /// PEM file with the serving certificate. Reloaded when it changes.
     #[arg(long, value_name = "FILE", env = "CAPI_CONVERSION_TLS_CERT_FILE")]
     pub tls_cert_file: PathBuf,
-    /// File with its private key, PEM.
+    /// PEM file with the private key of the serving certificate.
     #[arg(long, value_name = "FILE", env = "CAPI_CONVERSION_TLS_KEY_FILE")]
     pub tls_key_file: PathBuf,
-    /// File with PEM certificates, one of which has to have signed the certificate of each client. Without it clients
-    /// show none: API servers have no certificate for conversion webhooks. Read again when it changes.
+    /// PEM file with the CAs of client certificates. Without it, clients are not authenticated: API servers have no client
+    /// certificate for conversion webhooks. Reloaded when it changes.
     #[arg(long, value_name = "FILE", env = "CAPI_CONVERSION_CLIENT_CA_FILE")]
     pub client_ca_file: Option<PathBuf>,
-    /// Who converts the kinds of a private group: a stock manager's webhook server. May be repeated; the route with
-    /// the longest kind wins
+    /// Webhook server of a stock manager that converts the kinds of a private group. May be repeated; the most specific
+    /// kind wins
     #[arg(
         long = "backend",
         value_name = "GROUP[/KIND[*]]=https://HOST:PORT",
@@ -51,41 +53,41 @@ pub struct ConversionArgs {
         required = true
     )]
     pub backends: Vec<Route>,
-    /// File with PEM certificates, one of which has signed the backends' certificates. Read again when it changes.
+    /// PEM file with the CAs of the backends. Reloaded when it changes.
     #[arg(long, value_name = "FILE", env = "CAPI_CONVERSION_BACKEND_CA")]
     pub backend_ca: PathBuf,
-    /// Name that the backends' certificates are for [default: the host of the URL]
+    /// Server name in the certificates of the backends [default: the host of the URL]
     #[arg(long, value_name = "NAME", env = "CAPI_CONVERSION_BACKEND_NAME")]
     pub backend_server_name: Option<String>,
-    /// Largest review, in bytes. A list is converted in one piece
+    /// Maximum size of a review in bytes. A list is one review
     #[arg(long, value_name = "BYTES", default_value_t = 256 * 1024 * 1024)]
     pub max_review: usize,
-    /// Memory for all reviews together, in bytes. A review takes six times its size while it is converted. When there is
-    /// too little, the largest review of the client that uses most is refused with 503 and Retry-After
+    /// Memory for all reviews in bytes. Converting a review takes six times its size. When memory is exhausted, the
+    /// largest review of the client that uses most is rejected with 503 and Retry-After
     #[arg(long, value_name = "BYTES", default_value_t = 1536 * 1024 * 1024)]
     pub max_memory: u64,
-    /// Connections in all. When there are too many, one of the client with the most is closed
+    /// Maximum number of connections. Beyond it, a connection of the client with the most is closed
     #[arg(long, value_name = "NUMBER", default_value_t = 512)]
-    pub max_connections: usize,
-    /// Connections of one client address. When there are too many, the one that was answered longest ago is closed
+    pub max_connections: u64,
+    /// Maximum number of connections per client address. Beyond it, the one that has been idle longest is closed
     #[arg(long, value_name = "NUMBER", default_value_t = 128)]
-    pub max_connections_per_client: usize,
-    /// For a review to arrive
+    pub max_connections_per_client: u64,
+    /// Timeout for reading a review
     #[arg(long, value_name = "TIME", default_value = "20s")]
     pub read_timeout: Time,
-    /// For the answer of the backends, over all tries. The API server itself waits 30s
+    /// Timeout for the response of a backend, including retries. The API server waits 30s
     #[arg(long, value_name = "TIME", default_value = "25s")]
     pub backend_timeout: Time,
-    /// Between two questions whether the backends can convert.
+    /// Interval of readiness probes of the backends.
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub probe_interval: Time,
-    /// For reviews to end after SIGTERM or SIGINT.
+    /// Time for reviews to complete after SIGTERM or SIGINT.
     #[arg(long, value_name = "TIME", default_value = "25s")]
     pub drain_timeout: Time,
-    /// What is logged.
+    /// The log.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
-    /// Groups beyond the standard ones.
+    /// Additional groups.
     #[command(flatten, next_help_heading = "Groups")]
     pub groups: GroupArgs,
 }

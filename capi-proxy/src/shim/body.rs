@@ -1,4 +1,4 @@
-//! Reads a review within its limits: of size, of time, and of the memory that all reviews share.
+//! Reads a review within its limits for size, time, and the memory of all reviews.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use tokio::time::Instant;
 
 use super::memory::{Refused, Reservation};
 
-/// How long the beginning of a body may take, whatever its rate.
-const GRACE: Duration = Duration::from_secs(5);
-/// Bytes in a second that a body has to bring on average, once `GRACE` is over.
+/// Time in which the minimum rate does not apply.
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
+/// Minimum average rate of a body in bytes per second, after `GRACE` is over.
 const MIN_RATE: u32 = 64 * 1024;
 
-/// What a review may take.
+/// Limits of a review.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) bytes: usize,
     pub(super) time: Duration,
 }
 
-/// Why a review was not read.
+/// Why reading a review failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(super) enum ReadError {
     TooLarge(usize),
     TooSlow,
-    /// The memory is needed for reviews that take less.
+    /// The memory is needed for smaller reviews.
     Busy,
     /// The connection ended, or broke the protocol.
     Broken,
@@ -39,43 +39,43 @@ pub(super) async fn read<B>(
     mut body: B,
     limits: Limits,
     reservation: &Reservation,
-) -> Result<Vec<u8>, Unread>
+) -> Result<Vec<u8>, ReadError>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > limits.bytes {
-        return Err(Unread::TooLarge(limits.bytes));
+        return Err(ReadError::TooLarge(limits.bytes));
     }
     let begun = Instant::now();
     let mut read = Vec::new();
     loop {
-        let end = begun + limits.time.min(earned(read.len()));
+        let end = begun + limits.time.min(deadline_at_minimum_rate(read.len()));
         let frame = tokio::time::timeout_at(end, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| Unread::TooSlow)? else {
+        let Some(frame) = frame.map_err(|_| ReadError::TooSlow)? else {
             return Ok(read);
         };
-        let Ok(data) = frame.map_err(|_| Unread::Broken)?.into_data() else {
+        let Ok(data) = frame.map_err(|_| ReadError::Broken)?.into_data() else {
             continue;
         };
         if read.len() + data.remaining() > limits.bytes {
-            return Err(Unread::TooLarge(limits.bytes));
+            return Err(ReadError::TooLarge(limits.bytes));
         }
         let grown = reservation.grow(data.len() as u64);
         let grown = tokio::time::timeout_at(begun + limits.time, grown).await;
-        grown.map_err(|_| Unread::Busy)??;
+        grown.map_err(|_| ReadError::Busy)??;
         read.extend_from_slice(&data);
     }
 }
 
-/// When a body of which so much has come must have brought more.
-fn earned(bytes: usize) -> Duration {
-    GRACE + Duration::from_millis(bytes as u64 * 1000 / u64::from(MIN_RATE))
+/// When a body with `bytes` so far must have more to meet the minimum rate.
+fn deadline_at_minimum_rate(bytes: usize) -> Duration {
+    GRACE_PERIOD + Duration::from_millis(bytes as u64 * 1000 / u64::from(MIN_RATE))
 }
 
 // === impl Unread ===
 
-impl Unread {
+impl ReadError {
     pub(super) fn status(self) -> StatusCode {
         match self {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -86,18 +86,18 @@ impl Unread {
     }
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge(most) => write!(f, "the review has more than {most} bytes"),
-            Self::TooSlow => f.write_str("the review was not sent in time"),
-            Self::Busy => f.write_str("too many reviews at once: try again later"),
+            Self::TooLarge(most) => write!(f, "the review exceeds {most} bytes"),
+            Self::TooSlow => f.write_str("timed out reading the review"),
+            Self::Busy => f.write_str("too many concurrent reviews, try again later"),
             Self::Broken => f.write_str("the review is incomplete"),
         }
     }
 }
 
-impl From<Refused> for Unread {
+impl From<Refused> for ReadError {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Busy => Self::Busy,
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    async fn run(piece: usize, count: usize, memory: u64) -> (Result<usize, Unread>, Duration) {
+    async fn run(piece: usize, count: usize, memory: u64) -> (Result<usize, ReadError>, Duration) {
         let memory = Memory::new(memory);
         let source = Source::from(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
         let reservation = memory.reserve(source);
@@ -174,19 +174,23 @@ mod tests {
         const PLENTY: u64 = 1 << 40;
         assert_eq!(run(1, 4, PLENTY).await.0, Ok(4), "small and quick enough");
         let (read, took) = run(1, 1000, PLENTY).await;
-        assert_eq!(read, Err(Unread::TooSlow));
+        assert_eq!(read, Err(ReadError::TooSlow));
         assert!(took < Duration::from_secs(6), "{took:?}");
         let (read, took) = run(100 * 1024, 60, PLENTY).await;
-        assert_eq!(read, Err(Unread::TooSlow), "fast enough, and for too long");
+        assert_eq!(
+            read,
+            Err(ReadError::TooSlow),
+            "fast enough, and for too long"
+        );
         assert_eq!(took, LIMITS.time);
         let (read, _) = run(6 * 1024 * 1024, 2, PLENTY).await;
-        assert_eq!(read, Err(Unread::TooLarge(LIMITS.bytes)));
+        assert_eq!(read, Err(ReadError::TooLarge(LIMITS.bytes)));
     }
 
     /// Check T06.
     #[tokio::test(start_paused = true)]
-    async fn every_byte_of_a_body_is_reserved() {
+    async fn every_byte_of_a_body_is_reserved_before_it_is_kept() {
         assert_eq!(run(1000, 3, 3000).await.0, Ok(3000));
-        assert_eq!(run(1000, 3, 2999).await.0, Err(Unread::TooLarge(2999)));
+        assert_eq!(run(1000, 3, 2999).await.0, Err(ReadError::TooLarge(2999)));
     }
 }

@@ -1,6 +1,5 @@
-//! The certificate that is shown and the authorities that are trusted, read again when their files change.
-//!
-//! What cannot be used changes nothing: what was read last goes on serving.
+//! The serving certificate and the trusted CAs, reloaded when their files change. Invalid files are ignored, and the last
+//! valid ones stay in use.
 
 use std::fmt;
 use std::fs;
@@ -19,34 +18,34 @@ use tokio::sync::watch;
 use super::expiry;
 use super::metrics::Metrics;
 
-/// Between two looks at the files.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which files are checked.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Where certificates are.
+/// The files.
 #[derive(Debug, Clone)]
 pub(super) struct Files {
     pub(super) certificate: PathBuf,
     pub(super) key: PathBuf,
     pub(super) authority: PathBuf,
-    /// Authorities of clients, if clients have to show a certificate.
+    /// CAs of clients, if clients need a certificate.
     pub(super) clients: Option<PathBuf>,
 }
 
-/// TLS on both sides, as the files have it.
+/// The TLS configurations of both sides.
 #[derive(Debug, Clone)]
 pub(super) struct Tls {
     pub(super) server: Arc<ServerConfig>,
     pub(super) client: Arc<ClientConfig>,
-    /// Until when the certificate that is shown is valid, in seconds since 1970.
+    /// Expiry of the serving certificate, in Unix time.
     not_after: Option<i64>,
 }
 
 /// The latest [`Tls`].
 pub(super) type Latest = watch::Receiver<Tls>;
 
-/// Why certificates cannot be used. Never holds a byte of a key.
+/// A file is not usable. The error contains no part of a key.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use {path}: {problem}", path = .path.display())]
+#[error("failed to use {path}: {problem}", path = .path.display())]
 pub(super) struct Unusable {
     path: PathBuf,
     problem: String,
@@ -60,39 +59,39 @@ struct Contents {
     clients: Option<Vec<u8>>,
 }
 
-/// Reads the files, and goes on doing so.
+/// Loads the files, and reloads them when they change.
 pub(super) fn load(files: Files, metrics: Metrics) -> Result<Latest, Unusable> {
     let contents = files.read()?;
     let tls = contents.tls(&files)?;
-    metrics.certificate_ends(tls.not_after);
+    metrics.set_certificate_expiry(tls.not_after);
     let (sender, receiver) = watch::channel(tls);
-    tokio::spawn(keep_fresh(files, contents, sender, metrics));
+    tokio::spawn(watch_files(files, contents, sender, metrics));
     Ok(receiver)
 }
 
-async fn keep_fresh(
+async fn watch_files(
     files: Files,
     mut known: Contents,
     sender: watch::Sender<Tls>,
     metrics: Metrics,
 ) {
-    let mut complained = String::new();
+    let mut reported = String::new();
     while !sender.is_closed() {
-        tokio::time::sleep(INTERVAL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         match files.changed(&known) {
             Ok(None) => {}
             Ok(Some((contents, tls))) => {
                 known = contents;
-                complained.clear();
-                metrics.certificate_ends(tls.not_after);
+                reported.clear();
+                metrics.set_certificate_expiry(tls.not_after);
                 sender.send_replace(tls);
-                tracing::info!("Certificates were read again");
+                tracing::info!("Reloaded certificates");
             }
             Err(error) => {
                 let error = error.to_string();
-                if error != complained {
-                    tracing::warn!(error, "Certificates cannot be read again");
-                    complained = error;
+                if error != reported {
+                    tracing::warn!(error, "Failed to reload certificates");
+                    reported = error;
                 }
             }
         }
@@ -153,7 +152,7 @@ impl Contents {
     ) -> Result<ServerConfig, Unusable> {
         let chain = certificates(&self.certificate, &files.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&self.key)
-            .map_err(|_| unusable(&files.key, "it holds no private key"))?;
+            .map_err(|_| unusable(&files.key, "the file contains no private key"))?;
         let clients = self.client_verifier(files, &provider)?;
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -205,7 +204,7 @@ fn roots(pem: &[u8], path: &Path) -> Result<RootCertStore, Unusable> {
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(certificates(pem, path)?);
     if added == 0 {
-        return Err(unusable(path, "it holds no certificate"));
+        return Err(unusable(path, "the file contains no certificate"));
     }
     Ok(roots)
 }
@@ -214,7 +213,7 @@ fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>,
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(unusable(path, "it holds no certificate")),
+        Ok(_) => Err(unusable(path, "the file contains no certificate")),
         Err(error) => Err(unusable(path, error)),
     }
 }

@@ -1,40 +1,40 @@
-//! Holds a converted object to what the API server expects of a conversion, and to more. Pure.
+//! Validates a converted object, more strictly than the API server. Pure.
 
 use super::object::Object;
 
-/// What a converted object breaks.
+/// An invalid change by a conversion.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Breach {
-    #[error("the backend answered version {found:?} where {wanted:?} was asked for")]
+pub(crate) enum Mismatch {
+    #[error("the backend returned version {found:?} instead of {wanted:?}")]
     Version { wanted: String, found: String },
-    #[error("the backend answered kind {found:?}")]
+    #[error("the backend returned kind {found:?}")]
     Kind { found: String },
     #[error("the backend changed metadata.{field}")]
     Metadata { field: String },
 }
 
-/// Whether `converted` is `original` in the API version `wanted`: only labels and annotations of its metadata may
+/// Checks that `converted` is `original` in the API version `wanted`: in metadata, only labels and annotations may
 /// differ.
 pub(crate) fn check(
     original: &Object<'_>,
     converted: &Object<'_>,
     wanted: &str,
-) -> Result<(), Breach> {
+) -> Result<(), Mismatch> {
     if converted.name.api_version != wanted {
-        return Err(Breach::Version {
+        return Err(Mismatch::Version {
             wanted: wanted.to_owned(),
             found: converted.name.api_version.clone(),
         });
     }
     if converted.name.kind != original.name.kind {
-        return Err(Breach::Kind {
+        return Err(Mismatch::Kind {
             found: converted.name.kind.clone(),
         });
     }
     let (before, after) = (&original.metadata, &converted.metadata);
     let differs = |field: &&String| before.get(*field) != after.get(*field);
     match before.keys().chain(after.keys()).find(differs) {
-        Some(field) => Err(Breach::Metadata {
+        Some(field) => Err(Mismatch::Metadata {
             field: field.clone(),
         }),
         None => Ok(()),
@@ -45,8 +45,9 @@ pub(crate) fn check(
 mod tests {
     use super::*;
 
+    /// Check C01.
     #[test]
-    fn c01_only_labels_and_annotations_of_metadata_may_change() {
+    fn conversion_may_change_only_labels_and_annotations() {
         let original = r#"{"apiVersion":"g/v1","kind":"K","metadata":{"name":"o","uid":"u","creationTimestamp":"t",
             "labels":{"a":"b"},"finalizers":[],"ownerReferences":[{"uid":"p"}]}}"#;
         let table = [
@@ -58,11 +59,11 @@ mod tests {
             (
                 r#"{"apiVersion":"g/v1","kind":"K","metadata":{"name":"o","uid":"u","creationTimestamp":"t",
                 "ownerReferences":[{"uid":"p"}]}}"#,
-                Some(r#"the backend answered version "g/v1" where "g/v2" was asked for"#),
+                Some(r#"the backend returned version "g/v1" instead of "g/v2""#),
             ),
             (
                 r#"{"apiVersion":"g/v2","kind":"L","metadata":{"name":"o"}}"#,
-                Some(r#"the backend answered kind "L""#),
+                Some(r#"the backend returned kind "L""#),
             ),
             (
                 r#"{"apiVersion":"g/v2","kind":"K","metadata":{"name":"o","uid":"u","creationTimestamp":"t",

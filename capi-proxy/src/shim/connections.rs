@@ -1,22 +1,22 @@
-//! How many connections are open, and which one is closed in favour of another. The decision is pure.
+//! The open connections, and which one is closed when there are too many. The decision is pure.
 //!
-//! A new connection is always accepted. When its source, or the process, has as many as it may have, another one is
-//! closed: of the source with the most connections the one that was answered longest ago, and before all others one
-//! that was never answered. So a flood closes its own connections, and not those that API servers work with.
+//! A new connection is always accepted. When its source, or the process, is at the limit, another one is closed: that of
+//! the source with the most connections that has been idle longest, starting with those that never had a response. So a
+//! flood closes its own connections, and not those of API servers.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
 use super::metrics::Metrics;
+use super::shares::Shares;
 use super::source::Source;
 
-/// How many connections may be open.
+/// Limits for open connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    pub(super) total: usize,
-    pub(super) per_source: usize,
+    pub(super) total: u64,
+    pub(super) per_source: u64,
 }
 
 /// The open connections. Cheap to clone.
@@ -26,7 +26,7 @@ pub(super) struct Connections {
     metrics: Metrics,
 }
 
-/// A place in the table, until dropped.
+/// An open connection, until dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
     id: u64,
@@ -37,20 +37,13 @@ pub(super) struct Slot {
 #[derive(Debug)]
 struct Table {
     limits: Limits,
-    /// Counts accepted connections and answers: the clock of the table.
-    clock: u64,
-    open: HashMap<u64, Open>,
+    /// The number of responses so far.
+    answers: u64,
+    open: Shares<Answered>,
 }
 
-#[derive(Debug)]
-struct Open {
-    source: Source,
-    /// When it was answered last; zero if it never was.
-    answered: u64,
-    /// It was asked to close, and is not counted any more.
-    closing: bool,
-    close: Arc<Notify>,
-}
+/// The number of the last answer on a connection; zero before the first.
+type Answered = u64;
 
 // === impl Connections ===
 
@@ -58,8 +51,8 @@ impl Connections {
     pub(super) fn new(limits: Limits, metrics: Metrics) -> Self {
         let table = Table {
             limits,
-            clock: 0,
-            open: HashMap::new(),
+            answers: 0,
+            open: Shares::new(),
         };
         Self {
             table: Arc::new(Mutex::new(table)),
@@ -69,14 +62,13 @@ impl Connections {
 
     /// Accepts a connection from `source`, and closes another one if there are too many.
     pub(super) fn accept(&self, source: Source) -> Slot {
-        let close = Arc::new(Notify::new());
         let mut table = self.lock();
-        if let Some(victim) = table.victim(source) {
-            table.close(victim);
+        if let Some(id) = table.excess(source) {
+            table.open.evict(id);
             self.metrics.connection_displaced();
         }
-        let id = table.insert(source, Arc::clone(&close));
-        self.metrics.connections(table.open.len());
+        let (id, close) = table.open.insert(source, 0);
+        self.metrics.connections(table.open.all().len());
         Slot {
             id,
             connections: self.clone(),
@@ -92,17 +84,17 @@ impl Connections {
 // === impl Slot ===
 
 impl Slot {
-    /// The connection was of use.
+    /// Records that a review was answered on this connection.
     pub(super) fn answered(&self) {
         let mut table = self.connections.lock();
-        table.clock += 1;
-        let now = table.clock;
-        if let Some(open) = table.open.get_mut(&self.id) {
-            open.answered = now;
+        table.answers += 1;
+        let now = table.answers;
+        if let Some(answered) = table.open.held_mut(self.id) {
+            *answered = now;
         }
     }
 
-    /// What closes the connection when notified.
+    /// Closes the connection when notified.
     pub(super) fn close(&self) -> Arc<Notify> {
         Arc::clone(&self.close)
     }
@@ -111,59 +103,31 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut table = self.connections.lock();
-        table.open.remove(&self.id);
-        self.connections.metrics.connections(table.open.len());
+        table.open.remove(self.id);
+        self.connections.metrics.connections(table.open.all().len());
     }
 }
 
 // === impl Table ===
 
 impl Table {
-    /// The connection that is closed for one from `source`, if one has to be.
-    fn victim(&self, source: Source) -> Option<u64> {
-        let mut counts: HashMap<Source, usize> = HashMap::new();
-        for open in self.counted() {
-            *counts.entry(open.source).or_default() += 1;
-        }
-        let total: usize = counts.values().sum();
+    /// The connection that is closed for a new one from `source`, if there are too many.
+    fn excess(&self, source: Source) -> Option<u64> {
+        let counts = self.open.usage(|_, _| 1);
         if counts.get(&source).copied().unwrap_or_default() >= self.limits.per_source {
-            return self.least_useful(source);
+            return self.longest_idle(source);
         }
-        if total < self.limits.total {
+        if counts.values().sum::<u64>() < self.limits.total {
             return None;
         }
         let (largest, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        self.least_useful(largest)
+        self.longest_idle(largest)
     }
 
-    fn counted(&self) -> impl Iterator<Item = &Open> {
-        self.open.values().filter(|open| !open.closing)
-    }
-
-    fn least_useful(&self, source: Source) -> Option<u64> {
-        let open = self.open.iter();
-        let own = open.filter(|(_, open)| open.source == source && !open.closing);
-        let least = own.min_by_key(|(id, open)| (open.answered, **id));
-        least.map(|(id, _)| *id)
-    }
-
-    fn close(&mut self, id: u64) {
-        if let Some(open) = self.open.get_mut(&id) {
-            open.closing = true;
-            open.close.notify_one();
-        }
-    }
-
-    fn insert(&mut self, source: Source, close: Arc<Notify>) -> u64 {
-        self.clock += 1;
-        let open = Open {
-            source,
-            answered: 0,
-            closing: false,
-            close,
-        };
-        self.open.insert(self.clock, open);
-        self.clock
+    fn longest_idle(&self, source: Source) -> Option<u64> {
+        let own = self.open.active().filter(|(_, it)| it.source == source);
+        let longest = own.min_by_key(|(id, connection)| (connection.held, *id));
+        longest.map(|(id, _)| id)
     }
 }
 
@@ -177,12 +141,12 @@ mod tests {
         IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)).into()
     }
 
-    fn connections(total: usize, per_source: usize) -> Connections {
+    fn connections(total: u64, per_source: u64) -> Connections {
         Connections::new(Limits { total, per_source }, Metrics::new())
     }
 
     fn is_closing(slot: &Slot) -> bool {
-        slot.connections.lock().open[&slot.id].closing
+        slot.connections.lock().open.is_evicted(slot.id)
     }
 
     /// Check T06.
@@ -201,7 +165,7 @@ mod tests {
 
     /// Check T06.
     #[test]
-    fn connections_that_were_answered_outlive_others_of_their_source() {
+    fn idle_connections_close_before_ones_that_were_answered() {
         let connections = connections(100, 3);
         let server = connections.accept(source(1));
         server.answered();
@@ -211,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_connection_makes_room() {
+    fn a_closed_connection_frees_its_slot() {
         let connections = connections(1, 1);
         drop(connections.accept(source(1)));
         let second = connections.accept(source(2));
         assert!(!is_closing(&second));
-        assert_eq!(connections.lock().open.len(), 1);
+        assert_eq!(connections.lock().open.all().len(), 1);
     }
 }

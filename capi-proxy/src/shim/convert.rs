@@ -1,4 +1,4 @@
-//! One review, from question to answer: swap, ask, swap back, check. All that is asked goes through [`Ask`].
+//! Converts one review: translates, calls the backend through [`Ask`], translates back, validates.
 
 use std::collections::BTreeMap;
 
@@ -6,33 +6,33 @@ use bytes::Bytes;
 
 use super::check::check;
 use super::object::{Object, group};
-use super::review::{self, NoReview, Request, Response};
+use super::review::{self, InvalidReview, Request, Response};
 use super::route::{BackendId, Routes};
 use super::swap;
 use capi_translate::Rules;
 
 /// Access to the backends.
 pub(crate) trait Ask: Sync {
-    /// The backend's answer to a review.
+    /// The response of the backend to a review.
     fn ask(
         &self,
         backend: BackendId,
         question: Bytes,
-    ) -> impl Future<Output = Result<Bytes, Unanswered>> + Send;
+    ) -> impl Future<Output = Result<Bytes, BackendError>> + Send;
 }
 
-/// No backend has answered.
+/// A backend did not respond.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the conversion backend at {backend} {problem}")]
-pub(crate) struct Unanswered {
+pub(crate) struct BackendError {
     pub(crate) backend: String,
     pub(crate) problem: String,
 }
 
-/// The answer to a review.
+/// The response to a review.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// Its text.
+    /// Its body.
     pub(crate) body: Vec<u8>,
     pub(crate) result: Result<Converted, Failure>,
 }
@@ -47,12 +47,12 @@ pub(crate) enum Failure {
     /// An object cannot be converted; the message names it.
     #[error("{0}")]
     Object(String),
-    /// The backend could not be asked, or its answer is of no use.
+    /// The backend is unreachable, or its response is invalid.
     #[error("{0}")]
     Backend(String),
 }
 
-/// What does not change from review to review.
+/// The parts that are the same for all reviews.
 #[derive(Debug)]
 pub(crate) struct Converter<A> {
     pub(crate) rules: Rules,
@@ -60,7 +60,7 @@ pub(crate) struct Converter<A> {
     pub(crate) ask: A,
 }
 
-/// What a backend is asked at a time.
+/// The parts that are the same for all batches of a backend.
 #[derive(Debug, Clone, Copy)]
 struct Question<'r> {
     backend: BackendId,
@@ -72,8 +72,8 @@ struct Question<'r> {
 // === impl Converter ===
 
 impl<A: Ask> Converter<A> {
-    /// Answers a review. An error means that it is none, so that there is nothing to answer to.
-    pub(crate) async fn answer(&self, body: &[u8]) -> Result<Answer, NoReview> {
+    /// Answers a review; an invalid review is an error.
+    pub(crate) async fn answer(&self, body: &[u8]) -> Result<Answer, InvalidReview> {
         let request = Request::read(body)?;
         let (body, result) = match self.convert(&request).await {
             Ok(objects) => {
@@ -96,7 +96,7 @@ impl<A: Ask> Converter<A> {
         let mut due: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (index, object) in objects.iter().enumerate() {
             if object.name.api_version == request.desired {
-                // A backend refuses what has nothing to be done to.
+                // Backends reject objects that need no conversion.
                 done[index] = object.bytes.as_bytes().to_vec();
             } else {
                 let BackendId(backend) = self.route(object, &request.desired)?;
@@ -120,12 +120,12 @@ impl<A: Ask> Converter<A> {
     fn route(&self, object: &Object<'_>, desired: &str) -> Result<BackendId, Failure> {
         let name = &object.name;
         if name.group() != group(desired) {
-            let message = format!("{name}: it is of another group than {desired}");
+            let message = format!("{name}: its group is not the one of {desired}");
             return Err(Failure::Object(message));
         }
         self.routes.find(name.group(), &name.kind).ok_or_else(|| {
             Failure::Object(format!(
-                "{name}: no backend converts kind {} of {}; give the shim a --backend for it",
+                "{name}: no backend converts kind {} of {}; add a --backend for it",
                 name.kind,
                 name.group()
             ))
@@ -144,7 +144,7 @@ impl<A: Ask> Converter<A> {
             Err(Refused::Batch(message)) => message,
         };
         let (mut low, mut high) = (0, objects.len());
-        // The first object that fails is among those from `low` on and before `high`.
+        // The first object that fails is in `low..high`.
         while high - low > 1 {
             let middle = low.midpoint(high);
             match self.once(question, &objects[low..middle]).await {
@@ -153,7 +153,7 @@ impl<A: Ask> Converter<A> {
                 Err(Refused::Failure(failure)) => return Err(failure),
             }
         }
-        // It may have become convertible meanwhile.
+        // It may have become convertible in the meantime.
         match self.once(question, &objects[low..high]).await {
             Ok(_) => Err(Failure::Backend(refused)),
             Err(Refused::Failure(failure)) => Err(failure),
@@ -199,18 +199,19 @@ impl<A: Ask> Converter<A> {
         objects: &[&Object<'_>],
         answer: &[u8],
     ) -> Result<Vec<Vec<u8>>, Refused> {
-        let useless =
-            |problem: String| Failure::Backend(format!("the backend's answer: {problem}"));
+        let useless = |problem: String| {
+            Failure::Backend(format!("invalid response of the backend: {problem}"))
+        };
         let response = Response::read(answer).map_err(|error| useless(error.to_string()))?;
         if response.uid != question.uid {
-            return Err(useless("it is to another review".to_owned()).into());
+            return Err(useless("uid of another review".to_owned()).into());
         }
         if let Some(message) = response.result.failure() {
             return Err(Refused::Batch(message.to_owned()));
         }
         let converted = response.converted_objects.unwrap_or_default();
         if converted.len() != objects.len() {
-            let problem = format!("{} objects for {}", converted.len(), objects.len());
+            let problem = format!("{} objects instead of {}", converted.len(), objects.len());
             return Err(useless(problem).into());
         }
         let pairs = objects.iter().zip(converted);
@@ -223,7 +224,7 @@ impl<A: Ask> Converter<A> {
             .map_err(Refused::from)
     }
 
-    /// A converted object under its private name, if it is what it should be.
+    /// A converted object with private names, if it is valid.
     fn accept(
         &self,
         original: &Object<'_>,
@@ -240,11 +241,11 @@ impl<A: Ask> Converter<A> {
     }
 }
 
-/// Why a backend's answer holds no objects.
+/// Why the response of a backend has no objects.
 enum Refused {
-    /// It could not convert one of them, and did not say which.
+    /// It could not convert one of them; which one is unknown.
     Batch(String),
-    /// Asking for fewer would not help.
+    /// Smaller batches would not help.
     Failure(Failure),
 }
 

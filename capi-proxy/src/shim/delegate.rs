@@ -1,6 +1,6 @@
-//! Asks backends: one HTTP/2 connection to each, opened again when it is gone.
+//! Calls backends, over one HTTP/2 connection each, which is reopened when it is lost.
 //!
-//! A conversion changes nothing in the world, so that a question is simply asked again when its answer is lost.
+//! A conversion has no side effects, so a request whose response is lost is retried.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use tokio::sync::Mutex;
 use tokio_rustls::TlsConnector;
 
 use super::certificates::Latest;
-use super::convert::{Ask, Unanswered};
+use super::convert::{Ask, BackendError};
 use super::metrics::Metrics;
 use super::route::BackendId;
 
-/// For a connection, with TLS.
+/// Timeout for a connection, including TLS.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Pauses between tries: the first, and the longest.
+/// Backoff between attempts: the first, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// Bytes that a backend may send before we have read them.
+/// Flow control window of a backend.
 const WINDOW: u32 = 4 * 1024 * 1024;
-/// How often a silent connection is tried.
+/// Interval of keepalive pings.
 const PING: Duration = Duration::from_secs(10);
 const PORT: u16 = 443;
 const CONVERT: PathAndQuery = PathAndQuery::from_static("/convert");
@@ -42,7 +42,7 @@ pub(super) struct Backends {
     metrics: Metrics,
 }
 
-/// How long a backend may take, and how much it may say.
+/// Limits for the response of a backend.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) timeout: Duration,
@@ -56,31 +56,31 @@ struct Backend {
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
 }
 
-/// Whether a connection was there.
+/// Whether a connection was open already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
     Connected,
     Reconnected,
 }
 
-/// Why one try failed.
+/// Why an attempt failed.
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+enum AttemptError {
     #[error("cannot be reached: {0}")]
     Connect(String),
-    #[error("broke off: {0}")]
+    #[error("interrupted: {0}")]
     Broken(String),
-    /// Asking again would not help.
-    #[error("answers {0}")]
+    /// A retry would not help.
+    #[error("responds with {0}")]
     Status(StatusCode),
-    #[error("answers more than {0} bytes")]
+    #[error("responds with more than {0} bytes")]
     TooLong(usize),
 }
 
 // === impl Backends ===
 
 impl Backends {
-    /// Backends at these addresses, whose certificates are for `name`, or else for their host.
+    /// Backends at these addresses, whose certificates are valid for `name`, or else for their host.
     pub(super) fn new(
         authorities: &[Authority],
         name: Option<&str>,
@@ -93,7 +93,7 @@ impl Backends {
             Ok(Backend {
                 authority: authority.clone(),
                 name: ServerName::try_from(name.to_owned())
-                    .map_err(|error| format!("{name:?} is no name of a server: {error}"))?,
+                    .map_err(|error| format!("{name:?} is not a valid server name: {error}"))?,
                 tls: tls.clone(),
                 connection: Mutex::default(),
             })
@@ -105,30 +105,36 @@ impl Backends {
         })
     }
 
-    /// Whether there is a connection to a backend.
-    pub(super) async fn reach(&self, BackendId(id): BackendId) -> Result<Reached, Unanswered> {
+    /// Connects to a backend if there is no connection.
+    pub(super) async fn reach(&self, BackendId(id): BackendId) -> Result<Reached, BackendError> {
         let backend = &self.all[id];
         match backend.sender().await {
             Ok((_, reached)) => Ok(reached),
-            Err(failed) => Err(backend.unanswered(failed.to_string())),
+            Err(failed) => Err(backend.error(failed.to_string())),
         }
     }
 
-    /// Asks until there is an answer.
-    async fn persist(&self, backend: &Backend, question: Bytes) -> Result<Bytes, Failed> {
+    /// Calls the backend until it responds.
+    async fn ask_with_retries(
+        &self,
+        backend: &Backend,
+        question: Bytes,
+    ) -> Result<Bytes, AttemptError> {
         let (mut pause, longest) = PAUSE;
         let end = tokio::time::Instant::now() + self.limits.timeout;
         loop {
-            let failed = match backend.once(question.clone(), self.limits.answer).await {
+            let failed = match backend.ask_once(question.clone(), self.limits.answer).await {
                 Ok(answer) => return Ok(answer),
-                Err(failed @ (Failed::Status(_) | Failed::TooLong(_))) => return Err(failed),
+                Err(failed @ (AttemptError::Status(_) | AttemptError::TooLong(_))) => {
+                    return Err(failed);
+                }
                 Err(failed) => failed,
             };
-            backend.forget().await;
+            backend.disconnect().await;
             if tokio::time::Instant::now() + pause >= end {
                 return Err(failed);
             }
-            self.metrics.asked_again();
+            self.metrics.retried();
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(longest);
         }
@@ -136,56 +142,63 @@ impl Backends {
 }
 
 impl Ask for Backends {
-    async fn ask(&self, BackendId(id): BackendId, question: Bytes) -> Result<Bytes, Unanswered> {
+    async fn ask(&self, BackendId(id): BackendId, question: Bytes) -> Result<Bytes, BackendError> {
         let backend = &self.all[id];
-        let asked = tokio::time::timeout(self.limits.timeout, self.persist(backend, question));
+        let asked = tokio::time::timeout(
+            self.limits.timeout,
+            self.ask_with_retries(backend, question),
+        );
         let problem = match asked.await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(failed)) => failed.to_string(),
             Err(_) => {
-                // Perhaps it is the connection that is dead.
-                backend.forget().await;
-                format!("does not answer within {} s", self.limits.timeout.as_secs())
+                // The connection may be dead.
+                backend.disconnect().await;
+                format!(
+                    "does not respond within {} s",
+                    self.limits.timeout.as_secs()
+                )
             }
         };
-        Err(backend.unanswered(problem))
+        Err(backend.error(problem))
     }
 }
 
 // === impl Backend ===
 
 impl Backend {
-    fn unanswered(&self, problem: String) -> Unanswered {
-        Unanswered {
+    fn error(&self, problem: String) -> BackendError {
+        BackendError {
             backend: self.authority.to_string(),
             problem,
         }
     }
 
-    async fn once(&self, question: Bytes, most: usize) -> Result<Bytes, Failed> {
+    async fn ask_once(&self, question: Bytes, most: usize) -> Result<Bytes, AttemptError> {
         let (mut sender, _) = self.sender().await?;
         let request = self.request(question)?;
-        let broken = |error: &dyn std::error::Error| Failed::Broken(crate::error::chain(error));
+        let broken =
+            |error: &dyn std::error::Error| AttemptError::Broken(support::error::chain(error));
         let answer = sender.send_request(request).await;
         let answer = answer.map_err(|error| broken(&error))?;
         if answer.status() != StatusCode::OK {
-            return Err(Failed::Status(answer.status()));
+            return Err(AttemptError::Status(answer.status()));
         }
         match Limited::new(answer.into_body(), most).collect().await {
             Ok(body) => Ok(body.to_bytes()),
             Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-                Err(Failed::TooLong(most))
+                Err(AttemptError::TooLong(most))
             }
             Err(error) => Err(broken(&*error)),
         }
     }
 
-    fn request(&self, question: Bytes) -> Result<Request<Full<Bytes>>, Failed> {
+    fn request(&self, question: Bytes) -> Result<Request<Full<Bytes>>, AttemptError> {
         let mut uri = http::uri::Parts::default();
         uri.scheme = Some(Scheme::HTTPS);
         uri.authority = Some(self.authority.clone());
         uri.path_and_query = Some(CONVERT);
-        let uri = Uri::from_parts(uri).map_err(|error| Failed::Connect(error.to_string()))?;
+        let uri = Uri::from_parts(uri).map_err(|error| AttemptError::Connect(error.to_string()))?;
         let mut request = Request::new(Full::new(question));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
@@ -193,24 +206,25 @@ impl Backend {
         Ok(request)
     }
 
-    /// The connection, opened if there is none.
-    async fn sender(&self) -> Result<(SendRequest<Full<Bytes>>, Reached), Failed> {
+    /// The connection, opened if necessary.
+    async fn sender(&self) -> Result<(SendRequest<Full<Bytes>>, Reached), AttemptError> {
         let mut connection = self.connection.lock().await;
         if let Some(sender) = connection.as_ref().filter(|sender| !sender.is_closed()) {
             return Ok((sender.clone(), Reached::Connected));
         }
         let opened = tokio::time::timeout(CONNECT, self.open()).await;
-        let sender = opened.map_err(|_| Failed::Connect("no answer in time".to_owned()))??;
+        let sender = opened.map_err(|_| AttemptError::Connect("timed out".to_owned()))??;
         *connection = Some(sender.clone());
         Ok((sender, Reached::Reconnected))
     }
 
-    async fn forget(&self) {
+    async fn disconnect(&self) {
         *self.connection.lock().await = None;
     }
 
-    async fn open(&self) -> Result<SendRequest<Full<Bytes>>, Failed> {
-        let failed = |error: &dyn std::error::Error| Failed::Connect(crate::error::chain(error));
+    async fn open(&self) -> Result<SendRequest<Full<Bytes>>, AttemptError> {
+        let failed =
+            |error: &dyn std::error::Error| AttemptError::Connect(support::error::chain(error));
         let host = self.authority.host().trim_matches(['[', ']']);
         let port = self.authority.port_u16().unwrap_or(PORT);
         let tcp = TcpStream::connect((host, port)).await;
@@ -230,7 +244,7 @@ impl Backend {
             .await
             .map_err(|error| failed(&error))?;
         tokio::spawn(async move {
-            // Its requests hear of an error.
+            // Its requests return the error.
             let _ = connection.await;
         });
         Ok(sender)

@@ -1,4 +1,4 @@
-//! When a certificate ends: the one field of X.509 that is needed here, read from its DER.
+//! The expiry of a certificate, the only X.509 field that is needed, read from the DER.
 
 use rustls::pki_types::CertificateDer;
 
@@ -8,7 +8,7 @@ const EXPLICIT_0: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// Seconds since 1970 until which a certificate is valid; nothing when it cannot be read.
+/// `notAfter` in Unix time; none if it cannot be read.
 pub(super) fn not_after(certificate: &CertificateDer<'_>) -> Option<i64> {
     let (_, certificate, _) = element(certificate)?;
     let (_, mut fields, _) = element(certificate)?;
@@ -28,7 +28,7 @@ pub(super) fn not_after(certificate: &CertificateDer<'_>) -> Option<i64> {
     seconds(tag, std::str::from_utf8(text).ok()?)
 }
 
-/// The tag and the contents of the first element, and what comes after it.
+/// The tag and the contents of the first element, and the rest.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, mut rest) = rest.split_first()?;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_certificate_is_read() {
+    fn not_after_is_read_from_a_certificate() {
         for (year, month, day) in [
             (1999, 12, 31),
             (2024, 2, 29),

@@ -1,14 +1,14 @@
-//! How much memory reviews take, all together, and which one is refused when there is too little. The decision is pure.
+//! The memory of all reviews, and which review is rejected when it is exhausted. The decision is pure.
 //!
-//! A review reserves memory as its bytes arrive, more for its conversion, and keeps what its answer takes until that is
-//! sent. When there is too little, the largest review of the source that uses most is ended. So a client that
-//! needs little is served, whatever others send; a client that is alone may use all of it.
+//! A review reserves memory as its bytes arrive and for its conversion, and holds the memory of its response until that
+//! is sent. When memory is exhausted, the largest review of the source that uses most ends. So small reviews are always
+//! served, and a single client may use all memory.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
+use super::shares::Shares;
 use super::source::Source;
 
 /// The memory of all reviews. Cheap to clone.
@@ -26,34 +26,27 @@ pub(super) struct Reservation {
     end: Arc<Notify>,
 }
 
-/// Why memory is not given.
+/// Why memory is not reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
-    /// Others use less. Trying later helps.
-    #[error("too many reviews at once")]
+    /// Other clients use less. A retry helps.
+    #[error("too many concurrent reviews")]
     Busy,
-    /// There will never be so much.
-    #[error("the review needs more memory than the {0} bytes that there are")]
+    /// It exceeds the memory for all reviews.
+    #[error("the review needs more than the {0} bytes of memory for reviews")]
     TooLarge(u64),
 }
 
 #[derive(Debug)]
 struct Ledger {
     total: u64,
-    next: u64,
-    reviews: HashMap<u64, Review>,
+    reviews: Shares<Bytes>,
 }
 
-#[derive(Debug)]
-struct Review {
-    source: Source,
-    bytes: u64,
-    /// It was asked to end, and frees its memory soon.
-    ending: bool,
-    end: Arc<Notify>,
-}
+/// What a review has reserved.
+type Bytes = u64;
 
-/// What becomes of a demand.
+/// What becomes of a request for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Grant,
@@ -67,12 +60,11 @@ enum Decision {
 // === impl Memory ===
 
 impl Memory {
-    /// So many bytes.
+    /// Memory of `total` bytes.
     pub(super) fn new(total: u64) -> Self {
         let ledger = Ledger {
             total,
-            next: 0,
-            reviews: HashMap::new(),
+            reviews: Shares::new(),
         };
         Self {
             ledger: Arc::new(Mutex::new(ledger)),
@@ -80,19 +72,9 @@ impl Memory {
         }
     }
 
-    /// Nothing yet, for a review from `source`.
+    /// An empty reservation for a review from `source`.
     pub(super) fn reserve(&self, source: Source) -> Reservation {
-        let end = Arc::new(Notify::new());
-        let mut ledger = self.lock();
-        let id = ledger.next;
-        ledger.next += 1;
-        let review = Review {
-            source,
-            bytes: 0,
-            ending: false,
-            end: Arc::clone(&end),
-        };
-        ledger.reviews.insert(id, review);
+        let (id, end) = self.lock().reviews.insert(source, 0);
         Reservation {
             id,
             memory: self.clone(),
@@ -125,15 +107,15 @@ impl Reservation {
         }
     }
 
-    /// Gives back all but so much.
+    /// Releases all but `bytes`.
     pub(super) fn shrink_to(&self, bytes: u64) {
-        if let Some(review) = self.memory.lock().reviews.get_mut(&self.id) {
-            review.bytes = review.bytes.min(bytes);
+        if let Some(reserved) = self.memory.lock().reviews.held_mut(self.id) {
+            *reserved = bytes.min(*reserved);
         }
         self.memory.freed.send_replace(());
     }
 
-    /// What is notified when the review has to end.
+    /// Is notified when the review has to end.
     pub(super) fn end(&self) -> Arc<Notify> {
         Arc::clone(&self.end)
     }
@@ -141,7 +123,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.memory.lock().reviews.remove(&self.id);
+        self.memory.lock().reviews.remove(self.id);
         self.memory.freed.send_replace(());
     }
 }
@@ -149,63 +131,56 @@ impl Drop for Reservation {
 // === impl Ledger ===
 
 impl Ledger {
-    /// Decides on a demand, and carries the decision out.
+    /// Decides on a request for memory, and applies the decision.
     fn demand(&mut self, id: u64, bytes: u64) -> Decision {
         let decision = self.decide(id, bytes);
         match decision {
             Decision::Grant => {
-                if let Some(review) = self.reviews.get_mut(&id) {
-                    review.bytes += bytes;
+                if let Some(reserved) = self.reviews.held_mut(id) {
+                    *reserved += bytes;
                 }
             }
-            Decision::End(victim) => {
-                if let Some(review) = self.reviews.get_mut(&victim) {
-                    review.ending = true;
-                    review.end.notify_one();
-                }
-            }
+            Decision::End(other) => self.reviews.evict(other),
             Decision::Wait | Decision::Refuse(_) => {}
         }
         decision
     }
 
     fn decide(&self, id: u64, bytes: u64) -> Decision {
-        let Some(own) = self.reviews.get(&id).filter(|review| !review.ending) else {
+        let Some(own) = self.reviews.get(id) else {
             return Decision::Refuse(Refused::Busy);
         };
-        if own.bytes + bytes > self.total {
+        if own.held + bytes > self.total {
             return Decision::Refuse(Refused::TooLarge(self.total));
         }
-        let used: u64 = self.reviews.values().map(|review| review.bytes).sum();
+        let used: u64 = self.reviews.all().map(|review| review.held).sum();
         if used + bytes <= self.total {
             return Decision::Grant;
         }
-        let staying = self.reviews.values().filter(|review| !review.ending);
-        let stays: u64 = staying.map(|review| review.bytes).sum();
-        if stays + bytes <= self.total {
+        let active: u64 = self.reviews.active().map(|(_, review)| review.held).sum();
+        if active + bytes <= self.total {
             return Decision::Wait;
         }
-        match self.victim(id, bytes) {
-            Some(victim) if victim != id => Decision::End(victim),
+        match self.largest(id, bytes) {
+            Some(other) if other != id => Decision::End(other),
             _ => Decision::Refuse(Refused::Busy),
         }
     }
 
-    /// The largest review of the source that uses most, the demand counted in. Of equals, the one that demands.
-    fn victim(&self, id: u64, bytes: u64) -> Option<u64> {
-        let demanded = |of: u64, review: &Review| review.bytes + if of == id { bytes } else { 0 };
-        let staying = || self.reviews.iter().filter(|(_, review)| !review.ending);
-        let mut usage: HashMap<Source, u64> = HashMap::new();
-        for (of, review) in staying() {
-            *usage.entry(review.source).or_default() += demanded(*of, review);
-        }
-        let own = self.reviews.get(&id)?.source;
+    /// The largest review of the source that uses most, including the requested bytes. Of equals, the requesting one.
+    fn largest(&self, id: u64, bytes: u64) -> Option<u64> {
+        let demanded = |of: u64, reserved: u64| reserved + if of == id { bytes } else { 0 };
+        let usage = self.reviews.usage(|of, reserved| demanded(of, *reserved));
+        let own = self.reviews.get(id)?.source;
         let (largest, _) = usage
             .into_iter()
             .max_by_key(|(source, used)| (*used, *source == own))?;
-        let theirs = staying().filter(|(_, review)| review.source == largest);
-        let victim = theirs.max_by_key(|(of, review)| (demanded(**of, review), **of == id));
-        victim.map(|(of, _)| *of)
+        let theirs = self
+            .reviews
+            .active()
+            .filter(|(_, review)| review.source == largest);
+        let most = theirs.max_by_key(|(of, review)| (demanded(*of, review.held), *of == id));
+        most.map(|(of, _)| of)
     }
 }
 
@@ -225,7 +200,7 @@ mod tests {
 
     /// Check T06.
     #[test]
-    fn a_small_review_ends_the_largest_of_the_largest_source() {
+    fn memory_pressure_ends_a_review_of_the_largest_source() {
         let memory = Memory::new(100);
         let [small, large, other] = [(1, 30), (1, 50), (2, 20)].map(|(from, bytes)| {
             let review = memory.reserve(source(from));
@@ -247,7 +222,7 @@ mod tests {
 
     /// Check T06: an attacker behind the address of an API server, too.
     #[test]
-    fn a_small_review_is_served_before_large_ones_of_its_own_source() {
+    fn memory_pressure_ends_a_larger_review_of_the_same_source() {
         let memory = Memory::new(100);
         let large = memory.reserve(source(1));
         assert_eq!(demand(&large, 100), Decision::Grant);
@@ -256,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn who_uses_most_is_refused_more() {
+    fn the_largest_source_gets_no_more_memory() {
         let memory = Memory::new(100);
         let [first, second] = [1, 2].map(|from| memory.reserve(source(from)));
         assert_eq!(demand(&first, 50), Decision::Grant);
@@ -269,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_review_waits_until_another_has_ended() {
+    async fn a_reservation_waits_for_an_ending_review() {
         let memory = Memory::new(100);
         let large = memory.reserve(source(1));
         large.grow(100).await.unwrap();
@@ -281,6 +256,7 @@ mod tests {
         let (grown, ()) = tokio::join!(small.grow(10), ended);
         assert_eq!(grown, Ok(()));
         small.shrink_to(1);
-        assert_eq!(memory.lock().reviews[&small.id].bytes, 1);
+        let reserved = memory.lock().reviews.get(small.id).map(|it| it.held);
+        assert_eq!(reserved, Some(1));
     }
 }

@@ -1,4 +1,4 @@
-//! What the shim counts. No label is made from what a review holds.
+//! Metrics of the webhook. No label is derived from the contents of a review.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,13 +11,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+use support::admin;
 
-/// What all names begin with.
+/// The prefix of all names.
 const PREFIX: &str = "hypershift_capi_conversion";
-/// Buckets for the time that a review took.
+/// Buckets for the duration of reviews.
 const DURATION: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 25.0];
 
-/// The metrics of the shim. Cheap to clone.
+/// The metrics of the webhook. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
     reviews: Family<ReviewLabels, Counter>,
@@ -31,18 +32,18 @@ pub(super) struct Metrics {
     registry: Arc<Registry>,
 }
 
-/// How a review ended.
+/// The result of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Result {
     /// All objects were converted.
     Converted,
     /// An object cannot be converted.
     Object,
-    /// The backend could not be asked, or its answer is of no use.
+    /// The backend is unreachable, or its response is invalid.
     Backend,
-    /// It was no review.
+    /// The body is not a review.
     Malformed,
-    /// It was larger than allowed, or did not come in time.
+    /// It exceeded the size limit or timed out.
     Limit,
     /// Its memory was needed for smaller reviews.
     Busy,
@@ -85,65 +86,63 @@ impl Metrics {
     /// Metrics at zero.
     pub(super) fn new() -> Self {
         let mut registry = Registry::with_prefix(PREFIX);
-        let reviews = Family::<ReviewLabels, Counter>::default();
+        let mut metrics = Self {
+            reviews: Family::default(),
+            objects: Counter::default(),
+            durations: Histogram::new(DURATION),
+            retries: Counter::default(),
+            ready: Gauge::default(),
+            connections: Gauge::default(),
+            displaced: Counter::default(),
+            not_after: Gauge::default(),
+            registry: Arc::default(),
+        };
         for result in Result::ALL {
             // An alert on a rate needs the zero before the one.
-            drop(reviews.get_or_create(&result.labels()));
+            drop(metrics.reviews.get_or_create(&result.labels()));
         }
-        let objects = Counter::default();
-        let durations = Histogram::new(DURATION);
-        let retries = Counter::default();
-        let ready = Gauge::<f64, AtomicU64>::default();
-        registry.register(
-            "reviews",
-            "Reviews answered, by how they ended",
-            reviews.clone(),
-        );
-        registry.register("objects", "Objects converted", objects.clone());
+        metrics.register_reviews(&mut registry);
+        metrics.register_connections(&mut registry);
+        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The running program", build);
+        metrics.registry = Arc::new(registry);
+        metrics
+    }
+
+    fn register_reviews(&self, registry: &mut Registry) {
+        registry.register("reviews", "Reviews by result", self.reviews.clone());
+        registry.register("objects", "Converted objects", self.objects.clone());
         registry.register_with_unit(
             "review_duration",
-            "Time from a review's head to its answer",
+            "Time from the request head to the response",
             Unit::Seconds,
-            durations.clone(),
+            self.durations.clone(),
         );
         registry.register(
             "backend_retries",
-            "Questions that were asked again, because a backend's answer was lost",
-            retries.clone(),
+            "Retried requests to backends",
+            self.retries.clone(),
         );
-        let connections = Gauge::default();
-        let displaced = Counter::default();
-        let not_after = Gauge::default();
         registry.register(
-            "connections",
-            "Connections that are open",
-            connections.clone(),
+            "ready",
+            "Whether every backend can convert",
+            self.ready.clone(),
         );
+    }
+
+    fn register_connections(&self, registry: &mut Registry) {
+        registry.register("connections", "Open connections", self.connections.clone());
         registry.register(
             "connections_displaced",
-            "Connections closed for others, because too many were open",
-            displaced.clone(),
+            "Connections that were closed because too many were open",
+            self.displaced.clone(),
         );
         registry.register_with_unit(
             "certificate_not_after",
-            "Until when the certificate that is shown is valid, since 1970",
+            "Expiry of the serving certificate in Unix time",
             Unit::Seconds,
-            not_after.clone(),
+            self.not_after.clone(),
         );
-        registry.register("ready", "Whether every backend can convert", ready.clone());
-        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "The running program", build);
-        Self {
-            reviews,
-            objects,
-            durations,
-            retries,
-            ready,
-            connections,
-            displaced,
-            not_after,
-            registry: Arc::new(registry),
-        }
     }
 
     /// A review was answered.
@@ -154,7 +153,7 @@ impl Metrics {
         self.durations.observe(took.as_secs_f64());
     }
 
-    pub(super) fn asked_again(&self) {
+    pub(super) fn retried(&self) {
         self.retries.inc();
     }
 
@@ -171,16 +170,13 @@ impl Metrics {
         self.displaced.inc();
     }
 
-    pub(super) fn certificate_ends(&self, not_after: Option<i64>) {
+    pub(super) fn set_certificate_expiry(&self, not_after: Option<i64>) {
         self.not_after.set(not_after.unwrap_or_default());
     }
 
-    /// All of it, in the text format of `OpenMetrics`.
+    /// All metrics in the text format of `OpenMetrics`.
     pub(super) fn render(&self) -> String {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry)
-            .expect("invariant: writing to a string does not fail");
-        text
+        admin::render(&self.registry)
     }
 }
 
@@ -188,8 +184,9 @@ impl Metrics {
 mod tests {
     use super::*;
 
+    /// Check C07.
     #[test]
-    fn c07_alerts_name_metrics_that_the_shim_has() {
+    fn conversion_alerts_use_existing_metrics() {
         let alerts = include_str!("../../../manifests/alerts/capi-conversion.yaml");
         let metrics = Metrics::new();
         metrics.answered(Result::Converted, 3, Duration::from_millis(2));

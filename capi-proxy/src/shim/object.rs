@@ -1,4 +1,4 @@
-//! One object of a review: its bytes, and what must be known of them. Pure.
+//! One object of a review: its bytes, its name and its metadata. Pure.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 /// Fields of metadata that a conversion may change.
 const CONVERTED: [&str; 2] = ["labels", "annotations"];
 
-/// An object, and what names it.
+/// An object and its name.
 #[derive(Debug, Clone)]
 pub(crate) struct Object<'a> {
     pub(crate) bytes: &'a str,
     pub(crate) name: Name,
-    /// Without what a conversion may change, and without what says nothing.
+    /// Without fields that a conversion may change, and without empty ones.
     pub(crate) metadata: Map<String, Value>,
 }
 
-/// What an object is called. Fields are empty where the object does not say.
+/// The name of an object. Missing fields are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) api_version: String,
@@ -27,10 +27,10 @@ pub(crate) struct Name {
     object: String,
 }
 
-/// Why something is no object.
+/// The object is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {problem}")]
-pub(crate) struct NoObject {
+pub(crate) struct InvalidObject {
     name: Name,
     problem: &'static str,
 }
@@ -49,29 +49,29 @@ struct Fields<'a> {
 // === impl Object ===
 
 impl<'a> Object<'a> {
-    pub(crate) fn read(bytes: &'a str) -> Result<Self, NoObject> {
+    pub(crate) fn read(bytes: &'a str) -> Result<Self, InvalidObject> {
         let mut name = Name::default();
-        let no_object = |name: &Name, problem| NoObject {
+        let invalid = |name: &Name, problem| InvalidObject {
             name: name.clone(),
             problem,
         };
-        // Derived readers take an array for an object, too.
+        // Derived deserializers also accept an array.
         let is_object = bytes.trim_ascii_start().starts_with('{');
         let fields: Option<Fields> = serde_json::from_str(bytes).ok().filter(|_| is_object);
-        let fields = fields.ok_or_else(|| no_object(&name, "it is no JSON object"))?;
+        let fields = fields.ok_or_else(|| invalid(&name, "not a JSON object"))?;
         name.api_version = text(&fields.api_version);
         name.kind = text(&fields.kind);
         let metadata = fields.metadata.map(RawValue::get);
         let metadata: Option<Map<String, Value>> =
             metadata.and_then(|text| serde_json::from_str(text).ok());
-        let mut metadata = metadata.ok_or_else(|| no_object(&name, "its metadata is no object"))?;
+        let mut metadata = metadata.ok_or_else(|| invalid(&name, "metadata is not an object"))?;
         name.namespace = metadata.get("namespace").map(text).unwrap_or_default();
         name.object = metadata.get("name").map(text).unwrap_or_default();
         if name.api_version.is_empty() || name.kind.is_empty() {
-            return Err(no_object(&name, "it has no apiVersion or no kind"));
+            return Err(invalid(&name, "apiVersion or kind is missing"));
         }
         metadata
-            .retain(|field, value| !CONVERTED.contains(&field.as_str()) && !says_nothing(value));
+            .retain(|field, value| !CONVERTED.contains(&field.as_str()) && !is_empty_value(value));
         Ok(Self {
             bytes,
             name,
@@ -84,8 +84,8 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Go leaves such fields out, or puts them in.
-fn says_nothing(value: &Value) -> bool {
+/// Whether Go may omit or add such a field.
+fn is_empty_value(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_named_as_far_as_they_say() {
+    fn incomplete_objects_are_named_by_known_fields() {
         for (text, expected) in [
             (
                 r#"{"apiVersion":"a/v1","kind":"K","metadata":{"namespace":"n","name":"o"}}"#,
@@ -143,23 +143,23 @@ mod tests {
                 r#"{"apiVersion":"a/v1","kind":"K","metadata":{"name":"o"}}"#,
                 Ok("K o"),
             ),
-            ("[]", Err("object without a name: it is no JSON object")),
-            ("1", Err("object without a name: it is no JSON object")),
+            ("[]", Err("object without a name: not a JSON object")),
+            ("1", Err("object without a name: not a JSON object")),
             (
                 r#"{"kind":"K","metadata":{"name":"o"}}"#,
-                Err("K o: it has no apiVersion or no kind"),
+                Err("K o: apiVersion or kind is missing"),
             ),
             (
                 r#"{"apiVersion":1,"kind":"K","metadata":{"name":"o"}}"#,
-                Err("K o: it has no apiVersion or no kind"),
+                Err("K o: apiVersion or kind is missing"),
             ),
             (
                 r#"{"apiVersion":"a/v1","kind":"K"}"#,
-                Err("K without a name: its metadata is no object"),
+                Err("K without a name: metadata is not an object"),
             ),
             (
                 r#"{"apiVersion":"a/v1","kind":"K","metadata":"x"}"#,
-                Err("K without a name: its metadata is no object"),
+                Err("K without a name: metadata is not an object"),
             ),
         ] {
             let read = Object::read(text);

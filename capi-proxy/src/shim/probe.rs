@@ -1,5 +1,5 @@
-//! Whether the backends can convert: a manager's webhook server answers before the caches are there that it looks
-//! references up in, so only a conversion shows it.
+//! Readiness: whether the backends can convert. The webhook server of a manager responds before the caches are synced in
+//! which it looks up references, so only a conversion shows it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use super::metrics::Metrics;
 use super::route::BackendId;
 use crate::readiness::Problem;
 
-/// The pause after a failure.
-const RETRY: Duration = Duration::from_millis(250);
-/// What controller-runtime says as long as nothing can be looked up. Any other answer, even that the sample cannot be
-/// converted, is one of a manager that is up.
-const NOT_STARTED: &str = "cache is not started";
+/// Interval of probes after a failure.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+/// The error of controller-runtime before caches are synced. Any other response, including that the sample cannot be
+/// converted, shows that the manager is ready.
+const CACHE_NOT_STARTED: &str = "cache is not started";
 
-/// Whether the shim is of use.
+/// Readiness of the webhook.
 #[derive(Debug)]
 pub(super) struct Readiness {
     problem: Problem,
     metrics: Metrics,
 }
 
-/// A review that a backend answers as soon as it can convert, and the kind that is in it.
+/// A review that succeeds as soon as the backend can convert, and the kind in it.
 struct Probe {
     group: String,
     kind: &'static str,
@@ -39,45 +39,44 @@ impl Readiness {
     /// Not ready yet.
     pub(super) fn new(metrics: Metrics) -> Self {
         Self {
-            problem: Problem::new("the backends have not been asked yet"),
+            problem: Problem::new("the backends have not been probed yet"),
             metrics,
         }
     }
 
-    /// Why the shim is not ready.
+    /// Why the webhook is not ready.
     pub(super) fn problem(&self) -> Option<String> {
         self.problem.get()
     }
 
-    /// The shim is ending.
-    pub(super) fn ending(&self) {
-        self.set(Some("the shim is ending".to_owned()));
+    /// The webhook is shutting down.
+    pub(super) fn shutting_down(&self) {
+        self.set(Some("the webhook is shutting down".to_owned()));
     }
 
-    /// Keeps asking, until dropped.
-    pub(super) async fn keep_asking(
-        &self,
-        converter: Arc<Converter<Backends>>,
-        interval: Duration,
-    ) {
+    /// Probes until dropped.
+    pub(super) async fn run_probes(&self, converter: Arc<Converter<Backends>>, interval: Duration) {
         loop {
-            let problem = self.ask(&converter).await.err();
-            let pause = if problem.is_some() { RETRY } else { interval };
+            let problem = self.probe(&converter).await.err();
+            let pause = if problem.is_some() {
+                RETRY_INTERVAL
+            } else {
+                interval
+            };
             self.set(problem);
             tokio::time::sleep(pause.min(interval)).await;
         }
     }
 
-    /// Every backend is reached; when one was not before, or was reconnected, those with kinds that refer to others have
-    /// to convert one.
-    async fn ask(&self, converter: &Converter<Backends>) -> Result<(), String> {
-        let mut doubtful = self.problem().is_some();
+    /// Connects to every backend. After a failure or a reconnect, backends of kinds with references must convert a sample.
+    async fn probe(&self, converter: &Converter<Backends>) -> Result<(), String> {
+        let mut uncertain = self.problem().is_some();
         for id in 0..converter.routes.backends().len() {
             let reached = converter.ask.reach(BackendId(id)).await;
-            doubtful |= reached.map_err(|error| error.to_string())? == Reached::Reconnected;
+            uncertain |= reached.map_err(|error| error.to_string())? == Reached::Reconnected;
         }
-        if doubtful {
-            try_out(converter).await?;
+        if uncertain {
+            convert_samples(converter).await?;
         }
         Ok(())
     }
@@ -88,14 +87,14 @@ impl Readiness {
     }
 }
 
-async fn try_out(converter: &Converter<Backends>) -> Result<(), String> {
+async fn convert_samples(converter: &Converter<Backends>) -> Result<(), String> {
     for probe in probes(converter.rules.table()) {
         if converter.routes.find(&probe.group, probe.kind).is_none() {
             continue;
         }
         let answer = converter.answer(&probe.review).await;
         match answer.map_err(|error| error.to_string())?.result {
-            Err(Failure::Object(message)) if !message.contains(NOT_STARTED) => {}
+            Err(Failure::Object(message)) if !message.contains(CACHE_NOT_STARTED) => {}
             Err(failure) => return Err(failure.to_string()),
             Ok(_) => {}
         }
@@ -103,13 +102,13 @@ async fn try_out(converter: &Converter<Backends>) -> Result<(), String> {
     Ok(())
 }
 
-/// A Cluster that refers to another kind, and a control plane that does.
+/// A Cluster and a control plane with references to another kind.
 fn probes(table: &GroupTable) -> Vec<Probe> {
     let named = |label: &str| {
         let mut pairs = table.pairs().iter().map(|pair| pair.name(Side::Private));
         pairs.find(|name| name.starts_with(label))
     };
-    // The group that all others are named after.
+    // The core group.
     let Some(core) = table.pairs().first().map(|pair| pair.name(Side::Private)) else {
         return Vec::new();
     };

@@ -1,4 +1,4 @@
-//! A `ConversionReview`: read as the API server and backends write it, and written as they read it. Pure.
+//! Reads and writes `ConversionReview`s. Pure.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// The one version of reviews that is spoken.
+/// The supported version of reviews.
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "ConversionReview";
-/// Objects in one review. What is kept of each is larger than the smallest object.
+/// Maximum number of objects in a review. Bookkeeping for each is larger than the smallest object.
 const MAX_OBJECTS: usize = 200_000;
 
-/// What the API server asks.
+/// The request of the API server.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Request<'a> {
-    /// Given back in the answer.
+    /// Returned in the response.
     pub(crate) uid: String,
-    /// What the objects are to become.
+    /// The API version to convert to.
     #[serde(rename = "desiredAPIVersion")]
     pub(crate) desired: String,
     #[serde(borrow, default, deserialize_with = "bounded")]
     pub(crate) objects: Vec<&'a RawValue>,
 }
 
-/// What a backend answers.
+/// The response of a backend.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Response<'a> {
@@ -34,7 +34,7 @@ pub(crate) struct Response<'a> {
     pub(crate) result: Outcome,
 }
 
-/// The part of a `metav1.Status` that says how it went.
+/// The result in a `metav1.Status`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Outcome {
     #[serde(default)]
@@ -43,16 +43,16 @@ pub(crate) struct Outcome {
     message: String,
 }
 
-/// Why something is no review. Never holds a byte of it.
+/// The review is invalid. The error contains no part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoReview {
-    #[error("it is no ConversionReview of {API_VERSION}")]
+pub(crate) enum InvalidReview {
+    #[error("not a ConversionReview of {API_VERSION}")]
     Kind,
-    #[error("it is not the JSON of a ConversionReview, from line {line} column {column} on")]
+    #[error("invalid JSON of a ConversionReview at line {line} column {column}")]
     Json { line: usize, column: usize },
-    #[error("it asks nothing")]
+    #[error("the review has no request")]
     NoRequest,
-    #[error("it answers nothing")]
+    #[error("the review has no response")]
     NoResponse,
 }
 
@@ -85,27 +85,31 @@ struct FailedResult<'a> {
 // === impl Request ===
 
 impl<'a> Request<'a> {
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, NoReview> {
-        Envelope::read(bytes)?.request.ok_or(NoReview::NoRequest)
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, InvalidReview> {
+        Envelope::read(bytes)?
+            .request
+            .ok_or(InvalidReview::NoRequest)
     }
 }
 
 // === impl Response ===
 
 impl<'a> Response<'a> {
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, NoReview> {
-        Envelope::read(bytes)?.response.ok_or(NoReview::NoResponse)
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, InvalidReview> {
+        Envelope::read(bytes)?
+            .response
+            .ok_or(InvalidReview::NoResponse)
     }
 }
 
 // === impl Outcome ===
 
 impl Outcome {
-    /// What the backend says against it, if anything.
+    /// The message of a failure.
     pub(crate) fn failure(&self) -> Option<&str> {
         match (self.status.as_str(), self.message.as_str()) {
             ("Success", _) => None,
-            (_, "") => Some("the backend does not say why"),
+            (_, "") => Some("the backend gave no reason"),
             (_, message) => Some(message),
         }
     }
@@ -114,19 +118,20 @@ impl Outcome {
 // === impl Envelope ===
 
 impl<'a> Envelope<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, NoReview> {
-        let envelope: Self = serde_json::from_slice(bytes).map_err(|error| NoReview::Json {
-            line: error.line(),
-            column: error.column(),
-        })?;
+    fn read(bytes: &'a [u8]) -> Result<Self, InvalidReview> {
+        let envelope: Self =
+            serde_json::from_slice(bytes).map_err(|error| InvalidReview::Json {
+                line: error.line(),
+                column: error.column(),
+            })?;
         if envelope.api_version != API_VERSION || envelope.kind != KIND {
-            return Err(NoReview::Kind);
+            return Err(InvalidReview::Kind);
         }
         Ok(envelope)
     }
 }
 
-/// Reads a list of objects, which may not be longer than memory is reserved for.
+/// Reads a list of objects up to the limit for which memory is reserved.
 fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawValue>, D::Error> {
     struct Objects;
     impl<'de> Visitor<'de> for Objects {
@@ -150,7 +155,7 @@ fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawVal
     deserializer.deserialize_seq(Objects)
 }
 
-/// A review that asks a backend; `objects` are JSON.
+/// A review for a backend; `objects` are JSON.
 pub(crate) fn question(uid: &str, desired: &str, objects: &[Vec<u8>]) -> Vec<u8> {
     let mut out = begin(objects.iter().map(Vec::len).sum());
     out.extend_from_slice(b"\"request\":{\"uid\":");
@@ -163,7 +168,7 @@ pub(crate) fn question(uid: &str, desired: &str, objects: &[Vec<u8>]) -> Vec<u8>
     out
 }
 
-/// A review that answers the API server; `objects` are JSON.
+/// A successful response to the API server; `objects` are JSON.
 pub(crate) fn success<'o>(
     uid: &str,
     objects: impl ExactSizeIterator<Item = &'o [u8]> + Clone,
@@ -177,7 +182,7 @@ pub(crate) fn success<'o>(
     out
 }
 
-/// A review that says why there is nothing.
+/// A failure response.
 pub(crate) fn failure(uid: &str, message: &str) -> Vec<u8> {
     let failed = Failed {
         uid,
@@ -193,7 +198,7 @@ pub(crate) fn failure(uid: &str, message: &str) -> Vec<u8> {
     out
 }
 
-/// The beginning of a review, with capacity for so many more bytes.
+/// The first part of a review, with capacity for `capacity` more bytes.
 fn begin(capacity: usize) -> Vec<u8> {
     let beginning = format!("{{\"apiVersion\":\"{API_VERSION}\",\"kind\":\"{KIND}\",");
     let mut out = Vec::with_capacity(beginning.len() + capacity + capacity / 64 + 256);
@@ -232,6 +237,6 @@ mod tests {
         let most = Request::read(review(MAX_OBJECTS).as_bytes()).map(|read| read.objects.len());
         assert_eq!(most, Ok(MAX_OBJECTS));
         let more = Request::read(review(MAX_OBJECTS + 1).as_bytes()).err();
-        assert!(matches!(more, Some(NoReview::Json { .. })), "{more:?}");
+        assert!(matches!(more, Some(InvalidReview::Json { .. })), "{more:?}");
     }
 }

@@ -1,11 +1,11 @@
-//! Which backend converts which kinds. Pure.
+//! Routes from kinds to backends. Pure.
 
 use std::str::FromStr;
 
 use http::Uri;
 use http::uri::{Authority, Scheme};
 
-/// Kinds that one backend converts, as on the command line: `GROUP[/KIND[*]]=https://HOST:PORT`.
+/// The kinds that a backend converts, as on the command line: `GROUP[/KIND[*]]=https://HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     group: String,
@@ -13,27 +13,26 @@ pub struct Route {
     backend: Authority,
 }
 
-/// Which kinds of a group.
+/// Kinds of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kinds {
     All,
-    Beginning(String),
-    Exactly(String),
+    Prefix(String),
+    Exact(String),
 }
 
-/// The routes, and the backends that they lead to.
+/// The routes and their backends.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Routes {
     routes: Vec<(Route, BackendId)>,
     backends: Vec<Authority>,
 }
 
-/// A backend, by its place in [`Routes::backends`].
+/// A backend, by its index in [`Routes::backends`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BackendId(pub(crate) usize);
 
-const FORM: &str = "write GROUP=https://HOST:PORT, GROUP/KIND=https://HOST:PORT, or the beginning of kinds and a star: \
-                    GROUP/AWS*=https://HOST:PORT";
+const FORM: &str = "expected GROUP=https://HOST:PORT, GROUP/KIND=https://HOST:PORT or GROUP/PREFIX*=https://HOST:PORT";
 
 // === impl Route ===
 
@@ -70,7 +69,7 @@ fn authority(url: &str) -> Result<Authority, &'static str> {
 }
 
 impl Route {
-    /// The private group whose kinds it is about.
+    /// The private group.
     pub(crate) fn group(&self) -> &str {
         &self.group
     }
@@ -81,19 +80,19 @@ impl Route {
 impl Kinds {
     fn parse(text: &str) -> Option<Self> {
         let (name, kinds): (_, fn(String) -> Self) = match text.strip_suffix('*') {
-            Some(beginning) => (beginning, Self::Beginning),
-            None => (text, Self::Exactly),
+            Some(prefix) => (prefix, Self::Prefix),
+            None => (text, Self::Exact),
         };
         let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
         is_name.then(|| kinds(name.to_owned()))
     }
 
-    /// How closely they describe `kind`; nothing when it is not one of them.
-    fn fit(&self, kind: &str) -> Option<usize> {
+    /// How specific the match of `kind` is; none if it does not match.
+    fn specificity(&self, kind: &str) -> Option<usize> {
         match self {
             Self::All => Some(0),
-            Self::Beginning(beginning) => kind.starts_with(beginning).then_some(beginning.len()),
-            Self::Exactly(name) => (name == kind).then_some(usize::MAX),
+            Self::Prefix(prefix) => kind.starts_with(prefix).then_some(prefix.len()),
+            Self::Exact(name) => (name == kind).then_some(usize::MAX),
         }
     }
 }
@@ -124,8 +123,8 @@ impl Routes {
         self.routes
             .iter()
             .filter(|(route, _)| route.group == group)
-            .filter_map(|(route, id)| Some((route.kinds.fit(kind)?, *id)))
-            .max_by_key(|(fit, _)| *fit)
+            .filter_map(|(route, id)| Some((route.kinds.specificity(kind)?, *id)))
+            .max_by_key(|(specificity, _)| *specificity)
             .map(|(_, id)| id)
     }
 }
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closest_route_wins() {
+    fn the_most_specific_route_wins() {
         let routes = [
             "a.example.com=https://localhost:1",
             "b.example.com/AWS*=https://localhost:2",
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn half_routes_are_refused() {
+    fn incomplete_routes_are_rejected() {
         for text in [
             "",
             "a.example.com",

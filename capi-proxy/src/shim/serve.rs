@@ -1,6 +1,8 @@
-//! Answers the API server: HTTPS, `POST /convert`, drained on SIGTERM.
+//! Serves the API server: HTTPS, `POST /convert`, graceful shutdown on SIGTERM.
 
 use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +14,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use support::accept::{self, Accept};
+use support::admin::{self, Endpoints};
+use support::shutdown::{self, Drain, Signals};
+use support::telemetry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 use tokio::sync::{Notify, oneshot};
@@ -19,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::args::ConversionArgs;
-use super::body::{self, Unread};
+use super::body::{self, ReadError};
 use super::certificates::{self, Files, Latest};
 use super::connections::{self, Connections, Slot};
 use super::convert::{Converted, Converter, Failure};
@@ -27,40 +33,36 @@ use super::delegate::{Backends, Limits};
 use super::memory::{Memory, Reservation};
 use super::metrics::{self, Metrics};
 use super::probe::Readiness;
-use super::review::NoReview;
+use super::review::InvalidReview;
 use super::route::Routes;
 use super::source::Source;
-use crate::admin::{self, Admin};
 use crate::config;
-use crate::drain::{self, Drain};
 use crate::error::Error;
 use crate::listen;
-use crate::serve::Signals;
-use crate::telemetry;
 use capi_translate::Rules;
 
-/// Threads that convert. Parsing a long list takes time that other reviews should not wait for.
+/// Worker threads. Parsing a long list takes time for which other reviews should not wait.
 const THREADS: usize = 2;
-/// How long a handshake, and the head of a request after it, may take.
+/// Timeout for the TLS handshake, and for the head of a request after it.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How often a silent connection is tried.
+/// Interval of keepalive pings.
 const PING: Duration = Duration::from_secs(30);
-/// Bytes that a client may send before we have read them. With the number of connections, a limit of memory.
+/// Flow control window of a client. Together with the number of connections, this limits memory.
 const WINDOW: u32 = 128 * 1024;
-/// Bytes that an HTTP/1.1 connection buffers.
+/// Buffer of an HTTP/1.1 connection.
 const BUFFER: usize = 32 * 1024;
-/// Requests at once on one connection.
+/// Concurrent requests on one connection.
 const MAX_STREAMS: u32 = 100;
-/// For an answer to be taken.
+/// Timeout for the client to read a response.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
-/// What the conversion of a review takes at most, in sizes of the review: the question to the backend, its answer, what
-/// is given back, and lists of pieces.
+/// Memory for the conversion of a review, in multiples of its size: the request to the backend, its response, the
+/// response to the client, and lists of objects.
 const CONVERSION_FACTOR: u64 = 5;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// What answers.
+/// The webhook.
 #[derive(Debug)]
 struct Shim {
     converter: Arc<Converter<Backends>>,
@@ -69,26 +71,35 @@ struct Shim {
     memory: Memory,
 }
 
-/// A client's connection.
+/// A listener whose connections come with the address of their client.
+struct Listener(TcpListener);
+
+/// What probes and scrapes are answered with.
+struct Probes {
+    readiness: Arc<Readiness>,
+    metrics: Metrics,
+}
+
+/// A client connection.
 #[derive(Debug)]
 struct Client {
     source: Source,
     slot: Slot,
 }
 
-/// An answer that holds its memory until it is sent.
-struct Held {
+/// A response body whose memory is reserved until it is sent.
+struct ReservedBody {
     body: Vec<u8>,
     _reservation: Reservation,
-    /// Dropped with the answer.
+    /// Dropped with the response.
     _sent: oneshot::Sender<()>,
 }
 
-/// Serves until a signal ends it.
+/// Serves until a signal arrives.
 pub(crate) fn run(args: &ConversionArgs) -> Result<(), Error> {
     let rules = config::rules(&args.groups)?;
     check(args, &rules)?;
-    telemetry::init(&args.logging);
+    telemetry::init(&args.logging.shared(), &[]);
     let runtime = runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .max_blocking_threads(2)
@@ -98,7 +109,7 @@ pub(crate) fn run(args: &ConversionArgs) -> Result<(), Error> {
     runtime.block_on(serve(args, rules))
 }
 
-/// A route for a group without a standard name would never be asked for anything that a backend understands.
+/// Rejects routes for groups without a standard name, which no backend knows.
 fn check(args: &ConversionArgs, rules: &Rules) -> Result<(), Error> {
     use api::group::Side;
     let is_private = |group: &str| {
@@ -112,7 +123,7 @@ fn check(args: &ConversionArgs, rules: &Rules) -> Result<(), Error> {
     {
         None => Ok(()),
         Some(route) => Err(Error::Usage(format!(
-            "--backend {}=...: it is no private group of the table: give the private name, or name the pair by --group",
+            "--backend {}=...: not a known private group: use the private name, or add the pair with --group",
             route.group()
         ))),
     }
@@ -125,13 +136,17 @@ async fn serve(args: &ConversionArgs, rules: Rules) -> Result<(), Error> {
     let (latest, shim) = prepare(args, rules, &metrics)?;
     let listener = listen::tcp(args.listen).await?;
     let admin = listen::tcp(args.admin_listen).await?;
-    announce(args, &listener, &admin)?;
+    write_address_file(args, &listener, &admin)?;
 
-    let (signal, drain) = drain::channel();
+    let (signal, drain) = shutdown::channel();
     let converter = Arc::clone(&shim.converter);
     let (asked, interval) = (Arc::clone(&readiness), args.probe_interval.0);
-    let asking = tokio::spawn(async move { asked.keep_asking(converter, interval).await });
-    tokio::spawn(admin_of(&readiness, &metrics).serve(admin));
+    let asking = tokio::spawn(async move { asked.run_probes(converter, interval).await });
+    let probes = Probes {
+        readiness: Arc::clone(&readiness),
+        metrics: metrics.clone(),
+    };
+    tokio::spawn(admin::serve(probes, admin));
     let connections = Connections::new(
         connections::Limits {
             total: args.max_connections,
@@ -139,19 +154,20 @@ async fn serve(args: &ConversionArgs, rules: Rules) -> Result<(), Error> {
         },
         metrics.clone(),
     );
+    let listener = Listener(listener);
     tokio::spawn(accept(listener, latest, Arc::new(shim), connections, drain));
 
     signals.any().await;
     asking.abort();
-    readiness.ending();
+    readiness.shutting_down();
     signal.begin();
     if tokio::time::timeout(args.drain_timeout.0, signal.all_ended())
         .await
         .is_err()
     {
-        tracing::warn!("Reviews were cut: they did not end in time");
+        tracing::warn!("Aborting reviews that exceed the drain timeout");
     }
-    tracing::info!("Ended");
+    tracing::info!("Stopped");
     Ok(())
 }
 
@@ -192,15 +208,7 @@ fn prepare(
     Ok((latest, shim))
 }
 
-fn admin_of(readiness: &Arc<Readiness>, metrics: &Metrics) -> Admin {
-    let (readiness, metrics) = (Arc::clone(readiness), metrics.clone());
-    Admin {
-        problem: Box::new(move || readiness.problem()),
-        metrics: Box::new(move || metrics.render()),
-    }
-}
-
-fn announce(
+fn write_address_file(
     args: &ConversionArgs,
     listener: &TcpListener,
     admin: &TcpListener,
@@ -210,37 +218,57 @@ fn announce(
     tracing::info!(%address, "Serving the API server");
     tracing::info!(address = %admin, "Serving probes and metrics");
     match &args.address_file {
-        Some(path) => listen::announce_as(path, vec![address.to_string()], admin),
+        Some(path) => listen::write_addresses(path, vec![address.to_string()], admin),
         None => Ok(()),
     }
 }
 
 /// Accepts connections until the drain begins.
 async fn accept(
-    listener: TcpListener,
+    listener: Listener,
     latest: Latest,
     shim: Arc<Shim>,
     connections: Connections,
     mut drain: Drain,
 ) {
-    loop {
-        let (stream, peer) = tokio::select! {
-            accepted = listen::next(|| listener.accept()) => accepted,
-            () = drain.begun() => return,
-        };
+    let draining = drain.clone();
+    let serve = |(stream, peer): (TcpStream, SocketAddr), _| {
         let acceptor = TlsAcceptor::from(latest.borrow().server.clone());
         let source = Source::from(peer.ip());
         let slot = connections.accept(source);
         let client = Arc::new(Client { source, slot });
         let shim = Arc::clone(&shim);
-        tokio::spawn(shim.connection(stream, client, acceptor, drain.clone()));
+        tokio::spawn(shim.connection(stream, client, acceptor, draining.clone()));
+    };
+    accept::run(listener, None, drain.begun(), serve).await;
+}
+
+// === impl Listener ===
+
+impl Accept for Listener {
+    type Connection = (TcpStream, SocketAddr);
+
+    async fn accept(&self) -> io::Result<Self::Connection> {
+        self.0.accept().await
+    }
+}
+
+// === impl Probes ===
+
+impl Endpoints for Probes {
+    fn readiness(&self) -> Vec<String> {
+        self.readiness.problem().into_iter().collect()
+    }
+
+    fn metrics(&self) -> String {
+        self.metrics.render()
     }
 }
 
 // === impl Shim ===
 
 impl Shim {
-    /// Serves a connection until it ends, or is closed in favour of another one.
+    /// Serves a connection until it ends, or is closed to stay within the limit.
     async fn connection(
         self: Arc<Self>,
         stream: TcpStream,
@@ -251,7 +279,7 @@ impl Shim {
         let close = client.slot.close();
         tokio::select! {
             () = self.handshake(stream, client, acceptor, drain) => {}
-            () = close.notified() => tracing::debug!("Connection closed in favour of another one"),
+            () = close.notified() => tracing::debug!("Closing connection to stay within the limit"),
         }
     }
 
@@ -262,7 +290,7 @@ impl Shim {
         acceptor: TlsAcceptor,
         drain: Drain,
     ) {
-        // Only a matter of speed.
+        // Only an optimization.
         let _ = stream.set_nodelay(true);
         match tokio::time::timeout(HEAD_TIME, acceptor.accept(stream)).await {
             Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
@@ -270,8 +298,8 @@ impl Shim {
             }
             Ok(Ok(stream)) => self.http1(stream, client, drain).await,
             // Mostly clients that do not trust the certificate.
-            Ok(Err(error)) => tracing::debug!(%error, "Handshake failed"),
-            Err(_) => tracing::debug!("Handshake took too long"),
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("TLS handshake timed out"),
         }
     }
 
@@ -329,12 +357,12 @@ impl Shim {
         client: Arc<Client>,
     ) -> Result<Response<Full<Bytes>>, Infallible> {
         if request.uri().path() != "/convert" {
-            return Ok(text(StatusCode::NOT_FOUND, "there is /convert\n"));
+            return Ok(text(StatusCode::NOT_FOUND, "not found: use /convert\n"));
         }
         if request.method() != Method::POST {
             return Ok(text(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "only POST is served\n",
+                "only POST is allowed\n",
             ));
         }
         let begun = Instant::now();
@@ -342,25 +370,25 @@ impl Shim {
         let end = reservation.end();
         let answered = tokio::select! {
             answered = self.review(request.into_body(), &reservation, begun) => answered,
-            () = end.notified() => Err(Unread::Busy),
+            () = end.notified() => Err(ReadError::Busy),
         };
         Ok(match answered {
             Ok(Ok(body)) => {
                 client.slot.answered();
-                hold(body, reservation, client.slot.close())
+                reserved_response(body, reservation, client.slot.close())
             }
             Ok(Err(error)) => text(StatusCode::BAD_REQUEST, format!("{error}\n")),
-            Err(unread) => self.refuse(unread, begun),
+            Err(error) => self.refuse(error, begun),
         })
     }
 
-    /// Reads a review and converts what is in it, in the memory that there is.
+    /// Reads and converts a review, within the memory limit.
     async fn review(
         &self,
         body: Incoming,
         reservation: &Reservation,
         begun: Instant,
-    ) -> Result<Result<Vec<u8>, NoReview>, Unread> {
+    ) -> Result<Result<Vec<u8>, InvalidReview>, ReadError> {
         let review = body::read(body, self.limits, reservation).await?;
         reservation
             .grow(review.len() as u64 * CONVERSION_FACTOR)
@@ -368,11 +396,11 @@ impl Shim {
         Ok(self.convert(&review, begun).await)
     }
 
-    async fn convert(&self, review: &[u8], begun: Instant) -> Result<Vec<u8>, NoReview> {
+    async fn convert(&self, review: &[u8], begun: Instant) -> Result<Vec<u8>, InvalidReview> {
         let answer = match self.converter.answer(review).await {
             Ok(answer) => answer,
             Err(error) => {
-                tracing::warn!(%error, "Malformed review");
+                tracing::warn!(%error, "Rejecting malformed review");
                 self.count(metrics::Result::Malformed, 0, begun);
                 return Err(error);
             }
@@ -389,19 +417,19 @@ impl Shim {
         Ok(answer.body)
     }
 
-    fn refuse(&self, unread: Unread, begun: Instant) -> Response<Full<Bytes>> {
-        let result = match unread {
-            Unread::TooLarge(_) | Unread::TooSlow => Some(metrics::Result::Limit),
-            Unread::Busy => Some(metrics::Result::Busy),
-            // There is no client any more.
-            Unread::Broken => None,
+    fn refuse(&self, error: ReadError, begun: Instant) -> Response<Full<Bytes>> {
+        let result = match error {
+            ReadError::TooLarge(_) | ReadError::TooSlow => Some(metrics::Result::Limit),
+            ReadError::Busy => Some(metrics::Result::Busy),
+            // The client has disconnected.
+            ReadError::Broken => None,
         };
         if let Some(result) = result {
             self.count(result, 0, begun);
         }
-        let mut response = text(unread.status(), format!("{unread}\n"));
-        if unread == Unread::Busy {
-            // The client of API servers tries again after that time.
+        let mut response = text(error.status(), format!("{error}\n"));
+        if error == ReadError::Busy {
+            // API servers retry after that time.
             response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
         }
         response
@@ -412,9 +440,13 @@ impl Shim {
     }
 }
 
-/// An answer whose memory is reserved until it is sent. A client that does not take it loses its connection: after a
-/// time, or at once when the memory is needed.
-fn hold(body: Vec<u8>, reservation: Reservation, close: Arc<Notify>) -> Response<Full<Bytes>> {
+/// A response whose memory is reserved until it is sent. If the client does not read it, the connection is closed: after
+/// a timeout, or immediately when the memory is needed.
+fn reserved_response(
+    body: Vec<u8>,
+    reservation: Reservation,
+    close: Arc<Notify>,
+) -> Response<Full<Bytes>> {
     reservation.shrink_to(body.capacity() as u64);
     let end = reservation.end();
     let (sent, taken) = oneshot::channel();
@@ -426,27 +458,27 @@ fn hold(body: Vec<u8>, reservation: Reservation, close: Arc<Notify>) -> Response
         }
         close.notify_one();
     });
-    let held = Held {
+    let held = ReservedBody {
         body,
         _reservation: reservation,
         _sent: sent,
     };
-    admin::answer(StatusCode::OK, JSON, Bytes::from_owner(held))
+    admin::response(StatusCode::OK, JSON, Bytes::from_owner(held))
 }
 
 fn log_end(ended: hyper::Result<()>) {
     if let Err(error) = ended {
-        tracing::debug!(error = crate::error::chain(&error), "Connection failed");
+        tracing::debug!(error = support::error::chain(&error), "Connection failed");
     }
 }
 
 fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    admin::answer(status, TEXT, text)
+    admin::response(status, TEXT, text)
 }
 
 // === impl Held ===
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for ReservedBody {
     fn as_ref(&self) -> &[u8] {
         &self.body
     }

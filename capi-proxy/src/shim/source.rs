@@ -1,8 +1,9 @@
-//! Whom connections and reviews are accounted to: the address of the peer, without what a pod can choose freely.
+//! The client that connections and reviews are accounted to: the address of the peer, without the bits that a pod can
+//! choose.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Bits of an IPv6 address that one peer can choose among.
+/// Bits of an IPv6 address that a peer can choose.
 const HOST_BITS: u32 = 64;
 
 /// A peer: an IPv4 address, or an IPv6 network of 64 bits.

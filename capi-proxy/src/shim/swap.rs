@@ -1,13 +1,13 @@
-//! Swaps the names in one object, place by place. Pure.
+//! Translates the names in one object. Pure.
 
 use capi_translate::json::{Documents, Json};
 use capi_translate::place::{Node, Shape};
 use capi_translate::{Direction, Refusal, Rules};
 
-/// Kinds whose `variables` hold the user's own values.
+/// Kinds whose `variables` contain user data.
 const TOPOLOGY: [&str; 2] = ["Cluster", "ClusterClass"];
 
-/// Appends an object of this kind to `out`, with its names swapped.
+/// Appends the translation of an object of this kind to `out`.
 pub(crate) fn object(
     rules: &Rules,
     kind: &str,
@@ -23,7 +23,7 @@ pub(crate) fn object(
     } else {
         Shape::Plain
     };
-    // Not as an answer: an object's own text is not a message of the server.
+    // Not as a response: text in an object is not a message of the server.
     let mut json = Json::new(
         rules,
         Direction::Request,
@@ -34,7 +34,7 @@ pub(crate) fn object(
     json.finish(out)
 }
 
-/// An API version under its other name.
+/// The translation of an API version.
 pub(crate) fn api_version(rules: &Rules, text: &str) -> String {
     match text.split_once('/') {
         Some((group, version)) => match rules.table().swap(group.as_bytes()) {

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::convert::{Ask, Converted, Converter, Failure, Unanswered};
-use super::review::NoReview;
+use super::convert::{Ask, BackendError, Converted, Converter, Failure};
+use super::review::InvalidReview;
 use super::route::{BackendId, Routes};
 use capi_translate::Rules;
 
@@ -37,7 +37,7 @@ enum Fault {
 }
 
 impl Ask for Backend {
-    async fn ask(&self, backend: BackendId, question: Bytes) -> Result<Bytes, Unanswered> {
+    async fn ask(&self, backend: BackendId, question: Bytes) -> Result<Bytes, BackendError> {
         let question: Value = serde_json::from_slice(&question).expect("questions are JSON");
         let objects = question["request"]["objects"].as_array().expect("a list");
         let first = {
@@ -56,7 +56,7 @@ impl Ask for Backend {
             }
         }
         match self.fault {
-            Fault::Away => Err(Unanswered {
+            Fault::Away => Err(BackendError {
                 backend: format!("backend-{}", backend.0),
                 problem: "cannot be reached".to_owned(),
             }),
@@ -156,15 +156,16 @@ fn machines(count: usize) -> Vec<Value> {
     let spec = json!({"infrastructureRef": {"apiGroup": format!("infrastructure.{}", core(Side::Private))}});
     (0..count)
         .map(|index| {
-            // Some are there already, which the API server never asks for, and nobody should fall over.
+            // Some are there already, which the API server never asks for, and no backend should fail on them.
             let version = if index % 3 == 2 { "v1beta1" } else { "v1beta2" };
             object(index, version, &spec)
         })
         .collect()
 }
 
+/// Check C01.
 #[tokio::test]
-async fn c01_uid_count_order_and_metadata_stay_whatever_the_count_and_versions() {
+async fn conversion_keeps_uid_count_order_and_metadata() {
     for count in [0, 1, 2, 100, 5000] {
         let objects = machines(count);
         let (response, result) = ask(Fault::None, &objects).await;
@@ -179,8 +180,9 @@ async fn c01_uid_count_order_and_metadata_stay_whatever_the_count_and_versions()
     }
 }
 
+/// Check C02.
 #[tokio::test]
-async fn c02_the_object_that_cannot_be_converted_is_named() {
+async fn a_failed_conversion_names_the_object() {
     for (count, bad) in [
         (1, 0),
         (2, 0),
@@ -209,8 +211,9 @@ async fn c02_the_object_that_cannot_be_converted_is_named() {
     }
 }
 
+/// Check C02.
 #[tokio::test]
-async fn c02_the_first_of_several_bad_objects_is_named() {
+async fn a_failed_conversion_names_the_first_invalid_object() {
     let mut objects: Vec<Value> = (0..10)
         .map(|index| object(index, "v1beta2", &json!({})))
         .collect();
@@ -218,24 +221,25 @@ async fn c02_the_first_of_several_bad_objects_is_named() {
         objects[bad]["spec"]["bad"] = json!(true);
     }
     let (response, _) = ask(Fault::NoReason, &objects).await;
-    let expected = "Machine clusters/m-3: the backend does not say why";
+    let expected = "Machine clusters/m-3: the backend gave no reason";
     assert_eq!(response["result"]["message"], expected);
 }
 
+/// Check C02.
 #[tokio::test]
-async fn c02_objects_that_are_none_are_named_by_what_they_say() {
+async fn a_failed_conversion_names_malformed_objects() {
     for (bad, expected) in [
         (
             json!(1),
-            "object 1 of the review: object without a name: it is no JSON object",
+            "object 1 of the review: object without a name: not a JSON object",
         ),
         (
             json!({"kind": "K"}),
-            "object 1 of the review: K without a name: its metadata is no object",
+            "object 1 of the review: K without a name: metadata is not an object",
         ),
         (
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}),
-            "Secret s: it is of another group than cluster.hypershift.openshift.io/v1beta1",
+            "Secret s: its group is not the one of cluster.hypershift.openshift.io/v1beta1",
         ),
     ] {
         let objects = [object(0, "v1beta2", &json!({})), bad];
@@ -246,22 +250,28 @@ async fn c02_objects_that_are_none_are_named_by_what_they_say() {
 }
 
 #[tokio::test]
-async fn a_backend_is_never_believed_blindly() {
+async fn invalid_backend_responses_fail_the_review() {
     for (fault, expected) in [
-        (Fault::Uid, "the backend's answer: it is to another review"),
-        (Fault::Count, "the backend's answer: 1 objects for 2"),
+        (
+            Fault::Uid,
+            "invalid response of the backend: uid of another review",
+        ),
+        (
+            Fault::Count,
+            "invalid response of the backend: 1 objects instead of 2",
+        ),
         (
             Fault::Order,
             "Machine clusters/m-0: the backend changed metadata.name",
         ),
         (
             Fault::Version,
-            "Machine clusters/m-0: the backend answered version \"x/v1\" where \
-             \"cluster.hypershift.openshift.io/v1beta1\" was asked for",
+            "Machine clusters/m-0: the backend returned version \"x/v1\" instead of \
+             \"cluster.hypershift.openshift.io/v1beta1\"",
         ),
         (
             Fault::NoJson,
-            "the backend's answer: it is not the JSON of a ConversionReview, from line 1 column 8 on",
+            "invalid response of the backend: invalid JSON of a ConversionReview at line 1 column 8",
         ),
         (
             Fault::Away,
@@ -290,27 +300,24 @@ async fn kinds_without_a_backend_are_named() {
 }
 
 #[tokio::test]
-async fn what_is_no_review_is_refused_without_a_byte_of_it() {
+async fn invalid_reviews_are_rejected_without_quoting_them() {
     for (body, expected) in [
-        (
-            "",
-            "it is not the JSON of a ConversionReview, from line 1 column 0 on",
-        ),
+        ("", "invalid JSON of a ConversionReview at line 1 column 0"),
         (
             "hunter2",
-            "it is not the JSON of a ConversionReview, from line 1 column 1 on",
+            "invalid JSON of a ConversionReview at line 1 column 1",
         ),
-        ("{}", "it is no ConversionReview of apiextensions.k8s.io/v1"),
+        ("{}", "not a ConversionReview of apiextensions.k8s.io/v1"),
         (
             r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}"#,
-            "it asks nothing",
+            "the review has no request",
         ),
         (
             r#"{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"d"}}"#,
-            "it is no ConversionReview of apiextensions.k8s.io/v1",
+            "not a ConversionReview of apiextensions.k8s.io/v1",
         ),
     ] {
-        let error: NoReview = converter(Fault::None)
+        let error: InvalidReview = converter(Fault::None)
             .answer(body.as_bytes())
             .await
             .unwrap_err();
@@ -318,8 +325,9 @@ async fn what_is_no_review_is_refused_without_a_byte_of_it() {
     }
 }
 
+/// Check C04.
 #[tokio::test]
-async fn c04_a_users_own_values_are_left_alone() {
+async fn conversion_keeps_user_values() {
     let private = core(Side::Private);
     let value = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "apiGroup": private});
     let spec = json!({"topology": {"variables": [{"name": "v", "value": value}]}});
@@ -374,8 +382,9 @@ fn value() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
+    /// Check C01.
     #[test]
-    fn c01_a_conversion_that_changes_nothing_gives_the_same_bytes(
+    fn an_identity_conversion_keeps_all_bytes(
         specs in prop::collection::vec(value(), 0..6),
     ) {
         let objects: Vec<Value> = specs
@@ -393,8 +402,9 @@ proptest! {
         prop_assert_eq!(response["convertedObjects"].to_string(), Value::from(expected).to_string());
     }
 
+    /// Check C02.
     #[test]
-    fn c02_no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..200), cut in 0..2000_usize) {
+    fn reading_arbitrary_reviews_never_panics(body in prop::collection::vec(any::<u8>(), 0..200), cut in 0..2000_usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let _ = runtime.block_on(converter(Fault::None).answer(&body));
         let whole = question(&machines(2));
@@ -402,8 +412,9 @@ proptest! {
         prop_assert!(runtime.block_on(converter(Fault::None).answer(&whole[..cut])).is_err());
     }
 
+    /// Check C02.
     #[test]
-    fn c02_no_object_makes_it_panic(bad in value()) {
+    fn reading_arbitrary_objects_never_panics(bad in value()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let objects = [object(0, "v1beta2", &json!({})), bad];
         let (response, _) = runtime.block_on(ask(Fault::None, &objects));

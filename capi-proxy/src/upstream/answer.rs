@@ -1,4 +1,4 @@
-//! The body of the API server's answer, and what must be given back when it ends.
+//! The body of a response of the API server, and the connection that is released at its end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 
 use super::{http1, http2};
 
-/// A body that arrives. Dropping it before its end closes the stream to the API server.
+/// A response body. Dropping it before its end closes the stream to the API server.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Http1 {
@@ -20,16 +20,16 @@ pub(crate) enum Answer {
     Http2 {
         body: h2::RecvStream,
         ended: bool,
-        _lease: http2::Lease,
+        _permit: http2::StreamPermit,
     },
 }
 
-/// The body broke off.
+/// The body was interrupted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnswerError {
-    #[error("the API server's answer broke off")]
+    #[error("the response of the API server was interrupted")]
     Http1(#[source] hyper::Error),
-    #[error("the API server's answer broke off")]
+    #[error("the response of the API server was interrupted")]
     Http2(#[source] h2::Error),
 }
 
@@ -44,7 +44,7 @@ impl Answer {
         }
     }
 
-    /// The body of an answer on a connection that is not used again.
+    /// The body of a response on a connection that is not reused.
     pub(crate) fn lone(body: Incoming) -> Self {
         Self::Http1 {
             body,
@@ -53,15 +53,15 @@ impl Answer {
         }
     }
 
-    pub(super) fn http2(body: h2::RecvStream, lease: http2::Lease) -> Self {
+    pub(super) fn http2(body: h2::RecvStream, permit: http2::StreamPermit) -> Self {
         Self::Http2 {
             body,
             ended: false,
-            _lease: lease,
+            _permit: permit,
         }
     }
 
-    /// The next piece.
+    /// The next frame.
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -80,12 +80,12 @@ impl Answer {
         }
     }
 
-    /// The next piece.
+    /// The next frame.
     pub(crate) async fn frame(&mut self) -> Option<Result<Frame<Bytes>, AnswerError>> {
         std::future::poll_fn(|cx| self.poll_frame(cx)).await
     }
 
-    /// Nothing more will come.
+    /// Whether the body has ended.
     pub(crate) fn is_end_stream(&self) -> bool {
         match self {
             Self::Http1 { body, ended, .. } => *ended || body.is_end_stream(),
@@ -93,7 +93,7 @@ impl Answer {
         }
     }
 
-    /// How much will come, where that is known.
+    /// The remaining length, if known.
     pub(crate) fn size_hint(&self) -> SizeHint {
         match self {
             Self::Http1 { body, .. } => body.size_hint(),
@@ -112,7 +112,7 @@ fn poll_http2(
     }
     match ready!(body.poll_data(cx)) {
         Some(Ok(data)) => {
-            // The next poll comes only when the client has room for more, so this is the client's own pace.
+            // Polled only when the client can take more, so this is flow control by the client.
             let released = body.flow_control().release_capacity(data.len());
             Poll::Ready(Some(released.map(|()| Frame::data(data))))
         }
@@ -132,7 +132,7 @@ impl Drop for Answer {
             && ended
             && let Some(connection) = connection.take()
         {
-            connection.give_back();
+            connection.release();
         }
     }
 }

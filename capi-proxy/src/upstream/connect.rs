@@ -32,12 +32,12 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Why there is no connection.
+/// Why connecting failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
-    #[error("cannot look up {host}")]
+    #[error("failed to resolve {host}")]
     Resolve { host: String, source: io::Error },
-    #[error("the name {host} has no address")]
+    #[error("the host name {host} has no address")]
     NoAddress { host: String },
     #[error("no connection")]
     Tcp { source: io::Error },
@@ -45,7 +45,7 @@ pub(crate) enum ConnectError {
     Tls { source: io::Error },
     #[error("no answer within {} s", .0.as_secs_f32())]
     Timeout(Duration),
-    /// HTTP/2 was agreed on, and did not begin.
+    /// HTTP/2 was negotiated, and its handshake failed.
     #[error("no HTTP/2")]
     Http2 { source: h2::Error },
 }
@@ -61,7 +61,7 @@ impl Connector {
         self.limits
     }
 
-    /// Opens a connection with the rights of `identity`.
+    /// Opens a connection with the client certificate of `identity`.
     pub(super) async fn connect(
         &self,
         session: &Session,
@@ -77,7 +77,7 @@ impl Connector {
     }
 }
 
-/// A fresh connection, and what it is held to.
+/// A new connection, and its timeouts.
 #[derive(Debug)]
 pub(super) struct Connected {
     pub(super) stream: Stream,
@@ -124,11 +124,11 @@ async fn tcp(endpoint: &Endpoint) -> Result<TcpStream, ConnectError> {
     })
 }
 
-/// Small writes leave at once, and a peer that is gone without a word is found out.
+/// Sends small writes immediately, and detects a dead peer.
 fn tune(stream: &TcpStream, limits: Limits) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    // The system counts in seconds.
+    // The kernel counts in seconds.
     let idle = limits.ping.max(SECOND);
     let interval = KEEPALIVE_INTERVAL.min(limits.pong).max(SECOND);
     socket.set_tcp_keepalive(
@@ -137,14 +137,14 @@ fn tune(stream: &TcpStream, limits: Limits) -> io::Result<()> {
             .with_interval(interval)
             .with_retries(3),
     )?;
-    // Also for bytes that were sent and not acknowledged, for which the system would wait a quarter of an hour.
+    // Also for unacknowledged bytes, which the kernel would retransmit for a quarter of an hour.
     socket.set_tcp_user_timeout(Some(limits.ping + limits.pong))
 }
 
 // === impl Stream ===
 
 impl Stream {
-    /// The server has agreed to HTTP/2.
+    /// Whether HTTP/2 was negotiated.
     pub(super) fn is_http2(&self) -> bool {
         match self {
             Self::Plain(_) => false,

@@ -1,4 +1,4 @@
-//! HTTP/1.1 connections, each for one request at a time, kept for the next one.
+//! A pool of HTTP/1.1 connections, each for one request at a time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use hyper_util::rt::TokioIo;
 use super::connect::Connected;
 use super::{Answer, Outgoing};
 
-/// Most connections kept for later, for each thread.
+/// Maximum number of idle connections per thread.
 const MAX_IDLE: usize = 32;
-/// How long a connection is kept for later.
+/// Idle timeout of a connection.
 const MAX_IDLE_TIME: Duration = Duration::from_mins(1);
-/// Most bytes read or written at once, and the largest head of an answer.
+/// Buffer for reads and writes, and the largest response head.
 const BUFFER: usize = 32 * 1024;
 
-/// Connections that wait for a request.
+/// Idle connections.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     idle: Mutex<Vec<Idle>>,
@@ -31,7 +31,7 @@ struct Idle {
     since: Instant,
 }
 
-/// A connection for the one who holds it.
+/// A connection in use.
 #[derive(Debug)]
 pub(crate) struct Connection {
     sender: SendRequest<Outgoing>,
@@ -39,9 +39,9 @@ pub(crate) struct Connection {
     pool: Arc<Pool>,
 }
 
-/// A request had no answer.
+/// A request got no response.
 pub(super) struct SendError {
-    /// The request, if not a byte of it was written.
+    /// The request, if no byte of it was written.
     pub(super) unsent: Option<Box<Request<Outgoing>>>,
     pub(super) source: hyper::Error,
 }
@@ -49,11 +49,11 @@ pub(super) struct SendError {
 // === impl Pool ===
 
 impl Pool {
-    /// The connection that was used last.
+    /// Takes the most recently used connection.
     pub(super) fn take(self: &Arc<Self>, epoch: u64) -> Option<Connection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|idle| idle.is_fit(epoch));
-        // One that has just been given back may not have come to rest yet.
+        idle.retain(|idle| idle.is_reusable(epoch));
+        // One that has just been released may not be ready yet.
         let at = idle.iter().rposition(|idle| idle.sender.is_ready())?;
         let Idle { sender, epoch, .. } = idle.remove(at);
         Some(Connection {
@@ -63,7 +63,7 @@ impl Pool {
         })
     }
 
-    /// Begins HTTP on a fresh connection.
+    /// Starts HTTP on a new connection.
     pub(super) async fn open(
         self: &Arc<Self>,
         connected: Connected,
@@ -74,7 +74,7 @@ impl Pool {
             .handshake(TokioIo::new(connected.stream))
             .await?;
         tokio::spawn(async move {
-            // Its requests hear of an error.
+            // Its requests return the error.
             let _ = connection.await;
         });
         Ok(Connection {
@@ -84,10 +84,10 @@ impl Pool {
         })
     }
 
-    /// Closes what has waited long enough, and what belongs to an earlier epoch.
-    pub(super) fn sweep(&self, epoch: Option<u64>) {
+    /// Closes connections that have been idle too long, or belong to an earlier epoch.
+    pub(super) fn close_expired(&self, epoch: Option<u64>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|idle| idle.is_fit(epoch.unwrap_or(idle.epoch)));
+        idle.retain(|idle| idle.is_reusable(epoch.unwrap_or(idle.epoch)));
         idle.shrink_to_fit();
     }
 }
@@ -95,7 +95,7 @@ impl Pool {
 // === impl Idle ===
 
 impl Idle {
-    fn is_fit(&self, epoch: u64) -> bool {
+    fn is_reusable(&self, epoch: u64) -> bool {
         self.epoch == epoch && !self.sender.is_closed() && self.since.elapsed() < MAX_IDLE_TIME
     }
 }
@@ -103,7 +103,7 @@ impl Idle {
 // === impl Connection ===
 
 impl Connection {
-    /// Sends a request. The connection comes back to its pool when the answer's body has been read.
+    /// Sends a request. The connection is released to its pool when the response body has been read.
     pub(super) async fn send(
         mut self,
         request: Request<Outgoing>,
@@ -117,7 +117,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn give_back(self) {
+    pub(super) fn release(self) {
         let Self {
             sender,
             epoch,
@@ -134,7 +134,7 @@ impl Connection {
     }
 }
 
-/// Sends a request that asks for another protocol.
+/// Sends an upgrade request.
 pub(super) async fn upgrade(
     connected: Connected,
     request: Request<Outgoing>,
@@ -144,7 +144,7 @@ pub(super) async fn upgrade(
         .handshake(TokioIo::new(connected.stream))
         .await?;
     tokio::spawn(async move {
-        // The request hears of an error, and so does the tunnel.
+        // The request and the tunnel return the error.
         let _ = connection.with_upgrades().await;
     });
     sender.send_request(request).await

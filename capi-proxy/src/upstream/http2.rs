@@ -1,7 +1,7 @@
-//! HTTP/2 connections, shared by watches and by nothing else.
+//! HTTP/2 connections, shared by watches only.
 //!
-//! A connection takes fewer streams than the server allows; more watches open more connections. Its flow control window
-//! holds the windows of all its streams, so that one reader that has stopped does not stop the others.
+//! A connection has fewer streams than the server allows; further watches open more connections. Its flow control window
+//! is as large as those of all its streams together, so that a stalled reader does not block the others.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,37 +19,37 @@ use super::connect::{ConnectError, Connected, Stream};
 use super::{Answer, Limits, Outbound, SendError};
 use crate::credentials::Session;
 
-/// Most watches on one connection.
+/// Maximum number of watches on one connection.
 const MAX_STREAMS: usize = 64;
-/// Of the streams that a server allows, how many are used: 3 in 5.
+/// The fraction of the streams allowed by the server that is used: 3 in 5.
 const SHARE: (usize, usize) = (3, 5);
-/// Most bytes on their way to one watch.
+/// Flow control window of a watch.
 const STREAM_WINDOW: u32 = 64 * 1024;
-/// Most bytes on their way to all watches of a connection.
+/// Flow control window of a connection.
 const CONNECTION_WINDOW: u32 = 64 * STREAM_WINDOW;
-/// What the library may spend on keeping small pieces apart before it takes them for an attack. Enough for every window
-/// of a connection to be full of small events.
+/// Overhead of small frames that the library tolerates before it suspects an attack. Enough for windows that are full of
+/// small events.
 const FRAME_BUDGET: usize = 16 * 1024 * 1024;
-/// Watches that were given up, of which events may still arrive. The library gives up the whole connection when such
-/// events have come too often in its life, unless counting is disabled.
+/// Cancelled watches may still receive events. The library closes the whole connection after too many such events,
+/// unless counting is disabled.
 const MAX_RESETS: usize = 1024;
-/// Stands for a limit that the server has not sent yet.
+/// The limit of streams before the server has sent one.
 const UNKNOWN_LIMIT: usize = usize::MAX - 1;
-/// How many looks in a row must find a connection without streams before it is closed.
+/// Number of consecutive checks that must find a connection without streams before it is closed.
 const IDLE_LOOKS: u32 = 2;
 
 /// The connections for watches.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     shared: Arc<Shared>,
-    /// Held while a connection is opened: watches begin in bursts, and the burst waits for one connection.
+    /// Held while a connection is opened: a burst of watches waits for one connection.
     opening: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     connections: Mutex<Vec<Arc<Multiplexed>>>,
-    /// The epoch in which the server was found not to support HTTP/2.
+    /// The epoch in which the server did not negotiate HTTP/2.
     http1_epoch: Mutex<Option<u64>>,
 }
 
@@ -61,19 +61,19 @@ struct Multiplexed {
     gone: AtomicBool,
 }
 
-/// A place for one watch; given back when dropped.
+/// Permits one watch on a connection, until dropped.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub(crate) struct StreamPermit {
     connection: Arc<Multiplexed>,
 }
 
-/// What there is for a watch.
+/// A connection for a watch.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// A place beside others.
-    Shared(Lease),
-    /// The first place on a new connection.
-    Fresh(Lease),
+    /// A permit on an existing connection.
+    Shared(StreamPermit),
+    /// The first permit on a new connection.
+    New(StreamPermit),
     /// A new connection to a server that does not support HTTP/2.
     Http1(Connected),
 }
@@ -81,12 +81,12 @@ pub(super) enum Found {
 // === impl Pool ===
 
 impl Pool {
-    /// The server of this session is known not to support HTTP/2.
+    /// Whether the server of this session is known not to support HTTP/2.
     pub(super) fn is_http1(&self, session: &Session) -> bool {
         *lock(&self.shared.http1_epoch) == Some(session.epoch)
     }
 
-    /// Finds a place for a watch, on a new connection if there is none.
+    /// Finds a connection for a watch, or opens one.
     pub(super) async fn find<C>(
         &self,
         session: &Session,
@@ -96,18 +96,18 @@ impl Pool {
     where
         C: AsyncFnOnce() -> Result<Connected, SendError>,
     {
-        if let Some(lease) = self.shared.lease(session.epoch) {
-            return Ok(Found::Shared(lease));
+        if let Some(permit) = self.shared.permit(session.epoch) {
+            return Ok(Found::Shared(permit));
         }
         let opening = tokio::time::timeout(wait, self.opening.lock()).await;
         let _opening = opening.map_err(|_| failed(session, ConnectError::Timeout(wait)))?;
-        if let Some(lease) = self.shared.lease(session.epoch) {
-            return Ok(Found::Shared(lease));
+        if let Some(permit) = self.shared.permit(session.epoch) {
+            return Ok(Found::Shared(permit));
         }
         self.open(session, connect().await?).await
     }
 
-    /// Begins HTTP on a fresh connection.
+    /// Starts HTTP on a new connection.
     pub(super) async fn open(
         &self,
         session: &Session,
@@ -128,17 +128,17 @@ impl Pool {
             streams: AtomicUsize::new(0),
             gone: AtomicBool::new(false),
         });
-        let lease = Lease::new(&multiplexed);
+        let permit = StreamPermit::new(&multiplexed);
         lock(&self.shared.connections).push(Arc::clone(&multiplexed));
         let ping = connection.ping_pong();
-        tokio::spawn(drive(
+        tokio::spawn(run_connection(
             connection,
             ping,
             multiplexed,
             Arc::clone(&self.shared),
             limits,
         ));
-        Ok(Found::Fresh(lease))
+        Ok(Found::New(permit))
     }
 }
 
@@ -153,7 +153,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Exchanges settings: how many streams the server allows is known afterwards.
+/// Performs the handshake, after which the stream limit of the server is known.
 async fn begin(
     stream: Stream,
 ) -> Result<(SendRequest<Bytes>, Connection<Stream, Bytes>), h2::Error> {
@@ -176,8 +176,8 @@ async fn begin(
     Ok((sender, connection))
 }
 
-/// Keeps a connection going until it ends, is found dead, or is not needed any more.
-async fn drive(
+/// Runs a connection until it ends, is found dead, or is not needed any more.
+async fn run_connection(
     connection: Connection<Stream, Bytes>,
     ping: Option<PingPong>,
     multiplexed: Arc<Multiplexed>,
@@ -185,16 +185,16 @@ async fn drive(
     limits: Limits,
 ) {
     tokio::select! {
-        // Its streams hear of an error.
+        // Its streams return the error.
         _ = connection => {}
-        () = look_after(ping, &multiplexed, &shared, limits) => {}
+        () = keep_alive(ping, &multiplexed, &shared, limits) => {}
     }
     multiplexed.gone.store(true, Ordering::Relaxed);
     shared.forget(&multiplexed);
 }
 
-/// Returns when the peer does not answer, or when the connection has not been used for a while.
-async fn look_after(
+/// Returns when the peer does not respond to pings, or the connection has been idle for a while.
+async fn keep_alive(
     mut ping: Option<PingPong>,
     multiplexed: &Arc<Multiplexed>,
     shared: &Shared,
@@ -223,19 +223,19 @@ async fn look_after(
 // === impl Shared ===
 
 impl Shared {
-    /// A place on the oldest connection that has one: later ones then drain and close.
-    fn lease(&self, epoch: u64) -> Option<Lease> {
+    /// A permit on the oldest connection that has one, so that later connections drain and close.
+    fn permit(&self, epoch: u64) -> Option<StreamPermit> {
         lock(&self.connections)
             .iter()
-            .find(|connection| connection.has_room(epoch))
-            .map(Lease::new)
+            .find(|connection| connection.has_capacity(epoch))
+            .map(StreamPermit::new)
     }
 
     fn forget(&self, gone: &Arc<Multiplexed>) {
         lock(&self.connections).retain(|connection| !Arc::ptr_eq(connection, gone));
     }
 
-    /// Forgets a connection if it has no streams; it gets none after that.
+    /// Removes a connection if it has no streams; it gets none after that.
     fn forget_unused(&self, candidate: &Arc<Multiplexed>) -> bool {
         let mut connections = lock(&self.connections);
         let unused = candidate.streams.load(Ordering::Relaxed) == 0;
@@ -249,23 +249,23 @@ impl Shared {
 // === impl Multiplexed ===
 
 impl Multiplexed {
-    fn has_room(&self, epoch: u64) -> bool {
-        let limit = places(self.sender.current_max_send_streams());
+    fn has_capacity(&self, epoch: u64) -> bool {
+        let limit = stream_limit(self.sender.current_max_send_streams());
         self.epoch == epoch
             && !self.gone.load(Ordering::Relaxed)
             && self.streams.load(Ordering::Relaxed) < limit
     }
 }
 
-/// How many watches a connection takes, of the streams that its server allows.
-fn places(allowed: usize) -> usize {
+/// The number of watches on a connection, given the stream limit of the server.
+fn stream_limit(allowed: usize) -> usize {
     let (part, of) = SHARE;
     (allowed.min(MAX_STREAMS * of) * part / of).clamp(1, MAX_STREAMS)
 }
 
 // === impl Lease ===
 
-impl Lease {
+impl StreamPermit {
     fn new(connection: &Arc<Multiplexed>) -> Self {
         connection.streams.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -291,7 +291,7 @@ impl Lease {
         match answered {
             Ok(response) => Ok(response.map(|body| Answer::http2(body, self))),
             Err(error) => {
-                // A server that says goodbye finishes what has begun, and takes nothing new.
+                // After GOAWAY a server completes existing streams and accepts no new ones.
                 if error.is_go_away() || error.is_io() {
                     self.connection.gone.store(true, Ordering::Relaxed);
                 }
@@ -301,7 +301,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.connection.streams.fetch_sub(1, Ordering::Relaxed);
     }
@@ -309,10 +309,11 @@ impl Drop for Lease {
 
 #[cfg(test)]
 mod tests {
-    use super::places;
+    use super::stream_limit;
 
+    /// Check W08.
     #[test]
-    fn w08_uses_well_under_four_fifths_of_what_a_server_allows() {
+    fn watches_stay_below_four_fifths_of_the_stream_limit() {
         for (allowed, expected) in [
             (1, 1),
             (2, 1),
@@ -321,7 +322,7 @@ mod tests {
             (250, 64),
             (usize::MAX, 64),
         ] {
-            assert_eq!(places(allowed), expected, "{allowed} allowed");
+            assert_eq!(stream_limit(allowed), expected, "{allowed} allowed");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A request on its way to the API server.
+//! A request for the API server.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use crate::credentials::{Identity, Session};
 use crate::layer::request_body::RequestStream;
 
-/// Whose rights a request has.
+/// Whose credentials a request uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Authorization {
     /// The proxy's.
@@ -21,14 +21,14 @@ pub(crate) enum Authorization {
     Client,
 }
 
-/// Which connections a request may take.
+/// Which connections a request may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     Unary,
     Watch,
 }
 
-/// A request without what the credentials add: address, `Host` and our token.
+/// A request without the parts that depend on the credentials: address, `Host` and token.
 #[derive(Debug)]
 pub(crate) struct Outbound {
     pub(crate) method: Method,
@@ -43,16 +43,16 @@ pub(crate) struct Outbound {
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     Empty,
-    /// All of it; `None` once it is sent.
+    /// A complete body; `None` once it is sent.
     Whole(Option<Bytes>),
-    /// Sent as it arrives.
+    /// A streamed body.
     Stream(Box<RequestStream>),
 }
 
 // === impl Outbound ===
 
 impl Outbound {
-    /// The same request once more, unless its body is already on its way.
+    /// A copy of the request for a retry, unless its body has been sent in part.
     pub(super) fn replay(&self) -> Option<Self> {
         Some(Self {
             method: self.method.clone(),
@@ -64,7 +64,7 @@ impl Outbound {
         })
     }
 
-    /// Whose connections to take. Our certificate would go before the client's own credentials.
+    /// Which connections to use. Our certificate would take precedence over the credentials of the client.
     pub(super) fn identity(&self, session: &Session) -> Identity {
         let has_certificate = session
             .tls
@@ -144,9 +144,9 @@ impl Outgoing {
     }
 }
 
-/// The body could not be sent to its end. The client gets the reason, the connection does not.
+/// The body could not be sent completely. The client gets the reason, the API server does not.
 #[derive(Debug, thiserror::Error)]
-#[error("the request's body broke off")]
+#[error("the request body was interrupted")]
 pub(crate) struct BrokenOff;
 
 impl Body for Outgoing {

@@ -6,8 +6,9 @@ use crate::harness::{
 
 const JSON: &str = "content-type: application/json\r\n";
 
+/// Check R01.
 #[tokio::test]
-async fn r01_names_are_swapped_both_ways_and_nothing_else() {
+async fn requests_and_responses_are_translated() {
     let server = Http1::plain(async |_, conn: &mut Conn| {
         let headers = "content-type: application/json\r\naudit-id: 7\r\nx-kubernetes-pf-flowschema-uid: b\r\n\
                        warning: 299 - \"cluster.hypershift.openshift.io/v1beta1 Machine is deprecated\"\r\n";
@@ -49,8 +50,9 @@ async fn r01_names_are_swapped_both_ways_and_nothing_else() {
     assert_eq!(sent.header("accept-encoding"), Some("identity"));
 }
 
+/// Check R20.
 #[tokio::test]
-async fn r20_errors_keep_their_code_and_name_the_standard_group() {
+async fn errors_keep_their_code_and_name_the_standard_group() {
     let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"machines.cluster.hypershift.openshift.io \"m\" not found","reason":"NotFound","details":{"name":"m","group":"cluster.hypershift.openshift.io","kind":"machines"},"code":404}"#;
     let server = Http1::plain(async move |_, conn: &mut Conn| conn.json(404, status).await);
     let proxy = Proxy::before(&server.url()).await;
@@ -62,8 +64,9 @@ async fn r20_errors_keep_their_code_and_name_the_standard_group() {
     );
 }
 
+/// Check R14.
 #[tokio::test]
-async fn r14_etags_are_salted_and_unsalted() {
+async fn etags_are_salted_and_unsalted() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         match request.header("if-none-match") {
             Some("\"abc\"") => {
@@ -101,8 +104,9 @@ async fn r14_etags_are_salted_and_unsalted() {
     assert_eq!(direct.status, 200, "what was cached without us is not ours");
 }
 
+/// Checks R23, R24.
 #[tokio::test]
-async fn r23_r24_encodings_that_cannot_be_translated_are_refused() {
+async fn untranslatable_encodings_are_rejected() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         match request.path.rsplit('/').next() {
             Some("gzip") => {
@@ -150,7 +154,7 @@ async fn r23_r24_encodings_that_cannot_be_translated_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_the_apis_own_passes_untouched() {
+async fn pod_logs_pass_unchanged() {
     let log = b"cluster.hypershift.openshift.io \xff\x00\n";
     let server = Http1::plain(async move |_, conn: &mut Conn| {
         conn.answer(
@@ -177,7 +181,7 @@ async fn what_is_not_the_apis_own_passes_untouched() {
 }
 
 #[tokio::test]
-async fn large_bodies_stream_and_small_ones_have_a_length() {
+async fn large_bodies_are_streamed_and_small_ones_buffered() {
     let item = PRIVATE;
     let server = Http1::plain(async move |request: Request, conn: &mut Conn| {
         if request.method == "POST" {
@@ -224,8 +228,9 @@ async fn large_bodies_stream_and_small_ones_have_a_length() {
     assert!(sent.text() == body.replace("cluster.x-k8s.io", "cluster.hypershift.openshift.io"));
 }
 
+/// Check S20.
 #[tokio::test]
-async fn s20_bodies_are_capped_however_they_are_framed() {
+async fn request_bodies_are_limited_with_any_framing() {
     let server = Http1::object("{}");
     let proxy = Proxy::before(&server.url()).await;
     let mut client = proxy.connect().await;
@@ -271,7 +276,7 @@ async fn s20_bodies_are_capped_however_they_are_framed() {
 }
 
 #[tokio::test]
-async fn a_body_refused_halfway_is_not_written() {
+async fn a_body_rejected_midway_is_not_forwarded() {
     let server = Http1::object("{}");
     let proxy = Proxy::before(&server.url()).await;
     let body = format!("[{}\"unfinished", "1234567890,".repeat(10_000));
@@ -285,7 +290,7 @@ async fn a_body_refused_halfway_is_not_written() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_within_a_body_leaves_no_write_behind() {
+async fn a_disconnect_within_a_body_aborts_the_write() {
     let server = Http1::object("{}");
     let proxy = Proxy::before(&server.url()).await;
     let files = proxy.files();
@@ -303,7 +308,7 @@ async fn a_client_that_leaves_within_a_body_leaves_no_write_behind() {
 }
 
 #[tokio::test]
-async fn expectations_are_met_before_the_body_is_sent() {
+async fn expect_continue_is_answered_before_the_body() {
     let server = Http1::object("{}");
     let proxy = Proxy::before(&server.url()).await;
     let mut client = proxy.connect().await;
@@ -322,8 +327,9 @@ async fn expectations_are_met_before_the_body_is_sent() {
     );
 }
 
+/// Check F08.
 #[tokio::test]
-async fn f08_a_damaged_answer_is_an_error_or_a_cut_and_never_complete() {
+async fn a_damaged_response_is_an_error_or_truncated() {
     let good = format!("{{\"items\":[{}{{}}]}}", format!("{PRIVATE},").repeat(2000));
     let server = Http1::plain(async move |request: Request, conn: &mut Conn| {
         let whole = good.as_bytes();
@@ -374,7 +380,7 @@ async fn f08_a_damaged_answer_is_an_error_or_a_cut_and_never_complete() {
 }
 
 #[tokio::test]
-async fn webhook_configurations_are_not_written() {
+async fn writes_of_webhook_configurations_are_rejected() {
     let server = Http1::object("{}");
     let proxy = Proxy::before(&server.url()).await;
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";

@@ -34,8 +34,9 @@ fn set(token: &Arc<Mutex<String>>, value: &str) {
     value.clone_into(&mut token.lock().unwrap());
 }
 
+/// Check S13.
 #[tokio::test]
-async fn s13_a_refused_token_is_read_again_and_tried_once() {
+async fn a_rejected_token_is_reloaded_and_retried_once() {
     let (server, token) = guarded();
     let builder = Builder::new(&server.url()).user("{tokenFile: token}");
     fs::write(builder.path("token"), "first").unwrap();
@@ -60,8 +61,9 @@ async fn s13_a_refused_token_is_read_again_and_tried_once() {
     assert!(!log.contains("first") && !log.contains("second"), "{log}");
 }
 
+/// Check S13.
 #[tokio::test]
-async fn s13_a_swapped_directory_and_a_replaced_file_are_followed() {
+async fn swapped_and_replaced_token_files_are_reloaded() {
     let (server, token) = guarded();
     let builder = Builder::new(&server.url()).user("{tokenFile: token}");
     let root = builder.directory();
@@ -96,13 +98,19 @@ fn jwt(expires_in: Duration) -> String {
     )
 }
 
+fn last_authorization(server: &Http1) -> Option<String> {
+    let requests = server.requests();
+    requests.last()?.header("authorization").map(str::to_owned)
+}
+
+/// Check S13.
 #[tokio::test]
-async fn s13_the_last_good_token_serves_until_it_expires() {
+async fn the_last_valid_token_is_used_until_it_expires() {
     let server = Http1::object(PRIVATE);
     let builder = Builder::new(&server.url())
         .user("{tokenFile: token}")
         .args(&["--probe-interval=200ms"]);
-    fs::write(builder.path("token"), jwt(Duration::from_secs(3))).unwrap();
+    fs::write(builder.path("token"), jwt(Duration::from_hours(1))).unwrap();
     let proxy = builder.start().await;
     fs::write(proxy.path("token"), "").unwrap();
     eventually("the emptied file is noticed", async || {
@@ -114,6 +122,13 @@ async fn s13_the_last_good_token_serves_until_it_expires() {
         200,
         "the last token is still good"
     );
+    let first = last_authorization(&server);
+    eventually("a token that expires soon is used", async || {
+        fs::write(proxy.path("token"), jwt(Duration::from_secs(3))).unwrap();
+        get(&proxy, MACHINE).await;
+        last_authorization(&server) != first
+    })
+    .await;
     fs::remove_file(proxy.path("token")).unwrap();
     eventually("it expires", async || {
         get(&proxy, MACHINE).await.status == 503
@@ -146,13 +161,14 @@ impl Behind {
     }
 }
 
+/// Check S14.
 #[tokio::test]
-async fn s14_wrong_names_expired_certificates_and_strangers_are_never_trusted() {
-    let (pki, stranger) = (Pki::new(), Pki::new());
+async fn invalid_server_certificates_are_rejected() {
+    let (pki, other_ca) = (Pki::new(), Pki::new());
     for (leaf, issuer, expected) in [
         (pki.server("elsewhere.example"), &pki, "not valid for name"),
         (pki.expired_server("127.0.0.1"), &pki, "expired"),
-        (stranger.server("127.0.0.1"), &stranger, "UnknownIssuer"),
+        (other_ca.server("127.0.0.1"), &other_ca, "UnknownIssuer"),
     ] {
         let behind = Behind::new(issuer, &leaf);
         let proxy = Builder::new(&behind.server.secure_url())
@@ -169,8 +185,9 @@ async fn s14_wrong_names_expired_certificates_and_strangers_are_never_trusted() 
     }
 }
 
+/// Check S14.
 #[tokio::test]
-async fn s14_a_rotated_authority_is_used_without_a_restart() {
+async fn a_rotated_ca_is_used_without_restart() {
     let (old, new) = (Pki::new(), Pki::new());
     let behind_old = Behind::new(&old, &old.server("127.0.0.1"));
     let behind_new = Behind::new(&new, &new.server("127.0.0.1"));
@@ -200,8 +217,9 @@ async fn s14_a_rotated_authority_is_used_without_a_restart() {
     get(&proxy, MACHINE).await.refusal(503);
 }
 
+/// Check S14.
 #[tokio::test]
-async fn s14_pooled_connections_of_the_old_authority_are_not_used() {
+async fn a_rotated_ca_retires_pooled_connections() {
     let pki = Pki::new();
     let server = Http1::tls(
         pki.tls(&pki.server("127.0.0.1"), &[]),
@@ -234,7 +252,7 @@ async fn s14_pooled_connections_of_the_old_authority_are_not_used() {
 }
 
 #[tokio::test]
-async fn kubeconfigs_that_cannot_work_end_the_start_and_say_why() {
+async fn unusable_kubeconfigs_fail_startup_with_the_reason() {
     for (user, expected) in [
         ("{exec: {command: aws}}", "exec is not supported"),
         (
@@ -255,8 +273,9 @@ async fn kubeconfigs_that_cannot_work_end_the_start_and_say_why() {
     assert!(log.contains("certificate-authority"), "{log}");
 }
 
+/// Check F06.
 #[tokio::test]
-async fn f06_what_is_not_there_yet_is_waited_for() {
+async fn missing_credentials_make_the_proxy_unready() {
     let (server, _) = guarded();
     let proxy = Builder::new(&server.url())
         .user("{tokenFile: token}")
@@ -268,21 +287,22 @@ async fn f06_what_is_not_there_yet_is_waited_for() {
     assert_eq!(problem.status, 503);
     let refusal = get(&proxy, MACHINE).await;
     assert_eq!(refusal.header("retry-after"), Some("1"));
-    assert!(refusal.refusal(503).contains("cannot read"));
+    assert!(refusal.refusal(503).contains("failed to read"));
     fs::write(proxy.path("token"), "first").unwrap();
     proxy.ready().await;
     assert_eq!(get(&proxy, MACHINE).await.status, 200);
 }
 
+/// Check F06.
 #[tokio::test]
-async fn f06_names_and_servers_that_come_later_are_waited_for() {
+async fn an_unreachable_server_makes_the_proxy_unready() {
     let nowhere = Builder::new("http://does-not-exist.invalid:80")
         .user("{}")
         .serve()
         .await;
     let message = get(&nowhere, MACHINE).await.refusal(503);
     assert!(
-        message.contains("cannot look up does-not-exist.invalid"),
+        message.contains("failed to resolve does-not-exist.invalid"),
         "{message}"
     );
 
@@ -300,9 +320,9 @@ async fn f06_names_and_servers_that_come_later_are_waited_for() {
     assert_eq!(get(&proxy, MACHINE).await.status, 200);
 }
 
-/// The proxy never ends because the API server is away.
+/// Check F03: the proxy never ends because the API server is away.
 #[tokio::test]
-async fn f03_readiness_follows_the_api_server() {
+async fn readiness_follows_the_api_server() {
     let (server, _) = guarded();
     let relay = crate::harness::Relay::to(&server.address).await;
     let proxy: Proxy = Builder::new(&format!("http://{}", relay.address))

@@ -1,4 +1,4 @@
-//! An API server that is down, busy, slow, or says goodbye.
+//! An API server that is down, busy, slow, or sends GOAWAY.
 
 use std::time::Duration;
 
@@ -7,8 +7,9 @@ use crate::harness::{
     WATCH, event, get, translated,
 };
 
+/// Check F03.
 #[tokio::test]
-async fn f03_busy_answers_are_passed_on_and_nothing_is_tried_twice() {
+async fn overload_responses_are_forwarded_without_retry() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         let status = if request.path.contains("busy") {
             429
@@ -40,8 +41,9 @@ async fn f03_busy_answers_are_passed_on_and_nothing_is_tried_twice() {
     assert_eq!(server.requests().len(), 4);
 }
 
+/// Check F03.
 #[tokio::test]
-async fn f03_a_server_that_is_down_is_named_and_may_be_tried_again() {
+async fn an_unreachable_server_is_a_retriable_error() {
     let proxy = Builder::new("http://127.0.0.1:1").serve().await;
     for answer in [get(&proxy, MACHINE).await, get(&proxy, WATCH).await] {
         assert_eq!(answer.header("retry-after"), Some("1"));
@@ -53,8 +55,9 @@ async fn f03_a_server_that_is_down_is_named_and_may_be_tried_again() {
     }
 }
 
+/// Check F03.
 #[tokio::test]
-async fn f03_a_write_without_an_answer_is_not_sent_again() {
+async fn a_write_without_response_is_not_retried() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         if request.method == "GET" {
             conn.json(200, PRIVATE).await
@@ -72,7 +75,7 @@ async fn f03_a_write_without_an_answer_is_not_sent_again() {
         assert_eq!(
             answer.header("retry-after"),
             None,
-            "nobody knows whether it was written"
+            "whether it was written is unknown"
         );
         answer.refusal(502);
         assert_eq!(get(&proxy, MACHINE).await.status, 200);
@@ -85,8 +88,9 @@ async fn f03_a_write_without_an_answer_is_not_sent_again() {
     assert_eq!(writes, 2);
 }
 
+/// Check F03.
 #[tokio::test]
-async fn f03_a_read_on_a_connection_that_was_closed_meanwhile_is_sent_again() {
+async fn a_read_on_a_closed_connection_is_retried() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         // A kept connection is closed when its second request arrives.
         if request.path.contains("second") && conn.answered() > 0 {
@@ -110,8 +114,9 @@ async fn f03_a_read_on_a_connection_that_was_closed_meanwhile_is_sent_again() {
     assert!(seen[0] == seen[1] && seen[1] != seen[2], "{seen:?}");
 }
 
+/// Check F04.
 #[tokio::test]
-async fn f04_a_slow_and_lossy_network_reorders_nothing() {
+async fn a_slow_and_lossy_network_keeps_the_order_of_events() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         if request.path.contains("watch") {
             conn.begin(200).await;
@@ -137,8 +142,9 @@ async fn f04_a_slow_and_lossy_network_reorders_nothing() {
     );
 }
 
+/// Check F04.
 #[tokio::test]
-async fn f04_connecting_takes_no_longer_than_it_may() {
+async fn connecting_times_out() {
     // A listener that takes connections and never says a word.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let pki = Pki::new();
@@ -155,12 +161,12 @@ async fn f04_connecting_takes_no_longer_than_it_may() {
 }
 
 #[tokio::test]
-async fn watches_move_on_when_a_server_says_goodbye() {
+async fn new_watches_use_a_new_connection_after_goaway() {
     let pki = Pki::new();
     let tls = pki.tls(&pki.server("127.0.0.1"), &["h2", "http/1.1"]);
     let server = Http2::watches(tls, 100, async |request, watch| {
-        if request.uri().query().unwrap().contains("goodbye") {
-            watch.goodbye();
+        if request.uri().query().unwrap().contains("goaway") {
+            watch.goaway();
         }
         watch.send(event(1, 1)).await;
         watch.wait().await;
@@ -171,7 +177,7 @@ async fn watches_move_on_when_a_server_says_goodbye() {
         .start()
         .await;
     let mut watches = Vec::new();
-    for path in [WATCH, &format!("{WATCH}&goodbye=1"), WATCH, WATCH] {
+    for path in [WATCH, &format!("{WATCH}&goaway=1"), WATCH, WATCH] {
         let mut client = proxy.connect().await;
         client.ask(path).await;
         assert_eq!(client.head().await.status, 200, "{path}");

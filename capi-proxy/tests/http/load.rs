@@ -25,8 +25,9 @@ async fn list(conn: &mut Conn, size: usize) {
     conn.chunk("").await;
 }
 
+/// Check F05.
 #[tokio::test]
-async fn f05_memory_does_not_grow_with_what_is_streamed() {
+async fn streaming_large_lists_does_not_grow_memory() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         list(
             conn,
@@ -75,9 +76,9 @@ async fn f05_memory_does_not_grow_with_what_is_streamed() {
     assert!(grown < 4 << 20, "for four lists of 8 MB: {grown} bytes");
 }
 
-/// W10 for as long as a test may take: watches and requests come and go, and neither files nor memory pile up.
+/// Check W10: for as long as a test may take: watches and requests come and go, and neither files nor memory pile up.
 #[tokio::test]
-async fn w10_churn_leaves_nothing_behind() {
+async fn churn_leaks_no_memory_and_no_file_descriptors() {
     let pki = Pki::new();
     let tls = pki.tls(&pki.server("127.0.0.1"), &["h2", "http/1.1"]);
     let server = Http2::watches(tls, 100, async |_, watch| {
@@ -127,7 +128,7 @@ async fn churn(proxy: &Proxy, time: Duration) {
 }
 
 #[tokio::test]
-async fn many_clients_at_once_each_get_their_own_answer() {
+async fn concurrent_clients_get_their_own_responses() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         let answer = format!(
             "{{\"apiVersion\":\"cluster.hypershift.openshift.io/v1beta2\",\"path\":\"{}\"}}",

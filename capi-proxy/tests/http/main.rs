@@ -1,6 +1,6 @@
-//! The proxy as its users meet it: the real binary, real sockets, and an API server that does what a test tells it to.
+//! Tests of the real binary over real sockets, against an API server that a test controls.
 //!
-//! Each test is named after the check that it shows. What needs a real API server is shown in `e2e`.
+//! Numbers of checks are those of docs/checks.md. Tests that need a real API server are in `e2e`.
 
 #![allow(
     clippy::unwrap_used,

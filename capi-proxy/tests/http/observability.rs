@@ -1,4 +1,4 @@
-//! What the proxy tells about itself, and what it never tells.
+//! Logs and metrics of the proxy, and what they never contain.
 
 use std::fs;
 
@@ -6,8 +6,9 @@ use crate::harness::{
     Builder, Conn, Http1, MACHINE, MACHINES, PRIVATE, Proxy, Request, WATCH, event, get,
 };
 
+/// Check S16.
 #[tokio::test]
-async fn s16_no_secret_reaches_the_log_at_any_level() {
+async fn no_secret_is_logged_at_any_level() {
     for format in ["json", "text"] {
         for level in ["error", "warn", "info", "debug", "trace"] {
             let server = Http1::plain(async |request: Request, conn: &mut Conn| {
@@ -135,8 +136,9 @@ async fn the_log_has_fields_and_constant_messages() {
     }
 }
 
+/// Check S17.
 #[tokio::test]
-async fn s17_probes_and_metrics_hold_no_cluster_data_and_stay_small() {
+async fn probes_and_metrics_have_no_cluster_data_and_bounded_size() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         let (code, body) = if request.path.contains("pods") {
             (404, "{}")
@@ -192,7 +194,7 @@ async fn s17_probes_and_metrics_hold_no_cluster_data_and_stay_small() {
 }
 
 #[tokio::test]
-async fn standard_names_that_somebody_has_stored_are_counted_and_shown_as_private() {
+async fn stored_standard_names_are_counted_and_shown_as_private() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         let stored = event(1, 1).replace("cluster.hypershift.openshift.io", "cluster.x-k8s.io");
         if request.path.contains("watch") {
@@ -224,7 +226,7 @@ async fn standard_names_that_somebody_has_stored_are_counted_and_shown_as_privat
 }
 
 #[tokio::test]
-async fn a_private_name_that_is_left_standing_is_counted_when_asked_for() {
+async fn untranslated_private_names_are_counted_with_debug_leaks() {
     let server = Http1::plain(async |_: Request, conn: &mut Conn| {
         conn.json(
             200,

@@ -26,8 +26,9 @@ async fn shout(request: Request, conn: &mut Conn) {
     }
 }
 
+/// Check S10.
 #[tokio::test]
-async fn s10_upgrades_are_tunnelled_both_ways() {
+async fn upgrades_are_tunnelled_in_both_directions() {
     let server = Http1::plain(shout);
     let proxy = Proxy::before(&server.url()).await;
     for (path, protocol) in [
@@ -36,7 +37,7 @@ async fn s10_upgrades_are_tunnelled_both_ways() {
         ("/api/v1/namespaces/n/pods/p/portforward", "SPDY/3.1"),
     ] {
         let mut client = proxy.connect().await;
-        // Bytes that do not wait for the answer, and that no HTTP reader may see.
+        // Bytes that do not wait for the response, and that no HTTP reader may see.
         client.send(upgrade(path, protocol) + "early\n\0\r\n").await;
         let head = client.head().await;
         assert_eq!(head.status, 101, "{path}");
@@ -55,8 +56,9 @@ async fn s10_upgrades_are_tunnelled_both_ways() {
     );
 }
 
+/// Check S10.
 #[tokio::test]
-async fn s10_other_protocols_and_places_are_refused_and_closed() {
+async fn unknown_upgrades_are_rejected_and_close_the_connection() {
     let server = Http1::plain(shout);
     let proxy = Proxy::before(&server.url()).await;
     for request in [
@@ -74,8 +76,9 @@ async fn s10_other_protocols_and_places_are_refused_and_closed() {
     assert!(server.requests().is_empty());
 }
 
+/// Check S11.
 #[tokio::test]
-async fn s11_any_answer_but_an_agreement_ends_the_connection() {
+async fn a_refused_upgrade_closes_the_connection() {
     for status in [200, 403, 500] {
         let server = Http1::plain(async move |_, conn: &mut Conn| conn.json(status, "{}").await);
         let proxy = Proxy::before(&server.url()).await;
@@ -94,8 +97,9 @@ async fn s11_any_answer_but_an_agreement_ends_the_connection() {
     }
 }
 
+/// Check S11.
 #[tokio::test]
-async fn s11_a_tunnel_ends_when_the_api_server_ends_it() {
+async fn a_tunnel_closes_when_the_api_server_closes_it() {
     let server = Http1::plain(async |_, conn: &mut Conn| {
         conn.write(
             "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\n\r\n",
@@ -119,8 +123,9 @@ async fn s11_a_tunnel_ends_when_the_api_server_ends_it() {
     assert_eq!(server.requests().len(), 1);
 }
 
+/// Check S11.
 #[tokio::test]
-async fn s11_an_agreement_on_another_protocol_is_none() {
+async fn an_upgrade_to_another_protocol_is_a_bad_gateway() {
     let server = Http1::plain(async |_, conn: &mut Conn| {
         conn.write(
             "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: h2c\r\n\r\n",
@@ -135,8 +140,9 @@ async fn s11_an_agreement_on_another_protocol_is_none() {
     assert_eq!(client.end().await, b"");
 }
 
+/// Check W07.
 #[tokio::test]
-async fn w07_a_tunnel_ends_when_the_client_goes() {
+async fn a_tunnel_closes_when_the_client_disconnects() {
     let (gone, mut ended) = tokio::sync::mpsc::unbounded_channel();
     let server = Http1::plain(async move |request, conn: &mut Conn| {
         shout(request, conn).await;
@@ -154,7 +160,7 @@ async fn w07_a_tunnel_ends_when_the_client_goes() {
 
 /// Check T21.
 #[tokio::test]
-async fn an_agreement_that_was_not_asked_for_is_a_bad_gateway() {
+async fn an_unrequested_upgrade_is_a_bad_gateway() {
     for head in [
         "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\n\r\n",
         "HTTP/1.1 101 Switching Protocols\r\n\r\n",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::harness::{
-    Builder, Conn, Http1, Http2, PATIENCE, Pki, Proxy, Request, WATCH, event, eventually, get,
+    Builder, Conn, Http1, Http2, Pki, Proxy, Request, TIMEOUT, WATCH, event, eventually, get,
     translated,
 };
 
@@ -25,8 +25,9 @@ async fn proxy_for(server: &Http2, pki: &Pki) -> Proxy {
     Builder::new(&server.url()).trusting(pki).start().await
 }
 
+/// Check W01.
 #[tokio::test]
-async fn w01_the_head_arrives_before_the_first_event() {
+async fn a_watch_response_starts_before_the_first_event() {
     let pki = Pki::new();
     let server = kubernetes(&pki, async |_, watch| watch.wait().await);
     let proxy = proxy_for(&server, &pki).await;
@@ -45,8 +46,9 @@ async fn w01_the_head_arrives_before_the_first_event() {
     assert_eq!(sent.headers()["authorization"], "Bearer the-proxys-token");
 }
 
+/// Check W02.
 #[tokio::test]
-async fn w02_each_event_is_delivered_before_the_next_one_is_sent() {
+async fn each_event_is_delivered_without_delay() {
     let (next, permits) = mpsc::unbounded_channel();
     let permits = tokio::sync::Mutex::new(permits);
     let pki = Pki::new();
@@ -68,8 +70,9 @@ async fn w02_each_event_is_delivered_before_the_next_one_is_sent() {
     }
 }
 
+/// Check W03.
 #[tokio::test]
-async fn w03_events_cut_into_bytes_or_joined_arrive_once_and_in_order() {
+async fn events_in_any_chunks_arrive_once_and_in_order() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         conn.begin(200).await;
         if request.path.contains("joined") {
@@ -93,8 +96,9 @@ async fn w03_events_cut_into_bytes_or_joined_arrive_once_and_in_order() {
     }
 }
 
+/// Checks W04, W05.
 #[tokio::test]
-async fn w04_w05_bookmarks_and_errors_in_the_stream_arrive_as_they_are() {
+async fn bookmarks_and_error_events_are_forwarded() {
     const EVENTS: &str = concat!(
         r#"{"type":"BOOKMARK","object":{"kind":"Machine","apiVersion":"cluster.hypershift.openshift.io/v1beta2","#,
         r#""metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}"#,
@@ -121,8 +125,9 @@ async fn w04_w05_bookmarks_and_errors_in_the_stream_arrive_as_they_are() {
     );
 }
 
+/// Check W05.
 #[tokio::test]
-async fn w05_a_refused_watch_is_an_ordinary_error() {
+async fn a_rejected_watch_is_an_ordinary_error() {
     let status = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 1 (9)","reason":"Expired","code":410}"#;
     let server = Http1::plain(async move |_, conn: &mut Conn| conn.json(410, status).await);
     let proxy = Proxy::before(&server.url()).await;
@@ -130,8 +135,9 @@ async fn w05_a_refused_watch_is_an_ordinary_error() {
     assert_eq!((answer.status, answer.text()), (410, status.to_owned()));
 }
 
+/// Check W06.
 #[tokio::test]
-async fn w06_a_clean_end_is_clean_and_a_lost_connection_is_cut() {
+async fn only_a_completed_watch_ends_cleanly() {
     let pki = Pki::new();
     let server = kubernetes(&pki, async |_, watch| {
         watch.send(event(1, 1)).await;
@@ -152,12 +158,13 @@ async fn w06_a_clean_end_is_clean_and_a_lost_connection_is_cut() {
     assert_eq!(
         client.chunk().await,
         None,
-        "cut, so that nobody takes it for the end"
+        "interrupted, so that no client takes it for the end"
     );
 }
 
+/// Check F08.
 #[tokio::test]
-async fn f08_events_before_a_damaged_one_are_delivered() {
+async fn events_before_a_damaged_event_are_delivered() {
     let server = Http1::plain(async |_, conn: &mut Conn| {
         conn.begin(200).await;
         conn.chunk(event(1, 1) + &event(2, 1)).await;
@@ -175,8 +182,9 @@ async fn f08_events_before_a_damaged_one_are_delivered() {
     assert_eq!(client.chunk().await, None);
 }
 
+/// Check W06.
 #[tokio::test]
-async fn w06_a_peer_that_says_nothing_any_more_is_found_out() {
+async fn a_watch_on_a_dead_connection_ends() {
     // Behind the relay the server falls silent without a word, as behind a broken network.
     let pki = Pki::new();
     let server = kubernetes(&pki, async |_, watch| {
@@ -201,8 +209,9 @@ async fn w06_a_peer_that_says_nothing_any_more_is_found_out() {
     assert_eq!(client.chunk().await, None, "the watch ends");
 }
 
+/// Check W07.
 #[tokio::test]
-async fn w07_a_watch_ends_upstream_when_its_client_goes() {
+async fn an_upstream_watch_ends_when_its_client_disconnects() {
     let pki = Pki::new();
     let server = kubernetes(&pki, async |_, watch| watch.wait().await);
     let proxy = proxy_for(&server, &pki).await;
@@ -229,8 +238,9 @@ async fn w07_a_watch_ends_upstream_when_its_client_goes() {
     );
 }
 
+/// Check W07.
 #[tokio::test]
-async fn w07_a_client_that_goes_before_the_answer_takes_its_request_with_it() {
+async fn a_request_is_aborted_when_its_client_disconnects() {
     let (gone, mut ended) = mpsc::unbounded_channel();
     let server = Http1::plain(async move |_, conn: &mut Conn| {
         conn.gone().await;
@@ -250,15 +260,16 @@ async fn w07_a_client_that_goes_before_the_answer_takes_its_request_with_it() {
         })
         .await;
         drop(client);
-        tokio::time::timeout(PATIENCE, ended.recv())
+        tokio::time::timeout(TIMEOUT, ended.recv())
             .await
             .unwrap()
             .unwrap();
     }
 }
 
+/// Check W08.
 #[tokio::test]
-async fn w08_many_watches_share_connections_without_filling_them_and_starve_nobody() {
+async fn many_watches_share_connections_without_blocking_requests() {
     let pki = Pki::new();
     let (next, receiver) = tokio::sync::watch::channel(0);
     let server = kubernetes(&pki, async move |_, watch| {
@@ -301,8 +312,9 @@ async fn w08_many_watches_share_connections_without_filling_them_and_starve_nobo
     assert!((proxy.metric("hypershift_api_proxy_open_watches").await - 300.0).abs() < 0.5);
 }
 
+/// Check W08.
 #[tokio::test]
-async fn w08_a_server_that_allows_few_streams_is_respected_from_the_first_burst_on() {
+async fn the_stream_limit_of_a_server_is_respected_immediately() {
     let pki = Pki::new();
     let tls = pki.tls(&pki.server("127.0.0.1"), &["h2", "http/1.1"]);
     let server = Http2::watches(tls, 10, async |_, watch| watch.wait().await);
@@ -323,8 +335,9 @@ async fn w08_a_server_that_allows_few_streams_is_respected_from_the_first_burst_
     );
 }
 
+/// Check W09.
 #[tokio::test]
-async fn w09_a_reader_who_has_stopped_stops_the_api_server_and_nobody_else() {
+async fn a_slow_watch_reader_slows_down_only_its_own_watch() {
     const EVENT: usize = 10_000;
     const COUNT: usize = 3_000;
     let pki = Pki::new();
@@ -368,7 +381,7 @@ async fn w09_a_reader_who_has_stopped_stops_the_api_server_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn watches_work_with_a_server_that_has_no_http2() {
+async fn watches_work_without_http2() {
     let pki = Pki::new();
     let server = Http1::tls(
         pki.tls(&pki.server("127.0.0.1"), &["http/1.1"]),

@@ -131,7 +131,7 @@ impl Names {
     }
 }
 
-/// One answer's body, to be translated again and again.
+/// One response's body, to be translated again and again.
 struct Answers {
     rules: Rules,
     target: Target,

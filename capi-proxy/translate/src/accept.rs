@@ -18,7 +18,7 @@ const OPENAPI_PROTOBUF: [&str; 2] = [
 /// The Accept header to send upstream for the one that the client sent; `None` sends none.
 ///
 /// Protobuf alternatives become their JSON form with the same parameters, since clients that ask for protobuf decode by
-/// the answer's content type.
+/// the response's content type.
 pub fn rewrite(target: &Target, accept: Option<&str>) -> Result<Option<String>, Refusal> {
     if !target.is_translated() {
         return Ok(accept.map(str::to_owned));

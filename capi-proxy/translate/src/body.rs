@@ -89,7 +89,7 @@ pub fn request(
     Ok(buffered(rules, whole))
 }
 
-/// The plan for an answer's body.
+/// The plan for a response's body.
 pub fn response(
     rules: &Rules,
     target: &Target,

@@ -90,7 +90,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn salts_inside_the_quotes() {
+    fn etag_salt_is_inside_the_quotes() {
         let rules = Rules::default();
         let version = rules.version();
         for (etag, want) in [
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn strips_our_own_salt_only() {
+    fn only_our_etag_salt_is_removed() {
         let rules = Rules::default();
         let version = rules.version();
         for (up, want) in [
@@ -130,8 +130,9 @@ mod tests {
         }
     }
 
+    /// Check R14.
     #[test]
-    fn r14_a_cache_filled_through_another_table_is_never_fresh() {
+    fn caches_of_another_group_table_are_not_reused() {
         let rules = Rules::default();
         let more = rules
             .table()
@@ -149,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_down_comes_up_again(digest in "[!#-~]{0,20}", weak: bool) {
+        fn etags_round_trip(digest in "[!#-~]{0,20}", weak: bool) {
             let rules = Rules::default();
             let etag = format!("{}\"x{digest}\"", if weak { "W/" } else { "" });
             prop_assert_eq!(etag_up(&rules, &etag_down(&rules, &etag)), etag);
@@ -159,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn no_header_makes_it_panic(text in ".{0,40}") {
+        fn arbitrary_etag_headers_never_panic(text in ".{0,40}") {
             let rules = Rules::default();
             etag_up(&rules, &text);
             etag_down(&rules, &text);

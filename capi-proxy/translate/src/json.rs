@@ -93,7 +93,7 @@ enum Container {
     Array,
 }
 
-/// An answer's root is a `metav1.Status` when both of its names say so.
+/// A response's root is a `metav1.Status` when both of its names say so.
 #[derive(Debug, Clone, Copy, Default)]
 struct StatusMarks {
     kind: bool,
@@ -219,22 +219,13 @@ impl Json {
                 self.state = State::Key;
             }
             // Here the state is `Key` or `FirstKey`, and a field name comes next.
-            if input.get(at) != Some(&b'"') {
-                break self.state;
-            }
-            let name_end = skip_plain(input, at + 1);
-            let Some(&[b'"', b':', first]) = input.get(name_end..name_end + 3) else {
+            let Some((name, first)) = plain_field(input, at) else {
                 break self.state;
             };
-            let node = self.current.node;
-            let child = if node == Node::Opaque {
-                node
-            } else if node.key_action().is_some() {
+            let value = name.end + 2;
+            let Some(child) = self.current.node.plain_child(&input[name]) else {
                 break self.state;
-            } else {
-                node.child(&input[at + 1..name_end])
             };
-            let value = name_end + 2;
             match first {
                 b'"' => {
                     let end = skip_plain(input, value + 1);
@@ -655,6 +646,20 @@ impl Json {
             self.after_value();
         }
         Ok(())
+    }
+}
+
+/// The name of the field at `at` and the first byte of its value, if the name has no escapes, lies whole in `input`, and
+/// no white space surrounds the colon.
+#[inline]
+fn plain_field(input: &[u8], at: usize) -> Option<(Range<usize>, u8)> {
+    if input.get(at) != Some(&b'"') {
+        return None;
+    }
+    let end = skip_plain(input, at + 1);
+    match input.get(end..end + 3) {
+        Some(&[b'"', b':', first]) => Some((at + 1..end, first)),
+        _ => None,
     }
 }
 

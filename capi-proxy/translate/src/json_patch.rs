@@ -85,8 +85,9 @@ mod tests {
         Ok(String::from_utf8(out).unwrap())
     }
 
+    /// Check R19.
     #[test]
-    fn r19_values_are_swapped_at_the_place_of_their_path() {
+    fn json_patch_values_are_translated_by_their_path() {
         let rows = [
             (
                 Shape::Plain,
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn values_off_the_places_stay() {
+    fn other_json_patch_values_are_unchanged() {
         for patch in [
             r#"[{"op":"add","path":"/metadata/annotations/a~1b","value":"cluster.x-k8s.io/v1beta2"}]"#,
             r#"[{"op":"add","path":"/metadata/labels","value":{"apiVersion":"cluster.x-k8s.io"}}]"#,
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_patch() {
+    fn invalid_json_patches_are_rejected() {
         for patch in [
             "",
             "{}",

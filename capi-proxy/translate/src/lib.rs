@@ -10,7 +10,7 @@
 //! - [`place`]: the places, as small tries over field names.
 //! - [`name`]: what a swap does to one string at a place.
 //! - [`json`]: the streaming JSON translator; [`json_patch`], [`yaml`] and [`protobuf`] are its buffered siblings.
-//! - [`text`]: free text in answers, which has no places.
+//! - [`text`]: free text in responses, which has no places.
 //! - [`accept`]: the Accept header; [`cache`]: ETags and OpenAPI hashes.
 //! - [`body`]: which of them a body needs, from its target and content type.
 
@@ -80,7 +80,7 @@ impl Rules {
         self.0.needles.iter().any(|needle| needle.is_in(body))
     }
 
-    /// The same rules, by which translators of answers also count the private names that they leave standing.
+    /// The same rules, by which translators of responses also count the private names that they leave standing.
     ///
     /// For tests and for debugging: every string is looked at, which costs most of the speed.
     #[must_use]
@@ -259,9 +259,9 @@ impl Refusal {
 pub struct Counts {
     /// Private names that became standard.
     pub to_standard: u64,
-    /// Standard names that became private. In an answer this is the trace of a writer that goes around the proxy.
+    /// Standard names that became private. In a response this is the trace of a writer that goes around the proxy.
     pub to_private: u64,
-    /// Strings of an answer that still hold a private name, outside the deny list; see [`Rules::checking_leaks`].
+    /// Strings of a response that still hold a private name, outside the deny list; see [`Rules::checking_leaks`].
     pub leaks: u64,
 }
 
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_mentions_a_group_where_a_name_stands_in_it() {
+    fn a_group_is_mentioned_where_its_name_occurs() {
         let own = "infra.example.com=infra.private.example.com".parse();
         let table = GroupTable::default().with(own.unwrap()).unwrap();
         let rules = Rules::new(table);

@@ -51,7 +51,7 @@ pub fn swap<'a>(rules: &'a Rules, action: Action, text: &'a str) -> Option<Swapp
 
 /// As [`swap`], for every action; `None` when nothing changes.
 ///
-/// Free text changes only in answers, and only from private to standard.
+/// Free text changes only in responses, and only from private to standard.
 pub fn swap_owned(
     rules: &Rules,
     direction: Direction,
@@ -339,7 +339,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_action_is_its_own_inverse() {
+    fn every_action_is_an_involution() {
         let rules = Rules::default();
         for row in ROWS {
             let there = swap(&rules, row.action, row.standard);
@@ -360,8 +360,9 @@ mod tests {
         }
     }
 
+    /// Check R27.
     #[test]
-    fn r27_look_alikes_stay() {
+    fn similar_names_are_not_translated() {
         let rules = Rules::default();
         for (action, text) in [
             (Action::ApiVersion, "cluster.x-k8s.io"),
@@ -382,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn text_changes_only_in_answers() {
+    fn free_text_is_translated_only_in_responses() {
         let rules = Rules::default();
         let message = "machines.cluster.hypershift.openshift.io \"x\" not found";
         assert_eq!(
@@ -393,8 +394,9 @@ mod tests {
         assert_eq!(changed, "machines.cluster.x-k8s.io \"x\" not found");
     }
 
+    /// Check R15.
     #[test]
-    fn r15_server_relative_urls_are_swapped_and_salted() {
+    fn server_relative_urls_are_translated_and_salted() {
         let rules = Rules::default();
         let private = "/openapi/v3/apis/cluster.hypershift.openshift.io/v1beta2?hash=AB12";
         let (changed, _) = swap_owned(
@@ -413,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_drop_the_servers_own_suffix() {
+    fn spellings_drop_the_server_suffix() {
         assert_eq!(Spelling::new("apiextensions.k8s.io").camel, "apiextensions");
         assert_eq!(Spelling::new("cluster.x-k8s.io").title, "ClusterXK8sIo");
     }

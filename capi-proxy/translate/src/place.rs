@@ -82,7 +82,7 @@ pub enum Node {
     TopologyGeneric,
     /// A value that is swapped when it is a string, or an array of strings.
     Value(Action),
-    /// The root of an answer or of a request: an object, a list or a Table of this shape.
+    /// The root of a response or of a request: an object, a list or a Table of this shape.
     Document(Shape),
     /// The root of one event of a watch.
     WatchEvent(Shape),
@@ -151,6 +151,16 @@ impl Node {
             Self::Generic => generic(key, Self::Generic),
             Self::TopologyGeneric => topology(key),
             _ => self.special_child(key),
+        }
+    }
+
+    /// The same as [`Node::child`], but none where the field names themselves are translated.
+    #[inline]
+    pub(crate) fn plain_child(self, key: &[u8]) -> Option<Self> {
+        match self {
+            Self::Opaque => Some(self),
+            _ if self.key_action().is_some() => None,
+            _ => Some(self.child(key)),
         }
     }
 

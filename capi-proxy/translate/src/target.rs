@@ -77,7 +77,7 @@ impl Target {
         &self.upstream
     }
 
-    /// The answer is a stream of watch events.
+    /// The response is a stream of watch events.
     pub fn is_watch(&self) -> bool {
         self.watch
     }
@@ -140,7 +140,7 @@ impl Target {
         }
     }
 
-    /// Where an answer's body starts in the trie of places.
+    /// Where a response's body starts in the trie of places.
     pub fn response_root(&self) -> Node {
         match &self.endpoint {
             Endpoint::Resource(resource) if self.watch => Node::WatchEvent(resource.shape()),
@@ -152,7 +152,7 @@ impl Target {
         }
     }
 
-    /// Where the body of an answer with this status starts: an error is a document even where a watch was asked for.
+    /// Where the body of a response with this status starts: an error is a document even where a watch was asked for.
     pub(super) fn answer_root(&self, status: http::StatusCode) -> Node {
         if status.is_success() {
             self.response_root()
@@ -179,7 +179,7 @@ impl Target {
         }
     }
 
-    /// The verb, as in the API server's own authorisation.
+    /// The verb, as in the API server's own authorization.
     pub fn verb(&self, method: &Method) -> &'static str {
         let named = match &self.endpoint {
             Endpoint::Resource(resource) => resource.name.is_some(),

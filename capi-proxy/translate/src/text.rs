@@ -1,4 +1,4 @@
-//! Free text in answers: private names become standard ones. Never used on what a client sends.
+//! Free text in responses: private names become standard ones. Never used on what a client sends.
 //!
 //! A message has no places, and label keys, finalizers and secret types look exactly like groups. So the swap is
 //! one-way, from private to standard: what clients store of that kind is never translated and keeps its standard

@@ -116,7 +116,7 @@ fn translated_request(rules: &Rules, from: &Exchange, piece: usize) -> (String, 
     )
 }
 
-/// The answer of `from`, as a client sees it who sent the request of `client`.
+/// The response of `from`, as a client sees it who sent the request of `client`.
 fn translated_answer(
     rules: &Rules,
     client: &Exchange,
@@ -144,8 +144,9 @@ fn without_quota_fields(body: &str) -> String {
     )
 }
 
+/// Checks R01, R13, R14, R18, R20, R21.
 #[test]
-fn r01_r13_r14_r18_r20_r21_private_answers_become_the_standard_ones() {
+fn recorded_responses_are_translated_to_standard_names() {
     let rules = Rules::default();
     for Pair {
         name,
@@ -184,7 +185,7 @@ fn r01_r13_r14_r18_r20_r21_private_answers_become_the_standard_ones() {
 }
 
 #[test]
-fn standard_requests_become_the_private_ones() {
+fn recorded_requests_are_translated_to_private_names() {
     let rules = Rules::default();
     for Pair {
         name,
@@ -204,8 +205,9 @@ fn standard_requests_become_the_private_ones() {
     }
 }
 
+/// Check R02.
 #[test]
-fn r02_recorded_bodies_come_back() {
+fn recorded_bodies_round_trip() {
     let rules = Rules::default();
     for Pair {
         name,
@@ -228,8 +230,9 @@ fn r02_recorded_bodies_come_back() {
     }
 }
 
+/// Check R03.
 #[test]
-fn r03_the_recordings_hold_what_must_stay() {
+fn recordings_contain_names_that_must_not_change() {
     let pairs = pairs();
     let find = |name: &str| {
         let pair = pairs
@@ -273,8 +276,9 @@ fn r03_the_recordings_hold_what_must_stay() {
     );
 }
 
+/// Checks W04, W05.
 #[test]
-fn w04_w05_the_recordings_hold_a_bookmark_and_an_error_event() {
+fn recordings_contain_a_bookmark_and_an_error_event() {
     let data = pairs();
     let events = |name: &str| {
         let pair = data.iter().find(|pair| pair.name == name).unwrap();

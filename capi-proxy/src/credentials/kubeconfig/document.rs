@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn yaml_and_json_are_read_alike() {
+    fn yaml_and_json_documents_are_equal() {
         let expected = json!({
             "clusters": [{"name": "a", "cluster": {"server": "https://a:6443", "insecure": true}}],
             "port": "6443",
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_with_its_place() {
+    fn unsupported_yaml_is_rejected_with_its_location() {
         for (text, line) in [
             ("a: 1\na: 2\n", 2),
             ("a: &x b\nc: *x\n", 2),

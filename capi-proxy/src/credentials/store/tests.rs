@@ -72,8 +72,9 @@ fn jwt(expires: i64) -> String {
     )
 }
 
+/// Check S13.
 #[test]
-fn s13_a_replaced_token_is_used() {
+fn a_replaced_token_file_is_reloaded() {
     let pod = Pod::new();
     let store = pod.store();
     assert_eq!(token(&store).unwrap(), "Bearer first");
@@ -84,8 +85,9 @@ fn s13_a_replaced_token_is_used() {
     assert_eq!(token(&store).unwrap(), "Bearer second-token");
 }
 
+/// Check S13.
 #[test]
-fn s13_a_swapped_directory_is_noticed() {
+fn a_swapped_token_directory_is_reloaded() {
     let pod = Pod::new();
     let root = pod.directory.path();
     for (generation, contents) in [("a", "token-a"), ("b", "token-b")] {
@@ -104,8 +106,9 @@ fn s13_a_swapped_directory_is_noticed() {
     assert_eq!(token(&store).unwrap(), "Bearer token-b");
 }
 
+/// Check S13.
 #[test]
-fn s13_the_last_token_serves_until_it_expires_when_the_file_is_gone() {
+fn a_removed_token_file_keeps_the_token_until_it_expires() {
     let pod = Pod::new();
     pod.write("token", &jwt(3600));
     let store = pod.store();
@@ -134,8 +137,9 @@ fn s13_the_last_token_serves_until_it_expires_when_the_file_is_gone() {
     assert_eq!(token(&store).unwrap(), "Bearer new");
 }
 
+/// Check S13.
 #[test]
-fn s13_a_refused_token_is_read_again_at_once() {
+fn a_rejected_token_is_reloaded_immediately() {
     let pod = Pod::new();
     let store = pod.store();
     let refused = store.session().unwrap();
@@ -149,8 +153,9 @@ fn s13_a_refused_token_is_read_again_at_once() {
     assert_eq!(next.epoch, refused.epoch, "connections are kept");
 }
 
+/// Check S14.
 #[test]
-fn s14_a_rotated_authority_begins_an_epoch_and_a_broken_one_changes_nothing() {
+fn a_rotated_ca_starts_an_epoch_and_an_invalid_one_is_ignored() {
     let pod = Pod::new();
     let store = pod.store();
     let first = store.session().unwrap();
@@ -185,8 +190,9 @@ fn s14_a_rotated_authority_begins_an_epoch_and_a_broken_one_changes_nothing() {
     assert_eq!(store.session().unwrap().epoch, first.epoch + 1);
 }
 
+/// Check F06.
 #[test]
-fn f06_a_token_that_comes_later_is_waited_for() {
+fn a_missing_token_is_picked_up_when_it_appears() {
     let pod = Pod::new();
     pod.remove("token");
     let store = pod.store();
@@ -194,7 +200,7 @@ fn f06_a_token_that_comes_later_is_waited_for() {
         token(&store)
             .unwrap_err()
             .to_string()
-            .contains("cannot read")
+            .contains("failed to read")
     );
     assert!(store.has_changed());
     pod.write("token", "late");
@@ -203,7 +209,7 @@ fn f06_a_token_that_comes_later_is_waited_for() {
 }
 
 #[test]
-fn another_server_is_all_or_nothing() {
+fn a_changed_server_is_used_only_with_valid_credentials() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("config");
     let write = |server: &str, user: &str| {

@@ -1,4 +1,4 @@
-//! A client that sends the bytes that it is told to, and reads answers strictly.
+//! A client that sends raw bytes and parses responses strictly.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use super::{PATIENCE, Proxy};
+use super::{Proxy, TIMEOUT};
 
 /// One connection.
 pub(crate) struct Client {
@@ -19,7 +19,7 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// An answer, whole or only its head.
+/// A response, whole or only its head.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -43,10 +43,10 @@ impl Client {
                 buffer: Vec::new(),
             };
         }
-        Self::try_connect(address).await.expect("somebody listens")
+        Self::try_connect(address).await.expect("a listener")
     }
 
-    /// A connection over TCP, if there is somebody who takes it.
+    /// A connection over TCP, if it is accepted.
     pub(crate) async fn try_connect(address: &str) -> Option<Self> {
         let stream = TcpStream::connect(address).await.ok()?;
         stream.set_nodelay(true).ok()?;
@@ -73,13 +73,13 @@ impl Client {
         .await;
     }
 
-    /// Sends a request without a body, reads the answer.
+    /// Sends a request without a body, reads the response.
     pub(crate) async fn get(&mut self, path: &str) -> Response {
         self.ask(path).await;
         self.answer().await
     }
 
-    /// Sends a request with a body, and the headers `more`, each with its line end; reads the answer.
+    /// Sends a request with a body, and the headers `more`, each with its line end; reads the response.
     pub(crate) async fn write(
         &mut self,
         method: &str,
@@ -107,20 +107,20 @@ impl Client {
         .await
     }
 
-    /// Reads a whole answer.
+    /// Reads a whole response.
     pub(crate) async fn answer(&mut self) -> Response {
         let mut response = self.head().await;
         response.body = self.body(&response).await.expect("a whole body");
         response
     }
 
-    /// Reads the head of an answer.
+    /// Reads the head of a response.
     pub(crate) async fn head(&mut self) -> Response {
         let head = self.try_head().await;
         head.unwrap_or_else(|| panic!("no answer, but {:?}", String::from_utf8_lossy(&self.buffer)))
     }
 
-    /// Reads the head of an answer, if one comes.
+    /// Reads the head of a response, if one comes.
     pub(crate) async fn try_head(&mut self) -> Option<Response> {
         let end = loop {
             if let Some(end) = self
@@ -234,8 +234,8 @@ impl Client {
     /// Reads more; false at the end of the connection, however it ends.
     async fn more(&mut self) -> bool {
         let read = match &mut self.stream {
-            Stream::Tcp(stream) => timeout(PATIENCE, stream.read_buf(&mut self.buffer)).await,
-            Stream::Unix(stream) => timeout(PATIENCE, stream.read_buf(&mut self.buffer)).await,
+            Stream::Tcp(stream) => timeout(TIMEOUT, stream.read_buf(&mut self.buffer)).await,
+            Stream::Unix(stream) => timeout(TIMEOUT, stream.read_buf(&mut self.buffer)).await,
         };
         matches!(read.expect("an answer in time"), Ok(1..))
     }

@@ -1,4 +1,4 @@
-//! An API server that speaks HTTP/1.1, byte by byte as a test tells it to.
+//! An API server with HTTP/1.1 whose responses a test writes byte by byte.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -197,7 +197,7 @@ impl Conn {
         self.write(body).await;
     }
 
-    /// Begins an answer of unknown length.
+    /// Begins a response of unknown length.
     pub(crate) async fn begin(&mut self, status: u16) {
         let head = format!(
             "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -244,7 +244,7 @@ impl Conn {
         while !self.read().await.is_empty() {}
     }
 
-    /// Ends the connection when the answer function returns.
+    /// Ends the connection when the response function returns.
     pub(crate) fn close(&mut self) {
         self.open = false;
     }

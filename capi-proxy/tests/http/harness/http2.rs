@@ -1,4 +1,4 @@
-//! An API server that speaks HTTP/2 for watches, and HTTP/1.1 to those who ask for it.
+//! An API server with HTTP/2 for watches, and HTTP/1.1 for clients that negotiate it.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ struct State {
 /// A watch that the test sends events on.
 pub(crate) struct Watch {
     stream: SendStream<Bytes>,
-    goodbye: Rc<Notify>,
+    goaway: Rc<Notify>,
 }
 
 // === impl Http2 ===
@@ -152,11 +152,11 @@ async fn multiplexed<F>(
         streams.push((0, 0));
         streams.len() - 1
     };
-    let goodbye = Rc::new(Notify::new());
+    let goaway = Rc::new(Notify::new());
     loop {
         let accepted = tokio::select! {
             accepted = connection.accept() => accepted,
-            () = goodbye.notified() => {
+            () = goaway.notified() => {
                 connection.graceful_shutdown();
                 continue;
             }
@@ -164,11 +164,10 @@ async fn multiplexed<F>(
         let Some(Ok((request, respond))) = accepted else {
             return;
         };
-        let (answer, state, goodbye) =
-            (Rc::clone(&answer), Arc::clone(&state), Rc::clone(&goodbye));
+        let (answer, state, goaway) = (Rc::clone(&answer), Arc::clone(&state), Rc::clone(&goaway));
         tokio::task::spawn_local(async move {
             let _counted = Counted::new(&state, number);
-            one(request, respond, &*answer, &state, goodbye).await;
+            one(request, respond, &*answer, &state, goaway).await;
         });
     }
 }
@@ -178,7 +177,7 @@ async fn one<F>(
     mut respond: SendResponse<Bytes>,
     answer: &F,
     state: &State,
-    goodbye: Rc<Notify>,
+    goaway: Rc<Notify>,
 ) where
     F: AsyncFn(Request<()>, &mut Watch),
 {
@@ -191,7 +190,7 @@ async fn one<F>(
     let Ok(stream) = respond.send_response(head, false) else {
         return;
     };
-    let mut watch = Watch { stream, goodbye };
+    let mut watch = Watch { stream, goaway };
     answer(request, &mut watch).await;
     // It fails where the other side has gone.
     let _ = watch.stream.send_data(Bytes::new(), true);
@@ -242,8 +241,8 @@ impl Watch {
     }
 
     /// Lets the connection take no new watches.
-    pub(crate) fn goodbye(&self) {
-        self.goodbye.notify_one();
+    pub(crate) fn goaway(&self) {
+        self.goaway.notify_one();
     }
 
     /// Stays open until the other side has gone.

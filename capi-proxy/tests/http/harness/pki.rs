@@ -31,7 +31,7 @@ impl Pki {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // Authorities of one name would be told apart by their signatures only.
+        // Authorities of one name would differ in their signatures only.
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         params
             .distinguished_name

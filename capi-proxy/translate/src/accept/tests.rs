@@ -10,7 +10,7 @@ fn rewritten(path: &str, accept: Option<&str>) -> Result<Option<String>, Refusal
 }
 
 #[test]
-fn a_client_that_names_nothing_gets_json() {
+fn clients_without_accept_header_get_json() {
     for accept in [None, Some(""), Some("  ")] {
         assert_eq!(
             rewritten("/api/v1/secrets", accept),
@@ -20,7 +20,7 @@ fn a_client_that_names_nothing_gets_json() {
 }
 
 #[test]
-fn bodies_that_pass_keep_their_header() {
+fn accept_header_is_unchanged_for_untranslated_bodies() {
     for path in ["/version", "/api/v1/namespaces/n/pods/p/log"] {
         for accept in [
             None,
@@ -37,8 +37,9 @@ fn bodies_that_pass_keep_their_header() {
     }
 }
 
+/// Check R23.
 #[test]
-fn r23_a_refusal_says_what_to_ask_for() {
+fn a_rejected_accept_header_lists_the_supported_types() {
     let protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     for (path, accept) in [
         ("/openapi/v2", "application/yaml"),
@@ -65,8 +66,9 @@ fn r23_a_refusal_says_what_to_ask_for() {
     );
 }
 
+/// Check R22.
 #[test]
-fn r22_keeps_what_json_satisfies() {
+fn accept_header_keeps_json_alternatives() {
     for (accept, want) in [
         ("application/json", "application/json"),
         ("application/json, */*", "application/json"),
@@ -128,8 +130,9 @@ fn r22_keeps_what_json_satisfies() {
     }
 }
 
+/// Check R23.
 #[test]
-fn r23_has_nothing_for_clients_that_take_no_json() {
+fn clients_that_accept_no_json_are_rejected() {
     for accept in [
         "application/yaml",
         "application/cbor",
@@ -146,7 +149,7 @@ fn r23_has_nothing_for_clients_that_take_no_json() {
 }
 
 #[test]
-fn json_of_a_form_survives_when_plain_json_is_ruled_out() {
+fn json_variants_are_kept_when_plain_json_is_excluded() {
     let accept = "application/json;q=0,application/json;as=Table;v=v1;g=meta.k8s.io,*/*";
     assert_eq!(
         narrow(accept).as_deref(),
@@ -156,14 +159,14 @@ fn json_of_a_form_survives_when_plain_json_is_ruled_out() {
 
 proptest! {
     #[test]
-    fn every_alternative_left_is_json(accept in "[a-z*/;,=.0-9 \"]{0,60}") {
+    fn all_remaining_accept_alternatives_are_json(accept in "[a-z*/;,=.0-9 \"]{0,60}") {
         for alternative in narrow(&accept).iter().flat_map(|header| header.split(',')) {
             prop_assert_eq!(alternative.split(';').next(), Some("application/json"));
         }
     }
 
     #[test]
-    fn a_second_narrowing_changes_nothing(
+    fn narrowing_an_accept_header_is_idempotent(
         kinds in prop::collection::vec((0..4_usize, prop::option::of(0..3_u8), any::<bool>()), 1..6)
     ) {
         let types = ["application/json", "application/vnd.kubernetes.protobuf", "*/*", "text/plain"];

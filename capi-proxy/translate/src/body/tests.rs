@@ -35,8 +35,9 @@ fn run(plan: Result<Plan, Refusal>, body: &[u8]) -> Vec<u8> {
         .unwrap_or_else(|| body.to_vec())
 }
 
+/// Check R23.
 #[test]
-fn r23_content_types_of_requests_are_handled_or_refused() {
+fn request_content_types_are_translated_or_rejected() {
     let rows = [
         (MACHINES, "POST", "application/json", None),
         (MACHINES, "PUT", "application/json; charset=utf-8", None),
@@ -77,7 +78,7 @@ fn r23_content_types_of_requests_are_handled_or_refused() {
 }
 
 #[test]
-fn webhook_configurations_are_read_and_not_written() {
+fn webhook_configurations_are_read_only() {
     let url = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     assert_eq!(
         plan_request(url, "POST", "application/json")
@@ -95,8 +96,9 @@ fn webhook_configurations_are_read_and_not_written() {
     assert!(plan_response(url, 200, "application/json").is_ok());
 }
 
+/// Check R22.
 #[test]
-fn r22_answers_that_are_not_json_are_refused() {
+fn responses_that_are_not_json_are_rejected() {
     for content_type in [
         "application/vnd.kubernetes.protobuf",
         "application/yaml",
@@ -119,7 +121,7 @@ fn r22_answers_that_are_not_json_are_refused() {
 }
 
 #[test]
-fn errors_that_are_plain_text_are_swapped_as_text() {
+fn plain_text_errors_are_translated() {
     let text = b"machines.cluster.hypershift.openshift.io not found\n";
     assert_eq!(
         run(
@@ -131,7 +133,7 @@ fn errors_that_are_plain_text_are_swapped_as_text() {
 }
 
 #[test]
-fn the_openapi_index_is_json_whatever_it_says() {
+fn the_openapi_index_is_json_with_any_content_type() {
     let body = br#"{"paths":{"apis/cluster.hypershift.openshift.io/v1beta2":{}}}"#;
     let out = run(
         plan_response("/openapi/v3", 200, "text/plain; charset=utf-8"),
@@ -140,8 +142,9 @@ fn the_openapi_index_is_json_whatever_it_says() {
     assert_eq!(out, br#"{"paths":{"apis/cluster.x-k8s.io/v1beta2":{}}}"#);
 }
 
+/// Check R18.
 #[test]
-fn r18_apply_bodies_are_json_or_yaml_under_one_content_type() {
+fn apply_bodies_may_be_json_or_yaml() {
     let plan = || plan_request(MACHINES, "PATCH", "application/apply-patch+yaml");
     assert_eq!(
         run(plan(), br#"{"apiVersion":"cluster.x-k8s.io/v1beta2"}"#),
@@ -157,7 +160,7 @@ fn r18_apply_bodies_are_json_or_yaml_under_one_content_type() {
 }
 
 #[test]
-fn a_body_that_names_no_group_is_not_parsed_and_not_copied() {
+fn bodies_without_group_names_are_not_parsed_or_copied() {
     let Ok(Plan::Translate(mut translator)) =
         plan_request(MACHINES, "PATCH", "application/merge-patch+json")
     else {
@@ -171,7 +174,7 @@ fn a_body_that_names_no_group_is_not_parsed_and_not_copied() {
 }
 
 #[test]
-fn an_escaped_name_is_not_missed_by_the_search() {
+fn the_group_search_finds_escaped_names() {
     let body = br#"{"apiVersion":"cluster.x\u002dk8s.io/v1beta2"}"#;
     let out = run(plan_request(MACHINES, "POST", "application/json"), body);
     assert_eq!(
@@ -181,7 +184,7 @@ fn an_escaped_name_is_not_missed_by_the_search() {
 }
 
 #[test]
-fn names_met_in_answers_are_counted_by_what_they_become() {
+fn translated_names_are_counted_by_direction() {
     let Ok(Plan::Translate(mut translator)) = plan_response(MACHINES, 200, "application/json")
     else {
         panic!("expected a translator")

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_each_special_byte_at_each_offset() {
+    fn special_bytes_are_found_at_every_offset() {
         for special in (0..0x20).chain([b'"', b'\\']) {
             for offset in 0..40 {
                 let mut input = vec![b'x'; 40];
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_over_every_other_byte() {
+    fn other_bytes_are_skipped() {
         for byte in (0x20..=0xff).filter(|byte| !matches!(byte, b'"' | b'\\')) {
             assert_eq!(skip_plain(&[byte; 21], 0), 21, "0x{byte:02x}");
         }

@@ -113,7 +113,7 @@ const ROWS: &[Row] = &[
         standard: r#"{"metadata":{"name":"machines.cluster.x-k8s.io","labels":{"cluster.x-k8s.io/v1beta2":"v1beta2"}},"spec":{"group":"cluster.x-k8s.io","versions":[{"schema":{"openAPIV3Schema":{"default":{"apiVersion":"cluster.x-k8s.io/v1"}}}}]}}"#,
     },
     Row {
-        name: "r13 both worlds' CRDs in one list: each once, crosswise",
+        name: "r13 standard and private CRDs in one list: each once, under the other name",
         root: Node::Document(Shape::Crd),
         private: r#"{"items":[{"metadata":{"name":"machines.cluster.hypershift.openshift.io"}},{"metadata":{"name":"machines.cluster.x-k8s.io"}}],"kind":"List","metadata":{"resourceVersion":"7"}}"#,
         standard: r#"{"items":[{"metadata":{"name":"machines.cluster.x-k8s.io"}},{"metadata":{"name":"machines.cluster.hypershift.openshift.io"}}],"kind":"List","metadata":{"resourceVersion":"7"}}"#,
@@ -205,7 +205,7 @@ const ROWS: &[Row] = &[
 ];
 
 #[test]
-fn every_place_is_swapped_both_ways() {
+fn every_field_with_a_group_is_translated_both_ways() {
     for row in ROWS {
         assert_eq!(
             swap(row.root, row.private),
@@ -222,8 +222,9 @@ fn every_place_is_swapped_both_ways() {
     }
 }
 
+/// Check R20.
 #[test]
-fn r20_status_text_and_details_are_told_by_kind_and_version() {
+fn status_messages_and_details_are_translated() {
     let private = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"machines.cluster.hypershift.openshift.io \"x\" not found","reason":"NotFound","details":{"name":"x","group":"cluster.hypershift.openshift.io","kind":"machines","causes":[{"message":"in cluster.hypershift.openshift.io/v1beta2"}]},"code":404}"#;
     let standard = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"machines.cluster.x-k8s.io \"x\" not found","reason":"NotFound","details":{"name":"x","group":"cluster.x-k8s.io","kind":"machines","causes":[{"message":"in cluster.x-k8s.io/v1beta2"}]},"code":404}"#;
     assert_eq!(swap(PLAIN, private), standard);
@@ -241,8 +242,9 @@ fn r20_status_text_and_details_are_told_by_kind_and_version() {
     );
 }
 
+/// Check R20.
 #[test]
-fn r20_the_name_in_an_error_about_a_crd_is_a_place() {
+fn crd_names_in_errors_are_translated() {
     let private = r#"{"kind":"Status","apiVersion":"v1","details":{"name":"machines.cluster.hypershift.openshift.io","group":"apiextensions.k8s.io"}}"#;
     assert!(
         swap(Node::Document(Shape::Crd), private).contains(r#""name":"machines.cluster.x-k8s.io""#)
@@ -250,8 +252,9 @@ fn r20_the_name_in_an_error_about_a_crd_is_a_place() {
     assert_eq!(swap(PLAIN, private), private);
 }
 
+/// Checks W04, W05.
 #[test]
-fn w04_w05_watch_events_bookmarks_and_errors() {
+fn watch_events_bookmarks_and_errors_are_translated() {
     let events = [
         (
             r#"{"type":"ADDED","object":{"apiVersion":"cluster.hypershift.openshift.io/v1beta2","kind":"Machine"}}"#,
@@ -286,8 +289,9 @@ fn w04_w05_watch_events_bookmarks_and_errors() {
     json.finish(&mut Vec::new()).unwrap();
 }
 
+/// Check R09.
 #[test]
-fn r09_a_long_annotation_is_streamed_not_held() {
+fn a_long_annotation_is_streamed() {
     let long = "x".repeat(900 * 1024);
     let body = format!(
         r#"{{"metadata":{{"annotations":{{"cluster.x-k8s.io/conversion-data":"{{\"apiVersion\":\"cluster.x-k8s.io/v1beta1\",\"d\":\"{long}\"}}"}}}},"apiVersion":"cluster.x-k8s.io/v1beta2"}}"#
@@ -311,7 +315,7 @@ fn r09_a_long_annotation_is_streamed_not_held() {
 }
 
 #[test]
-fn a_text_longer_than_the_limit_is_swapped_in_pieces() {
+fn long_text_is_translated_in_pieces() {
     let words = "machines.cluster.hypershift.openshift.io \\\"x\\\" not found; ".repeat(3000);
     let body = format!(r#"{{"kind":"Status","apiVersion":"v1","message":"{words}"}}"#);
     for size in [1000, 70_000, body.len()] {
@@ -340,7 +344,7 @@ fn last_applied(body: &[u8]) -> String {
 
 /// Check F07: the API server writes this annotation itself after a server-side apply, with the names that it knows.
 #[test]
-fn what_the_server_writes_as_last_applied_is_shown_with_standard_names() {
+fn last_applied_of_the_server_has_standard_names() {
     let filler = "x".repeat(50);
     let owner = format!(
         r#"{{"apiVersion":"cluster.x-k8s.io/v1beta2","uid":"{filler}","apiGroup":"infrastructure.cluster.x-k8s.io"}},"#
@@ -366,8 +370,9 @@ fn what_the_server_writes_as_last_applied_is_shown_with_standard_names() {
     }
 }
 
+/// Check R28.
 #[test]
-fn r28_escaped_names_and_keys_are_the_plain_ones() {
+fn escaped_names_and_keys_are_translated() {
     let escaped =
         r#"{"api\u0056ersion":"cluster.x\u002dk8s.io\/v1beta2","x":"\ud83d\ude00\u0041"}"#;
     let expected =
@@ -377,8 +382,9 @@ fn r28_escaped_names_and_keys_are_the_plain_ones() {
     assert_eq!(back, serde_json::from_str::<Value>(escaped).unwrap());
 }
 
+/// Check R29.
 #[test]
-fn r29_damage_and_excess_are_refused() {
+fn invalid_and_oversized_json_is_rejected() {
     let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert_eq!(swap(PLAIN, &deep(MAX_DEPTH)), deep(MAX_DEPTH));
     let too_deep =
@@ -446,8 +452,9 @@ fn r29_damage_and_excess_are_refused() {
     );
 }
 
+/// Check R30.
 #[test]
-fn r30_every_split_gives_the_same_bytes() {
+fn every_chunk_boundary_gives_the_same_bytes() {
     for row in ROWS {
         let bytes = row.private.as_bytes();
         for cut in 0..=bytes.len() {
@@ -469,7 +476,7 @@ fn r30_every_split_gives_the_same_bytes() {
 }
 
 #[test]
-fn the_leak_check_counts_what_is_left_standing_outside_the_deny_list() {
+fn the_leak_check_counts_untranslated_private_names() {
     let rules = Rules::default().checking_leaks();
     let leaks = |body: &str| {
         let mut json = Json::new(&rules, Direction::Response, Documents::One, PLAIN);
@@ -591,8 +598,9 @@ const KEYS: &[&str] = &[
     "io.x-k8s.cluster.v1beta2.Machine",
 ];
 
+/// Check R02.
 #[test]
-fn r02_a_million_documents_swap_back_to_their_own_bytes() {
+fn a_million_documents_round_trip_to_the_same_bytes() {
     let roots = [
         PLAIN,
         Node::Document(Shape::Crd),
@@ -688,8 +696,9 @@ fn plain_documents() -> impl Strategy<Value = (Node, Value)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
 
+    /// Check R02.
     #[test]
-    fn r02_swapping_twice_gives_the_bytes_back((root, document) in plain_documents(), pretty in any::<bool>()) {
+    fn json_round_trips_to_the_same_bytes((root, document) in plain_documents(), pretty in any::<bool>()) {
         let text = if pretty { serde_json::to_vec_pretty(&document) } else { serde_json::to_vec(&document) }.unwrap();
         let once = translate(root, Direction::Request, &[&text]).unwrap();
         let twice = translate(root, Direction::Request, &[&once]).unwrap();
@@ -697,15 +706,16 @@ proptest! {
     }
 
     #[test]
-    fn agrees_with_the_naive_walk((root, document) in plain_documents()) {
+    fn the_translator_agrees_with_the_oracle((root, document) in plain_documents()) {
         let text = serde_json::to_vec(&document).unwrap();
         let out = translate(root, Direction::Response, &[&text]).unwrap();
         let ours: Value = serde_json::from_slice(&out).unwrap();
         prop_assert_eq!(ours, oracle(&RULES, root, &document));
     }
 
+    /// Check R30.
     #[test]
-    fn r30_any_split_gives_the_same_bytes((root, document) in plain_documents(), sizes in prop::collection::vec(1usize..9, 1..6)) {
+    fn any_chunks_give_the_same_bytes((root, document) in plain_documents(), sizes in prop::collection::vec(1usize..9, 1..6)) {
         let text = serde_json::to_vec(&document).unwrap();
         let whole = translate(root, Direction::Response, &[&text]).unwrap();
         let mut chunks = Vec::new();
@@ -719,8 +729,9 @@ proptest! {
         prop_assert_eq!(translate(root, Direction::Response, &chunks).unwrap(), whole);
     }
 
+    /// Check R29.
     #[test]
-    fn r29_accepts_exactly_what_a_parser_accepts(mut text in documents().prop_map(|d| serde_json::to_vec(&d).unwrap()), at in any::<prop::sample::Index>(), bit in 0u8..8) {
+    fn the_translator_accepts_the_same_json_as_a_parser(mut text in documents().prop_map(|d| serde_json::to_vec(&d).unwrap()), at in any::<prop::sample::Index>(), bit in 0u8..8) {
         // One flipped bit: what no parser reads must be refused, what is still JSON may pass.
         let at = at.index(text.len());
         text[at] ^= 1 << bit;
@@ -729,8 +740,9 @@ proptest! {
         prop_assert_eq!(passes, parses, "{}", String::from_utf8_lossy(&text));
     }
 
+    /// Check R29.
     #[test]
-    fn r29_never_panics(root in roots(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn translating_arbitrary_json_never_panics(root in roots(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = translate(root, Direction::Response, &[&bytes]);
     }
 }
@@ -763,7 +775,7 @@ fn annotations() -> impl Strategy<Value = String> {
 proptest! {
     /// Check F07.
     #[test]
-    fn last_applied_comes_back_as_a_client_wrote_it(text in annotations(), size in 1usize..40) {
+    fn last_applied_of_a_client_round_trips(text in annotations(), size in 1usize..40) {
         let body = with_last_applied(&text);
         let chunks: Vec<_> = body.chunks(size).collect();
         let sent = translate(PLAIN, Direction::Request, &chunks).unwrap();

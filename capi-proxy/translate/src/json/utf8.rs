@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_may_be_cut_anywhere() {
+    fn characters_may_span_chunks() {
         let text = "aé€😀z".as_bytes();
         for cut in 0..=text.len() {
             let mut utf8 = Utf8::default();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_refused_whole_or_cut() {
+    fn invalid_utf8_is_rejected_in_any_chunks() {
         for bad in [
             &b"a\xffb"[..],
             b"\xc3(",

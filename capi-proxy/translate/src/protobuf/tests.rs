@@ -112,8 +112,9 @@ fn swapped(group: &str, resource: &str, input: &[u8]) -> Result<(Vec<u8>, Counts
     result.map(|counts| (out, counts))
 }
 
+/// Check R06.
 #[test]
-fn r06_swaps_owners_and_managers_of_a_secret_and_nothing_else() {
+fn protobuf_secrets_have_owners_and_managers_translated() {
     let secret = |group: &str| {
         body(
             "v1",
@@ -337,7 +338,7 @@ const ROWS: &[Row] = &[
 ];
 
 #[test]
-fn swaps_every_place_of_a_kind() {
+fn every_protobuf_field_with_a_group_is_translated() {
     for row in ROWS {
         let object = |group: &str| {
             let place = |&(fields, text): &(&[u64], &str)| path(fields, &text.replace("{}", group));
@@ -366,7 +367,7 @@ fn swaps_every_place_of_a_kind() {
 }
 
 #[test]
-fn swaps_the_envelopes_api_version() {
+fn the_protobuf_envelope_is_translated() {
     let options = |group: &str| {
         let preconditions = message(2, &[bytes(1, "uid")]);
         body(
@@ -385,7 +386,7 @@ fn swaps_the_envelopes_api_version() {
 }
 
 #[test]
-fn reads_the_kind_of_a_body_without_type_from_the_url() {
+fn protobuf_without_a_type_gets_its_kind_from_the_url() {
     let event = |group: &str| body("", "", &[path(&[2, 5], &format!("{group}/v1"))]);
     assert_eq!(
         swapped("", "events", &event(STANDARD)).unwrap().0,
@@ -394,7 +395,7 @@ fn reads_the_kind_of_a_body_without_type_from_the_url() {
 }
 
 #[test]
-fn unknown_kinds_have_their_metadata_swapped() {
+fn metadata_of_unknown_protobuf_kinds_is_translated() {
     let object = |group: &str| {
         let rest = message(
             2,
@@ -416,7 +417,7 @@ fn unknown_kinds_have_their_metadata_swapped() {
 }
 
 #[test]
-fn unknown_kinds_that_name_a_group_are_refused() {
+fn unknown_protobuf_kinds_with_group_names_are_rejected() {
     let names = [
         STANDARD.to_owned(),
         format!("{PRIVATE}/v1beta2"),
@@ -452,7 +453,7 @@ fn unknown_kinds_that_name_a_group_are_refused() {
 }
 
 #[test]
-fn a_long_name_of_an_unknown_kind_is_found_behind_its_two_byte_length() {
+fn group_names_after_two_byte_lengths_are_found() {
     let group = format!("{}.example.com", ["a"; 80].join("."));
     let pair = format!("{group}=private.example.com").parse().unwrap();
     let rules = Rules::new(api::group::GroupTable::empty().with(pair).unwrap());
@@ -470,7 +471,7 @@ fn a_long_name_of_an_unknown_kind_is_found_behind_its_two_byte_length() {
 }
 
 #[test]
-fn idle_bytes_in_a_length_come_back() {
+fn overlong_protobuf_lengths_round_trip() {
     let rules = Rules::default();
     // 24 in two bytes, and the lengths around it in their plain form.
     let long = [
@@ -504,8 +505,9 @@ fn idle_bytes_in_a_length_come_back() {
     assert_eq!((refusal.code, out.len()), (400, 0));
 }
 
+/// Check R29.
 #[test]
-fn r29_damage_is_refused() {
+fn invalid_protobuf_is_rejected() {
     let good = body("v1", "Secret", &[owned_by("cluster.x-k8s.io/v1beta2")]);
     let with_object = |object: &[u8]| body("v1", "Secret", &[object.to_vec()]);
     for (name, input) in [
@@ -553,7 +555,7 @@ fn r29_damage_is_refused() {
 }
 
 #[test]
-fn every_cut_of_a_body_is_refused_or_is_a_whole_body() {
+fn truncated_protobuf_is_rejected_or_valid() {
     let good = body(
         "v1",
         "Event",
@@ -617,8 +619,9 @@ const RESOURCES: [(&str, &str); 6] = [
 ];
 
 proptest! {
+    /// Check R02.
     #[test]
-    fn r02_swapping_twice_gives_the_body_back(object in messages(), pick in 0..RESOURCES.len()) {
+    fn protobuf_round_trips_to_the_same_bytes(object in messages(), pick in 0..RESOURCES.len()) {
         let (group, resource) = RESOURCES[pick];
         let input = body("", "", &[object]);
         if let Ok((out, _)) = swapped(group, resource, &input) {
@@ -628,7 +631,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(input in prop::collection::vec(any::<u8>(), 0..200), pick in 0..RESOURCES.len()) {
+    fn translating_arbitrary_protobuf_never_panics(input in prop::collection::vec(any::<u8>(), 0..200), pick in 0..RESOURCES.len()) {
         let (group, resource) = RESOURCES[pick];
         for input in [[MAGIC, &input].concat(), body("", "", &[input])] {
             if let Ok((out, _)) = swapped(group, resource, &input) {
@@ -718,7 +721,7 @@ fn openapi(group: &str, reversed: &str, title: &str, camel: &str) -> Vec<u8> {
 
 /// Check F08.
 #[test]
-fn an_openapi_document_is_swapped_where_it_names_groups() {
+fn group_names_in_openapi_protobuf_are_translated() {
     let standard = openapi(
         "cluster.x-k8s.io",
         "io.x-k8s.cluster",
@@ -739,7 +742,7 @@ fn an_openapi_document_is_swapped_where_it_names_groups() {
 }
 
 #[test]
-fn an_openapi_document_that_is_damaged_or_too_deep_is_refused() {
+fn invalid_openapi_protobuf_is_rejected() {
     let rules = Rules::default();
     let refused = |body: &[u8]| {
         let mut out = Vec::new();

@@ -12,8 +12,9 @@ fn upstream(url: &str) -> String {
         .to_owned()
 }
 
+/// Checks R01, R12.
 #[test]
-fn r01_r12_groups_and_names_in_paths_are_swapped_both_ways() {
+fn groups_and_crd_names_in_paths_are_translated() {
     let rows = [
         (
             "/apis/cluster.x-k8s.io/v1beta2/namespaces/n/machines/m",
@@ -56,8 +57,9 @@ fn r01_r12_groups_and_names_in_paths_are_swapped_both_ways() {
     }
 }
 
+/// Checks R26, R27.
 #[test]
-fn r26_r27_other_groups_keep_their_path() {
+fn paths_of_other_groups_are_unchanged() {
     for path in [
         "/apis/xcluster.x-k8s.io/v1/x",
         "/apis/clusterctl.cluster.x-k8s.io/v1alpha3/providers",
@@ -70,8 +72,9 @@ fn r26_r27_other_groups_keep_their_path() {
     }
 }
 
+/// Check R25.
 #[test]
-fn r25_only_three_field_selectors_hold_a_group() {
+fn only_three_field_selectors_are_translated() {
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(
         upstream(&format!(
@@ -103,8 +106,9 @@ fn r25_only_three_field_selectors_hold_a_group() {
     }
 }
 
+/// Checks S01, S02.
 #[test]
-fn s01_s02_a_path_without_one_canonical_form_is_refused() {
+fn paths_without_a_canonical_form_are_rejected() {
     for path in [
         "/apis/cluster.x-k8s.io/v1beta1/../../../api/v1/secrets",
         "/apis/cluster.x-k8s.io/v1beta1/%2e%2e/%2E./api/v1/secrets",
@@ -139,8 +143,9 @@ fn s01_s02_a_path_without_one_canonical_form_is_refused() {
     }
 }
 
+/// Check S02.
 #[test]
-fn s02_what_is_encoded_needlessly_is_decoded_before_it_decides() {
+fn unneeded_percent_encoding_is_decoded_first() {
     assert_eq!(
         upstream("/apis/cluster%2ex-k8s%2Eio/v1beta2/%6dachines"),
         "/apis/cluster.hypershift.openshift.io/v1beta2/machines"
@@ -156,8 +161,9 @@ fn s02_what_is_encoded_needlessly_is_decoded_before_it_decides() {
     );
 }
 
+/// Check S18.
 #[test]
-fn s18_watch_is_read_as_the_api_server_reads_it() {
+fn the_watch_parameter_follows_the_api_server() {
     for (query, watch) in [
         ("watch=true", true),
         ("watch=1", true),
@@ -185,14 +191,15 @@ fn s18_watch_is_read_as_the_api_server_reads_it() {
     assert!(!parse("/version?watch=true").unwrap().is_watch());
 }
 
+/// Check W11.
 #[test]
-fn w11_parameters_of_watches_and_lists_stay() {
+fn list_and_watch_parameters_are_unchanged() {
     let query = "allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=562&watch=true";
     assert!(upstream(&format!("/api/v1/pods?{query}")).ends_with(query));
 }
 
 #[test]
-fn what_bodies_hold_is_told_by_the_path() {
+fn the_path_determines_the_type_of_the_body() {
     let rows: &[(&str, Node)] = &[
         ("/apis", Node::Discovery),
         ("/api/v1", Node::Discovery),
@@ -256,8 +263,9 @@ fn what_bodies_hold_is_told_by_the_path() {
     }
 }
 
+/// Check R33.
 #[test]
-fn r33_subresources_are_translated_and_streams_of_workloads_are_not() {
+fn subresources_are_translated_and_pod_streams_are_not() {
     for (url, translated, upgrade) in [
         (
             "/apis/cluster.x-k8s.io/v1beta2/namespaces/n/machinedeployments/m/scale",
@@ -283,8 +291,9 @@ fn r33_subresources_are_translated_and_streams_of_workloads_are_not() {
     }
 }
 
+/// Check S17.
 #[test]
-fn s17_labels_and_verbs_come_from_bounded_sets() {
+fn metric_labels_and_verbs_are_bounded() {
     let rows = [
         (
             "GET",
@@ -326,8 +335,9 @@ fn s17_labels_and_verbs_come_from_bounded_sets() {
     }
 }
 
+/// Check R15.
 #[test]
-fn r15_the_salt_of_an_openapi_hash_goes_no_further_up() {
+fn openapi_hashes_are_unsalted_for_the_server() {
     let rules = Rules::default();
     let salted = cache::hash_down(&rules, "ABC");
     assert_eq!(
@@ -346,7 +356,7 @@ fn r15_the_salt_of_an_openapi_hash_goes_no_further_up() {
 }
 
 #[test]
-fn locations_are_swapped_where_they_are_paths() {
+fn location_headers_with_paths_are_translated() {
     let rules = Rules::default();
     assert_eq!(
         location(

@@ -19,8 +19,9 @@ fn check(rows: &[Row]) {
     }
 }
 
+/// Check R20.
 #[test]
-fn r20_swaps_names_in_the_api_servers_messages() {
+fn server_messages_are_translated() {
     check(&[
         Row {
             name: "not found",
@@ -128,7 +129,7 @@ fn r20_swaps_names_in_the_api_servers_messages() {
 }
 
 #[test]
-fn leaves_standard_names_and_what_only_looks_like_a_group() {
+fn standard_names_and_similar_text_are_unchanged() {
     check(&[
         Row {
             name: "empty",
@@ -204,7 +205,7 @@ fn leaves_standard_names_and_what_only_looks_like_a_group() {
 }
 
 #[test]
-fn swaps_beside_characters_of_several_bytes() {
+fn names_next_to_multibyte_characters_are_translated() {
     let rules = Rules::default();
     assert_eq!(
         swap(&rules, "é cluster.hypershift.openshift.io é"),
@@ -231,14 +232,14 @@ fn texts() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_second_swap_changes_nothing(text in texts()) {
+    fn translating_text_twice_changes_nothing(text in texts()) {
         let rules = Rules::default();
         let once = swap(&rules, &text).into_owned();
         prop_assert_eq!(swap(&rules, &once).into_owned(), once);
     }
 
     #[test]
-    fn what_changes_is_private_names_only(text in texts()) {
+    fn only_private_names_are_changed_in_text(text in texts()) {
         let swapped = swap(&Rules::default(), &text).into_owned();
         let plain = |text: &str| text.replace("cluster.hypershift.openshift.io", "cluster.x-k8s.io");
         prop_assert_eq!(plain(&swapped), plain(&text));

@@ -76,7 +76,7 @@ const ROWS: &[Row] = &[
 ];
 
 #[test]
-fn swaps_scalars_at_places_and_no_other_byte() {
+fn only_yaml_scalars_with_groups_are_changed() {
     for row in ROWS {
         let root = Node::Document(row.shape);
         let (out, counts) =
@@ -98,7 +98,7 @@ fn swaps_scalars_at_places_and_no_other_byte() {
 }
 
 #[test]
-fn passes_documents_that_name_nothing() {
+fn yaml_without_group_names_is_unchanged() {
     let alias = "a: &x {b: c}\nd: *x\ne:\n  <<: *x\n";
     for yaml in [
         "",
@@ -119,8 +119,9 @@ fn passes_documents_that_name_nothing() {
     }
 }
 
+/// Check R28.
 #[test]
-fn r28_escaped_names_are_swapped_and_written_plainly() {
+fn escaped_yaml_names_are_translated() {
     let escaped = r#"apiVersion: "cluster\u002ex-k8s.io/v1beta\
         2""#;
     let (out, _) = swapped(Node::Generic, escaped).unwrap();
@@ -149,7 +150,7 @@ fn r28_escaped_names_are_swapped_and_written_plainly() {
 }
 
 #[test]
-fn refuses_what_parsers_read_differently() {
+fn ambiguous_yaml_is_rejected() {
     let deep_block = nested(1001);
     let name = "apiVersion: cluster.x-k8s.io/v1beta2";
     for (what, yaml, code) in [
@@ -232,7 +233,7 @@ fn refuses_what_parsers_read_differently() {
 }
 
 #[test]
-fn a_refusal_tells_the_line_and_no_byte_of_the_body() {
+fn yaml_errors_name_the_line_and_quote_nothing() {
     let refusal = swapped(Node::Generic, "a: b\nsecret: [\n").unwrap_err();
     assert!(refusal.message.contains("line 3"), "{}", refusal.message);
     assert!(!refusal.message.contains("secret"), "{}", refusal.message);
@@ -247,7 +248,7 @@ fn nested(levels: usize) -> String {
 }
 
 #[test]
-fn nests_as_deep_as_promised() {
+fn yaml_may_nest_up_to_the_limit() {
     let yaml = nested(1000);
     assert_eq!(
         swapped(Node::Generic, &yaml),

@@ -166,8 +166,9 @@ fn parse(yaml: &str) -> Value {
 }
 
 proptest! {
+    /// Check R02.
     #[test]
-    fn r02_means_what_the_oracle_means_and_comes_back(
+    fn yaml_agrees_with_the_oracle_and_round_trips(
         value in values(),
         choices in prop::collection::vec(any::<u8>(), 1..60),
         quota: bool,
@@ -185,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "[a:{}\\[\\],&*!|>'\"%#?\\- \n\té\\\\<.]{0,60}") {
+    fn translating_arbitrary_yaml_never_panics(text in "[a:{}\\[\\],&*!|>'\"%#?\\- \n\té\\\\<.]{0,60}") {
         if let Ok((out, _)) = swapped(Node::Generic, &text) {
             prop_assert_eq!(out, text);
         }
