@@ -99,7 +99,7 @@ async fn lead(args: &Args, settings: lease::Settings) -> Result<(), Failure> {
         return Ok(());
     }
     let config = support::client::config(&args.api_server).await?;
-    let client = kube::Client::try_from(config)?;
+    let client = support::client::connect(config)?;
     // Nobody scrapes this container.
     let mut registry = Registry::default();
     let check = Health::new(&mut registry).check("lease", "not read yet");

@@ -113,7 +113,7 @@ async fn client(args: &Args) -> Result<kube::Client, Failure> {
         };
         support::client::config(&args).await?
     };
-    Ok(kube::Client::try_from(config)?)
+    Ok(support::client::connect(config)?)
 }
 
 /// Nobody ever reads half a token.
