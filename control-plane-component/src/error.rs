@@ -48,6 +48,14 @@ pub enum Error {
         /// What is allowed.
         way_out: String,
     },
+    /// A migration could not stop the component.
+    #[error("component {component} uses Cluster API and is a {kind}: make it a Deployment")]
+    CapiWithoutDeployment {
+        /// The component.
+        component: &'static str,
+        /// The kind of its workload.
+        kind: &'static str,
+    },
     /// The proxy cannot be put beside a controller.
     #[error("the proxy cannot be added")]
     Sidecar(#[from] super::sidecar::SidecarError),

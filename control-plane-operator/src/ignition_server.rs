@@ -47,6 +47,9 @@ pub struct Args {
     /// Namespace of the hosted control plane.
     #[arg(long, value_name = "NAME", env = "MY_NAMESPACE")]
     pub namespace: String,
+    /// HostedControlPlane to serve: the namespace may have more than one [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    pub hosted_control_plane: Option<String>,
     /// Address for machines.
     #[arg(long, value_name = "[IP]:PORT", default_value = ":9090")]
     pub addr: Address,
@@ -115,6 +118,8 @@ async fn work(args: &Args, tls: rustls::ServerConfig) -> Result<(), Failure> {
     let ctx = Context {
         client: client.clone(),
         namespace: args.namespace.clone(),
+        hosted_control_plane: args.hosted_control_plane.clone(),
+        recorder: tool::recorder(&client, reconcile::MANAGER),
         cache,
         metrics,
     };

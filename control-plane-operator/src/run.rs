@@ -18,6 +18,7 @@ use support::lease::{self, Claim, Elector};
 use support::shutdown::{self, Drain, Signals};
 use support::{client, fence, telemetry};
 
+use crate::components;
 use crate::error::{Failure, Usage};
 use crate::hosted_control_plane::{self, Operator};
 use crate::settings::SettingsArgs;
@@ -204,6 +205,7 @@ impl Process {
             settings,
             namespace: self.namespace.clone(),
             operate_on: self.operate_on.clone(),
+            components: components::declared(),
             client,
             releases: self.releases.clone(),
         })

@@ -4,6 +4,7 @@
 
 use std::io;
 
+use kube::runtime::events::{Recorder, Reporter};
 use support::args::LoggingArgs;
 use support::shutdown::Signals;
 use support::telemetry;
@@ -40,6 +41,15 @@ where
             () = signals.any() => Ok(()),
         }
     })
+}
+
+/// Where Events of a controller go.
+pub(crate) fn recorder(client: &kube::Client, controller: &str) -> Recorder {
+    let reporter = Reporter {
+        controller: controller.to_owned(),
+        instance: None,
+    };
+    Recorder::new(client.clone(), reporter)
 }
 
 /// Says something once, and again only when it has become something else.

@@ -86,8 +86,9 @@ mod tests {
         (serde_saphyr::from_str(text).unwrap(), object)
     }
 
+    /// Check O06.
     #[tokio::test]
-    async fn o06_what_fails_again_and_again_is_told() {
+    async fn repeated_failures_are_reported() {
         let (hcp, object) = control_plane();
         let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap();
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use control_plane_component::Objects;
-use control_plane_component::certificate::{LIFE, Leaf};
+use control_plane_component::certificate::{Authority, LIFE, Leaf};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::read;
-use super::table::Authority;
 
 const DAY: Duration = Duration::from_hours(24);
 /// How long before its end a leaf is made anew.

@@ -9,6 +9,7 @@ use control_plane_component::{Objects, Predicates, Release};
 use serde_json::json;
 
 use super::*;
+use crate::components;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -45,7 +46,7 @@ impl World {
             settings: &settings,
             predicates: Predicates::Asked,
         };
-        let written = objects(&context, scope, now).unwrap();
+        let written = objects(components::declared(), &context, scope, now).unwrap();
         let names = written.iter().filter(|object| object["kind"] == "Secret");
         let mut names: Vec<_> = names
             .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())

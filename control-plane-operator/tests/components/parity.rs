@@ -142,6 +142,26 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "AWS always has an endpointAccess in the API; a private one has a name in the cluster's own network",
     ),
     (
+        "ignition-server",
+        "Deployment/ignition-server spec.template.spec.containers[ignition-server].args*",
+        "it is started with the name of its control plane: the namespace may have two",
+    ),
+    (
+        "ignition-server",
+        "Role/ignition-server rules[2].apiGroups[1]",
+        "Events are written in that group, too",
+    ),
+    (
+        "hosted-cluster-config-operator",
+        "Role/hosted-cluster-config-operator rules[10]*",
+        "failures are reported as Events",
+    ),
+    (
+        "*",
+        "Deployment/* metadata.labels[hypershift.openshift.io/uses-capi]",
+        "a migration finds what uses Cluster API by a label",
+    ),
+    (
         "router",
         "ConfigMap/router data[haproxy.cfg]*",
         "HAProxy's configuration is described there, and written here",
