@@ -236,8 +236,8 @@ mod tests {
         let group = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters-a";
         let path = format!("{group}/hostedcontrolplanes/a");
         let write = || {
-            let patch = Expect::patch(&format!("{path}/status")).answer(Answer::ok(&live));
-            [Expect::get(&path).answer(Answer::ok(&lost)), patch]
+            let written = Expect::patch(&format!("{path}/status")).answer(Answer::ok(&live));
+            [Expect::get(&path).answer(Answer::ok(&lost)), written]
         };
         for (seen, is_written) in [(&live, false), (&lost, true)] {
             let again = if is_written { Some(write()) } else { None };

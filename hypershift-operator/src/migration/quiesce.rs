@@ -22,7 +22,7 @@ pub(super) async fn look(ctx: &Context, namespace: &str) -> Result<Vec<Seen>, Er
     let list = list.map_err(Error::list(format!("Deployments in {namespace}")))?;
     let mut stopped = Vec::new();
     for deployment in list.items {
-        let unreadable = |error: UnknownCapiUse| unreadable(namespace, &deployment, error);
+        let unreadable = |error: UnknownCapiUse| unreadable(namespace, &deployment, &error);
         if is_stopped(&deployment).map_err(unreadable)? {
             stopped.push(deployment);
         }
@@ -36,7 +36,7 @@ pub(super) async fn look(ctx: &Context, namespace: &str) -> Result<Vec<Seen>, Er
 
 async fn with_pods(ctx: &Context, namespace: &str, deployment: Deployment) -> Result<Seen, Error> {
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
-    let capi = capi_use(&deployment).map_err(|error| unreadable(namespace, &deployment, error))?;
+    let capi = capi_use(&deployment).map_err(|error| unreadable(namespace, &deployment, &error))?;
     let selector = deployment
         .spec
         .as_ref()
@@ -59,7 +59,11 @@ async fn with_pods(ctx: &Context, namespace: &str, deployment: Deployment) -> Re
     })
 }
 
-fn unreadable(namespace: &str, deployment: &Deployment, problem: impl ToString) -> Error {
+fn unreadable(
+    namespace: &str,
+    deployment: &Deployment,
+    problem: &(impl ToString + ?Sized),
+) -> Error {
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
     Error::Unreadable {
         object: format!("{namespace}/{name} (Deployment)"),
