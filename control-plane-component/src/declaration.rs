@@ -1,4 +1,4 @@
-//! What a component says of itself. The module `components` of control-plane-operator shows how.
+//! What a component declares. The module `components` of control-plane-operator shows how.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -111,7 +111,7 @@ pub enum Writer {
     /// The framework.
     #[default]
     Framework,
-    /// The certificate authority: it holds what is signed. The component only says that it is one of its objects.
+    /// PKI: it holds certificates. The component only declares that it is one of its objects.
     Pki,
 }
 
@@ -278,7 +278,7 @@ impl Component {
         self
     }
 
-    /// It speaks to the management cluster's API server.
+    /// It uses the management cluster's API server.
     pub fn management_api(mut self) -> Self {
         self.traits.management_api = true;
         self
@@ -327,19 +327,19 @@ impl Component {
         self
     }
 
-    /// Makes a manifest only if something holds; else its object is deleted.
+    /// Creates the object of a manifest only where this is true; else it is deleted.
     pub fn manifest_if(mut self, file: &'static str, wanted: Predicate) -> Self {
         self.rules.entry(file).or_default().wanted = Some(wanted);
         self
     }
 
-    /// The object of a manifest holds what is signed: the certificate authority writes it.
+    /// The object of a manifest holds certificates: PKI writes it.
     pub fn signed(mut self, file: &'static str) -> Self {
         self.rules.entry(file).or_default().writer = Writer::Pki;
         self
     }
 
-    /// Makes the component only if something holds; else all its objects are deleted.
+    /// Creates the component only where this is true; else its objects are deleted.
     pub fn wanted_if(mut self, wanted: Predicate) -> Self {
         self.wanted = Some(wanted);
         self
@@ -375,7 +375,7 @@ impl Component {
         self
     }
 
-    /// Whether the component is to be there.
+    /// Whether the component is part of the control plane.
     pub fn is_wanted(&self, context: &Context<'_>) -> bool {
         context.predicates == super::Predicates::Ignored
             || self.wanted.is_none_or(|wanted| wanted(context))

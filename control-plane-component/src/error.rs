@@ -3,7 +3,7 @@
 /// The result of rendering.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a component cannot be rendered. It is told in the component's condition and tried again.
+/// Why a component cannot be rendered. The component's condition reports it, and it is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An embedded manifest is not what the code takes it for.

@@ -34,7 +34,7 @@ pub struct Rendered {
     pub workload: Option<Value>,
     /// Objects that are not wanted.
     pub deletions: Vec<Identity>,
-    /// What is told of the objects beside the workload.
+    /// What is reported about the objects beside the workload.
     pub resources: Vec<ComponentResource>,
 }
 

@@ -44,7 +44,7 @@ impl ObjectWriter {
         }
     }
 
-    /// Has an object be as it is wanted, and puts it among those that are there.
+    /// Applies an object, and adds it to the known ones.
     ///
     /// An object that was settled when it was last looked at, and is still the same, is not even read.
     pub async fn apply(&mut self, wanted: &Value, there: &mut Objects) -> Result<(), Error> {
@@ -95,7 +95,7 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// A Job cannot be changed. One that failed, or that should be another one, goes, and is made anew when it has gone.
+    /// A Job cannot be changed. One that failed, or that should be another one, goes, and is created again when it has gone.
     async fn is_new_job(&self, live: &Value, hash: &str) -> Result<bool, Error> {
         let found = text(
             live,
@@ -118,7 +118,7 @@ impl ObjectWriter {
         Ok(false)
     }
 
-    /// Sees to it that an object goes.
+    /// Deletes an object.
     pub async fn delete(&self, which: &Identity) -> Result<(), Error> {
         let deleted = self
             .applier

@@ -86,7 +86,7 @@ fn read(directory: &Path, gates: &mut Vec<Value>) -> Result<(), Usage> {
     Ok(())
 }
 
-/// The one that tells of the release; else one that tells of no features, for a release that has none.
+/// The one with features of the release; else one without features, for a release that has none.
 fn chosen(gates: Vec<Value>, version: &str) -> Option<Value> {
     let mut fallback = None;
     for mut gate in gates {

@@ -1,4 +1,4 @@
-//! `control-plane-operator ignition-server`: tells new machines how to become nodes.
+//! `control-plane-operator ignition-server`: serves Ignition to new machines.
 //!
 //! ```text
 //! Secret of a token ──> reconcile ──> payload ──> cache ──> HTTPS ──> machine with the token
@@ -38,7 +38,7 @@ use metrics::Metrics;
 use reconcile::Context;
 use serve::Server;
 
-/// Fetches that wait to be told of.
+/// Requests that wait to be recorded.
 const TOLD: usize = 256;
 
 /// The flags of `ignition-server`.

@@ -13,10 +13,10 @@
 //! | step | what signs | what is trusted |
 //! |---|---|---|
 //! | a year before its end | the old one | both: the new one is introduced |
-//! | [`plan::INTRODUCED`] later | the new one: all leaves are signed anew | both |
+//! | [`plan::INTRODUCED`] later | the new one: all leaves are issued again | both |
 //! | when the old one has ended | the new one | the new one |
 //!
-//! So nobody ever meets a certificate of an authority that he does not trust yet.
+//! So no client ever sees a certificate of an authority that it does not trust yet.
 
 mod bundles;
 pub(crate) mod desired;
@@ -91,7 +91,7 @@ pub fn objects(
 ) -> Result<Vec<Value>, Error> {
     let mut there = context.objects.clone();
     let mut written = Vec::new();
-    // Nothing is made for it, only handed on: whoever makes certificates himself needs it as well.
+    // It is only copied, so it is needed also where users issue certificates themselves.
     for object in unmanaged_etcd::objects(context) {
         add(context, object, &mut there, &mut written);
     }

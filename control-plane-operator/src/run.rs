@@ -187,7 +187,7 @@ impl Process {
             Ok(operator) => operator,
             Err(error) => {
                 tracing::error!(error = chain(&error), "Failed to read the API groups");
-                // Another replica may have better luck.
+                // Another replica may succeed.
                 let _ = tokio::time::timeout(PAUSE, drain.begun()).await;
                 return;
             }

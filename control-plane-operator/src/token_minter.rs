@@ -116,7 +116,7 @@ async fn client(args: &Args) -> Result<kube::Client, Failure> {
     Ok(support::client::connect(config)?)
 }
 
-/// Nobody ever reads half a token.
+/// Replaces the file, so that no reader sees half a token.
 fn write(file: &Path, token: &str) -> std::io::Result<()> {
     let fresh = file.with_extension("new");
     std::fs::write(&fresh, token)?;

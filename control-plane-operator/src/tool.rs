@@ -52,7 +52,7 @@ pub(crate) fn recorder(client: &kube::Client, controller: &str) -> Recorder {
     Recorder::new(client.clone(), reporter)
 }
 
-/// Says something once, and again only when it has become something else.
+/// Filters a text that repeats, for logs.
 #[derive(Debug, Default)]
 pub(crate) struct Once(Option<String>);
 

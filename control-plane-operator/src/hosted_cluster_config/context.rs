@@ -232,7 +232,7 @@ impl Context {
         Ok(found.filter(|it| is_of(it, self.release.as_deref())))
     }
 
-    /// The HostedControlPlane of whatever release. While it is upgraded, it is told of by the program that is there.
+    /// The HostedControlPlane of any release. During an upgrade the running program goes on reporting its status.
     pub(super) async fn any_control_plane(&self) -> Result<Option<Arc<DynamicObject>>, Error> {
         ready(&self.control_planes, "the HostedControlPlane").await?;
         let found = self

@@ -1,7 +1,7 @@
 //! Requests for break-glass credentials: nothing here acts on them yet, and each of them says so.
 //!
 //! A CertificateRevocationRequest gets a condition. A CertificateSigningRequestApproval has no conditions: it gets a
-//! Warning Event. Each is written once, and again only when somebody has changed it.
+//! Warning Event. Each is written once, and again only after it has been changed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! All that the pipeline looks at, kept up to date by watches.
+//! The objects that a pass reads, kept up to date by watches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ struct Kind {
     api: Api<DynamicObject>,
     store: Store<DynamicObject>,
     writer: std::sync::Mutex<Option<reflector::store::Writer<DynamicObject>>>,
-    /// Somebody has found out that the group is served without this kind.
+    /// Notified when the group turns out to be served without this kind.
     absent: Notify,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn kinds(components: &[Component]) -> BTreeSet<(String, String)> {
     all
 }
 
-/// All that the pipeline looks at.
+/// The objects that a pass reads.
 pub(super) struct Cache {
     kinds: Vec<Kind>,
     changed: Notify,
@@ -110,7 +110,7 @@ impl Cache {
             return;
         };
         let events = watcher(kind.api.clone(), watcher::Config::default());
-        // What nobody reads is not kept.
+        // Not read, and large.
         let events = events.modify(|object| object.metadata.managed_fields = None);
         let events = reflector(writer, events).default_backoff();
         let mut events = std::pin::pin!(events);
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use crate::components;
 
-    /// Check O06: a change of what is not watched would wake nobody.
+    /// Check O06: a change of what is not watched would cause no pass.
     #[test]
     fn every_kind_that_is_written_is_watched() {
         let watched = kinds(components::all());

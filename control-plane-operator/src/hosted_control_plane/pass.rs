@@ -29,11 +29,11 @@ pub(super) struct Pass<'a> {
     pub(super) cache: &'a Cache,
     pub(super) writer: ObjectWriter,
     pub(super) reader: Reader,
-    /// Why nothing is done, as it was last said.
+    /// Why reconciling is skipped, as it was last logged.
     pub(super) told: Option<String>,
 }
 
-/// What a pass knows, and adds to.
+/// What a pass has read, and what it adds to that.
 pub(super) struct World {
     pub(super) hcp: HostedControlPlane,
     pub(super) releases: Pair,
@@ -41,7 +41,7 @@ pub(super) struct World {
     pub(super) objects: Objects,
 }
 
-/// What became of the components.
+/// The results of all components.
 #[derive(Default)]
 struct Outcome {
     /// Those that cannot be rendered.
@@ -67,7 +67,7 @@ impl World {
 }
 
 impl Pass<'_> {
-    /// Goes through everything once; gives whether the control plane is available.
+    /// Reconciles once; returns whether the control plane is available.
     pub(super) async fn run(&mut self) -> Result<bool, Error> {
         let Some(hcp) = self.cache.hosted_control_plane() else {
             self.tell("There is no HostedControlPlane in the namespace");
@@ -224,7 +224,7 @@ impl Pass<'_> {
         let rendered = match render(component, &context) {
             Ok(rendered) => rendered,
             Err(problem) => {
-                // What it is made from may come of what it waits for.
+                // Its inputs may be written by what it waits for.
                 let told = waits.is_empty().then(|| chain(&problem));
                 self.tell_of(component, &Rendered::default(), world, told)
                     .await?;
@@ -272,7 +272,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// A component that is not wanted is not told of.
+    /// A component that is disabled has no `ControlPlaneComponent`.
     async fn forget(&mut self, component: &Component, world: &mut World) -> Result<(), Error> {
         if world
             .objects

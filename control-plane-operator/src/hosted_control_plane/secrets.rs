@@ -25,7 +25,7 @@ impl Pass<'_> {
         if let Some(etcd) = components::first()
             && let Err(error) = self.component(etcd, world).await
         {
-            // It is told of when all of them have their turn.
+            // It is reported when all components are reconciled.
             tracing::debug!(problem = chain(&error), "etcd cannot be written yet");
         }
         Ok(())

@@ -30,7 +30,7 @@ use super::token::{self, AS_EXPECTED, Duty, Malformed, Token};
 
 /// Who writes, as the API server keeps it.
 pub(super) const MANAGER: &str = "ignition-server";
-/// How often a payload is made anew, for changes of what it is made of.
+/// How often a payload is rendered again, for changes of its inputs.
 const REFRESH: Duration = Duration::from_mins(5);
 /// Before what is missing is looked for again.
 const SOON: Duration = Duration::from_secs(5);

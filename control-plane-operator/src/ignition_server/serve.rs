@@ -137,7 +137,7 @@ impl Server {
                 permit.keep();
                 tracing::info!(pool = entry.pool, secret = entry.secret, "Payload fetched");
                 self.metrics.served(&entry.pool);
-                // When many come at once, the first of them tell of all.
+                // When many are served at once, the first of them are recorded.
                 let _ = self.reached.try_send(entry.secret);
             }
             Served::Missed => {

@@ -1,4 +1,4 @@
-//! `ConfigMaps` with the certificates of authorities that somebody trusts.
+//! `ConfigMaps` with the certificates of authorities that are trusted.
 
 use std::collections::BTreeMap;
 

@@ -107,7 +107,7 @@ impl Account {
             ..ServiceAccount::default()
         };
         match api.create(&PostParams::default(), &account).await {
-            // Somebody was quicker.
+            // Another process has created it.
             Err(error) if is_conflict(&error) => Ok(()),
             made => made.map(drop),
         }

@@ -202,7 +202,7 @@ fn ours(component: &Component, facts: &Facts) -> Facts {
 
 fn is_told(path: &str, value: &str) -> bool {
     let computed = COMPUTED.iter().any(|end| path.ends_with(end));
-    // Go writes fields that nobody has set; they say nothing.
+    // Go writes empty fields; they are not compared.
     let unset = path.contains("@json.") && ["\"\"", "0", "null"].contains(&value)
         || path.ends_with("auditConfig.enabled") && value == "false";
     let default = unset

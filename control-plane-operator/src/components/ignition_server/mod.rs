@@ -1,4 +1,4 @@
-//! ignition-server: tells new machines how to become nodes.
+//! ignition-server: serves Ignition to new machines.
 
 use api::annotations::cluster::DISABLE_IGNITION_SERVER;
 use api::hypershift::v1beta1::platform::PlatformType;

@@ -106,7 +106,7 @@ fn clients() -> Vec<Leaf> {
             Client,
         )
         .group("system:serviceaccounts"),
-        // Whoever collects metrics of the control plane.
+        // Prometheus, for metrics of the control plane.
         leaf(
             "metrics-client",
             CSR,

@@ -85,7 +85,7 @@ async fn payloads_are_made_for_the_named_control_plane_only() {
         // An older operator does not name it.
         (
             None,
-            [vec![list(&[own.clone()])], facts().split_off(1)].concat(),
+            [vec![list(std::slice::from_ref(&own))], facts().split_off(1)].concat(),
             Ok(()),
         ),
         (None, vec![list(&[other, own])], Err("more than one")),
