@@ -19,17 +19,24 @@ pub struct Asset {
     template: OnceLock<Value>,
 }
 
-/// The manifests of a component, listed in the order of their names: `assets!("etcd": "pdb.yaml", "statefulset.yaml")`.
+/// The manifests of a component, listed in the order of their names: `assets!("pdb.yaml", "statefulset.yaml")` are in the
+/// directory `assets` beside the file that says so, `assets!("etcd": "pdb.yaml")` in `assets/etcd` of the crate.
 #[macro_export]
 macro_rules! assets {
-    ($directory:literal : $($file:literal),+ $(,)?) => {{
+    ($directory:literal : $($file:literal),+ $(,)?) => {
+        $crate::assets!(@ (concat!(env!("CARGO_MANIFEST_DIR"), "/assets/", $directory, "/")) $($file),+)
+    };
+    (@ ($directory:expr) $($file:literal),+) => {{
         const COUNT: usize = [$($file),+].len();
         static ASSETS: [$crate::asset::Asset; COUNT] = [$($crate::asset::Asset::new(
             $file,
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/", $directory, "/", $file)),
+            include_str!(concat!($directory, $file)),
         )),+];
         &ASSETS
     }};
+    ($($file:literal),+ $(,)?) => {
+        $crate::assets!(@ ("assets/") $($file),+)
+    };
 }
 
 impl Asset {
@@ -52,6 +59,13 @@ impl Asset {
         let mut object = self.template(component)?.clone();
         fill_in(&mut object, namespace, name);
         Ok(object)
+    }
+
+    /// API version and kind of the object.
+    pub(crate) fn kind(&self, component: &'static str) -> Result<(String, String)> {
+        let template = self.template(component)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok((text(&template["apiVersion"]), text(&template["kind"])))
     }
 
     fn template(&self, component: &'static str) -> Result<&Value> {

@@ -1,4 +1,5 @@
-//! A certificate that a component serves with or signs in with, as data: PKI issues and renews it.
+//! Certificates that a component serves with or signs in with, and authorities that sign them, as data: PKI issues and renews
+//! them.
 
 use std::time::Duration;
 
@@ -43,6 +44,21 @@ pub enum Usage {
     Unsaid,
 }
 
+/// An authority, and the Secret that holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authority {
+    /// Name of its Secret.
+    pub secret: &'static str,
+    /// Its common name.
+    pub common_name: &'static str,
+    /// Its organizational unit.
+    pub unit: &'static str,
+    /// Type and keys of its Secret.
+    pub form: Form,
+    /// The `ConfigMaps` of certificates that are trusted, to which it belongs.
+    pub bundles: &'static [&'static str],
+}
+
 /// A certificate, and the Secret that holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaf {
@@ -83,6 +99,42 @@ impl Form {
             Self::Tls => "kubernetes.io/tls",
             Self::Authority | Self::Leaf | Self::Named(_) | Self::Kubeconfig => "Opaque",
         }
+    }
+}
+
+/// An authority, and its common name.
+pub const fn authority(secret: &'static str, common_name: &'static str) -> Authority {
+    Authority {
+        secret,
+        common_name,
+        unit: "openshift",
+        form: Form::Authority,
+        bundles: &[],
+    }
+}
+
+// === impl Authority ===
+
+impl Authority {
+    /// Adds it to `ConfigMaps` of certificates that are trusted.
+    #[must_use]
+    pub const fn trusted_in(mut self, bundles: &'static [&'static str]) -> Self {
+        self.bundles = bundles;
+        self
+    }
+
+    /// Sets its organizational unit.
+    #[must_use]
+    pub const fn unit(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    /// Sets type and keys of the Secret.
+    #[must_use]
+    pub const fn form(mut self, form: Form) -> Self {
+        self.form = form;
+        self
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a component says of itself. The module `components` of control-plane-operator shows how.
+//! What a component declares. The module `components` of control-plane-operator shows how.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,9 +8,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::asset::Asset;
-use super::certificate::{self, Leaf};
+use super::capi_use::CapiUse;
+use super::certificate::{self, Authority, Leaf};
 use super::context::Context;
 use super::error::{Error, Result};
+use super::facts::Infra;
 use super::workload::{Workload, without_nulls};
 
 type AdaptWorkload = Box<dyn Fn(&Context<'_>, &mut Workload) -> Result<()> + Send + Sync>;
@@ -20,6 +22,8 @@ pub type Predicate = fn(&Context<'_>) -> bool;
 
 /// The certificates of a component.
 type Certificates = fn(&Context<'_>) -> Vec<Leaf>;
+/// The authorities of a component.
+type Authorities = fn(&Context<'_>) -> Vec<Authority>;
 
 /// How a component is reached, beside the Services of its manifests.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +34,10 @@ pub struct Publication {
     pub routes: &'static [&'static str],
     /// Those of them that there are. The others are deleted.
     pub objects: fn(&Context<'_>) -> Vec<Value>,
+    /// Reads its addresses from the statuses of Services and Routes.
+    pub addresses: fn(&Context<'_>, &mut Infra),
+    /// The addresses that are not known yet, and that components wait for.
+    pub missing: fn(&Context<'_>, &Infra) -> Vec<&'static str>,
 }
 
 /// Which metrics of a component are collected, where not all of them are.
@@ -39,18 +47,6 @@ pub struct Metrics {
     pub telemetry: Option<(&'static str, &'static str)>,
     /// The name of its rules in the `ConfigMap` `sre-metric-set`.
     pub sre: Option<&'static str>,
-}
-
-/// How a component uses Cluster API in the management cluster.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CapiUse {
-    /// Not at all.
-    #[default]
-    None,
-    /// By the standard groups: with private types it gets the proxy.
-    Proxied,
-    /// By the groups that objects are stored in.
-    Direct,
 }
 
 /// How many replicas a component has, and how soon it is evicted.
@@ -80,6 +76,7 @@ pub struct Component {
     pub(crate) prober: Option<Prober>,
     pub(crate) service_account: Option<ServiceAccountKubeconfig>,
     pub(crate) capi: CapiUse,
+    pub(crate) authorities: Option<Authorities>,
     pub(crate) certificates: Option<Certificates>,
     pub(crate) publication: Option<Publication>,
     pub(crate) metrics: Metrics,
@@ -114,7 +111,7 @@ pub enum Writer {
     /// The framework.
     #[default]
     Framework,
-    /// The certificate authority: it holds what is signed. The component only says that it is one of its objects.
+    /// PKI: it holds certificates. The component only declares that it is one of its objects.
     Pki,
 }
 
@@ -192,6 +189,17 @@ pub struct ServiceAccountKubeconfig {
 
 // === impl Component ===
 
+impl Publication {
+    /// Nothing is published.
+    pub const NONE: Self = Self {
+        services: &[],
+        routes: &[],
+        objects: |_| Vec::new(),
+        addresses: |_, _| {},
+        missing: |_, _| Vec::new(),
+    };
+}
+
 impl Component {
     /// A component with these manifests. Its workload is the one named `deployment.yaml`, `statefulset.yaml`, `job.yaml`
     /// or `cronjob.yaml`.
@@ -209,6 +217,7 @@ impl Component {
             prober: None,
             service_account: None,
             capi: CapiUse::None,
+            authorities: None,
             certificates: None,
             publication: None,
             metrics: Metrics::default(),
@@ -245,6 +254,12 @@ impl Component {
         self
     }
 
+    /// The authorities that are its own.
+    pub fn with_authorities(mut self, authorities: Authorities) -> Self {
+        self.authorities = Some(authorities);
+        self
+    }
+
     /// The certificates that it serves with, and signs in with.
     pub fn with_certificates(mut self, certificates: Certificates) -> Self {
         self.certificates = Some(certificates);
@@ -263,13 +278,14 @@ impl Component {
         self
     }
 
-    /// It speaks to the management cluster's API server.
+    /// It uses the management cluster's API server.
     pub fn management_api(mut self) -> Self {
         self.traits.management_api = true;
         self
     }
 
-    /// It uses Cluster API in the management cluster: a migration stops it.
+    /// It uses Cluster API in the management cluster. Its workload, a Deployment, gets the label by which a migration finds
+    /// and stops it.
     pub fn uses_capi(mut self, capi: CapiUse) -> Self {
         self.capi = capi;
         self
@@ -311,19 +327,19 @@ impl Component {
         self
     }
 
-    /// Makes a manifest only if something holds; else its object is deleted.
+    /// Creates the object of a manifest only where this is true; else it is deleted.
     pub fn manifest_if(mut self, file: &'static str, wanted: Predicate) -> Self {
         self.rules.entry(file).or_default().wanted = Some(wanted);
         self
     }
 
-    /// The object of a manifest holds what is signed: the certificate authority writes it.
+    /// The object of a manifest holds certificates: PKI writes it.
     pub fn signed(mut self, file: &'static str) -> Self {
         self.rules.entry(file).or_default().writer = Writer::Pki;
         self
     }
 
-    /// Makes the component only if something holds; else all its objects are deleted.
+    /// Creates the component only where this is true; else its objects are deleted.
     pub fn wanted_if(mut self, wanted: Predicate) -> Self {
         self.wanted = Some(wanted);
         self
@@ -359,7 +375,7 @@ impl Component {
         self
     }
 
-    /// Whether the component is to be there.
+    /// Whether the component is part of the control plane.
     pub fn is_wanted(&self, context: &Context<'_>) -> bool {
         context.predicates == super::Predicates::Ignored
             || self.wanted.is_none_or(|wanted| wanted(context))
@@ -387,6 +403,23 @@ impl Component {
         });
         all.extend(account);
         all
+    }
+
+    /// Its own authorities.
+    pub fn authorities(&self, context: &Context<'_>) -> Vec<Authority> {
+        let authorities = self.authorities.map(|authorities| authorities(context));
+        authorities.unwrap_or_default()
+    }
+
+    /// Whether it has a workload. Without one, it only declares what others need of it.
+    pub fn runs(&self) -> bool {
+        !self.assets.is_empty()
+    }
+
+    /// API version and kind of each of its manifests.
+    pub fn kinds(&self) -> Result<Vec<(String, String)>> {
+        let kinds = self.assets.iter().map(|asset| asset.kind(self.name));
+        kinds.collect()
     }
 
     /// How it is reached, beside the Services of its manifests.

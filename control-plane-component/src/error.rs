@@ -3,7 +3,7 @@
 /// The result of rendering.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a component cannot be rendered. It is told in the component's condition and tried again.
+/// Why a component cannot be rendered. The component's condition reports it, and it is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An embedded manifest is not what the code takes it for.
@@ -47,6 +47,14 @@ pub enum Error {
         value: String,
         /// What is allowed.
         way_out: String,
+    },
+    /// A migration could not stop the component.
+    #[error("component {component} uses Cluster API and is a {kind}: make it a Deployment")]
+    CapiWithoutDeployment {
+        /// The component.
+        component: &'static str,
+        /// The kind of its workload.
+        kind: &'static str,
     },
     /// The proxy cannot be put beside a controller.
     #[error("the proxy cannot be added")]

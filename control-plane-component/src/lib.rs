@@ -18,13 +18,13 @@
 //! - [`write`](mod@write): applies objects, and only those that differ.
 
 pub mod asset;
+mod capi_use;
 pub mod certificate;
 pub mod context;
 pub mod declaration;
 pub mod dependency;
 pub mod error;
 pub mod facts;
-pub mod handover;
 mod monitoring;
 pub mod names;
 pub mod objects;
@@ -38,11 +38,10 @@ pub mod tls;
 pub mod workload;
 pub mod write;
 
-pub use certificate::Leaf;
+pub use capi_use::{CapiUse, USES_CAPI, UnknownCapiUse};
+pub use certificate::{Authority, Leaf};
 pub use context::{Context, Predicates};
-pub use declaration::{
-    CapiUse, Component, Konnectivity, Metrics, Minter, Prober, Publication, TokenFrom,
-};
+pub use declaration::{Component, Konnectivity, Metrics, Minter, Prober, Publication, TokenFrom};
 pub use error::{Error, Result};
 pub use objects::Objects;
 pub use pod::is_reserved_label;

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::declaration::Metrics;
 
-/// The label that tells clusters apart.
+/// The label that identifies a cluster.
 const CLUSTER: &str = "_id";
-/// The `ConfigMap` with the choice of the people who run control planes, and its key.
+/// The `ConfigMap` with the rules that SREs choose, and its key.
 const CHOICE: (&str, &str) = ("sre-metric-set", "config");
 
 /// Adapts a `ServiceMonitor`, a `PodMonitor` or a `PrometheusRule`, and nothing else.
@@ -37,7 +37,7 @@ pub(crate) fn adapt(object: &mut Value, context: &Context<'_>, metrics: &Metrics
     }
 }
 
-/// Says which cluster the series are of that recording rules make.
+/// Sets the label of the cluster on the series of recording rules.
 fn label(object: &mut Value, id: &str) {
     let groups = object["spec"]["groups"].as_array_mut();
     for group in groups.into_iter().flatten() {
@@ -49,7 +49,7 @@ fn label(object: &mut Value, id: &str) {
     }
 }
 
-/// The rules in place of the manifest's, which leave out what nobody looks at. `None` keeps those.
+/// The rules in place of the manifest's, for the chosen metrics set. `None` keeps those.
 fn filter(context: &Context<'_>, metrics: &Metrics) -> Option<Vec<Value>> {
     let monitoring = context.spec().monitoring.as_ref();
     let wish = monitoring.and_then(|monitoring| monitoring.metrics_set);

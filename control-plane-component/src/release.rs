@@ -71,7 +71,7 @@ impl Release {
         })
     }
 
-    /// The version of Kubernetes, or 0.0.0 where the release does not tell.
+    /// The version of Kubernetes, or 0.0.0 where the release does not state it.
     pub fn kubernetes(&self) -> &str {
         self.component_versions
             .get("kubernetes")

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::asset::Asset;
+use super::capi_use::{CapiUse, USES_CAPI};
 use super::context::Context;
-use super::declaration::{CapiUse, Component, Rule, Writer};
+use super::declaration::{Component, Rule, Writer};
 use super::error::{Error, Result};
 use super::objects::{self, Objects};
 use super::workload::Workload;
@@ -33,7 +34,7 @@ pub struct Rendered {
     pub workload: Option<Value>,
     /// Objects that are not wanted.
     pub deletions: Vec<Identity>,
-    /// What is told of the objects beside the workload.
+    /// What is reported about the objects beside the workload.
     pub resources: Vec<ComponentResource>,
 }
 
@@ -151,18 +152,36 @@ fn workload(component: &Component, context: &Context<'_>, mounted: &Objects) -> 
         adapt(context, &mut workload)?;
     }
     pod::apply(component, context, mounted, &mut workload)?;
-    if let (true, Some(image), Workload::Deployment(deployment)) = (
-        component.capi == CapiUse::Proxied,
-        &context.settings.capi_proxy_image,
-        &mut workload,
-    ) && context.settings.capi == api::group::Side::Private
+    use_capi(component, context, &mut workload)?;
+    let mut object = workload.object();
+    adopt(&mut object, context);
+    Ok(hashed(object))
+}
+
+/// Labels a workload that uses Cluster API, and adds the proxy where it needs one.
+///
+/// A migration finds and stops Deployments: a workload of another kind would go on writing while objects are moved.
+fn use_capi(component: &Component, context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    let Some(label) = component.capi.label() else {
+        return Ok(());
+    };
+    let Workload::Deployment(deployment) = workload else {
+        return Err(Error::CapiWithoutDeployment {
+            component: component.name,
+            kind: workload.kind(),
+        });
+    };
+    let labels = deployment.metadata.labels.get_or_insert_default();
+    labels.insert(USES_CAPI.to_owned(), label.to_owned());
+    let is_private = context.settings.capi == api::group::Side::Private;
+    if let Some(image) = &context.settings.capi_proxy_image
+        && is_private
+        && component.capi == CapiUse::Proxied
     {
         let image = image.clone();
         sidecar::Sidecar { image }.add_to(deployment)?;
     }
-    let mut object = workload.object();
-    adopt(&mut object, context);
-    Ok(hashed(object))
+    Ok(())
 }
 
 impl Rendered {
@@ -206,6 +225,15 @@ pub fn identity(object: &Value) -> Identity {
 }
 
 impl Identity {
+    /// An object of this API version, kind and name.
+    pub fn new(api_version: &str, kind: &str, name: &str) -> Self {
+        Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
     /// The group of its version.
     pub fn group(&self) -> &str {
         objects::group(&self.api_version)

@@ -85,7 +85,7 @@ impl Sidecar {
     /// Adds the sidecar to a Deployment and points its containers at it.
     ///
     /// Adding it again, or a newer one, replaces the one that is there. Init containers that end before the others
-    /// start are left alone: they prepare, and do not speak Cluster API.
+    /// start are left alone: they do not use Cluster API.
     pub fn add_to(&self, deployment: &mut Deployment) -> Result<(), SidecarError> {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         let no_template = || SidecarError::NoTemplate {

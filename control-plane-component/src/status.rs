@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Whether it works.
 pub const AVAILABLE: &str = "Available";
-/// Whether it runs in the wanted version throughout.
+/// Whether all of it runs in the desired version.
 pub const ROLLOUT_COMPLETE: &str = "RolloutComplete";
 
 /// What is found of a component.
@@ -19,7 +19,7 @@ pub struct Observation<'a> {
     pub name: &'a str,
     /// Its workload, as it is.
     pub workload: Option<&'a Value>,
-    /// Whether the live workload is the one that is wanted. Before it is written, it is not.
+    /// Whether the live workload is the desired one.
     pub is_current: bool,
     /// What it waits for.
     pub waits_for: &'a [&'static str],
@@ -27,7 +27,7 @@ pub struct Observation<'a> {
     pub problem: Option<String>,
 }
 
-/// An answer, its reason, and a message.
+/// Whether a condition is true, with its reason and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Verdict {
     holds: bool,

@@ -23,8 +23,13 @@ struct Written {
 pub struct ObjectWriter {
     applier: Applier,
     namespace: String,
-    written: HashMap<(String, String, String), Written>,
+    written: HashMap<Key, Written>,
+    /// The statuses that were written last.
+    statuses: HashMap<Key, Value>,
 }
+
+/// Group, kind and name.
+type Key = (String, String, String);
 
 // === impl ObjectWriter ===
 
@@ -35,20 +40,17 @@ impl ObjectWriter {
             applier: Applier::new(client, manager),
             namespace: namespace.to_owned(),
             written: HashMap::new(),
+            statuses: HashMap::new(),
         }
     }
 
-    /// Has an object be as it is wanted, and puts it among those that are there.
+    /// Applies an object, and adds it to the known ones.
     ///
     /// An object that was settled when it was last looked at, and is still the same, is not even read.
     pub async fn apply(&mut self, wanted: &Value, there: &mut Objects) -> Result<(), Error> {
         let which = identity(wanted);
         let live = there.find(&which);
-        let key = (
-            which.group().to_owned(),
-            which.kind.clone(),
-            which.name.clone(),
-        );
+        let key = key(&which);
         let hash = text(
             wanted,
             &format!(
@@ -93,7 +95,7 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// A Job cannot be changed. One that failed, or that should be another one, goes, and is made anew when it has gone.
+    /// A Job cannot be changed. One that failed, or that should be another one, goes, and is created again when it has gone.
     async fn is_new_job(&self, live: &Value, hash: &str) -> Result<bool, Error> {
         let found = text(
             live,
@@ -116,7 +118,7 @@ impl ObjectWriter {
         Ok(false)
     }
 
-    /// Sees to it that an object goes.
+    /// Deletes an object.
     pub async fn delete(&self, which: &Identity) -> Result<(), Error> {
         let deleted = self
             .applier
@@ -128,11 +130,46 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Has an object's status be as it is wanted, if it is not.
-    pub async fn status(&self, wanted: Value) -> Result<(), Error> {
-        let resource = resource(&identity(&wanted));
-        self.applier.apply_status(&resource, wanted).await.map(drop)
+    /// Applies the status of an object, unless it was written last and the object still has it.
+    pub async fn status(&mut self, desired: Value, live: &Value) -> Result<(), Error> {
+        let which = identity(&desired);
+        let key = key(&which);
+        let status = &desired["status"];
+        if self.statuses.get(&key) == Some(status) && contains(&live["status"], status) {
+            return Ok(());
+        }
+        let status = status.clone();
+        self.applier
+            .apply_status(&resource(&which), desired)
+            .await?;
+        self.statuses.insert(key, status);
+        Ok(())
     }
+}
+
+fn key(which: &Identity) -> Key {
+    (
+        which.group().to_owned(),
+        which.kind.clone(),
+        which.name.clone(),
+    )
+}
+
+/// Whether a value has all that is desired. Others may have added fields, and conditions of other types.
+fn contains(live: &Value, desired: &Value) -> bool {
+    match (live, desired) {
+        (Value::Object(live), Value::Object(desired)) => desired
+            .iter()
+            .all(|(field, desired)| live.get(field).is_some_and(|live| contains(live, desired))),
+        (Value::Array(live), Value::Array(desired)) if desired.iter().all(is_condition) => desired
+            .iter()
+            .all(|desired| live.iter().any(|live| contains(live, desired))),
+        (live, desired) => live == desired,
+    }
+}
+
+fn is_condition(value: &Value) -> bool {
+    value["type"].is_string() && value["status"].is_string()
 }
 
 impl fmt::Debug for ObjectWriter {
@@ -159,10 +196,58 @@ fn text(value: &Value, pointer: &str) -> String {
         .to_owned()
 }
 
-fn resource(which: &Identity) -> ApiResource {
+/// The kind of an object.
+pub fn resource(which: &Identity) -> ApiResource {
     let (group, version) = which
         .api_version
         .split_once('/')
         .unwrap_or(("", &which.api_version));
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &which.kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use support::testing::{Answer, Expect, Scenario};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_status_that_has_not_changed_makes_no_request() {
+        let object = |status: Value| {
+            json!({
+                "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
+                "metadata": { "name": "a", "namespace": "clusters-a" }, "status": status,
+            })
+        };
+        let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status });
+        let desired = || {
+            let conditions = [condition("Available", "True")];
+            object(json!({ "ready": true, "conditions": conditions }))
+        };
+        let mut live = desired();
+        // What another writer has added is left to it.
+        live["status"]["conditions"] = json!([
+            condition("Degraded", "False"),
+            condition("Available", "True")
+        ]);
+        live["status"]["version"] = json!({});
+        let mut lost = live.clone();
+        lost["status"]["conditions"] = json!([condition("Available", "False")]);
+        let group = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters-a";
+        let path = format!("{group}/hostedcontrolplanes/a");
+        let write = || {
+            let written = Expect::patch(&format!("{path}/status")).answer(Answer::ok(&live));
+            [Expect::get(&path).answer(Answer::ok(&lost)), written]
+        };
+        for (seen, is_written) in [(&live, false), (&lost, true)] {
+            let again = if is_written { Some(write()) } else { None };
+            let expected = [write()].into_iter().chain(again).flatten();
+            let scenario = Scenario::new(expected);
+            let mut writer = ObjectWriter::new(scenario.client(), "test", "clusters-a");
+            // What a former process has written is not known.
+            writer.status(desired(), &live).await.unwrap();
+            writer.status(desired(), seen).await.unwrap();
+            scenario.finish();
+        }
+    }
 }

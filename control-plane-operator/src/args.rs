@@ -46,13 +46,13 @@ pub enum Command {
     KasBootstrap(Box<kas_bootstrap::Args>),
     /// Defragment etcd, one member at a time.
     EtcdDefragController(Box<etcd_defrag::Args>),
-    /// Tell new machines how to become nodes.
+    /// Serve Ignition to new machines.
     IgnitionServer(Box<ignition_server::Args>),
-    /// Give a hosted cluster what it needs inside, and tell what is found there.
+    /// Apply what a hosted cluster needs inside, and report its status.
     HostedClusterConfigOperator(Box<hosted_cluster_config::Args>),
     /// Hand on which features the release has, as the Job featuregate-generator does.
     SyncFgConfigmap(Box<feature_gates::Args>),
-    /// Tell by the exit code whether a file is there, for probes.
+    /// Report by the exit code whether a file exists, for probes.
     FileExists(file_exists::Args),
 }
 

@@ -125,17 +125,14 @@ async fn guest(args: &Args) -> Result<kube::Client, String> {
         .await
         .map_err(|error| unusable(&error))?;
     config.connect_timeout = Some(PATIENCE);
-    config.default_retry = false;
-    kube::Client::try_from(config).map_err(|error| unusable(&error))
+    support::client::connect(config).map_err(|error| unusable(&error))
 }
 
 fn target(uri: &http::Uri) -> Result<kube::Client, kube::Error> {
     let mut config = kube::Config::new(server(uri)?);
     config.accept_invalid_certs = true;
     config.connect_timeout = Some(PATIENCE);
-    config.read_timeout = Some(PATIENCE);
-    config.default_retry = false;
-    kube::Client::try_from(config)
+    support::client::connect(config)
 }
 
 /// The URL without its path: a client puts the paths of its requests behind what it is given.

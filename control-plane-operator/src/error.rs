@@ -1,4 +1,4 @@
-//! How the program ends when it cannot go on. What fails and is tried again is told by the module that tries.
+//! How the program ends when it cannot go on. Errors that are retried are reported by the module that retries.
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -23,7 +23,7 @@ use plan::Limits;
 
 /// Lease that the sidecars take turns by.
 const LEASE: &str = "etcd-defrag-controller-leader-elect";
-/// So many failures in a row are told as what they are.
+/// Failures in a row after which they are logged as errors.
 const TOLERATED: u32 = 3;
 
 /// The flags of `etcd-defrag-controller`.
@@ -99,8 +99,8 @@ async fn lead(args: &Args, settings: lease::Settings) -> Result<(), Failure> {
         return Ok(());
     }
     let config = support::client::config(&args.api_server).await?;
-    let client = kube::Client::try_from(config)?;
-    // Nobody scrapes this container.
+    let client = support::client::connect(config)?;
+    // The metrics of this container are not collected.
     let mut registry = Registry::default();
     let check = Health::new(&mut registry).check("lease", "not read yet");
     let metrics = lease::Metrics::new(&mut registry);

@@ -55,7 +55,7 @@ async fn sync(args: &Args) -> Result<(), Failure> {
     let gate = chosen(gates, &args.payload_version)
         .ok_or_else(|| NotRendered(args.manifests_dir.display().to_string()))?;
     let config = support::client::config(&args.api_server).await?;
-    let applier = Applier::new(kube::Client::try_from(config)?, MANAGER);
+    let applier = Applier::new(support::client::connect(config)?, MANAGER);
     let map = json!({
         "metadata": { "name": CONFIG_MAP, "namespace": args.namespace },
         "data": { KEY: crate::components::kubeconfig::yaml(&gate) },
@@ -86,7 +86,7 @@ fn read(directory: &Path, gates: &mut Vec<Value>) -> Result<(), Usage> {
     Ok(())
 }
 
-/// The one that tells of the release; else one that tells of no features, for a release that has none.
+/// The one with features of the release; else one without features, for a release that has none.
 fn chosen(gates: Vec<Value>, version: &str) -> Option<Value> {
     let mut fallback = None;
     for mut gate in gates {

@@ -1,4 +1,4 @@
-//! `control-plane-operator hosted-cluster-config-operator`: what a hosted cluster needs inside, and what it tells.
+//! `control-plane-operator hosted-cluster-config-operator`: what a hosted cluster needs inside, and its status.
 //!
 //! ```text
 //!   management cluster                     hosted cluster
@@ -79,7 +79,7 @@ pub struct Args {
     /// whom there is a Machine.
     #[arg(long, value_enum, default_value_t = NodeClients::Everybody)]
     pub node_clients: NodeClients,
-    /// Image of the daemon that upgrades nodes where they are. Without it somebody else has to run the daemon.
+    /// Image of the daemon that upgrades nodes where they are. Without it the daemon has to be run by other means.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_MACHINE_CONFIG_OPERATOR")]
     pub machine_config_daemon_image: Option<String>,
     /// Which parts run. Comma-separated.

@@ -22,9 +22,14 @@ mod status;
 
 use std::time::Duration;
 
+use control_plane_component::Component;
 use control_plane_component::settings::Settings as ComponentSettings;
 use control_plane_component::write::ObjectWriter;
+use futures::future::join;
 use futures::{Stream, StreamExt as _, stream};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Resource as _;
+use kube::runtime::events::Recorder;
 use support::controller::{
     Action, DEADLINE, Failure, Manager, ObjectKey, Reconciler, Settings, record_generation,
 };
@@ -32,7 +37,10 @@ use support::health::Check;
 use support::shutdown::Drain;
 use tokio::sync::Mutex;
 
+use crate::tool;
 use cache::Cache;
+#[cfg(test)]
+pub(crate) use cache::kinds;
 use error::Error;
 use failure::Failures;
 use release::Reader;
@@ -57,6 +65,8 @@ pub(crate) struct Operator {
     pub(crate) operate_on: String,
     pub(crate) client: kube::Client,
     pub(crate) releases: payload::Releases,
+    /// All that declare something about the control plane.
+    pub(crate) components: &'static [Component],
 }
 
 /// Reconciles the one HostedControlPlane of the namespace.
@@ -64,6 +74,7 @@ struct Controller<'a> {
     cache: &'a Cache,
     pass: Mutex<pass::Pass<'a>>,
     failures: Mutex<Failures>,
+    recorder: Recorder,
 }
 
 /// Reconciles until the shutdown begins; a pass that runs then is completed.
@@ -72,6 +83,7 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
         &operator.client,
         &operator.namespace,
         &operator.settings.served_groups,
+        operator.components,
     );
     let controller = Controller {
         cache: &cache,
@@ -83,16 +95,23 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
             told: None,
         }),
         failures: Mutex::new(Failures::new(operator.client.clone())),
+        recorder: tool::recorder(&operator.client, MANAGER),
     };
     let ready = async {
         cache.filled().await;
         check.pass();
     };
     let requests = requests(&cache, &operator.namespace);
+    let break_glass = break_glass::run(
+        &operator.client,
+        &operator.namespace,
+        manager,
+        drain.clone(),
+    );
+    let control_plane = manager.run(SETTINGS, &controller, requests, ready, drain);
     tokio::select! {
         () = cache.watch() => {}
-        () = break_glass::run(&operator.client, &operator.namespace) => {}
-        () = manager.run(SETTINGS, &controller, requests, ready, drain) => {}
+        _ = join(control_plane, break_glass) => {}
     }
 }
 
@@ -124,5 +143,10 @@ impl Reconciler for Controller<'_> {
         let hcp = self.cache.hosted_control_plane();
         let error = failure.to_string();
         self.failures.lock().await.add(hcp.as_ref(), &error).await;
+    }
+
+    fn events(&self, _: &ObjectKey) -> Option<(Recorder, ObjectReference)> {
+        let hcp = self.cache.hosted_control_plane()?;
+        Some((self.recorder.clone(), hcp.object_ref(&())))
     }
 }

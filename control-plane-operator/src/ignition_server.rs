@@ -1,4 +1,4 @@
-//! `control-plane-operator ignition-server`: tells new machines how to become nodes.
+//! `control-plane-operator ignition-server`: serves Ignition to new machines.
 //!
 //! ```text
 //! Secret of a token ──> reconcile ──> payload ──> cache ──> HTTPS ──> machine with the token
@@ -38,7 +38,7 @@ use metrics::Metrics;
 use reconcile::Context;
 use serve::Server;
 
-/// Fetches that wait to be told of.
+/// Requests that wait to be recorded.
 const TOLD: usize = 256;
 
 /// The flags of `ignition-server`.
@@ -47,6 +47,9 @@ pub struct Args {
     /// Namespace of the hosted control plane.
     #[arg(long, value_name = "NAME", env = "MY_NAMESPACE")]
     pub namespace: String,
+    /// HostedControlPlane to serve: the namespace may have more than one [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    pub hosted_control_plane: Option<String>,
     /// Address for machines.
     #[arg(long, value_name = "[IP]:PORT", default_value = ":9090")]
     pub addr: Address,
@@ -115,6 +118,8 @@ async fn work(args: &Args, tls: rustls::ServerConfig) -> Result<(), Failure> {
     let ctx = Context {
         client: client.clone(),
         namespace: args.namespace.clone(),
+        hosted_control_plane: args.hosted_control_plane.clone(),
+        recorder: tool::recorder(&client, reconcile::MANAGER),
         cache,
         metrics,
     };

@@ -2,33 +2,22 @@
 //!
 //! What is wanted is pure ([`wanted`]), and so is what is known ([`facts`]): both look only at a [`Context`].
 
-mod address;
+pub(crate) mod address;
 pub(crate) mod routes;
 pub(crate) mod services;
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::PublishingStrategyType::Route as ByRoute;
 use api::hypershift::v1beta1::services::ServiceType;
+use control_plane_component::facts::Infra;
 use control_plane_component::render::{Identity, adopt, hashed, identity};
 use control_plane_component::{Component, Context, Publication};
 use serde_json::{Value, json};
-
-pub use address::{facts, missing};
 
 /// The managed service of Azure, whose control planes share one way in.
 const ARO: &str = "ARO-HCP";
 /// Where the pods of a control plane on that service are reached from the cluster's own network.
 const SWIFT: &str = "hypershift.openshift.io/swift-pod-network-instance";
-/// Services of components that are not here yet, whichever way they may have been published.
-const SERVICES: [&str; 4] = [
-    "oauth-openshift",
-    "openshift-apiserver",
-    "openshift-oauth-apiserver",
-    "packageserver",
-];
-/// Their Routes.
-const ROUTES: [&str; 3] = ["oauth", "oauth-private", "oauth-internal"];
-
 /// What is wanted, and what is not.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
@@ -40,30 +29,21 @@ pub struct Wanted {
 
 /// The Services and Routes of a hosted control plane with these components.
 pub fn wanted(components: &[Component], context: &Context<'_>) -> Wanted {
-    let publications: Vec<_> = components
-        .iter()
-        .filter_map(Component::publication)
-        .collect();
+    let publications: Vec<_> = publications(components).collect();
     let mut objects: Vec<_> = publications
         .iter()
         .flat_map(|publication| (publication.objects)(context))
         .collect();
-    objects.extend(services::all(context));
-    objects.extend(routes::all(context));
     let has_routes = serves_routes(context);
     objects.retain(|object| has_routes || object["kind"] != "Route");
     let there: Vec<_> = objects.iter().map(identity).collect();
-    let names = |own: &'static [&'static str], of: fn(&Publication) -> &'static [&'static str]| {
-        let declared = publications
-            .iter()
-            .flat_map(move |publication| of(publication));
-        declared.chain(own)
-    };
-    let service = |name: &&str| known("v1", "Service", name);
-    let route = |name: &&str| known("route.openshift.io/v1", "Route", name);
-    let mut known: Vec<_> = names(&SERVICES, |it| it.services).map(service).collect();
+    let services = publications.iter().flat_map(|it| it.services);
+    let service = |name: &&str| Identity::new("v1", "Service", name);
+    let route = |name: &&str| Identity::new("route.openshift.io/v1", "Route", name);
+    let mut known: Vec<_> = services.map(service).collect();
     if has_routes {
-        known.extend(names(&ROUTES, |it| it.routes).map(route));
+        let routes = publications.iter().flat_map(|it| it.routes);
+        known.extend(routes.map(route));
     }
     known.retain(|identity| !there.contains(identity));
     // What was never made need not be deleted.
@@ -77,17 +57,28 @@ pub fn wanted(components: &[Component], context: &Context<'_>) -> Wanted {
     }
 }
 
-fn known(api_version: &str, kind: &str, name: &str) -> Identity {
-    Identity {
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        name: name.to_owned(),
+/// The addresses of these components, from the statuses of Services and Routes.
+pub fn facts(components: &[Component], context: &Context<'_>) -> Infra {
+    let mut infra = Infra::default();
+    for publication in publications(components) {
+        (publication.addresses)(context, &mut infra);
     }
+    infra
 }
 
-/// The Route of the ignition server, which is made by its component.
-pub(crate) fn ignition_route(context: &Context<'_>, service: &str) -> Value {
-    routes::ignition(context, service)
+/// What is not known yet, and has to be before components are made.
+pub fn missing(
+    components: &[Component],
+    context: &Context<'_>,
+    infra: &Infra,
+) -> Vec<&'static str> {
+    publications(components)
+        .flat_map(|publication| (publication.missing)(context, infra))
+        .collect()
+}
+
+fn publications(components: &[Component]) -> impl Iterator<Item = &Publication> {
+    components.iter().filter_map(Component::publication)
 }
 
 fn own(mut object: Value, context: &Context<'_>) -> Value {
@@ -149,7 +140,7 @@ pub(crate) fn labels_routes(context: &Context<'_>) -> bool {
 }
 
 /// Whether the control plane has a router of its own.
-pub fn uses_router(context: &Context<'_>) -> bool {
+pub(crate) fn uses_router(context: &Context<'_>) -> bool {
     let private = context.access().is_private();
     if context.is_on(PlatformType::IbmCloud) || shares_ingress(context) && !private {
         return false;

@@ -66,9 +66,8 @@ async fn client(kubeconfig: &Path) -> Result<kube::Client, Failure> {
         kubeconfig: Some(kubeconfig.to_owned()),
         context: None,
     };
-    Ok(kube::Client::try_from(
-        support::client::config(&args).await?,
-    )?)
+    let config = support::client::config(&args).await?;
+    Ok(support::client::connect(config)?)
 }
 
 async fn wait_for_the_server(client: &kube::Client) {

@@ -1,4 +1,4 @@
-//! The password of the user `kubeadmin`: made once, and only where nobody has said how users log in.
+//! The password of the user `kubeadmin`: made once, and only where no identity provider is configured.
 
 use control_plane_component::Context;
 use control_plane_component::render::{Identity, adopt, hashed};
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(password(&mut |_| false), None);
     }
 
-    /// What is due for a configuration, without a password and with one, and what is told with one.
+    /// What is due for a configuration, without a password and with one, and the status with one.
     fn of(configuration: Value) -> (Due, Due, Option<Value>) {
         let text =
             include_str!("../../control-plane-component/tests/data/base/hosted-control-plane.yaml");

@@ -1,42 +1,42 @@
 //! Certificates of a control plane: which there have to be, which there are, and how those that lack are made.
 //!
 //! ```text
-//!  table ── wanted ──┐
+//!  desired ──────────┐
 //!                    ├── plan: keep, issue, renew, rotate ── issue (RSA, in threads) ──> Secrets
 //!  Secrets that are ─┘                                                              └──> bundles (ConfigMaps)
 //! ```
 //!
-//! [`table`] is data. [`plan`] decides and is pure. `issue` makes keys, which takes long: never on an async thread.
+//! `desired` is what components declare. [`plan`] decides and is pure. `issue` makes keys, which takes long: never on an async thread.
 //!
 //! # Rotation of an authority
 //!
 //! | step | what signs | what is trusted |
 //! |---|---|---|
 //! | a year before its end | the old one | both: the new one is introduced |
-//! | [`plan::INTRODUCED`] later | the new one: all leaves are signed anew | both |
+//! | [`plan::INTRODUCED`] later | the new one: all leaves are issued again | both |
 //! | when the old one has ended | the new one | the new one |
 //!
-//! So nobody ever meets a certificate of an authority that he does not trust yet.
+//! So no client ever sees a certificate of an authority that it does not trust yet.
 
 mod bundles;
+pub(crate) mod desired;
 mod issue;
 pub mod plan;
 mod read;
-pub mod table;
 mod unmanaged_etcd;
 
 use std::num::NonZero;
 use std::sync::Mutex;
 
 use api::annotations::cluster::DISABLE_PKI_RECONCILIATION;
-use control_plane_component::Context;
 use control_plane_component::render::{adopt, hashed};
+use control_plane_component::{Component, Context};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use plan::Step;
 #[cfg(test)]
-pub(crate) use table::leaves;
+pub(crate) use desired::{authorities, leaves};
+use plan::Step;
 
 /// Why a certificate cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -83,17 +83,22 @@ impl Scope {
 /// The objects that have to be written so that the certificates are there: none, when all is well.
 ///
 /// It makes keys, which takes long, and uses all processors.
-pub fn objects(context: &Context<'_>, scope: Scope, now: Timestamp) -> Result<Vec<Value>, Error> {
+pub fn objects(
+    components: &[Component],
+    context: &Context<'_>,
+    scope: Scope,
+    now: Timestamp,
+) -> Result<Vec<Value>, Error> {
     let mut there = context.objects.clone();
     let mut written = Vec::new();
-    // Nothing is made for it, only handed on: whoever makes certificates himself needs it as well.
+    // It is only copied, so it is needed also where users issue certificates themselves.
     for object in unmanaged_etcd::objects(context) {
         add(context, object, &mut there, &mut written);
     }
     if DISABLE_PKI_RECONCILIATION.is_set(context.annotations()) {
         return Ok(written);
     }
-    let authorities = table::authorities(context);
+    let authorities = desired::authorities(components, context);
     let steps: Vec<_> = authorities
         .iter()
         .filter(|authority| scope.has(authority.secret))
@@ -106,7 +111,7 @@ pub fn objects(context: &Context<'_>, scope: Scope, now: Timestamp) -> Result<Ve
     for secret in made {
         add(context, secret, &mut there, &mut written);
     }
-    let leaves = table::leaves(crate::components::all(), context);
+    let leaves = desired::leaves(components, context);
     let due: Vec<_> = leaves
         .iter()
         .filter(|leaf| scope.has(leaf.authority))
@@ -119,7 +124,7 @@ pub fn objects(context: &Context<'_>, scope: Scope, now: Timestamp) -> Result<Ve
     if scope == Scope::All && plan::lacks_signing_key(&there) {
         add(context, issue::signing_key()?, &mut there, &mut written);
     }
-    for bundle in bundles::all(context, &there) {
+    for bundle in bundles::all(&authorities, context, &there) {
         if scope.has(bundle["metadata"]["name"].as_str().unwrap_or_default()) {
             add(context, bundle, &mut there, &mut written);
         }
@@ -128,13 +133,13 @@ pub fn objects(context: &Context<'_>, scope: Scope, now: Timestamp) -> Result<Ve
 }
 
 /// Whether a certificate or an authority has to be made: pure, and quick.
-pub fn is_due(context: &Context<'_>, now: Timestamp) -> bool {
+pub fn is_due(components: &[Component], context: &Context<'_>, now: Timestamp) -> bool {
     if DISABLE_PKI_RECONCILIATION.is_set(context.annotations()) {
         return false;
     }
     let there = context.objects;
-    let authorities = table::authorities(context);
-    let leaves = table::leaves(crate::components::all(), context);
+    let authorities = desired::authorities(components, context);
+    let leaves = desired::leaves(components, context);
     plan::lacks_signing_key(there)
         || authorities
             .iter()

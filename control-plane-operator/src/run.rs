@@ -18,6 +18,7 @@ use support::lease::{self, Claim, Elector};
 use support::shutdown::{self, Drain, Signals};
 use support::{client, fence, telemetry};
 
+use crate::components;
 use crate::error::{Failure, Usage};
 use crate::hosted_control_plane::{self, Operator};
 use crate::settings::SettingsArgs;
@@ -186,7 +187,7 @@ impl Process {
             Ok(operator) => operator,
             Err(error) => {
                 tracing::error!(error = chain(&error), "Failed to read the API groups");
-                // Another replica may have better luck.
+                // Another replica may succeed.
                 let _ = tokio::time::timeout(PAUSE, drain.begun()).await;
                 return;
             }
@@ -204,6 +205,7 @@ impl Process {
             settings,
             namespace: self.namespace.clone(),
             operate_on: self.operate_on.clone(),
+            components: components::declared(),
             client,
             releases: self.releases.clone(),
         })

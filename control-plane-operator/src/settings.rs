@@ -61,7 +61,7 @@ pub struct SettingsArgs {
     #[arg(long, value_name = "NAME", env = "MANAGED_SERVICE")]
     pub managed_service: Option<String>,
     /// Which metrics of the control plane are collected, unless the cluster says so itself. Without it, all that
-    /// somebody looks at.
+    /// are collected.
     #[arg(long, value_enum, env = "METRICS_SET")]
     pub metrics_set: Option<CollectedMetrics>,
     /// API groups of the management cluster beyond Kubernetes' own, of which objects may be made. Comma-separated.

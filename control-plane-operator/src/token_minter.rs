@@ -113,10 +113,10 @@ async fn client(args: &Args) -> Result<kube::Client, Failure> {
         };
         support::client::config(&args).await?
     };
-    Ok(kube::Client::try_from(config)?)
+    Ok(support::client::connect(config)?)
 }
 
-/// Nobody ever reads half a token.
+/// Replaces the file, so that no reader sees half a token.
 fn write(file: &Path, token: &str) -> std::io::Result<()> {
     let fresh = file.with_extension("new");
     std::fs::write(&fresh, token)?;

@@ -4,6 +4,7 @@
 
 use std::io;
 
+use kube::runtime::events::{Recorder, Reporter};
 use support::args::LoggingArgs;
 use support::shutdown::Signals;
 use support::telemetry;
@@ -42,7 +43,16 @@ where
     })
 }
 
-/// Says something once, and again only when it has become something else.
+/// Where Events of a controller go.
+pub(crate) fn recorder(client: &kube::Client, controller: &str) -> Recorder {
+    let reporter = Reporter {
+        controller: controller.to_owned(),
+        instance: None,
+    };
+    Recorder::new(client.clone(), reporter)
+}
+
+/// Filters a text that repeats, for logs.
 #[derive(Debug, Default)]
 pub(crate) struct Once(Option<String>);
 

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{PodSpec, Volume};
 use crate::objects::Objects;
 
 pub(super) const KEY: &str = "component.hypershift.openshift.io/config-hash";
-/// It grows while the cluster runs, and components read it anew by themselves.
+/// It grows while the cluster runs, and components reload it.
 const WITHOUT: &str = "client-ca";
 
 /// The hash over every value of every Secret and `ConfigMap` that a pod mounts.

@@ -21,7 +21,7 @@ pub(super) fn images(pod: &mut PodSpec, context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Messages of failed containers; root file systems that nobody can write to.
+/// Messages of failed containers; read-only root file systems.
 pub(super) fn defaults(pod: &mut PodSpec) {
     for container in containers_mut(pod) {
         container.termination_message_policy = Some("FallbackToLogsOnError".to_owned());

@@ -1,4 +1,4 @@
-//! What containers ask for: the manifest's wish, what was set on the live workload, and overrides.
+//! What containers ask for: the manifest's requests, those of the live workload, and overrides.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::error::Error;
 /// A device: what is asked for is also the limit.
 const DEVICE: &str = "aro.openshift.io/swift-nic";
 
-/// Somebody may have set the requests of the live workload to what the cluster needs: they are kept.
+/// Keeps the requests of the live workload: an autoscaler may have set them.
 pub(super) fn keep_live(component: &Component, context: &Context<'_>, workload: &mut Workload) {
     let Some(live) = context
         .objects

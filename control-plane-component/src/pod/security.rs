@@ -8,7 +8,7 @@ use crate::declaration::Class;
 /// With it, pods of the API server look at metrics of the management cluster.
 const NEED_METRICS: &str = "hypershift.openshift.io/need-metrics-server-access";
 
-/// Only who speaks to the management cluster's API server has a token for it.
+/// Mounts a token for the management cluster's API server only where it is used.
 pub(super) fn token(component: &Component, context: &Context<'_>, pod: &mut PodSpec) {
     let needed = component.traits.management_api || context.annotation(NEED_METRICS).is_some();
     pod.automount_service_account_token = Some(needed);

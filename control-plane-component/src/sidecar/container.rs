@@ -72,7 +72,7 @@ fn requests() -> ResourceRequirements {
     }
 }
 
-/// What the `restricted` Pod Security Standard asks for, and a root file system that nobody writes to.
+/// What the `restricted` Pod Security Standard asks for, and a read-only root file system.
 fn security_context() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),

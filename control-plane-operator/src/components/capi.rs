@@ -1,4 +1,4 @@
-//! What components need that speak Cluster API: its groups in their Roles, and the way to them.
+//! What components that use Cluster API need: its groups in their Roles, and a kubeconfig.
 
 use api::annotations::cluster::DISABLE_MACHINE_MANAGEMENT;
 use api::group;
@@ -7,7 +7,7 @@ use control_plane_component::{Context, Result, sidecar};
 use k8s_openapi::api::rbac::v1::Role;
 
 /// Replaces `<core>` and `<infrastructure>` in a Role by the groups that objects are stored in. No others are named:
-/// what belongs to the platform's own Cluster API is nobody's business here.
+/// components have no permissions for the platform's own Cluster API.
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 pub(crate) fn role(context: &Context<'_>, role: &mut Role) -> Result<()> {
     let side = context.settings.capi;
@@ -22,8 +22,8 @@ pub(crate) fn role(context: &Context<'_>, role: &mut Role) -> Result<()> {
     Ok(())
 }
 
-/// The flag that leads a program to the proxy. Some take the pod's own account before the variable `KUBECONFIG`, so
-/// that they have to be told.
+/// The flag that leads a program to the proxy. Some prefer the pod's own account to the variable `KUBECONFIG`, so
+/// they need the flag.
 pub(crate) fn management_kubeconfig(context: &Context<'_>, flag: &str) -> Option<String> {
     let is_private = context.settings.capi == Side::Private;
     is_private.then(|| format!("{flag}={}", sidecar::kubeconfig_path()))

@@ -3,88 +3,17 @@
 use api::group::Side;
 use api::hypershift::v1beta1::HostedControlPlane;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
-use control_plane_component::asset::Asset;
-use control_plane_component::certificate::server;
 use control_plane_component::dependency::dependencies;
 use control_plane_component::facts::Infra;
 use control_plane_component::render::{Rendered, render};
 use control_plane_component::settings::Settings;
-use control_plane_component::{
-    CapiUse, Component, Context, Leaf, Metrics, Objects, Predicates, Publication, Release,
-    handover, names, sidecar,
-};
+use control_plane_component::{CapiUse, Context, Objects, Predicates, Release, sidecar};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{all, edit};
+use super::example::{NAME, SIGNER, component};
+use crate::hosted_control_plane::kinds;
 use crate::{infra, pki};
-
-const NAME: &str = "example";
-
-static ASSETS: [Asset; 3] = [
-    Asset::new(
-        "deployment.yaml",
-        "
-apiVersion: apps/v1
-kind: Deployment
-metadata: { name: example }
-spec:
-  selector: { matchLabels: { app: example } }
-  template:
-    metadata: { labels: { app: example } }
-    spec:
-      containers: [{ name: example, image: registry.example.com/example }]
-",
-    ),
-    Asset::new(
-        "pdb.yaml",
-        "
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: { name: example }
-spec: { selector: { matchLabels: { app: example } } }
-",
-    ),
-    Asset::new(
-        "servicemonitor.yaml",
-        "
-apiVersion: monitoring.coreos.com/v1
-kind: ServiceMonitor
-metadata: { name: example }
-spec: { endpoints: [{ port: metrics, metricRelabelings: [] }], selector: {} }
-",
-    ),
-];
-
-fn component() -> Component {
-    Component::new(NAME, &ASSETS)
-        .api_critical()
-        .management_api()
-        .uses_capi(CapiUse::Proxied)
-        .depends_on(&["etcd"])
-        .with_certificates(certificates)
-        .published_by(Publication {
-            services: &[NAME, "example-old"],
-            routes: &[NAME],
-            objects: published,
-        })
-        .metrics(Metrics {
-            telemetry: Some(("keep", "example_total")),
-            sre: None,
-        })
-        .manifest("pdb.yaml", edit::disruption_budget)
-}
-
-fn certificates(context: &Context<'_>) -> Vec<Leaf> {
-    vec![server("example-serving", NAME).names(names::service(context, NAME))]
-}
-
-fn published(_: &Context<'_>) -> Vec<Value> {
-    let object = |version: &str, kind: &str| json!({ "apiVersion": version, "kind": kind, "metadata": { "name": NAME } });
-    vec![
-        object("v1", "Service"),
-        object("route.openshift.io/v1", "Route"),
-    ]
-}
 
 /// Looks at a control plane on private types of a highly available cluster that collects telemetry.
 fn with<T>(objects: &Objects, look: impl FnOnce(&Context<'_>) -> T) -> T {
@@ -132,9 +61,17 @@ fn a_declared_component_gets_its_certificate() {
         let leaves = pki::leaves(&[component()], context);
         let leaf = leaves.iter().find(|leaf| leaf.secret == "example-serving");
         assert!(leaf.unwrap().names.contains(&NAME.to_owned()));
+        let authorities = pki::authorities(&[component()], context);
+        assert!(authorities.contains(&SIGNER));
         // All of the others have theirs in the same way.
-        let secrets = pki::leaves(&[], context);
-        assert!(secrets.iter().all(|leaf| leaf.secret != "kas-server-crt"));
+        assert_eq!(pki::leaves(&[], context), []);
+        let made = pki::objects(&[component()], context, pki::Scope::All, Timestamp::now());
+        let made = Objects::from_iter(made.unwrap());
+        let serving = made.secret_value("example-serving", "tls.crt");
+        assert!(serving.is_some(), "{made:?}");
+        let signer = made.secret_value(SIGNER.secret, "ca.crt").unwrap();
+        let bundle = made.config_value("example-ca", "ca.crt").unwrap();
+        assert_eq!(bundle.trim().as_bytes(), signer.trim_ascii());
     });
 }
 
@@ -144,15 +81,32 @@ fn a_declared_component_is_published_and_its_old_services_are_deleted() {
         json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "example-old" } });
     let objects = Objects::from_iter([old]);
     with(&objects, |context| {
-        let wanted = infra::wanted(&[component()], context);
+        let desired = infra::wanted(&[component()], context);
         for kind in ["Service", "Route"] {
             let is_there =
                 |object: &Value| object["kind"] == kind && object["metadata"]["name"] == NAME;
-            assert!(wanted.objects.iter().any(is_there), "{kind}");
+            assert!(desired.objects.iter().any(is_there), "{kind}");
         }
-        let deleted: Vec<_> = wanted.deletions.iter().map(|it| it.name.as_str()).collect();
+        let deleted: Vec<_> = desired
+            .deletions
+            .iter()
+            .map(|it| it.name.as_str())
+            .collect();
         assert_eq!(deleted, ["example-old"]);
+        let addresses = infra::facts(&[component()], context);
+        assert_eq!(addresses.ignition.host, NAME);
+        let missing = infra::missing(&[component()], context, &addresses);
+        assert_eq!(missing, ["the address of the example"]);
     });
+}
+
+/// Check O06.
+#[test]
+fn kinds_of_a_declared_component_are_watched() {
+    let kind = ("networking.k8s.io/v1", "NetworkPolicy");
+    let kind = (kind.0.to_owned(), kind.1.to_owned());
+    assert!(kinds(&[component()]).contains(&kind));
+    assert!(!kinds(&[]).contains(&kind));
 }
 
 #[test]
@@ -186,15 +140,11 @@ fn a_declared_component_waits_for_what_it_depends_on() {
     });
 }
 
-/// A migration stops what writes to Cluster API: hypershift-operator has the list, and components declare it.
+/// A migration stops the Deployments with this label: hypershift-operator does not know the names.
 #[test]
-fn components_that_use_cluster_api_are_handed_over_in_a_migration() {
-    let of = |capi: CapiUse| {
-        let found = all()
-            .iter()
-            .filter(move |component| component.capi() == capi);
-        found.map(|component| component.name).collect::<Vec<_>>()
-    };
-    assert_eq!(of(CapiUse::Proxied), handover::PROXIED);
-    assert_eq!(of(CapiUse::Direct), handover::DIRECT);
+fn a_declared_component_is_handed_over_in_a_migration() {
+    let deployment = manifest("Deployment");
+    let labels = serde_json::from_value(deployment["metadata"]["labels"].clone()).unwrap();
+    let found = CapiUse::from_labels(Some(&labels));
+    assert_eq!(found, Ok(Some(CapiUse::Proxied)));
 }

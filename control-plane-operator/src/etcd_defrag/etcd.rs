@@ -178,6 +178,7 @@ impl Connection {
         config.auth_info.client_key = Some(text(&credentials.key));
         config.connect_timeout = Some(CONNECT_TIME);
         config.default_retry = false;
+        // Not `support::client`: defragmenting takes longer than a write to an API server may, so `ask` has the limits.
         let client = kube::Client::try_from(config);
         client.map(Self).map_err(|source| Error::Ask {
             what: "anything",

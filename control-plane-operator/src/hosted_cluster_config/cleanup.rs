@@ -1,6 +1,6 @@
 //! Before a hosted cluster is deleted: load balancers and volumes that it has made in its cloud.
 //!
-//! Nobody could find them once its API server is gone. New ones are refused meanwhile, by a webhook whose Service does
+//! They could not be found once its API server is gone. New ones are refused meanwhile, by a webhook whose Service does
 //! not exist, so that the API server has no way to let them pass.
 
 use std::sync::Mutex;
@@ -201,7 +201,7 @@ async fn volumes(ctx: &Context) -> Result<Vec<String>, Error> {
         .collect())
 }
 
-/// Deletes those that nobody has deleted yet, and names all that are left.
+/// Deletes those that are not being deleted, and names all that are left.
 async fn delete_all<K>(ctx: &Context, objects: Vec<K>) -> Result<Vec<String>, Error>
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>

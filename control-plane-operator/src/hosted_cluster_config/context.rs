@@ -23,7 +23,7 @@ use support::health::{Check, Health};
 use support::reconcile::{Backoff, is_missing};
 use support::watch::watch_failed;
 
-use super::drive::{Wake, drive};
+use super::drive::{Subject, Wake, drive};
 use super::error::Error;
 use super::machines::{self, Machine};
 use super::{
@@ -31,6 +31,7 @@ use super::{
     status,
 };
 use crate::settings::CapiTypes;
+use crate::tool;
 
 /// Who writes into the hosted cluster, as its API server keeps it.
 const MANAGER: &str = "hosted-cluster-config-operator";
@@ -54,7 +55,7 @@ pub(super) struct Context {
     pub(super) daemon_image: Option<String>,
     pub(super) machine: kube::api::ApiResource,
     machine_set: kube::api::ApiResource,
-    hcp_name: String,
+    subject: Subject,
     release: Option<String>,
     has_machines: bool,
     control_planes: Store<DynamicObject>,
@@ -115,7 +116,11 @@ impl Context {
             has_machines: may_have_machines(&args.platform_type, &management, &machine).await,
             machine,
             machine_set,
-            hcp_name: args.hosted_control_plane.clone(),
+            subject: Subject {
+                name: args.hosted_control_plane.clone(),
+                found: caches.control_planes.as_reader(),
+                recorder: tool::recorder(&management, MANAGER),
+            },
             release: args.operate_on_release_image.clone(),
             control_planes: caches.control_planes.as_reader(),
             machines: caches.machines.as_reader(),
@@ -186,32 +191,38 @@ impl Context {
         hcp: &'a Wake,
         fleet: &'a Wake,
     ) -> LocalBoxFuture<'a, ()> {
+        let subject = &self.subject;
         match part {
-            Part::Resources => Box::pin(drive("resources", manager, hcp, PERIOD, || {
-                resources::pass(self)
-            })),
-            Part::Signing => Box::pin(drive("signing", manager, fleet, PERIOD, || {
-                signing::pass(self)
-            })),
-            Part::Node => Box::pin(drive("node", manager, fleet, PERIOD, || nodes::pass(self))),
-            Part::Hcpstatus => Box::pin(drive("hcpstatus", manager, fleet, PERIOD, || {
-                status::pass(self)
-            })),
-            Part::Spotremediation => {
-                Box::pin(drive("spotremediation", manager, fleet, PERIOD, || {
-                    spot::pass(self)
-                }))
+            Part::Resources => {
+                let pass = || resources::pass(self);
+                Box::pin(drive("resources", manager, hcp, PERIOD, subject, pass))
             }
-            Part::Inplaceupgrader => Box::pin(drive(
-                "inplaceupgrader",
-                manager,
-                fleet,
-                in_place::PERIOD,
-                || in_place::pass(self),
-            )),
-            Part::Cleanup => Box::pin(drive("cleanup", manager, hcp, cleanup::PERIOD, || {
-                cleanup::pass(self)
-            })),
+            Part::Signing => {
+                let pass = || signing::pass(self);
+                Box::pin(drive("signing", manager, fleet, PERIOD, subject, pass))
+            }
+            Part::Node => {
+                let pass = || nodes::pass(self);
+                Box::pin(drive("node", manager, fleet, PERIOD, subject, pass))
+            }
+            Part::Hcpstatus => {
+                let pass = || status::pass(self);
+                Box::pin(drive("hcpstatus", manager, fleet, PERIOD, subject, pass))
+            }
+            Part::Spotremediation => {
+                let (name, pass) = ("spotremediation", || spot::pass(self));
+                Box::pin(drive(name, manager, fleet, PERIOD, subject, pass))
+            }
+            Part::Inplaceupgrader => {
+                let (name, pass) = ("inplaceupgrader", || in_place::pass(self));
+                let period = in_place::PERIOD;
+                Box::pin(drive(name, manager, fleet, period, subject, pass))
+            }
+            Part::Cleanup => {
+                let pass = || cleanup::pass(self);
+                let period = cleanup::PERIOD;
+                Box::pin(drive("cleanup", manager, hcp, period, subject, pass))
+            }
         }
     }
 
@@ -221,12 +232,12 @@ impl Context {
         Ok(found.filter(|it| is_of(it, self.release.as_deref())))
     }
 
-    /// The HostedControlPlane of whatever release. While it is upgraded, it is told of by the program that is there.
+    /// The HostedControlPlane of any release. During an upgrade the running program goes on reporting its status.
     pub(super) async fn any_control_plane(&self) -> Result<Option<Arc<DynamicObject>>, Error> {
         ready(&self.control_planes, "the HostedControlPlane").await?;
         let found = self
             .control_planes
-            .find(|it| it.name_any() == self.hcp_name);
+            .find(|it| it.name_any() == self.subject.name);
         Ok(found)
     }
 

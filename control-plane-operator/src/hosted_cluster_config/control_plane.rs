@@ -13,7 +13,7 @@ use support::reconcile::is_conflict;
 
 use super::error::Error;
 
-/// How often it is decided anew when others write meanwhile.
+/// Attempts after conflicts with other writers.
 const ATTEMPTS: usize = 5;
 /// Who writes, as the API server keeps it.
 const MANAGER: &str = "hosted-cluster-config-operator";
@@ -78,7 +78,7 @@ pub(super) async fn write(
     ))
 }
 
-/// Has conditions be as they should. The time is that of the last change of whether they hold.
+/// Sets conditions. The transition time changes only with the status.
 pub(super) fn set(status: &mut Value, wanted: &[Wanted], generation: Option<i64>, now: Timestamp) {
     if !status["conditions"].is_array() {
         status["conditions"] = json!([]);

@@ -1,12 +1,21 @@
 //! When a pass runs: after a change, now and then, and again after a failure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, stream};
-use support::controller::{Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::DynamicObject;
+use kube::runtime::events::Recorder;
+use kube::runtime::reflector::Store;
+use kube::{Resource as _, ResourceExt as _};
+use support::controller::{
+    Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings, record_generation,
+};
 use support::shutdown;
 use tokio::sync::watch;
 
+use super::control_plane;
 use super::error::Error;
 
 /// Changes seldom come alone.
@@ -40,10 +49,26 @@ impl Wake {
     }
 }
 
-/// A pass, and how often it runs without a change.
-struct Controller<P> {
+/// A pass, how often it runs without a change, and what it is about.
+struct Controller<'a, P> {
     pass: P,
     period: Duration,
+    subject: &'a Subject,
+}
+
+/// The HostedControlPlane that all passes are about, for logs and Events.
+pub(super) struct Subject {
+    pub(super) name: String,
+    pub(super) found: Store<DynamicObject>,
+    pub(super) recorder: Recorder,
+}
+
+// === impl Subject ===
+
+impl Subject {
+    fn get(&self) -> Option<Arc<DynamicObject>> {
+        self.found.find(|found| found.name_any() == self.name)
+    }
 }
 
 /// Runs a pass for as long as the process leads.
@@ -52,6 +77,7 @@ pub(super) async fn drive<F>(
     manager: &Manager,
     wake: &Wake,
     period: Duration,
+    subject: &Subject,
     pass: impl Fn() -> F,
 ) where
     F: Future<Output = Result<(), Error>>,
@@ -65,7 +91,11 @@ pub(super) async fn drive<F>(
     };
     // It ends with the term: each write is complete by itself.
     let (_signal, drain) = shutdown::channel();
-    let controller = Controller { pass, period };
+    let controller = Controller {
+        pass,
+        period,
+        subject,
+    };
     let ready = std::future::ready(());
     manager
         .run(settings, &controller, wake.requests(name), ready, drain)
@@ -74,7 +104,7 @@ pub(super) async fn drive<F>(
 
 // === impl Controller ===
 
-impl<P, F> Reconciler for Controller<P>
+impl<P, F> Reconciler for Controller<'_, P>
 where
     P: Fn() -> F,
     F: Future<Output = Result<(), Error>>,
@@ -82,8 +112,14 @@ where
     type Error = Error;
 
     async fn reconcile(&self, _: &ObjectKey) -> Result<Action, Error> {
+        record_generation(self.subject.get().and_then(|it| it.metadata.generation));
         (self.pass)().await?;
         Ok(Action::requeue(self.period))
+    }
+
+    fn events(&self, _: &ObjectKey) -> Option<(Recorder, ObjectReference)> {
+        let object = self.subject.get()?.object_ref(&control_plane::resource());
+        Some((self.subject.recorder.clone(), object))
     }
 }
 
@@ -91,11 +127,25 @@ where
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use kube::runtime::reflector::store::Writer;
     use prometheus_client::registry::Registry;
     use support::health::Health;
+    use support::testing::Scenario;
     use tokio::time::{sleep, timeout};
 
     use super::*;
+    use crate::tool;
+
+    const PERIOD: Duration = Duration::from_hours(1);
+
+    /// There is no HostedControlPlane.
+    fn subject(scenario: &Scenario) -> Subject {
+        Subject {
+            name: "a".to_owned(),
+            found: Writer::new(control_plane::resource()).as_reader(),
+            recorder: tool::recorder(&scenario.client(), "test"),
+        }
+    }
 
     fn manager() -> Manager {
         let mut registry = Registry::default();
@@ -112,7 +162,9 @@ mod tests {
             async { Ok(()) }
         };
         let manager = manager();
-        let driven = drive("test", &manager, &wake, Duration::from_hours(1), pass);
+        let scenario = Scenario::new([]);
+        let subject = subject(&scenario);
+        let driven = drive("test", &manager, &wake, PERIOD, &subject, pass);
         let changes = async {
             sleep(Duration::from_secs(1)).await;
             for _ in 0..100 {
@@ -136,7 +188,9 @@ mod tests {
             async { Err(Error::waiting("the test")) }
         };
         let manager = manager();
-        let driven = drive("test", &manager, &wake, Duration::from_hours(1), pass);
+        let scenario = Scenario::new([]);
+        let subject = subject(&scenario);
+        let driven = drive("test", &manager, &wake, PERIOD, &subject, pass);
         assert!(timeout(Duration::from_secs(8), driven).await.is_err());
         // At 0, 1, 3 and 7 seconds.
         assert_eq!(passes.load(Ordering::SeqCst), 4);

@@ -6,8 +6,8 @@
 //!   current = target  <── all nodes have it  currentConfig = target, state Done
 //! ```
 //!
-//! The daemon on the node applies the payload. It comes with the release; where its image is not known here, somebody
-//! else has to start it, and everything beside it is done just the same.
+//! The daemon on the node applies the payload. It comes with the release; where its image is not known here, another
+//! program has to start it, and everything beside it is done just the same.
 
 mod daemon;
 mod drain;
@@ -32,7 +32,7 @@ use plan::{Member, Pool};
 
 /// Who writes, as the API servers keep it.
 const MANAGER: &str = "hosted-cluster-config-operator";
-/// How often it is looked at what no watch tells of: payloads, and pods that are to go.
+/// Polling interval for what is not watched: payloads, and pods that are being evicted.
 pub(super) const PERIOD: Duration = Duration::from_secs(5);
 /// Why an upgrade goes on, on the MachineSet.
 const GOING_ON: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressTrue";
@@ -85,7 +85,7 @@ async fn upgrade(
     let plan = plan::plan(pool, &members);
     if plan.is_done() {
         finish(ctx, pool, &members).await?;
-        // Before it is told, because nobody looks at a pool that is upgraded.
+        // Before the status is updated: upgraded pools are skipped.
         daemon::remove(ctx, pool).await?;
         return annotate(&sets, set, &plan.annotations(pool)).await;
     }
@@ -180,7 +180,7 @@ async fn annotate(
     patch(sets, &set.name_any(), &change).await
 }
 
-/// Who comes second decides anew in the next pass.
+/// After a conflict, the next pass decides again.
 async fn patch<K>(api: &Api<K>, name: &str, change: &Value) -> Result<(), Error>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,

@@ -1,6 +1,6 @@
 //! Grants kubelets the certificates that are theirs, and no others.
 //!
-//! Nothing is ever denied: a request that is not granted here may be granted by somebody who knows more.
+//! No request is denied: another approver may grant what is not granted here.
 
 mod judge;
 mod request;
@@ -21,7 +21,7 @@ use request::Request;
 /// Who writes, as the API server keeps it.
 const MANAGER: &str = "hosted-cluster-config-operator";
 
-/// Looks at every request that nobody has decided on.
+/// Evaluates every pending request.
 pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     let requests = ctx.requests().await?;
     let pending: Vec<_> = requests.into_iter().filter(|it| is_pending(it)).collect();
@@ -81,7 +81,7 @@ async fn grant(
         .patch_approval(&name, &params, &Patch::Merge(&change))
         .await
     {
-        // Somebody was quicker.
+        // Another approver has decided it.
         Err(error) if is_conflict(&error) || is_missing(&error) => Ok(()),
         done => done.map(drop).map_err(Error::client(format!(
             "grant CertificateSigningRequest {name}"
@@ -89,7 +89,7 @@ async fn grant(
     }
 }
 
-/// It holds for the request as it was judged.
+/// Applies only to the version of the request that was evaluated.
 fn approval(object: &CertificateSigningRequest, message: &str, now: Timestamp) -> Value {
     json!({
         "metadata": { "resourceVersion": object.metadata.resource_version },

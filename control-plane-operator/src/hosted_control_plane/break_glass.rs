@@ -1,24 +1,32 @@
 //! Requests for break-glass credentials: nothing here acts on them yet, and each of them says so.
 //!
 //! A CertificateRevocationRequest gets a condition. A CertificateSigningRequestApproval has no conditions: it gets a
-//! Warning Event. Each is written once, and again only when somebody has changed it.
+//! Warning Event. Each is written once, and again only after it has been changed.
+
+use std::time::Duration;
 
 use api::certificates::v1alpha1::{
     CertificateRevocationRequest, CertificateSigningRequestApproval as Approval,
 };
 use api::hypershift::v1beta1::certificate_signing_request_approval::CertificateSigningRequestApproval as OldApproval;
 use futures::StreamExt as _;
-use futures::future::join3;
+use futures::future::join_all;
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::reflector::Store;
+use kube::runtime::reflector::store::Writer;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use support::apply::{Applier, Error};
-use support::error::chain;
-use support::reconcile::Backoff;
+use support::controller::{
+    Action, DEADLINE, Manager, ObjectKey, Reconciler, Settings, record_generation,
+};
+use support::reconcile::{Backoff, Report, Retry};
+use support::shutdown::Drain;
 
 const MANAGER: &str = "control-plane-operator-break-glass";
+const REVOCATION: &str = "CertificateRevocationRequest";
 const REASON: &str = "NotImplemented";
 /// The last step of a revocation, which is what its user waits for.
 const REVOKED: &str = "PreviousCertificatesRevoked";
@@ -27,37 +35,97 @@ const NOT_REVOKED: &str = "This version does not revoke certificates: nothing ac
 const NOT_APPROVED: &str = "This version does not sign break-glass certificates: nothing acts on this approval. Use the \
                             kubeconfig that HostedCluster.status.kubeconfig names.";
 
-/// Watches the requests of a namespace, for ever.
-pub(super) async fn run(client: &kube::Client, namespace: &str) {
-    let revocation = ApiResource::erase::<CertificateRevocationRequest>(&());
-    let approval = ApiResource::erase::<Approval>(&());
-    let old = ApiResource::erase::<OldApproval>(&());
-    join3(
-        watch(client, namespace, &revocation),
-        watch(client, namespace, &approval),
-        watch(client, namespace, &old),
-    )
-    .await;
+/// Why a request could not be reported on.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct Failed(#[from] Error);
+
+/// Reports on the requests of one kind.
+struct Controller {
+    applier: Applier,
+    resource: ApiResource,
+    found: Store<DynamicObject>,
 }
 
-async fn watch(client: &kube::Client, namespace: &str, resource: &ApiResource) {
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, resource);
-    let applier = Applier::new(client.clone(), MANAGER);
-    let objects = watcher(api, watcher::Config::default())
+/// Reports on the requests of a namespace until the shutdown begins.
+pub(super) async fn run(client: &kube::Client, namespace: &str, manager: &Manager, drain: Drain) {
+    let approval = "CertificateSigningRequestApproval";
+    let kinds = [
+        (
+            "certificaterevocationrequest",
+            REVOCATION,
+            ApiResource::erase::<CertificateRevocationRequest>(&()),
+        ),
+        (
+            "certificatesigningrequestapproval",
+            approval,
+            ApiResource::erase::<Approval>(&()),
+        ),
+        (
+            "certificatesigningrequestapproval-old",
+            approval,
+            ApiResource::erase::<OldApproval>(&()),
+        ),
+    ];
+    let controllers = kinds.map(|kind| control(client, namespace, kind, manager, &drain));
+    join_all(controllers).await;
+}
+
+async fn control(
+    client: &kube::Client,
+    namespace: &str,
+    (controller, kind, resource): (&'static str, &'static str, ApiResource),
+    manager: &Manager,
+    drain: &Drain,
+) {
+    let settings = Settings {
+        controller,
+        kind,
+        concurrency: 1,
+        debounce: Duration::ZERO,
+        deadline: DEADLINE,
+    };
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+    let writer = Writer::new(resource.clone());
+    let controller = Controller {
+        applier: Applier::new(client.clone(), MANAGER),
+        found: writer.as_reader(),
+        resource,
+    };
+    let requests = watcher(api, watcher::Config::default())
         .backoff(Backoff::default())
-        .applied_objects();
-    let mut objects = std::pin::pin!(objects);
-    while let Some(found) = objects.next().await {
+        .reflect(writer)
+        .applied_objects()
         // Where the kind is not served, there are no requests.
-        let Ok(found) = found else { continue };
-        if let Err(error) = report(&applier, resource, &found).await {
-            tracing::warn!(
-                kind = resource.kind,
-                name = found.name_any(),
-                error = chain(&error),
-                "Failed to report that nothing acts on the request"
-            );
+        .filter_map(async |found| Some(ObjectKey::of(&found.ok()?.metadata)));
+    let ready = std::future::ready(());
+    manager
+        .run(settings, &controller, requests, ready, drain.clone())
+        .await;
+}
+
+// === impl Controller ===
+
+impl Reconciler for Controller {
+    type Error = Failed;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Failed> {
+        let found = self.found.find(|found| found.name_any() == key.name);
+        if let Some(found) = found {
+            record_generation(found.metadata.generation);
+            report(&self.applier, &self.resource, &found).await?;
         }
+        Ok(Action::await_change())
+    }
+}
+
+impl Report for Failed {
+    fn reason(&self) -> &'static str {
+        self.0.reason()
+    }
+
+    fn retry(&self) -> Retry {
+        self.0.retry()
     }
 }
 
@@ -70,7 +138,7 @@ async fn report(
     if found.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
-    if resource.kind == "CertificateRevocationRequest" {
+    if resource.kind == REVOCATION {
         let Some(status) = status(found, Timestamp::now()) else {
             return Ok(());
         };
@@ -169,6 +237,33 @@ mod tests {
         report(&applier, &resource, &found).await.unwrap();
         let (_, said) = object("CertificateRevocationRequest", &expected["status"]);
         report(&applier, &resource, &said).await.unwrap();
+        scenario.finish();
+    }
+
+    /// A request that could not be reported on is not forgotten until it changes.
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_report_is_retried() {
+        let resource = ApiResource::erase::<Approval>(&());
+        let (_, found) = object("CertificateSigningRequestApproval", &json!({}));
+        let path = "/api/v1/namespaces/clusters-a/events/a.u";
+        let written = Answer::ok(&json!({ "metadata": { "name": "a.u" } }));
+        let scenario = Scenario::new([
+            Expect::get(path).answer(Answer::error(500, "InternalError")),
+            Expect::get(path).answer(Answer::error(404, "NotFound")),
+            Expect::patch(path).answer(written),
+        ]);
+        let mut writer = Writer::new(resource.clone());
+        writer.apply_watcher_event(&watcher::Event::Apply(found.clone()));
+        let controller = Controller {
+            applier: Applier::new(scenario.client(), MANAGER),
+            resource,
+            found: writer.as_reader(),
+        };
+        let key = ObjectKey::of(&found.metadata);
+        let failed = controller.reconcile(&key).await.unwrap_err();
+        assert_eq!(failed.retry(), Retry::Backoff);
+        let action = controller.reconcile(&key).await.unwrap();
+        assert_eq!(action, Action::await_change());
         scenario.finish();
     }
 

@@ -1,50 +1,40 @@
-//! All that the pipeline looks at, kept up to date by watches.
+//! The objects that a pass reads, kept up to date by watches.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::hypershift::v1beta1::HostedControlPlane;
-use control_plane_component::Objects;
-use control_plane_component::write::value;
+use control_plane_component::dependency::GROUP;
+use control_plane_component::render::Identity;
+use control_plane_component::write::{resource, value};
+use control_plane_component::{Component, Objects};
 use futures::StreamExt as _;
 use futures::future::join_all;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use support::error::chain;
 use tokio::sync::Notify;
 
-/// Kinds that are watched: group, version, kind.
-const KINDS: [(&str, &str, &str); 17] = [
-    ("", "v1", "ConfigMap"),
-    ("", "v1", "Secret"),
-    ("", "v1", "Service"),
-    ("", "v1", "ServiceAccount"),
-    ("apps", "v1", "Deployment"),
-    ("apps", "v1", "StatefulSet"),
-    ("batch", "v1", "CronJob"),
-    ("batch", "v1", "Job"),
-    ("policy", "v1", "PodDisruptionBudget"),
-    ("rbac.authorization.k8s.io", "v1", "Role"),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding"),
-    (
-        "hypershift.openshift.io",
-        "v1beta1",
-        "ControlPlaneComponent",
-    ),
-    HOSTED_CONTROL_PLANE,
-    ROUTE,
-    ("monitoring.coreos.com", "v1", "PodMonitor"),
-    ("monitoring.coreos.com", "v1", "PrometheusRule"),
-    ("monitoring.coreos.com", "v1", "ServiceMonitor"),
+/// Kinds of objects that are made in code, and not of manifests: API version and kind.
+const IN_CODE: [(&str, &str); 5] = [
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("route.openshift.io/v1", "Route"),
 ];
-const HOSTED_CONTROL_PLANE: (&str, &str, &str) =
-    ("hypershift.openshift.io", "v1beta1", "HostedControlPlane");
+/// Kinds that are read and reported on.
+const OWN: [(&str, &str); 2] = [
+    ("hypershift.openshift.io/v1beta1", "ControlPlaneComponent"),
+    ("hypershift.openshift.io/v1beta1", HOSTED_CONTROL_PLANE),
+];
+const HOSTED_CONTROL_PLANE: &str = "HostedControlPlane";
 /// The name of this operator's own Deployment.
 const OPERATOR: &str = "control-plane-operator";
 /// Annotation: the hosted cluster that an object is made for.
 const CLUSTER: &str = "hypershift.openshift.io/cluster";
-const ROUTE: (&str, &str, &str) = ("route.openshift.io", "v1", "Route");
 
 /// One kind's objects.
 struct Kind {
@@ -52,11 +42,24 @@ struct Kind {
     api: Api<DynamicObject>,
     store: Store<DynamicObject>,
     writer: std::sync::Mutex<Option<reflector::store::Writer<DynamicObject>>>,
-    /// Somebody has found out that the group is served without this kind.
+    /// Notified when the group turns out to be served without this kind.
     absent: Notify,
 }
 
-/// All that the pipeline looks at.
+/// The kinds that are watched for these components, as API version and kind: all that is written.
+pub(crate) fn kinds(components: &[Component]) -> BTreeSet<(String, String)> {
+    let fixed = IN_CODE.iter().chain(&OWN);
+    let mut all: BTreeSet<_> = fixed
+        .map(|(version, kind)| ((*version).to_owned(), (*kind).to_owned()))
+        .collect();
+    for component in components {
+        let kinds = component.kinds();
+        all.extend(kinds.expect("invariant: embedded manifests are parsed by a test"));
+    }
+    all
+}
+
+/// The objects that a pass reads.
 pub(super) struct Cache {
     kinds: Vec<Kind>,
     changed: Notify,
@@ -65,15 +68,22 @@ pub(super) struct Cache {
 // === impl Cache ===
 
 impl Cache {
-    /// An empty one. Kinds that the management cluster does not serve are left out.
-    pub(super) fn new(client: &kube::Client, namespace: &str, served: &[String]) -> Self {
+    /// An empty one, of the kinds that these components are made of. Kinds that the management cluster does not serve are left out.
+    pub(super) fn new(
+        client: &kube::Client,
+        namespace: &str,
+        served: &[String],
+        components: &[Component],
+    ) -> Self {
         let is_served = |group: &str| {
-            let own = !group.contains('.') || group.ends_with(".k8s.io");
-            own || group == HOSTED_CONTROL_PLANE.0 || served.iter().any(|served| served == group)
+            let own = !group.contains('.') || group.ends_with(".k8s.io") || group == GROUP;
+            own || served.iter().any(|served| served == group)
         };
-        let kinds = KINDS.iter().filter(|(group, _, _)| is_served(group));
-        let kinds = kinds.map(|(group, version, kind)| {
-            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let resources = kinds(components)
+            .into_iter()
+            .map(|(api_version, kind)| resource(&Identity::new(&api_version, &kind, "")))
+            .filter(|resource| is_served(&resource.group));
+        let kinds = resources.map(|resource| {
             let writer = reflector::store::Writer::new(resource.clone());
             Kind {
                 api: Api::namespaced_with(client.clone(), namespace, &resource),
@@ -100,7 +110,7 @@ impl Cache {
             return;
         };
         let events = watcher(kind.api.clone(), watcher::Config::default());
-        // What nobody reads is not kept.
+        // Not read, and large.
         let events = events.modify(|object| object.metadata.managed_fields = None);
         let events = reflector(writer, events).default_backoff();
         let mut events = std::pin::pin!(events);
@@ -142,7 +152,7 @@ impl Cache {
         let kinds = self
             .kinds
             .iter()
-            .filter(|kind| kind.resource.kind != HOSTED_CONTROL_PLANE.2);
+            .filter(|kind| kind.resource.kind != HOSTED_CONTROL_PLANE);
         kinds
             .flat_map(|kind| {
                 let objects = kind.store.state();
@@ -162,7 +172,7 @@ impl Cache {
     /// The name of a namespace does not say which cluster it belongs to, so that objects of two may be in it. This
     /// operator's own Deployment names the one that it was made for.
     pub(super) fn hosted_control_plane(&self) -> Option<HostedControlPlane> {
-        let kind = self.kind(HOSTED_CONTROL_PLANE.2)?;
+        let kind = self.kind(HOSTED_CONTROL_PLANE)?;
         let deployments = self.kind("Deployment").map(|kind| kind.store.state());
         let mut deployments = deployments.into_iter().flatten();
         let own = deployments.find(|it| it.metadata.name.as_deref() == Some(OPERATOR));
@@ -215,27 +225,33 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
+    use crate::components;
 
-    /// Every kind that a component's manifests have is watched: else its drift would wake nobody.
+    /// Check O06: a change of what is not watched would cause no pass.
     #[test]
-    fn o06_every_kind_that_is_written_is_watched() {
-        let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
-        for component in crate::components::all() {
+    fn every_kind_that_is_written_is_watched() {
+        let watched = kinds(components::all());
+        for component in components::all() {
             for asset in component.assets() {
-                let path = assets.join(component.name).join(asset.file);
-                let text = std::fs::read_to_string(path).unwrap();
-                let kind = text.lines().find_map(|line| line.strip_prefix("kind: "));
-                let kind = kind.unwrap();
-                assert!(
-                    KINDS.iter().any(|(_, _, watched)| *watched == kind),
-                    "{}/{}: {kind}",
-                    component.name,
-                    asset.file
-                );
+                let field = |name: &str| {
+                    let value = asset.yaml.lines().find_map(|line| line.strip_prefix(name));
+                    value.unwrap().to_owned()
+                };
+                let kind = (field("apiVersion: "), field("kind: "));
+                assert!(watched.contains(&kind), "{}: {kind:?}", asset.file);
             }
+        }
+        for (version, kind) in [
+            ("v1", "Secret"),
+            ("apps/v1", "Deployment"),
+            ("policy/v1", "PodDisruptionBudget"),
+            ("route.openshift.io/v1", "Route"),
+            ("monitoring.coreos.com/v1", "ServiceMonitor"),
+            ("hypershift.openshift.io/v1beta1", "HostedControlPlane"),
+        ] {
+            let kind = (version.to_owned(), kind.to_owned());
+            assert!(watched.contains(&kind), "{kind:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! A control plane that cannot be written says so, once trying again has not helped.
+//! Reports repeated failures as a condition of the HostedControlPlane.
 
 use api::conditions::{ClusterCondition, CommonReason};
 use api::hypershift::v1beta1::HostedControlPlane;
@@ -13,7 +13,7 @@ use super::status::Verdict;
 
 /// Field manager of the one condition: a pass that succeeds takes it back, with all others.
 const MANAGER: &str = "control-plane-operator-failure";
-/// Passes that fail in a row before it is told. Conflicts and short outages are nobody's concern.
+/// Failures in a row before the condition is set: conflicts and short outages are not reported.
 const PATIENCE: u32 = 3;
 
 /// Passes that have failed in a row.
@@ -37,7 +37,7 @@ impl Failures {
         self.in_a_row = 0;
     }
 
-    /// A pass has failed. Whether that can be told changes nothing.
+    /// A pass has failed. The status is updated at best effort.
     pub(super) async fn add(&mut self, hcp: Option<&HostedControlPlane>, error: &str) {
         self.in_a_row = self.in_a_row.saturating_add(1);
         let Some(hcp) = hcp.filter(|_| self.in_a_row >= PATIENCE) else {
@@ -86,8 +86,9 @@ mod tests {
         (serde_saphyr::from_str(text).unwrap(), object)
     }
 
+    /// Check O06.
     #[tokio::test]
-    async fn o06_what_fails_again_and_again_is_told() {
+    async fn repeated_failures_are_reported() {
         let (hcp, object) = control_plane();
         let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap();
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));

@@ -4,7 +4,7 @@ use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
 use control_plane_component::dependency::{GROUP, missing as missing_dependencies};
 use control_plane_component::facts::Infra;
-use control_plane_component::render::{Rendered, adopt, hashed, render};
+use control_plane_component::render::{Identity, Rendered, adopt, hashed, render};
 use control_plane_component::status::{Observation, is_true, status as component_status};
 use control_plane_component::workload::without_nulls;
 use control_plane_component::write::ObjectWriter;
@@ -20,8 +20,8 @@ use super::deletion::{self, Due as Ending};
 use super::error::Error;
 use super::release::{Pair, Reader, missing_images};
 use super::status::{self, Verdict};
+use crate::infra;
 use crate::pki::Scope;
-use crate::{components, infra};
 
 /// One pass after the other.
 pub(super) struct Pass<'a> {
@@ -29,11 +29,11 @@ pub(super) struct Pass<'a> {
     pub(super) cache: &'a Cache,
     pub(super) writer: ObjectWriter,
     pub(super) reader: Reader,
-    /// Why nothing is done, as it was last said.
+    /// Why reconciling is skipped, as it was last logged.
     pub(super) told: Option<String>,
 }
 
-/// What a pass knows, and adds to.
+/// What a pass has read, and what it adds to that.
 pub(super) struct World {
     pub(super) hcp: HostedControlPlane,
     pub(super) releases: Pair,
@@ -41,7 +41,7 @@ pub(super) struct World {
     pub(super) objects: Objects,
 }
 
-/// What became of the components.
+/// The results of all components.
 #[derive(Default)]
 struct Outcome {
     /// Those that cannot be rendered.
@@ -67,7 +67,7 @@ impl World {
 }
 
 impl Pass<'_> {
-    /// Goes through everything once; gives whether the control plane is available.
+    /// Reconciles once; returns whether the control plane is available.
     pub(super) async fn run(&mut self) -> Result<bool, Error> {
         let Some(hcp) = self.cache.hosted_control_plane() else {
             self.tell("There is no HostedControlPlane in the namespace");
@@ -132,7 +132,7 @@ impl Pass<'_> {
                 unavailable.reason,
                 unavailable.message,
             );
-            world.infra = infra::facts(&world.context(self.operator));
+            world.infra = infra::facts(self.operator.components, &world.context(self.operator));
             return self.write_status(&world, vec![verdict], false, false).await;
         }
         // infrastructure
@@ -160,7 +160,7 @@ impl Pass<'_> {
     }
 
     async fn infrastructure(&mut self, world: &mut World) -> Result<Vec<&'static str>, Error> {
-        let wanted = infra::wanted(components::all(), &world.context(self.operator));
+        let wanted = infra::wanted(self.operator.components, &world.context(self.operator));
         for which in &wanted.deletions {
             self.writer.delete(which).await?;
             world.objects.remove(which);
@@ -168,8 +168,13 @@ impl Pass<'_> {
         for object in &wanted.objects {
             self.writer.apply(object, &mut world.objects).await?;
         }
-        world.infra = infra::facts(&world.context(self.operator));
-        Ok(infra::missing(&world.context(self.operator), &world.infra))
+        world.infra = infra::facts(self.operator.components, &world.context(self.operator));
+        let context = world.context(self.operator);
+        Ok(infra::missing(
+            self.operator.components,
+            &context,
+            &world.infra,
+        ))
     }
 
     /// Pods without an account of their own pull images with the cluster's pull secret, too.
@@ -191,7 +196,7 @@ impl Pass<'_> {
     async fn components(&mut self, world: &mut World) -> Outcome {
         let mut outcome = Outcome::default();
         let mut failed = Vec::new();
-        for component in components::all() {
+        for component in self.operator.components.iter().filter(|it| it.runs()) {
             match self.component(component, world).await {
                 Ok(None) => {}
                 Ok(Some(problem)) => outcome.problems.push((component.name, problem)),
@@ -219,7 +224,7 @@ impl Pass<'_> {
         let rendered = match render(component, &context) {
             Ok(rendered) => rendered,
             Err(problem) => {
-                // What it is made from may come of what it waits for.
+                // Its inputs may be written by what it waits for.
                 let told = waits.is_empty().then(|| chain(&problem));
                 self.tell_of(component, &Rendered::default(), world, told)
                     .await?;
@@ -230,6 +235,7 @@ impl Pass<'_> {
         for which in &rendered.deletions {
             if world.objects.find(which).is_some() {
                 self.writer.delete(which).await?;
+                world.objects.remove(which);
             }
         }
         if rendered.workload.is_none() {
@@ -266,8 +272,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// A component that is not wanted is not told of.
-    async fn forget(&mut self, component: &Component, world: &World) -> Result<(), Error> {
+    /// A component that is disabled has no `ControlPlaneComponent`.
+    async fn forget(&mut self, component: &Component, world: &mut World) -> Result<(), Error> {
         if world
             .objects
             .get(GROUP, "ControlPlaneComponent", component.name)
@@ -275,12 +281,11 @@ impl Pass<'_> {
         {
             return Ok(());
         }
-        let which = control_plane_component::render::Identity {
-            api_version: "hypershift.openshift.io/v1beta1".to_owned(),
-            kind: "ControlPlaneComponent".to_owned(),
-            name: component.name.to_owned(),
-        };
-        Ok(self.writer.delete(&which).await?)
+        let api_version = "hypershift.openshift.io/v1beta1";
+        let which = Identity::new(api_version, "ControlPlaneComponent", component.name);
+        self.writer.delete(&which).await?;
+        world.objects.remove(&which);
+        Ok(())
     }
 
     /// Writes the `ControlPlaneComponent`.
@@ -337,7 +342,7 @@ impl Pass<'_> {
         adopt(&mut object, &world.context(self.operator));
         self.writer.apply(&object, &mut world.objects).await?;
         object["status"] = without_nulls(json!(status));
-        self.writer.status(object.clone()).await?;
+        self.writer.status(object.clone(), &Value::Null).await?;
         world.objects.insert(object);
         Ok(())
     }
@@ -363,7 +368,8 @@ impl Pass<'_> {
             "status": fields,
         });
         // What is not known is not written.
-        self.writer.status(without_nulls(object)).await?;
+        let live = json!({ "status": world.hcp.status });
+        self.writer.status(without_nulls(object), &live).await?;
         Ok(is_available)
     }
 }

@@ -17,14 +17,15 @@ use crate::{components, pki};
 impl Pass<'_> {
     /// Keys take long to make: etcd, for which nearly all others wait, starts while theirs are made.
     pub(super) async fn etcd_first(&mut self, world: &mut World) -> Result<(), Error> {
-        if !pki::is_due(&world.context(self.operator), Timestamp::now()) {
+        let context = world.context(self.operator);
+        if !pki::is_due(self.operator.components, &context, Timestamp::now()) {
             return Ok(());
         }
         self.certificates(world, Scope::Etcd).await?;
         if let Some(etcd) = components::first()
             && let Err(error) = self.component(etcd, world).await
         {
-            // It is told of when all of them have their turn.
+            // It is reported when all components are reconciled.
             tracing::debug!(problem = chain(&error), "etcd cannot be written yet");
         }
         Ok(())
@@ -37,7 +38,8 @@ impl Pass<'_> {
         scope: Scope,
     ) -> Result<(), Error> {
         let now = Timestamp::now();
-        if pki::is_due(&world.context(self.operator), now) {
+        let context = world.context(self.operator);
+        if pki::is_due(self.operator.components, &context, now) {
             // The watch may lag behind what the last pass wrote: no certificate is made twice.
             self.read_secrets(&mut world.objects).await?;
         }
@@ -47,6 +49,7 @@ impl Pass<'_> {
             world.objects.clone(),
         );
         let (releases, settings) = (world.releases.clone(), self.operator.settings.clone());
+        let components = self.operator.components;
         let made = tokio::task::spawn_blocking(move || {
             let context = Context {
                 hcp: &hcp,
@@ -57,7 +60,7 @@ impl Pass<'_> {
                 settings: &settings,
                 predicates: Predicates::Asked,
             };
-            pki::objects(&context, scope, now)
+            pki::objects(components, &context, scope, now)
         });
         for object in made.await?? {
             self.writer.apply(&object, &mut world.objects).await?;

@@ -1,4 +1,4 @@
-//! What is told of the control plane: conditions, addresses, names of kubeconfigs. Pure.
+//! The status of the HostedControlPlane: conditions, addresses, names of kubeconfigs. Pure.
 
 use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::versions::ControlPlaneUpdateState;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::history;
 use crate::components;
 
-/// What a condition says.
+/// A condition, before it is compared with the former one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) type_: Type,

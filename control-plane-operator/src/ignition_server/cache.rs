@@ -1,6 +1,6 @@
 //! Payloads by token, for as long as they may be asked for.
 //!
-//! Tokens themselves are not kept: only what they hash to, so that neither a look-up's time nor a dump tells one.
+//! Tokens themselves are not kept: only what they hash to, so that neither a look-up's time nor a dump reveals one.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-/// How long a payload is kept that nobody renews.
+/// How long a payload is kept without being rendered again.
 pub(super) const LIFETIME: Duration = Duration::from_hours(11);
 
 type Key = [u8; 32];

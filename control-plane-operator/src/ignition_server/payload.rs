@@ -1,4 +1,4 @@
-//! What a new machine is told: Ignition that makes it a worker of the hosted cluster. Pure.
+//! The payload of a new machine: Ignition that makes it a worker of the hosted cluster. Pure.
 //!
 //! ```text
 //! facts of the control plane ──> files and units of ours ─┐
@@ -77,7 +77,7 @@ fn users(facts: &Facts) -> Vec<Value> {
     vec![json!({ "name": "core", "sshAuthorizedKeys": keys })]
 }
 
-/// What fetches images and speaks with clouds goes through the proxy.
+/// Programs that pull images and call cloud APIs use the proxy.
 fn proxied() -> [Unit; 2] {
     ["crio.service", "kubelet.service"].map(|name| {
         Unit::new(name).with_drop_in(

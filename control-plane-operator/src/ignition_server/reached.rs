@@ -1,4 +1,4 @@
-//! Tells that machines have come: an annotation once, and an Event each time.
+//! Records ignition requests of machines: an annotation once, and an Event each time.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 
 use super::token::Token;
 
-/// Who tells.
+/// The source of Events.
 const COMPONENT: &str = "ignition-server";
 
-/// Tells of each Secret whose name comes, until nobody sends any more.
+/// Records each Secret whose name is received, until all senders are gone.
 pub(super) async fn run(
     client: kube::Client,
     namespace: String,
@@ -64,7 +64,7 @@ async fn tell(
         .map(drop)
 }
 
-/// Decided anew when the Secret has changed meanwhile: a token may just have been renewed.
+/// Retried after a conflict: a token may just have been renewed.
 async fn mark(api: &Api<Secret>, read: &ObjectMeta) -> kube::Result<()> {
     let annotations = BTreeMap::from([(IGNITION_REACHED.key(), "True")]);
     let mut read = read.clone();

@@ -32,14 +32,23 @@ pub(super) enum Error {
     /// It is there without what is needed of it.
     #[error("{object} has no key {key}")]
     NoKey { object: String, key: &'static str },
+    /// There is more than one control plane, and none is named.
+    #[error(
+        "namespace {namespace} has more than one HostedControlPlane: pass --hosted-control-plane"
+    )]
+    Ambiguous { namespace: String },
     /// The API server does not give it.
     #[error("cannot read {object}")]
     Read { object: String, source: kube::Error },
 }
 
 /// Reads all that payloads of all pools have in common.
-pub(super) async fn facts(client: &kube::Client, namespace: &str) -> Result<Facts, Error> {
-    let hcp = control_plane(client, namespace).await?;
+pub(super) async fn facts(
+    client: &kube::Client,
+    namespace: &str,
+    name: Option<&str>,
+) -> Result<Facts, Error> {
+    let hcp = control_plane(client, namespace, name).await?;
     let spec = &hcp.spec;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
@@ -63,19 +72,32 @@ pub(super) async fn facts(client: &kube::Client, namespace: &str) -> Result<Fact
     })
 }
 
+/// The HostedControlPlane of this name; without one, the only one of the namespace.
+///
+/// Two clusters may have the same control plane namespace, and machines of one must not get what is the other's.
 async fn control_plane(
     client: &kube::Client,
     namespace: &str,
+    name: Option<&str>,
 ) -> Result<HostedControlPlane, Error> {
     let api: Api<HostedControlPlane> = Api::namespaced(client.clone(), namespace);
+    if let Some(name) = name {
+        return get(&api, format!("HostedControlPlane {name}"), name).await;
+    }
     let object = || format!("the HostedControlPlane of {namespace}");
     let list = api.list(&ListParams::default()).await;
     let list = list.map_err(|source| Error::Read {
         object: object(),
         source,
     })?;
-    let first = list.items.into_iter().next();
-    first.ok_or_else(|| Error::Missing { object: object() })
+    let mut found = list.items;
+    let only = found.pop();
+    if !found.is_empty() {
+        return Err(Error::Ambiguous {
+            namespace: namespace.to_owned(),
+        });
+    }
+    only.ok_or_else(|| Error::Missing { object: object() })
 }
 
 async fn get<K>(api: &Api<K>, object: String, name: &str) -> Result<K, Error>

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
+use kube::runtime::events::Recorder;
 use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::Value;
@@ -23,12 +24,13 @@ use support::watch::watch_failed;
 
 use super::cache::{Cache, Entry};
 use super::metrics::Metrics;
+use super::payload::{self, Facts};
+use super::read;
 use super::token::{self, AS_EXPECTED, Duty, Malformed, Token};
-use super::{payload, read};
 
 /// Who writes, as the API server keeps it.
-const MANAGER: &str = "ignition-server";
-/// How often a payload is made anew, for changes of what it is made of.
+pub(super) const MANAGER: &str = "ignition-server";
+/// How often a payload is rendered again, for changes of its inputs.
 const REFRESH: Duration = Duration::from_mins(5);
 /// Before what is missing is looked for again.
 const SOON: Duration = Duration::from_secs(5);
@@ -47,6 +49,8 @@ type Meta = PartialObjectMeta<Secret>;
 pub(super) struct Context {
     pub(super) client: kube::Client,
     pub(super) namespace: String,
+    pub(super) hosted_control_plane: Option<String>,
+    pub(super) recorder: Recorder,
     pub(super) cache: Arc<Cache>,
     pub(super) metrics: Metrics,
 }
@@ -83,6 +87,17 @@ impl Reconciler for Context {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
         reconcile(&key.name, self).await.map(Action::requeue)
+    }
+
+    fn events(&self, key: &ObjectKey) -> Option<(Recorder, ObjectReference)> {
+        let secret = ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Secret".to_owned()),
+            namespace: Some(key.namespace.clone()),
+            name: Some(key.name.clone()),
+            ..ObjectReference::default()
+        };
+        Some((self.recorder.clone(), secret))
     }
 }
 
@@ -160,6 +175,11 @@ async fn reconcile(name: &str, ctx: &Context) -> Result<Duration, Error> {
     Ok(again.min(time))
 }
 
+async fn facts(ctx: &Context) -> Result<Facts, read::Error> {
+    let name = ctx.hosted_control_plane.as_deref();
+    read::facts(&ctx.client, &ctx.namespace, name).await
+}
+
 fn malformed(name: &str, error: &Malformed) -> Duration {
     tracing::warn!(name, %error, "Skipping Secret that is not a token");
     REFRESH
@@ -182,7 +202,7 @@ async fn render(
     ctx: &Context,
 ) -> Result<Duration, Error> {
     let begun = Instant::now();
-    let facts = match read::facts(&ctx.client, &ctx.namespace).await {
+    let facts = match facts(ctx).await {
         Ok(mut facts) => {
             facts.taints.clone_from(&token.taints);
             facts

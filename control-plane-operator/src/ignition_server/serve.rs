@@ -1,6 +1,8 @@
 //! HTTPS for machines.
 
 use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use support::accept::{self, Accept};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
@@ -29,8 +32,6 @@ use crate::error::Usage;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a connection may take as a whole: a machine on a slow link gets its payload in it.
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// How long to wait when the system has nothing to accept a connection with.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Connections at once. Behind a proxy all machines are one peer, whose requests are complete when they come.
 pub(super) const LIMITS: Limits = Limits {
     total: 512,
@@ -48,6 +49,9 @@ pub(super) struct Server {
     pub(super) admission: Admission,
 }
 
+/// Accepts connections with the address of the machine.
+struct Machines(TcpListener);
+
 /// Reads the certificate. A new one comes with a new pod: its Secret is part of the pod's hash.
 pub(super) fn tls(certificate: &Path, key: &Path) -> Result<ServerConfig, Usage> {
     let unusable = |path: &Path, problem: String| Usage {
@@ -64,35 +68,47 @@ pub(super) fn tls(certificate: &Path, key: &Path) -> Result<ServerConfig, Usage>
         .map_err(|error| unusable(certificate, error.to_string()))
 }
 
+impl Accept for Machines {
+    type Connection = (TcpStream, SocketAddr);
+
+    async fn accept(&self) -> io::Result<Self::Connection> {
+        self.0.accept().await
+    }
+}
+
 // === impl Server ===
 
 impl Server {
     /// Serves, for ever.
     pub(super) async fn run(self, listener: TcpListener, tls: ServerConfig) {
         let acceptor = TlsAcceptor::from(Arc::new(tls));
-        loop {
-            match listener.accept().await {
-                Ok((stream, from)) => {
-                    let Some((permit, lost)) = self.admission.admit(from.ip()) else {
-                        self.metrics.dropped.inc();
-                        continue;
-                    };
-                    let (server, acceptor) = (self.clone(), acceptor.clone());
-                    tokio::spawn(async move {
-                        tokio::select! {
-                            () = server.connection(stream, acceptor, &permit) => {}
-                            _ = lost => {
-                                server.metrics.dropped.inc();
-                            }
-                        }
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "Failed to accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+        let machines = Machines(listener);
+        accept::run(
+            machines,
+            None,
+            std::future::pending(),
+            |(stream, from), _| {
+                self.serve(stream, from.ip(), acceptor.clone());
+            },
+        )
+        .await;
+    }
+
+    /// Serves a connection in a task of its own, if there is a place.
+    fn serve(&self, stream: TcpStream, from: IpAddr, acceptor: TlsAcceptor) {
+        let Some((permit, lost)) = self.admission.admit(from) else {
+            self.metrics.dropped.inc();
+            return;
+        };
+        let server = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = server.connection(stream, acceptor, &permit) => {}
+                _ = lost => {
+                    server.metrics.dropped.inc();
                 }
             }
-        }
+        });
     }
 
     async fn connection(&self, stream: TcpStream, acceptor: TlsAcceptor, permit: &Permit) {
@@ -121,7 +137,7 @@ impl Server {
                 permit.keep();
                 tracing::info!(pool = entry.pool, secret = entry.secret, "Payload fetched");
                 self.metrics.served(&entry.pool);
-                // When many come at once, the first of them tell of all.
+                // When many are served at once, the first of them are recorded.
                 let _ = self.reached.try_send(entry.secret);
             }
             Served::Missed => {
@@ -135,8 +151,6 @@ impl Server {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     use prometheus_client::registry::Registry;

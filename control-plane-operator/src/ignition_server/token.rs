@@ -58,7 +58,7 @@ pub(super) struct Malformed {
     problem: String,
 }
 
-/// What is to be done with a Secret, whatever its configuration.
+/// The next step for a Secret, whatever its configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Duty {
     /// Its time is over.
@@ -78,7 +78,7 @@ pub(super) fn is_token(metadata: &ObjectMeta) -> bool {
 /// What time demands.
 pub(super) fn duty(metadata: &ObjectMeta, now: Timestamp) -> Duty {
     if let Some(expires) = time(metadata, TOKEN_EXPIRATION.key()) {
-        // It is on its way out: machines that know it may still use it, and nobody needs another.
+        // It expires: machines that know it may still use it, and it needs no successor.
         return left(expires, now).map_or(Duty::Delete, Duty::Wait);
     }
     let Some(generated) = time(metadata, LAST_TOKEN_GENERATION_TIME.key()) else {
@@ -151,7 +151,7 @@ impl Token {
         annotations.is_some_and(|all| matches!(IGNITION_REACHED.get(all), Ok(Some(true))))
     }
 
-    /// The change by which the Secret tells how rendering went; none if it tells so already.
+    /// The patch that reports how rendering went; none if it is reported already.
     pub(super) fn verdict(
         &self,
         reason: &str,
@@ -190,7 +190,7 @@ impl Token {
         })
     }
 
-    /// Another replica may be quicker: then the change is decided anew.
+    /// Another replica may have written: then the change is decided again.
     fn precondition(&self) -> Value {
         json!({
             "uid": self.metadata.uid,

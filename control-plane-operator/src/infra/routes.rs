@@ -1,4 +1,4 @@
-//! Routes by which a control plane is published, and those of components that are not here yet.
+//! Routes by which a control plane is published.
 
 use api::hypershift::v1beta1::services::PublishingStrategyType::Route as ByRoute;
 use api::hypershift::v1beta1::services::ServiceType;
@@ -22,11 +22,6 @@ pub(crate) enum Reach {
     Internal,
 }
 
-/// The Routes of components that are not here yet.
-pub(super) fn all(context: &Context<'_>) -> Vec<Value> {
-    oauth(context)
-}
-
 /// The host that is asked for, if a service is published by a Route.
 #[expect(
     clippy::option_option,
@@ -41,41 +36,6 @@ pub(crate) fn by_route<'a>(context: &Context<'a>, service: ServiceType) -> Optio
         .as_ref()
         .and_then(|route| route.hostname.as_deref());
     Some(host.filter(|host| !host.is_empty()))
-}
-
-fn oauth(context: &Context<'_>) -> Vec<Value> {
-    let Some(host) =
-        by_route(context, ServiceType::OAuthServer).filter(|_| context.is_oauth_enabled())
-    else {
-        return Vec::new();
-    };
-    let to = |name: &str, host: Option<String>, reach| {
-        route(context, (name, "oauth-openshift"), host, reach)
-    };
-    let mut all = Vec::new();
-    if context.access().is_public() {
-        all.push(to("oauth", chosen(context, "oauth", host), Reach::External));
-    } else if let Some(host) = host {
-        all.push(to("oauth-private", Some(host.to_owned()), Reach::Private));
-    }
-    if context.access().is_private() {
-        let host = format!("oauth.apps.{}.hypershift.local", context.name());
-        all.push(to("oauth-internal", Some(host), Reach::Internal));
-    }
-    all
-}
-
-/// The Route of the ignition server, which is the component's own: it leads to that Service.
-pub(super) fn ignition(context: &Context<'_>, service: &str) -> Value {
-    let name = "ignition-server";
-    let (host, reach) = if context.access().is_public() {
-        let host = by_route(context, ServiceType::Ignition).flatten();
-        (chosen(context, name, host), Reach::External)
-    } else {
-        let host = format!("{name}.apps.{}.hypershift.local", context.name());
-        (Some(host), Reach::Internal)
-    };
-    route(context, (name, service), host, reach)
 }
 
 /// The host of an external Route. Without one, the management cluster's domain decides, or its router.

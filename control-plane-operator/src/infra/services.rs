@@ -1,4 +1,4 @@
-//! Services by which a control plane is published, and those of components that are not here yet.
+//! Services by which a control plane is published.
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::PublishingStrategyType::{LoadBalancer, NodePort};
@@ -16,6 +16,7 @@ pub(crate) struct Service {
     app: &'static str,
     pub(crate) port: Value,
     type_: &'static str,
+    is_labeled_by_component: bool,
     annotations: Map<String, Value>,
     pub(crate) spec: Map<String, Value>,
 }
@@ -25,36 +26,6 @@ pub(crate) struct Service {
 pub(crate) enum Reach {
     Everybody,
     OwnNetwork,
-}
-
-/// The Services of components that are not here yet: the guest's own Services lead to them.
-pub(super) fn all(context: &Context<'_>) -> Vec<Value> {
-    let mut all: Vec<_> = oauth(context).into_iter().collect();
-    all.push(internal("openshift-apiserver", 8443));
-    if context.is_oauth_enabled() {
-        all.push(internal("openshift-oauth-apiserver", 8443));
-    }
-    all.push(internal("packageserver", 5443));
-    all.into_iter().map(Service::object).collect()
-}
-
-fn oauth(context: &Context<'_>) -> Option<Service> {
-    if !context.is_oauth_enabled() {
-        return None;
-    }
-    let strategy = context.strategy(ServiceType::OAuthServer);
-    let balanced = strategy.is_some_and(|strategy| strategy.type_ == LoadBalancer);
-    let port = if balanced { 443 } else { 6443 };
-    let port = json!({ "port": port, "targetPort": 6443, "protocol": "TCP" });
-    let mut service = Service::new("oauth-openshift", "oauth-openshift", port);
-    service.publish(context, ServiceType::OAuthServer);
-    Some(service)
-}
-
-/// A Service that the guest's own Services lead to.
-fn internal(name: &'static str, target: i32) -> Service {
-    let port = json!({ "name": "https", "port": 443, "targetPort": target, "protocol": "TCP" });
-    Service::new(name, name, port)
 }
 
 // === impl Service ===
@@ -67,9 +38,22 @@ impl Service {
             app,
             port,
             type_: "ClusterIP",
+            is_labeled_by_component: false,
             annotations: Map::new(),
             spec: Map::new(),
         }
+    }
+
+    /// A Service that the guest's own Services lead to.
+    pub(crate) fn internal(name: &'static str, target: i32) -> Self {
+        let port = json!({ "name": "https", "port": 443, "targetPort": target, "protocol": "TCP" });
+        Self::new(name, name, port)
+    }
+
+    /// Selects pods by their component, too, and has that label itself.
+    pub(crate) fn labeled_by_component(mut self) -> Self {
+        self.is_labeled_by_component = true;
+        self
     }
 
     /// Publishes by what is asked for: a Route leads to a Service of the cluster.
@@ -110,22 +94,31 @@ impl Service {
                 }
                 match reach {
                     Reach::OwnNetwork => set(format!("{AWS}-internal"), "true"),
-                    Reach::Everybody if self.name == "router" => {
-                        set(format!("{AWS}-scheme"), "internet-facing");
-                    }
                     Reach::Everybody => {}
                 }
             }
             (PlatformType::Azure, Reach::OwnNetwork) => set(AZURE_INTERNAL.to_owned(), "true"),
             _ => {}
         }
+    }
+
+    /// Says that a load balancer for everybody has an address in the internet, where that is not the default.
+    pub(crate) fn internet_facing(&mut self, context: &Context<'_>) {
+        if context.is_on(PlatformType::Aws) {
+            let scheme = (format!("{AWS}-scheme"), json!("internet-facing"));
+            self.annotations.extend([scheme]);
+        }
+    }
+
+    /// Lets a load balancer take connections only from the ranges that may reach the API server, if there are such.
+    pub(crate) fn allow_cidr_blocks(&mut self, context: &Context<'_>) {
         let networking = context
             .networking()
             .and_then(|networking| networking.api_server.as_ref());
         let allowed = networking
             .map(|api| &api.allowed_cidr_blocks)
             .filter(|blocks| !blocks.is_empty());
-        if let (Some(blocks), "kube-apiserver", Reach::Everybody) = (allowed, self.app, reach) {
+        if let Some(blocks) = allowed.filter(|_| self.type_ == "LoadBalancer") {
             let blocks: Vec<_> = blocks.iter().map(|block| &block.0).collect();
             self.spec
                 .insert("loadBalancerSourceRanges".to_owned(), json!(blocks));
@@ -147,7 +140,7 @@ impl Service {
         labels.insert("app".to_owned(), json!(self.app));
         let component = "hypershift.openshift.io/control-plane-component";
         let mut selector = labels.clone();
-        if self.app == "kube-apiserver" {
+        if self.is_labeled_by_component {
             selector.insert(component.to_owned(), json!(self.app));
             labels.insert(component.to_owned(), json!(self.app));
         }

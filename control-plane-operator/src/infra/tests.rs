@@ -246,7 +246,7 @@ fn ways_of_publishing_make_their_services_and_routes() {
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/infra");
     for case in cases() {
         let found = with(&case, &Objects::default(), |context| {
-            summary(&wanted(components::all(), context).objects)
+            summary(&wanted(components::declared(), context).objects)
         });
         let path = directory.join(format!("{}.txt", case.name));
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -274,8 +274,8 @@ fn addresses_come_from_statuses() {
     let case = case("", aws("Public"), Some(balanced("APIServer")));
     let mut objects = Objects::default();
     let (before, lacks) = with(&case, &objects, |context| {
-        let infra = facts(context);
-        let lacks = missing(context, &infra);
+        let infra = facts(components::declared(), context);
+        let lacks = missing(components::declared(), context, &infra);
         (infra, lacks)
     });
     assert!(
@@ -288,7 +288,9 @@ fn addresses_come_from_statuses() {
         "spec": { "ports": [{ "port": 6443 }] },
         "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.7" }] } },
     }));
-    let after = with(&case, &objects, facts);
+    let after = with(&case, &objects, |context| {
+        facts(components::declared(), context)
+    });
     assert_eq!(after.api.url(), "https://192.0.2.7:6443");
     assert_eq!(
         after.konnectivity.url(),
@@ -302,7 +304,7 @@ fn what_is_published_in_another_way_is_deleted() {
     let left = json!({ "apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": { "name": "kube-apiserver" } });
     let objects = Objects::from_iter([left]);
     let deletions = with(&case, &objects, |context| {
-        wanted(components::all(), context).deletions
+        wanted(components::declared(), context).deletions
     });
     let names: Vec<_> = deletions
         .iter()

@@ -1,4 +1,4 @@
-//! The rights that nobody but an administrator can give.
+//! The permissions that only an administrator can grant.
 
 use serde_json::{Value, json};
 

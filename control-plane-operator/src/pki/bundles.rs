@@ -1,59 +1,43 @@
-//! `ConfigMaps` with the certificates of authorities that somebody trusts.
+//! `ConfigMaps` with the certificates of authorities that are trusted.
 
 use std::collections::BTreeMap;
 
+use control_plane_component::certificate::Authority;
 use control_plane_component::{Context, Objects};
 use serde_json::{Value, json};
 
 use super::plan::BUNDLE;
 
-/// Name, and the Secrets of the authorities.
-const BUNDLES: [(&str, &[&str]); 7] = [
-    ("root-ca", &["root-ca"]),
-    ("etcd-ca", &["etcd-signer"]),
-    ("etcd-metrics-ca", &["etcd-metrics-signer"]),
-    ("aggregator-client-ca", &["kas-aggregator-client-signer"]),
-    ("konnectivity-ca-bundle", &["konnectivity-signer"]),
-    (
-        "client-ca",
-        &[
-            "kube-control-plane-signer",
-            "kube-apiserver-to-kubelet-signer",
-            "system-admin-signer",
-            "hcco-signer",
-            "kas-bootstrap-container-signer",
-            "cluster-signer-ca",
-        ],
-    ),
-    (
-        "kubelet-client-ca",
-        &["kube-apiserver-to-kubelet-signer", "cluster-signer-ca"],
-    ),
-];
+/// The bundle of those whose users the API server knows.
+const CLIENT: &str = "client-ca";
+
 /// Key of our own authorities.
 const KEY: &str = "ca.crt";
 /// Key of authorities that users bring.
 const USER_KEY: &str = "ca-bundle.crt";
+/// The last line of a certificate.
+const END: &str = "-----END CERTIFICATE-----\n";
 /// Authorities that the break-glass signers add.
 const TOTAL_CLIENT: &str = "total-client-ca";
 /// Authorities that the user trusts, and where they are handed on.
 const USER: (&str, &str) = ("user-ca-bundle", "trusted-ca-bundle-managed");
 
 /// All bundles.
-pub(super) fn all(context: &Context<'_>, there: &Objects) -> Vec<Value> {
-    let managed = |name: &str| context.is_etcd_managed() || !name.starts_with("etcd-");
-    let mut bundles: Vec<_> = BUNDLES
-        .iter()
-        .filter(|(name, _)| managed(name))
-        .map(|(name, authorities)| {
-            let mut all: Vec<_> = authorities
-                .iter()
-                .map(|secret| trusted(secret, there))
-                .collect();
-            if *name == "client-ca" {
-                all.extend(there.config_value(TOTAL_CLIENT, USER_KEY));
-            }
-            config_map(name, KEY, &join(&all))
+pub(super) fn all(authorities: &[Authority], context: &Context<'_>, there: &Objects) -> Vec<Value> {
+    let mut members: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for authority in authorities {
+        for bundle in authority.bundles {
+            let members = members.entry(bundle).or_default();
+            members.push(trusted(authority.secret, there));
+        }
+    }
+    let total = there.config_value(TOTAL_CLIENT, USER_KEY);
+    members.entry(CLIENT).or_default().extend(total);
+    let mut bundles: Vec<_> = members
+        .into_iter()
+        .map(|(name, members)| {
+            let live = there.config_value(name, KEY);
+            config_map(name, KEY, &in_live_order(join(&members), live))
         })
         .collect();
     bundles.push(config_map(
@@ -68,6 +52,17 @@ pub(super) fn all(context: &Context<'_>, there: &Objects) -> Vec<Value> {
         &there.config_value(user, USER_KEY).unwrap_or_default(),
     ));
     bundles
+}
+
+/// A bundle as it is, if it has the same certificates: their order means nothing, and a change would be noticed by pods.
+fn in_live_order(bundle: String, live: Option<String>) -> String {
+    let certificates = |text: &str| {
+        let mut all: Vec<_> = text.split_inclusive(END).map(str::trim).collect();
+        all.sort_unstable();
+        all.join("\n")
+    };
+    live.filter(|live| certificates(live) == certificates(&bundle))
+        .unwrap_or(bundle)
 }
 
 /// Whom the OAuth server's clients trust.
@@ -118,4 +113,25 @@ fn config_map(name: &str, key: &str, text: &str) -> Value {
         "metadata": { "name": name },
         "data": BTreeMap::from([(key, text)]),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_of_the_same_certificates_keeps_its_order() {
+        let bundle = |names: &[&str]| -> String {
+            let pem = |name: &&str| format!("-----BEGIN CERTIFICATE-----\n{name}\n{END}");
+            names.iter().map(pem).collect()
+        };
+        for (live, expected) in [
+            (Some(bundle(&["b", "a"])), bundle(&["b", "a"])),
+            (Some(bundle(&["b", "c"])), bundle(&["a", "b"])),
+            (Some(bundle(&["b", "a", "a"])), bundle(&["a", "b"])),
+            (None, bundle(&["a", "b"])),
+        ] {
+            assert_eq!(in_live_order(bundle(&["a", "b"]), live), expected);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use control_plane_component::certificate::{Form, Leaf, Usage};
+use control_plane_component::certificate::{Authority, Form, Leaf, Usage};
 use control_plane_component::render::KUBECONFIG;
 use control_plane_component::{Context, Objects};
 use jiff::Timestamp;
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::Error;
 use super::bundles::trusted;
+use super::desired::AUTHORITY_LIFE;
 use super::plan::{BUNDLE, NEXT, PREVIOUS, SIGNER, SIGNING_KEY, Step, signer_hash};
-use super::table::{AUTHORITY_LIFE, Authority};
 use crate::components::kubeconfig::{Kubeconfig, base64};
 
 /// Clocks differ: a certificate is good a little before it is made.

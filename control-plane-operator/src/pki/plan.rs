@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use control_plane_component::Objects;
-use control_plane_component::certificate::{LIFE, Leaf};
+use control_plane_component::certificate::{Authority, LIFE, Leaf};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::read;
-use super::table::Authority;
 
 const DAY: Duration = Duration::from_hours(24);
-/// How long before its end a leaf is made anew.
+/// How long before its end a leaf is renewed.
 const RENEW: Duration = DAY.saturating_mul(30);
 /// How long before its end an authority gets a successor: no leaf may outlive it.
 const ROTATE: Duration = LIFE.saturating_add(RENEW);
@@ -39,7 +38,7 @@ pub(super) const SIGNING_KEY: (&str, &str, &str) = (
 pub enum Step {
     /// Nothing.
     Keep,
-    /// It is made, or made anew.
+    /// It is issued, or issued again.
     Issue,
     /// Its successor is made, and trusted from now on.
     Introduce,
@@ -110,7 +109,7 @@ pub fn leaf(leaf: &Leaf, there: &Objects, now: Timestamp) -> Step {
     Step::Issue
 }
 
-/// Whether the key that signs the guest's tokens is missing. It is never made anew: all tokens would be void.
+/// Whether the key that signs the guest's tokens is missing. It is never replaced: all tokens would become invalid.
 pub(super) fn lacks_signing_key(there: &Objects) -> bool {
     let (secret, private, _) = SIGNING_KEY;
     there.secret_value(secret, private).is_none()

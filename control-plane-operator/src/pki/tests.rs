@@ -9,6 +9,7 @@ use control_plane_component::{Objects, Predicates, Release};
 use serde_json::json;
 
 use super::*;
+use crate::components;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -45,7 +46,7 @@ impl World {
             settings: &settings,
             predicates: Predicates::Asked,
         };
-        let written = objects(&context, scope, now).unwrap();
+        let written = objects(components::declared(), &context, scope, now).unwrap();
         let names = written.iter().filter(|object| object["kind"] == "Secret");
         let mut names: Vec<_> = names
             .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
@@ -195,7 +196,7 @@ fn an_authority_is_rotated_with_a_time_in_which_both_are_trusted() {
     assert!(trusts(&world, &old) && trusts(&world, &new));
     assert!(world.is_trusted("kas-server-crt", "root-ca"));
     assert_eq!(world.reconcile(introduced + DAY / 2), Vec::<String>::new());
-    // Promoted: signs everything anew.
+    // Promoted: signs everything.
     let promoted = world.reconcile(introduced + 2 * DAY);
     assert!(
         promoted.contains(&"kas-server-crt".to_owned()),
@@ -219,7 +220,7 @@ fn what_shows_the_way_to_somebody_elses_etcd_is_handed_on_whole_or_not_at_all() 
         },
     }))
     .unwrap();
-    // Certificates are made by somebody else: this is handed on all the same, and it is quick.
+    // Users issue certificates themselves: this is copied all the same.
     world.hcp.metadata.annotations = Some(BTreeMap::from([(
         "hypershift.openshift.io/disable-pki-reconciliation".to_owned(),
         "true".to_owned(),

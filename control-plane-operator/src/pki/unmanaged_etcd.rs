@@ -1,4 +1,4 @@
-//! Etcd that somebody else runs: how the control plane shows who it is, and whom it trusts there.
+//! Unmanaged etcd: the client certificate of the control plane, and the authority of the servers.
 
 use control_plane_component::Context;
 use serde_json::{Value, json};

@@ -54,7 +54,7 @@ pub(super) fn renewal(lifetime: Duration) -> Duration {
 
 /// The way to the hosted cluster by a Secret of the management cluster.
 pub(super) async fn config_of_secret(namespace: &str, name: &str) -> Result<kube::Config, Failure> {
-    let client = kube::Client::try_from(kube::Config::infer().await?)?;
+    let client = support::client::connect(kube::Config::infer().await?)?;
     let secrets: Api<Secret> = Api::namespaced(client, namespace);
     let secret = secrets.get(name).await?;
     let unusable = || NoKubeconfig {
@@ -107,7 +107,7 @@ impl Account {
             ..ServiceAccount::default()
         };
         match api.create(&PostParams::default(), &account).await {
-            // Somebody was quicker.
+            // Another process has created it.
             Err(error) if is_conflict(&error) => Ok(()),
             made => made.map(drop),
         }

@@ -133,7 +133,7 @@ fn one_replica_at_a_time_may_be_drained_and_the_only_one_never() {
         let only = of(&single());
         assert_eq!(only["spec"]["minAvailable"], 1, "{component}");
         assert_eq!(only["spec"]["maxUnavailable"], Value::Null, "{component}");
-        // What is not ready protects nobody.
+        // A budget counts ready pods only.
         let policy = &several["spec"]["unhealthyPodEvictionPolicy"];
         assert_eq!(policy, "AlwaysAllow", "{component}");
         let selected = &several["spec"]["selector"]["matchLabels"]["app"];

@@ -1,4 +1,4 @@
-//! What components are like for control planes that the facts do not tell of.
+//! What components are like for control planes that are not described by the facts.
 
 use api::group::{self, Side};
 use clap::Parser as _;
@@ -363,7 +363,7 @@ fn own_line(container: &Value) -> Option<Vec<String>> {
     let mut line: Vec<_> = words
         .map(|word| word.as_str().unwrap().to_owned())
         .collect();
-    // The pod tells it by a variable.
+    // The pod passes it as a variable.
     if line.get(1).is_some_and(|name| name == "ignition-server") {
         line.push("--namespace=hcp-namespace".to_owned());
     }
@@ -447,7 +447,7 @@ fn as_many_series_are_kept_as_the_set_of_metrics_says() {
             .unwrap()
             .contains("apiserver_request_total")
     );
-    // The cluster's own wish comes first.
+    // The cluster's own choice takes precedence.
     let mut own = changed(&[("/spec/monitoring", json!({ "metricsSet": "All" }))]);
     own.settings.metrics_set = Some(MetricsSet::Telemetry);
     assert_eq!(kept(&own), None);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use support::apply;
 use support::reconcile::is_missing;
 
-use super::workloads::WRITERS;
+use super::workloads::is_stopped;
 use crate::context::Context;
 use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::error::Error;
@@ -198,7 +199,7 @@ async fn put_back(
         })?;
     match (before, now) {
         (Some(before), Some(now)) => {
-            let wanted = stopped(name, before, &now);
+            let wanted = stopped(before, &now);
             let replaced = api.replace(name, &PostParams::default(), &wanted).await;
             replaced.map(drop).map_err(failed(object))
         }
@@ -214,18 +215,24 @@ async fn put_back(
     }
 }
 
-/// The object as it was, at the version that it has, and not running if it is one of the writers.
-fn stopped(name: &str, mut before: DynamicObject, now: &DynamicObject) -> DynamicObject {
+/// The object as it was, at the version that it has, and not running if it is a Deployment that a migration stops.
+fn stopped(mut before: DynamicObject, now: &DynamicObject) -> DynamicObject {
     before.metadata.uid.clone_from(&now.metadata.uid);
     before
         .metadata
         .resource_version
         .clone_from(&now.metadata.resource_version);
-    if WRITERS.contains(&name) && before.data["spec"]["replicas"].is_number() {
+    if before.data["spec"]["replicas"].is_number() && is_writer(&before) {
         // It was kept while it was stopped; the annotation that tells for how long is kept with it.
         before.data["spec"]["replicas"] = json!(0);
     }
     before
+}
+
+/// Whether an object is a Deployment that a migration stops. One that cannot be understood is put back stopped, too.
+fn is_writer(object: &DynamicObject) -> bool {
+    let deployment = serde_json::from_value::<Deployment>(json!(object));
+    deployment.map_or(true, |deployment| is_stopped(&deployment).unwrap_or(true))
 }
 
 fn is_of(metadata: &ObjectMeta, migration: &str) -> bool {
@@ -247,4 +254,36 @@ async fn found(
 
 fn failed(object: String) -> impl FnOnce(kube::Error) -> Error {
     move |source| Error::Write { object, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use control_plane_component::USES_CAPI;
+
+    use super::*;
+
+    #[test]
+    fn deployments_that_use_capi_are_put_back_stopped() {
+        let deployment = |name: &str, labels: Value| {
+            let object = json!({
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": { "name": name, "labels": labels, "resourceVersion": "1" },
+                "spec": { "replicas": 2, "selector": {}, "template": {} },
+            });
+            serde_json::from_value::<DynamicObject>(object).unwrap()
+        };
+        for (name, label, replicas) in [
+            ("control-plane-operator", json!({}), 0),
+            ("cluster-api", json!({}), 0),
+            ("new-component", json!({ USES_CAPI: "proxied" }), 0),
+            ("new-component", json!({ USES_CAPI: "sometimes" }), 0),
+            ("other", json!({}), 2),
+        ] {
+            let mut now = deployment(name, json!({}));
+            now.metadata.resource_version = Some("7".to_owned());
+            let back = stopped(deployment(name, label.clone()), &now);
+            assert_eq!(back.data["spec"]["replicas"], replicas, "{name} {label}");
+            assert_eq!(back.metadata.resource_version.as_deref(), Some("7"));
+        }
+    }
 }

@@ -2,12 +2,13 @@
 
 use api::group::Side;
 use api::hypershift::v1beta1::HostedControlPlane;
+use control_plane_component::CapiUse;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use serde_json::Value;
 
 use super::health::Health;
-use super::workloads::{PROXIED, Seen};
+use super::workloads::Seen;
 use crate::capi::Capi;
 use crate::context::Context;
 use crate::error::Error;
@@ -59,7 +60,7 @@ async fn list(
 /// A container that was started more than once since its pod is new, in words. The managers count as ready when they
 /// have read all objects through the proxy beside them, so this and availability stand for a request of our own.
 pub(super) fn restarts(seen: &[Seen]) -> Option<String> {
-    let watched = seen.iter().filter(|one| PROXIED.contains(&one.name()));
+    let watched = seen.iter().filter(|one| one.capi == CapiUse::Proxied);
     for pod in watched.flat_map(|one| &one.pods) {
         let status = pod.status.clone().unwrap_or_default();
         let init = status.init_container_statuses.into_iter().flatten();

@@ -1,5 +1,6 @@
 //! Stops whoever writes to a cluster's objects, proves that nobody is left, and starts them again.
 
+use control_plane_component::UnknownCapiUse;
 use futures::future::try_join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -8,66 +9,100 @@ use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::Value;
 
 use super::mark::MANAGER;
-use super::workloads::{KEEPER, Seen, WRITERS, query};
+use super::workloads::{KEEPER, Seen, capi_use, is_stopped, query};
 use crate::context::Context;
 use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::error::Error;
 
-/// The writers that a control plane has, with their pods.
+/// The Deployments of a control plane that a migration stops, with their pods; the keeper first.
 pub(super) async fn look(ctx: &Context, namespace: &str) -> Result<Vec<Seen>, Error> {
-    let looks = WRITERS.map(|name| one(ctx, namespace, name));
-    let seen = try_join_all(looks).await?;
-    Ok(seen.into_iter().flatten().collect())
+    let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), namespace);
+    // Without a limit and a resource version: a Deployment that is not in this list is not in the store.
+    let list = api.list(&ListParams::default()).await;
+    let list = list.map_err(Error::list(format!("Deployments in {namespace}")))?;
+    let mut stopped = Vec::new();
+    for deployment in list.items {
+        let unreadable = |error: UnknownCapiUse| unreadable(namespace, &deployment, &error);
+        if is_stopped(&deployment).map_err(unreadable)? {
+            stopped.push(deployment);
+        }
+    }
+    stopped.sort_by_key(|deployment| deployment.metadata.name.as_deref() != Some(KEEPER));
+    let looks = stopped
+        .into_iter()
+        .map(|deployment| with_pods(ctx, namespace, deployment));
+    try_join_all(looks).await
 }
 
-async fn one(ctx: &Context, namespace: &str, name: &str) -> Result<Option<Seen>, Error> {
-    let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), namespace);
-    let found = api.get_opt(name).await;
-    let found = found.map_err(|source| Error::Read {
-        what: format!("Deployment {namespace}/{name}"),
-        source,
-    })?;
-    let Some(deployment) = found else {
-        return Ok(None);
-    };
+async fn with_pods(ctx: &Context, namespace: &str, deployment: Deployment) -> Result<Seen, Error> {
+    let name = deployment.metadata.name.as_deref().unwrap_or_default();
+    let capi = capi_use(&deployment).map_err(|error| unreadable(namespace, &deployment, &error))?;
     let selector = deployment
         .spec
         .as_ref()
         .and_then(|spec| query(&spec.selector));
     let Some(selector) = selector else {
-        return Err(Error::Unreadable {
-            object: format!("{namespace}/{name} (Deployment)"),
-            problem: "its selector is more than labels".to_owned(),
-        });
+        return Err(unreadable(
+            namespace,
+            &deployment,
+            "its selector is more than labels",
+        ));
     };
     // Without a limit and a resource version: a pod that is not in this list is not in the store.
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), namespace);
     let list = pods.list(&ListParams::default().labels(&selector)).await;
     let list = list.map_err(Error::list(format!("pods of {namespace}/{name}")))?;
-    Ok(Some(Seen {
+    Ok(Seen {
         deployment,
+        capi,
         pods: list.items,
-    }))
+    })
 }
 
-/// Asks all writers to stop; tells who still runs. The keeper is gone before the others are asked, or it would bring
-/// them back.
+fn unreadable(
+    namespace: &str,
+    deployment: &Deployment,
+    problem: &(impl ToString + ?Sized),
+) -> Error {
+    let name = deployment.metadata.name.as_deref().unwrap_or_default();
+    Error::Unreadable {
+        object: format!("{namespace}/{name} (Deployment)"),
+        problem: problem.to_string(),
+    }
+}
+
+/// Asks all Deployments that use Cluster API to stop; tells which one still runs. The keeper is gone before the others are
+/// looked for and asked: it would bring them back, and it may make another one until then.
 pub(super) async fn stop(
     ctx: &Context,
     namespace: &ControlPlaneNamespace,
 ) -> Result<Option<String>, Error> {
-    let seen = look(ctx, namespace).await?;
-    let keeper = seen.iter().find(|one| one.name() == KEEPER);
-    if let Some(keeper) = keeper {
-        ask(ctx, namespace, keeper, keeper.stop()).await?;
-        if let Some(runs) = keeper.runs() {
-            return Ok(Some(runs));
-        }
+    if let Some(runs) = stop_keeper(ctx, namespace).await? {
+        return Ok(Some(runs));
     }
+    let seen = look(ctx, namespace).await?;
     for one in &seen {
         ask(ctx, namespace, one, one.stop()).await?;
     }
     Ok(seen.iter().find_map(Seen::runs))
+}
+
+async fn stop_keeper(
+    ctx: &Context,
+    namespace: &ControlPlaneNamespace,
+) -> Result<Option<String>, Error> {
+    let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), namespace);
+    let found = api.get_opt(KEEPER).await;
+    let found = found.map_err(|source| Error::Read {
+        what: format!("Deployment {namespace}/{KEEPER}"),
+        source,
+    })?;
+    let Some(deployment) = found else {
+        return Ok(None);
+    };
+    let keeper = with_pods(ctx, namespace, deployment).await?;
+    ask(ctx, namespace, &keeper, keeper.stop()).await?;
+    Ok(keeper.runs())
 }
 
 /// Lets all that were stopped run as before.
@@ -113,6 +148,7 @@ async fn ask(
 mod tests {
     use std::sync::Arc;
 
+    use control_plane_component::USES_CAPI;
     use payload::Releases;
     use prometheus_client::registry::Registry;
     use serde_json::json;
@@ -133,16 +169,17 @@ mod tests {
     }
 
     fn path(name: &str) -> String {
-        format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}")
+        format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments{name}")
     }
 
-    /// What is read of one: it runs with two replicas, or is stopped.
-    fn read(name: &str, is_stopped: bool, pods: &[serde_json::Value]) -> [Expect; 2] {
+    /// A Deployment that runs with two replicas, or is stopped.
+    fn deployment(name: &str, is_stopped: bool, labels: &Value) -> Value {
         let annotations =
             is_stopped.then(|| json!({ api::annotations::MIGRATION_PRIOR_REPLICAS: "2" }));
-        let deployment = json!({
+        json!({
             "metadata": {
-                "name": name, "uid": "u", "resourceVersion": "7", "generation": 1, "annotations": annotations,
+                "name": name, "uid": "u", "resourceVersion": "7", "generation": 1,
+                "annotations": annotations, "labels": labels,
             },
             "spec": {
                 "replicas": if is_stopped { 0 } else { 2 },
@@ -150,24 +187,35 @@ mod tests {
                 "template": {},
             },
             "status": { "observedGeneration": 1 },
-        });
-        let query = format!("/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app%3D{name}");
-        [
-            Expect::get(&path(name)).answer(Answer::ok(&deployment)),
-            Expect::get(&query).answer(Answer::list(pods)),
-        ]
+        })
     }
 
-    fn absent() -> Vec<Expect> {
-        let names = WRITERS.iter().filter(|name| **name != KEEPER);
-        let names = names.filter(|name| **name != "cluster-api");
-        names
-            .map(|name| Expect::get(&path(name)).answer(Answer::error(404, "NotFound")))
-            .collect()
+    fn pods(name: &str, pods: &[Value]) -> Expect {
+        let query = format!("/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app%3D{name}");
+        Expect::get(&query).answer(Answer::list(pods))
+    }
+
+    /// What is read: a keeper that is stopped, and others, with their pods.
+    fn reads(keeper_pods: &[Value], others: &[(Value, Vec<Value>)]) -> Vec<Expect> {
+        let keeper = deployment(KEEPER, true, &json!({}));
+        let mut list: Vec<_> = others.iter().map(|(other, _)| other.clone()).collect();
+        // One that has nothing to do with Cluster API is not asked for its pods.
+        list.push(deployment("kube-scheduler", false, &json!({})));
+        list.push(keeper.clone());
+        let mut all = vec![
+            Expect::get(&path(&format!("/{KEEPER}"))).answer(Answer::ok(&keeper)),
+            Expect::get(&path("")).answer(Answer::list(&list)),
+            pods(KEEPER, keeper_pods),
+        ];
+        all.extend(others.iter().map(|(other, found)| {
+            let name = other["metadata"]["name"].as_str().unwrap();
+            pods(name, found)
+        }));
+        all
     }
 
     fn stop_of(name: &str) -> Expect {
-        Expect::patch(&path(name)).body(json!({
+        Expect::patch(&path(&format!("/{name}"))).body(json!({
             "metadata": {
                 "uid": "u",
                 "resourceVersion": "7",
@@ -177,42 +225,67 @@ mod tests {
         }))
     }
 
-    async fn stopped(reads: Vec<Expect>, writes: Vec<Expect>) -> Option<String> {
+    async fn stopped(reads: Vec<Expect>, writes: Vec<Expect>) -> Result<Option<String>, Error> {
         let scenario = Scenario::new(writes).always(reads);
         let ctx = context(&scenario);
         let namespace = ControlPlaneNamespace::for_tests(NAMESPACE);
-        let runs = stop(&ctx, &namespace).await.unwrap();
+        let runs = stop(&ctx, &namespace).await;
         scenario.finish();
         runs
     }
 
+    fn terminating_pod() -> Value {
+        json!({ "metadata": { "name": "p", "deletionTimestamp": "2030-01-31T12:00:00Z" } })
+    }
+
+    /// Check M07.
     #[tokio::test]
-    async fn m07_the_keeper_is_gone_before_the_others_are_stopped() {
-        let pod =
-            json!({ "metadata": { "name": "p", "deletionTimestamp": "2030-01-31T12:00:00Z" } });
+    async fn the_keeper_is_gone_before_the_others_are_stopped() {
+        let pod = terminating_pod();
+        let other = |is_stopped| deployment("cluster-api", is_stopped, &json!({}));
         // Nobody but the keeper is written to while a pod of it is there.
-        let mut reads = absent();
-        reads.extend(read(KEEPER, true, std::slice::from_ref(&pod)));
-        reads.extend(read("cluster-api", false, &[]));
-        let runs = stopped(reads, vec![]).await.unwrap();
+        let all = reads(std::slice::from_ref(&pod), &[(other(false), vec![])]);
+        let runs = stopped(all, vec![]).await.unwrap().unwrap();
         assert!(
             runs.contains("pod p") && runs.contains("Terminating"),
             "{runs}"
         );
         // Then the next one is asked, once.
-        let mut reads = absent();
-        reads.extend(read(KEEPER, true, &[]));
-        reads.extend(read("cluster-api", false, &[]));
-        let runs = stopped(reads, vec![stop_of("cluster-api")]).await;
+        let all = reads(&[], &[(other(false), vec![])]);
+        let runs = stopped(all, vec![stop_of("cluster-api")]).await.unwrap();
         assert!(runs.is_some(), "it was asked just now");
         // And it is waited for until its pods are gone.
-        let mut reads = absent();
-        reads.extend(read(KEEPER, true, &[]));
-        reads.extend(read("cluster-api", true, &[pod]));
-        assert!(stopped(reads, vec![]).await.is_some());
-        let mut reads = absent();
-        reads.extend(read(KEEPER, true, &[]));
-        reads.extend(read("cluster-api", true, &[]));
-        assert_eq!(stopped(reads, vec![]).await, None);
+        let all = reads(&[], &[(other(true), vec![pod])]);
+        assert!(stopped(all, vec![]).await.unwrap().is_some());
+        let all = reads(&[], &[(other(true), vec![])]);
+        assert_eq!(stopped(all, vec![]).await.unwrap(), None);
+    }
+
+    /// A component is stopped because it says that it uses Cluster API, whatever its name is.
+    #[tokio::test]
+    async fn a_component_with_the_label_is_stopped_by_a_migration() {
+        let component = |is_stopped| {
+            let labels = json!({ USES_CAPI: "direct" });
+            deployment("new-component", is_stopped, &labels)
+        };
+        let all = reads(&[], &[(component(false), vec![])]);
+        let runs = stopped(all, vec![stop_of("new-component")]).await.unwrap();
+        assert!(runs.is_some(), "it was asked just now");
+        let all = reads(&[], &[(component(true), vec![terminating_pod()])]);
+        assert!(stopped(all, vec![]).await.unwrap().is_some());
+        let all = reads(&[], &[(component(true), vec![])]);
+        assert_eq!(stopped(all, vec![]).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn nothing_counts_as_stopped_while_a_label_is_not_understood() {
+        let unknown = deployment("new-component", false, &json!({ USES_CAPI: "sometimes" }));
+        let list = Answer::list(&[deployment("cluster-api", true, &json!({})), unknown]);
+        let reads = vec![
+            Expect::get(&path(&format!("/{KEEPER}"))).answer(Answer::error(404, "NotFound")),
+            Expect::get(&path("")).answer(list),
+        ];
+        let error = stopped(reads, vec![]).await.unwrap_err().to_string();
+        assert!(error.contains("new-component"), "{error}");
     }
 }

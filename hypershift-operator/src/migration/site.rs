@@ -21,7 +21,7 @@ use super::handover::{self, Watched};
 use super::health::Health;
 use super::mark::{self, Made, Move, make};
 use super::standing::Attempts;
-use super::workloads::{PROXIED, Seen, counts};
+use super::workloads::{Seen, counts};
 use super::{deploy, observe, quiesce};
 use crate::context::Context;
 use crate::control_plane_namespace::ControlPlaneNamespace;
@@ -295,7 +295,6 @@ impl std::fmt::Debug for Site<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Site")
             .field("id", self.id)
-            .field("proxied", &PROXIED)
             .finish_non_exhaustive()
     }
 }

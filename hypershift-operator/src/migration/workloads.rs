@@ -1,49 +1,59 @@
-//! The Deployments that write to a cluster's Cluster API objects: which they are, and whether one of them runs. Pure.
+//! Deployments that use Cluster API in a control plane: which they are, and whether one of them runs. Pure.
 
 use std::collections::BTreeMap;
 
 use api::annotations::MIGRATION_PRIOR_REPLICAS;
-use control_plane_component::{handover, sidecar};
-use k8s_openapi::api::apps::v1::Deployment;
+use control_plane_component::{CapiUse, UnknownCapiUse, sidecar};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde_json::{Value, json};
 
 use crate::hosted_cluster::names;
 
 /// Whoever brings the others back when they are stopped. It goes first, and comes first.
 pub(super) const KEEPER: &str = names::CONTROL_PLANE_OPERATOR;
-/// The two Deployments of Cluster API itself, with the proxy beside them on private types.
-const MANAGERS: [&str; 2] = [names::CLUSTER_API, names::CAPI_PROVIDER];
-/// Every Deployment with the proxy beside it on private types.
-pub(super) const PROXIED: [&str; MANAGERS.len() + handover::PROXIED.len()] =
-    concat([&MANAGERS, &handover::PROXIED]);
-/// Every Deployment that works on Cluster API objects, the keeper included. Which of them a cluster has depends on its
-/// platform.
-pub(super) const WRITERS: [&str; 1 + PROXIED.len() + handover::DIRECT.len()] =
-    concat([&[KEEPER], &PROXIED, &handover::DIRECT]);
+/// Deployments that use Cluster API in control planes of operators that do not label them: what those render is known.
+const UNLABELED: [(&str, CapiUse); 5] = [
+    (names::CLUSTER_API, CapiUse::Proxied),
+    (names::CAPI_PROVIDER, CapiUse::Proxied),
+    ("cluster-autoscaler", CapiUse::Proxied),
+    ("machine-approver", CapiUse::Proxied),
+    ("hosted-cluster-config-operator", CapiUse::Direct),
+];
 
-/// The lists as one. It does not compile unless the length is that of all of them.
-const fn concat<const L: usize, const N: usize>(lists: [&[&'static str]; L]) -> [&'static str; N] {
-    let mut all = [""; N];
-    let (mut list, mut next) = (0, 0);
-    while list < L {
-        let mut place = 0;
-        while place < lists[list].len() {
-            all[next] = lists[list][place];
-            place += 1;
-            next += 1;
-        }
-        list += 1;
-    }
-    assert!(next == N, "the length is that of all lists");
-    all
+/// How a Deployment of a control plane namespace uses Cluster API.
+///
+/// Each component says so by a label. Without one, a known name or the proxy in its pods says the same. A label that this
+/// version does not know is an error: a Deployment that is not stopped would corrupt the migration.
+pub(super) fn capi_use(deployment: &Deployment) -> Result<CapiUse, UnknownCapiUse> {
+    let known = known_use(&deployment.metadata)?;
+    let by_proxy = || {
+        let spec = deployment.spec.as_ref();
+        spec.is_some_and(has_proxy).then_some(CapiUse::Proxied)
+    };
+    Ok(known.or_else(by_proxy).unwrap_or_default())
+}
+
+fn known_use(metadata: &ObjectMeta) -> Result<Option<CapiUse>, UnknownCapiUse> {
+    let labeled = CapiUse::from_labels(metadata.labels.as_ref())?;
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let by_name = || UNLABELED.iter().find(|(known, _)| *known == name);
+    Ok(labeled.or_else(|| by_name().map(|(_, capi)| *capi)))
+}
+
+/// Whether a migration stops a Deployment: the keeper, and all that use Cluster API.
+pub(super) fn is_stopped(deployment: &Deployment) -> Result<bool, UnknownCapiUse> {
+    let is_keeper = deployment.metadata.name.as_deref() == Some(KEEPER);
+    Ok(is_keeper || capi_use(deployment)? != CapiUse::None)
 }
 
 /// What is read of one Deployment and its pods.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) deployment: Deployment,
+    /// How it uses Cluster API.
+    pub(super) capi: CapiUse,
     /// All that its selector finds, terminating ones included.
     pub(super) pods: Vec<Pod>,
 }
@@ -123,8 +133,8 @@ impl Seen {
                 "nobody has started {name} again ({prior} replicas)"
             ));
         }
-        let has_proxy = has_proxy(&self.deployment);
-        if with_proxy != has_proxy && PROXIED.contains(&name) {
+        let has_proxy = self.deployment.spec.as_ref().is_some_and(has_proxy);
+        if with_proxy != has_proxy && self.capi == CapiUse::Proxied {
             let what = if with_proxy { "no" } else { "still a" };
             return Some(format!("{name} has {what} container {}", sidecar::NAME));
         }
@@ -147,9 +157,8 @@ impl Seen {
 }
 
 /// Whether a Deployment's pods have the proxy.
-fn has_proxy(deployment: &Deployment) -> bool {
-    let pod = deployment.spec.as_ref();
-    let pod = pod.and_then(|spec| spec.template.spec.as_ref());
+fn has_proxy(spec: &DeploymentSpec) -> bool {
+    let pod = spec.template.spec.as_ref();
     let mut containers = pod.into_iter().flat_map(|pod| {
         let init = pod.init_containers.iter().flatten();
         init.chain(&pod.containers)
@@ -193,6 +202,8 @@ pub(super) fn counts(seen: &[Seen]) -> BTreeMap<String, i32> {
 
 #[cfg(test)]
 mod tests {
+    use control_plane_component::USES_CAPI;
+
     use super::*;
 
     fn seen(replicas: i32, prior: Option<&str>, status: impl Into<Value>, pods: &[Value]) -> Seen {
@@ -209,8 +220,46 @@ mod tests {
         let pods = pods.iter().cloned().map(serde_json::from_value);
         Seen {
             deployment: serde_json::from_value(deployment).unwrap(),
+            capi: CapiUse::Proxied,
             pods: pods.collect::<Result<_, _>>().unwrap(),
         }
+    }
+
+    fn deployment(name: &str, label: Option<&str>, container: &str) -> Deployment {
+        let labels = label.map(|value| json!({ USES_CAPI: value }));
+        let deployment = json!({
+            "metadata": { "name": name, "labels": labels },
+            "spec": { "selector": {}, "template": { "spec": {
+                "containers": [{ "name": "manager" }], "initContainers": [{ "name": container }],
+            }}},
+        });
+        serde_json::from_value(deployment).unwrap()
+    }
+
+    /// A component that is not known here by name is found by its label, or by the proxy beside it.
+    #[test]
+    fn deployments_that_use_capi_are_found_whoever_rendered_them() {
+        use CapiUse::{Direct, None as Not, Proxied};
+        for (name, label, container, expected) in [
+            ("new-component", Some("proxied"), "init", Proxied),
+            ("new-component", Some("direct"), "init", Direct),
+            ("new-component", None, sidecar::NAME, Proxied),
+            ("kube-scheduler", None, "init", Not),
+            // Rendered by an operator without the label, on standard types: nothing but the name says it.
+            ("cluster-api", None, "init", Proxied),
+            ("capi-provider", None, "init", Proxied),
+            ("cluster-autoscaler", None, "init", Proxied),
+            ("machine-approver", None, "init", Proxied),
+            ("hosted-cluster-config-operator", None, "init", Direct),
+        ] {
+            let deployment = deployment(name, label, container);
+            assert_eq!(capi_use(&deployment), Ok(expected), "{name} {label:?}");
+            assert_eq!(is_stopped(&deployment), Ok(expected != Not), "{name}");
+        }
+        assert_eq!(is_stopped(&deployment(KEEPER, None, "init")), Ok(true));
+        // Nothing is moved while it is not known who writes.
+        let unknown = deployment("new-component", Some("sometimes"), "init");
+        assert!(is_stopped(&unknown).is_err());
     }
 
     #[test]

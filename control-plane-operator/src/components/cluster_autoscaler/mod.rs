@@ -16,7 +16,7 @@ const IMAGE: &str = "hypershift.openshift.io/cluster-autoscaler-image";
 pub(super) fn component() -> Component {
     Component::new(
         NAME,
-        assets!("cluster-autoscaler":
+        assets!(
             "deployment.yaml",
             "podmonitor.yaml",
             "role.yaml",

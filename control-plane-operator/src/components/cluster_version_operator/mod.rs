@@ -25,11 +25,7 @@ const METRICS: Metrics = Metrics {
 pub(super) fn component() -> Component {
     Component::new(
         NAME,
-        assets!("cluster-version-operator":
-            "deployment.yaml",
-            "service.yaml",
-            "servicemonitor.yaml",
-        ),
+        assets!("deployment.yaml", "service.yaml", "servicemonitor.yaml",),
     )
     .with_certificates(certificates)
     .metrics(METRICS)

@@ -11,7 +11,7 @@ const STORAGE: [&str; 2] = [
     "0000_50_cluster-csi-snapshot-controller-operator_07_deployment-ibm-cloud-managed.yaml",
 ];
 const CONSOLE_LOGIN: &str = "0000_50_console-operator_01-oauth.yaml";
-/// Manifests of what runs in the control plane, or of what nobody may change there: group of names, and their ends.
+/// Manifests of what runs in the control plane, or of what must not be changed there: group of names, and their ends.
 const OMITTED: [(&str, &[&str]); 14] = [
     (
         "0000_50_olm_",

@@ -1,9 +1,21 @@
-//! The certificates of etcd's members and of its clients.
+//! The authorities and certificates of etcd's members and of its clients.
 
 use control_plane_component::Context;
 use control_plane_component::certificate::Usage::{Both, Client};
-use control_plane_component::certificate::{Form, Leaf, leaf};
+use control_plane_component::certificate::{Authority, Form, Leaf, authority, leaf};
 use control_plane_component::names::{pods, service_and_localhost};
+
+const SIGNER: Authority = authority("etcd-signer", "etcd-signer").trusted_in(&["etcd-ca"]);
+const METRICS_SIGNER: Authority =
+    authority("etcd-metrics-signer", "etcd-metrics-signer").trusted_in(&["etcd-metrics-ca"]);
+
+/// Who signs them, where etcd is ours.
+pub(super) fn authorities(context: &Context<'_>) -> Vec<Authority> {
+    if !context.is_etcd_managed() {
+        return Vec::new();
+    }
+    vec![SIGNER, METRICS_SIGNER]
+}
 
 /// All of them, where etcd is ours.
 pub(super) fn all(context: &Context<'_>) -> Vec<Leaf> {
@@ -15,7 +27,7 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Leaf> {
     vec![
         leaf(
             "etcd-client-tls",
-            "etcd-signer",
+            SIGNER.secret,
             "etcd-client",
             "kubernetes",
             Client,
@@ -23,7 +35,7 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Leaf> {
         .form(Form::Named("etcd-client")),
         leaf(
             "etcd-server-tls",
-            "etcd-signer",
+            SIGNER.secret,
             "etcd-server",
             "kubernetes",
             Both,
@@ -33,7 +45,7 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Leaf> {
         .form(Form::Named("server")),
         leaf(
             "etcd-peer-tls",
-            "etcd-signer",
+            SIGNER.secret,
             "etcd-discovery",
             "kubernetes",
             Both,
@@ -43,7 +55,7 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Leaf> {
         .form(Form::Named("peer")),
         leaf(
             "etcd-metrics-client-tls",
-            "etcd-metrics-signer",
+            METRICS_SIGNER.secret,
             "etcd-metrics-client",
             "kubernetes",
             Client,

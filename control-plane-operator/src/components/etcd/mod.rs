@@ -22,7 +22,7 @@ const METRICS: Metrics = Metrics {
 pub(super) fn component() -> Component {
     Component::new(
         NAME,
-        assets!("etcd":
+        assets!(
             "defrag-role.yaml",
             "defrag-rolebinding.yaml",
             "discovery-service.yaml",
@@ -37,6 +37,7 @@ pub(super) fn component() -> Component {
     )
     .quorum()
     .independent()
+    .with_authorities(certificates::authorities)
     .with_certificates(certificates::all)
     .metrics(METRICS)
     .zone_spread()

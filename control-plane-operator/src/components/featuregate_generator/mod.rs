@@ -5,13 +5,10 @@ use control_plane_component::{Component, Context, Result, Workload, assets};
 use super::{edit, feature_gate};
 
 pub(super) fn component() -> Component {
-    Component::new(
-        "featuregate-generator",
-        assets!("featuregate-generator": "job.yaml"),
-    )
-    .independent()
-    .management_api()
-    .adapt(adapt)
+    Component::new("featuregate-generator", assets!("job.yaml"))
+        .independent()
+        .management_api()
+        .adapt(adapt)
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {

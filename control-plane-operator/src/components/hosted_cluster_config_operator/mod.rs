@@ -2,7 +2,7 @@
 
 use api::group::Side;
 use control_plane_component::certificate::Usage::Client;
-use control_plane_component::certificate::leaf;
+use control_plane_component::certificate::{Authority, authority, leaf};
 use control_plane_component::{
     CapiUse, Component, Context, Leaf, Prober, Result, Workload, assets,
 };
@@ -12,6 +12,7 @@ use super::{capi, edit};
 
 /// The component's name, and that of its image.
 const NAME: &str = "hosted-cluster-config-operator";
+const SIGNER: Authority = authority("hcco-signer", "hcco-signer").trusted_in(&["client-ca"]);
 const CONFIG: &str = "config.openshift.io";
 const OPERATOR: &str = "operator.openshift.io";
 /// What the guest has to serve before the operator starts: it writes all of these.
@@ -40,7 +41,7 @@ const REQUIRED: &[(&str, &str, &str)] = &[
 pub(super) fn component() -> Component {
     Component::new(
         NAME,
-        assets!("hosted-cluster-config-operator":
+        assets!(
             "deployment.yaml",
             "podmonitor.yaml",
             "proxy-podmonitor.yaml",
@@ -49,6 +50,7 @@ pub(super) fn component() -> Component {
             "serviceaccount.yaml",
         ),
     )
+    .with_authorities(|_| vec![SIGNER])
     .with_certificates(certificates)
     .management_api()
     // It writes what in-place upgrades of nodes need to MachineSets.
@@ -67,7 +69,7 @@ pub(super) fn component() -> Component {
 
 fn certificates(_: &Context<'_>) -> Vec<Leaf> {
     let user = "system:hosted-cluster-config";
-    let client = leaf("hcco-client", "hcco-signer", user, "kubernetes", Client);
+    let client = leaf("hcco-client", SIGNER.secret, user, "kubernetes", Client);
     vec![client.group("system:serviceaccounts:openshift")]
 }
 

@@ -1,22 +1,30 @@
-//! ignition-server: tells new machines how to become nodes.
+//! ignition-server: serves Ignition to new machines.
 
 use api::annotations::cluster::DISABLE_IGNITION_SERVER;
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
-use control_plane_component::certificate::{Form, Usage, leaf, server};
-use control_plane_component::{Component, Context, Leaf, Result, Workload, assets, names};
+use control_plane_component::certificate::{Authority, Form, Usage, authority, leaf, server};
+use control_plane_component::facts::Infra;
+use control_plane_component::{
+    Component, Context, Leaf, Publication, Result, Workload, assets, names,
+};
 use k8s_openapi::api::core::v1::{PodSpec, Service};
 use serde_json::{Value, json};
 
 use super::{edit, feature_gate};
+use crate::infra::address::of;
+use crate::infra::routes::{self, Reach, by_route, chosen};
 
 /// The component's name.
 const NAME: &str = "ignition-server";
+/// Who signs what machines see.
+const AUTHORITY: Authority =
+    authority("ignition-server-ca-cert", "ignition-root-ca").form(Form::Tls);
 
 pub(super) fn component() -> Component {
     Component::new(
         NAME,
-        assets!("ignition-server":
+        assets!(
             "ca-cert.yaml",
             "deployment.yaml",
             "podmonitor.yaml",
@@ -29,7 +37,12 @@ pub(super) fn component() -> Component {
         ),
     )
     .independent()
+    .with_authorities(|_| vec![AUTHORITY])
     .with_certificates(certificates)
+    .published_by(Publication {
+        addresses,
+        ..Publication::NONE
+    })
     .zone_spread()
     .management_api()
     .wanted_if(is_wanted)
@@ -51,8 +64,8 @@ fn certificates(context: &Context<'_>) -> Vec<Leaf> {
     if let Some(host) = names::known(&context.infra.ignition.host) {
         let leaf = leaf(
             "ignition-server-serving-cert",
-            "ignition-server-ca-cert",
-            "ignition-server",
+            AUTHORITY.secret,
+            NAME,
             "openshift",
             Usage::Unsaid,
         );
@@ -104,14 +117,30 @@ pub(super) fn publish(context: &Context<'_>, service: &mut Service) -> Result<()
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 fn route(context: &Context<'_>, route: &mut Value) -> Result<()> {
     let wildcards = route["spec"]["wildcardPolicy"].clone();
-    let service = if is_reached_directly(context) {
+    let (host, reach) = if context.access().is_public() {
+        let host = by_route(context, ServiceType::Ignition).flatten();
+        (chosen(context, NAME, host), Reach::External)
+    } else {
+        let host = format!("{NAME}.apps.{}.hypershift.local", context.name());
+        (Some(host), Reach::Internal)
+    };
+    *route = routes::route(context, (NAME, published_service(context)), host, reach);
+    route["spec"]["wildcardPolicy"] = wildcards;
+    Ok(())
+}
+
+/// The Service that machines reach.
+fn published_service(context: &Context<'_>) -> &'static str {
+    if is_reached_directly(context) {
         NAME
     } else {
         "ignition-server-proxy"
-    };
-    *route = crate::infra::ignition_route(context, service);
-    route["spec"]["wildcardPolicy"] = wildcards;
-    Ok(())
+    }
+}
+
+fn addresses(context: &Context<'_>, infra: &mut Infra) {
+    let service = published_service(context);
+    infra.ignition = of(context, ServiceType::Ignition, service, NAME);
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
@@ -127,6 +156,8 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     let platform = json!(context.platform());
     let platform = platform.as_str().unwrap_or_default().to_owned();
     edit::args(server, ["--platform".to_owned(), platform]);
+    let name = format!("--hosted-control-plane={}", context.name());
+    edit::args(server, [name]);
     let mirrors = settings.openshift_img_overrides.to_string();
     edit::env(server, "OPENSHIFT_IMG_OVERRIDES", mirrors);
     if is_reached_directly(context) {

@@ -8,10 +8,7 @@ use super::ignition_server;
 pub(super) fn component() -> Component {
     Component::new(
         "ignition-server-proxy",
-        assets!("ignition-server-proxy":
-            "deployment.yaml",
-            "service.yaml",
-        ),
+        assets!("deployment.yaml", "service.yaml",),
     )
     .independent()
     .request_serving()

@@ -18,16 +18,10 @@ const SERVERS: [&str; 3] = [
 ];
 
 pub(super) fn component() -> Component {
-    Component::new(
-        NAME,
-        assets!("konnectivity-agent":
-            "deployment.yaml",
-            "serviceaccount.yaml",
-        ),
-    )
-    .with_certificates(certificates)
-    .zone_spread()
-    .adapt(adapt)
+    Component::new(NAME, assets!("deployment.yaml", "serviceaccount.yaml",))
+        .with_certificates(certificates)
+        .zone_spread()
+        .adapt(adapt)
 }
 
 fn certificates(_: &Context<'_>) -> Vec<Leaf> {

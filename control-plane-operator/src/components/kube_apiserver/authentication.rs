@@ -40,7 +40,7 @@ pub(super) fn config(context: &Context<'_>, config_map: &mut ConfigMap) -> Resul
     Ok(())
 }
 
-/// A provider in the API server's own words. All of it is handed on: what is left out of a rule lets somebody in.
+/// A provider in the format of the API server. No field may be dropped: a rule without it would admit more users.
 fn authenticator(provider: &OidcProvider, bundle: Option<&str>) -> Value {
     let mut issuer = json!({
         "url": provider.issuer.issuer_url,
@@ -144,7 +144,7 @@ pub(super) fn webhook(context: &Context<'_>, secret: &mut Secret) -> Result<()> 
     Ok(())
 }
 
-/// What clients are told of the OAuth server.
+/// Metadata of the OAuth server for clients.
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 pub(super) fn metadata(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
     let server = context.infra.oauth.url();

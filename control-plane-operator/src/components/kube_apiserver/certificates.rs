@@ -1,24 +1,68 @@
-//! The certificates of the API server, of konnectivity's server beside it, and of the users that it makes kubeconfigs for.
+//! The authorities and certificates of the API server, of konnectivity's server beside it, and of the users that it makes kubeconfigs for.
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_component::Context;
-use control_plane_component::certificate::Usage::{Client, Server};
-use control_plane_component::certificate::{CSR, KONNECTIVITY, Leaf, ROOT, account, leaf};
+use control_plane_component::certificate::Usage::{Both, Client, Server};
+use control_plane_component::certificate::{
+    Authority, CSR, KONNECTIVITY, Leaf, ROOT, account, authority, leaf,
+};
 use control_plane_component::names::{first_address, known, service, service_and_localhost};
 
-/// All of them.
+const AGGREGATOR: Authority = authority("kas-aggregator-client-signer", "aggregator-signer")
+    .trusted_in(&["aggregator-client-ca"]);
+const KUBELET: Authority = authority(
+    "kube-apiserver-to-kubelet-signer",
+    "kube-apiserver-to-kubelet-signer",
+)
+.trusted_in(&["client-ca", "kubelet-client-ca"]);
+const ADMIN: Authority =
+    authority("system-admin-signer", "admin-kubeconfig-signer").trusted_in(&["client-ca"]);
+const BOOTSTRAP: Authority = authority(
+    "kas-bootstrap-container-signer",
+    "kas-bootstrap-container-signer",
+)
+.trusted_in(&["client-ca"]);
+
+/// Who signs users of the API server and konnectivity.
+pub(super) const AUTHORITIES: [Authority; 5] = [
+    AGGREGATOR,
+    KUBELET,
+    ADMIN,
+    BOOTSTRAP,
+    authority(KONNECTIVITY, KONNECTIVITY)
+        .unit("kubernetes")
+        .trusted_in(&["konnectivity-ca-bundle"]),
+];
+
+/// All certificates.
 pub(super) fn all(context: &Context<'_>) -> Vec<Leaf> {
     let mut all = clients();
     all.extend(api(context));
     all.extend(konnectivity(context));
-    if context.is_on(PlatformType::Aws) {
-        all.push(account(
-            "aws-pod-identity-webhook-kubeconfig",
-            "openshift-authentication",
-            "aws-pod-identity-webhook",
-        ));
-    }
+    all.extend(webhooks(context));
     all
+}
+
+/// The webhooks of clouds beside the API server, and their users.
+fn webhooks(context: &Context<'_>) -> Vec<Leaf> {
+    let serving =
+        |secret: &str| leaf(secret, ROOT, "127.0.0.1", "", Both).names(["127.0.0.1".to_owned()]);
+    match context.platform() {
+        PlatformType::Aws => vec![
+            account(
+                "aws-pod-identity-webhook-kubeconfig",
+                "openshift-authentication",
+                "aws-pod-identity-webhook",
+            ),
+            serving("aws-pod-identity-webhook-serving-cert"),
+        ],
+        PlatformType::Azure => vec![serving("azure-workload-identity-webhook-serving-cert")],
+        PlatformType::IbmCloud
+        | PlatformType::KubeVirt
+        | PlatformType::Agent
+        | PlatformType::PowerVs
+        | PlatformType::None => Vec::new(),
+    }
 }
 
 /// Users of the guest.
@@ -28,28 +72,28 @@ fn clients() -> Vec<Leaf> {
     vec![
         leaf(
             "kas-aggregator-crt",
-            "kas-aggregator-client-signer",
+            AGGREGATOR.secret,
             "system:openshift-aggregator",
             "kubernetes",
             Client,
         ),
         leaf(
             "kas-kubelet-client-crt",
-            "kube-apiserver-to-kubelet-signer",
+            KUBELET.secret,
             "system:kube-apiserver",
             "kubernetes",
             Client,
         ),
         leaf(
             "system-admin-client",
-            "system-admin-signer",
+            ADMIN.secret,
             "system:admin",
             "system:masters",
             Client,
         ),
         leaf(
             "kas-bootstrap-container-client",
-            "kas-bootstrap-container-signer",
+            BOOTSTRAP.secret,
             "system:kas-bootstrap-container",
             "kubernetes",
             Client,
@@ -62,6 +106,14 @@ fn clients() -> Vec<Leaf> {
             Client,
         )
         .group("system:serviceaccounts"),
+        // Prometheus, for metrics of the control plane.
+        leaf(
+            "metrics-client",
+            CSR,
+            "system:serviceaccount:hypershift:prometheus",
+            "kubernetes",
+            Client,
+        ),
     ]
 }
 

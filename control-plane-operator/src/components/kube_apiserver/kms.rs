@@ -1,4 +1,4 @@
-//! Encryption by a key management service: plugins beside the API server, which speaks to each by a socket.
+//! Encryption by a key management service: plugins beside the API server, which calls each through a socket.
 //!
 //! Names of providers are stored with each object that they encrypt: they are made of the key, and never change.
 
@@ -70,7 +70,7 @@ fn provider(name: &str, socket: &str) -> Value {
     } })
 }
 
-/// What plugins have in common. They are given time: a service that is slow is not mended by a restart.
+/// What plugins have in common. They are given time: a restart does not make a slow service faster.
 fn container(name: &str, image: &str, port: i32, health: &str) -> Container {
     edit::written(json!({
         "name": name,

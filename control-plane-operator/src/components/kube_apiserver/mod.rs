@@ -30,6 +30,7 @@ pub(super) fn component() -> Component {
         .request_serving()
         .zone_spread()
         .depends_on(&["etcd", "featuregate-generator"])
+        .with_authorities(|_| certificates::AUTHORITIES.to_vec())
         .with_certificates(certificates::all)
         .published_by(publishing::PUBLICATION)
         .metrics(METRICS)
@@ -72,7 +73,7 @@ pub(super) fn component() -> Component {
 }
 
 fn manifests() -> &'static [Asset] {
-    assets!("kube-apiserver":
+    assets!(
         "audit-config.yaml",
         "auth-config.yaml",
         "authentication-token-webhook-config-secret.yaml",

@@ -1,14 +1,18 @@
 //! The Services and Routes of the API server, and of konnectivity's server beside it.
 
 use api::hypershift::v1beta1::platform::PlatformType;
-use api::hypershift::v1beta1::services::PublishingStrategyType::{LoadBalancer, NodePort};
+use api::hypershift::v1beta1::services::PublishingStrategyType::{LoadBalancer, NodePort, Route};
 use api::hypershift::v1beta1::services::ServiceType;
+use control_plane_component::facts::{Endpoint, Infra};
 use control_plane_component::{Context, Publication};
 use serde_json::{Value, json};
 
+use crate::infra::address::{HTTPS, balancer, of, route_host};
 use crate::infra::routes::{self, by_route, chosen, route};
 use crate::infra::services::{Reach, Service};
 
+/// The component, and the app of its pods.
+const NAME: &str = "kube-apiserver";
 const BALANCE: (&str, &str) = ("haproxy.router.openshift.io/balance", "roundrobin");
 
 pub(super) const PUBLICATION: Publication = Publication {
@@ -25,6 +29,8 @@ pub(super) const PUBLICATION: Publication = Publication {
         "konnectivity-server",
     ],
     objects,
+    addresses,
+    missing,
 };
 
 fn objects(context: &Context<'_>) -> Vec<Value> {
@@ -36,12 +42,86 @@ fn objects(context: &Context<'_>) -> Vec<Value> {
     all
 }
 
+fn addresses(context: &Context<'_>, infra: &mut Infra) {
+    let konnectivity = "konnectivity-server";
+    infra.api = api_address(context);
+    infra.konnectivity = of(
+        context,
+        ServiceType::Konnectivity,
+        konnectivity,
+        konnectivity,
+    );
+}
+
+fn missing(_: &Context<'_>, infra: &Infra) -> Vec<&'static str> {
+    let mut all = Vec::new();
+    if !infra.api.is_known() {
+        all.push("the address of the API server");
+    }
+    if !infra.konnectivity.is_known() {
+        all.push("the address of konnectivity");
+    }
+    all
+}
+
+fn api_address(context: &Context<'_>) -> Endpoint {
+    let public = context.access().is_public();
+    let strategy = context
+        .strategy(ServiceType::ApiServer)
+        .map(|strategy| strategy.type_);
+    match strategy {
+        Some(LoadBalancer) if public => {
+            let azure = context.is_on(PlatformType::Azure);
+            let (service, port) = if azure {
+                ("kube-apiserverlb", 7443)
+            } else {
+                ("kube-apiserver", context.api_port())
+            };
+            Endpoint {
+                port,
+                ..of(context, ServiceType::ApiServer, service, "")
+            }
+        }
+        Some(LoadBalancer) => {
+            let known = balancer(context, "kube-apiserver-private").is_some();
+            let port = if context.is_on(PlatformType::Azure) {
+                7443
+            } else {
+                6443
+            };
+            Endpoint {
+                host: if known {
+                    context.api_internal_host()
+                } else {
+                    String::new()
+                },
+                port,
+            }
+        }
+        Some(Route) if !public => {
+            let chosen = context
+                .strategy(ServiceType::ApiServer)
+                .and_then(route_host);
+            Endpoint {
+                host: chosen.unwrap_or_else(|| context.api_internal_host()),
+                port: HTTPS,
+            }
+        }
+        _ => of(
+            context,
+            ServiceType::ApiServer,
+            "kube-apiserver",
+            "kube-apiserver",
+        ),
+    }
+}
+
 fn api_server(context: &Context<'_>) -> Vec<Service> {
     let access = context.access();
     let strategy = context.strategy(ServiceType::ApiServer);
     let type_ = strategy.map(|strategy| strategy.type_);
     let port = json!({ "port": context.api_port(), "targetPort": "client", "protocol": "TCP" });
-    let mut main = Service::new("kube-apiserver", "kube-apiserver", port);
+    let mut main = Service::new("kube-apiserver", NAME, port).labeled_by_component();
     main.spec
         .insert("ipFamilyPolicy".to_owned(), json!("PreferDualStack"));
     let mut all = Vec::new();
@@ -51,12 +131,15 @@ fn api_server(context: &Context<'_>) -> Vec<Service> {
             if access.is_public() && context.is_on(PlatformType::Azure) {
                 // Its load balancers take a port only once for each address.
                 let port = json!({ "port": 7443, "targetPort": "client", "protocol": "TCP" });
-                let mut balancer = Service::new("kube-apiserverlb", "kube-apiserver", port);
+                let mut balancer =
+                    Service::new("kube-apiserverlb", NAME, port).labeled_by_component();
                 balancer.load_balancer(context, Reach::Everybody);
+                balancer.allow_cidr_blocks(context);
                 balancer.host(strategy);
                 all.push(balancer);
             } else if access.is_public() {
                 main.load_balancer(context, Reach::Everybody);
+                main.allow_cidr_blocks(context);
                 main.host(strategy);
             }
             if access.is_private() {
@@ -76,15 +159,16 @@ fn private_api_server(context: &Context<'_>) -> Service {
         6443
     };
     let port = json!({ "port": port, "targetPort": "client", "protocol": "TCP" });
-    let mut service = Service::new("kube-apiserver-private", "kube-apiserver", port);
+    let mut service = Service::new("kube-apiserver-private", NAME, port).labeled_by_component();
     service.load_balancer(context, Reach::OwnNetwork);
     service
 }
 
 fn konnectivity(context: &Context<'_>) -> Service {
     let port = json!({ "port": 8091, "targetPort": 8091, "protocol": "TCP" });
-    let mut service = Service::new("konnectivity-server", "kube-apiserver", port);
+    let mut service = Service::new("konnectivity-server", NAME, port).labeled_by_component();
     service.publish(context, ServiceType::Konnectivity);
+    service.allow_cidr_blocks(context);
     service
 }
 

@@ -24,7 +24,7 @@ const RECYCLER_IMAGE: &str = "image: tools";
 pub(super) fn component() -> Component {
     Component::new(
         NAME,
-        assets!("kube-controller-manager":
+        assets!(
             "config.yaml",
             "deployment.yaml",
             "kubeconfig.yaml",

@@ -15,7 +15,7 @@ const NAME: &str = "kube-scheduler";
 pub(super) fn component() -> Component {
     Component::new(
         NAME,
-        assets!("kube-scheduler":
+        assets!(
             "config.yaml",
             "deployment.yaml",
             "kubeconfig.yaml",

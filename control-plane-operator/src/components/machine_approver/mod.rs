@@ -12,7 +12,7 @@ const NAME: &str = "machine-approver";
 pub(super) fn component() -> Component {
     Component::new(
         NAME,
-        assets!("machine-approver":
+        assets!(
             "config.yaml",
             "deployment.yaml",
             "role.yaml",

@@ -10,7 +10,7 @@ use super::edit;
 pub(super) fn component() -> Component {
     Component::new(
         "router",
-        assets!("router": "config.yaml", "deployment.yaml", "pdb.yaml"),
+        assets!("config.yaml", "deployment.yaml", "pdb.yaml"),
     )
     .api_critical()
     .independent()

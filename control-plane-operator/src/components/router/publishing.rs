@@ -1,15 +1,22 @@
 //! The Services of the router: for everybody, and for the cluster's own network.
 
+use control_plane_component::facts::Infra;
 use control_plane_component::{Context, Publication};
 use serde_json::{Value, json};
 
+use crate::infra::address::{balancer, cluster_ip};
 use crate::infra::services::{Reach, Service};
-use crate::infra::{is_swift, labels_routes, shares_ingress};
+use crate::infra::{is_swift, labels_routes, shares_ingress, uses_router};
+
+const PRIVATE: &str = "private-router";
+const PUBLIC: &str = "router";
 
 pub(super) const PUBLICATION: Publication = Publication {
-    services: &["private-router", "router"],
+    services: &[PRIVATE, PUBLIC],
     routes: &[],
     objects,
+    addresses,
+    missing,
 };
 
 fn objects(context: &Context<'_>) -> Vec<Value> {
@@ -21,7 +28,7 @@ fn routers(context: &Context<'_>) -> Vec<Service> {
     let port = || json!({ "name": "https", "port": 443, "targetPort": "https", "protocol": "TCP" });
     let mut all = Vec::new();
     if access.is_private() {
-        let mut router = Service::new("private-router", "private-router", port());
+        let mut router = Service::new(PRIVATE, PRIVATE, port());
         if !is_swift(context) && !shares_ingress(context) {
             router.load_balancer(context, Reach::OwnNetwork);
         }
@@ -32,9 +39,32 @@ fn routers(context: &Context<'_>) -> Vec<Service> {
         && !shares_ingress(context)
         && !is_swift(context)
     {
-        let mut router = Service::new("router", "private-router", port());
+        let mut router = Service::new(PUBLIC, PRIVATE, port());
         router.load_balancer(context, Reach::Everybody);
+        router.internet_facing(context);
         all.push(router);
+    }
+    all
+}
+
+fn addresses(context: &Context<'_>, infra: &mut Infra) {
+    infra.needs_router = uses_router(context);
+    infra.router_host = balancer(context, PUBLIC);
+    infra.private_router_host = balancer(context, PRIVATE).or_else(|| cluster_ip(context, PRIVATE));
+}
+
+fn missing(context: &Context<'_>, infra: &Infra) -> Vec<&'static str> {
+    let mut all = Vec::new();
+    if !infra.needs_router || shares_ingress(context) {
+        return all;
+    }
+    let has_service = context.objects.get("", "Service", PUBLIC).is_some();
+    let is_public = context.access().is_public() && labels_routes(context) && has_service;
+    if is_public && infra.router_host.is_none() {
+        all.push("the address of the router");
+    }
+    if context.access().is_private() && infra.private_router_host.is_none() {
+        all.push("the address of the private router");
     }
     all
 }

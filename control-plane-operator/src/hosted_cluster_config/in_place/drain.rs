@@ -17,7 +17,7 @@ const DONE: &str = "machineconfiguration.openshift.io/lastAppliedDrain";
 /// Pods of the node itself, which come back wherever they are evicted from.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What a node is to be.
+/// What the daemon asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Wish {
     Drained(String),
@@ -46,7 +46,7 @@ pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a daemon asks for that is not done yet.
+/// What a daemon asks for, unless it is done.
 fn wish(node: &Node) -> Option<Wish> {
     let asked = node.annotations().get(ASKED)?;
     if node.annotations().get(DONE) == Some(asked) {

@@ -151,7 +151,7 @@ impl Member {
         }
     }
 
-    /// Whether it has what the pool wants, and nobody is about to change that.
+    /// Whether it has what the pool wants, and no change of it is pending.
     fn has(&self, pool: &Pool) -> bool {
         let is_target = |it: &String| *it == pool.target;
         self.is_settled

@@ -61,7 +61,7 @@ pub(super) fn bindings(clients: NodeClients) -> Vec<ClusterRoleBinding> {
             user(METRICS_ACCOUNT),
         ),
         binding(METRICS_ROLE, METRICS_ROLE, user(METRICS_ACCOUNT)),
-        // Kubernetes brings the role and binds nobody to it. Without it kubelets refuse `kubectl logs` and `kubectl exec`.
+        // Kubernetes creates the role without a binding. Without it kubelets refuse `kubectl logs` and `kubectl exec`.
         binding(
             "system:kube-apiserver-to-kubelet",
             "system:kubelet-api-admin",

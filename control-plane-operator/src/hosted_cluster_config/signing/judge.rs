@@ -1,6 +1,6 @@
 //! Whether a request is granted. Pure.
 //!
-//! A serving certificate lets whoever holds it be taken for what it names. So a node gets its own name and its own
+//! The holder of a serving certificate is taken for what it names. So a node gets its own name and its own
 //! addresses: those of its Machine where the infrastructure knows them, and else those that it reports itself, as long
 //! as no other node and no other machine has them.
 
@@ -21,7 +21,7 @@ const NODE: &str = "system:node:";
 /// The group of nodes.
 const NODES: &str = "system:nodes";
 
-/// Everything that a request is judged by.
+/// What a request is evaluated with.
 #[derive(Clone, Copy)]
 pub(super) struct Fleet<'a> {
     pub(super) nodes: &'a [Arc<Node>],
@@ -30,7 +30,7 @@ pub(super) struct Fleet<'a> {
     pub(super) grants_clients: bool,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is granted, and this is why.
@@ -44,7 +44,7 @@ type Refusal = Result<Verdict, &'static str>;
 // === impl Fleet ===
 
 impl Fleet<'_> {
-    /// Judges a request.
+    /// Evaluates a request.
     pub(super) fn judge(&self, request: &Request) -> Verdict {
         let verdict = match request.signer.as_str() {
             SERVING => self.serving(request),
@@ -118,7 +118,7 @@ impl Fleet<'_> {
         Err("no Machine waits for a Node of that name")
     }
 
-    /// Whether a name or address is the node's and nobody else's.
+    /// Whether a name or address belongs to this node only.
     fn is_own(&self, own: Own<'_>, wanted: &str) -> bool {
         if own
             .machine
@@ -151,7 +151,7 @@ struct Own<'a> {
 // === impl Own ===
 
 impl Own<'_> {
-    /// Whether the infrastructure tells of an address that the node really has: then it knows them all.
+    /// Whether the infrastructure reports an address that the node really has: then it knows them all.
     fn is_known_to_infrastructure(self) -> bool {
         let addresses = self.machine.map(|machine| machine.addresses.as_slice());
         addresses

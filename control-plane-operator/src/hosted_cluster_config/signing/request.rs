@@ -79,7 +79,7 @@ impl Request {
     }
 }
 
-/// One, and no second beside it that somebody else would read.
+/// Exactly one: another parser might read the second.
 fn common_name(subject: &X509Name<'_>) -> Result<String, &'static str> {
     let mut names = subject.iter_common_name();
     match (names.next(), names.next()) {

@@ -6,7 +6,7 @@ use api::hypershift::v1beta1::image_content_source::ImageContentSource;
 use api::hypershift::v1beta1::platform::PlatformType;
 use serde_json::Value;
 
-/// What machines of every pool are told alike.
+/// What the payloads of all pools have in common.
 #[derive(Clone)]
 pub(in crate::ignition_server) struct Facts {
     /// Where the machines run.

@@ -1,4 +1,4 @@
-//! The kubelet of a worker: its configuration, its unit, and what tells it the provider's name of the machine.
+//! The kubelet of a worker: its configuration, its unit, and the script that finds the provider's name of the machine.
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use serde_json::{Map, Value, json};
@@ -180,7 +180,7 @@ fn unit(platform: PlatformType) -> String {
     UNIT.replace("@CLOUD_PROVIDER@", provider)
 }
 
-/// Whoever prepares a machine by other means than Ignition leaves variables in `/etc/kubernetes/kubelet-env`: they win.
+/// Variables in `/etc/kubernetes/kubelet-env`, of machines that are prepared by other means than Ignition, take precedence.
 const UNIT: &str = r#"[Unit]
 Description=Kubernetes Kubelet
 Wants=network-online.target
@@ -216,7 +216,7 @@ RestartSec=10
 WantedBy=multi-user.target
 "#;
 
-/// What the machine is told about itself by the metadata service, in the form of Kubernetes.
+/// The provider ID that the metadata service reports, in the form of Kubernetes.
 const AWS_PROVIDER_ID: &str = r#"[Unit]
 Description=Name of this machine at AWS, for the kubelet
 Requires=afterburn.service

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// By which field the entries of a list are told apart.
+/// The field that identifies the entries of a list.
 const KEYS: [(&str, &str); 14] = [
     ("ignition.config.merge", "source"),
     ("ignition.security.tls.certificateAuthorities", "source"),

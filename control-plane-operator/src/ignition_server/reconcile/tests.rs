@@ -7,14 +7,19 @@ use serde_json::json;
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
+use crate::tool;
 
 const SECRETS: &str = "/api/v1/namespaces/clusters-dev/secrets";
+const CONTROL_PLANES: &str =
+    "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters-dev/hostedcontrolplanes";
 const ONE: &str = "/api/v1/namespaces/clusters-dev/secrets/token-workers-0a";
 
 fn context(scenario: &Scenario) -> Context {
     Context {
         client: scenario.client(),
         namespace: "clusters-dev".to_owned(),
+        hosted_control_plane: Some("dev".to_owned()),
+        recorder: tool::recorder(&scenario.client(), MANAGER),
         cache: Arc::new(Cache::default()),
         metrics: Metrics::new(&mut Registry::default()),
     }
@@ -41,8 +46,24 @@ fn get_secret(secret: &Value) -> Expect {
 
 /// The calls that read what payloads are made of.
 fn facts() -> Vec<Expect> {
-    let hcp = json!({
-        "metadata": { "name": "dev", "namespace": "clusters-dev" },
+    vec![
+        Expect::get(&format!("{CONTROL_PLANES}/dev")).answer(Answer::ok(&hcp("dev"))),
+        secret_with("bootstrap-kubeconfig", "kubeconfig"),
+        secret_with("pull-secret", ".dockerconfigjson"),
+        Expect::get("/api/v1/namespaces/clusters-dev/configmaps/kubelet-client-ca").answer(
+            Answer::ok(&json!({ "metadata": {}, "data": { "ca.crt": "CA\n" } })),
+        ),
+    ]
+}
+
+fn secret_with(name: &str, key: &str) -> Expect {
+    let object = json!({ "metadata": { "name": name }, "data": { key: STANDARD.encode("{}") } });
+    Expect::get(&format!("{SECRETS}/{name}")).answer(Answer::ok(&object))
+}
+
+fn hcp(name: &str) -> Value {
+    json!({
+        "metadata": { "name": name, "namespace": "clusters-dev" },
         "spec": {
             "releaseImage": "images.example.com/release:4.22.0",
             "infraID": "dev-x", "issuerURL": "https://kubernetes.default.svc",
@@ -51,23 +72,34 @@ fn facts() -> Vec<Expect> {
             "services": [], "etcd": { "managementType": "Managed" },
             "pullSecret": { "name": "pull-secret" }, "sshKey": { "name": "" },
         },
-    });
-    let secret = |name: &str, key: &str| {
-        let object =
-            json!({ "metadata": { "name": name }, "data": { key: STANDARD.encode("{}") } });
-        Expect::get(&format!("{SECRETS}/{name}")).answer(Answer::ok(&object))
-    };
-    let ca = json!({ "metadata": {}, "data": { "ca.crt": "CA\n" } });
-    vec![
-        Expect::get(
-            "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters-dev/hostedcontrolplanes",
-        )
-        .answer(Answer::list(&[hcp])),
-        secret("bootstrap-kubeconfig", "kubeconfig"),
-        secret("pull-secret", ".dockerconfigjson"),
-        Expect::get("/api/v1/namespaces/clusters-dev/configmaps/kubelet-client-ca")
-            .answer(Answer::ok(&ca)),
-    ]
+    })
+}
+
+/// Machines of one cluster never get the pull secret or the address of another one in the same namespace.
+#[tokio::test]
+async fn payloads_are_made_for_the_named_control_plane_only() {
+    let list = |items: &[Value]| Expect::get(CONTROL_PLANES).answer(Answer::list(items));
+    let (own, other) = (hcp("dev"), hcp("another"));
+    for (name, calls, expected) in [
+        (Some("dev"), facts(), Ok(())),
+        // An older operator does not name it.
+        (
+            None,
+            [vec![list(std::slice::from_ref(&own))], facts().split_off(1)].concat(),
+            Ok(()),
+        ),
+        (None, vec![list(&[other, own])], Err("more than one")),
+        (None, vec![list(&[])], Err("is not there yet")),
+    ] {
+        let scenario = Scenario::new(calls);
+        let read = read::facts(&scenario.client(), "clusters-dev", name).await;
+        match (read, expected) {
+            (Ok(_), Ok(())) => {}
+            (Err(error), Err(text)) if error.to_string().contains(text) => {}
+            (read, expected) => panic!("{:?} is not {expected:?}", read.err()),
+        }
+        scenario.finish();
+    }
 }
 
 fn verdict(reason: &str) -> Expect {

@@ -1,0 +1,92 @@
+//! The OAuth server, at which users log in.
+
+use api::hypershift::v1beta1::services::PublishingStrategyType::LoadBalancer;
+use api::hypershift::v1beta1::services::ServiceType;
+use control_plane_component::certificate::server;
+use control_plane_component::facts::Infra;
+use control_plane_component::names::known;
+use control_plane_component::{Component, Context, Leaf, Publication};
+use serde_json::{Value, json};
+
+use super::pending;
+use crate::infra::address::of;
+use crate::infra::routes::{Reach, by_route, chosen, route};
+use crate::infra::services::Service;
+
+/// The component, its Service and the app of its pods.
+const NAME: &str = "oauth-openshift";
+const EXTERNAL: &str = "oauth";
+const PRIVATE: &str = "oauth-private";
+const INTERNAL: &str = "oauth-internal";
+
+pub(super) fn component() -> Component {
+    pending(NAME)
+        .with_certificates(certificates)
+        .published_by(Publication {
+            services: &[NAME],
+            routes: &[EXTERNAL, PRIVATE, INTERNAL],
+            objects,
+            addresses,
+            missing,
+        })
+}
+
+fn certificates(context: &Context<'_>) -> Vec<Leaf> {
+    let service = format!("{NAME}.{}.svc.cluster.local", context.namespace());
+    let serving = server("oauth-server-crt", "openshift-oauth").names([service]);
+    vec![serving.names(known(&context.infra.oauth.host))]
+}
+
+fn objects(context: &Context<'_>) -> Vec<Value> {
+    if !context.is_oauth_enabled() {
+        return Vec::new();
+    }
+    let mut all = vec![service(context).object()];
+    all.extend(routes(context));
+    all
+}
+
+fn service(context: &Context<'_>) -> Service {
+    let strategy = context.strategy(ServiceType::OAuthServer);
+    let balanced = strategy.is_some_and(|strategy| strategy.type_ == LoadBalancer);
+    let port = if balanced { 443 } else { 6443 };
+    let port = json!({ "port": port, "targetPort": 6443, "protocol": "TCP" });
+    let mut service = Service::new(NAME, NAME, port);
+    service.publish(context, ServiceType::OAuthServer);
+    service
+}
+
+fn routes(context: &Context<'_>) -> Vec<Value> {
+    let Some(host) = by_route(context, ServiceType::OAuthServer) else {
+        return Vec::new();
+    };
+    let to = |name: &str, host: Option<String>, reach| route(context, (name, NAME), host, reach);
+    let mut all = Vec::new();
+    if context.access().is_public() {
+        let host = chosen(context, EXTERNAL, host);
+        all.push(to(EXTERNAL, host, Reach::External));
+    } else if let Some(host) = host {
+        all.push(to(PRIVATE, Some(host.to_owned()), Reach::Private));
+    }
+    if context.access().is_private() {
+        let host = format!("oauth.apps.{}.hypershift.local", context.name());
+        all.push(to(INTERNAL, Some(host), Reach::Internal));
+    }
+    all
+}
+
+fn addresses(context: &Context<'_>, infra: &mut Infra) {
+    let route = if context.access().is_public() {
+        EXTERNAL
+    } else {
+        PRIVATE
+    };
+    infra.oauth = of(context, ServiceType::OAuthServer, NAME, route);
+}
+
+fn missing(context: &Context<'_>, infra: &Infra) -> Vec<&'static str> {
+    if context.is_oauth_enabled() && !infra.oauth.is_known() {
+        return vec!["the address of the OAuth server"];
+    }
+    Vec::new()
+}
