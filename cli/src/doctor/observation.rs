@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hypershift_operator::scope::Evidence;
+use ownership::ObservedGroups;
 
 pub use crate::install::tenant_policy::Mode;
 
@@ -80,7 +80,7 @@ pub struct ClusterFacts {
     /// Why its control plane namespace is not its own, if it is another one's.
     pub refusal: Option<String>,
     /// Which groups hold its Cluster API objects; the text says why that is not known.
-    pub evidence: Result<Evidence, String>,
+    pub observed: Result<ObservedGroups, String>,
 }
 
 /// A Deployment.

@@ -13,7 +13,8 @@ use clap::Args;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
-use serde::Serialize;
+use ownership::MigrationState;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::Usage;
@@ -35,27 +36,14 @@ pub(super) struct Chosen {
     all: bool,
 }
 
-/// Where a hosted cluster stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Standing {
-    /// On private types.
-    Done,
-    /// On standard types.
-    Pending,
-    /// Locked by a migration.
-    Active,
-    /// On standard types, after a migration that failed.
-    Failed,
-}
-
 /// One hosted cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Line {
     pub(super) namespace: String,
     pub(super) name: String,
-    pub(super) standing: Standing,
+    #[serde(rename = "standing", serialize_with = "name")]
+    pub(super) state: MigrationState,
     /// The phase, or why it failed.
     pub(super) reason: String,
     pub(super) message: String,
@@ -122,17 +110,17 @@ impl Line {
         let annotation = |key: &str| annotations.get(key).cloned();
         let protocol = Protocol::read(annotations);
         let told = annotation(MIGRATION_FAILURE_MESSAGE);
-        let standing = Standing::of(&protocol);
+        let state = MigrationState::by_annotations(&protocol);
         Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),
-            standing,
+            state,
             reason: match &protocol.failed {
-                Some(reason) if standing == Standing::Failed => reason.clone(),
+                Some(reason) if state == MigrationState::Failed => reason.clone(),
                 Some(_) | None => reason.to_owned(),
             },
             message: told
-                .filter(|_| standing == Standing::Failed)
+                .filter(|_| state == MigrationState::Failed)
                 .unwrap_or_else(|| message.to_owned()),
             attempts: annotation(MIGRATION_ATTEMPTS),
             held: annotation(MIGRATION_HOLD).as_deref() == Some("true"),
@@ -146,33 +134,13 @@ impl Line {
     }
 }
 
-// === impl Standing ===
-
-impl Standing {
-    /// By the marks. Without one, the operator has not looked at the cluster yet.
-    fn of(protocol: &Protocol) -> Self {
-        let Protocol {
-            private,
-            legacy: _,
-            in_progress,
-            failed,
-        } = protocol;
-        match (in_progress, private, failed) {
-            (true, _, _) => Self::Active,
-            (false, true, _) => Self::Done,
-            (false, false, Some(_)) => Self::Failed,
-            (false, false, None) => Self::Pending,
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Pending => "pending",
-            Self::Active => "active",
-            Self::Failed => "failed",
-        }
-    }
+/// The state as it is printed.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
+fn name<S: Serializer>(state: &MigrationState, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(state.name())
 }
 
 /// Sets and removes annotations, if the cluster is still as it was read.
@@ -228,23 +196,29 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn clusters_stand_where_their_marks_say() {
+    fn annotations_decide_the_state() {
         let legacy = (SCOPE, "legacy");
-        for (annotations, standing) in [
-            (&[][..], Standing::Pending),
-            (&[legacy], Standing::Pending),
-            (&[legacy, (MIGRATION_IN_PROGRESS, "true")], Standing::Active),
-            (&[legacy, (MIGRATION_FAILED, "conflict")], Standing::Failed),
-            (&[(PRIVATE_CAPI_TYPES, "true")], Standing::Done),
+        for (annotations, state) in [
+            (&[][..], MigrationState::Pending),
+            (&[legacy], MigrationState::Pending),
+            (
+                &[legacy, (MIGRATION_IN_PROGRESS, "true")],
+                MigrationState::Active,
+            ),
+            (
+                &[legacy, (MIGRATION_FAILED, "conflict")],
+                MigrationState::Failed,
+            ),
+            (&[(PRIVATE_CAPI_TYPES, "true")], MigrationState::Done),
             (
                 &[
                     (PRIVATE_CAPI_TYPES, "true"),
                     (MIGRATION_IN_PROGRESS, "true"),
                 ],
-                Standing::Active,
+                MigrationState::Active,
             ),
         ] {
-            assert_eq!(line(annotations).standing, standing, "{annotations:?}");
+            assert_eq!(line(annotations).state, state, "{annotations:?}");
         }
         let failed = line(&[
             legacy,

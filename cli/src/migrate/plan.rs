@@ -1,22 +1,25 @@
 //! `migrate plan`: what the migration of a hosted cluster would do, without doing any of it.
 
 mod given;
+mod release;
 
 use api::group::GroupTable;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use clap::Args;
-use hypershift_operator::control_plane_namespace::{ControlPlaneNamespace, Namespace};
-use hypershift_operator::foresight::{Foresight, Outlook};
 use migration::groups::Direction;
 use migration::preflight::{Finding, Severity};
 use migration_executor::{Executor, Options, Scope};
+use ownership::{ControlPlaneNamespace, MigrationState};
+use ownership_reader::find_namespace;
+use payload::Compatibility;
 
-use super::fleet::{Chosen, Line, Standing};
+use super::fleet::{Chosen, Line};
 use super::groups::{Format, report};
 use crate::doctor::command::Unwell;
 use crate::hosted::Hosted;
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime};
+use release::ReleaseCheck;
 
 /// Flags of `migrate plan`.
 #[derive(Debug, Args)]
@@ -53,7 +56,7 @@ pub(crate) struct Plan {
 struct Planner<'a> {
     format: Format,
     hosted: &'a Hosted,
-    foresight: Foresight,
+    releases: ReleaseCheck,
 }
 
 // === impl Plan ===
@@ -70,22 +73,22 @@ impl Plan {
         let planner = Planner {
             format: self.output,
             hosted: &hosted,
-            foresight: Foresight::new(hosted.client().clone(), &given)?,
+            releases: ReleaseCheck::new(hosted.client().clone(), &given)?,
         };
         let mut is_free = true;
         for cluster in self.chosen.find(&hosted, false).await? {
             let line = Line::of(&cluster);
-            let direction = match line.standing {
-                Standing::Pending | Standing::Failed => Direction::Forward,
+            let direction = match line.state {
+                MigrationState::Pending | MigrationState::Failed => Direction::Forward,
                 // All of them is all that are to be migrated.
-                Standing::Done | Standing::Active if self.chosen.is_all() => continue,
-                Standing::Done => Direction::Reverse,
-                Standing::Active => {
+                MigrationState::Done | MigrationState::Active if self.chosen.is_all() => continue,
+                MigrationState::Done => Direction::Reverse,
+                MigrationState::Active => {
                     display.say(&format!("{}: its migration is under way", line.id()));
                     continue;
                 }
             };
-            let found = Namespace::find(hosted.client(), &line.namespace, &line.name).await?;
+            let found = find_namespace(hosted.client(), &line.namespace, &line.name).await?;
             let Some(namespace) = found.owned() else {
                 let refusal = found.refusal(&line.namespace, &line.name);
                 let why =
@@ -123,23 +126,23 @@ impl Planner<'_> {
         let mut plan = executor.plan(direction).await?;
         if direction == Direction::Forward {
             plan.findings
-                .extend(finding(self.foresight.outlook(cluster).await));
+                .extend(finding(self.releases.check(cluster).await));
         }
         report::print_plan(self.format, &plan)?;
         Ok(plan.may_begin())
     }
 }
 
-/// What is worth saying of a release.
-fn finding(outlook: Outlook) -> Option<Finding> {
-    let (severity, message) = match outlook {
-        Outlook::Fit => return None,
-        Outlook::Unfit(why) => (Severity::Blocks, why),
-        Outlook::Untold(why) => (
+/// What the plan reports about a release.
+fn finding(compatibility: Compatibility) -> Option<Finding> {
+    let (severity, message) = match compatibility {
+        Compatibility::Compatible => return None,
+        Compatibility::Incompatible(why) => (Severity::Blocks, why),
+        Compatibility::Unknown(why) => (
             Severity::Note,
             format!(
-                "it cannot be told from here whether the release is fit for private types: {why}; the operator looks \
-                 before it touches anything"
+                "cannot check from here whether the release supports private types: {why}; the operator checks before it \
+                 changes anything"
             ),
         ),
     };
@@ -155,14 +158,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_known_to_be_unfit_blocks() {
-        let severity = |outlook| finding(outlook).map(|found| found.severity);
-        let told = "why".to_owned();
-        assert_eq!(severity(Outlook::Fit), None);
+    fn only_a_known_incompatibility_blocks() {
+        let severity = |compatibility| finding(compatibility).map(|found| found.severity);
+        let why = "why".to_owned();
+        assert_eq!(severity(Compatibility::Compatible), None);
         assert_eq!(
-            severity(Outlook::Unfit(told.clone())),
+            severity(Compatibility::Incompatible(why.clone())),
             Some(Severity::Blocks)
         );
-        assert_eq!(severity(Outlook::Untold(told)), Some(Severity::Note));
+        assert_eq!(severity(Compatibility::Unknown(why)), Some(Severity::Note));
     }
 }

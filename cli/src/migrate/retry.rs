@@ -4,8 +4,9 @@ use api::annotations::{
     MIGRATION_ATTEMPTS, MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE, MIGRATION_HOLD,
 };
 use clap::Args;
+use ownership::MigrationState;
 
-use super::fleet::{Line, Standing};
+use super::fleet::Line;
 use super::wish::{Wish, WishArgs};
 
 /// Flags of `migrate retry`.
@@ -42,12 +43,12 @@ impl Retry {
 
 /// Why there is nothing to be tried again.
 fn problem(line: &Line) -> Option<&'static str> {
-    match line.standing {
-        Standing::Failed => None,
-        Standing::Pending if line.held => None,
-        Standing::Pending => Some("its migration has not failed: it waits for its turn"),
-        Standing::Active => Some("its migration is under way"),
-        Standing::Done => Some("it is on private types already"),
+    match line.state {
+        MigrationState::Failed => None,
+        MigrationState::Pending if line.held => None,
+        MigrationState::Pending => Some("its migration has not failed: it waits for its turn"),
+        MigrationState::Active => Some("its migration is under way"),
+        MigrationState::Done => Some("it is on private types already"),
     }
 }
 

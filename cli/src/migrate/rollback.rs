@@ -3,8 +3,9 @@
 
 use api::annotations::{MIGRATION_ROLLBACK, ROLLBACK_REQUESTED};
 use clap::Args;
+use ownership::MigrationState;
 
-use super::fleet::{Line, Standing};
+use super::fleet::Line;
 use super::wish::{Wish, WishArgs};
 
 /// Flags of `migrate rollback`.
@@ -38,10 +39,10 @@ impl Rollback {
 
 /// Why there is no way back to be asked for.
 fn problem(line: &Line) -> Option<&'static str> {
-    match line.standing {
-        Standing::Done => None,
-        Standing::Active => Some("its migration is under way: wait for its end"),
-        Standing::Pending | Standing::Failed => Some("it is on standard types"),
+    match line.state {
+        MigrationState::Done => None,
+        MigrationState::Active => Some("its migration is under way: wait for its end"),
+        MigrationState::Pending | MigrationState::Failed => Some("it is on standard types"),
     }
 }
 

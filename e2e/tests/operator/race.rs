@@ -13,7 +13,7 @@ use e2e::operator::{self, Identity, Lease, Operator, Replica, SOON};
 use e2e::service_account::ensure_namespace;
 use e2e::testbed::Testbed;
 use e2e::wait;
-use hypershift_operator::scope::Evidence;
+use ownership::ObservedGroups;
 use serde_json::{Value, json};
 
 use crate::operator::fleet::{self, Member};
@@ -129,8 +129,8 @@ impl Side {
         program: &std::path::Path,
     ) -> Result<Self> {
         let (letters, evidence) = match operator {
-            Operator::Private => ("p", Evidence::Private),
-            Operator::Legacy => ("l", Evidence::Standard),
+            Operator::Private => ("p", ObservedGroups::Private),
+            Operator::Legacy => ("l", ObservedGroups::Standard),
         };
         let mut members = Vec::new();
         for number in 0..EACH {

@@ -55,12 +55,12 @@ impl Census {
 #[cfg(test)]
 mod tests {
     use migration::failure::Reason;
+    use ownership::{ObservedGroups, evaluate};
     use proptest::prelude::*;
 
     use super::super::standing::tests::metadata;
     use super::*;
     use crate::hosted_cluster::{Id, protocol};
-    use crate::scope::{Evidence, verdict};
 
     proptest! {
         /// Whatever annotations and evidence there are, every cluster is counted once.
@@ -74,8 +74,8 @@ mod tests {
                 let chosen: Vec<_> = all.into_iter().enumerate()
                     .filter(|(bit, _)| bits & (1 << bit) != 0).map(|(_, it)| it).collect();
                 let metadata = metadata("one", &chosen);
-                let evidence = [Evidence::None, Evidence::Standard, Evidence::Private, Evidence::Both][*evidence];
-                Member::new(Id::of(&metadata), &metadata, verdict(&protocol(&metadata), evidence))
+                let evidence = [ObservedGroups::None, ObservedGroups::Standard, ObservedGroups::Private, ObservedGroups::Both][*evidence];
+                Member::new(Id::of(&metadata), &metadata, evaluate(&protocol(&metadata), evidence))
             }).collect();
             let census = Census::of(&members);
             prop_assert_eq!(census.total(), u64::try_from(fleet.len()).unwrap());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
+use ownership::Scope;
 use support::error::chain;
 use support::shutdown::Drain;
 use tokio::sync::watch;
@@ -18,7 +19,6 @@ use super::standing::Member;
 use super::{Census, Metrics};
 use crate::context::Context;
 use crate::hosted_cluster::Id;
-use crate::scope::Scope;
 use crate::survey::Judged;
 
 /// How long one that was left is left alone.

@@ -10,6 +10,7 @@ use migration::journal::{Course, Failure, Journal};
 use migration::phase::Phase;
 use migration::progress::Progress;
 use migration_executor::{Advance, Error as ExecutorError, Executor, Options, Scope};
+use ownership::evaluate;
 use support::error::chain;
 use support::shutdown::Drain;
 use tokio::time::{Instant, sleep};
@@ -22,10 +23,9 @@ use super::site::{Before, Site};
 use super::standing::{Attempts, Member, Standing};
 use super::tell::{self, Line};
 use crate::context::Context;
-use crate::control_plane_namespace::{ControlPlaneNamespace, Namespace};
+use crate::control_plane_namespace::{self, ControlPlaneNamespace, Namespace};
 use crate::error::Error;
 use crate::hosted_cluster::{Id, protocol};
-use crate::scope::verdict;
 
 /// Between two looks at something that is waited for.
 const POLL: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ pub(super) async fn run(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> En
 }
 
 async fn turn(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> Result<Ended, Broken> {
-    let found = Namespace::find(&ctx.client, &id.namespace, &id.name).await?;
+    let found = control_plane_namespace::find(&ctx.client, &id.namespace, &id.name).await?;
     let Some(direction) = direction(ctx, id, &found, work).await? else {
         return Ok(Ended::Undue);
     };
@@ -189,7 +189,7 @@ async fn direction(
         return Ok(None);
     };
     let evidence = ctx.evidence.of(namespace).await?;
-    let verdict = verdict(&namespace.protocol(protocol(&metadata)), evidence);
+    let verdict = evaluate(&namespace.protocol(protocol(&metadata)), evidence);
     let mut member = Member::new(id.clone(), &metadata, verdict);
     if !namespace.is_usable() {
         member = member.refused();

@@ -113,6 +113,7 @@ async fn ask(
 mod tests {
     use std::sync::Arc;
 
+    use ownership::Scope;
     use payload::Releases;
     use prometheus_client::registry::Registry;
     use serde_json::json;
@@ -120,8 +121,8 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
+    use crate::control_plane_namespace;
     use crate::metrics::Metrics;
-    use crate::scope::Scope;
 
     const NAMESPACE: &str = "clusters-one";
 
@@ -180,7 +181,7 @@ mod tests {
     async fn stopped(reads: Vec<Expect>, writes: Vec<Expect>) -> Option<String> {
         let scenario = Scenario::new(writes).always(reads);
         let ctx = context(&scenario);
-        let namespace = ControlPlaneNamespace::for_tests(NAMESPACE);
+        let namespace = control_plane_namespace::for_tests(NAMESPACE);
         let runs = stop(&ctx, &namespace).await.unwrap();
         scenario.finish();
         runs

@@ -6,9 +6,9 @@ use api::annotations::{MIGRATION_ATTEMPTS, MIGRATION_HOLD, Protocol};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use migration::failure::Reason;
+use ownership::{Evaluation, Owner};
 
 use crate::hosted_cluster::{Id, protocol};
-use crate::scope::{Owner, Verdict};
 
 /// Where a hosted cluster stands. Each is in exactly one of these at any time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Member {
     }
 
     /// Reads what a hosted cluster says of itself.
-    pub(crate) fn new(id: Id, metadata: &ObjectMeta, verdict: Verdict) -> Self {
+    pub(crate) fn new(id: Id, metadata: &ObjectMeta, verdict: Evaluation) -> Self {
         let annotation = |key: &str| {
             let annotations = metadata.annotations.as_ref()?;
             annotations.get(key).map(String::as_str)
@@ -81,7 +81,7 @@ impl Member {
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             standing: Standing::of(&protocol(metadata), verdict.owner),
             attempts: Attempts::of(metadata),
-            is_sure: verdict.invalid.is_none() && verdict.mark.is_none(),
+            is_sure: verdict.invalid.is_none() && verdict.annotation.is_none(),
             is_going: metadata.deletion_timestamp.is_some(),
             is_held: annotation(MIGRATION_HOLD) == Some("true"),
             is_unwanted: super::is_wanted_back(metadata),
@@ -106,7 +106,7 @@ impl Standing {
         match owner {
             Owner::New => Self::Done,
             Owner::Migration => Self::Active,
-            Owner::Nobody => Self::Pending,
+            Owner::Undecided => Self::Pending,
             Owner::Legacy => match &protocol.failed {
                 Some(reason) => Self::Failed(reason.parse().ok()),
                 None => Self::Pending,
@@ -155,9 +155,9 @@ impl Attempts {
 pub(crate) mod tests {
     use api::annotations::{MIGRATION_FAILED, MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES, SCOPE};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use ownership::{ObservedGroups, evaluate};
 
     use super::*;
-    use crate::scope::{Evidence, verdict};
 
     pub(crate) fn metadata(name: &str, annotations: &[(&str, &str)]) -> ObjectMeta {
         let annotations = annotations.iter();
@@ -174,16 +174,16 @@ pub(crate) mod tests {
         }
     }
 
-    fn standing(annotations: &[(&str, &str)], evidence: Evidence) -> Standing {
+    fn standing(annotations: &[(&str, &str)], evidence: ObservedGroups) -> Standing {
         let metadata = metadata("one", annotations);
-        let verdict = verdict(&protocol(&metadata), evidence);
+        let verdict = evaluate(&protocol(&metadata), evidence);
         Member::new(Id::of(&metadata), &metadata, verdict).standing
     }
 
     /// M09: all combinations of the annotations, with all evidence, have one standing each.
     #[test]
     fn m09_every_combination_of_annotations_has_one_standing_by_evidence() {
-        use Evidence::{Both, None as Nothing, Private, Standard};
+        use ObservedGroups::{Both, None as Nothing, Private, Standard};
         let all = [
             (PRIVATE_CAPI_TYPES, "true"),
             (SCOPE, "legacy"),
@@ -247,7 +247,7 @@ pub(crate) mod tests {
                 (MIGRATION_ATTEMPTS, attempts),
             ];
             let metadata = metadata("one", &annotations);
-            let verdict = verdict(&protocol(&metadata), Evidence::Standard);
+            let verdict = evaluate(&protocol(&metadata), ObservedGroups::Standard);
             let member = Member::new(Id::of(&metadata), &metadata, verdict);
             let due: Option<Timestamp> = due.map(|time| time.parse().unwrap());
             assert_eq!(member.due(), due, "{reason} {attempts}");
@@ -266,8 +266,8 @@ pub(crate) mod tests {
             ],
         ] {
             let metadata = metadata("one", annotations);
-            for evidence in Evidence::ALL {
-                let verdict = verdict(&protocol(&metadata), evidence);
+            for evidence in ObservedGroups::ALL {
+                let verdict = evaluate(&protocol(&metadata), evidence);
                 let member = Member::new(Id::of(&metadata), &metadata, verdict).refused();
                 assert!(!member.is_sure, "{annotations:?}");
                 assert_ne!(member.standing, Standing::Active, "{annotations:?}");

@@ -1,7 +1,7 @@
 //! Which operator owns each hosted cluster, and why.
 
 use api::annotations::Protocol;
-use hypershift_operator::scope::{Evidence, Owner, verdict};
+use ownership::{ObservedGroups, Owner, evaluate};
 
 use crate::doctor::observation::{ClusterFacts, Found};
 use crate::doctor::report::{ClusterLine, Finding, Report};
@@ -32,9 +32,9 @@ pub(super) fn examine(clusters: &Found<Vec<ClusterFacts>>, report: &mut Report) 
     };
     let mut owners = Some(Owners::default());
     for cluster in clusters {
-        match &cluster.evidence {
-            Ok(evidence) => {
-                let owner = judge(cluster, *evidence, report);
+        match &cluster.observed {
+            Ok(observed) => {
+                let owner = evaluate_cluster(cluster, *observed, report);
                 if let Some(owners) = &mut owners {
                     owners.legacy |= owner == Owner::Legacy;
                     owners.new |= matches!(owner, Owner::New | Owner::Migration);
@@ -53,11 +53,15 @@ pub(super) fn examine(clusters: &Found<Vec<ClusterFacts>>, report: &mut Report) 
     owners
 }
 
-fn judge(cluster: &ClusterFacts, evidence: Evidence, report: &mut Report) -> Owner {
+fn evaluate_cluster(
+    cluster: &ClusterFacts,
+    observed: ObservedGroups,
+    report: &mut Report,
+) -> Owner {
     let mut protocol = Protocol::read(&cluster.annotations);
     // In a namespace of another cluster there is no migration of this one.
     protocol.in_progress &= cluster.refusal.is_none();
-    let verdict = verdict(&protocol, evidence);
+    let evaluation = evaluate(&protocol, observed);
     if let Some(refusal) = &cluster.refusal {
         report.findings.push(Finding::error(
             &subject(cluster),
@@ -67,10 +71,10 @@ fn judge(cluster: &ClusterFacts, evidence: Evidence, report: &mut Report) -> Own
     }
     report.clusters.push(ClusterLine {
         name: cluster.name.clone(),
-        owner: name(verdict.owner).to_owned(),
-        because: because(&protocol, evidence),
+        owner: name(evaluation.owner).to_owned(),
+        because: because(&protocol, observed),
     });
-    if let Some(invalid) = verdict.invalid {
+    if let Some(invalid) = evaluation.invalid {
         report.findings.push(Finding::error(
             &subject(cluster),
             invalid.reason(),
@@ -87,7 +91,7 @@ fn judge(cluster: &ClusterFacts, evidence: Evidence, report: &mut Report) -> Own
             ),
         ));
     }
-    verdict.owner
+    evaluation.owner
 }
 
 fn subject(cluster: &ClusterFacts) -> String {
@@ -99,11 +103,11 @@ fn name(owner: Owner) -> &'static str {
         Owner::New => "operator",
         Owner::Legacy => "operator-legacy",
         Owner::Migration => "migration",
-        Owner::Nobody => "nobody",
+        Owner::Undecided => "nobody",
     }
 }
 
-fn because(protocol: &Protocol, evidence: Evidence) -> String {
+fn because(protocol: &Protocol, observed: ObservedGroups) -> String {
     let Protocol {
         private,
         legacy,
@@ -124,11 +128,11 @@ fn because(protocol: &Protocol, evidence: Evidence) -> String {
     } else {
         marks.join(", ")
     };
-    let objects = match evidence {
-        Evidence::None => "no Cluster API objects",
-        Evidence::Standard => "objects in standard groups",
-        Evidence::Private => "objects in private groups",
-        Evidence::Both => "objects in both groups",
+    let objects = match observed {
+        ObservedGroups::None => "no Cluster API objects",
+        ObservedGroups::Standard => "objects in standard groups",
+        ObservedGroups::Private => "objects in private groups",
+        ObservedGroups::Both => "objects in both groups",
     };
     format!("{marks}; {objects}")
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::annotations::{MIGRATION_FAILED, PRIVATE_CAPI_TYPES, SCOPE};
-use hypershift_operator::scope::Evidence;
+use ownership::ObservedGroups;
 
 use super::*;
 use crate::doctor::{
@@ -38,12 +38,12 @@ fn private() -> CrdFacts {
     )
 }
 
-fn cluster(annotations: &[(&str, &str)], evidence: Evidence) -> ClusterFacts {
+fn cluster(annotations: &[(&str, &str)], observed: ObservedGroups) -> ClusterFacts {
     ClusterFacts {
         name: "clusters/one".to_owned(),
         annotations: marks(annotations),
         refusal: None,
-        evidence: Ok(evidence),
+        observed: Ok(observed),
     }
 }
 
@@ -64,7 +64,7 @@ fn well() -> Observation {
         crds: vec![private()],
         clusters: Found::Read(vec![cluster(
             &[(PRIVATE_CAPI_TYPES, "true")],
-            Evidence::Private,
+            ObservedGroups::Private,
         )]),
         deployments: Found::Read(vec![deployment("operator", 2)]),
         rights: Found::Read(vec![RightFacts {
@@ -365,7 +365,7 @@ fn kinds_that_nothing_refers_to_by_contract_need_no_label() {
 fn an_invalid_state_is_an_error_and_names_what_to_do() {
     let both = cluster(
         &[(PRIVATE_CAPI_TYPES, "true"), (SCOPE, "legacy")],
-        Evidence::Private,
+        ObservedGroups::Private,
     );
     let observation = Observation {
         clusters: Found::Read(vec![both]),
@@ -386,7 +386,7 @@ fn an_invalid_state_is_an_error_and_names_what_to_do() {
 fn a_failed_migration_is_told_of() {
     let failed = cluster(
         &[(SCOPE, "legacy"), (MIGRATION_FAILED, "quiesce-timeout")],
-        Evidence::Standard,
+        ObservedGroups::Standard,
     );
     let observation = Observation {
         clusters: Found::Read(vec![failed]),
@@ -404,7 +404,12 @@ fn a_failed_migration_is_told_of() {
 
 #[test]
 fn the_operators_that_are_needed_must_be_there_and_no_others() {
-    let legacy = || Found::Read(vec![cluster(&[(SCOPE, "legacy")], Evidence::Standard)]);
+    let legacy = || {
+        Found::Read(vec![cluster(
+            &[(SCOPE, "legacy")],
+            ObservedGroups::Standard,
+        )])
+    };
     let none = || Found::Read(Vec::new());
     for (clusters, deployments, expected) in [
         (
@@ -455,8 +460,8 @@ fn what_may_not_be_seen_decides_nothing() {
     );
     let unseen = ClusterFacts {
         refusal: None,
-        evidence: Err("forbidden".to_owned()),
-        ..cluster(&[], Evidence::None)
+        observed: Err("forbidden".to_owned()),
+        ..cluster(&[], ObservedGroups::None)
     };
     let observation = Observation {
         clusters: Found::Read(vec![unseen]),

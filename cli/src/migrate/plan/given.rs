@@ -1,14 +1,16 @@
-//! What the operator is given that decides about releases: as it is installed, and as it is going to be.
+//! The settings of the operator that decide about releases: as it is installed, changed by flags.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use hypershift_operator::foresight::Given;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
 use kube::{Api, Client};
+use payload::args::{OperatorImageArgs, ReleaseArgs, from_variables};
+use payload::{OperatorImages, OperatorOverrides, Releases};
 
 use crate::hosted::refused;
 use crate::install::display::Display;
@@ -35,6 +37,42 @@ pub(super) struct GivenArgs {
     /// As you are going to give it to install: file with PEM certificates, by which registries are trusted
     #[arg(long, value_name = "FILE")]
     additional_trust_bundle: Option<PathBuf>,
+}
+
+/// The settings of the operator that decide about images.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Given {
+    /// Its environment. Variables that name files of its pod are ignored.
+    variables: BTreeMap<String, String>,
+    /// The table of `--control-plane-operator-overrides`, in YAML.
+    overrides: Option<String>,
+    /// Certificates of authorities that registries are trusted by, in PEM.
+    ca_bundle: Option<String>,
+}
+
+// === impl Given ===
+
+impl Given {
+    /// Images of the control-plane-operator. Fails where an operator with these settings would not start.
+    pub(super) fn images(&self) -> anyhow::Result<OperatorImages> {
+        let args: OperatorImageArgs = from_variables(&self.variables)?;
+        let mut images = args.images()?;
+        if let Some(table) = &self.overrides {
+            let table = OperatorOverrides::parse(table)
+                .context("the table of control-plane-operators is invalid")?;
+            images.overrides = Arc::new(table);
+        }
+        Ok(images)
+    }
+
+    /// A reader of releases with the same settings.
+    pub(super) fn releases(&self) -> anyhow::Result<Releases> {
+        let args: ReleaseArgs = from_variables(&self.variables)?;
+        let mut options = args.options()?;
+        let ca_bundle = self.ca_bundle.as_ref();
+        options.ca_bundle = ca_bundle.map(|text| text.as_bytes().to_vec());
+        Releases::new(options).context("failed to create a client of registries")
+    }
 }
 
 // === impl GivenArgs ===
