@@ -1,4 +1,4 @@
-//! Hosted clusters as migrations see them: which are meant, and where each stands.
+//! The hosted clusters that a command is about, and the state of their migrations.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use api::annotations::{
     MIGRATION_ATTEMPTS, MIGRATION_FAILURE_MESSAGE, MIGRATION_HOLD, MIGRATION_ROLLBACK, Protocol,
     ROLLBACK_REQUESTED,
 };
-use api::conditions::{ClusterCondition, find};
+use api::conditions::ClusterCondition;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use clap::Args;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams};
 use ownership::MigrationState;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::Usage;
 use crate::hosted::{FIELD_MANAGER, Hosted, refused};
+use crate::listed;
 
-/// Which hosted clusters are meant.
+/// Which hosted clusters.
 #[derive(Debug, Args)]
 pub(super) struct Chosen {
     /// Name of the hosted cluster
@@ -31,7 +31,7 @@ pub(super) struct Chosen {
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
 
-    /// All hosted clusters for which it makes sense
+    /// All hosted clusters to which the command applies
     #[arg(long)]
     all: bool,
 }
@@ -50,40 +50,35 @@ pub(super) struct Line {
     /// How often it failed, and when it last did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) attempts: Option<String>,
-    /// It is left alone.
+    /// It is not migrated.
     pub(super) held: bool,
-    /// The way back is asked for.
+    /// A rollback is requested.
     pub(super) unwanted: bool,
 }
 
 // === impl Chosen ===
 
 impl Chosen {
-    /// The clusters that are meant. Naming none is wrong usage, unless `all` is the default.
+    /// The chosen clusters, untyped: what is needed of them, metadata and one condition, every version has. Choosing none is
+    /// a usage error, unless all are the default.
     pub(super) async fn find(
         &self,
         hosted: &Hosted,
         all_by_default: bool,
-    ) -> anyhow::Result<Vec<HostedCluster>> {
+    ) -> anyhow::Result<Vec<DynamicObject>> {
         if let Some(name) = &self.name {
             let namespace = self.namespace.as_deref().unwrap_or("clusters");
-            return Ok(vec![hosted.cluster(namespace, name).await?]);
+            return Ok(vec![hosted.cluster_object(namespace, name).await?]);
         }
         if !self.all && !all_by_default {
-            return Err(Usage::new(&"say which: --name NAME, or --all").into());
+            return Err(Usage::new(&"choose hosted clusters: --name NAME, or --all").into());
         }
         let client = hosted.client().clone();
-        let api: Api<HostedCluster> = match &self.namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
-        };
-        let list = api.list(&ListParams::default()).await;
-        Ok(list
-            .map_err(|error| refused(&error).context("cannot list HostedClusters"))?
-            .items)
+        let list = listed::objects::<HostedCluster>(client, self.namespace.as_deref()).await;
+        list.map_err(|error| refused(&error).context("failed to list HostedClusters"))
     }
 
-    /// Whether all are meant, so that those for which it makes no sense are passed over.
+    /// Whether all are chosen, so that clusters to which the command does not apply are skipped.
     pub(super) fn is_all(&self) -> bool {
         self.name.is_none()
     }
@@ -92,24 +87,26 @@ impl Chosen {
 // === impl Line ===
 
 impl Line {
-    pub(super) fn of(cluster: &HostedCluster) -> Self {
-        let status = cluster.status.as_ref();
-        let conditions = status.map(|status| status.conditions.as_slice());
-        let condition = find(
-            conditions.unwrap_or_default(),
-            ClusterCondition::PrivateCapiTypes,
-        );
-        let told = condition.map(|it| (it.reason.as_str(), it.message.as_str()));
-        Self::new(&cluster.metadata, told.unwrap_or_default())
+    pub(super) fn of(cluster: &DynamicObject) -> Self {
+        let conditions = cluster.data["status"]["conditions"].as_array();
+        let about = ClusterCondition::PrivateCapiTypes.as_str();
+        let mut conditions = conditions.into_iter().flatten();
+        let condition = conditions.find(|condition| condition["type"] == about);
+        let text = |key: &str| {
+            condition
+                .and_then(|it| it[key].as_str())
+                .unwrap_or_default()
+        };
+        Self::new(&cluster.metadata, (text("reason"), text("message")))
     }
 
-    /// From what the cluster is annotated with, and reason and message of its condition.
+    /// From the annotations of the cluster, and reason and message of its condition.
     fn new(metadata: &ObjectMeta, (reason, message): (&str, &str)) -> Self {
         let none = BTreeMap::new();
         let annotations = metadata.annotations.as_ref().unwrap_or(&none);
         let annotation = |key: &str| annotations.get(key).cloned();
         let protocol = Protocol::read(annotations);
-        let told = annotation(MIGRATION_FAILURE_MESSAGE);
+        let failure = annotation(MIGRATION_FAILURE_MESSAGE);
         let state = MigrationState::by_annotations(&protocol);
         Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),
@@ -119,7 +116,7 @@ impl Line {
                 Some(reason) if state == MigrationState::Failed => reason.clone(),
                 Some(_) | None => reason.to_owned(),
             },
-            message: told
+            message: failure
                 .filter(|_| state == MigrationState::Failed)
                 .unwrap_or_else(|| message.to_owned()),
             attempts: annotation(MIGRATION_ATTEMPTS),
@@ -146,7 +143,7 @@ fn name<S: Serializer>(state: &MigrationState, serializer: S) -> Result<S::Ok, S
 /// Sets and removes annotations, if the cluster is still as it was read.
 pub(super) async fn annotate(
     hosted: &Hosted,
-    cluster: &HostedCluster,
+    cluster: &DynamicObject,
     annotations: &BTreeMap<&str, Option<&str>>,
 ) -> anyhow::Result<()> {
     let metadata = &cluster.metadata;
@@ -167,10 +164,10 @@ pub(super) async fn annotate(
     match written {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => {
-            bail!("HostedCluster {namespace}/{name} was changed meanwhile: try again")
+            bail!("HostedCluster {namespace}/{name} was modified meanwhile: run the command again")
         }
         Err(error) => Err(refused(&error))
-            .with_context(|| format!("cannot annotate HostedCluster {namespace}/{name}")),
+            .with_context(|| format!("failed to annotate HostedCluster {namespace}/{name}")),
     }
 }
 
@@ -193,6 +190,28 @@ pub(super) mod tests {
             ..ObjectMeta::default()
         };
         Line::new(&metadata, ("", ""))
+    }
+
+    #[test]
+    fn a_cluster_that_does_not_deserialize_has_a_state() {
+        let condition =
+            json!({ "type": "PrivateCAPITypes", "reason": "LegacyTypes", "message": "m" });
+        let odd = json!({
+            "metadata": { "namespace": "clusters", "name": "odd", "annotations": { SCOPE: "legacy" } },
+            "spec": { "release": 1 },
+            "status": { "conditions": [condition] },
+        });
+        let odd: DynamicObject = serde_json::from_value(odd).unwrap();
+        assert!(listed::typed::<HostedCluster>(&odd).is_err());
+        let line = Line::of(&odd);
+        assert_eq!(
+            (line.id().as_str(), line.state),
+            ("clusters/odd", MigrationState::Pending)
+        );
+        assert_eq!(
+            (line.reason.as_str(), line.message.as_str()),
+            ("LegacyTypes", "m")
+        );
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::doctor::command::Unwell;
 use crate::hosted::Hosted;
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime};
+use crate::listed::typed;
 use release::ReleaseCheck;
 
 /// Flags of `migrate plan`.
@@ -27,17 +28,17 @@ use release::ReleaseCheck;
     after_help = "Nothing is written. Every object of the control plane's namespace is listed with what becomes of it: \
                   moved, given a new owner, or left where it is, and why. Of a cluster on private types it is the way \
                   back that is planned.\n\n\
-                  The release is read, too: one from before private types needs another control-plane-operator, as the \
-                  operator is given it or as the flags say. A registry that cannot be reached from here is told of, and \
-                  speaks against nothing.\n\n\
-                  The rights are yours, not the operator's.\n\n\
-                  Exit status: 0 nothing speaks against it, 2 something does, 64 wrong usage."
+                  The release is read, too: one from before private types needs another control-plane-operator, from the \
+                  operator's settings or the flags below. A registry that cannot be reached from here is reported, and \
+                  does not block.\n\n\
+                  It reads with your permissions, not the operator's.\n\n\
+                  Exit status: 0 nothing prevents it, 2 something does, 64 wrong usage."
 )]
 pub(crate) struct Plan {
     #[command(flatten)]
     chosen: Chosen,
 
-    /// Form of what is printed on standard output: with --all, one document a cluster
+    /// Output format; with --all, one document per cluster
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
 
@@ -48,7 +49,7 @@ pub(crate) struct Plan {
     #[command(flatten)]
     target: TargetArgs,
 
-    #[command(flatten, next_help_heading = "What the operator is given")]
+    #[command(flatten, next_help_heading = "Settings of the operator")]
     given: given::GivenArgs,
 }
 
@@ -97,6 +98,14 @@ impl Plan {
                 is_free = false;
                 continue;
             };
+            let cluster: HostedCluster = match typed(&cluster) {
+                Ok(cluster) => cluster,
+                Err(unreadable) => {
+                    display.say(&unreadable.to_string());
+                    is_free = false;
+                    continue;
+                }
+            };
             display.say(&format!("{}:", line.id()));
             is_free &= planner.plan(&cluster, namespace, direction).await?;
         }
@@ -110,7 +119,7 @@ impl Plan {
 // === impl Planner ===
 
 impl Planner<'_> {
-    /// Prints one; gives whether nothing speaks against it.
+    /// Prints the plan of one cluster; returns whether the migration may begin.
     async fn plan(
         &self,
         cluster: &HostedCluster,
