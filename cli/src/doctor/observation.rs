@@ -31,7 +31,7 @@ pub struct Observation {
     /// The Deployments in [`Self::namespace`].
     pub deployments: Found<Vec<DeploymentFacts>>,
     /// What the operator's service account may do.
-    pub rights: Found<Vec<RightFacts>>,
+    pub permissions: Found<Vec<PermissionFacts>>,
     /// Webhooks that requests for our objects go through.
     pub webhooks: Found<Vec<WebhookFacts>>,
     /// Certificates that webhooks of ours serve with.
@@ -98,7 +98,7 @@ pub struct DeploymentFacts {
 
 /// One thing that the operator must be allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RightFacts {
+pub struct PermissionFacts {
     /// `patch`.
     pub verb: String,
     /// `hostedclusters.hypershift.openshift.io`.

@@ -30,7 +30,7 @@ struct Served {
     path: String,
 }
 
-/// The API server's version, if it tells.
+/// The API server's version, if it reports one.
 pub(crate) async fn version(cluster: &Cluster) -> kube::Result<Option<Version>> {
     Ok(Version::of(&cluster.get("/version").await?))
 }

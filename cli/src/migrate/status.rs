@@ -1,4 +1,4 @@
-//! `migrate status`: where each hosted cluster stands, and what is in the way.
+//! `migrate status`: the state of each hosted cluster's migration, and what prevents it.
 
 use std::fmt::Write as _;
 

@@ -13,7 +13,7 @@ use crate::create::node_pool::{Pool as NodePoolOf, node_pool};
 const VERSION: &str = "hypershift.openshift.io/v1beta1";
 /// Objects with this label are deleted with the cluster.
 pub(crate) const DELETED_WITH_CLUSTER: &str = "hypershift.openshift.io/safe-to-delete-with-cluster";
-/// Tells for which infrastructure an object was made.
+/// The infrastructure that an object was made for.
 pub(crate) const MADE_FOR: &str = "hypershift.openshift.io/auto-created-for-infra";
 
 /// The usual ranges of both families.

@@ -1,4 +1,4 @@
-//! Which operator owns each hosted cluster, and why.
+//! Which operator reconciles each hosted cluster, and why.
 
 use api::annotations::Protocol;
 use ownership::{ObservedGroups, Owner, evaluate};
@@ -6,26 +6,26 @@ use ownership::{ObservedGroups, Owner, evaluate};
 use crate::doctor::observation::{ClusterFacts, Found};
 use crate::doctor::report::{ClusterLine, Finding, Report};
 
-/// Whose hosted clusters there are.
+/// Which owners there are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Owners {
-    /// Some are the new operator's, or a migration's.
+    /// Some belong to the new operator, or to a migration.
     pub(super) new: bool,
-    /// Some are the legacy operator's.
+    /// Some belong to the legacy operator.
     pub(super) legacy: bool,
 }
 
-/// Nothing if that cannot be told.
+/// None if they cannot be decided.
 pub(super) fn examine(clusters: &Found<Vec<ClusterFacts>>, report: &mut Report) -> Option<Owners> {
     let clusters = match clusters {
         Found::Read(clusters) => clusters,
-        // Without the CRD there are none, and the CRD's absence is told of elsewhere.
+        // Without the CRD there are none; the missing CRD is reported elsewhere.
         Found::Unknown => return Some(Owners::default()),
         Found::Refused(reason) => {
             report.findings.push(Finding::error(
                 "HostedClusters",
                 reason,
-                "ask for the right to list hostedclusters",
+                "ask for permission to list hostedclusters",
             ));
             return None;
         }
@@ -44,8 +44,8 @@ pub(super) fn examine(clusters: &Found<Vec<ClusterFacts>>, report: &mut Report) 
                 owners = None;
                 report.findings.push(Finding::error(
                     &subject(cluster),
-                    format!("which groups hold its objects cannot be told: {reason}"),
-                    "ask for the right to list Cluster API objects of both groups",
+                    format!("cannot observe which groups hold its objects: {reason}"),
+                    "ask for permission to list Cluster API objects of both groups",
                 ));
             }
         }
@@ -103,7 +103,7 @@ fn name(owner: Owner) -> &'static str {
         Owner::New => "operator",
         Owner::Legacy => "operator-legacy",
         Owner::Migration => "migration",
-        Owner::Undecided => "nobody",
+        Owner::Undecided => "none",
     }
 }
 
@@ -114,19 +114,19 @@ fn because(protocol: &Protocol, observed: ObservedGroups) -> String {
         in_progress,
         failed,
     } = protocol;
-    let marks: Vec<&str> = [
-        (*private, "marked private"),
-        (*legacy, "marked legacy"),
+    let claims: Vec<&str> = [
+        (*private, "annotated as private"),
+        (*legacy, "annotated as legacy"),
         (*in_progress, "locked by a migration"),
         (failed.is_some(), "migration failed"),
     ]
     .into_iter()
-    .filter_map(|(is, mark)| is.then_some(mark))
+    .filter_map(|(is, claim)| is.then_some(claim))
     .collect();
-    let marks = if marks.is_empty() {
-        "not marked".to_owned()
+    let claims = if claims.is_empty() {
+        "not annotated".to_owned()
     } else {
-        marks.join(", ")
+        claims.join(", ")
     };
     let objects = match observed {
         ObservedGroups::None => "no Cluster API objects",
@@ -134,5 +134,5 @@ fn because(protocol: &Protocol, observed: ObservedGroups) -> String {
         ObservedGroups::Private => "objects in private groups",
         ObservedGroups::Both => "objects in both groups",
     };
-    format!("{marks}; {objects}")
+    format!("{claims}; {objects}")
 }
