@@ -19,8 +19,13 @@ pub(super) struct CommonArgs {
     pub(super) namespace: String,
 
     /// Release image that the control plane and the nodes run
-    #[arg(long, value_name = "IMAGE")]
-    pub(super) release_image: String,
+    #[arg(long, value_name = "IMAGE", required_unless_present = "release_stream")]
+    pub(super) release_image: Option<String>,
+
+    /// Release stream whose newest release is used without --release-image, for example 4-stable-multi; looked up at
+    /// ocp.releases.ci.openshift.org
+    #[arg(long, value_name = "NAME")]
+    pub(super) release_stream: Option<String>,
 
     /// File with the credentials of the release's registry (.dockerconfigjson)
     #[arg(long, value_name = "FILE")]

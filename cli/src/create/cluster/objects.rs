@@ -139,7 +139,7 @@ fn spec(options: &Options, parts: &Parts) -> Value {
     let args = &options.args;
     let named = |suffix: &str| json!({ "name": format!("{}-{suffix}", args.name) });
     let mut spec = json!({
-        "release": { "image": args.release_image },
+        "release": { "image": options.release_image },
         "pullSecret": named("pull-secret"),
         "infraID": options.infra_id,
         "platform": parts.platform,
@@ -306,7 +306,7 @@ fn pool_of(options: &Options, pool: &Pool) -> Value {
         namespace: &args.namespace,
         name: &name,
         cluster: &args.name,
-        release: &args.release_image,
+        release: &options.release_image,
         replicas: args.node_pool_replicas,
         upgrade: options.upgrade,
         auto_repair: args.auto_repair,

@@ -23,6 +23,8 @@ const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// What the cluster is to be.
 pub(super) struct Options {
     pub(super) args: CommonArgs,
+    /// Empty until the release stream was looked up, if no image is given.
+    pub(super) release_image: String,
     pub(super) infra_id: String,
     pub(super) base_domain: String,
     pub(super) upgrade: UpgradeType,
@@ -62,6 +64,7 @@ impl Options {
             .iter()
             .map(|text| text::toleration(text));
         Ok(Self {
+            release_image: args.release_image.clone().unwrap_or_default(),
             infra_id,
             base_domain: args
                 .base_domain
