@@ -74,7 +74,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
     }
 }
 
-/// Hosted clusters, for those who use them: what needs no rights on the operator.
+/// Hosted clusters, for those who use them: what needs no permissions on the operator.
 #[derive(Debug, Parser)]
 #[command(name = "hcp", version, arg_required_else_help = true)]
 pub struct Hcp {

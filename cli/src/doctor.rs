@@ -12,6 +12,6 @@ mod report;
 pub use checks::examine;
 pub use observation::{
     CertificateFacts, ClusterFacts, CrdFacts, DeploymentFacts, Found, Mode, Observation,
-    RightFacts, WebhookFacts, WebhookUser,
+    PermissionFacts, WebhookFacts, WebhookUser,
 };
 pub use report::{Detail, Finding, Report, Severity, Text};

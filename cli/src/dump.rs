@@ -1,4 +1,4 @@
-//! `dump`: everything about a hosted cluster as files, for whoever has to find out what is wrong.
+//! `dump`: everything about a hosted cluster as files, for troubleshooting.
 //!
 //! Values of Secrets are left out: what is dumped is sent around.
 
@@ -42,13 +42,29 @@ pub(crate) struct Cluster {
     #[arg(long, value_name = "DIR")]
     artifact_dir: PathBuf,
 
-    /// Namespace of Agents to dump, too
+    /// Also dump this namespace of Agents
     #[arg(long, value_name = "NAME")]
     agent_namespace: Option<String>,
 
-    /// Dump the objects inside of the hosted cluster, too
+    /// Also dump the objects in the hosted cluster
     #[arg(long = "dump-guest-cluster")]
     guest: bool,
+
+    /// Also write all files of the dump to hypershift-dump.tar.gz in the directory
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    archive_dump: bool,
+
+    /// User to impersonate for all requests to the management cluster
+    #[arg(long = "as", value_name = "USER")]
+    impersonate: Option<String>,
 
     /// Suppress progress output
     #[arg(long, short)]
@@ -70,9 +86,9 @@ pub(crate) fn run(dump: &Dump) -> anyhow::Result<()> {
 impl Cluster {
     async fn dump(&self) -> anyhow::Result<()> {
         let display = Display::new(self.quiet);
-        let hosted = Hosted::connect(&self.target.access()).await?;
+        let impersonate = self.impersonate.as_deref();
+        let hosted = Hosted::connect_as(&self.target.access(), impersonate).await?;
         let directory = Directory::create(&self.artifact_dir)?;
-        hosted.cluster(&self.namespace, &self.name).await?;
         self.dump_own(&hosted, &directory).await?;
         let control_plane = api::names::control_plane_namespace(&self.namespace, &self.name);
         let mut namespaces = vec![control_plane];
@@ -87,20 +103,24 @@ impl Cluster {
         if self.guest {
             self.dump_guest(&hosted, &directory, &display).await?;
         }
+        if self.archive_dump {
+            let archive = directory.archive()?;
+            display.say(&format!("archive: {}", archive.display()));
+        }
         display.say(&format!("written to {}", self.artifact_dir.display()));
         Ok(())
     }
 
     /// The objects that users write.
     async fn dump_own(&self, hosted: &Hosted, directory: &Directory) -> anyhow::Result<()> {
-        let cluster = hosted.cluster(&self.namespace, &self.name).await?;
+        let cluster = hosted.cluster_object(&self.namespace, &self.name).await?;
         directory.object(
             Some(&self.namespace),
             "hostedclusters",
             &serde_json::to_value(cluster)?,
         )?;
-        let pools = hosted.pools_of(&self.namespace, &self.name).await;
-        for pool in pools.map_err(|error| refused(&error).context("cannot list NodePools"))? {
+        let pools = hosted.pool_objects(&self.namespace, &self.name).await;
+        for pool in pools.map_err(|error| refused(&error).context("failed to list NodePools"))? {
             directory.object(
                 Some(&self.namespace),
                 "nodepools",
@@ -138,7 +158,7 @@ impl Cluster {
             .map_err(|_| anyhow::anyhow!("the kubeconfig of the hosted cluster cannot be read"))?;
         let config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        let client = Client::try_from(config)?;
+        let client = support::client::connect(config)?;
         // Asked first, so that a cluster that cannot be reached is said in one line.
         let nodes: kube::Api<k8s_openapi::api::core::v1::Node> = kube::Api::all(client.clone());
         nodes

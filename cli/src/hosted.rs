@@ -6,14 +6,15 @@ use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::hosted_control_plane::HostedControlPlane;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use serde_json::Value;
 
-use crate::crds::source::cluster::{Access, connect};
+use crate::crds::source::cluster::{Access, connect_as};
 use crate::install::cluster::{message, status_code};
+use crate::listed::{self, Listed};
 
 /// Who writes what these commands write.
 pub(crate) const FIELD_MANAGER: &str = "hypershift-cli";
@@ -26,19 +27,24 @@ pub(crate) struct Hosted {
 
 /// What the objects of a cluster say of it at one moment.
 #[derive(Debug)]
-pub(crate) struct Sight {
+pub(crate) struct Snapshot {
     pub(crate) cluster: Option<HostedCluster>,
     pub(crate) control_plane: Option<HostedControlPlane>,
-    pub(crate) components: Vec<ControlPlaneComponent>,
-    pub(crate) pools: Vec<NodePool>,
+    pub(crate) components: Listed<ControlPlaneComponent>,
+    pub(crate) pools: Listed<NodePool>,
 }
 
 // === impl Hosted ===
 
 impl Hosted {
     pub(crate) async fn connect(access: &Access) -> anyhow::Result<Self> {
+        Self::connect_as(access, None).await
+    }
+
+    /// Connects, and impersonates a user.
+    pub(crate) async fn connect_as(access: &Access, user: Option<&str>) -> anyhow::Result<Self> {
         Ok(Self {
-            client: connect(access).await?,
+            client: connect_as(access, user).await?,
         })
     }
 
@@ -64,9 +70,8 @@ impl Hosted {
         namespace: &str,
         name: &str,
     ) -> anyhow::Result<HostedCluster> {
-        self.find(namespace, name).await?.with_context(|| {
-            format!("there is no HostedCluster {namespace}/{name}: check --namespace and the name")
-        })
+        let found = self.find(namespace, name).await?;
+        found.with_context(|| missing_cluster(namespace, name))
     }
 
     pub(crate) async fn find(
@@ -75,15 +80,19 @@ impl Hosted {
         name: &str,
     ) -> anyhow::Result<Option<HostedCluster>> {
         let found = self.clusters(namespace).get_opt(name).await;
-        found.map_err(|error| {
-            if status_code(&error) == Some(404) {
-                anyhow::anyhow!(
-                    "HyperShift is not installed on this cluster: see hypershift install"
-                )
-            } else {
-                refused(&error).context(format!("cannot read HostedCluster {namespace}/{name}"))
-            }
-        })
+        found.map_err(|error| unreadable_cluster(&error, namespace, name))
+    }
+
+    /// A HostedCluster that must exist, as the API server has it.
+    pub(crate) async fn cluster_object(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> anyhow::Result<DynamicObject> {
+        let api = listed::api::<HostedCluster>(self.client.clone(), Some(namespace));
+        let found = api.get_opt(name).await;
+        let found = found.map_err(|error| unreadable_cluster(&error, namespace, name))?;
+        found.with_context(|| missing_cluster(namespace, name))
     }
 
     pub(crate) async fn has_namespace(&self, name: &str) -> anyhow::Result<bool> {
@@ -120,21 +129,19 @@ impl Hosted {
     }
 
     /// What there is of a cluster now. What may not be looked at is taken for absent.
-    pub(crate) async fn sight(&self, namespace: &str, name: &str) -> anyhow::Result<Sight> {
+    pub(crate) async fn snapshot(&self, namespace: &str, name: &str) -> anyhow::Result<Snapshot> {
         let cluster = self.find(namespace, name).await?;
         let within = api::names::control_plane_namespace(namespace, name);
         let control_planes: Api<HostedControlPlane> = Api::namespaced(self.client.clone(), &within);
-        let components: Api<ControlPlaneComponent> = Api::namespaced(self.client.clone(), &within);
-        let all = ListParams::default();
         let (control_plane, components, pools) = tokio::join!(
             control_planes.get_opt(name),
-            components.list(&all),
+            listed::objects::<ControlPlaneComponent>(self.client.clone(), Some(&within)),
             self.pools_of(namespace, name),
         );
-        Ok(Sight {
+        Ok(Snapshot {
             cluster,
             control_plane: control_plane.unwrap_or_default(),
-            components: components.map(|list| list.items).unwrap_or_default(),
+            components: components.unwrap_or_default().into_iter().collect(),
             pools: pools.unwrap_or_default(),
         })
     }
@@ -144,15 +151,35 @@ impl Hosted {
         &self,
         namespace: &str,
         name: &str,
-    ) -> kube::Result<Vec<NodePool>> {
-        let mut pools = self
-            .pools(namespace)
-            .list(&ListParams::default())
-            .await?
-            .items;
-        pools.retain(|pool| pool.spec.cluster_name == name);
+    ) -> kube::Result<Listed<NodePool>> {
+        let pools = self.pool_objects(namespace, name).await?;
+        Ok(pools.into_iter().collect())
+    }
+
+    /// The node pools of a cluster as the API server has them.
+    pub(crate) async fn pool_objects(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> kube::Result<Vec<DynamicObject>> {
+        let client = self.client.clone();
+        let mut pools = listed::objects::<NodePool>(client, Some(namespace)).await?;
+        pools.retain(|pool| pool.data["spec"]["clusterName"] == name);
         Ok(pools)
     }
+}
+
+fn missing_cluster(namespace: &str, name: &str) -> String {
+    format!("there is no HostedCluster {namespace}/{name}: check --namespace and the name")
+}
+
+fn unreadable_cluster(error: &kube::Error, namespace: &str, name: &str) -> anyhow::Error {
+    if status_code(error) == Some(404) {
+        return anyhow::anyhow!(
+            "HyperShift is not installed on this cluster: see hypershift install"
+        );
+    }
+    refused(error).context(format!("failed to get HostedCluster {namespace}/{name}"))
 }
 
 /// How many nodes a pool has.

@@ -1,8 +1,8 @@
 //! `hypershift install`: what an operator needs, applied to a cluster or printed.
 //!
-//! The core is pure: `plan` makes the objects of options and surroundings, `preflight` says what speaks against
-//! them, `difference` what they change. `observe` reads, `run` writes, and nothing is written before every check
-//! has passed. Every write is a server-side apply, so that a run that was cut short is simply done again.
+//! The core is pure: `plan` makes the objects of options and surroundings, `preflight` checks them, `difference` shows
+//! what they change. `observe` reads, `run` writes, and nothing is written before every check has passed. Every write is
+//! a server-side apply, so that an interrupted run can be repeated.
 
 mod args;
 pub(crate) mod cluster;

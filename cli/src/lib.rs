@@ -11,6 +11,7 @@ mod dump;
 mod exit;
 mod hosted;
 pub mod install;
+mod listed;
 mod migrate;
 mod progress;
 mod scale;

@@ -1,15 +1,15 @@
-//! `migrate`: from one name of the API groups to the other.
+//! `migrate`: moves hosted clusters between standard and private API groups.
 //!
-//! The operator migrates hosted clusters, if it may: `plan`, `status`, `retry` and `rollback` tell of that and ask for
-//! it. `groups` is the migration alone, for other systems.
+//! The operator carries out the migrations: `plan` and `status` show them, `retry` and `rollback` request them. `groups`
+//! migrates without an operator, for other systems.
 
 mod fleet;
 mod groups;
 mod plan;
+mod request;
 mod retry;
 mod rollback;
 mod status;
-mod wish;
 
 use clap::Subcommand;
 
@@ -18,13 +18,13 @@ pub(crate) use groups::RolledBack;
 /// What can be migrated.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Migrate {
-    /// Show what the migration of hosted clusters would do, and what speaks against it; write nothing
+    /// Show what the migration of hosted clusters would do, and what prevents it; write nothing
     Plan(plan::Plan),
-    /// Show where hosted clusters stand on their way to private types, and what is in the way
+    /// Show the state of each hosted cluster's migration to private types, and what prevents it
     Status(status::Status),
-    /// Have migrations tried again that failed or were held
+    /// Retry migrations that failed or were held
     Retry(retry::Retry),
-    /// Ask for the way back from private to standard types
+    /// Request a rollback from private to standard types
     Rollback(rollback::Rollback),
     /// Move all objects of API groups in a namespace to other groups, with their status, owners and history
     Groups(groups::Groups),

@@ -1,4 +1,4 @@
-//! What a command tells its user while it works, on standard error.
+//! Progress of a command, on standard error.
 
 /// Says what happens, or keeps quiet.
 #[derive(Debug, Clone, Copy)]

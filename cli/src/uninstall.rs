@@ -1,7 +1,7 @@
 //! `hypershift uninstall`: takes away what `install` made, and nothing else.
 //!
-//! `removal` decides, on what is there; what is done is done here, in the reverse order of installing. What holds
-//! somebody's objects stays, and is told with the reason and the way to remove it.
+//! `removal` decides, on what is there; what is done is done here, in the reverse order of installing. What still holds
+//! objects is kept, and reported with the reason and the way to remove it.
 
 mod removal;
 
@@ -17,7 +17,7 @@ use crate::install::display::{Display, print};
 use crate::install::kind::{Kind, text};
 use crate::install::object::{Object, selector};
 use crate::install::{TargetArgs, observe, runtime, time};
-use removal::{Decision, Found, Verdict};
+use removal::{Action, Decision, Found};
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ pub struct Uninstall {
     #[arg(long)]
     dry_run: bool,
 
-    /// How long to wait until the operators have ended
+    /// Time limit for the operators to terminate
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = time)]
     timeout: Duration,
 
@@ -88,12 +88,12 @@ impl Uninstall {
         decision: &Decision,
         display: &Display,
     ) -> anyhow::Result<bool> {
-        let Decision { object, verdict } = decision;
-        match verdict {
-            Verdict::Keep { .. } => return Ok(false),
-            Verdict::Remove => {}
+        let Decision { object, action } = decision;
+        match action {
+            Action::Keep { .. } => return Ok(false),
+            Action::Remove => {}
         }
-        // Somebody may have made one since it was looked at, and a CRD takes its objects with it.
+        // An object may have been created since the check, and deleting a CRD deletes its objects.
         if object.id.kind == Kind::Crd && holds_objects(cluster, &object.body).await? {
             display.say(&format!("kept: {}: it has objects now", object.id));
             return Ok(false);
@@ -107,7 +107,7 @@ impl Uninstall {
                     object.id
                 )
             })?;
-        // Rights are taken away only when nobody uses them any more.
+        // RBAC is removed only when no pod uses it any more.
         if object.id.kind == Kind::Deployment {
             self.until_gone(cluster, &[object], display).await?;
         }
@@ -158,9 +158,9 @@ impl Uninstall {
 fn report(decisions: &[Decision], display: &Display) {
     let mut kept = 0;
     for decision in decisions {
-        match decision.verdict {
-            Verdict::Remove => {}
-            Verdict::Keep { .. } => {
+        match decision.action {
+            Action::Remove => {}
+            Action::Keep { .. } => {
                 kept += 1;
                 display.say(&decision.to_string());
             }
@@ -220,7 +220,7 @@ async fn holds_objects(cluster: &Cluster, crd: &Value) -> anyhow::Result<bool> {
         .with_context(|| format!("cannot list {path}"))
 }
 
-/// What somebody else put into the operator's namespace, and would be gone with it.
+/// Objects of others in the operator's namespace, which would be deleted with it.
 async fn others(cluster: &Cluster, namespace: &str) -> anyhow::Result<Vec<String>> {
     let mut others = Vec::new();
     for kind in [

@@ -83,14 +83,14 @@ impl Server {
             let pointer = "/spec/template/spec/containers/0/image";
             format!("image {}", text(deployment, pointer))
         });
-        let told = |key: &str| {
+        let reported = |key: &str| {
             let data = self.supported.as_ref()?["data"][key].as_str()?;
             Some(data.to_owned())
         };
-        let version = told("server-version").or(image).unwrap_or_else(|| {
+        let version = reported("server-version").or(image).unwrap_or_else(|| {
             format!("none: there is no Deployment {namespace}/operator, run hypershift install")
         });
-        let supported = told("supported-versions")
+        let supported = reported("supported-versions")
             .unwrap_or_else(|| "not reported by this operator".to_owned());
         format!("Server Version: {version}\nServer Supports OCP Versions: {supported}\n")
     }

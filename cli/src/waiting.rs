@@ -1,4 +1,4 @@
-//! Waiting for a hosted cluster: what it waits for, told while it does.
+//! Waits for a hosted cluster, and shows what it waits for.
 
 mod progress;
 
@@ -24,11 +24,11 @@ pub(crate) async fn until_available(
     let deadline = Instant::now() + timeout;
     let mut step = display.step(&format!("waiting for HostedCluster {namespace}/{name}"));
     loop {
-        let sight = Box::pin(hosted.sight(namespace, name)).await?;
-        if sight.cluster.is_none() {
-            bail!("HostedCluster {namespace}/{name} is gone: somebody has deleted it");
+        let snapshot = Box::pin(hosted.snapshot(namespace, name)).await?;
+        if snapshot.cluster.is_none() {
+            bail!("HostedCluster {namespace}/{name} was deleted while waiting for it");
         }
-        let waits = match progress(&sight) {
+        let waits = match progress(&snapshot) {
             Progress::Done => {
                 step.done("available");
                 return Ok(());
@@ -47,7 +47,7 @@ pub(crate) async fn until_available(
     }
 }
 
-/// Waits until a cluster is gone, and tells what is still there.
+/// Waits until a cluster is gone, and reports what still exists.
 pub(crate) async fn until_gone(
     hosted: &Hosted,
     namespace: &str,
@@ -60,12 +60,12 @@ pub(crate) async fn until_gone(
         "waiting until HostedCluster {namespace}/{name} is gone"
     ));
     loop {
-        let sight = Box::pin(hosted.sight(namespace, name)).await?;
-        let Some(cluster) = &sight.cluster else {
+        let snapshot = Box::pin(hosted.snapshot(namespace, name)).await?;
+        let Some(cluster) = &snapshot.cluster else {
             step.done("gone");
             return Ok(Gone::Yes);
         };
-        let left = progress::left(cluster, &sight.pools);
+        let left = progress::left(cluster, &snapshot.pools);
         if Instant::now() >= deadline {
             return Ok(Gone::No { left });
         }

@@ -32,7 +32,7 @@ fn hypershift(arguments: &[&str], input: &str) -> Output {
 }
 
 #[test]
-fn exit_statuses_tell_failure_from_wrong_usage() {
+fn exit_statuses_distinguish_failures_from_usage_errors() {
     let derive = ["crds", "derive", "--from-file", "-"];
     let table: [(&[&str], &str, i32); 8] = [
         (&derive, CRD, 0),

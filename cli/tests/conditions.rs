@@ -1,4 +1,4 @@
-//! Every condition of the API is on the page about hosted clusters, with who sets it or why nobody does; and the sources
+//! Every condition of the API is on the page about hosted clusters, with who sets it or why it is not set; and the sources
 //! agree.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const WHERE: [(&str, &str); 3] = [
         "control-plane-operator/src/hosted_cluster_config",
     ),
 ];
-/// Files that name conditions and set none: they copy, count or tell what others have set.
+/// Files that name conditions and set none: they copy, count or report what others have set.
 const READERS: [&str; 3] = ["status/conditions.rs", "events.rs", "census"];
 
 /// The rows of the table that begins with this: condition, and who sets it.
@@ -95,7 +95,7 @@ fn every_condition_of_a_cluster_is_set_or_said_not_to_be() {
     let names: Vec<_> = ClusterCondition::ALL.iter().map(|it| it.as_str()).collect();
     assert_eq!(table.len(), names.len());
     let places = WHERE.map(|(who, directory)| (who, sources(directory)));
-    // The operator of hosted clusters tells these itself in the file that also copies.
+    // The operator of hosted clusters sets these itself in the file that also copies.
     let own = [
         "ReconciliationActive",
         "ReconciliationSucceeded",

@@ -1,6 +1,6 @@
 //! `hypershift install render`: the same bytes for the same arguments, as they are under `golden/install`.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p cli --test install_render` writes them anew.
+//! `UPDATE_GOLDEN=1 cargo test -p cli --test install_render` writes them again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -69,7 +69,7 @@ fn crds() -> &'static Path {
     })
 }
 
-/// Kinds of two versions: one that a backend converts, and one that nobody does.
+/// Kinds of two versions: one that a backend converts, and one without a backend.
 fn two_versions() -> PathBuf {
     let mut crds = [
         crd("", "Machine", "Namespaced"),
@@ -184,8 +184,9 @@ fn everything_that_can_be_asked_for() {
 }
 
 /// What the conversion webhook adds to an installation: its objects, and the versions of the kinds that it converts.
+/// Check C06.
 #[test]
-fn c06_conversion_webhook() {
+fn conversion_webhook_is_rendered() {
     let source = format!("--private-crds-from=file={}", two_versions().display());
     let render = |more: &[&str]| {
         let all = ["--private-capi-types", &source];
@@ -202,8 +203,9 @@ fn c06_conversion_webhook() {
 }
 
 /// It would be another one each time, and its key would be shown.
+/// Check C06.
 #[test]
-fn c06_a_certificate_of_our_own_is_not_rendered() {
+fn a_self_managed_certificate_is_not_rendered() {
     let private = private();
     let mut arguments: Vec<&str> = private.iter().map(String::as_str).collect();
     arguments.extend(CONVERSION);
@@ -391,7 +393,7 @@ fn the_dashboard_shows_metrics_that_exist() {
 }
 
 #[test]
-fn wrong_usage_is_told_as_such() {
+fn usage_errors_are_reported_as_such() {
     let private = private();
     let table: [(&[&str], &str); 6] = [
         (&["--namespace=A"], "--namespace"),

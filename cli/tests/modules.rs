@@ -11,7 +11,7 @@ use cli::crds::{
 };
 use serde_json::{Value, json};
 
-/// Fields of a standard CRD that its private twin has not, by JSON pointer.
+/// Fields of a standard CRD that its private CRD has not, by JSON pointer.
 const DROPPED: [&str; 5] = [
     "/spec/names/shortNames",
     "/spec/names/categories",
@@ -32,7 +32,7 @@ fn name(object: &Value) -> &str {
         .expect("objects have names")
 }
 
-/// Standard CRDs by the name of their private twin.
+/// Standard CRDs by the name of their private CRD.
 fn standard(documents: &[Document]) -> BTreeMap<String, Value> {
     let table = GroupTable::default();
     documents
@@ -45,7 +45,7 @@ fn standard(documents: &[Document]) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// What a standard CRD shares with its private twin.
+/// What a standard CRD shares with its private CRD.
 fn shared(mut crd: Value) -> Value {
     for pointer in DROPPED {
         let (parent, key) = pointer.rsplit_once('/').expect("pointers have slashes");
@@ -71,16 +71,16 @@ fn pinned_modules_give_private_crds_that_differ_in_names_only() {
         let derived = storage_only().run(vec![batch]).unwrap();
         counts.push(derived.crds.len());
         for crd in derived.crds {
-            let twin = &standard[name(&crd)];
+            let original = &standard[name(&crd)];
             // No assert_eq, which would print two whole schemas.
             assert!(
-                shared(crd.clone()) == shared(twin.clone()),
+                shared(crd.clone()) == shared(original.clone()),
                 "{}",
                 name(&crd)
             );
             assert_eq!(
                 crd["metadata"]["labels"],
-                twin["metadata"]["labels"],
+                original["metadata"]["labels"],
                 "{}",
                 name(&crd)
             );

@@ -184,7 +184,10 @@ fn owners(report: &Report) -> Result<()> {
         .iter()
         .map(|line| (&*line.name, (&*line.owner, &*line.because)))
         .collect();
-    let old = ("operator-legacy", "not marked; objects in standard groups");
+    let old = (
+        "operator-legacy",
+        "not annotated; objects in standard groups",
+    );
     ensure!(clusters.get("clusters/old") == Some(&old), "{clusters:?}");
     Ok(())
 }

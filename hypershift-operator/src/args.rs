@@ -6,9 +6,9 @@ use std::time::Duration;
 use api::group::GroupPair;
 use clap::{Args, Parser, Subcommand};
 use control_plane_component::settings::CollectedMetrics;
+use ownership::Scope;
+use payload::args::{OperatorImageArgs, ReleaseArgs};
 use support::args::{Address, ApiServerArgs, LeaderArgs, LoggingArgs, Time};
-
-use crate::scope::Scope;
 
 /// Runs hosted clusters on a management cluster.
 #[derive(Debug, Parser)]
@@ -127,128 +127,18 @@ pub struct ImageArgs {
     /// Image of the proxy beside controllers that speak Cluster API. Needed for hosted clusters on private types.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_CAPI_PROXY")]
     pub capi_proxy_image: Option<String>,
-    /// Image of the control-plane-operator for releases that have none, or whose own does not know private Cluster API
-    /// types while the cluster is on them.
-    #[arg(long, value_name = "IMAGE", env = "CONTROL_PLANE_OPERATOR_IMAGE")]
-    pub control_plane_operator_image: Option<String>,
-    /// File with images of the control-plane-operator for single versions, for hosted clusters on private types. They
-    /// come before the release's own: platforms: {aws: {overrides: [{version: 4.14.9, cpoImage: IMAGE}]}}
-    #[arg(long, value_name = "FILE", env = "CONTROL_PLANE_OPERATOR_OVERRIDES")]
-    pub control_plane_operator_overrides: Option<PathBuf>,
+    /// Images of the control-plane-operator.
+    #[command(flatten)]
+    pub operator: OperatorImageArgs,
     /// Image of the Cluster API provider for Agent. No release has one.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_AGENT_CAPI_PROVIDER")]
     pub agent_capi_provider_image: Option<String>,
     /// Image of the Cluster API provider for KubeVirt. No release has one.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_KUBEVIRT_CAPI_PROVIDER")]
     pub kubevirt_capi_provider_image: Option<String>,
-    /// Registries or repositories that are replaced by others, in the release and in all that it names.
-    #[arg(
-        long,
-        value_name = "SOURCE=TARGET",
-        env = "REGISTRY_OVERRIDES",
-        value_delimiter = ',',
-        value_parser = pair
-    )]
-    pub registry_overrides: Vec<(String, String)>,
-    /// Registries that are spoken to without TLS, by host and port. For registries of a test.
-    #[arg(
-        long,
-        value_name = "HOST[:PORT]",
-        env = "INSECURE_REGISTRIES",
-        value_delimiter = ','
-    )]
-    pub insecure_registries: Vec<String>,
-    /// File with PEM certificates of authorities that registries are trusted by, beside the usual ones.
-    #[arg(long, value_name = "FILE", env = "REGISTRY_CA_BUNDLE")]
-    pub registry_ca_bundle: Option<PathBuf>,
-    /// Directory in which releases that were read are kept for the next start. Without it they are read again.
-    #[arg(long, value_name = "DIRECTORY", env = "RELEASE_CACHE")]
-    pub release_cache: Option<PathBuf>,
-    /// What registries and tenants may take.
+    /// Where images come from.
     #[command(flatten)]
-    pub limits: ReadLimits,
-}
-
-/// Limits of reading images, so that a slow registry of one tenant costs the others nothing.
-#[derive(Debug, Args)]
-pub struct ReadLimits {
-    /// How long a registry may take to respond to a request and to send a document. Also the window of
-    /// --registry-min-rate.
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "REGISTRY_REQUEST_TIMEOUT",
-        default_value = "30s"
-    )]
-    pub registry_request_timeout: Time,
-    /// Least rate at which a registry sends a layer, in bytes per second.
-    #[arg(
-        long,
-        value_name = "BYTES",
-        env = "REGISTRY_MIN_RATE",
-        default_value_t = 16384
-    )]
-    pub registry_min_rate: u64,
-    /// How long reading one image may take in all.
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RELEASE_READ_TIMEOUT",
-        default_value = "10m"
-    )]
-    pub release_read_timeout: Time,
-    /// Images that are read at the same time for the HostedClusters and NodePools of one namespace.
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        env = "RELEASE_READS_PER_NAMESPACE",
-        default_value_t = 4,
-        value_parser = clap::value_parser!(u16).range(1..=64)
-    )]
-    pub release_reads_per_namespace: u16,
-    /// How long a reconcile waits for an image that is being read, before it is requeued.
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RELEASE_READ_WAIT",
-        default_value = "1s"
-    )]
-    pub release_read_wait: Time,
-    /// Memory for releases that were read, in MiB.
-    #[arg(
-        long,
-        value_name = "MIB",
-        env = "RELEASE_CACHE_MEMORY",
-        default_value_t = 128,
-        value_parser = clap::value_parser!(u16).range(16..=4096)
-    )]
-    pub release_cache_memory: u16,
-}
-
-// === impl ReadLimits ===
-
-impl ReadLimits {
-    /// The limits that the flags set.
-    pub(crate) fn limits(&self) -> payload::Limits {
-        payload::Limits {
-            request: self.registry_request_timeout.0,
-            read: self.release_read_timeout.0,
-            rate: self.registry_min_rate,
-            reads_per_tenant: self.release_reads_per_namespace.into(),
-            wait: self.release_read_wait.0,
-            memory: usize::from(self.release_cache_memory) << 20,
-        }
-    }
-}
-
-/// Reads `SOURCE=TARGET`.
-fn pair(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((source, target)) if !source.is_empty() && !target.is_empty() => {
-            Ok((source.to_owned(), target.to_owned()))
-        }
-        Some(_) | None => Err("write SOURCE=TARGET".to_owned()),
-    }
+    pub releases: ReleaseArgs,
 }
 
 // === impl RunArgs ===

@@ -1,29 +1,23 @@
 //! The command line, resolved before anything is started.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use api::group::GroupTable;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
-use api::hypershift::v1beta1::node_pool::Arch;
-use payload::{Mirrors, OperatorOverrides, Options, Overrides};
+use ownership::Scope;
+use payload::{OperatorImages, Options, Overrides};
 use support::args::Address;
 use support::lease;
 
 use crate::args::{ImageArgs, RunArgs};
 use crate::error::Fatal;
 use crate::migration;
-use crate::scope::Scope;
 
 /// Lease of the operator of private types. The name is that of releases before them, so that an upgrade hands over.
 const LEASE: &str = "hypershift-operator-leader-elect";
 /// Lease of operator-legacy.
 pub(crate) const LEGACY_LEASE: &str = "hypershift-operator-legacy-leader-elect";
-
-/// How long it is believed which image a tag names.
-const BELIEVED: Duration = Duration::from_mins(10);
 
 /// What to run, and how.
 #[derive(Debug, Clone)]
@@ -50,9 +44,7 @@ pub(crate) struct Images {
     /// The proxy beside controllers that speak Cluster API.
     pub(crate) capi_proxy: Option<String>,
     /// The control-plane-operator, where the release's cannot be run.
-    pub(crate) control_plane_operator: Option<String>,
-    /// The same for single versions.
-    pub(crate) operator_overrides: Arc<OperatorOverrides>,
+    pub(crate) operator: OperatorImages,
     /// Cluster API's provider for Agent.
     pub(crate) agent_provider: Option<String>,
     /// Cluster API's provider for KubeVirt.
@@ -110,7 +102,7 @@ impl Config {
                     .clone()
                     .filter(|it| !it.as_os_str().is_empty()),
             },
-            releases: releases(&args.images)?,
+            releases: args.images.releases.options().map_err(Fatal::file)?,
             drain: args.drain_timeout.0,
             migration: migration::Settings {
                 concurrency: args.migration_concurrency,
@@ -124,55 +116,15 @@ impl Config {
     }
 }
 
-pub(crate) fn images(args: &ImageArgs) -> Result<Images, Fatal> {
-    let overrides = args.control_plane_operator_overrides.as_deref();
+fn images(args: &ImageArgs) -> Result<Images, Fatal> {
     Ok(Images {
         capi_proxy: args.capi_proxy_image.clone(),
-        control_plane_operator: args
-            .control_plane_operator_image
-            .clone()
-            .filter(|image| !image.is_empty()),
-        operator_overrides: Arc::new(
-            overrides.map_or_else(|| Ok(OperatorOverrides::default()), operator_overrides)?,
-        ),
+        operator: args.operator.images().map_err(Fatal::file)?,
         agent_provider: args.agent_capi_provider_image.clone(),
         kubevirt_provider: args.kubevirt_capi_provider_image.clone(),
         metrics_set: None,
-        overrides: Overrides::new(args.registry_overrides.clone()),
-        insecure: args.insecure_registries.clone(),
-    })
-}
-
-/// A table that is wrong is told now, and not once a cluster needs it.
-fn operator_overrides(path: &Path) -> Result<OperatorOverrides, Fatal> {
-    let wrong = |why: String| Fatal::Usage {
-        message: format!(
-            "--control-plane-operator-overrides {}: {why}",
-            path.display()
-        ),
-    };
-    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    OperatorOverrides::parse(&text).map_err(|error| wrong(error.to_string()))
-}
-
-pub(crate) fn releases(args: &ImageArgs) -> Result<Options, Fatal> {
-    let read = |path: &PathBuf| {
-        fs::read(path).map_err(|error| Fatal::Usage {
-            message: format!(
-                "--registry-ca-bundle {} cannot be read: {error}",
-                path.display()
-            ),
-        })
-    };
-    Ok(Options {
-        plain_http: args.insecure_registries.iter().cloned().collect(),
-        ca_bundle: args.registry_ca_bundle.as_ref().map(read).transpose()?,
-        directory: args.release_cache.clone(),
-        believed: BELIEVED,
-        mirrors: Mirrors::default(),
-        overrides: Overrides::new(args.registry_overrides.clone()),
-        arch: Arch::Amd64,
-        limits: args.limits.limits(),
+        overrides: Overrides::new(args.releases.registry_overrides.clone()),
+        insecure: args.releases.insecure_registries.clone(),
     })
 }
 
@@ -217,6 +169,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use api::hypershift::v1beta1::platform::PlatformType;
 
     use super::*;
@@ -248,7 +202,7 @@ mod tests {
             format!("platforms: {{aws: {{overrides: [{entry}]}}}}"),
         )
         .unwrap();
-        let table = given().unwrap().images.operator_overrides;
+        let table = given().unwrap().images.operator.overrides;
         let version = "4.14.9".parse().unwrap();
         fs::remove_file(&path).unwrap();
         assert!(table.image(PlatformType::Aws, &version).is_some());

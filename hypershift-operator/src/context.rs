@@ -6,16 +6,16 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::DynamicObject;
 use kube::runtime::events::{Recorder, Reporter};
+use ownership::Scope;
+use ownership_reader::Reader;
 use payload::Releases;
 use support::apply::Applier;
 
 use crate::config::{Cloud, Config, Images};
-use crate::evidence;
 use crate::fleet::Fleet;
 use crate::hosted_cluster::{Cache, Id, MANAGER_OF_ALL, VirtualizationCache, resource};
 use crate::metrics::Metrics;
 use crate::migration::{self, Migrations, Passes};
-use crate::scope::Scope;
 
 /// Who sends Events.
 const CONTROLLER: &str = "hypershift.openshift.io/hypershift-operator";
@@ -25,7 +25,7 @@ pub(crate) struct Context {
     pub(crate) scope: Scope,
     /// Refuses to write when the term is over.
     pub(crate) client: kube::Client,
-    pub(crate) evidence: evidence::Reader,
+    pub(crate) evidence: Reader,
     pub(crate) fleet: Fleet,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) recorder: Recorder,
@@ -69,7 +69,7 @@ impl Context {
         };
         Self {
             scope: config.scope,
-            evidence: evidence::Reader::new(client.clone(), config.groups.clone()),
+            evidence: Reader::new(client.clone(), config.groups.clone()),
             fleet: Fleet::new(metrics),
             metrics: Arc::clone(metrics),
             recorder: Recorder::new(client.clone(), reporter),

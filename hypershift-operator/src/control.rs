@@ -99,7 +99,7 @@ impl Reconciler for Controller {
         };
         self.ctx.metrics.error(step, failure.reason());
         if failure.retry() == Retry::Backoff {
-            self.ctx.evidence.doubt();
+            self.ctx.evidence.invalidate();
         }
         let id = Id {
             namespace: key.namespace.clone(),

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use ownership::Scope;
 use support::error::chain;
 use support::health::Check;
 use support::reconcile::Report as _;
@@ -15,7 +16,6 @@ use crate::error::Error;
 use crate::hosted_cluster::Id;
 use crate::legacy;
 use crate::migration;
-use crate::scope::Scope;
 use crate::survey;
 
 /// The pause after a failure, unless the usual one is shorter.

@@ -97,6 +97,13 @@ impl Fatal {
         }
     }
 
+    /// A flag names a file that cannot be used.
+    #[expect(clippy::needless_pass_by_value, reason = "the signature of map_err")]
+    pub(crate) fn file(error: payload::args::InvalidFile) -> Self {
+        let message = error.to_string();
+        Self::Usage { message }
+    }
+
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { what, source }
     }
@@ -155,6 +162,16 @@ impl Error {
     /// Whether the object is not there any more.
     pub(crate) fn is_missing(&self) -> bool {
         self.client().is_some_and(is_missing)
+    }
+}
+
+impl From<ownership_reader::Error> for Error {
+    fn from(error: ownership_reader::Error) -> Self {
+        match error {
+            ownership_reader::Error::List { what, source } => Self::List { what, source },
+            ownership_reader::Error::Get { what, source } => Self::Read { what, source },
+            ownership_reader::Error::NotServed { name } => Self::NotServed { name },
+        }
     }
 }
 

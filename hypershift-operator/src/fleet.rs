@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ownership::{Evaluation, Owner};
 use support::reconcile::{Backoff, Retry};
 
 use crate::hosted_cluster::Id;
 use crate::metrics::Metrics;
-use crate::scope::{Owner, Verdict};
 
 /// The verdicts.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Fleet {
 
 #[derive(Debug, Default)]
 struct State {
-    verdicts: HashMap<Id, Verdict>,
+    verdicts: HashMap<Id, Evaluation>,
     failing: HashMap<Id, Backoff>,
 }
 
@@ -35,7 +35,7 @@ impl Fleet {
     }
 
     /// A hosted cluster was dealt with.
-    pub(crate) fn decided(&self, id: Id, verdict: Verdict) {
+    pub(crate) fn decided(&self, id: Id, verdict: Evaluation) {
         let mut state = self.state();
         state.failing.remove(&id);
         state.verdicts.insert(id, verdict);
@@ -67,7 +67,7 @@ impl Fleet {
     }
 
     /// Whether a verdict is other than the last one.
-    pub(crate) fn differs(&self, id: &Id, verdict: Verdict) -> bool {
+    pub(crate) fn differs(&self, id: &Id, verdict: Evaluation) -> bool {
         self.state().verdicts.get(id) != Some(&verdict)
     }
 

@@ -38,16 +38,19 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::runtime::events::{Event, EventType};
 use kube::{Api, Resource as _};
+use ownership::{
+    Decision, Evaluation, Invalid, OwnershipAnnotation, Scope, capi_types, decide, evaluate,
+    expected_types,
+};
 use serde_json::json;
 use support::controller::Action;
 
 use crate::context::Context;
-use crate::control_plane_namespace::Namespace;
+use crate::control_plane_namespace;
 use crate::error::Error;
 use crate::migration;
-use crate::scope::{self, Duty, Invalid, Mark, Scope, Verdict, duty, side, verdict};
 pub(crate) use condition::Condition;
-pub(crate) use dereference::{Cache, VirtualizationCache, released_labels};
+pub(crate) use dereference::{Cache, VirtualizationCache};
 
 /// Field manager of marks and of the condition.
 pub(crate) const MANAGER: &str = "hypershift-operator-scope";
@@ -91,35 +94,35 @@ pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Act
         ctx.fleet.forget(&id);
         return Ok(Action::await_change());
     };
-    let namespace = Namespace::find(&ctx.client, &id.namespace, &id.name).await?;
+    let namespace = control_plane_namespace::find(&ctx.client, &id.namespace, &id.name).await?;
     let protocol = namespace.protocol(protocol(&cluster.metadata));
-    let expected = scope::expected(&protocol);
-    let evidence = ctx.evidence.of_marked(&namespace, expected).await?;
+    let expected = expected_types(&protocol);
+    let evidence = ctx.evidence.of_annotated(&namespace, expected).await?;
     // pure
-    let verdict = verdict(&protocol, evidence);
-    let duty = duty(ctx.scope, &verdict);
+    let verdict = evaluate(&protocol, evidence);
+    let decision = decide(ctx.scope, &verdict);
     // client
     tracing::debug!(
         namespace = id.namespace,
         name = id.name,
         ?evidence,
         ?verdict,
-        ?duty,
+        ?decision,
         "Decided"
     );
     let mut action = Action::await_change();
-    match duty {
-        Duty::Leave => {
+    match decision {
+        Decision::Skip => {
             drop(pass);
             if namespace.is_usable() {
                 migration::acknowledge(&ctx, &id, &cluster.metadata).await?;
             }
         }
-        Duty::Mark(due) => mark(&id, &cluster.metadata, due, &ctx).await?,
-        Duty::Report => publish(&id, &cluster, verdict, &ctx).await?,
-        Duty::Own => {
+        Decision::Annotate(due) => mark(&id, &cluster.metadata, due, &ctx).await?,
+        Decision::ReportInvalid => publish(&id, &cluster, verdict, &ctx).await?,
+        Decision::Reconcile => {
             publish(&id, &cluster, verdict, &ctx).await?;
-            let side = side(ctx.scope, &protocol, evidence);
+            let side = capi_types(ctx.scope, &protocol, evidence);
             action = pipeline::reconcile(cluster, side, &namespace, &ctx).await?;
         }
     }
@@ -139,10 +142,10 @@ async fn read(id: &Id, ctx: &Context) -> Result<Option<DynamicObject>, Error> {
 pub(crate) async fn mark(
     id: &Id,
     judged: &ObjectMeta,
-    due: Mark,
+    due: OwnershipAnnotation,
     ctx: &Context,
 ) -> Result<(), Error> {
-    let (annotation, value) = due.annotation();
+    let (annotation, value) = due.key_value();
     let annotations = BTreeMap::from([(annotation, value)]);
     let api: Api<DynamicObject> = ctx.hosted_clusters(id);
     support::apply::annotate(&api, judged, &annotations, MANAGER)
@@ -163,10 +166,10 @@ pub(crate) async fn mark(
 }
 
 /// The condition that this operator has to write, unless it is there.
-pub(crate) fn due(scope: Scope, cluster: &DynamicObject, verdict: Verdict) -> Option<Condition> {
-    match duty(scope, &verdict) {
-        Duty::Leave | Duty::Mark(_) => return None,
-        Duty::Own | Duty::Report => {}
+pub(crate) fn due(scope: Scope, cluster: &DynamicObject, verdict: Evaluation) -> Option<Condition> {
+    match decide(scope, &verdict) {
+        Decision::Skip | Decision::Annotate(_) => return None,
+        Decision::Reconcile | Decision::ReportInvalid => {}
     }
     let found = condition::find(cluster);
     let failure = protocol(&cluster.metadata).failed;
@@ -187,7 +190,7 @@ pub(crate) fn slim(mut cluster: DynamicObject) -> DynamicObject {
 async fn publish(
     id: &Id,
     cluster: &DynamicObject,
-    verdict: Verdict,
+    verdict: Evaluation,
     ctx: &Context,
 ) -> Result<(), Error> {
     let Some(wanted) = due(ctx.scope, cluster, verdict) else {

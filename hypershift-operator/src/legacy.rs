@@ -1,47 +1,30 @@
-//! Whether operator-legacy is needed any more, and its removal.
+//! Removes operator-legacy when it is no longer needed.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::core::PartialObjectMeta;
+use ownership::{Evaluation, Scope, needs_legacy_operator};
 use support::apply;
 use support::reconcile::is_missing;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::scope::{Owner, Scope, Verdict};
 
 /// What is due about operator-legacy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+enum Step {
     /// It is needed, and there.
     Keep,
-    /// It is there, and nobody needs it.
+    /// It is there, and not needed.
     Retire,
-    /// It is needed and not there: hosted clusters are without an operator until somebody installs it again.
+    /// It is needed and not there: hosted clusters are without an operator until it is installed again.
     Missing,
-    /// It is not there, and nobody needs it.
+    /// It is not there, and not needed.
     Gone,
 }
 
-/// Whether some hosted cluster needs operator-legacy.
-///
-/// It is kept for what is being migrated, which may be rolled back, and for what is nobody's, which may turn out to be
-/// legacy.
-///
-/// ```
-/// use hypershift_operator::legacy::needed;
-///
-/// assert!(!needed([]), "a new installation needs none");
-/// ```
-pub fn needed(verdicts: impl IntoIterator<Item = Verdict>) -> bool {
-    verdicts.into_iter().any(|verdict| match verdict.owner {
-        Owner::Legacy | Owner::Migration | Owner::Nobody => true,
-        Owner::New => false,
-    })
-}
-
 /// What is due.
-pub fn step(needed: bool, running: bool) -> Step {
+fn step(needed: bool, running: bool) -> Step {
     match (needed, running) {
         (true, true) => Step::Keep,
         (true, false) => Step::Missing,
@@ -73,14 +56,14 @@ fn api(ctx: &Context) -> Api<Deployment> {
 pub(crate) async fn tend(
     ctx: &Context,
     running: Option<PartialObjectMeta<Deployment>>,
-    verdicts: impl IntoIterator<Item = Verdict>,
+    verdicts: impl IntoIterator<Item = Evaluation>,
     is_wanted_back: bool,
 ) -> Result<(), Error> {
     match ctx.scope {
         Scope::Private => {}
         Scope::Legacy | Scope::All => return Ok(()),
     }
-    let needed = needed(verdicts) || is_wanted_back;
+    let needed = needs_legacy_operator(verdicts) || is_wanted_back;
     ctx.metrics.legacy(needed, running.is_some());
     let Some(running) = running.filter(|_| step(needed, true) == Step::Retire) else {
         return Ok(());
@@ -103,28 +86,6 @@ pub(crate) async fn tend(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn verdict(owner: Owner) -> Verdict {
-        Verdict {
-            owner,
-            mark: None,
-            invalid: None,
-        }
-    }
-
-    #[test]
-    fn operator_legacy_stays_until_the_last_cluster_is_private() {
-        for (owners, expected) in [
-            (vec![], false),
-            (vec![Owner::New, Owner::New], false),
-            (vec![Owner::New, Owner::Legacy], true),
-            (vec![Owner::Migration], true),
-            (vec![Owner::New, Owner::Nobody], true),
-        ] {
-            let verdicts = owners.iter().map(|owner| verdict(*owner));
-            assert_eq!(needed(verdicts), expected, "{owners:?}");
-        }
-    }
 
     #[test]
     fn it_is_retired_only_when_it_is_there_and_not_needed() {

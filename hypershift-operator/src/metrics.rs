@@ -6,6 +6,7 @@ pub(crate) mod exposition;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ownership::{Invalid, Owner, OwnershipAnnotation};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
 use prometheus_client::metrics::counter::Counter;
@@ -14,8 +15,6 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-
-use crate::scope::{Invalid, Mark, Owner};
 
 /// What all names begin with.
 pub(crate) const PREFIX: &str = "hypershift_operator";
@@ -164,7 +163,12 @@ impl Metrics {
     }
 
     pub(crate) fn owned(&self, owner: Owner, count: usize) {
-        let owner = owner.as_str();
+        let owner = match owner {
+            Owner::New => "new",
+            Owner::Legacy => "legacy",
+            Owner::Migration => "migration",
+            Owner::Undecided => "nobody",
+        };
         let gauge = self.hosted_clusters.get_or_create(&OwnerLabels { owner });
         gauge.set(gauge_value(count));
     }
@@ -188,10 +192,10 @@ impl Metrics {
         self.invalid_states.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn marked(&self, mark: Mark) {
+    pub(crate) fn marked(&self, mark: OwnershipAnnotation) {
         let mark = match mark {
-            Mark::Private => "private",
-            Mark::Legacy => "legacy",
+            OwnershipAnnotation::Private => "private",
+            OwnershipAnnotation::Legacy => "legacy",
         };
         self.marks.get_or_create(&MarkLabels { mark }).inc();
     }
@@ -237,7 +241,7 @@ mod tests {
         metrics.owned(Owner::Legacy, 3);
         metrics.invalid([Invalid::LegacyAndPrivate; 2].into_iter());
         metrics.invalid_state(Invalid::LegacyAndPrivate);
-        metrics.marked(Mark::Legacy);
+        metrics.marked(OwnershipAnnotation::Legacy);
         metrics.error("list", "Forbidden");
         metrics.legacy(true, true);
         exposition::of(&registry)

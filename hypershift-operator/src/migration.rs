@@ -1,7 +1,7 @@
 //! Moves hosted clusters from standard to private types, and back when somebody asks for that.
 //!
 //! ```text
-//! drift ── survey ──> standing (pure) ──> queue (pure): who is next ──> driver: one cluster, step after step
+//! drift ── survey ──> candidate (pure) ──> queue (pure): who is next ──> driver: one cluster, step after step
 //!                         │                                               │ objects: crate `migration`
 //!                         v                                               │ the rest: site
 //!                      census ──> metrics                                 │   mark      lock, commit, finish
@@ -13,11 +13,12 @@
 //! ```
 //!
 //! Which objects there are, what becomes of them and in which order is decided by the crate `migration`, which also
-//! keeps the journal. Here is what a hosted cluster adds to that. What is decided is pure (`standing`, `queue`,
+//! keeps the journal. Here is what a hosted cluster adds to that. What is decided is pure (`candidate`, `queue`,
 //! `census`, `workloads`, `health`, `mark`); the rest reads and writes, and everything that it writes names the version
 //! that it was decided on.
 
 mod aside;
+mod candidate;
 mod census;
 mod control;
 mod deploy;
@@ -33,7 +34,6 @@ mod quiesce;
 mod rights;
 mod settings;
 mod site;
-mod standing;
 mod tell;
 mod workloads;
 

@@ -52,12 +52,12 @@ use api::hypershift::v1beta1::node_pool::NodePool;
 use jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Api, ResourceExt as _};
+use ownership::{Decision, capi_types, decide, evaluate, expected_types, may_reconcile};
 use support::controller::Action;
 
-use crate::control_plane_namespace::Namespace;
+use crate::control_plane_namespace::{self, Namespace};
 use crate::hosted_cluster::{Id, protocol};
 use crate::pause::{Pause, pause};
-use crate::scope::{self, Duty, duty, verdict};
 use conditions::Conditions;
 use control::Pools;
 pub(crate) use control::run;
@@ -79,7 +79,7 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
     };
     let cluster = cluster(&owner, &pools).await?;
     let client = &pools.ctx.client;
-    let namespace = Namespace::find(client, &owner.namespace, &owner.name).await;
+    let namespace = control_plane_namespace::find(client, &owner.namespace, &owner.name).await;
     let namespace = namespace.map_err(Error::Owner)?;
     let side = match &cluster {
         Some(cluster) => side(cluster, &namespace, &pools).await?,
@@ -193,7 +193,7 @@ async fn delete(
 async fn orphan(namespace: &Namespace, pools: &Pools) -> Result<Vec<Side>, Error> {
     let own = pools.ctx.scope.sides();
     let found = pools.ctx.evidence.of(namespace).await;
-    let found = found.map_err(Error::Owner)?.sides();
+    let found = found.map_err(|error| Error::Owner(error.into()))?.sides();
     if found.iter().all(|side| own.contains(side)) {
         return Ok(own.to_vec());
     }
@@ -224,15 +224,15 @@ async fn side(
 ) -> Result<Option<Side>, Error> {
     let ctx = &pools.ctx;
     let protocol = namespace.protocol(protocol(&cluster.metadata));
-    if !scope::may_own(ctx.scope, &protocol) {
+    if !may_reconcile(ctx.scope, &protocol) {
         return Ok(None);
     }
-    let expected = scope::expected(&protocol);
-    let evidence = ctx.evidence.of_marked(namespace, expected).await;
-    let evidence = evidence.map_err(Error::Owner)?;
-    Ok(match duty(ctx.scope, &verdict(&protocol, evidence)) {
-        Duty::Own => Some(scope::side(ctx.scope, &protocol, evidence)),
-        Duty::Leave | Duty::Mark(_) | Duty::Report => None,
+    let expected = expected_types(&protocol);
+    let evidence = ctx.evidence.of_annotated(namespace, expected).await;
+    let evidence = evidence.map_err(|error| Error::Owner(error.into()))?;
+    Ok(match decide(ctx.scope, &evaluate(&protocol, evidence)) {
+        Decision::Reconcile => Some(capi_types(ctx.scope, &protocol, evidence)),
+        Decision::Skip | Decision::Annotate(_) | Decision::ReportInvalid => None,
     })
 }
 

@@ -7,6 +7,7 @@ use futures::FutureExt as _;
 use futures::future::join_all;
 use http::HeaderValue;
 use http::header::USER_AGENT;
+use ownership::Scope;
 use payload::Releases;
 use prometheus_client::registry::Registry;
 use support::admin::{self, Admin};
@@ -25,7 +26,6 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::error::Fatal;
 use crate::metrics::{Metrics, PREFIX, ReleaseCache};
-use crate::scope::Scope;
 use crate::{control, conversion, drift, migration, node_pool, startup};
 
 /// Who asks, in the API server's audit log.

@@ -5,16 +5,16 @@
 //! same way before it does anything else: its author must not be able to hold up all others.
 
 use futures::{StreamExt, TryStreamExt, stream};
+use ownership::{Decision, Evaluation, Owner, OwnershipAnnotation, decide, evaluate};
 use support::error::chain;
 use support::health::Check;
 use support::reconcile::{Backoff, Report as _};
 use support::shutdown::Drain;
 
 use crate::context::Context;
-use crate::control_plane_namespace::Namespace;
+use crate::control_plane_namespace;
 use crate::error::Error;
 use crate::hosted_cluster::{self, Id, protocol};
-use crate::scope::{Duty, Mark, Owner, Verdict, duty, verdict};
 use crate::survey::{self, Judged};
 
 /// Marks under way at once.
@@ -65,7 +65,7 @@ pub(crate) async fn scan(ctx: &Context) -> Result<(), Error> {
         new = count(Owner::New),
         legacy = count(Owner::Legacy),
         migration = count(Owner::Migration),
-        nobody = count(Owner::Nobody),
+        nobody = count(Owner::Undecided),
         "HostedClusters scanned"
     );
     Ok(())
@@ -81,8 +81,8 @@ async fn settle(judged: &Judged, ctx: &Context) -> Result<(), Error> {
         };
         match written {
             Ok(()) => {
-                let settled = Verdict {
-                    mark: None,
+                let settled = Evaluation {
+                    annotation: None,
                     ..current.verdict
                 };
                 ctx.fleet.decided(current.id, settled);
@@ -116,10 +116,10 @@ fn defer(contended: &Judged, ctx: &Context) {
     );
 }
 
-fn due(ctx: &Context, verdict: Verdict) -> Option<Mark> {
-    match duty(ctx.scope, &verdict) {
-        Duty::Mark(mark) => Some(mark),
-        Duty::Own | Duty::Report | Duty::Leave => None,
+fn due(ctx: &Context, verdict: Evaluation) -> Option<OwnershipAnnotation> {
+    match decide(ctx.scope, &verdict) {
+        Decision::Annotate(mark) => Some(mark),
+        Decision::Reconcile | Decision::ReportInvalid | Decision::Skip => None,
     }
 }
 
@@ -135,12 +135,12 @@ async fn judge_again(judged: &Judged, ctx: &Context) -> Result<Option<Judged>, E
     let Some(found) = found else {
         return Ok(None);
     };
-    let namespace = Namespace::find(&ctx.client, &id.namespace, &id.name).await?;
+    let namespace = control_plane_namespace::find(&ctx.client, &id.namespace, &id.name).await?;
     let evidence = ctx.evidence.of(&namespace).await?;
     let protocol = namespace.protocol(protocol(&found.metadata));
     Ok(Some(Judged {
         id: id.clone(),
-        verdict: verdict(&protocol, evidence),
+        verdict: evaluate(&protocol, evidence),
         is_refused: !namespace.is_usable(),
         metadata: found.metadata,
         untold: true,

@@ -3,13 +3,13 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
+use ownership::{Evaluation, evaluate};
+use ownership_reader::list_namespaces;
 use tokio::time::Instant;
 
 use crate::context::Context;
-use crate::control_plane_namespace::Namespaces;
 use crate::error::Error;
 use crate::hosted_cluster::{self, Id, protocol, resource};
-use crate::scope::{Verdict, verdict};
 
 /// HostedClusters in one page of a list: they are large, and little of each is kept.
 const PAGE: u32 = 25;
@@ -19,7 +19,7 @@ const PAGE: u32 = 25;
 pub(crate) struct Judged {
     pub(crate) id: Id,
     pub(crate) metadata: ObjectMeta,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: Evaluation,
     /// The namespace of its control plane is not its own: nothing of it is migrated.
     pub(crate) is_refused: bool,
     /// Its condition does not say so yet.
@@ -32,14 +32,14 @@ pub(crate) async fn classify(ctx: &Context) -> Result<Vec<Judged>, Error> {
     // The clusters first: objects that appear after a cluster was listed are then seen, and never the other way round.
     let clusters = list(ctx).await?;
     let evidence = ctx.evidence.everywhere().await?;
-    let namespaces = Namespaces::list(&ctx.client).await?;
+    let namespaces = list_namespaces(&ctx.client).await?;
     let judged = clusters.into_iter().map(|cluster| {
         let id = Id::of(&cluster.metadata);
         let namespace = namespaces.of(&id.namespace, &id.name);
         let found = evidence.get(namespace.name());
         let found = found.filter(|_| !namespace.is_foreign());
         let protocol = namespace.protocol(protocol(&cluster.metadata));
-        let verdict = verdict(&protocol, found.copied().unwrap_or_default());
+        let verdict = evaluate(&protocol, found.copied().unwrap_or_default());
         Judged {
             untold: hosted_cluster::due(ctx.scope, &cluster, verdict).is_some(),
             is_refused: !namespace.is_usable(),

@@ -55,7 +55,7 @@ struct Rules {
     #[arg(long, value_name = "CONVERSION", default_value_t = Conversion::None)]
     conversion: Conversion,
 
-    /// PEM certificates that the API server shall trust when it calls the conversion webhook
+    /// PEM certificates of the authority of the conversion webhook
     #[arg(long, value_name = "FILE")]
     conversion_ca: Option<PathBuf>,
 
@@ -63,7 +63,7 @@ struct Rules {
     #[arg(long, value_name = "KEY=VERSION[_VERSION...]")]
     contract_label: Vec<ContractLabel>,
 
-    /// Leave out the descriptions in schemas
+    /// Remove the descriptions from schemas
     #[arg(long)]
     strip_descriptions: bool,
 }
@@ -71,11 +71,11 @@ struct Rules {
 /// What becomes of the outcome.
 #[derive(Debug, Args)]
 struct Target {
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Yaml)]
     format: Format,
 
-    /// Write one file for each CRD into this directory, instead of all to standard output
+    /// Write one file per CRD to this directory instead of all to standard output
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 

@@ -77,7 +77,7 @@ pub struct Skipped {
 pub enum SkipReason {
     /// It is an object of another kind.
     NotACrd,
-    /// Its group has no private twin.
+    /// Its group has no private group.
     UnpairedGroup(String),
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for Skipped {
             SkipReason::NotACrd => write!(f, "{} is not a {CRD_KIND}", self.subject),
             SkipReason::UnpairedGroup(group) => write!(
                 f,
-                "{} is of group {group}, which has no private twin (--group-pair gives it one)",
+                "{} is of group {group}, which has no private group (add one with --group-pair)",
                 self.subject
             ),
         }
@@ -142,7 +142,7 @@ impl Derivation {
         }
     }
 
-    /// Derives the private twin of every CRD of a paired group.
+    /// Derives the private CRD of every CRD of a paired group.
     ///
     /// Other documents are left out and listed; a batch that holds nothing else is refused.
     pub fn run(&self, batches: Vec<Batch>) -> Result<Derived, Error> {

@@ -66,7 +66,7 @@ impl Batch {
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
     /// Broken YAML.
-    #[error("{origin} is not valid YAML: mend it, or derive from another source")]
+    #[error("{origin} is not valid YAML: fix it, or derive from another source")]
     Yaml {
         /// The document that is broken.
         origin: Origin,
@@ -75,7 +75,7 @@ pub enum ParseError {
         source: Box<serde_saphyr::Error>,
     },
     /// Broken JSON.
-    #[error("{origin} is not valid JSON: mend it, or derive from another source")]
+    #[error("{origin} is not valid JSON: fix it, or derive from another source")]
     Json {
         /// The document that is broken.
         origin: Origin,

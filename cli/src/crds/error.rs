@@ -81,7 +81,7 @@ pub enum Refusal {
     /// Controllers look for another plural.
     #[error(
         "its plural is {plural}, but controllers look for {expected}.<group>, the plural that they compute from kind \
-         {kind}: no reference to it could be resolved, so mend the CRD at its source"
+         {kind}: no reference to it could be resolved, so fix the CRD at its source"
     )]
     Plural {
         /// The kind.
@@ -134,7 +134,7 @@ pub enum Refusal {
     /// The contract label leads to a version that is not served.
     #[error(
         "controllers would use version {version}, the newest of label {label}, but it serves only {served}: keep that \
-         version with --versions all and a conversion webhook, or mend the label at its source"
+         version with --versions all and a conversion webhook, or fix the label at its source"
     )]
     ContractVersionNotServed {
         /// The label's key.

@@ -42,7 +42,7 @@ fn strip_fields(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Whether two schemas accept and keep the same objects, as far as plain comparison can tell.
+/// Whether two schemas accept and keep the same objects, by plain comparison.
 pub(super) fn interchangeable(a: &Value, b: &Value) -> bool {
     let [mut a, mut b] = [a.clone(), b.clone()];
     strip_descriptions(&mut a);

@@ -1,4 +1,4 @@
-//! Which versions of a CRD its private twin has.
+//! Which versions of a CRD the private one has.
 
 use serde_json::Value;
 

@@ -7,6 +7,7 @@ mod args;
 mod objects;
 mod options;
 mod platform;
+mod release_stream;
 mod run;
 mod services;
 mod ssh_key;
@@ -28,6 +29,7 @@ use platform::kubevirt::KubevirtArgs;
 pub(super) use platform::kubevirt::KubevirtNodeArgs;
 use platform::none::NoneArgs;
 use platform::{Parts, Platform};
+use release_stream::newest_release;
 
 /// The platforms.
 #[derive(Debug, Subcommand)]
@@ -72,8 +74,13 @@ impl Cluster {
 }
 
 fn create<P: Args + Platform>(of: &Of<P>) -> anyhow::Result<()> {
-    let (options, parts) = resolve(of)?;
-    runtime()?.block_on(run::run(&options, &parts, &of.run))
+    let (mut options, parts) = resolve(of)?;
+    runtime()?.block_on(async {
+        if let (None, Some(stream)) = (&of.common.release_image, &of.common.release_stream) {
+            options.release_image = newest_release(stream).await?;
+        }
+        run::run(&options, &parts, &of.run).await
+    })
 }
 
 /// Checks the arguments and reads the files that they name. Nothing is asked of any cluster.

@@ -24,7 +24,7 @@ const KEY: &str = "kubeconfig";
 /// Flags of `create kubeconfig`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The kubeconfig is an administrator's: whoever has it may do anything in the hosted cluster.\n\n\
+    after_help = "The kubeconfig has administrator permissions in the hosted cluster.\n\n\
                   Example:\n  hypershift create kubeconfig --name a > a.kubeconfig\n  kubectl --kubeconfig a.kubeconfig get nodes"
 )]
 pub(crate) struct Kubeconfig {
@@ -32,11 +32,11 @@ pub(crate) struct Kubeconfig {
     #[arg(long, value_name = "NAME", default_value = "clusters")]
     namespace: String,
 
-    /// The hosted cluster [default: all of the namespace, a context each]
+    /// Name of the hosted cluster [default: all in the namespace, with one context each]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Write to this file, readable for its owner only, instead of standard output
+    /// Write to this file (mode 0600) instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -124,7 +124,7 @@ fn parsed(text: &str, cluster: &str) -> anyhow::Result<Value> {
         .map_err(|_| anyhow::anyhow!("the kubeconfig of {cluster} is not YAML"))
 }
 
-/// A file that nobody else may read, whole or not at all.
+/// Writes a file with mode 0600, completely or not at all.
 fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -16,16 +16,16 @@ use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime, time};
 use crate::waiting::{self, Gone};
 
-/// The platforms: that of the cluster must be named, so that nobody destroys another one than he thinks.
+/// The platforms: that of the cluster must be given, so that no other cluster is destroyed by mistake.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Cluster {
-    /// One on Agents
+    /// A cluster on Agents
     Agent(ClusterArgs),
-    /// One on Amazon EC2; its network and its IAM roles stay
+    /// A cluster on Amazon EC2; its network and its IAM roles are kept
     Aws(ClusterArgs),
-    /// One on virtual machines of KubeVirt
+    /// A cluster on virtual machines of KubeVirt
     Kubevirt(ClusterArgs),
-    /// One on machines that somebody brought
+    /// A cluster on machines that users bring
     None(ClusterArgs),
 }
 
@@ -40,15 +40,15 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "NAME", default_value = "clusters")]
     namespace: String,
 
-    /// How long to wait until the cluster is gone
+    /// Time limit for the deletion
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     cluster_grace_period: Duration,
 
-    /// Have the cluster remove what it has made in the cloud: load balancers, volumes, buckets
+    /// Delete the cloud resources of the cluster: load balancers, volumes, buckets
     #[arg(long)]
     destroy_cloud_resources: bool,
 
-    /// Say what would be destroyed, and destroy nothing
+    /// Print what would be destroyed, and destroy nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -93,7 +93,7 @@ impl ClusterArgs {
             bail!("{named} is on platform {there}, not {platform}: nothing was destroyed");
         }
         if self.dry_run {
-            return self.tell(&hosted, &display).await;
+            return self.report(&hosted, &display).await;
         }
         if cluster.metadata.deletion_timestamp.is_none() {
             self.mark(&hosted, &cluster).await?;
@@ -134,9 +134,16 @@ impl ClusterArgs {
         Ok(())
     }
 
-    async fn tell(&self, hosted: &Hosted, display: &Display) -> anyhow::Result<()> {
+    async fn report(&self, hosted: &Hosted, display: &Display) -> anyhow::Result<()> {
         let pools = hosted.pools_of(&self.namespace, &self.name).await;
-        for pool in pools.map_err(|error| refused(&error))? {
+        let pools = pools.map_err(|error| refused(&error))?;
+        for pool in &pools.unreadable {
+            display.say(&format!(
+                "NodePool {}: would be destroyed ({pool})",
+                pool.name
+            ));
+        }
+        for pool in pools.items {
             let nodes = nodes(&pool);
             let name = pool.metadata.name.unwrap_or_default();
             display.say(&format!(

@@ -24,7 +24,7 @@ pub(crate) struct NodePool {
     #[arg(long, value_name = "NAME", default_value = "clusters")]
     namespace: String,
 
-    /// How long to wait until its machines are gone
+    /// Time limit for the deletion of its machines
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     timeout: Duration,
 

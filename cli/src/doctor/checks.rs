@@ -4,7 +4,7 @@ mod certificates;
 mod clusters;
 mod crds;
 mod operators;
-mod rights;
+mod permissions;
 mod tenants;
 mod webhooks;
 
@@ -22,7 +22,7 @@ pub fn examine(observation: &Observation, table: &GroupTable) -> Report {
     crds::examine(&observation.crds, table, &mut report);
     let owners = clusters::examine(&observation.clusters, &mut report);
     operators::examine(observation, owners, &mut report);
-    rights::examine(&observation.rights, &mut report);
+    permissions::examine(&observation.permissions, &mut report);
     webhooks::examine(&observation.webhooks, &mut report);
     certificates::examine(&observation.certificates, &mut report);
     tenants::examine(observation, &mut report);

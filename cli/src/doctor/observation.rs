@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hypershift_operator::scope::Evidence;
+use ownership::ObservedGroups;
 
 pub use crate::install::tenant_policy::Mode;
 
@@ -31,7 +31,7 @@ pub struct Observation {
     /// The Deployments in [`Self::namespace`].
     pub deployments: Found<Vec<DeploymentFacts>>,
     /// What the operator's service account may do.
-    pub rights: Found<Vec<RightFacts>>,
+    pub permissions: Found<Vec<PermissionFacts>>,
     /// Webhooks that requests for our objects go through.
     pub webhooks: Found<Vec<WebhookFacts>>,
     /// Certificates that webhooks of ours serve with.
@@ -80,7 +80,7 @@ pub struct ClusterFacts {
     /// Why its control plane namespace is not its own, if it is another one's.
     pub refusal: Option<String>,
     /// Which groups hold its Cluster API objects; the text says why that is not known.
-    pub evidence: Result<Evidence, String>,
+    pub observed: Result<ObservedGroups, String>,
 }
 
 /// A Deployment.
@@ -98,7 +98,7 @@ pub struct DeploymentFacts {
 
 /// One thing that the operator must be allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RightFacts {
+pub struct PermissionFacts {
     /// `patch`.
     pub verb: String,
     /// `hostedclusters.hypershift.openshift.io`.

@@ -2,7 +2,7 @@
 
 mod certificates;
 mod clusters;
-mod rights;
+mod permissions;
 mod webhooks;
 
 use api::group::GroupTable;
@@ -44,7 +44,7 @@ pub(super) async fn observe(
         namespace: namespace.to_owned(),
         clusters: clusters::observe(&client, table).await?,
         deployments: found(deployments(&client, namespace).await)?,
-        rights: found(rights::observe(&client, namespace, table).await)?,
+        permissions: found(permissions::observe(&client, namespace, table).await)?,
         webhooks: found(webhooks::observe(&client, &crds, table).await)?,
         certificates: found(certificates::observe(&client, namespace).await)?,
         tenant_policy: found(tenant_policy(&client, namespace).await)?,

@@ -1,12 +1,17 @@
 //! Where a dump is written: `namespaces/<namespace>/<resource>/<name>.yaml`, `cluster/<resource>/<name>.yaml`.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use super::redact::redacted;
+
+/// The archive of all files.
+const ARCHIVE: &str = "hypershift-dump.tar.gz";
 
 /// A directory of files that are written once.
 #[derive(Debug)]
@@ -36,6 +41,31 @@ impl Directory {
     /// A directory in this one.
     pub(super) fn below(&self, name: &str) -> anyhow::Result<Self> {
         Self::create(&self.root.join(name))
+    }
+
+    /// Writes everything in it to one archive beside the files.
+    pub(super) fn archive(&self) -> anyhow::Result<PathBuf> {
+        let path = self.root.join(ARCHIVE);
+        self.write_archive(&path)
+            .with_context(|| format!("failed to write {}", path.display()))?;
+        Ok(path)
+    }
+
+    fn write_archive(&self, path: &Path) -> std::io::Result<()> {
+        let entries: Vec<_> = fs::read_dir(&self.root)?.collect::<Result<_, _>>()?;
+        let mut archive = tar::Builder::new(GzEncoder::new(
+            File::create_new(path)?,
+            Compression::default(),
+        ));
+        for entry in entries {
+            let (name, path) = (entry.file_name(), entry.path());
+            if entry.file_type()?.is_dir() {
+                archive.append_dir_all(name, path)?;
+            } else {
+                archive.append_path_with_name(path, name)?;
+            }
+        }
+        archive.into_inner()?.finish()?.sync_all()
     }
 
     /// Writes an object without secrets.
@@ -98,5 +128,26 @@ mod tests {
         assert!(root.join("namespaces/ns/roles/_.._system:a.yaml").exists());
         let error = Directory::create(&root).unwrap_err();
         assert!(error.to_string().contains("not empty"), "{error}");
+    }
+
+    #[test]
+    fn the_archive_contains_all_files() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = Directory::create(&parent.path().join("dump")).unwrap();
+        let object = json!({ "metadata": { "name": "a" } });
+        directory.object(Some("ns"), "roles", &object).unwrap();
+        directory.object(None, "nodes", &object).unwrap();
+        let archive = File::open(directory.archive().unwrap()).unwrap();
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(archive));
+        let entries = archive.entries().unwrap().map(Result::unwrap);
+        let mut files: Vec<_> = entries
+            .filter(|entry| entry.header().entry_type().is_file())
+            .map(|entry| entry.path().unwrap().display().to_string())
+            .collect();
+        files.sort();
+        assert_eq!(
+            files,
+            ["cluster/nodes/a.yaml", "namespaces/ns/roles/a.yaml"]
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Objects without what nobody else may know: pure.
+//! Removes confidential values from objects: pure.
 
 use serde_json::{Value, json};
 
@@ -62,8 +62,9 @@ fn hide_variables(value: &mut Value) {
 mod tests {
     use super::*;
 
+    /// Check S16.
     #[test]
-    fn s16_no_secret_is_dumped() {
+    fn no_secret_is_dumped() {
         let secret = json!({
             "kind": "Secret",
             "metadata": {

@@ -35,7 +35,7 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_name = "NAME", default_value = "hypershift")]
     pub(super) namespace: String,
 
-    /// Keep Cluster API's objects in private API groups, through a proxy beside each controller
+    /// Use private API groups for Cluster API objects, with a proxy sidecar in each controller pod
     #[arg(long, global = true)]
     pub(super) private_capi_types: bool,
 
@@ -56,7 +56,7 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_enum, default_value_t = PullPolicy::IfNotPresent)]
     pub(super) image_pull_policy: PullPolicy,
 
-    /// Take images from another place: each image that begins with SOURCE begins with MIRROR instead
+    /// Replace the prefix SOURCE of images with MIRROR
     #[arg(
         long,
         global = true,
@@ -65,7 +65,7 @@ pub(super) struct OptionArgs {
     )]
     pub(super) registry_overrides: Vec<String>,
 
-    /// Pods of each operator; one of them leads
+    /// Replicas of each operator; one of them is the leader
     #[arg(long, global = true, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=5))]
     pub(super) replicas: u8,
 
@@ -73,7 +73,7 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) pull_secret: Option<PathBuf>,
 
-    /// File with PEM certificates that the operator trusts beside the system's
+    /// File with PEM certificates that the operator trusts in addition to those of the system
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) additional_trust_bundle: Option<PathBuf>,
 
@@ -86,7 +86,7 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_name = "NAME=VALUE", value_delimiter = ',')]
     pub(super) additional_operator_env_vars: Vec<String>,
 
-    /// Install the private CRDs of these platforms only, beside those of every platform
+    /// Install the private CRDs of these platforms only, in addition to those that every platform needs
     #[arg(
         long,
         global = true,
@@ -96,15 +96,15 @@ pub(super) struct OptionArgs {
     )]
     pub(super) limit_crd_install: Vec<Platform>,
 
-    /// Whether OpenShift's own monitoring watches the operator
+    /// What the monitoring of OpenShift collects
     #[arg(long, global = true, value_enum, default_value_t = PlatformMonitoring::None)]
     pub(super) platform_monitoring: PlatformMonitoring,
 
-    /// Which metrics of hosted control planes are kept
+    /// Metrics of hosted control planes to collect
     #[arg(long, global = true, value_enum, default_value_t = MetricsSet::Telemetry)]
     pub(super) metrics_set: MetricsSet,
 
-    /// Install a dashboard where OpenShift's console shows it
+    /// Install a dashboard for the console of OpenShift
     #[arg(long, global = true)]
     pub(super) monitoring_dashboards: bool,
 
@@ -130,7 +130,7 @@ pub(crate) struct TargetArgs {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Context in place of the kubeconfig's current one
+    /// Context of the kubeconfig [default: the current context]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) context: Option<String>,
 }
@@ -152,7 +152,7 @@ pub(super) struct RunArgs {
         num_args = 0..=1, default_missing_value = "true")]
     pub(super) wait_until_available: bool,
 
-    /// How long to wait for CRDs to be served, and again for Deployments to be available
+    /// Time limit for CRDs to be served, and again for Deployments to become available
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time)]
     pub(super) timeout: Duration,
 
@@ -168,7 +168,7 @@ pub(super) struct RunArgs {
 /// What is rendered, and how.
 #[derive(Debug, Args)]
 pub(super) struct RenderArgs {
-    /// Form of the output
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Yaml)]
     pub(super) format: Format,
 
@@ -184,7 +184,7 @@ pub(super) struct RenderArgs {
     #[arg(long)]
     pub(super) render_sensitive: bool,
 
-    /// What the cluster is taken to have
+    /// Optional APIs that the cluster is assumed to have
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) assume: Vec<Assumption>,
 }
@@ -215,11 +215,11 @@ pub(crate) enum Assumption {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub(crate) enum PullPolicy {
-    /// At each start
+    /// At every start of a container
     Always,
-    /// Unless the node has it
+    /// If the node does not have it
     IfNotPresent,
-    /// Not at all
+    /// Never
     Never,
 }
 
@@ -227,19 +227,19 @@ pub(crate) enum PullPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub(crate) enum PlatformMonitoring {
-    /// Nothing of this
+    /// Nothing
     None,
     /// The operator
     OperatorOnly,
 }
 
-/// Which metrics of hosted control planes are kept.
+/// Metrics of hosted control planes to collect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MetricsSet {
-    /// What a fleet is supervised by
+    /// Metrics for telemetry
     #[value(name = "Telemetry")]
     Telemetry,
-    /// What its operators need
+    /// Metrics for site reliability engineers
     #[value(name = "SRE")]
     Sre,
     /// All

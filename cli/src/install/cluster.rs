@@ -32,7 +32,7 @@ pub(crate) struct Apply {
     pub(crate) force: bool,
 }
 
-/// A right that somebody may have.
+/// A permission.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Permission {
     pub(crate) verb: String,
@@ -156,7 +156,7 @@ impl Cluster {
         }
     }
 
-    /// Which of the rights the user does not have.
+    /// Which of the permissions the user does not have.
     pub(crate) async fn denied(
         &self,
         permissions: Vec<Permission>,

@@ -1,7 +1,7 @@
 //! The conversion webhook as it is installed: stock managers that do nothing but convert, and the shim before them.
 //!
 //! - `args` are its flags, `backend` the managers that can be had.
-//! - `definitions` derives the CRDs, and holds back the versions that nobody can convert yet.
+//! - `definitions` derives the CRDs, and holds back the versions that cannot be converted yet.
 //! - `objects` is everything else; `checks` is what must hold before a CRD names the webhook.
 //! - `look` asks the cluster what of it is there.
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::kind::Kind;
 
-/// How many changed fields are told one by one.
+/// How many changed fields are listed.
 const SHOWN: usize = 8;
 /// How much of a value is shown.
 const VALUE_WIDTH: usize = 60;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_tell_values_from_who_manages_them() {
+    fn outcomes_distinguish_values_from_managers() {
         let live = object("a:1", "us", "1");
         let of = |after: &Value| Outcome::of(Kind::Deployment, Some(&live), after);
         assert_eq!(of(&object("a:1", "us", "2")), Outcome::Unchanged);

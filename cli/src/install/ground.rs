@@ -38,7 +38,7 @@ const PRIORITY_CLASSES: [(&str, u32, &str); 4] = [
     ),
 ];
 
-/// The operator's namespace: nothing in it may have more rights than a pod needs that touches no host.
+/// The operator's namespace: nothing in it may have more permissions than a pod needs that touches no host.
 pub(crate) fn namespace(options: &Options) -> Object {
     let mut object = Object::new(
         Kind::Namespace,
@@ -120,7 +120,7 @@ pub(crate) fn operator_overrides(options: &Options) -> Option<Object> {
     ))
 }
 
-/// Nobody reaches the pods but for metrics.
+/// The pods can be reached for metrics only.
 ///
 /// What they reach is not limited: an API server has no pods or labels by which a policy could name it.
 pub(crate) fn network_policies(options: &Options) -> Vec<Object> {

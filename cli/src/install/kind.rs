@@ -47,7 +47,7 @@ pub(crate) enum Scope {
 pub(crate) enum Stage {
     /// CRDs: what operators watch has to be there before they start.
     Definitions,
-    /// Namespace, rights, configuration.
+    /// Namespace, permissions, configuration.
     Ground,
     /// What runs.
     Workloads,

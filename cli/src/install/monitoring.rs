@@ -1,4 +1,4 @@
-//! What monitoring is told: where metrics are, when to alert, what to show.
+//! Objects for monitoring: where metrics are, when to alert, what to show.
 
 use anyhow::Context;
 use serde_json::{Value, json};

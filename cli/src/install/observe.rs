@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::annotations::{MIGRATION_ROLLBACK, Protocol, ROLLBACK_REQUESTED};
 use api::group::{GroupTable, Side};
-use api::names::control_plane_namespace;
-use hypershift_operator::legacy::needed;
-use hypershift_operator::scope::{Evidence as Found, verdict};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use ownership::{Namespaces, ObservedGroups, evaluate, needs_legacy_operator};
 use serde_json::Value;
 
 use super::cluster::Cluster;
@@ -16,6 +15,7 @@ use super::plan::Surroundings;
 use super::preflight::{Loss, Observed, Version};
 use super::{pruning, tenant_policy};
 
+const NAMESPACES: &str = "/api/v1/namespaces";
 const HOSTED_CLUSTERS: &str = "/apis/hypershift.openshift.io/v1beta1/hostedclusters";
 /// Objects that a finding about a CRD names.
 const NAMED: usize = 3;
@@ -30,7 +30,7 @@ struct Served {
     path: String,
 }
 
-/// The API server's version, if it tells.
+/// The API server's version, if it reports one.
 pub(crate) async fn version(cluster: &Cluster) -> kube::Result<Option<Version>> {
     Ok(Version::of(&cluster.get("/version").await?))
 }
@@ -119,45 +119,57 @@ fn namespaced(list: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The hosted clusters that need operator-legacy, by the operator's own rule on annotations and evidence.
+/// The hosted clusters that need operator-legacy, by the operator's own rule on annotations and observed groups.
 async fn legacy(cluster: &Cluster, kinds: &[Served]) -> kube::Result<Vec<String>> {
     let hosted = cluster.list_metadata(HOSTED_CLUSTERS).await?;
     if hosted.is_empty() {
         return Ok(Vec::new());
     }
-    let mut evidence = BTreeMap::<String, Found>::new();
+    let namespaces = namespaces(&cluster.list_metadata(NAMESPACES).await?);
+    let mut observed = BTreeMap::<String, ObservedGroups>::new();
     for kind in kinds {
         for object in cluster.list_metadata(&kind.path).await? {
             let namespace = text(&object, "/metadata/namespace").to_owned();
-            let known = evidence.entry(namespace).or_default();
-            *known = known.with(kind.side);
+            let groups = observed.entry(namespace).or_default();
+            *groups = groups.with(kind.side);
         }
     }
     Ok(hosted
         .iter()
-        .filter(|one| needs_legacy(one, &evidence))
+        .filter(|one| needs_legacy(one, &namespaces, &observed))
         .map(hosted_name)
         .collect())
 }
 
-fn needs_legacy(hosted: &Value, evidence: &BTreeMap<String, Found>) -> bool {
+/// The namespaces with their owners. One whose metadata has an unexpected form counts as absent.
+fn namespaces(items: &[Value]) -> Namespaces {
+    let metadata = items.iter().map(|item| item["metadata"].clone());
+    metadata
+        .filter_map(|metadata| serde_json::from_value::<ObjectMeta>(metadata).ok())
+        .collect()
+}
+
+/// Whether a hosted cluster needs operator-legacy. In a namespace of another cluster neither the lock of this one nor
+/// the observed objects count.
+fn needs_legacy(
+    hosted: &Value,
+    namespaces: &Namespaces,
+    observed: &BTreeMap<String, ObservedGroups>,
+) -> bool {
     let annotations = &hosted["metadata"]["annotations"];
-    // One that is wanted back on standard types is its next.
+    // A rollback to standard types is requested.
     if annotations[MIGRATION_ROLLBACK] == ROLLBACK_REQUESTED {
         return true;
     }
     let annotations = serde_json::from_value(annotations.clone());
-    let protocol = Protocol::read(&annotations.unwrap_or_default());
-    let found = evidence.get(&control_plane(hosted)).copied();
-    needed([verdict(&protocol, found.unwrap_or_default())])
-}
-
-/// The namespace of a hosted cluster's control plane.
-fn control_plane(hosted: &Value) -> String {
-    control_plane_namespace(
+    let namespace = namespaces.of(
         text(hosted, "/metadata/namespace"),
         text(hosted, "/metadata/name"),
-    )
+    );
+    let protocol = namespace.protocol(Protocol::read(&annotations.unwrap_or_default()));
+    let groups = observed.get(namespace.name());
+    let groups = groups.filter(|_| !namespace.is_foreign()).copied();
+    needs_legacy_operator([evaluate(&protocol, groups.unwrap_or_default())])
 }
 
 fn hosted_name(hosted: &Value) -> String {
@@ -274,41 +286,69 @@ mod tests {
 
     use super::*;
 
+    const PREFIX: &str = "hypershift.openshift.io";
+
+    /// HostedCluster `clusters/a.b`.
+    fn hosted(annotations: &Value) -> Value {
+        json!({ "metadata": { "namespace": "clusters", "name": "a.b", "annotations": annotations } })
+    }
+
+    /// Its control plane namespace, with this owner.
+    fn owned_by(owner: &str) -> Namespaces {
+        let annotations = json!({ ownership::CLUSTER_ANNOTATION: owner });
+        namespaces(&[json!({ "metadata": { "name": "clusters-a-b", "annotations": annotations } })])
+    }
+
     #[test]
-    fn hosted_clusters_are_legacy_by_annotation_or_by_evidence() {
-        let hosted = |annotations: Value| json!({"metadata": {"namespace": "clusters", "name": "a.b", "annotations": annotations}});
+    fn hosted_clusters_are_legacy_by_annotation_or_observed_groups() {
         let none = BTreeMap::new();
-        let found = |evidence| BTreeMap::from([("clusters-a-b".to_owned(), evidence)]);
-        let (standard, private) = (found(Found::Standard), found(Found::Private));
-        let prefix = "hypershift.openshift.io";
+        let found = |groups| BTreeMap::from([("clusters-a-b".to_owned(), groups)]);
+        let (standard, private) = (
+            found(ObservedGroups::Standard),
+            found(ObservedGroups::Private),
+        );
         let table = [
             (json!({}), &none, false),
             (json!({}), &standard, true),
             (json!({}), &private, false),
-            (json!({format!("{prefix}/scope"): "legacy"}), &none, true),
+            (json!({format!("{PREFIX}/scope"): "legacy"}), &none, true),
             (
-                json!({format!("{prefix}/private-capi-types"): "true"}),
+                json!({format!("{PREFIX}/private-capi-types"): "true"}),
                 &private,
                 false,
             ),
             (
-                json!({format!("{prefix}/private-capi-types"): "true"}),
+                json!({format!("{PREFIX}/private-capi-types"): "true"}),
                 &standard,
                 true,
             ),
             (
-                json!({format!("{prefix}/migration-in-progress"): "true"}),
+                json!({format!("{PREFIX}/migration-in-progress"): "true"}),
                 &private,
                 true,
             ),
         ];
-        for (annotations, evidence, expected) in table {
-            assert_eq!(
-                needs_legacy(&hosted(annotations.clone()), evidence),
-                expected,
-                "{annotations}"
-            );
+        let namespaces = owned_by("clusters/a.b");
+        for (annotations, observed, expected) in table {
+            let needed = needs_legacy(&hosted(&annotations), &namespaces, observed);
+            assert_eq!(needed, expected, "{annotations}");
         }
+    }
+
+    #[test]
+    fn a_namespace_of_another_cluster_makes_no_cluster_legacy() {
+        let standard = BTreeMap::from([("clusters-a-b".to_owned(), ObservedGroups::Standard)]);
+        let foreign = owned_by("clusters-a/b");
+        let locked = json!({
+            format!("{PREFIX}/private-capi-types"): "true",
+            format!("{PREFIX}/migration-in-progress"): "true",
+        });
+        for annotations in [json!({}), locked] {
+            let needed = needs_legacy(&hosted(&annotations), &foreign, &standard);
+            assert!(!needed, "{annotations}");
+        }
+        let legacy = json!({ format!("{PREFIX}/scope"): "legacy" });
+        assert!(needs_legacy(&hosted(&legacy), &foreign, &BTreeMap::new()));
     }
 
     #[test]

@@ -183,7 +183,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The kubelet refuses another form, long after the installation: the file is judged here.
+/// The kubelet refuses another form, long after the installation: the file is checked here.
 fn pull_secret(path: &Path) -> anyhow::Result<String> {
     let text = read(path)?;
     // The parser's message would quote the file.
@@ -210,7 +210,7 @@ pub(crate) fn trust_bundle(path: &Path) -> anyhow::Result<String> {
     )
 }
 
-/// The operator refuses a table that is wrong when it starts: the file is judged here.
+/// The operator refuses a table that is wrong when it starts: the file is checked here.
 pub(crate) fn operator_overrides(path: &Path) -> anyhow::Result<Table> {
     let text = read(path)?;
     let table = payload::OperatorOverrides::parse(&text)
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_operators_is_judged_before_anything_is_installed() {
+    fn a_table_of_operators_is_checked_before_anything_is_installed() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(
             file.path(),

@@ -41,7 +41,7 @@ pub(crate) struct Plan {
     pub(crate) left_out: Vec<LeftOut>,
 }
 
-/// What is not installed, although somebody might look for it.
+/// What is not installed, although users may expect it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LeftOut {
     pub(crate) what: String,

@@ -29,11 +29,11 @@ pub(crate) struct Finding {
     pub(crate) way_out: String,
 }
 
-/// The checks, in the order in which their findings are told.
+/// The checks, in the order in which their findings are reported.
 const CHECKS: [fn(&Facts) -> Vec<Finding>; 8] = [
     server_is_new_enough,
-    rights_are_held,
-    rights_may_be_handed_out,
+    permissions_are_held,
+    permissions_may_be_granted,
     types_do_not_go_back,
     conversion_has_a_webhook,
     names_are_free,
@@ -41,7 +41,7 @@ const CHECKS: [fn(&Facts) -> Vec<Finding>; 8] = [
     server_takes_everything,
 ];
 
-/// What speaks against an installation.
+/// What prevents an installation.
 pub(crate) fn findings(facts: &Facts) -> Vec<Finding> {
     CHECKS.iter().flat_map(|check| check(facts)).collect()
 }
@@ -59,7 +59,7 @@ fn server_is_new_enough(facts: &Facts) -> Vec<Finding> {
     }
 }
 
-fn rights_are_held(facts: &Facts) -> Vec<Finding> {
+fn permissions_are_held(facts: &Facts) -> Vec<Finding> {
     let mut verbs = BTreeMap::<String, Vec<&str>>::new();
     for denied in &facts.denied {
         let mut what = denied.clone();
@@ -80,12 +80,12 @@ fn rights_are_held(facts: &Facts) -> Vec<Finding> {
         .collect()
 }
 
-fn rights_may_be_handed_out(facts: &Facts) -> Vec<Finding> {
+fn permissions_may_be_granted(facts: &Facts) -> Vec<Finding> {
     facts
         .not_held
         .iter()
         .map(|permission| Finding {
-            subject: format!("right of the operators to {permission}"),
+            subject: format!("permission of the operators to {permission}"),
             reason: "you do not have it yourself, so the API server would not let you hand it out"
                 .to_owned(),
             way_out: "install as a user who has it, or who may escalate and bind roles".to_owned(),

@@ -61,7 +61,7 @@ pub(crate) struct Rule {
 
 const HYPERSHIFT: &str = "hypershift.openshift.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// What is done to objects that belong to hosted clusters. That they may be listed is a rule of evidence.
+/// Verbs for objects that belong to hosted clusters. The rules for observed groups add `list`.
 const WRITE: &[&str] = &["get", "watch", "create", "patch", "delete"];
 /// The same where nothing waits for changes.
 const UNWATCHED: &[&str] = &["get", "create", "patch", "delete"];
@@ -83,7 +83,7 @@ const INFRASTRUCTURE: [&str; 6] = [
 ];
 /// Kinds of providers that operators read: their controllers make them.
 const MACHINES: [&str; 2] = ["awsmachines", "kubevirtmachines"];
-/// Of these also the status, which nobody else writes.
+/// Of these also the status, which no other controller writes.
 const READY: [&str; 2] = ["awsclusters/status", "kubevirtclusters/status"];
 
 const TABLE: &[Row] = &[
@@ -94,7 +94,7 @@ const TABLE: &[Row] = &[
         resources: &["hostedclusters"],
         names: &[],
         verbs: &["get", "list", "watch", "patch"],
-        needed_for: "the scan at the start, every reconcile after it, marks, finalizers and defaults",
+        needed_for: "the scan at the start, every reconcile after it, ownership annotations, finalizers and defaults",
     },
     Row {
         holder: Holder::Both,
@@ -239,9 +239,9 @@ const TABLE: &[Row] = &[
         group: RBAC,
         resources: &["roles"],
         names: &["control-plane-operator", "cluster-api", "capi-provider"],
-        // By these names only: to hold each of their rights in every namespace would be far more.
+        // By these names only: to hold each of their permissions in every namespace would be far more.
         verbs: &["escalate", "bind"],
-        needed_for: "roles with rights in a control plane's namespace that this operator does not have itself",
+        needed_for: "roles with permissions in a control plane's namespace that this operator does not have itself",
     },
     Row {
         holder: Holder::Migrating,
@@ -268,7 +268,7 @@ const TABLE: &[Row] = &[
         resources: &["customresourcedefinitions"],
         names: &[],
         verbs: &["get", "list", "watch"],
-        needed_for: "to tell kinds that are not installed from kinds that are not served, and to let managers read them",
+        needed_for: "to distinguish kinds that are not installed from kinds that are not served, and to let managers read them",
     },
     Row {
         holder: Holder::Both,
@@ -286,7 +286,7 @@ const TABLE: &[Row] = &[
         resources: &["agents"],
         names: &[],
         verbs: &["get", "list", "watch", "update", "patch"],
-        needed_for: "the right that the provider for Agent gets in the namespace of agents",
+        needed_for: "permissions of the provider for Agent in the namespace of agents",
     },
     Row {
         holder: Holder::Both,
@@ -360,9 +360,9 @@ const TABLE: &[Row] = &[
 
 /// The rules of an operator that writes on these sides.
 ///
-/// Both operators look for objects in the groups of both, since that is how a hosted cluster's owner is found. There they
-/// list, and read no more. Kinds are not named: the platform may bring a new one any day, and an operator that may
-/// not look for its objects could not tell who owns a hosted cluster.
+/// Both operators list objects in the groups of both sides, since the groups that hold objects decide the owner of a hosted
+/// cluster. Kinds are not named: the platform may bring a new one at any time, and an operator that may not list its
+/// objects could not decide the owner.
 pub(crate) fn rules(operator: Operator, sides: &[Side]) -> Vec<Rule> {
     let fixed = TABLE
         .iter()
@@ -373,7 +373,7 @@ pub(crate) fn rules(operator: Operator, sides: &[Side]) -> Vec<Rule> {
         .pairs()
         .iter()
         .flat_map(|pair| [Side::Standard, Side::Private].map(|side| pair.name(side)));
-    let evidence = all.map(|group| Rule {
+    let observed = all.map(|group| Rule {
         reach: Reach::Cluster,
         group: group.to_owned(),
         resources: vec!["*".to_owned()],
@@ -381,7 +381,7 @@ pub(crate) fn rules(operator: Operator, sides: &[Side]) -> Vec<Rule> {
         verbs: &["list"],
     });
     let written = sides.iter().flat_map(|&side| written(side));
-    fixed.chain(evidence).chain(written).collect()
+    fixed.chain(observed).chain(written).collect()
 }
 
 /// Objects of Cluster API that belong to hosted clusters and node pools.
@@ -500,7 +500,7 @@ mod tests {
 
     /// A kind that the platform brings tomorrow is looked at, too.
     #[test]
-    fn evidence_is_listed_in_all_groups_of_cluster_api_and_nowhere_else() {
+    fn observed_groups_are_all_of_cluster_api_and_no_others() {
         let table = GroupTable::default();
         for operator in Operator::ALL {
             let rules = rules(operator, operator.sides_beside_private());
@@ -537,41 +537,64 @@ mod tests {
     }
 
     #[test]
-    fn no_right_is_granted_twice() {
+    fn no_permission_is_granted_twice() {
         let mut seen = std::collections::BTreeSet::new();
         for row in TABLE {
             for resource in row.resources {
                 for verb in row.verbs {
-                    let right = format!(
+                    let permission = format!(
                         "{}/{resource}/{verb}/{:?}/{:?}",
                         row.group, row.reach, row.names
                     );
-                    assert!(seen.insert(right.clone()), "{right} twice");
+                    assert!(seen.insert(permission.clone()), "{permission} twice");
                 }
             }
         }
     }
 
-    /// Rights with which a pod could become somebody else: none, but for roles of known names.
+    /// The rules of every operator, with each combination of sides.
+    fn all_rules() -> Vec<Rule> {
+        let sides = [
+            &[][..],
+            &[Side::Private],
+            &[Side::Standard],
+            &[Side::Private, Side::Standard],
+        ];
+        let of = |operator| sides.iter().flat_map(move |sides| rules(operator, sides));
+        Operator::ALL.into_iter().flat_map(of).collect()
+    }
+
+    /// Check T20. Creating Deployments and reading Secrets amount to more: SECURITY.md has the trust model.
     #[test]
-    fn rights_to_give_rights_are_for_roles_of_known_names() {
-        for row in TABLE {
-            for resource in row.resources {
-                assert!(
-                    !["pods/exec", "serviceaccounts/token", "nodes"].contains(resource),
-                    "{row:?}"
-                );
+    fn no_rule_impersonates_and_escalate_and_bind_name_their_roles() {
+        for rule in all_rules() {
+            for resource in &rule.resources {
+                let escalating = [
+                    "certificatesigningrequests/approval",
+                    "nodes",
+                    "nodes/proxy",
+                    "pods/attach",
+                    "pods/exec",
+                    "serviceaccounts/token",
+                ];
+                assert!(!escalating.contains(&resource.as_str()), "{rule:?}");
+                let reads = rule
+                    .verbs
+                    .iter()
+                    .all(|verb| ["list", "watch"].contains(verb));
+                assert!(resource != "*" || reads, "{rule:?}");
             }
-            assert!(!row.verbs.contains(&"impersonate"), "{row:?}");
-            if row.verbs.contains(&"escalate") || row.verbs.contains(&"bind") {
+            let has = |verb: &str| rule.verbs.contains(&verb);
+            assert!(!has("impersonate") && !has("*"), "{rule:?}");
+            if has("escalate") || has("bind") {
                 let known = ["control-plane-operator", "cluster-api", "capi-provider"];
-                assert!(row.names == known || row.names == ["private-capi-migration"]);
-                assert_eq!(row.resources, ["roles"]);
+                let is_known = rule.names == known || rule.names == ["private-capi-migration"];
+                assert!(is_known && rule.resources == ["roles"], "{rule:?}");
             }
         }
     }
 
-    /// Where there are private types, each operator writes in a world of its own.
+    /// Where there are private types, each operator writes to its own groups only.
     #[test]
     fn operators_write_to_the_groups_of_their_side_only() {
         for (operator, other) in [

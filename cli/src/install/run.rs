@@ -19,7 +19,7 @@ use super::plan::{LeftOut, Plan};
 use super::preflight::{Facts, Installed, findings};
 use super::render;
 use crate::crds::source::cluster::Access;
-use look::Sight;
+use look::Snapshot;
 
 /// What was found out, and is to be done.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Work {
     /// Those CRDs, as they are to be then.
     late: Vec<(Object, Outcome)>,
     /// What an earlier installation made, and this one does not want.
-    surplus: Vec<Object>,
+    pruned: Vec<Object>,
     left_out: Vec<LeftOut>,
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn install(
     let cluster = Cluster::connect(access).await?;
     let work = prepare(options, args, access, &cluster, &display).await?;
     if args.dry_run {
-        return print(&work.told());
+        return print(&work.summary());
     }
     for left_out in &work.left_out {
         display.say(&format!("left out: {left_out}"));
@@ -57,7 +57,7 @@ pub(super) async fn install(
         }
     }
     convert::serve_all_versions(&cluster, options, args, &work, &display).await?;
-    apply::remove_surplus(&cluster, &work.surplus, &display).await?;
+    apply::prune(&cluster, &work.pruned, &display).await?;
     if args.wait_until_available {
         wait::until_available(&cluster, &work.steps, args.timeout, &display).await?;
     }
@@ -83,14 +83,15 @@ async fn prepare(
         },
         ..Facts::default()
     };
-    look::at_rights(&mut facts, options, args.install_scope, cluster).await?;
+    look::read_permissions(&mut facts, options, args.install_scope, cluster).await?;
     refuse(&facts)?;
     let surroundings = look::at_surroundings(options, cluster).await?;
     let options = &conversion::complete(options, Some(cluster)).await?;
     let definitions = render::definitions(options, access).await?;
     let mut plan = Plan::make(options, args.install_scope, &definitions, &surroundings)?;
     look::at_grants(&mut facts, options, args.install_scope, cluster).await?;
-    let Sight { after } = look::at_objects(&mut facts, options, &mut plan.objects, cluster).await?;
+    let Snapshot { after } =
+        look::at_objects(&mut facts, options, &mut plan.objects, cluster).await?;
     refuse(&facts)?;
     let steps = plan
         .objects
@@ -106,8 +107,8 @@ async fn prepare(
         })
         .collect::<Vec<_>>();
     let (first, late) = conversion::early(&steps, &facts.observed);
-    let surplus = match args.install_scope {
-        Outputs::All | Outputs::Resources => look::for_surplus(cluster, options, &steps).await?,
+    let pruned = match args.install_scope {
+        Outputs::All | Outputs::Resources => look::prunable(cluster, options, &steps).await?,
         Outputs::Crds => Vec::new(),
     };
     step.done(&format!(
@@ -118,7 +119,7 @@ async fn prepare(
         steps,
         first,
         late,
-        surplus,
+        pruned,
         left_out: plan.left_out,
     })
 }
@@ -134,21 +135,21 @@ fn refuse(facts: &Facts) -> anyhow::Result<()> {
 // === impl Work ===
 
 impl Work {
-    /// What would be done, a line an object.
-    fn told(&self) -> String {
+    /// What would be done, one line per object.
+    fn summary(&self) -> String {
         let steps = self
             .steps
             .iter()
             .map(|(object, outcome)| format!("{}: {outcome}", object.id));
-        let surplus = self
-            .surplus
+        let pruned = self
+            .pruned
             .iter()
             .map(|object| format!("{}: remove, no longer wanted", object.id));
         let left_out = self
             .left_out
             .iter()
             .map(|left_out| format!("left out: {left_out}"));
-        let lines: Vec<String> = steps.chain(surplus).chain(left_out).collect();
+        let lines: Vec<String> = steps.chain(pruned).chain(left_out).collect();
         lines.join("\n") + "\n"
     }
 }

@@ -83,7 +83,7 @@ impl Operator {
 }
 
 /// The Deployment of an operator. It has no proxy beside it: operators see the standard and the private groups, so they
-/// talk to the API server themselves, and a proxy would only lend out their rights on loopback.
+/// talk to the API server themselves, and a proxy would only lend out their permissions on loopback.
 pub(crate) fn deployment(options: &Options, operator: Operator) -> Object {
     let fields = json!({ "spec": spec(options, operator) });
     Object::new(

@@ -1,4 +1,4 @@
-//! Hosted clusters as migrations see them: which are meant, and where each stands.
+//! The hosted clusters that a command is about, and the state of their migrations.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,20 @@ use api::annotations::{
     MIGRATION_ATTEMPTS, MIGRATION_FAILURE_MESSAGE, MIGRATION_HOLD, MIGRATION_ROLLBACK, Protocol,
     ROLLBACK_REQUESTED,
 };
-use api::conditions::{ClusterCondition, find};
+use api::conditions::ClusterCondition;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use clap::Args;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
-use serde::Serialize;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use ownership::MigrationState;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::Usage;
 use crate::hosted::{FIELD_MANAGER, Hosted, refused};
+use crate::listed;
 
-/// Which hosted clusters are meant.
+/// Which hosted clusters.
 #[derive(Debug, Args)]
 pub(super) struct Chosen {
     /// Name of the hosted cluster
@@ -30,23 +31,9 @@ pub(super) struct Chosen {
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
 
-    /// All hosted clusters for which it makes sense
+    /// All hosted clusters to which the command applies
     #[arg(long)]
     all: bool,
-}
-
-/// Where a hosted cluster stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Standing {
-    /// On private types.
-    Done,
-    /// On standard types.
-    Pending,
-    /// Locked by a migration.
-    Active,
-    /// On standard types, after a migration that failed.
-    Failed,
 }
 
 /// One hosted cluster.
@@ -55,47 +42,43 @@ pub(super) enum Standing {
 pub(super) struct Line {
     pub(super) namespace: String,
     pub(super) name: String,
-    pub(super) standing: Standing,
+    #[serde(rename = "standing", serialize_with = "name")]
+    pub(super) state: MigrationState,
     /// The phase, or why it failed.
     pub(super) reason: String,
     pub(super) message: String,
     /// How often it failed, and when it last did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) attempts: Option<String>,
-    /// It is left alone.
+    /// It is not migrated.
     pub(super) held: bool,
-    /// The way back is asked for.
+    /// A rollback is requested.
     pub(super) unwanted: bool,
 }
 
 // === impl Chosen ===
 
 impl Chosen {
-    /// The clusters that are meant. Naming none is wrong usage, unless `all` is the default.
+    /// The chosen clusters, untyped: what is needed of them, metadata and one condition, every version has. Choosing none is
+    /// a usage error, unless all are the default.
     pub(super) async fn find(
         &self,
         hosted: &Hosted,
         all_by_default: bool,
-    ) -> anyhow::Result<Vec<HostedCluster>> {
+    ) -> anyhow::Result<Vec<DynamicObject>> {
         if let Some(name) = &self.name {
             let namespace = self.namespace.as_deref().unwrap_or("clusters");
-            return Ok(vec![hosted.cluster(namespace, name).await?]);
+            return Ok(vec![hosted.cluster_object(namespace, name).await?]);
         }
         if !self.all && !all_by_default {
-            return Err(Usage::new(&"say which: --name NAME, or --all").into());
+            return Err(Usage::new(&"choose hosted clusters: --name NAME, or --all").into());
         }
         let client = hosted.client().clone();
-        let api: Api<HostedCluster> = match &self.namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
-        };
-        let list = api.list(&ListParams::default()).await;
-        Ok(list
-            .map_err(|error| refused(&error).context("cannot list HostedClusters"))?
-            .items)
+        let list = listed::objects::<HostedCluster>(client, self.namespace.as_deref()).await;
+        list.map_err(|error| refused(&error).context("failed to list HostedClusters"))
     }
 
-    /// Whether all are meant, so that those for which it makes no sense are passed over.
+    /// Whether all are chosen, so that clusters to which the command does not apply are skipped.
     pub(super) fn is_all(&self) -> bool {
         self.name.is_none()
     }
@@ -104,35 +87,37 @@ impl Chosen {
 // === impl Line ===
 
 impl Line {
-    pub(super) fn of(cluster: &HostedCluster) -> Self {
-        let status = cluster.status.as_ref();
-        let conditions = status.map(|status| status.conditions.as_slice());
-        let condition = find(
-            conditions.unwrap_or_default(),
-            ClusterCondition::PrivateCapiTypes,
-        );
-        let told = condition.map(|it| (it.reason.as_str(), it.message.as_str()));
-        Self::new(&cluster.metadata, told.unwrap_or_default())
+    pub(super) fn of(cluster: &DynamicObject) -> Self {
+        let conditions = cluster.data["status"]["conditions"].as_array();
+        let about = ClusterCondition::PrivateCapiTypes.as_str();
+        let mut conditions = conditions.into_iter().flatten();
+        let condition = conditions.find(|condition| condition["type"] == about);
+        let text = |key: &str| {
+            condition
+                .and_then(|it| it[key].as_str())
+                .unwrap_or_default()
+        };
+        Self::new(&cluster.metadata, (text("reason"), text("message")))
     }
 
-    /// From what the cluster is annotated with, and reason and message of its condition.
+    /// From the annotations of the cluster, and reason and message of its condition.
     fn new(metadata: &ObjectMeta, (reason, message): (&str, &str)) -> Self {
         let none = BTreeMap::new();
         let annotations = metadata.annotations.as_ref().unwrap_or(&none);
         let annotation = |key: &str| annotations.get(key).cloned();
         let protocol = Protocol::read(annotations);
-        let told = annotation(MIGRATION_FAILURE_MESSAGE);
-        let standing = Standing::of(&protocol);
+        let failure = annotation(MIGRATION_FAILURE_MESSAGE);
+        let state = MigrationState::by_annotations(&protocol);
         Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),
-            standing,
+            state,
             reason: match &protocol.failed {
-                Some(reason) if standing == Standing::Failed => reason.clone(),
+                Some(reason) if state == MigrationState::Failed => reason.clone(),
                 Some(_) | None => reason.to_owned(),
             },
-            message: told
-                .filter(|_| standing == Standing::Failed)
+            message: failure
+                .filter(|_| state == MigrationState::Failed)
                 .unwrap_or_else(|| message.to_owned()),
             attempts: annotation(MIGRATION_ATTEMPTS),
             held: annotation(MIGRATION_HOLD).as_deref() == Some("true"),
@@ -146,39 +131,19 @@ impl Line {
     }
 }
 
-// === impl Standing ===
-
-impl Standing {
-    /// By the marks. Without one, the operator has not looked at the cluster yet.
-    fn of(protocol: &Protocol) -> Self {
-        let Protocol {
-            private,
-            legacy: _,
-            in_progress,
-            failed,
-        } = protocol;
-        match (in_progress, private, failed) {
-            (true, _, _) => Self::Active,
-            (false, true, _) => Self::Done,
-            (false, false, Some(_)) => Self::Failed,
-            (false, false, None) => Self::Pending,
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Pending => "pending",
-            Self::Active => "active",
-            Self::Failed => "failed",
-        }
-    }
+/// The state as it is printed.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
+fn name<S: Serializer>(state: &MigrationState, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(state.name())
 }
 
 /// Sets and removes annotations, if the cluster is still as it was read.
 pub(super) async fn annotate(
     hosted: &Hosted,
-    cluster: &HostedCluster,
+    cluster: &DynamicObject,
     annotations: &BTreeMap<&str, Option<&str>>,
 ) -> anyhow::Result<()> {
     let metadata = &cluster.metadata;
@@ -199,10 +164,10 @@ pub(super) async fn annotate(
     match written {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => {
-            bail!("HostedCluster {namespace}/{name} was changed meanwhile: try again")
+            bail!("HostedCluster {namespace}/{name} was modified meanwhile: run the command again")
         }
         Err(error) => Err(refused(&error))
-            .with_context(|| format!("cannot annotate HostedCluster {namespace}/{name}")),
+            .with_context(|| format!("failed to annotate HostedCluster {namespace}/{name}")),
     }
 }
 
@@ -228,23 +193,51 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn clusters_stand_where_their_marks_say() {
+    fn a_cluster_that_does_not_deserialize_has_a_state() {
+        let condition =
+            json!({ "type": "PrivateCAPITypes", "reason": "LegacyTypes", "message": "m" });
+        let odd = json!({
+            "metadata": { "namespace": "clusters", "name": "odd", "annotations": { SCOPE: "legacy" } },
+            "spec": { "release": 1 },
+            "status": { "conditions": [condition] },
+        });
+        let odd: DynamicObject = serde_json::from_value(odd).unwrap();
+        assert!(listed::typed::<HostedCluster>(&odd).is_err());
+        let line = Line::of(&odd);
+        assert_eq!(
+            (line.id().as_str(), line.state),
+            ("clusters/odd", MigrationState::Pending)
+        );
+        assert_eq!(
+            (line.reason.as_str(), line.message.as_str()),
+            ("LegacyTypes", "m")
+        );
+    }
+
+    #[test]
+    fn annotations_decide_the_state() {
         let legacy = (SCOPE, "legacy");
-        for (annotations, standing) in [
-            (&[][..], Standing::Pending),
-            (&[legacy], Standing::Pending),
-            (&[legacy, (MIGRATION_IN_PROGRESS, "true")], Standing::Active),
-            (&[legacy, (MIGRATION_FAILED, "conflict")], Standing::Failed),
-            (&[(PRIVATE_CAPI_TYPES, "true")], Standing::Done),
+        for (annotations, state) in [
+            (&[][..], MigrationState::Pending),
+            (&[legacy], MigrationState::Pending),
+            (
+                &[legacy, (MIGRATION_IN_PROGRESS, "true")],
+                MigrationState::Active,
+            ),
+            (
+                &[legacy, (MIGRATION_FAILED, "conflict")],
+                MigrationState::Failed,
+            ),
+            (&[(PRIVATE_CAPI_TYPES, "true")], MigrationState::Done),
             (
                 &[
                     (PRIVATE_CAPI_TYPES, "true"),
                     (MIGRATION_IN_PROGRESS, "true"),
                 ],
-                Standing::Active,
+                MigrationState::Active,
             ),
         ] {
-            assert_eq!(line(annotations).standing, standing, "{annotations:?}");
+            assert_eq!(line(annotations).state, state, "{annotations:?}");
         }
         let failed = line(&[
             legacy,

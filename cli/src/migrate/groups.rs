@@ -1,4 +1,4 @@
-//! `migrate groups`: the migration by itself, for whoever stops and starts the controllers.
+//! `migrate groups`: a migration without an operator, for users who stop and start the controllers themselves.
 //!
 //! It knows groups and namespaces, and no hosted cluster.
 
@@ -38,7 +38,7 @@ const REPLICAS: &str = "replicas";
 #[command(after_help = after_help())]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Groups {
-    /// API group to move objects from; of Cluster API's own group, its sub-groups are moved, too. May be repeated
+    /// API group to move objects from; includes the sub-groups of the group of Cluster API. May be repeated
     #[arg(long, value_name = "GROUP", required = true)]
     from: Vec<String>,
 
@@ -50,35 +50,35 @@ pub(crate) struct Groups {
     #[arg(long, value_name = "NAME", required = true)]
     namespace: Vec<String>,
 
-    /// Show every object and what becomes of it, and what speaks against it; write nothing
+    /// Show what the migration would do to every object, and what prevents it; write nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Promise that no controller of either group's objects runs; that they do not change is checked, too
+    /// Confirm that no controller of either group runs; the command also checks that objects do not change
     #[arg(long)]
     controllers_are_stopped: bool,
 
-    /// Deployment to scale to zero meanwhile, as NAMESPACE/NAME; it stays so after success. May be repeated
+    /// Deployment to scale to zero, as NAMESPACE/NAME; it is not scaled up after success. May be repeated
     #[arg(long, value_name = "DEPLOYMENT")]
     stop: Vec<Deployment>,
 
-    /// How long nothing may change before controllers are believed to be stopped
+    /// Time without changes after which controllers count as stopped
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
     calm: Duration,
 
-    /// Undo the migration that is under way, if its commit is not behind it
+    /// Roll back the migration in progress, if it is not committed yet
     #[arg(long)]
     roll_back: bool,
 
-    /// How many writes are under way at a time
+    /// Number of concurrent writes
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     parallel: u16,
 
-    /// How long a request is tried again while the API server is overloaded or away
+    /// Time limit for retries while the API server is overloaded or unavailable
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = time)]
     patience: Duration,
 
-    /// Form of what is printed on standard output
+    /// Output format
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
 
@@ -93,7 +93,7 @@ pub(crate) struct Groups {
 /// The form of what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people
+    /// Human-readable text
     Text,
     /// One JSON document
     Json,
@@ -104,7 +104,7 @@ pub(super) enum Format {
 #[error("the migration was undone, and everything is as it was before")]
 pub(crate) struct RolledBack(#[source] Failure);
 
-/// What is told below the flags, with the groups that most people move.
+/// The text below the flags, with the groups that most users move.
 fn after_help() -> String {
     let groups = format!(
         "--from {} --to {} \\\n    --namespace clusters-one",
@@ -114,8 +114,8 @@ fn after_help() -> String {
     format!(
         "Before the commit every step can be undone, and is when something fails; after it the migration is only \
          completed. It may be killed at any time: run the same command again, and it goes on.\n\n\
-         Exit status: 0 done (with --dry-run: nothing speaks against it), 1 not done, run it again, 2 something \
-         speaks against it and nothing was written, 3 undone, 64 wrong usage.\n\n\
+         Exit status: 0 done (with --dry-run: nothing prevents it), 1 not done, run it again, 2 something \
+         prevents it and nothing was written, 3 undone, 64 wrong usage.\n\n\
          Examples:\n  \
          hypershift migrate groups {groups} --dry-run\n  \
          hypershift migrate groups {groups} --stop capi-system/capi-controller-manager"

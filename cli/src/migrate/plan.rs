@@ -1,22 +1,26 @@
 //! `migrate plan`: what the migration of a hosted cluster would do, without doing any of it.
 
 mod given;
+mod release;
 
 use api::group::GroupTable;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use clap::Args;
-use hypershift_operator::control_plane_namespace::{ControlPlaneNamespace, Namespace};
-use hypershift_operator::foresight::{Foresight, Outlook};
 use migration::groups::Direction;
 use migration::preflight::{Finding, Severity};
 use migration_executor::{Executor, Options, Scope};
+use ownership::{ControlPlaneNamespace, MigrationState};
+use ownership_reader::find_namespace;
+use payload::Compatibility;
 
-use super::fleet::{Chosen, Line, Standing};
+use super::fleet::{Chosen, Line};
 use super::groups::{Format, report};
 use crate::doctor::command::Unwell;
 use crate::hosted::Hosted;
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime};
+use crate::listed::typed;
+use release::ReleaseCheck;
 
 /// Flags of `migrate plan`.
 #[derive(Debug, Args)]
@@ -24,17 +28,17 @@ use crate::install::{TargetArgs, runtime};
     after_help = "Nothing is written. Every object of the control plane's namespace is listed with what becomes of it: \
                   moved, given a new owner, or left where it is, and why. Of a cluster on private types it is the way \
                   back that is planned.\n\n\
-                  The release is read, too: one from before private types needs another control-plane-operator, as the \
-                  operator is given it or as the flags say. A registry that cannot be reached from here is told of, and \
-                  speaks against nothing.\n\n\
-                  The rights are yours, not the operator's.\n\n\
-                  Exit status: 0 nothing speaks against it, 2 something does, 64 wrong usage."
+                  The release is read, too: one from before private types needs another control-plane-operator, from the \
+                  operator's settings or the flags below. A registry that cannot be reached from here is reported, and \
+                  does not block.\n\n\
+                  It reads with your permissions, not the operator's.\n\n\
+                  Exit status: 0 nothing prevents it, 2 something does, 64 wrong usage."
 )]
 pub(crate) struct Plan {
     #[command(flatten)]
     chosen: Chosen,
 
-    /// Form of what is printed on standard output: with --all, one document a cluster
+    /// Output format; with --all, one document per cluster
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
 
@@ -45,7 +49,7 @@ pub(crate) struct Plan {
     #[command(flatten)]
     target: TargetArgs,
 
-    #[command(flatten, next_help_heading = "What the operator is given")]
+    #[command(flatten, next_help_heading = "Settings of the operator")]
     given: given::GivenArgs,
 }
 
@@ -53,7 +57,7 @@ pub(crate) struct Plan {
 struct Planner<'a> {
     format: Format,
     hosted: &'a Hosted,
-    foresight: Foresight,
+    releases: ReleaseCheck,
 }
 
 // === impl Plan ===
@@ -70,22 +74,22 @@ impl Plan {
         let planner = Planner {
             format: self.output,
             hosted: &hosted,
-            foresight: Foresight::new(hosted.client().clone(), &given)?,
+            releases: ReleaseCheck::new(hosted.client().clone(), &given)?,
         };
         let mut is_free = true;
         for cluster in self.chosen.find(&hosted, false).await? {
             let line = Line::of(&cluster);
-            let direction = match line.standing {
-                Standing::Pending | Standing::Failed => Direction::Forward,
+            let direction = match line.state {
+                MigrationState::Pending | MigrationState::Failed => Direction::Forward,
                 // All of them is all that are to be migrated.
-                Standing::Done | Standing::Active if self.chosen.is_all() => continue,
-                Standing::Done => Direction::Reverse,
-                Standing::Active => {
+                MigrationState::Done | MigrationState::Active if self.chosen.is_all() => continue,
+                MigrationState::Done => Direction::Reverse,
+                MigrationState::Active => {
                     display.say(&format!("{}: its migration is under way", line.id()));
                     continue;
                 }
             };
-            let found = Namespace::find(hosted.client(), &line.namespace, &line.name).await?;
+            let found = find_namespace(hosted.client(), &line.namespace, &line.name).await?;
             let Some(namespace) = found.owned() else {
                 let refusal = found.refusal(&line.namespace, &line.name);
                 let why =
@@ -93,6 +97,14 @@ impl Plan {
                 display.say(&format!("{}: {why}", line.id()));
                 is_free = false;
                 continue;
+            };
+            let cluster: HostedCluster = match typed(&cluster) {
+                Ok(cluster) => cluster,
+                Err(unreadable) => {
+                    display.say(&unreadable.to_string());
+                    is_free = false;
+                    continue;
+                }
             };
             display.say(&format!("{}:", line.id()));
             is_free &= planner.plan(&cluster, namespace, direction).await?;
@@ -107,7 +119,7 @@ impl Plan {
 // === impl Planner ===
 
 impl Planner<'_> {
-    /// Prints one; gives whether nothing speaks against it.
+    /// Prints the plan of one cluster; returns whether the migration may begin.
     async fn plan(
         &self,
         cluster: &HostedCluster,
@@ -123,23 +135,23 @@ impl Planner<'_> {
         let mut plan = executor.plan(direction).await?;
         if direction == Direction::Forward {
             plan.findings
-                .extend(finding(self.foresight.outlook(cluster).await));
+                .extend(finding(self.releases.check(cluster).await));
         }
         report::print_plan(self.format, &plan)?;
         Ok(plan.may_begin())
     }
 }
 
-/// What is worth saying of a release.
-fn finding(outlook: Outlook) -> Option<Finding> {
-    let (severity, message) = match outlook {
-        Outlook::Fit => return None,
-        Outlook::Unfit(why) => (Severity::Blocks, why),
-        Outlook::Untold(why) => (
+/// What the plan reports about a release.
+fn finding(compatibility: Compatibility) -> Option<Finding> {
+    let (severity, message) = match compatibility {
+        Compatibility::Compatible => return None,
+        Compatibility::Incompatible(why) => (Severity::Blocks, why),
+        Compatibility::Unknown(why) => (
             Severity::Note,
             format!(
-                "it cannot be told from here whether the release is fit for private types: {why}; the operator looks \
-                 before it touches anything"
+                "cannot check from here whether the release supports private types: {why}; the operator checks before it \
+                 changes anything"
             ),
         ),
     };
@@ -155,14 +167,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_known_to_be_unfit_blocks() {
-        let severity = |outlook| finding(outlook).map(|found| found.severity);
-        let told = "why".to_owned();
-        assert_eq!(severity(Outlook::Fit), None);
+    fn only_a_known_incompatibility_blocks() {
+        let severity = |compatibility| finding(compatibility).map(|found| found.severity);
+        let why = "why".to_owned();
+        assert_eq!(severity(Compatibility::Compatible), None);
         assert_eq!(
-            severity(Outlook::Unfit(told.clone())),
+            severity(Compatibility::Incompatible(why.clone())),
             Some(Severity::Blocks)
         );
-        assert_eq!(severity(Outlook::Untold(told)), Some(Severity::Note));
+        assert_eq!(severity(Compatibility::Unknown(why)), Some(Severity::Note));
     }
 }

@@ -1,23 +1,24 @@
-//! `migrate retry`: has a migration that failed tried again, and one that was held tried at all.
+//! `migrate retry`: requests another attempt after a failed migration, or a first one of a held cluster.
 
 use api::annotations::{
     MIGRATION_ATTEMPTS, MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE, MIGRATION_HOLD,
 };
 use clap::Args;
+use ownership::MigrationState;
 
-use super::fleet::{Line, Standing};
-use super::wish::{Wish, WishArgs};
+use super::fleet::Line;
+use super::request::{Request, RequestArgs};
 
 /// Flags of `migrate retry`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Mend the cause first: `hypershift migrate status` names it. An operator that may migrate at all (its \
-                  flag --migration-concurrency) begins within its resync period, and in its turn.\n\n\
-                  Exit status: 0 asked for, 1 not, 64 wrong usage."
+    after_help = "Fix the cause first: `hypershift migrate status` shows it. If migrations are enabled (flag \
+                  --migration-concurrency of the operator), the cluster is queued within the resync period.\n\n\
+                  Exit status: 0 requested, 1 not, 64 wrong usage."
 )]
 pub(crate) struct Retry {
     #[command(flatten)]
-    args: WishArgs,
+    args: RequestArgs,
 }
 
 // === impl Retry ===
@@ -30,24 +31,24 @@ impl Retry {
             MIGRATION_ATTEMPTS,
             MIGRATION_HOLD,
         ];
-        self.args.ask(&Wish {
+        self.args.send(&Request {
             annotations: cleared.map(|key| (key, None)).into(),
             problem,
             names_others: false,
-            asked: "its migration is tried again",
+            done: "its migration is tried again",
             none: Some("no migration has failed, and none is held"),
         })
     }
 }
 
-/// Why there is nothing to be tried again.
+/// Why there is nothing to retry.
 fn problem(line: &Line) -> Option<&'static str> {
-    match line.standing {
-        Standing::Failed => None,
-        Standing::Pending if line.held => None,
-        Standing::Pending => Some("its migration has not failed: it waits for its turn"),
-        Standing::Active => Some("its migration is under way"),
-        Standing::Done => Some("it is on private types already"),
+    match line.state {
+        MigrationState::Failed => None,
+        MigrationState::Pending if line.held => None,
+        MigrationState::Pending => Some("its migration has not failed: it waits for its turn"),
+        MigrationState::Active => Some("its migration is under way"),
+        MigrationState::Done => Some("it is on private types already"),
     }
 }
 
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_failed_or_is_held_is_tried_again() {
+    fn only_failed_and_held_clusters_are_retried() {
         for (annotations, is_tried) in [
             (&[(MIGRATION_FAILED, "conflict")][..], true),
             (&[(MIGRATION_HOLD, "true")], true),

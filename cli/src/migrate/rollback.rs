@@ -1,11 +1,11 @@
-//! `migrate rollback`: asks for the way back, from private to standard types. The operator goes it, as carefully as it
-//! went there.
+//! `migrate rollback`: requests a rollback from private to standard types, which the operator carries out as a migration.
 
 use api::annotations::{MIGRATION_ROLLBACK, ROLLBACK_REQUESTED};
 use clap::Args;
+use ownership::MigrationState;
 
-use super::fleet::{Line, Standing};
-use super::wish::{Wish, WishArgs};
+use super::fleet::Line;
+use super::request::{Request, RequestArgs};
 
 /// Flags of `migrate rollback`.
 #[derive(Debug, Args)]
@@ -19,18 +19,18 @@ use super::wish::{Wish, WishArgs};
 )]
 pub(crate) struct Rollback {
     #[command(flatten)]
-    args: WishArgs,
+    args: RequestArgs,
 }
 
 // === impl Rollback ===
 
 impl Rollback {
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        self.args.ask(&Wish {
+        self.args.send(&Request {
             annotations: [(MIGRATION_ROLLBACK, Some(ROLLBACK_REQUESTED))].into(),
             problem,
             names_others: true,
-            asked: "the way back is asked for",
+            done: "the way back is asked for",
             none: None,
         })
     }
@@ -38,10 +38,10 @@ impl Rollback {
 
 /// Why there is no way back to be asked for.
 fn problem(line: &Line) -> Option<&'static str> {
-    match line.standing {
-        Standing::Done => None,
-        Standing::Active => Some("its migration is under way: wait for its end"),
-        Standing::Pending | Standing::Failed => Some("it is on standard types"),
+    match line.state {
+        MigrationState::Done => None,
+        MigrationState::Active => Some("its migration is under way: wait for its end"),
+        MigrationState::Pending | MigrationState::Failed => Some("it is on standard types"),
     }
 }
 
@@ -52,8 +52,9 @@ mod tests {
     use super::super::fleet::tests::line;
     use super::*;
 
+    /// Check M12.
     #[test]
-    fn m12_only_what_is_private_and_not_under_way_has_a_way_back() {
+    fn only_private_clusters_without_a_migration_can_be_rolled_back() {
         let private = (PRIVATE_CAPI_TYPES, "true");
         for (annotations, is_asked) in [
             (&[private][..], true),

@@ -1,12 +1,13 @@
-//! `migrate status`: where each hosted cluster stands, and what is in the way.
+//! `migrate status`: the state of each hosted cluster's migration, and what prevents it.
 
 use std::fmt::Write as _;
 
 use anyhow::Context;
 use clap::Args;
+use ownership::MigrationState;
 use serde::Serialize;
 
-use super::fleet::{Chosen, Line, Standing};
+use super::fleet::{Chosen, Line};
 use super::groups::Format;
 use crate::doctor::command::Unwell;
 use crate::hosted::Hosted;
@@ -74,21 +75,21 @@ impl Report {
     fn new(mut lines: Vec<Line>) -> Self {
         // What wants a person comes first.
         lines.sort_by_key(|line| {
-            let place = match line.standing {
-                Standing::Failed => 0,
-                Standing::Active => 1,
-                Standing::Pending => 2,
-                Standing::Done => 3,
+            let place = match line.state {
+                MigrationState::Failed => 0,
+                MigrationState::Active => 1,
+                MigrationState::Pending => 2,
+                MigrationState::Done => 3,
             };
             (place, line.id())
         });
         let mut counts = Counts::default();
         for line in &lines {
-            match line.standing {
-                Standing::Done => counts.done += 1,
-                Standing::Pending => counts.pending += 1,
-                Standing::Active => counts.active += 1,
-                Standing::Failed => counts.failed += 1,
+            match line.state {
+                MigrationState::Done => counts.done += 1,
+                MigrationState::Pending => counts.pending += 1,
+                MigrationState::Active => counts.active += 1,
+                MigrationState::Failed => counts.failed += 1,
             }
         }
         Self {
@@ -108,10 +109,10 @@ impl Report {
             format!("{done} done, {pending} pending, {active} active, {failed} failed\n");
         for line in &self.hosted_clusters {
             // What is done says enough by being counted.
-            if line.standing == Standing::Done && !line.unwanted {
+            if line.state == MigrationState::Done && !line.unwanted {
                 continue;
             }
-            let standing = line.standing.name();
+            let standing = line.state.name();
             let _ = write!(text, "\n{}  {standing}", line.id());
             if !line.reason.is_empty() {
                 let _ = write!(text, "  {}", line.reason);

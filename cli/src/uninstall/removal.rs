@@ -12,7 +12,7 @@ use crate::install::object::{FIELD_MANAGER, Object, is_ours, managers};
 
 /// `ConfigMap`s that the cluster itself puts into every namespace.
 const OF_THE_CLUSTER: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
-/// Who else may have written to our namespace without it becoming somebody's.
+/// Managers that may have written to our namespace without owning it.
 const BYSTANDERS: [&str; 3] = [
     FIELD_MANAGER,
     "kube-controller-manager",
@@ -36,11 +36,11 @@ pub(super) struct Found {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Decision {
     pub(super) object: Object,
-    pub(super) verdict: Verdict,
+    pub(super) action: Action,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Action {
     Remove,
     Keep {
         why: String,
@@ -56,7 +56,7 @@ pub(super) fn decide(found: &Found) -> Vec<Decision> {
         .iter()
         .map(|object| Decision {
             object: object.clone(),
-            verdict: found.verdict(object),
+            action: found.action(object),
         })
         .collect();
     decisions.sort_by_key(|decision| Reverse(decision.object.id.kind));
@@ -86,7 +86,7 @@ pub(super) fn holders(live: &Value) -> String {
         .filter(|message| !message.is_empty());
     let all: Vec<&str> = names.chain(messages).collect();
     if all.is_empty() {
-        return "nobody who says so".to_owned();
+        return "no finalizer or condition says why".to_owned();
     }
     all.join("; ")
 }
@@ -94,7 +94,7 @@ pub(super) fn holders(live: &Value) -> String {
 // === impl Found ===
 
 impl Found {
-    fn verdict(&self, object: &Object) -> Verdict {
+    fn action(&self, object: &Object) -> Action {
         let id = &object.id;
         if !is_ours(&object.body) {
             let by = managers(&object.body).collect::<Vec<_>>().join(", ");
@@ -142,7 +142,7 @@ impl Found {
             | Kind::Service
             | Kind::ServiceMonitor
             | Kind::PrometheusRule
-            | Kind::Deployment => Verdict::Remove,
+            | Kind::Deployment => Action::Remove,
         }
     }
 
@@ -156,7 +156,7 @@ impl Found {
         Some(&crd.id.name)
     }
 
-    fn namespace(&self, object: &Object) -> Verdict {
+    fn namespace(&self, object: &Object) -> Action {
         if let Some(crd) = self.converted() {
             return keep(
                 format!("it holds the webhook that converts objects of {crd}"),
@@ -181,13 +181,13 @@ impl Found {
                 remove_by_hand(object),
             );
         }
-        let somebody = managers(&object.body).find(|name| !BYSTANDERS.contains(name));
-        match somebody {
+        let other = managers(&object.body).find(|name| !BYSTANDERS.contains(name));
+        match other {
             Some(name) => keep(
                 format!("{name} has written to it, too"),
                 remove_by_hand(object),
             ),
-            None => Verdict::Remove,
+            None => Action::Remove,
         }
     }
 
@@ -196,8 +196,8 @@ impl Found {
     }
 }
 
-fn keep(why: String, way: String) -> Verdict {
-    Verdict::Keep { why, way }
+fn keep(why: String, way: String) -> Action {
+    Action::Keep { why, way }
 }
 
 fn remove_by_hand(object: &Object) -> String {
@@ -214,9 +214,9 @@ fn remove_by_hand(object: &Object) -> String {
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let id = &self.object.id;
-        match &self.verdict {
-            Verdict::Remove => write!(f, "{id}: remove"),
-            Verdict::Keep { why, way } => write!(f, "{id}: keep: {why}; to remove it: {way}"),
+        match &self.action {
+            Action::Remove => write!(f, "{id}: remove"),
+            Action::Keep { why, way } => write!(f, "{id}: keep: {why}; to remove it: {way}"),
         }
     }
 }
@@ -242,9 +242,9 @@ mod tests {
     fn kept(found: &Found) -> Vec<(String, String)> {
         decide(found)
             .into_iter()
-            .filter_map(|decision| match decision.verdict {
-                Verdict::Remove => None,
-                Verdict::Keep { why, .. } => Some((decision.object.id.name, why)),
+            .filter_map(|decision| match decision.action {
+                Action::Remove => None,
+                Action::Keep { why, .. } => Some((decision.object.id.name, why)),
             })
             .collect()
     }
@@ -284,8 +284,9 @@ mod tests {
         assert!(kept[1].1.contains("clusters/one"), "{kept:?}");
     }
 
+    /// Check C06.
     #[test]
-    fn c06_what_converts_objects_that_stay_stays() {
+    fn the_webhook_of_kept_objects_is_kept() {
         let parts = [
             (Kind::Deployment, "capi-conversion-webhook-shim"),
             (Kind::Service, "capi-conversion-webhook-shim"),
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_wrote_is_kept() {
+    fn objects_with_other_managers_are_kept() {
         let mut found = Found {
             objects: vec![
                 object(Kind::Service, "taken", &["kubectl"]),

@@ -4,7 +4,8 @@ use api::conditions::{ClusterCondition, ComponentCondition, PoolCondition, Statu
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
 
-use crate::hosted::{Sight, nodes};
+use crate::hosted::{Snapshot, nodes};
+use crate::listed::Listed;
 
 /// How far it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +16,10 @@ pub(super) enum Progress {
     Waits(Vec<String>),
 }
 
-/// How many components are told of: more are no line that somebody reads.
+/// How many components are listed, so that the line stays readable.
 const SHOWN: usize = 3;
 
-/// Conditions that end everything when they are false: somebody has to change something.
+/// Conditions that block everything when they are false, until the user changes something.
 const BLOCKING: [ClusterCondition; 4] = [
     ClusterCondition::ValidConfiguration,
     ClusterCondition::SupportedHostedCluster,
@@ -27,13 +28,14 @@ const BLOCKING: [ClusterCondition; 4] = [
 ];
 
 /// How far a cluster is.
-pub(super) fn progress(sight: &Sight) -> Progress {
-    let mut waits = blocked(sight);
+pub(super) fn progress(snapshot: &Snapshot) -> Progress {
+    let mut waits = blocked(snapshot);
     if waits.is_empty() {
-        waits.extend(control_plane(sight));
+        waits.extend(control_plane(snapshot));
     }
     if waits.is_empty() {
-        waits.extend(sight.pools.iter().filter_map(pool));
+        waits.extend(snapshot.pools.unreadable.iter().map(ToString::to_string));
+        waits.extend(snapshot.pools.items.iter().filter_map(pool));
     }
     if waits.is_empty() {
         return Progress::Done;
@@ -41,8 +43,8 @@ pub(super) fn progress(sight: &Sight) -> Progress {
     Progress::Waits(waits)
 }
 
-fn blocked(sight: &Sight) -> Vec<String> {
-    let conditions = conditions(sight.cluster.as_ref());
+fn blocked(snapshot: &Snapshot) -> Vec<String> {
+    let conditions = conditions(snapshot.cluster.as_ref());
     BLOCKING
         .iter()
         .filter_map(|about| find(conditions, about))
@@ -60,20 +62,20 @@ fn conditions(
 }
 
 /// What the control plane waits for: its components, or what comes before there are any.
-fn control_plane(sight: &Sight) -> Vec<String> {
-    let conditions = conditions(sight.cluster.as_ref());
-    let kubeconfig = sight
+fn control_plane(snapshot: &Snapshot) -> Vec<String> {
+    let conditions = conditions(snapshot.cluster.as_ref());
+    let kubeconfig = snapshot
         .cluster
         .as_ref()
         .and_then(|cluster| cluster.status.as_ref()?.kubeconfig.as_ref());
     if status(conditions, ClusterCondition::Available) == Status::True && kubeconfig.is_some() {
         return Vec::new();
     }
-    let components = components(sight);
+    let components = components(snapshot);
     if !components.is_empty() {
         return components;
     }
-    if sight.control_plane.is_none() {
+    if snapshot.control_plane.is_none() {
         return vec!["the operator has not made its control plane yet".to_owned()];
     }
     let said = find(conditions, ClusterCondition::Available)
@@ -83,8 +85,8 @@ fn control_plane(sight: &Sight) -> Vec<String> {
 }
 
 /// Components that are not rolled out, those that others wait for first.
-fn components(sight: &Sight) -> Vec<String> {
-    let waiting = sight.components.iter().filter_map(|component| {
+fn components(snapshot: &Snapshot) -> Vec<String> {
+    let waiting = snapshot.components.items.iter().filter_map(|component| {
         let conditions = &component.status.as_ref()?.conditions;
         if status(conditions, ComponentCondition::RolloutComplete) == Status::True {
             return None;
@@ -99,7 +101,9 @@ fn components(sight: &Sight) -> Vec<String> {
             format!("{name}: {message}"),
         ))
     });
-    let mut waiting: Vec<_> = waiting.collect();
+    let unreadable = snapshot.components.unreadable.iter();
+    let unreadable = unreadable.map(|component| (false, component.to_string()));
+    let mut waiting: Vec<_> = waiting.chain(unreadable).collect();
     waiting.sort();
     let of_itself = waiting.iter().filter(|(depends, _)| !depends).count();
     let causes = if of_itself > 0 {
@@ -114,12 +118,12 @@ fn components(sight: &Sight) -> Vec<String> {
     } else {
         "wait for them"
     };
-    let told = waiting.into_iter().take(shown).map(|(_, told)| told);
-    let mut told: Vec<String> = told.collect();
+    let lines = waiting.into_iter().take(shown).map(|(_, line)| line);
+    let mut lines: Vec<String> = lines.collect();
     if more > 0 {
-        told.push(format!("{more} more components {rest}"));
+        lines.push(format!("{more} more components {rest}"));
     }
-    told
+    lines
 }
 
 fn pool(pool: &NodePool) -> Option<String> {
@@ -144,12 +148,12 @@ fn pool(pool: &NodePool) -> Option<String> {
 }
 
 /// What is still there of a cluster that is being deleted.
-pub(super) fn left(cluster: &HostedCluster, pools: &[NodePool]) -> String {
-    if !pools.is_empty() {
-        let names: Vec<_> = pools
-            .iter()
-            .filter_map(|pool| pool.metadata.name.as_deref())
-            .collect();
+pub(super) fn left(cluster: &HostedCluster, pools: &Listed<NodePool>) -> String {
+    let items = pools.items.iter();
+    let names = items.filter_map(|pool| pool.metadata.name.as_deref());
+    let unreadable = pools.unreadable.iter().map(|pool| pool.name.as_str());
+    let names: Vec<_> = names.chain(unreadable).collect();
+    if !names.is_empty() {
         return format!("node pools {}", names.join(", "));
     }
     let said = find(

@@ -86,7 +86,7 @@ pub(crate) async fn without_rights(testbed: &Testbed, hypershift: &Hypershift) -
         (
             &writer,
             &[
-                "right of the operators to patch hostedclusters.hypershift.openshift.io: you do not have it yourself",
+                "permission of the operators to patch hostedclusters.hypershift.openshift.io: you do not have it yourself",
             ],
         ),
     ];

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use http::request::Parts;
-use hypershift_operator::scope::{Duty, Evidence, Owner, Scope, duty};
+use ownership::{Decision, ObservedGroups, Owner, Scope, decide};
 use testbed::client::ApiClient;
 use testbed::operator::{self, Identity, Lease, Operator, Replica, SOON, Server, Times};
 use testbed::relay::{Moment, Relay, Verdict};
@@ -67,9 +67,9 @@ pub(crate) async fn scenario(testbed: &Testbed) -> Result<()> {
     let program = operator::build(&testbed.progress).await?;
     ensure_namespace(&testbed.admin, fleet::NAMESPACE).await?;
     let members = [
-        Member::new("newcomer", "", Evidence::None),
-        Member::new("of-old", "", Evidence::Standard),
-        Member::new("at-odds", "lp", Evidence::Private),
+        Member::new("newcomer", "", ObservedGroups::None),
+        Member::new("of-old", "", ObservedGroups::Standard),
+        Member::new("at-odds", "lp", ObservedGroups::Private),
     ];
     for member in &members {
         member.create(&testbed.admin).await?;
@@ -116,8 +116,8 @@ pub(crate) async fn scenario(testbed: &Testbed) -> Result<()> {
 async fn is_finished(admin: &ApiClient, member: &Member) -> Result<()> {
     let mut expected = member.annotations.clone();
     let verdict = member.verdict();
-    if let Duty::Mark(mark) = duty(Scope::Private, &verdict) {
-        let (key, value) = mark.annotation();
+    if let Decision::Annotate(mark) = decide(Scope::Private, &verdict) {
+        let (key, value) = mark.key_value();
         expected.insert(key.to_owned(), value.to_owned());
     }
     let found = member.marks(admin).await?;

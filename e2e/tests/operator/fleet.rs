@@ -7,7 +7,7 @@ use api::annotations::{
     MIGRATION_FAILED, MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES, Protocol, SCOPE,
 };
 use api::group::Side;
-use hypershift_operator::scope::{Evidence, Owner, Verdict, verdict};
+use ownership::{Evaluation, ObservedGroups, Owner, evaluate};
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Resource};
 use testbed::conditions;
@@ -24,14 +24,14 @@ pub(crate) const HOSTED_CLUSTERS: Resource<'_> =
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) annotations: BTreeMap<String, String>,
-    pub(crate) evidence: Evidence,
+    pub(crate) evidence: ObservedGroups,
 }
 
 // === impl Member ===
 
 impl Member {
     /// Annotations by letters: `p`rivate, `l`egacy, `i`n progress, `f`ailed.
-    pub(crate) fn new(name: &str, letters: &str, evidence: Evidence) -> Self {
+    pub(crate) fn new(name: &str, letters: &str, evidence: ObservedGroups) -> Self {
         let known = [
             ('p', PRIVATE_CAPI_TYPES, "true"),
             ('l', SCOPE, "legacy"),
@@ -52,10 +52,10 @@ impl Member {
     /// All 16 combinations of annotations on each kind of evidence.
     pub(crate) fn all() -> Vec<Self> {
         let evidence = [
-            ("none", Evidence::None),
-            ("standard", Evidence::Standard),
-            ("private", Evidence::Private),
-            ("both", Evidence::Both),
+            ("none", ObservedGroups::None),
+            ("standard", ObservedGroups::Standard),
+            ("private", ObservedGroups::Private),
+            ("both", ObservedGroups::Both),
         ];
         let letters = (0..16_u8).map(|bits| {
             let chosen = "plif".chars().enumerate();
@@ -71,8 +71,8 @@ impl Member {
             .collect()
     }
 
-    pub(crate) fn verdict(&self) -> Verdict {
-        verdict(&Protocol::read(&self.annotations), self.evidence)
+    pub(crate) fn verdict(&self) -> Evaluation {
+        evaluate(&Protocol::read(&self.annotations), self.evidence)
     }
 
     pub(crate) fn path(&self) -> String {
@@ -82,10 +82,10 @@ impl Member {
     /// Makes the objects of its control plane, then the hosted cluster.
     pub(crate) async fn create(&self, admin: &ApiClient) -> Result<()> {
         let sides: &[Side] = match self.evidence {
-            Evidence::None => &[],
-            Evidence::Standard => &[Side::Standard],
-            Evidence::Private => &[Side::Private],
-            Evidence::Both => &[Side::Standard, Side::Private],
+            ObservedGroups::None => &[],
+            ObservedGroups::Standard => &[Side::Standard],
+            ObservedGroups::Private => &[Side::Private],
+            ObservedGroups::Both => &[Side::Standard, Side::Private],
         };
         for side in sides {
             self.put(admin, *side).await?;
@@ -154,7 +154,7 @@ impl Member {
         let status = match verdict.owner {
             Owner::New => "True",
             Owner::Legacy => "False",
-            Owner::Migration | Owner::Nobody => "Unknown",
+            Owner::Migration | Owner::Undecided => "Unknown",
         };
         let failed = self.annotations.contains_key(MIGRATION_FAILED);
         let reason = match (verdict.invalid, verdict.owner) {
@@ -162,7 +162,7 @@ impl Member {
             (None, Owner::New) => "PrivateTypes",
             (None, Owner::Legacy) if failed => "MigrationFailed",
             (None, Owner::Legacy) => "LegacyTypes",
-            (None, Owner::Migration | Owner::Nobody) => return None,
+            (None, Owner::Migration | Owner::Undecided) => return None,
         };
         Some((status.to_owned(), reason.to_owned()))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::group::Side;
-use hypershift_operator::scope::{Duty, Evidence, Owner, Scope, duty};
+use ownership::{Decision, ObservedGroups, Owner, Scope, decide};
 use serde_json::{Value, json};
 use testbed::audit::{Event, Mark};
 use testbed::client::{ApiClient, Resource};
@@ -131,8 +131,8 @@ async fn scan(
     let mut due = 0;
     for member in members {
         let mut expected = member.annotations.clone();
-        if let Duty::Mark(mark) = duty(Scope::Private, &member.verdict()) {
-            let (key, value) = mark.annotation();
+        if let Decision::Annotate(mark) = decide(Scope::Private, &member.verdict()) {
+            let (key, value) = mark.key_value();
             expected.insert(key.to_owned(), value.to_owned());
             due += 1;
         }
@@ -297,10 +297,13 @@ async fn counted(replica: &Replica, members: &[Member]) -> Result<()> {
             .iter()
             .filter(|member| member.verdict().owner == owner)
             .count();
-        let series = format!(
-            "hypershift_operator_hostedclusters{{owner=\"{}\"}}",
-            owner.as_str()
-        );
+        let label = match owner {
+            Owner::New => "new",
+            Owner::Legacy => "legacy",
+            Owner::Migration => "migration",
+            Owner::Undecided => "nobody",
+        };
+        let series = format!("hypershift_operator_hostedclusters{{owner=\"{label}\"}}");
         wait::until(&series, SOON, async || {
             let found = replica.metric(&series).await?;
             ensure!(found == u64::try_from(expected)?, "{found}, not {expected}");
@@ -339,11 +342,11 @@ async fn rest(testbed: &Testbed, identities: &[&Identity], replica: &Replica) ->
 
 /// A hosted cluster that is created now is born private.
 async fn newborn(testbed: &Testbed) -> Result<()> {
-    let member = Member::new("newborn.example.com", "", Evidence::None);
+    let member = Member::new("newborn.example.com", "", ObservedGroups::None);
     member.create(&testbed.admin).await?;
     is(testbed, &member, "True", "PrivateTypes").await?;
     let marks = member.marks(&testbed.admin).await?;
-    let expected = Member::new("", "p", Evidence::None).annotations;
+    let expected = Member::new("", "p", ObservedGroups::None).annotations;
     ensure!(marks == expected, "{marks:?}");
     Ok(())
 }
@@ -352,7 +355,7 @@ async fn newborn(testbed: &Testbed) -> Result<()> {
 async fn drift(testbed: &Testbed) -> Result<()> {
     let step = testbed.progress.step("owners drift");
     let admin = &testbed.admin;
-    let member = Member::new("drifter", "", Evidence::Private);
+    let member = Member::new("drifter", "", ObservedGroups::Private);
     member.create(admin).await?;
     is(testbed, &member, "True", "PrivateTypes").await?;
     member.put(admin, Side::Standard).await?;

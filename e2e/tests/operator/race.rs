@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
-use hypershift_operator::scope::Evidence;
+use ownership::ObservedGroups;
 use serde_json::{Value, json};
 use testbed::audit::Event;
 use testbed::client::{ApiClient, Patch};
@@ -129,8 +129,8 @@ impl Side {
         program: &std::path::Path,
     ) -> Result<Self> {
         let (letters, evidence) = match operator {
-            Operator::Private => ("p", Evidence::Private),
-            Operator::Legacy => ("l", Evidence::Standard),
+            Operator::Private => ("p", ObservedGroups::Private),
+            Operator::Legacy => ("l", ObservedGroups::Standard),
         };
         let mut members = Vec::new();
         for number in 0..EACH {

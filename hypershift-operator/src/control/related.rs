@@ -12,6 +12,7 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt as _, watcher};
+use ownership::Scope;
 use support::controller::ObjectKey;
 use support::error::chain;
 use support::reconcile::Backoff;
@@ -19,7 +20,6 @@ use support::reconcile::Backoff;
 use crate::capi::Capi;
 use crate::hosted_cluster::Id;
 use crate::hosted_cluster::names::{CLUSTER, MANAGED_BY, OPERATOR};
-use crate::scope::Scope;
 use crate::watches;
 
 /// The kinds, one a line.

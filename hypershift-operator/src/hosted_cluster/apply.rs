@@ -159,6 +159,7 @@ mod tests {
     use support::testing::{Answer, Expect, Scenario};
 
     use super::*;
+    use crate::control_plane_namespace;
     use crate::hosted_cluster::names;
 
     async fn pruned(annotations: Value, is_deleted: bool) {
@@ -172,7 +173,7 @@ mod tests {
         }
         let scenario = Scenario::new(calls);
         let applier = Applier::new(scenario.client(), "m");
-        let namespace = ControlPlaneNamespace::for_tests("clusters-one");
+        let namespace = control_plane_namespace::for_tests("clusters-one");
         let plan = vec![Planned {
             step: Step::NetworkPolicies,
             objects: Vec::new(),

@@ -3,10 +3,10 @@
 use api::annotations::MIGRATION_FAILED;
 use jiff::Timestamp;
 use kube::api::DynamicObject;
+use ownership::{Evaluation, Owner, Scope};
 use serde_json::{Value, json};
 
 use super::{INVALID_STATE, resource};
-use crate::scope::{Owner, Scope, Verdict};
 
 /// The condition's type.
 const TYPE: &str = "PrivateCAPITypes";
@@ -33,7 +33,7 @@ impl Condition {
     /// What is to be told; `told` is whether something is told already, `failure` the reason of a failed migration.
     pub(super) fn of(
         scope: Scope,
-        verdict: Verdict,
+        verdict: Evaluation,
         failure: Option<&str>,
         told: bool,
     ) -> Option<Self> {
@@ -65,7 +65,7 @@ impl Condition {
                 ),
             ),
             // The migration tells of its own progress, and a cluster that is nobody's is in an invalid state.
-            (Owner::Migration | Owner::Nobody, _) => return None,
+            (Owner::Migration | Owner::Undecided, _) => return None,
         };
         Some(Self {
             status: status(verdict.owner),
@@ -108,19 +108,20 @@ fn status(owner: Owner) -> &'static str {
     match owner {
         Owner::New => "True",
         Owner::Legacy => "False",
-        Owner::Migration | Owner::Nobody => "Unknown",
+        Owner::Migration | Owner::Undecided => "Unknown",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::scope::Invalid;
+    use ownership::Invalid;
 
-    fn verdict(owner: Owner, invalid: Option<Invalid>) -> Verdict {
-        Verdict {
+    use super::*;
+
+    fn verdict(owner: Owner, invalid: Option<Invalid>) -> Evaluation {
+        Evaluation {
             owner,
-            mark: None,
+            annotation: None,
             invalid,
         }
     }
@@ -144,14 +145,14 @@ mod tests {
             (Scope::Private, Owner::Migration, None, None),
             (
                 Scope::Private,
-                Owner::Nobody,
+                Owner::Undecided,
                 both,
                 Some(("Unknown", "ObjectsInBothGroups")),
             ),
             (Scope::All, Owner::Legacy, None, None),
             (
                 Scope::All,
-                Owner::Nobody,
+                Owner::Undecided,
                 both,
                 Some(("Unknown", "ObjectsInBothGroups")),
             ),

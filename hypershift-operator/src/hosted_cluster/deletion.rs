@@ -21,7 +21,7 @@ use support::reconcile::is_missing;
 use super::facts::Facts;
 use super::{Id, names};
 use crate::context::Context;
-use crate::control_plane_namespace::Namespace;
+use crate::control_plane_namespace::{self, Namespace};
 use crate::error::Error;
 use crate::platform::infrastructure;
 pub(super) use explain::Waiting;
@@ -202,7 +202,7 @@ impl Deletion<'_> {
             return Ok(None);
         }
         let Id { namespace, name } = &self.facts.id;
-        let found = Namespace::find(&self.ctx.client, namespace, name).await?;
+        let found = control_plane_namespace::find(&self.ctx.client, namespace, name).await?;
         let Some(owned) = found.owned() else {
             return Ok(None);
         };

@@ -16,6 +16,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::{Api, Resource};
+use payload::operator_image::released_labels;
 use payload::{Mirrors, PullSecret, Releases};
 use serde::de::DeserializeOwned;
 use support::error::chain;
@@ -24,7 +25,7 @@ use support::reconcile::is_missing;
 use super::build::webhook_tls;
 use super::facts::{Facts, Found, Labels, Management, ReleaseIs};
 use super::names;
-use super::operator_image::{Candidate, Question, candidate, operator_image};
+use super::operator_image::{operator_image, question};
 use super::references::{Kind, Purpose, Reference, references};
 use crate::capi::Capi;
 use crate::context::Context;
@@ -181,7 +182,7 @@ async fn read_releases(facts: &mut Facts, releases: &Releases) {
     if let Some(other) = &facts.cluster.spec.control_plane_release {
         facts.control_plane_release = Some(release(&releases, &other.image, &pull_secret).await);
     }
-    match released_labels(&Question::of(facts), &releases, &pull_secret).await {
+    match released_labels(&question(facts), &releases, &pull_secret).await {
         Ok(None) => {}
         Ok(Some(labels)) => facts.released_operator = Labels::Read(labels),
         Err(error) => {
@@ -219,29 +220,13 @@ fn pull_secret(facts: &Facts) -> Option<PullSecret> {
     PullSecret::parse(&json.0).ok()
 }
 
-/// Labels of the release's own operator, if it depends on them whether it is run.
-pub(crate) async fn released_labels(
-    question: &Question<'_>,
-    releases: &Releases,
-    pull_secret: &PullSecret,
-) -> Result<Option<BTreeMap<String, String>>, payload::Error> {
-    if let Some(labels) = question.annotated_labels() {
-        return Ok(Some(labels));
-    }
-    let Ok(Candidate::IfItKnows { released, .. }) = candidate(question) else {
-        return Ok(None);
-    };
-    let labels = releases.labels(&released, pull_secret).await?;
-    Ok(Some(labels.as_ref().clone()))
-}
-
 /// Labels of the operator that runs. Without labels it counts as the newest; fails only while they are being read.
 async fn operator_labels(
     facts: &Facts,
     releases: &Releases,
     pull_secret: &PullSecret,
 ) -> Result<BTreeMap<String, String>, payload::Error> {
-    if let Some(labels) = Question::of(facts).annotated_labels() {
+    if let Some(labels) = question(facts).annotated_labels() {
         return Ok(labels);
     }
     let Ok(image) = operator_image(facts) else {

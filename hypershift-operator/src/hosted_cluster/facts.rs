@@ -7,6 +7,8 @@ use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use payload::Release;
+pub(crate) use payload::operator_image::Labels;
+use payload::operator_image::operated_image;
 
 use super::names;
 use super::references::Reference;
@@ -87,14 +89,6 @@ pub(crate) enum ReleaseIs {
     NoPullSecret,
 }
 
-/// Labels of an image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Labels {
-    Read(BTreeMap<String, String>),
-    /// Why not.
-    Unreadable(String),
-}
-
 /// KubeVirt on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Virtualization {
@@ -156,13 +150,6 @@ impl Found {
             Self::Missing => false,
         }
     }
-}
-
-/// The image by which the release of a cluster's control plane is asked for: the one for the management side, if there is
-/// one.
-pub(crate) fn operated_image(cluster: &HostedCluster) -> &str {
-    let release = cluster.spec.control_plane_release.as_ref();
-    &release.unwrap_or(&cluster.spec.release).image
 }
 
 // === impl ReleaseIs ===

@@ -1,7 +1,7 @@
 //! Names of what belongs to a hosted cluster. Other programs and people know them.
 
 /// Annotation: the hosted cluster that an object belongs to, as `<namespace>/<name>`.
-pub(crate) const CLUSTER: &str = "hypershift.openshift.io/cluster";
+pub(crate) const CLUSTER: &str = ownership::CLUSTER_ANNOTATION;
 /// Label of what this operator makes for hosted clusters: by it, it is watched.
 pub(crate) const MANAGED_BY: &str = "hypershift.openshift.io/managed-by";
 /// Value of [`MANAGED_BY`].

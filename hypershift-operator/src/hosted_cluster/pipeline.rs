@@ -22,7 +22,7 @@ use super::validate::{Verdicts, validate};
 use super::{Id, defaults};
 use crate::capi::Capi;
 use crate::context::Context;
-use crate::control_plane_namespace::Namespace;
+use crate::control_plane_namespace::{self, Namespace};
 use crate::error::Error;
 use crate::pause::{Pause, pause};
 
@@ -106,7 +106,7 @@ async fn change(
     })?;
     // What was read may have taken a while: whose the namespace is now is what counts.
     let Id { namespace, name } = &facts.id;
-    let namespace = Namespace::claim(&ctx.client, namespace, name).await?;
+    let namespace = control_plane_namespace::claim(&ctx.client, namespace, name).await?;
     Ok(apply(&applier, &namespace, plan).await)
 }
 

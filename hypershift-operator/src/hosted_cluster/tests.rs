@@ -41,9 +41,9 @@ fn what_is_left_of_a_slim_cluster_is_its_own_condition() {
 
 #[test]
 fn a_condition_that_another_operator_has_overwritten_is_due_again() {
-    let verdict = Verdict {
-        owner: crate::scope::Owner::New,
-        mark: None,
+    let verdict = Evaluation {
+        owner: ownership::Owner::New,
+        annotation: None,
         invalid: None,
     };
     let cluster = |status: &str, reason: &str, message: &str| {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::standing::{Member, Standing};
+use ownership::MigrationState;
+
+use super::candidate::Candidate;
 
 /// The label of failures whose reason is none of ours.
 const UNKNOWN: &str = "unknown";
@@ -24,15 +26,17 @@ pub(crate) struct Census {
 
 impl Census {
     /// Counts.
-    pub(crate) fn of<'a>(members: impl IntoIterator<Item = &'a Member>) -> Self {
+    pub(crate) fn of<'a>(candidates: impl IntoIterator<Item = &'a Candidate>) -> Self {
         let mut census = Self::default();
-        for member in members {
-            let count = match member.standing {
-                Standing::Done => &mut census.done,
-                Standing::Pending => &mut census.pending,
-                Standing::Active => &mut census.active,
-                Standing::Failed(reason) => {
-                    let reason = reason.map_or(UNKNOWN, migration::failure::Reason::name);
+        for candidate in candidates {
+            let count = match candidate.state {
+                MigrationState::Done => &mut census.done,
+                MigrationState::Pending => &mut census.pending,
+                MigrationState::Active => &mut census.active,
+                MigrationState::Failed => {
+                    let reason = candidate
+                        .failure
+                        .map_or(UNKNOWN, migration::failure::Reason::name);
                     census.failed.entry(reason).or_default()
                 }
             };
@@ -55,29 +59,29 @@ impl Census {
 #[cfg(test)]
 mod tests {
     use migration::failure::Reason;
+    use ownership::{ObservedGroups, evaluate};
     use proptest::prelude::*;
 
-    use super::super::standing::tests::metadata;
+    use super::super::candidate::tests::metadata;
     use super::*;
     use crate::hosted_cluster::{Id, protocol};
-    use crate::scope::{Evidence, verdict};
 
     proptest! {
         /// Whatever annotations and evidence there are, every cluster is counted once.
         #[test]
         fn m20_all_are_counted_once(fleet in prop::collection::vec((0..16_u8, 0..4_usize, 0..12_usize), 0..50)) {
             use api::annotations::{MIGRATION_FAILED, MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES, SCOPE};
-            let members: Vec<_> = fleet.iter().map(|(bits, evidence, reason)| {
+            let candidates: Vec<_> = fleet.iter().map(|(bits, evidence, reason)| {
                 let reason = Reason::ALL.get(*reason).map_or("other", |it| it.name());
                 let all = [(PRIVATE_CAPI_TYPES, "true"), (SCOPE, "legacy"), (MIGRATION_IN_PROGRESS, "true"),
                     (MIGRATION_FAILED, reason)];
                 let chosen: Vec<_> = all.into_iter().enumerate()
                     .filter(|(bit, _)| bits & (1 << bit) != 0).map(|(_, it)| it).collect();
                 let metadata = metadata("one", &chosen);
-                let evidence = [Evidence::None, Evidence::Standard, Evidence::Private, Evidence::Both][*evidence];
-                Member::new(Id::of(&metadata), &metadata, verdict(&protocol(&metadata), evidence))
+                let evidence = [ObservedGroups::None, ObservedGroups::Standard, ObservedGroups::Private, ObservedGroups::Both][*evidence];
+                Candidate::new(Id::of(&metadata), &metadata, evaluate(&protocol(&metadata), evidence))
             }).collect();
-            let census = Census::of(&members);
+            let census = Census::of(&candidates);
             prop_assert_eq!(census.total(), u64::try_from(fleet.len()).unwrap());
             prop_assert_eq!(census.pending + census.done + census.active + census.all_failed(), census.total());
         }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
+use ownership::Scope;
 use support::error::chain;
 use support::shutdown::Drain;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep};
 
+use super::candidate::Candidate;
 use super::driver::{self, Ended};
 use super::queue::{Choice, choose};
 use super::settings::{Settings, Switch};
-use super::standing::Member;
 use super::{Census, Metrics};
 use crate::context::Context;
 use crate::hosted_cluster::Id;
-use crate::scope::Scope;
 use crate::survey::Judged;
 
 /// How long one that was left is left alone.
@@ -29,7 +29,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Migrations {
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
-    fleet: watch::Sender<Arc<[Member]>>,
+    fleet: watch::Sender<Arc<[Candidate]>>,
 }
 
 // === impl Migrations ===
@@ -45,10 +45,10 @@ impl Migrations {
 
     /// All hosted clusters were looked at.
     pub(crate) fn surveyed(&self, judged: &[Judged]) {
-        let members: Arc<[Member]> = judged
+        let members: Arc<[Candidate]> = judged
             .iter()
             .map(|one| {
-                let member = Member::new(one.id.clone(), &one.metadata, one.verdict);
+                let member = Candidate::new(one.id.clone(), &one.metadata, one.verdict);
                 if one.is_refused {
                     return member.refused();
                 }
@@ -109,7 +109,7 @@ pub(crate) async fn run(ctx: &Context, mut drain: Drain) {
 /// Those that are begun now.
 async fn chosen(
     ctx: &Context,
-    members: &[Member],
+    members: &[Candidate],
     under_way: &HashSet<Id>,
     resting: &Resting,
 ) -> Vec<Choice> {

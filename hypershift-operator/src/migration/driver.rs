@@ -10,22 +10,22 @@ use migration::journal::{Course, Failure, Journal};
 use migration::phase::Phase;
 use migration::progress::Progress;
 use migration_executor::{Advance, Error as ExecutorError, Executor, Options, Scope};
+use ownership::{MigrationState, evaluate};
 use support::error::chain;
 use support::shutdown::Drain;
 use tokio::time::{Instant, sleep};
 
+use super::candidate::{Attempts, Candidate};
 use super::failure::{Trouble, trouble};
 use super::mark::{self, Move, make};
 use super::queue::Work;
 use super::rights;
 use super::site::{Before, Site};
-use super::standing::{Attempts, Member, Standing};
 use super::tell::{self, Line};
 use crate::context::Context;
-use crate::control_plane_namespace::{ControlPlaneNamespace, Namespace};
+use crate::control_plane_namespace::{self, ControlPlaneNamespace, Namespace};
 use crate::error::Error;
 use crate::hosted_cluster::{Id, protocol};
-use crate::scope::verdict;
 
 /// Between two looks at something that is waited for.
 const POLL: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ pub(super) async fn run(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> En
 }
 
 async fn turn(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> Result<Ended, Broken> {
-    let found = Namespace::find(&ctx.client, &id.namespace, &id.name).await?;
+    let found = control_plane_namespace::find(&ctx.client, &id.namespace, &id.name).await?;
     let Some(direction) = direction(ctx, id, &found, work).await? else {
         return Ok(Ended::Undue);
     };
@@ -189,24 +189,27 @@ async fn direction(
         return Ok(None);
     };
     let evidence = ctx.evidence.of(namespace).await?;
-    let verdict = verdict(&namespace.protocol(protocol(&metadata)), evidence);
-    let mut member = Member::new(id.clone(), &metadata, verdict);
+    let verdict = evaluate(&namespace.protocol(protocol(&metadata)), evidence);
+    let mut candidate = Candidate::new(id.clone(), &metadata, verdict);
     if !namespace.is_usable() {
-        member = member.refused();
+        candidate = candidate.refused();
     }
-    let is_free = member.is_sure && !member.is_going;
-    Ok(match (work, &member.standing) {
+    let is_free = candidate.is_sure && !candidate.is_going;
+    Ok(match (work, &candidate.state) {
         // The journal says which way.
-        (Work::Resume, Standing::Active) => Some(Direction::Forward),
-        (Work::Forward | Work::Again, Standing::Pending | Standing::Failed(_)) => {
-            (is_free && !member.is_held).then_some(Direction::Forward)
+        (Work::Resume, MigrationState::Active) => Some(Direction::Forward),
+        (Work::Forward | Work::Again, MigrationState::Pending | MigrationState::Failed) => {
+            (is_free && !candidate.is_held).then_some(Direction::Forward)
         }
-        (Work::Reverse, Standing::Done) => {
-            (is_free && member.is_unwanted).then_some(Direction::Reverse)
+        (Work::Reverse, MigrationState::Done) => {
+            (is_free && candidate.is_unwanted).then_some(Direction::Reverse)
         }
-        (Work::Resume, Standing::Done | Standing::Pending | Standing::Failed(_))
-        | (Work::Forward | Work::Again, Standing::Done | Standing::Active)
-        | (Work::Reverse, Standing::Pending | Standing::Active | Standing::Failed(_)) => None,
+        (Work::Resume, MigrationState::Done | MigrationState::Pending | MigrationState::Failed)
+        | (Work::Forward | Work::Again, MigrationState::Done | MigrationState::Active)
+        | (
+            Work::Reverse,
+            MigrationState::Pending | MigrationState::Active | MigrationState::Failed,
+        ) => None,
     })
 }
 

@@ -7,6 +7,7 @@ use api::annotations::{MIGRATION_ACKNOWLEDGED, Protocol};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
+use ownership::Scope;
 use tokio::time::Instant;
 
 use super::mark::{self, Marks};
@@ -14,7 +15,6 @@ use crate::config::LEGACY_LEASE;
 use crate::context::Context;
 use crate::error::Error;
 use crate::hosted_cluster::{Id, protocol};
-use crate::scope::Scope;
 
 /// How long a lease is watched that does not say how long it lasts.
 const LONG: Duration = Duration::from_secs(15);

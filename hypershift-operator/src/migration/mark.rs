@@ -14,7 +14,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use migration::failure::Reason;
 use serde_json::json;
 
-use super::standing::Attempts;
+use super::candidate::Attempts;
 use crate::context::Context;
 use crate::error::Error;
 use crate::hosted_cluster::{Id, protocol};

@@ -4,8 +4,9 @@
 //! never tried, the oldest first, and last those that failed and are due: a cluster that always fails delays nobody.
 
 use jiff::Timestamp;
+use ownership::MigrationState;
 
-use super::standing::{Member, Standing};
+use super::candidate::Candidate;
 use crate::hosted_cluster::Id;
 
 /// What is to be done with a hosted cluster.
@@ -39,48 +40,48 @@ pub(crate) enum Gate {
 
 /// The first `free` ones, in order, of those that are not under way.
 pub(crate) fn choose(
-    members: &[Member],
+    candidates: &[Candidate],
     gate: Gate,
     now: Timestamp,
     free: usize,
     under_way: impl Fn(&Id) -> bool,
 ) -> Vec<Choice> {
-    let mut waiting: Vec<_> = members
+    let mut waiting: Vec<_> = candidates
         .iter()
-        .filter(|member| !under_way(&member.id))
-        .filter_map(|member| Some((work(member, now)?, member)))
+        .filter(|candidate| !under_way(&candidate.id))
+        .filter_map(|candidate| Some((work(candidate, now)?, candidate)))
         .filter(|(work, _)| gate == Gate::Open || *work == Work::Resume)
         .collect();
-    waiting.sort_by_key(|(work, member)| {
-        let Member { id, created, .. } = member;
-        (*work, member.attempts.failed, *created, id)
+    waiting.sort_by_key(|(work, candidate)| {
+        let Candidate { id, created, .. } = candidate;
+        (*work, candidate.attempts.failed, *created, id)
     });
     let chosen = waiting.into_iter().take(free);
     chosen
-        .map(|(work, member)| Choice {
-            id: member.id.clone(),
+        .map(|(work, candidate)| Choice {
+            id: candidate.id.clone(),
             work,
         })
         .collect()
 }
 
 /// What is to be done with a cluster now, if anything is.
-fn work(member: &Member, now: Timestamp) -> Option<Work> {
-    if member.standing == Standing::Active {
+fn work(candidate: &Candidate, now: Timestamp) -> Option<Work> {
+    if candidate.state == MigrationState::Active {
         return Some(Work::Resume);
     }
     // One that is being deleted goes the way that it is on, and one that is nobody's is looked at by a person first.
-    if member.is_going || !member.is_sure {
+    if candidate.is_going || !candidate.is_sure {
         return None;
     }
-    match member.standing {
-        Standing::Done => member.is_unwanted.then_some(Work::Reverse),
-        Standing::Pending => (!member.is_held).then_some(Work::Forward),
-        Standing::Failed(_) => {
-            let due = member.due()?;
-            (!member.is_held && due <= now).then_some(Work::Again)
+    match candidate.state {
+        MigrationState::Done => candidate.is_unwanted.then_some(Work::Reverse),
+        MigrationState::Pending => (!candidate.is_held).then_some(Work::Forward),
+        MigrationState::Failed => {
+            let due = candidate.due()?;
+            (!candidate.is_held && due <= now).then_some(Work::Again)
         }
-        Standing::Active => Some(Work::Resume),
+        MigrationState::Active => Some(Work::Resume),
     }
 }
 
@@ -91,21 +92,22 @@ mod tests {
     use migration::failure::Reason;
     use proptest::prelude::*;
 
-    use super::super::standing::Attempts;
+    use super::super::candidate::Attempts;
     use super::*;
 
     fn now() -> Timestamp {
         "2030-01-31T12:00:00Z".parse().unwrap()
     }
 
-    fn member(name: &str, standing: Standing) -> Member {
-        Member {
+    fn candidate(name: &str, state: MigrationState) -> Candidate {
+        Candidate {
             id: Id {
                 namespace: "clusters".to_owned(),
                 name: name.to_owned(),
             },
             created: None,
-            standing,
+            state,
+            failure: (state == MigrationState::Failed).then_some(Reason::Conflict),
             attempts: Attempts::default(),
             is_sure: true,
             is_going: false,
@@ -114,44 +116,44 @@ mod tests {
         }
     }
 
-    fn failed(name: &str, failed: u32, last: &str) -> Member {
-        Member {
+    fn failed(name: &str, failed: u32, last: &str) -> Candidate {
+        Candidate {
             attempts: Attempts {
                 failed,
                 last: last.parse().ok(),
             },
-            ..member(name, Standing::Failed(Some(Reason::Conflict)))
+            ..candidate(name, MigrationState::Failed)
         }
     }
 
-    fn chosen(members: &[Member], gate: Gate, free: usize) -> Vec<(String, Work)> {
-        let chosen = choose(members, gate, now(), free, |_| false);
+    fn chosen(candidates: &[Candidate], gate: Gate, free: usize) -> Vec<(String, Work)> {
+        let chosen = choose(candidates, gate, now(), free, |_| false);
         chosen.into_iter().map(|it| (it.id.name, it.work)).collect()
     }
 
     #[test]
     fn m19_what_was_begun_comes_first_and_what_failed_last() {
-        let old = Member {
+        let old = Candidate {
             created: "2029-01-01T00:00:00Z".parse().ok(),
-            ..member("old", Standing::Pending)
+            ..candidate("old", MigrationState::Pending)
         };
-        let young = Member {
+        let young = Candidate {
             created: "2029-06-01T00:00:00Z".parse().ok(),
-            ..member("a-young", Standing::Pending)
+            ..candidate("a-young", MigrationState::Pending)
         };
-        let unwanted = Member {
+        let unwanted = Candidate {
             is_unwanted: true,
-            ..member("unwanted", Standing::Done)
+            ..candidate("unwanted", MigrationState::Done)
         };
-        let members = [
+        let candidates = [
             failed("twice", 2, "2030-01-31T11:00:00Z"),
             failed("once", 1, "2030-01-31T11:00:00Z"),
             failed("not-due", 1, "2030-01-31T11:59:30Z"),
             young,
-            member("done", Standing::Done),
+            candidate("done", MigrationState::Done),
             old,
             unwanted,
-            member("begun", Standing::Active),
+            candidate("begun", MigrationState::Active),
         ];
         let expected = [
             ("begun", Work::Resume),
@@ -162,62 +164,65 @@ mod tests {
             ("twice", Work::Again),
         ];
         let expected = expected.map(|(name, work)| (name.to_owned(), work));
-        assert_eq!(chosen(&members, Gate::Open, 10), expected);
-        assert_eq!(chosen(&members, Gate::Open, 3), expected[..3]);
-        assert_eq!(chosen(&members, Gate::Paused, 10), expected[..1]);
+        assert_eq!(chosen(&candidates, Gate::Open, 10), expected);
+        assert_eq!(chosen(&candidates, Gate::Open, 3), expected[..3]);
+        assert_eq!(chosen(&candidates, Gate::Paused, 10), expected[..1]);
     }
 
     #[test]
     fn what_is_held_or_goes_or_is_unsure_is_left_alone() {
-        let one = || member("one", Standing::Pending);
-        let held = Member {
+        let one = || candidate("one", MigrationState::Pending);
+        let held = Candidate {
             is_held: true,
             ..one()
         };
-        let going = Member {
+        let going = Candidate {
             is_going: true,
             ..one()
         };
-        let unsure = Member {
+        let unsure = Candidate {
             is_sure: false,
             ..one()
         };
-        let held_failure = Member {
+        let held_failure = Candidate {
             is_held: true,
             ..failed("one", 1, "2030-01-01T00:00:00Z")
         };
-        for member in [held, going, unsure, held_failure] {
-            assert_eq!(chosen(&[member], Gate::Open, 1), [], "");
+        for candidate in [held, going, unsure, held_failure] {
+            assert_eq!(chosen(&[candidate], Gate::Open, 1), [], "");
         }
         // A migration that has begun is ended, whatever its cluster is asked for meanwhile.
-        let begun = Member {
+        let begun = Candidate {
             is_held: true,
             is_going: true,
-            ..member("one", Standing::Active)
+            ..candidate("one", MigrationState::Active)
         };
         assert_eq!(chosen(&[begun], Gate::Paused, 1).len(), 1);
     }
 
-    fn members() -> impl Strategy<Value = Vec<Member>> {
-        let standing = prop_oneof![
-            Just(Standing::Done),
-            Just(Standing::Pending),
-            Just(Standing::Active),
-            Just(Standing::Failed(Some(Reason::Conflict))),
-            Just(Standing::Failed(Some(Reason::PreflightFailed))),
+    fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
+        let state = prop_oneof![
+            Just((MigrationState::Done, None)),
+            Just((MigrationState::Pending, None)),
+            Just((MigrationState::Active, None)),
+            Just((MigrationState::Failed, Some(Reason::Conflict))),
+            Just((MigrationState::Failed, Some(Reason::PreflightFailed))),
         ];
-        let one = (standing, 0..4_u32, any::<bool>(), any::<bool>());
+        let one = (state, 0..4_u32, any::<bool>(), any::<bool>());
         prop::collection::vec(one, 0..30).prop_map(|all| {
             let all = all.into_iter().enumerate();
-            all.map(|(index, (standing, failed, is_held, is_unwanted))| Member {
-                attempts: Attempts {
-                    failed,
-                    last: Some(Timestamp::UNIX_EPOCH),
+            all.map(
+                |(index, ((state, failure), failed, is_held, is_unwanted))| Candidate {
+                    failure,
+                    attempts: Attempts {
+                        failed,
+                        last: Some(Timestamp::UNIX_EPOCH),
+                    },
+                    is_held,
+                    is_unwanted,
+                    ..candidate(&format!("c{index}"), state)
                 },
-                is_held,
-                is_unwanted,
-                ..member(&format!("c{index}"), standing)
-            })
+            )
             .collect()
         })
     }
@@ -225,30 +230,32 @@ mod tests {
     proptest! {
         /// A fleet in which every attempt at some clusters fails: all others are done, one by one, none of them late.
         #[test]
-        fn m19_no_healthy_cluster_waits_for_one_that_fails(members in members(), limit in 1..5_usize) {
-            let mut members = members;
-            let poisoned: BTreeSet<_> = members.iter().step_by(3).map(|it| it.id.clone()).collect();
-            let healthy = members.iter().filter(|it| it.standing == Standing::Pending && !it.is_held
+        fn m19_no_healthy_cluster_waits_for_one_that_fails(candidates in candidates(), limit in 1..5_usize) {
+            let mut candidates = candidates;
+            let poisoned: BTreeSet<_> = candidates.iter().step_by(3).map(|it| it.id.clone()).collect();
+            let healthy = candidates.iter().filter(|it| it.state == MigrationState::Pending && !it.is_held
                 && !poisoned.contains(&it.id)).count();
-            let fresh = members.iter().filter(|it| matches!(it.standing, Standing::Pending | Standing::Active)
-                || it.is_unwanted && it.standing == Standing::Done).count();
+            let fresh = candidates.iter().filter(|it| matches!(it.state, MigrationState::Pending | MigrationState::Active)
+                || it.is_unwanted && it.state == MigrationState::Done).count();
             let mut done = 0;
             // Each round ends all that it began; whoever was never tried has its turn within as many rounds.
             for _ in 0..fresh.div_ceil(limit) {
-                let round = choose(&members, Gate::Open, now(), limit, |_| false);
+                let round = choose(&candidates, Gate::Open, now(), limit, |_| false);
                 prop_assert!(round.len() <= limit);
                 for choice in round {
-                    let member = members.iter_mut().find(|it| it.id == choice.id).unwrap();
+                    let candidate = candidates.iter_mut().find(|it| it.id == choice.id).unwrap();
                     if choice.work == Work::Reverse {
-                        (member.is_unwanted, member.is_held) = (false, true);
-                        member.standing = Standing::Pending;
+                        (candidate.is_unwanted, candidate.is_held) = (false, true);
+                        candidate.state = MigrationState::Pending;
+                        candidate.failure = None;
                     } else if poisoned.contains(&choice.id) {
-                        member.standing = Standing::Failed(Some(Reason::Conflict));
-                        member.attempts = member.attempts.and_one(now());
+                        candidate.state = MigrationState::Failed;
+                        candidate.failure = Some(Reason::Conflict);
+                        candidate.attempts = candidate.attempts.and_one(now());
                     } else {
                         done += usize::from(choice.work == Work::Forward);
-                        member.standing = Standing::Done;
-                        member.is_unwanted = false;
+                        candidate.state = MigrationState::Done;
+                        candidate.is_unwanted = false;
                     }
                 }
             }

@@ -149,6 +149,7 @@ mod tests {
     use std::sync::Arc;
 
     use control_plane_component::USES_CAPI;
+    use ownership::Scope;
     use payload::Releases;
     use prometheus_client::registry::Registry;
     use serde_json::json;
@@ -156,8 +157,8 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
+    use crate::control_plane_namespace;
     use crate::metrics::Metrics;
-    use crate::scope::Scope;
 
     const NAMESPACE: &str = "clusters-one";
 
@@ -228,7 +229,7 @@ mod tests {
     async fn stopped(reads: Vec<Expect>, writes: Vec<Expect>) -> Result<Option<String>, Error> {
         let scenario = Scenario::new(writes).always(reads);
         let ctx = context(&scenario);
-        let namespace = ControlPlaneNamespace::for_tests(NAMESPACE);
+        let namespace = control_plane_namespace::for_tests(NAMESPACE);
         let runs = stop(&ctx, &namespace).await;
         scenario.finish();
         runs

@@ -16,11 +16,11 @@ use migration::machine::Task;
 use migration_executor::Progress;
 use tokio::time::Instant;
 
+use super::candidate::Attempts;
 use super::failure::{Trouble, trouble};
 use super::handover::{self, Watched};
 use super::health::Health;
 use super::mark::{self, Made, Move, make};
-use super::standing::Attempts;
 use super::workloads::{Seen, counts};
 use super::{deploy, observe, quiesce};
 use crate::context::Context;

@@ -19,6 +19,7 @@ use kube::runtime::reflector::store::Writer as StoreWriter;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Resource};
+use ownership::Scope;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use support::controller::{
@@ -35,7 +36,6 @@ use super::unreadable::{cluster_name, owner, resource};
 use super::write::Writer;
 use crate::capi::Capi;
 use crate::context::Context;
-use crate::scope::Scope;
 use crate::watches;
 
 /// How NodePools are reconciled.
@@ -295,7 +295,7 @@ impl Reconciler for Controller {
         };
         ctx.metrics.error(step, failure.reason());
         if failure.retry() == Retry::Backoff {
-            ctx.evidence.doubt();
+            ctx.evidence.invalidate();
         }
     }
 

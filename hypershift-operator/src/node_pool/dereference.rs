@@ -319,7 +319,7 @@ impl Reader<'_> {
             cluster,
             side: self.capi.side(),
             release: of_cluster.as_deref(),
-            images: &self.ctx.images,
+            images: &self.ctx.images.operator,
         };
         match capabilities(&releases, &question, &pull_secret).await {
             Ok(capabilities) => (release, version, capabilities),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::facts::Facts;
 use super::observed::{Machine, Told, Workload};
-use crate::control_plane_namespace::ControlPlaneNamespace;
+use crate::control_plane_namespace;
 
 pub(crate) const IMAGE: &str = "images.example.com/release:4.22.0";
 
@@ -111,7 +111,7 @@ pub(crate) fn facts() -> Facts {
         cluster: cluster(),
         side: Side::Private,
         namespace: "clusters-dev".to_owned(),
-        owned: Some(ControlPlaneNamespace::for_tests("clusters-dev")),
+        owned: Some(control_plane_namespace::for_tests("clusters-dev")),
         now: "2026-11-22T00:00:00Z".parse().unwrap(),
         cluster_version: Some(release.version.clone()),
         release: Ok(Arc::new(release)),

@@ -1,6 +1,7 @@
 //! The scan before an API server of expected calls: what is read before what is written, and what an error stops.
 
 use api::group::Side;
+use ownership::{Namespace, ObservedGroups, Scope};
 use payload::Releases;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -9,7 +10,6 @@ use support::testing::{Answer, Expect, Scenario};
 use super::*;
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::scope::{Evidence, Scope};
 
 const HOSTED_CLUSTERS: &str = "/apis/hypershift.openshift.io/v1beta1/hostedclusters";
 const ONE: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/hostedclusters/one";
@@ -95,7 +95,7 @@ fn namespaces(owner: &str) -> Expect {
 async fn found() -> Namespace {
     let scenario = Scenario::new([Expect::get(&format!("{NAMESPACES}/clusters-one"))
         .answer(Answer::ok(&namespace("clusters/one")))]);
-    let found = Namespace::find(&scenario.client(), "clusters", "one").await;
+    let found = control_plane_namespace::find(&scenario.client(), "clusters", "one").await;
     found.unwrap()
 }
 
@@ -198,13 +198,22 @@ async fn o01_what_the_scan_has_seen_is_believed_only_where_the_marks_say_the_sam
     let ctx = context(Scope::Private, &scenario);
     scan(&ctx).await.unwrap();
     let namespace = found().await;
-    let of = async |expected| ctx.evidence.of_marked(&namespace, expected).await;
+    let of = async |expected| ctx.evidence.of_annotated(&namespace, expected).await;
     // Nothing is asked.
-    assert_eq!(of(Some(Side::Standard)).await.unwrap(), Evidence::Standard);
-    assert_eq!(of(Some(Side::Private)).await.unwrap(), Evidence::Standard);
-    assert_eq!(of(None).await.unwrap(), Evidence::Standard);
-    ctx.evidence.doubt();
-    assert_eq!(of(Some(Side::Standard)).await.unwrap(), Evidence::Standard);
+    assert_eq!(
+        of(Some(Side::Standard)).await.unwrap(),
+        ObservedGroups::Standard
+    );
+    assert_eq!(
+        of(Some(Side::Private)).await.unwrap(),
+        ObservedGroups::Standard
+    );
+    assert_eq!(of(None).await.unwrap(), ObservedGroups::Standard);
+    ctx.evidence.invalidate();
+    assert_eq!(
+        of(Some(Side::Standard)).await.unwrap(),
+        ObservedGroups::Standard
+    );
     // Whoever may not look any more knows nothing any more.
     ctx.evidence.everywhere().await.unwrap_err();
     of(Some(Side::Standard)).await.unwrap_err();
@@ -221,12 +230,15 @@ async fn o01_that_there_was_nothing_is_believed_of_a_marked_cluster_only() {
     let scenario = Scenario::new(calls);
     let ctx = context(Scope::Private, &scenario);
     let namespace = found().await;
-    let of = async |expected| ctx.evidence.of_marked(&namespace, expected).await;
-    assert_eq!(of(None).await.unwrap(), Evidence::None);
+    let of = async |expected| ctx.evidence.of_annotated(&namespace, expected).await;
+    assert_eq!(of(None).await.unwrap(), ObservedGroups::None);
     // Nothing is asked.
-    assert_eq!(of(Some(Side::Private)).await.unwrap(), Evidence::None);
-    assert_eq!(of(Some(Side::Standard)).await.unwrap(), Evidence::None);
-    assert_eq!(of(None).await.unwrap(), Evidence::None);
+    assert_eq!(of(Some(Side::Private)).await.unwrap(), ObservedGroups::None);
+    assert_eq!(
+        of(Some(Side::Standard)).await.unwrap(),
+        ObservedGroups::None
+    );
+    assert_eq!(of(None).await.unwrap(), ObservedGroups::None);
     scenario.finish();
 }
 
@@ -248,9 +260,15 @@ async fn objects_of_another_cluster_are_not_observed() {
     // Nothing is asked.
     let scenario = Scenario::new([]);
     let ctx = context(Scope::Private, &scenario);
-    assert_eq!(ctx.evidence.of(&foreign).await.unwrap(), Evidence::None);
-    let marked = ctx.evidence.of_marked(&foreign, Some(Side::Standard)).await;
-    assert_eq!(marked.unwrap(), Evidence::None);
+    assert_eq!(
+        ctx.evidence.of(&foreign).await.unwrap(),
+        ObservedGroups::None
+    );
+    let marked = ctx
+        .evidence
+        .of_annotated(&foreign, Some(Side::Standard))
+        .await;
+    assert_eq!(marked.unwrap(), ObservedGroups::None);
     scenario.finish();
 }
 
@@ -298,9 +316,9 @@ async fn a_cluster_that_is_written_all_the_time_is_deferred() {
         namespace: "clusters".to_owned(),
         name: "one".to_owned(),
     };
-    let decided = Verdict {
+    let decided = Evaluation {
         owner: Owner::New,
-        mark: None,
+        annotation: None,
         invalid: None,
     };
     assert!(ctx.fleet.differs(&id, decided));

@@ -1,14 +1,13 @@
 //! Which crate may depend on which: the arrows of ARCHITECTURE.md.
 //!
-//! Three lists: what each crate may depend on within the workspace, which crates do no I/O at all, and what is not true
-//! yet. The last must shrink: an entry that is not needed any more is a finding, too.
+//! Two lists: what each crate may depend on within the workspace, and which crates do no I/O at all.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 /// What a crate that ships may depend on within the workspace.
-const ALLOWED: [(&str, &[&str]); 14] = [
+const ALLOWED: [(&str, &[&str]); 15] = [
     ("api", &[]),
     ("support", &["api"]),
     ("capi-translate", &["api"]),
@@ -21,7 +20,9 @@ const ALLOWED: [(&str, &[&str]); 14] = [
         "migration-executor",
         &["api", "capi-translate", "migration", "support"],
     ),
+    // Who reconciles a hosted cluster: pure.
     ("ownership", &["api"]),
+    ("ownership-reader", &["api", "ownership"]),
     ("control-plane-component", &["api", "payload", "support"]),
     (
         "control-plane-operator",
@@ -36,6 +37,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "migration",
             "migration-executor",
             "ownership",
+            "ownership-reader",
             "payload",
             "support",
         ],
@@ -50,6 +52,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "migration",
             "migration-executor",
             "ownership",
+            "ownership-reader",
             "payload",
             "support",
         ],
@@ -68,7 +71,12 @@ const TOOLS: [&str; 7] = [
     "xtask",
 ];
 /// Crates without I/O of their own: nothing in their graph may be an async runtime or a client.
-pub(super) const PURE: [&str; 3] = ["capi-translate", "conversion-certificates", "migration"];
+pub(super) const PURE: [&str; 4] = [
+    "capi-translate",
+    "conversion-certificates",
+    "migration",
+    "ownership",
+];
 const RUNTIMES: [&str; 12] = [
     "async-std",
     "futures-util",
@@ -83,51 +91,33 @@ const RUNTIMES: [&str; 12] = [
     "tokio",
     "tower",
 ];
-/// Arrows that are drawn and have to go.
-const NOT_YET: [(&str, &str); 1] = [("cli", "hypershift-operator")];
-/// Crates of [`PURE`] that are not yet.
-const NOT_YET_PURE: [&str; 0] = [];
 
 /// A dependency of one crate of the workspace on another, which ships.
 type Arrow = (String, String);
 
-/// The arrows that are drawn and may not be, and entries of [`NOT_YET`] that are not needed any more.
+/// The dependencies that are not allowed.
 pub(super) fn findings(metadata: &Value) -> Vec<String> {
-    let arrows = arrows(metadata);
-    let is_drawn = |from: &str, to: &str| arrows.iter().any(|(a, b)| a == from && b == to);
-    let forbidden = arrows
-        .iter()
-        .filter(|(from, to)| !may(from, to) && !NOT_YET.contains(&(from.as_str(), to.as_str())))
+    arrows(metadata)
+        .into_iter()
+        .filter(|(from, to)| !may(from, to))
         .map(|(from, to)| {
             format!("{from}/Cargo.toml: {from} may not depend on {to} (xtask/src/tidy/arrows.rs has the rules)")
-        });
-    let done = NOT_YET
-        .into_iter()
-        .filter(|(from, to)| !is_drawn(from, to))
-        .map(|(from, to)| {
-            format!("xtask/src/tidy/arrows.rs: {from} does not depend on {to} any more: remove it from NOT_YET")
-        });
-    forbidden.chain(done).collect()
+        })
+        .collect()
 }
 
 /// Runtimes and clients in the graph of a crate of [`PURE`]: a line is a crate as `cargo tree` writes it.
 pub(super) fn runtimes(of: &str, graph: &str) -> Vec<String> {
     let names = graph.lines().filter_map(|line| line.split(' ').next());
     let names: BTreeSet<&str> = names.filter(|name| RUNTIMES.contains(name)).collect();
-    match (NOT_YET_PURE.contains(&of), names.is_empty()) {
-        (true, false) => Vec::new(),
-        (true, true) => vec![format!(
-            "xtask/src/tidy/arrows.rs: {of} has no runtime any more: remove it from NOT_YET_PURE"
-        )],
-        (false, _) => names
-            .into_iter()
-            .map(|name| {
-                format!(
-                    "{of}/Cargo.toml: {of} does no I/O and may not depend on {name} (cargo tree -p {of} --invert {name})"
-                )
-            })
-            .collect(),
-    }
+    names
+        .into_iter()
+        .map(|name| {
+            format!(
+                "{of}/Cargo.toml: {of} does no I/O and may not depend on {name} (cargo tree -p {of} --invert {name})"
+            )
+        })
+        .collect()
 }
 
 /// The dependencies between crates of the workspace. Tests may use more than what ships does.
@@ -183,6 +173,9 @@ mod tests {
             ("hypershift-operator", "migration", true),
             ("migration", "capi-proxy", false),
             ("cli", "control-plane-operator", false),
+            ("cli", "hypershift-operator", false),
+            ("hypershift-operator", "ownership", true),
+            ("ownership", "ownership-reader", false),
             ("cli", "testbed", false),
             ("migration", "migration-executor", false),
             ("migration", "support", false),
@@ -203,23 +196,23 @@ mod tests {
     }
 
     #[test]
-    fn arrows_are_found_and_the_list_of_exceptions_shrinks() {
-        assert_eq!(findings(&crates(&NOT_YET)), [""; 0]);
-        for gone in NOT_YET {
-            let rest: Vec<_> = NOT_YET.into_iter().filter(|one| *one != gone).collect();
-            let found = findings(&crates(&rest));
+    fn a_dependency_that_is_not_allowed_is_found() {
+        let allowed = ("cli", "ownership");
+        assert_eq!(findings(&crates(&[allowed])), [""; 0]);
+        for (from, to) in [
+            ("payload", "cli"),
+            ("cli", "hypershift-operator"),
+            ("ownership", "support"),
+        ] {
+            let found = findings(&crates(&[allowed, (from, to)]));
             let [line] = found.as_slice() else {
                 panic!("{found:?}")
             };
-            assert!(line.contains(gone.1) && line.contains("NOT_YET"), "{line}");
+            assert!(
+                line.contains(&format!("{from} may not depend on {to}")),
+                "{line}"
+            );
         }
-        let mut more = NOT_YET.to_vec();
-        more.push(("payload", "cli"));
-        let found = findings(&crates(&more));
-        assert!(
-            found.len() == 1 && found[0].contains("payload may not"),
-            "{found:?}"
-        );
     }
 
     #[test]
@@ -228,9 +221,5 @@ mod tests {
         let found = runtimes("capi-translate", graph);
         assert!(found.len() == 1 && found[0].contains("tokio"), "{found:?}");
         assert_eq!(runtimes("capi-translate", "memchr v2.8.3"), [""; 0]);
-        for crate_ in NOT_YET_PURE {
-            assert_eq!(runtimes(crate_, graph), [""; 0]);
-            assert!(runtimes(crate_, "memchr v2.8.3")[0].contains("NOT_YET_PURE"));
-        }
     }
 }

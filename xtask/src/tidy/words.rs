@@ -29,7 +29,15 @@ const WORDS: [(&str, &str); 19] = [
     ("wished", "desired"),
 ];
 /// Directories that are free of them. A crate is added when it is clean, and never removed.
-const CLEAN: [&str; 5] = ["api/codegen/", "capi-proxy/", "migration/", "testbed/", "xtask/src/"];
+const CLEAN: [&str; 7] = [
+    "api/codegen/",
+    "capi-proxy/",
+    "cli/src/",
+    "hypershift-operator/ownership/",
+    "migration/",
+    "testbed/",
+    "xtask/src/",
+];
 /// This list itself.
 const RULE: &str = "xtask/src/tidy/words.rs";
 

@@ -263,7 +263,7 @@ fn leaves_other_documents_out_only_beside_a_crd() {
             vec![namespace],
             "Namespace n is not a CustomResourceDefinition",
         ),
-        (vec![unpaired], "has no private twin"),
+        (vec![unpaired], "has no private group"),
         (vec![], "it is empty"),
     ] {
         let good = Batch::of_values("good.yaml", vec![widget()]);

@@ -74,14 +74,22 @@ pub async fn read(access: &Access, table: &GroupTable) -> Result<Batch, SourceEr
     })
 }
 
-/// A client of the cluster.
+/// A client of the cluster, whose requests have deadlines.
 pub(crate) async fn connect(access: &Access) -> Result<Client, ClusterError> {
+    connect_as(access, None).await
+}
+
+/// The same, impersonating a user.
+pub(crate) async fn connect_as(
+    access: &Access,
+    user: Option<&str>,
+) -> Result<Client, ClusterError> {
     let bad_file = |error| ClusterError::Kubeconfig(Box::new(error));
     let options = KubeConfigOptions {
         context: access.context.clone(),
         ..KubeConfigOptions::default()
     };
-    let config = match &access.kubeconfig {
+    let mut config = match &access.kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path).map_err(bad_file)?;
             Config::from_custom_kubeconfig(kubeconfig, &options)
@@ -95,7 +103,10 @@ pub(crate) async fn connect(access: &Access) -> Result<Client, ClusterError> {
             .await
             .map_err(|error| ClusterError::NoConfig(Box::new(error)))?,
     };
-    Client::try_from(config).map_err(|error| ClusterError::Request(Box::new(error)))
+    if let Some(user) = user {
+        config.auth_info.impersonate = Some(user.to_owned());
+    }
+    support::client::connect(config).map_err(|error| ClusterError::Request(Box::new(error)))
 }
 
 /// All CRDs of the cluster.

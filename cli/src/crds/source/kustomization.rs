@@ -37,7 +37,7 @@ pub enum KustomizationError {
         what: String,
     },
     /// A patch is for an object that is not listed.
-    #[error("patch {patch} is for {target}, which is not among the resources: mend one of them")]
+    #[error("patch {patch} is for {target}, which is not among the resources: fix one of them")]
     PatchWithoutTarget {
         /// The patch's file.
         patch: String,

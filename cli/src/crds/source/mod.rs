@@ -1,6 +1,6 @@
 //! Where standard CRDs come from: the binary itself, Go modules, files, URLs, live clusters.
 //!
-//! Sources only read. What they read is judged by [`Derivation`](super::Derivation).
+//! Sources only read. What they read is checked by [`Derivation`](super::Derivation).
 
 pub mod cluster;
 pub mod embedded;

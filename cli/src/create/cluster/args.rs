@@ -19,14 +19,19 @@ pub(super) struct CommonArgs {
     pub(super) namespace: String,
 
     /// Release image that the control plane and the nodes run
-    #[arg(long, value_name = "IMAGE")]
-    pub(super) release_image: String,
+    #[arg(long, value_name = "IMAGE", required_unless_present = "release_stream")]
+    pub(super) release_image: Option<String>,
+
+    /// Release stream whose newest release is used without --release-image, for example 4-stable-multi; looked up at
+    /// ocp.releases.ci.openshift.org
+    #[arg(long, value_name = "NAME")]
+    pub(super) release_stream: Option<String>,
 
     /// File with the credentials of the release's registry (.dockerconfigjson)
     #[arg(long, value_name = "FILE")]
     pub(super) pull_secret: PathBuf,
 
-    /// Domain that the cluster's domain lies in
+    /// Base domain of the cluster
     #[arg(long, value_name = "DOMAIN")]
     pub(super) base_domain: Option<String>,
 
@@ -38,11 +43,11 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "DOMAIN")]
     pub(super) external_dns_domain: Option<String>,
 
-    /// Name by which the infrastructure knows the cluster; made from the cluster's name if it is not given
+    /// Name of the cluster in the infrastructure [default: the cluster's name and a random suffix]
     #[arg(long, value_name = "NAME")]
     pub(super) infra_id: Option<String>,
 
-    /// Nodes of each node pool; below zero no node pool is made
+    /// Nodes of each node pool; with a negative number no node pool is created
     #[arg(
         long,
         value_name = "N",
@@ -51,15 +56,15 @@ pub(super) struct CommonArgs {
     )]
     pub(super) node_pool_replicas: i32,
 
-    /// How a new release reaches nodes [default: by new machines, or in place where machines are not made]
+    /// How nodes are upgraded [default: replaced; in place on platforms agent and none]
     #[arg(long, value_enum)]
     pub(super) node_upgrade_type: Option<UpgradeType>,
 
-    /// How long a node may take to let go of its pods, for example 30m; without it, for ever
+    /// Time limit for draining a node, for example 30m [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) node_drain_timeout: Option<Duration>,
 
-    /// How long a node may take to let go of its volumes, for example 5m; without it, for ever
+    /// Time limit for detaching the volumes of a node, for example 5m [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) node_volume_detach_timeout: Option<Duration>,
 
@@ -71,19 +76,19 @@ pub(super) struct CommonArgs {
     #[arg(long, value_enum, default_value_t = Arch::Amd64)]
     pub(super) arch: Arch,
 
-    /// How many replicas the control plane has. It cannot be changed later
+    /// Number of replicas of the control plane. It cannot be changed later
     #[arg(long, value_enum, default_value_t = Availability::HighlyAvailable)]
     pub(super) control_plane_availability_policy: Availability,
 
-    /// How many replicas those components have that run on the nodes
+    /// Number of replicas of components that run on the nodes
     #[arg(long, value_enum, default_value_t = Availability::SingleReplica)]
     pub(super) infra_availability_policy: Availability,
 
-    /// File with a public SSH key that may log in to the nodes
+    /// File with the public SSH key for logging in to nodes
     #[arg(long, value_name = "FILE")]
     pub(super) ssh_key: Option<PathBuf>,
 
-    /// Make an SSH key that may log in to the nodes; its private part is in the key's Secret, beside the HostedCluster
+    /// Generate an SSH key for logging in to nodes; its private key is in the Secret of the key, in the namespace of the HostedCluster
     #[arg(long, conflicts_with = "ssh_key")]
     pub(super) generate_ssh: bool,
 
@@ -95,11 +100,11 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) image_content_sources: Option<PathBuf>,
 
-    /// Use cryptography that is validated for FIPS 140 only. It cannot be changed later
+    /// Enable FIPS mode. It cannot be changed later
     #[arg(long)]
     pub(super) fips: bool,
 
-    /// Feature set of the cluster, for features that are still being tried
+    /// Feature set of the cluster, for features in technology preview
     #[arg(long, value_name = "NAME")]
     pub(super) feature_set: Option<String>,
 
@@ -115,7 +120,7 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "IMAGE")]
     pub(super) control_plane_operator_image: Option<String>,
 
-    /// When the reconciliation of the cluster begins: a time such as 2030-01-31T12:00:00Z, or true for "not yet"
+    /// Pause reconciliation until this time, for example 2030-01-31T12:00:00Z, or "true" for no limit
     #[arg(long = "pausedUntil", alias = "paused-until", value_name = "TIME")]
     pub(super) paused_until: Option<String>,
 
@@ -145,23 +150,23 @@ pub(super) struct NetworkArgs {
     #[arg(long, value_name = "CIDR")]
     pub(super) machine_cidr: Vec<String>,
 
-    /// Use the usual ranges of IPv4 and IPv6, both
+    /// Use the default ranges of IPv4 and IPv6 (dual-stack)
     #[arg(long, conflicts_with_all = ["service_cidr", "cluster_cidr"])]
     pub(super) default_dual: bool,
 
-    /// Let the controller manager give nodes their pod ranges; needs --network-type=Other
+    /// Have kube-controller-manager allocate the CIDRs of nodes; needs --network-type=Other
     #[arg(long)]
     pub(super) allocate_node_cidrs: bool,
 
-    /// Do without several networks for a pod; needs --network-type=Other
+    /// Disable additional pod networks (Multus); needs --network-type=Other
     #[arg(long)]
     pub(super) disable_multi_network: bool,
 
-    /// Largest packet of OVN-Kubernetes
+    /// MTU of OVN-Kubernetes
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=9216))]
     pub(super) ovn_kubernetes_mtu: Option<u16>,
 
-    /// Further host name of the API server, with a kubeconfig of its own
+    /// Additional host name of the API server, with its own kubeconfig
     #[arg(long, value_name = "HOST")]
     pub(super) kas_dns_name: Option<String>,
 }
@@ -169,15 +174,15 @@ pub(super) struct NetworkArgs {
 /// How the control plane runs on the management cluster.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ControlPlaneArgs {
-    /// Storage class of etcd's volumes; without it, the default one
+    /// Storage class of the etcd volumes [default: the default storage class]
     #[arg(long, value_name = "NAME")]
     pub(super) etcd_storage_class: Option<String>,
 
-    /// Size of each of etcd's volumes
+    /// Size of each etcd volume
     #[arg(long, value_name = "SIZE", default_value = "8Gi")]
     pub(super) etcd_storage_size: String,
 
-    /// Label of the nodes that the control plane runs on. May be repeated
+    /// Node selector of the control plane. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) node_selector: Vec<String>,
 
@@ -193,15 +198,15 @@ pub(super) struct ControlPlaneArgs {
     #[arg(long, value_enum, default_value_t = CatalogPlacement::Management)]
     pub(super) olm_catalog_placement: CatalogPlacement,
 
-    /// Do without the catalogs of operators that come with the release
+    /// Disable the default catalog sources of OLM
     #[arg(long)]
     pub(super) olm_disable_default_sources: bool,
 
-    /// Optional parts of OpenShift to do without, for example ImageRegistry,Console
+    /// Cluster capabilities to disable, for example ImageRegistry,Console
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(super) disable_cluster_capabilities: Vec<String>,
 
-    /// Optional parts of OpenShift to have although they are off by default, for example baremetal
+    /// Cluster capabilities to enable, for example baremetal
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(super) enable_cluster_capabilities: Vec<String>,
 }
@@ -225,7 +230,7 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) render_sensitive: bool,
 
-    /// Ask the API server whether it would take the objects, and create nothing
+    /// Validate the objects with a server-side dry run, and create nothing
     #[arg(long)]
     pub(super) dry_run: bool,
 

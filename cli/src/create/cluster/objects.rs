@@ -13,7 +13,7 @@ use crate::create::node_pool::{Pool as NodePoolOf, node_pool};
 const VERSION: &str = "hypershift.openshift.io/v1beta1";
 /// Objects with this label are deleted with the cluster.
 pub(crate) const DELETED_WITH_CLUSTER: &str = "hypershift.openshift.io/safe-to-delete-with-cluster";
-/// Tells for which infrastructure an object was made.
+/// The infrastructure that an object was made for.
 pub(crate) const MADE_FOR: &str = "hypershift.openshift.io/auto-created-for-infra";
 
 /// The usual ranges of both families.
@@ -139,7 +139,7 @@ fn spec(options: &Options, parts: &Parts) -> Value {
     let args = &options.args;
     let named = |suffix: &str| json!({ "name": format!("{}-{suffix}", args.name) });
     let mut spec = json!({
-        "release": { "image": args.release_image },
+        "release": { "image": options.release_image },
         "pullSecret": named("pull-secret"),
         "infraID": options.infra_id,
         "platform": parts.platform,
@@ -306,7 +306,7 @@ fn pool_of(options: &Options, pool: &Pool) -> Value {
         namespace: &args.namespace,
         name: &name,
         cluster: &args.name,
-        release: &args.release_image,
+        release: &options.release_image,
         replicas: args.node_pool_replicas,
         upgrade: options.upgrade,
         auto_repair: args.auto_repair,

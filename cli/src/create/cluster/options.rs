@@ -15,7 +15,7 @@ use crate::create::text;
 const LONGEST_NAME: usize = 63;
 /// Bytes of a key for AES.
 const KEY_BYTES: usize = 32;
-/// Letters of an infrastructure's name that tell it from others of the same cluster's name.
+/// Length of the random suffix of an infrastructure's name.
 const SUFFIX: usize = 5;
 /// Letters that look like no others, and make no words.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -23,6 +23,8 @@ const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// What the cluster is to be.
 pub(super) struct Options {
     pub(super) args: CommonArgs,
+    /// Empty until the release stream was looked up, if no image is given.
+    pub(super) release_image: String,
     pub(super) infra_id: String,
     pub(super) base_domain: String,
     pub(super) upgrade: UpgradeType,
@@ -62,6 +64,7 @@ impl Options {
             .iter()
             .map(|text| text::toleration(text));
         Ok(Self {
+            release_image: args.release_image.clone().unwrap_or_default(),
             infra_id,
             base_domain: args
                 .base_domain
@@ -175,7 +178,7 @@ fn made_infra_id(name: &str) -> anyhow::Result<String> {
     Ok(format!("{name}-{}", letters.collect::<String>()))
 }
 
-/// Bytes that nobody can guess.
+/// Random bytes of a cryptographic generator.
 fn random(count: usize) -> anyhow::Result<Vec<u8>> {
     let mut bytes = vec![0; count];
     rustls::crypto::aws_lc_rs::default_provider()

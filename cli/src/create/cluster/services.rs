@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn host_names_tell_the_service_and_the_cluster() {
+    fn host_names_contain_service_and_cluster() {
         let list = Services::ingress(Some("example.com")).list("a");
         let host = &list[3]["servicePublishingStrategy"]["route"]["hostname"];
         assert_eq!(host, "oauth-a.example.com");

@@ -21,7 +21,7 @@ pub(super) struct SshKey {
 // === impl SshKey ===
 
 impl SshKey {
-    /// One that nobody has had before.
+    /// Generates a new key.
     pub(super) fn generate() -> anyhow::Result<Self> {
         let pair = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096)
             .context("cannot make an SSH key")?;

@@ -30,7 +30,7 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "IMAGE")]
     pub(super) release_image: Option<String>,
 
-    /// How a new release reaches nodes
+    /// How nodes are upgraded
     #[arg(long, value_enum, default_value_t = UpgradeType::Replace)]
     pub(super) node_upgrade_type: UpgradeType,
 
@@ -46,7 +46,7 @@ pub(super) struct CommonArgs {
     #[arg(long)]
     pub(super) render: bool,
 
-    /// Ask the API server whether it would take the object, and create nothing
+    /// Validate the object with a server-side dry run, and create nothing
     #[arg(long)]
     pub(super) dry_run: bool,
 

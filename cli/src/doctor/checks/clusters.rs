@@ -1,40 +1,40 @@
-//! Which operator owns each hosted cluster, and why.
+//! Which operator reconciles each hosted cluster, and why.
 
 use api::annotations::Protocol;
-use hypershift_operator::scope::{Evidence, Owner, verdict};
+use ownership::{ObservedGroups, Owner, evaluate};
 
 use crate::doctor::observation::{ClusterFacts, Found};
 use crate::doctor::report::{ClusterLine, Finding, Report};
 
-/// Whose hosted clusters there are.
+/// Which owners there are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Owners {
-    /// Some are the new operator's, or a migration's.
+    /// Some belong to the new operator, or to a migration.
     pub(super) new: bool,
-    /// Some are the legacy operator's.
+    /// Some belong to the legacy operator.
     pub(super) legacy: bool,
 }
 
-/// Nothing if that cannot be told.
+/// None if they cannot be decided.
 pub(super) fn examine(clusters: &Found<Vec<ClusterFacts>>, report: &mut Report) -> Option<Owners> {
     let clusters = match clusters {
         Found::Read(clusters) => clusters,
-        // Without the CRD there are none, and the CRD's absence is told of elsewhere.
+        // Without the CRD there are none; the missing CRD is reported elsewhere.
         Found::Unknown => return Some(Owners::default()),
         Found::Refused(reason) => {
             report.findings.push(Finding::error(
                 "HostedClusters",
                 reason,
-                "ask for the right to list hostedclusters",
+                "ask for permission to list hostedclusters",
             ));
             return None;
         }
     };
     let mut owners = Some(Owners::default());
     for cluster in clusters {
-        match &cluster.evidence {
-            Ok(evidence) => {
-                let owner = judge(cluster, *evidence, report);
+        match &cluster.observed {
+            Ok(observed) => {
+                let owner = evaluate_cluster(cluster, *observed, report);
                 if let Some(owners) = &mut owners {
                     owners.legacy |= owner == Owner::Legacy;
                     owners.new |= matches!(owner, Owner::New | Owner::Migration);
@@ -44,8 +44,8 @@ pub(super) fn examine(clusters: &Found<Vec<ClusterFacts>>, report: &mut Report) 
                 owners = None;
                 report.findings.push(Finding::error(
                     &subject(cluster),
-                    format!("which groups hold its objects cannot be told: {reason}"),
-                    "ask for the right to list Cluster API objects of both groups",
+                    format!("cannot observe which groups hold its objects: {reason}"),
+                    "ask for permission to list Cluster API objects of both groups",
                 ));
             }
         }
@@ -53,11 +53,15 @@ pub(super) fn examine(clusters: &Found<Vec<ClusterFacts>>, report: &mut Report) 
     owners
 }
 
-fn judge(cluster: &ClusterFacts, evidence: Evidence, report: &mut Report) -> Owner {
+fn evaluate_cluster(
+    cluster: &ClusterFacts,
+    observed: ObservedGroups,
+    report: &mut Report,
+) -> Owner {
     let mut protocol = Protocol::read(&cluster.annotations);
     // In a namespace of another cluster there is no migration of this one.
     protocol.in_progress &= cluster.refusal.is_none();
-    let verdict = verdict(&protocol, evidence);
+    let evaluation = evaluate(&protocol, observed);
     if let Some(refusal) = &cluster.refusal {
         report.findings.push(Finding::error(
             &subject(cluster),
@@ -67,10 +71,10 @@ fn judge(cluster: &ClusterFacts, evidence: Evidence, report: &mut Report) -> Own
     }
     report.clusters.push(ClusterLine {
         name: cluster.name.clone(),
-        owner: name(verdict.owner).to_owned(),
-        because: because(&protocol, evidence),
+        owner: name(evaluation.owner).to_owned(),
+        because: because(&protocol, observed),
     });
-    if let Some(invalid) = verdict.invalid {
+    if let Some(invalid) = evaluation.invalid {
         report.findings.push(Finding::error(
             &subject(cluster),
             invalid.reason(),
@@ -87,7 +91,7 @@ fn judge(cluster: &ClusterFacts, evidence: Evidence, report: &mut Report) -> Own
             ),
         ));
     }
-    verdict.owner
+    evaluation.owner
 }
 
 fn subject(cluster: &ClusterFacts) -> String {
@@ -99,36 +103,36 @@ fn name(owner: Owner) -> &'static str {
         Owner::New => "operator",
         Owner::Legacy => "operator-legacy",
         Owner::Migration => "migration",
-        Owner::Nobody => "nobody",
+        Owner::Undecided => "none",
     }
 }
 
-fn because(protocol: &Protocol, evidence: Evidence) -> String {
+fn because(protocol: &Protocol, observed: ObservedGroups) -> String {
     let Protocol {
         private,
         legacy,
         in_progress,
         failed,
     } = protocol;
-    let marks: Vec<&str> = [
-        (*private, "marked private"),
-        (*legacy, "marked legacy"),
+    let claims: Vec<&str> = [
+        (*private, "annotated as private"),
+        (*legacy, "annotated as legacy"),
         (*in_progress, "locked by a migration"),
         (failed.is_some(), "migration failed"),
     ]
     .into_iter()
-    .filter_map(|(is, mark)| is.then_some(mark))
+    .filter_map(|(is, claim)| is.then_some(claim))
     .collect();
-    let marks = if marks.is_empty() {
-        "not marked".to_owned()
+    let claims = if claims.is_empty() {
+        "not annotated".to_owned()
     } else {
-        marks.join(", ")
+        claims.join(", ")
     };
-    let objects = match evidence {
-        Evidence::None => "no Cluster API objects",
-        Evidence::Standard => "objects in standard groups",
-        Evidence::Private => "objects in private groups",
-        Evidence::Both => "objects in both groups",
+    let objects = match observed {
+        ObservedGroups::None => "no Cluster API objects",
+        ObservedGroups::Standard => "objects in standard groups",
+        ObservedGroups::Private => "objects in private groups",
+        ObservedGroups::Both => "objects in both groups",
     };
-    format!("{marks}; {objects}")
+    format!("{claims}; {objects}")
 }

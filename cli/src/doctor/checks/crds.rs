@@ -6,7 +6,7 @@ use crate::crds::contract;
 use crate::doctor::observation::CrdFacts;
 use crate::doctor::report::{CrdLine, Finding, Report};
 
-/// Keys, or beginnings of keys, of labels and annotations that tell whose a CRD is; the first that is found counts.
+/// Keys, or beginnings of keys, of labels and annotations that identify the manager of a CRD; the first that is found counts.
 ///
 /// The version operator of OpenShift marks what it keeps with annotations of the first two prefixes; the operator
 /// behind the multicluster engine (MCE) labels what it installs with the third, clusterctl with the fourth.
@@ -16,7 +16,7 @@ const MARKS: [(&str, &str); 4] = [
     ("backplaneconfig.name", "MCE"),
     ("clusterctl.", "clusterctl"),
 ];
-/// Parts of the names of field managers that tell the same.
+/// Parts of the names of field managers that identify it, too.
 const MANAGERS: [(&str, &str); 5] = [
     ("cluster-version-operator", "platform"),
     ("cluster-capi-operator", "platform"),
@@ -33,7 +33,7 @@ pub(super) fn examine(crds: &[CrdFacts], table: &GroupTable, report: &mut Report
         let found = table.find(crd.group.as_bytes());
         let side = found.map(|(_, side)| side);
         report.crds.push(line(crd, side));
-        // What is not ours is told of, and not judged.
+        // CRDs of the platform are listed, and not checked.
         if side == Some(Side::Standard) {
             continue;
         }
@@ -89,18 +89,18 @@ fn owner(crd: &CrdFacts, side: Option<Side>) -> (String, String) {
         }
     }
     let because = match &crd.managers[..] {
-        [] => "nobody has signed it".to_owned(),
+        [] => "no manager is recorded".to_owned(),
         managers => format!("written by {}", managers.join(", ")),
     };
     ("unknown".to_owned(), because)
 }
 
-/// Older contracts may name versions that are not served: nobody who knows the newest one asks for them.
+/// Older contracts may name versions that are not served: controllers that know the newest one do not use them.
 fn label(crd: &CrdFacts) -> Option<Finding> {
     let Some((contract, version)) = contract::picked(&crd.marks) else {
         return Some(Finding::error(
             &crd.name,
-            "it has no contract label, so that controllers cannot tell which version to use",
+            "it has no contract label, so controllers cannot determine which version to use",
             "derive it again with --contract-label, and apply it",
         ));
     };

@@ -13,7 +13,7 @@ pub(super) fn examine(observation: &Observation, owners: Option<Owners>, report:
         Found::Unknown => return,
         Found::Refused(reason) => {
             let remedy = format!(
-                "ask for the right to list deployments in namespace {}",
+                "ask for permission to list deployments in namespace {}",
                 observation.namespace
             );
             report

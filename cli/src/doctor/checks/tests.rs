@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use api::annotations::{MIGRATION_FAILED, PRIVATE_CAPI_TYPES, SCOPE};
-use hypershift_operator::scope::Evidence;
+use ownership::ObservedGroups;
 
 use super::*;
 use crate::doctor::{
-    CertificateFacts, ClusterFacts, CrdFacts, DeploymentFacts, Detail, Found, Mode, RightFacts,
-    Severity, WebhookFacts, WebhookUser,
+    CertificateFacts, ClusterFacts, CrdFacts, DeploymentFacts, Detail, Found, Mode,
+    PermissionFacts, Severity, WebhookFacts, WebhookUser,
 };
 
 fn marks(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -38,12 +38,12 @@ fn private() -> CrdFacts {
     )
 }
 
-fn cluster(annotations: &[(&str, &str)], evidence: Evidence) -> ClusterFacts {
+fn cluster(annotations: &[(&str, &str)], observed: ObservedGroups) -> ClusterFacts {
     ClusterFacts {
         name: "clusters/one".to_owned(),
         annotations: marks(annotations),
         refusal: None,
-        evidence: Ok(evidence),
+        observed: Ok(observed),
     }
 }
 
@@ -64,10 +64,10 @@ fn well() -> Observation {
         crds: vec![private()],
         clusters: Found::Read(vec![cluster(
             &[(PRIVATE_CAPI_TYPES, "true")],
-            Evidence::Private,
+            ObservedGroups::Private,
         )]),
         deployments: Found::Read(vec![deployment("operator", 2)]),
-        rights: Found::Read(vec![RightFacts {
+        permissions: Found::Read(vec![PermissionFacts {
             verb: "list".to_owned(),
             resource: "hostedclusters.hypershift.openshift.io".to_owned(),
             allowed: true,
@@ -255,7 +255,7 @@ fn each_crd_has_an_owner_and_a_reason() {
                 ..standard()
             },
             "unknown",
-            "nobody has signed it",
+            "no manager is recorded",
         ),
     ] {
         let name = crd.name.clone();
@@ -269,15 +269,15 @@ fn each_crd_has_an_owner_and_a_reason() {
 }
 
 #[test]
-fn private_crds_are_judged() {
+fn private_crds_are_checked() {
     for (crd, expected) in [
         (
             CrdFacts {
                 marks: BTreeMap::new(),
                 ..private()
             },
-            "error: awsmachines.infrastructure.cluster.hypershift.openshift.io: it has no contract label, so that \
-             controllers cannot tell which version to use",
+            "error: awsmachines.infrastructure.cluster.hypershift.openshift.io: it has no contract label, so \
+             controllers cannot determine which version to use",
         ),
         (
             CrdFacts {
@@ -329,7 +329,7 @@ fn older_contracts_may_name_versions_that_are_gone() {
 }
 
 #[test]
-fn what_is_not_ours_is_not_judged() {
+fn crds_of_the_platform_are_not_checked() {
     let theirs = CrdFacts {
         established: false,
         marks: BTreeMap::new(),
@@ -365,7 +365,7 @@ fn kinds_that_nothing_refers_to_by_contract_need_no_label() {
 fn an_invalid_state_is_an_error_and_names_what_to_do() {
     let both = cluster(
         &[(PRIVATE_CAPI_TYPES, "true"), (SCOPE, "legacy")],
-        Evidence::Private,
+        ObservedGroups::Private,
     );
     let observation = Observation {
         clusters: Found::Read(vec![both]),
@@ -378,15 +378,15 @@ fn an_invalid_state_is_an_error_and_names_what_to_do() {
     let line = &report(&observation).clusters[0];
     assert_eq!(
         line.because,
-        "marked private, marked legacy; objects in private groups"
+        "annotated as private, annotated as legacy; objects in private groups"
     );
 }
 
 #[test]
-fn a_failed_migration_is_told_of() {
+fn a_failed_migration_is_reported() {
     let failed = cluster(
         &[(SCOPE, "legacy"), (MIGRATION_FAILED, "quiesce-timeout")],
-        Evidence::Standard,
+        ObservedGroups::Standard,
     );
     let observation = Observation {
         clusters: Found::Read(vec![failed]),
@@ -404,7 +404,12 @@ fn a_failed_migration_is_told_of() {
 
 #[test]
 fn the_operators_that_are_needed_must_be_there_and_no_others() {
-    let legacy = || Found::Read(vec![cluster(&[(SCOPE, "legacy")], Evidence::Standard)]);
+    let legacy = || {
+        Found::Read(vec![cluster(
+            &[(SCOPE, "legacy")],
+            ObservedGroups::Standard,
+        )])
+    };
     let none = || Found::Read(Vec::new());
     for (clusters, deployments, expected) in [
         (
@@ -438,7 +443,7 @@ fn the_operators_that_are_needed_must_be_there_and_no_others() {
     }
 }
 
-/// Else the legacy operator would be called superfluous by somebody who may not see what needs it.
+/// Otherwise the legacy operator would be called superfluous where the clusters that need it cannot be listed.
 #[test]
 fn what_may_not_be_seen_decides_nothing() {
     let observation = Observation {
@@ -455,8 +460,8 @@ fn what_may_not_be_seen_decides_nothing() {
     );
     let unseen = ClusterFacts {
         refusal: None,
-        evidence: Err("forbidden".to_owned()),
-        ..cluster(&[], Evidence::None)
+        observed: Err("forbidden".to_owned()),
+        ..cluster(&[], ObservedGroups::None)
     };
     let observation = Observation {
         clusters: Found::Read(vec![unseen]),
@@ -464,19 +469,19 @@ fn what_may_not_be_seen_decides_nothing() {
     };
     assert_eq!(
         only_finding(&observation),
-        "error: HostedCluster clusters/one: which groups hold its objects cannot be told: forbidden"
+        "error: HostedCluster clusters/one: cannot observe which groups hold its objects: forbidden"
     );
 }
 
 #[test]
-fn missing_rights_are_told_once_for_each_resource() {
-    let right = |verb: &str| RightFacts {
+fn missing_permissions_are_reported_once_per_resource() {
+    let permission = |verb: &str| PermissionFacts {
         verb: verb.to_owned(),
         resource: "things.example.com".to_owned(),
         allowed: false,
     };
     let observation = Observation {
-        rights: Found::Read(vec![right("list"), right("watch")]),
+        permissions: Found::Read(vec![permission("list"), permission("watch")]),
         ..well()
     };
     assert_eq!(
@@ -523,7 +528,7 @@ fn webhooks_that_may_not_be_seen_are_a_warning() {
     };
     assert_eq!(
         only_finding(&observation),
-        "warning: webhooks: whether they answer cannot be told: forbidden"
+        "warning: webhooks: cannot check whether they answer: forbidden"
     );
 }
 

@@ -9,8 +9,8 @@ pub(super) fn examine(webhooks: &Found<Vec<WebhookFacts>>, report: &mut Report) 
         Found::Unknown => {}
         Found::Refused(reason) => report.findings.push(Finding::warning(
             "webhooks",
-            format!("whether they answer cannot be told: {reason}"),
-            "ask for the right to list webhook configurations, Services and EndpointSlices",
+            format!("cannot check whether they answer: {reason}"),
+            "ask for permission to list webhook configurations, Services and EndpointSlices",
         )),
     }
 }

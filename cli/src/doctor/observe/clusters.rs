@@ -1,9 +1,8 @@
 //! The hosted clusters, and which groups hold their Cluster API objects.
 
 use api::group::GroupTable;
-use hypershift_operator::control_plane_namespace::Namespace;
-use hypershift_operator::evidence::Reader;
 use kube::Client;
+use ownership_reader::{Reader, find_namespace};
 use serde_json::Value;
 
 use super::{OWN_GROUP, found, get};
@@ -33,7 +32,7 @@ async fn one(client: &Client, reader: &Reader, cluster: &Value) -> ClusterFacts 
     let text = |key: &str| metadata[key].as_str().unwrap_or_default();
     let (namespace, name) = (text("namespace"), text("name"));
     let annotations = metadata["annotations"].as_object().into_iter().flatten();
-    let found = Namespace::find(client, namespace, name).await;
+    let found = find_namespace(client, namespace, name).await;
     ClusterFacts {
         name: format!("{namespace}/{name}"),
         annotations: annotations
@@ -43,7 +42,7 @@ async fn one(client: &Client, reader: &Reader, cluster: &Value) -> ClusterFacts 
             .as_ref()
             .ok()
             .and_then(|it| it.refusal(namespace, name)),
-        evidence: match found {
+        observed: match found {
             Ok(found) => reader.of(&found).await.map_err(|error| chain(&error)),
             Err(error) => Err(chain(&error)),
         },

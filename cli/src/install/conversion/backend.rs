@@ -4,9 +4,9 @@ use api::group::{GroupTable, Side};
 
 /// What makes a stock manager convert and do nothing else.
 ///
-/// A manager serves its webhooks whether it leads or not, and its controllers only when it leads. So it is told to
-/// lead, and given no right to the lease: it never does, and asks three times an hour. It also keeps its hands off
-/// CRDs, which only the installer writes.
+/// A manager serves its webhooks whether it leads or not, and its controllers only when it leads. So leader
+/// election is enabled without permission to use the lease: it never leads, and tries three times an hour. It does not
+/// write CRDs either, which only the installer writes.
 pub const FLAGS: &[&str] = &[
     "--leader-elect",
     "--leader-elect-lease-duration=60m",

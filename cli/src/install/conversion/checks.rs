@@ -17,7 +17,7 @@ pub(crate) struct Flaw {
     pub(crate) reason: String,
 }
 
-/// What speaks against these objects.
+/// What is wrong with these objects.
 pub(crate) fn flaws(setup: &Setup, objects: &[Object], now: UnixTime) -> Vec<Flaw> {
     let bodies = objects.iter().map(|object| &object.body);
     let secret = bodies.clone().find(|body| {
@@ -47,7 +47,7 @@ impl Setup {
 
     fn flaw_of(&self, crd: &Value, serving: Option<&Serving>, now: UnixTime) -> Option<String> {
         if !needs_webhook(crd) {
-            return Some("it serves several versions, and nobody is named who converts".to_owned());
+            return Some("it serves several versions, and no webhook converts them".to_owned());
         }
         let hook = &crd["spec"]["conversion"]["webhook"];
         if hook["conversionReviewVersions"] != json!(["v1"]) {
@@ -64,7 +64,9 @@ impl Setup {
             (Trust::ServiceCa, _) => {
                 let injected = crd["metadata"]["annotations"][INJECT] == "true";
                 (!injected).then(|| {
-                    format!("it has no annotation {INJECT}, so nobody tells it whom to trust")
+                    format!(
+                        "it has no annotation {INJECT}, so no certificate authority is injected"
+                    )
                 })
             }
             (_, None) => Some(format!(
@@ -149,8 +151,9 @@ mod tests {
         flaws.into_iter().next().map(|flaw| flaw.reason)
     }
 
+    /// Check C06.
     #[test]
-    fn c06_a_missing_stanza_and_a_wrong_authority_are_found() {
+    fn a_missing_webhook_or_wrong_authority_is_found() {
         let own = setup();
         let service = Setup {
             trust: Trust::ServiceCa,
@@ -162,12 +165,12 @@ mod tests {
             (
                 "stanza",
                 |crd| crd["spec"]["conversion"] = json!({"strategy": "None"}),
-                "nobody is named",
+                "no webhook converts",
             ),
             (
                 "absent",
                 |crd| crd["spec"]["conversion"] = json!(null),
-                "nobody is named",
+                "no webhook converts",
             ),
             (
                 "service",
@@ -212,8 +215,9 @@ mod tests {
         assert!(found(&service, uninjected).unwrap().contains(INJECT));
     }
 
+    /// Check C06.
     #[test]
-    fn c06_crds_of_one_version_need_nobody() {
+    fn crds_of_one_version_need_no_webhook() {
         let setup = setup();
         let mut crd = crd(&setup);
         crd["spec"]["conversion"] = json!({"strategy": "None"});

@@ -1,8 +1,8 @@
-//! The private CRDs, as far as somebody converts their objects. Pure.
+//! The private CRDs, with the versions that can be converted. Pure.
 //!
 //! A CRD that names the webhook before it answers would make objects unreadable, and the webhook's managers do not
-//! start before their CRDs are there. So a CRD comes twice: first with its stored version alone, which nobody has to
-//! convert, and with all of them once the webhook is available.
+//! start before their CRDs are there. So a CRD comes twice: first with its stored version alone, which needs no
+//! conversion, and with all of them once the webhook is available.
 
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ pub(crate) fn early(steps: &[Step], observed: &[Observed]) -> (Vec<Step>, Vec<St
 }
 
 /// Lets CRDs whose authority the service CA is going to write keep the one that they trust until then. Without it they
-/// would trust nobody from the moment of the change until the service CA has come round, and nothing would be converted.
+/// would have no authority until the service CA has written its own, and nothing would be converted.
 pub(crate) fn keep_trust(objects: &mut [Object], observed: &[Observed]) {
     for (object, observed) in objects.iter_mut().zip(observed) {
         let injected = object.body["metadata"]["annotations"][INJECT] == "true";
@@ -157,8 +157,9 @@ mod tests {
         Observed { id, live }
     }
 
+    /// Check C06.
     #[test]
-    fn c06_no_crd_names_the_webhook_before_it_is_there() {
+    fn no_crd_names_the_webhook_before_it_is_available() {
         let new = vec![(Object::crd(crd("Webhook")), Outcome::Create)];
         let (first, late) = early(&new, &[observed(None)]);
         let body = &first[0].0.body;
@@ -168,8 +169,9 @@ mod tests {
         assert_eq!(late, new);
     }
 
+    /// Check C06.
     #[test]
-    fn c06_what_is_trusted_is_trusted_until_the_service_ca_has_its_turn() {
+    fn the_current_authority_is_kept_until_the_service_ca_injects_its_own() {
         let with = |config: Value| {
             let mut crd = crd("Webhook");
             crd["spec"]["conversion"]["webhook"] = json!({ "clientConfig": config });
@@ -196,8 +198,9 @@ mod tests {
         }
     }
 
+    /// Check C06.
     #[test]
-    fn c06_what_is_converted_already_goes_on_being_converted() {
+    fn crds_that_use_the_webhook_keep_using_it() {
         for (wanted, live, outcome) in [
             ("Webhook", Some(crd("Webhook")), Outcome::Claim),
             ("Webhook", Some(crd("Webhook")), Outcome::Unchanged),

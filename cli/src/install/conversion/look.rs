@@ -58,7 +58,7 @@ async fn trust(setup: &Setup, cluster: Option<&Cluster>) -> anyhow::Result<Trust
     Ok(Trust::Own(serving))
 }
 
-/// The certificate that is there. One that somebody else made is refused with its Secret, like any foreign object.
+/// The certificate that exists. One with another manager is rejected with its Secret, like any foreign object.
 async fn current(setup: &Setup, cluster: &Cluster) -> anyhow::Result<Option<Serving>> {
     let path = setup.secret_path();
     let secret = cluster

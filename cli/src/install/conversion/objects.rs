@@ -22,7 +22,7 @@ const BACKEND_PORT: usize = 9443;
 const BACKEND_HEALTH_PORT: usize = 9540;
 const BACKEND_DIAGNOSTICS_PORT: usize = 9640;
 const REPLICAS: u8 = 2;
-/// How long a pod that ends goes on answering, until nobody asks it any more.
+/// How long a terminating pod goes on answering, until API servers no longer use it.
 const LAST_SECONDS: u8 = 5;
 /// With `LAST_SECONDS`, and the 25 s that a conversion may take.
 const GRACE_SECONDS: u8 = 45;

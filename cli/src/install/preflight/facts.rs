@@ -9,7 +9,7 @@ use crate::install::cluster::Permission;
 use crate::install::conversion::Flaw;
 use crate::install::object::Id;
 
-/// What is known when checks run. What was not looked at is empty, and nothing speaks against it.
+/// What is known when checks run. What was not read is empty, and passes the checks.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     /// Namespace of the operator.
@@ -158,7 +158,7 @@ impl Refusal {
             }
             403 => "install as a user who may, or ask who keeps the policy that says no",
             422 => "change what the message names, or delete the object if it is no longer managed",
-            _ => "mend what the message names, and install again",
+            _ => "fix what the message names, and install again",
         };
         Finding {
             subject: id.to_string(),

@@ -1,4 +1,4 @@
-//! Which rights an installation needs, and which it hands out. Pure.
+//! Which permissions an installation needs, and which it hands out. Pure.
 
 use crate::install::args::Outputs;
 use crate::install::cluster::Permission;
@@ -14,15 +14,15 @@ pub(crate) fn needed(namespace: &str, outputs: Outputs, monitoring: bool) -> Vec
         Stage::Definitions => outputs.crds(),
         Stage::Ground | Stage::Workloads => outputs.resources(),
     };
-    let mut rights: Vec<Permission> = Kind::ALL
+    let mut permissions: Vec<Permission> = Kind::ALL
         .into_iter()
         .filter(|kind| wanted(*kind) && (monitoring || !kind.is_optional()))
         .flat_map(|kind| of_kind(kind, namespace))
         .collect();
     if outputs.resources() {
-        rights.push(list_hosted_clusters());
+        permissions.push(list_hosted_clusters());
     }
-    rights
+    permissions
 }
 
 /// They decide whether operator-legacy is needed.
@@ -58,7 +58,7 @@ fn of_kind(kind: Kind, namespace: &str) -> Vec<Permission> {
         .collect()
 }
 
-/// The rights with which one may hand out what one does not have.
+/// The permissions with which one may hand out what one does not have.
 pub(crate) fn handing_out() -> Vec<Permission> {
     let of = |kind: Kind, verb: &str| Permission {
         verb: verb.to_owned(),
@@ -73,7 +73,7 @@ pub(crate) fn handing_out() -> Vec<Permission> {
         .collect()
 }
 
-/// Every single right in these rules.
+/// Every permission in these rules.
 pub(crate) fn grants(namespace: &str, rules: &[Rule]) -> Vec<Permission> {
     let mut grants = Vec::new();
     for rule in rules {

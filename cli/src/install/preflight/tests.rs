@@ -16,7 +16,7 @@ fn id(kind: Kind, name: &str) -> Id {
     }
 }
 
-fn right(verb: &str, group: &str, resource: &str) -> Permission {
+fn permission(verb: &str, group: &str, resource: &str) -> Permission {
     Permission {
         verb: verb.to_owned(),
         group: group.to_owned(),
@@ -51,7 +51,7 @@ struct Row {
 }
 
 #[test]
-fn nothing_speaks_against_a_cluster_that_is_fit() {
+fn a_suitable_cluster_passes_all_checks() {
     assert_eq!(findings(&facts()), []);
     let newer = Facts {
         version: Some(Version {
@@ -65,7 +65,7 @@ fn nothing_speaks_against_a_cluster_that_is_fit() {
 }
 
 #[test]
-fn whatever_is_wrong_is_told_with_object_reason_and_way_out() {
+fn each_finding_names_object_reason_and_way_out() {
     for row in rows() {
         let findings = findings(&row.facts);
         assert_eq!(findings.len(), 1, "{}: {findings:?}", row.name);
@@ -95,11 +95,11 @@ fn rows() -> Vec<Row> {
             reason: "older than 1.31",
         },
         Row {
-            name: "right missing",
+            name: "permission missing",
             facts: Facts {
                 denied: vec![
-                    right("create", "apps", "deployments"),
-                    right("patch", "apps", "deployments"),
+                    permission("create", "apps", "deployments"),
+                    permission("patch", "apps", "deployments"),
                 ],
                 ..facts()
             },
@@ -107,9 +107,13 @@ fn rows() -> Vec<Row> {
             reason: "create, patch",
         },
         Row {
-            name: "right of the operators missing",
+            name: "permission of the operators missing",
             facts: Facts {
-                not_held: vec![right("patch", "hypershift.openshift.io", "hostedclusters")],
+                not_held: vec![permission(
+                    "patch",
+                    "hypershift.openshift.io",
+                    "hostedclusters",
+                )],
                 ..facts()
             },
             subject: "patch hostedclusters.hypershift.openshift.io",
@@ -247,7 +251,7 @@ fn rights_are_asked_for_by_what_is_installed() {
     let asks = |outputs, monitoring, resource: &str, verb: &str| {
         needed("hypershift", outputs, monitoring)
             .iter()
-            .any(|right| right.resource == resource && right.verb == verb)
+            .any(|permission| permission.resource == resource && permission.verb == verb)
     };
     assert!(asks(
         Outputs::Crds,
@@ -285,7 +289,11 @@ fn each_right_of_the_operators_is_asked_for_by_itself() {
     assert_eq!(grants.len(), count);
     let lead = grants
         .iter()
-        .find(|right| right.name.is_some() && right.resource == "leases" && right.verb == "update")
+        .find(|permission| {
+            permission.name.is_some()
+                && permission.resource == "leases"
+                && permission.verb == "update"
+        })
         .unwrap();
     assert_eq!(
         lead.name.as_deref(),

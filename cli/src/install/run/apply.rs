@@ -27,7 +27,7 @@ pub(super) async fn stage(
     }
     let mut step = display.step(match stage {
         Stage::Definitions => "CRDs",
-        Stage::Ground => "namespace, rights and configuration",
+        Stage::Ground => "namespace, permissions and configuration",
         Stage::Workloads => "Deployments",
     });
     let how = Apply {
@@ -46,17 +46,17 @@ pub(super) async fn stage(
             })?;
         }
     }
-    step.done(&counts.told());
+    step.done(&counts.summary());
     Ok(())
 }
 
 /// Removes what is no longer wanted.
-pub(super) async fn remove_surplus(
+pub(super) async fn prune(
     cluster: &Cluster,
-    surplus: &[Object],
+    pruned: &[Object],
     display: &Display,
 ) -> anyhow::Result<()> {
-    for object in surplus {
+    for object in pruned {
         cluster
             .delete(&object.id, &object.body)
             .await
@@ -87,7 +87,7 @@ impl Counts {
         *outcome != Outcome::Unchanged
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         format!(
             "{} created, {} changed, {} unchanged",
             self.created, self.changed, self.unchanged

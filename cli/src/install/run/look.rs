@@ -19,7 +19,7 @@ use crate::install::workload::Operator;
 
 /// What the API server says of each object, in their order.
 #[derive(Debug)]
-pub(super) struct Sight {
+pub(super) struct Snapshot {
     /// The object as it would be; nothing where that could not be asked.
     pub(super) after: Vec<Option<Value>>,
 }
@@ -43,8 +43,8 @@ const REMOVABLE: [Kind; 15] = [
     Kind::Deployment,
 ];
 
-/// Version of the API server, and the rights that everything else needs.
-pub(super) async fn at_rights(
+/// Version of the API server, and the permissions that everything else needs.
+pub(super) async fn read_permissions(
     facts: &mut Facts,
     options: &Options,
     outputs: Outputs,
@@ -56,7 +56,7 @@ pub(super) async fn at_rights(
     facts.denied = cluster
         .denied(needed(&options.namespace, outputs, false))
         .await
-        .context("cannot ask the API server for your rights")?;
+        .context("cannot ask the API server for your permissions")?;
     Ok(())
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn at_surroundings(
         .context("cannot read what the cluster has: get and list on hostedclusters and on Cluster API's kinds are needed")
 }
 
-/// The rights that the operators get, unless the user may hand out any.
+/// The permissions that the operators get, unless the user may hand out any.
 pub(super) async fn at_grants(
     facts: &mut Facts,
     options: &Options,
@@ -79,16 +79,16 @@ pub(super) async fn at_grants(
     if !outputs.resources() {
         return Ok(());
     }
-    let rights = async {
+    let permissions = async {
         if cluster.denied(handing_out()).await?.is_empty() {
             return Ok(Vec::new());
         }
         let rules = rbac::rules(Operator::New, Operator::New.sides(&options.types));
         cluster.denied(grants(&options.namespace, &rules)).await
     };
-    facts.not_held = rights
+    facts.not_held = permissions
         .await
-        .context("cannot ask the API server for your rights")?;
+        .context("cannot ask the API server for your permissions")?;
     Ok(())
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn at_objects(
     options: &Options,
     objects: &mut [Object],
     cluster: &Cluster,
-) -> anyhow::Result<Sight> {
+) -> anyhow::Result<Snapshot> {
     facts.observed = observe::live(cluster, objects)
         .await
         .context("cannot read what is installed")?;
@@ -131,7 +131,7 @@ pub(super) async fn at_objects(
                 let Some(code) = status_code(&error) else {
                     return Err(error).with_context(|| format!("cannot try {}", observed.id));
                 };
-                if !is_told(&facts.losses, &observed.id) {
+                if !is_reported(&facts.losses, &observed.id) {
                     facts.refusals.push(Refusal {
                         id: observed.id.clone(),
                         code,
@@ -141,11 +141,11 @@ pub(super) async fn at_objects(
             }
         }
     }
-    Ok(Sight { after })
+    Ok(Snapshot { after })
 }
 
 /// Whether a finding about a CRD says already what the API server says of it.
-fn is_told(losses: &[Loss], id: &Id) -> bool {
+fn is_reported(losses: &[Loss], id: &Id) -> bool {
     id.kind == Kind::Crd
         && losses.iter().any(|loss| match loss {
             Loss::Orphaned { crd, .. } | Loss::Pruned { crd, .. } => *crd == id.name,
@@ -164,27 +164,27 @@ async fn installed(cluster: &Cluster, options: &Options) -> kube::Result<Option<
 
 /// What an earlier installation made and this one does not want. The operator itself removes operator-legacy, by more
 /// evidence than is looked at here.
-pub(super) async fn for_surplus(
+pub(super) async fn prunable(
     cluster: &Cluster,
     options: &Options,
     steps: &[(Object, Outcome)],
 ) -> anyhow::Result<Vec<Object>> {
     let legacy = Operator::Legacy.name();
-    let mut surplus = Vec::new();
+    let mut pruned = Vec::new();
     for kind in REMOVABLE {
         for object in ours(cluster, kind, options).await? {
             let wanted = steps.iter().any(|(planned, _)| planned.id == object.id);
             if !wanted {
-                surplus.push(object);
+                pruned.push(object);
             }
         }
     }
     let runs = |object: &Object| object.id.kind == Kind::Deployment && object.id.name == legacy;
-    if surplus.iter().any(runs) {
-        surplus.retain(|object| !object.id.name.ends_with(legacy));
+    if pruned.iter().any(runs) {
+        pruned.retain(|object| !object.id.name.ends_with(legacy));
     }
-    surplus.reverse();
-    Ok(surplus)
+    pruned.reverse();
+    Ok(pruned)
 }
 
 async fn ours(cluster: &Cluster, kind: Kind, options: &Options) -> anyhow::Result<Vec<Object>> {

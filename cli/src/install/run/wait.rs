@@ -93,7 +93,7 @@ pub(super) async fn until_available(
             let live = live
                 .map_err(|error| anyhow::anyhow!("{}", said(&error)))
                 .with_context(|| format!("cannot read {}", object.id))?;
-            // The new operator removes operator-legacy when nobody needs it.
+            // The new operator removes operator-legacy when it is not needed.
             let Some(live) = live else {
                 step.done("removed again: no longer needed");
                 break;

@@ -1,4 +1,4 @@
-//! The site of a migration that nobody but a person looks after: controllers are stopped, and that they are is checked.
+//! The hooks of a migration without an operator: stops the given controllers, and checks that they are stopped.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

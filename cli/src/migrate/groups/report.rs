@@ -1,4 +1,4 @@
-//! What is told: the plan before, the counts meanwhile, the figures after.
+//! Output: the plan before the migration, counts during it, figures after it.
 
 use std::time::Instant;
 

@@ -1,14 +1,16 @@
-//! What the operator is given that decides about releases: as it is installed, and as it is going to be.
+//! The settings of the operator that decide about releases: as it is installed, changed by flags.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use hypershift_operator::foresight::Given;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
 use kube::{Api, Client};
+use payload::args::{OperatorImageArgs, ReleaseArgs, from_variables};
+use payload::{OperatorImages, OperatorOverrides, Releases};
 
 use crate::hosted::refused;
 use crate::install::display::Display;
@@ -20,27 +22,64 @@ use crate::install::workload::{
 /// Flags of `install` that decide which control-plane-operators there are.
 #[derive(Debug, Args)]
 pub(super) struct GivenArgs {
-    /// Namespace of the operator; what it is installed with counts, unless a flag below says otherwise
+    /// Namespace of the operator, whose settings apply unless a flag below overrides them
     #[arg(long, value_name = "NAME", default_value = "hypershift")]
     operator_namespace: String,
 
-    /// As you are going to give it to install: file with images of the control-plane-operator by platform and version
+    /// As for install: file with images of the control-plane-operator by platform and version
     #[arg(long, value_name = "FILE")]
     control_plane_operator_overrides: Option<PathBuf>,
 
-    /// As you are going to give them to install: environment variables of the operator
+    /// As for install: environment variables of the operator
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
     additional_operator_env_vars: Vec<String>,
 
-    /// As you are going to give it to install: file with PEM certificates, by which registries are trusted
+    /// As for install: file with PEM certificates for registries
     #[arg(long, value_name = "FILE")]
     additional_trust_bundle: Option<PathBuf>,
+}
+
+/// The settings of the operator that decide about images.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Given {
+    /// Its environment. Variables that name files of its pod are ignored.
+    variables: BTreeMap<String, String>,
+    /// The table of `--control-plane-operator-overrides`, in YAML.
+    overrides: Option<String>,
+    /// Certificates of authorities that registries are trusted by, in PEM.
+    ca_bundle: Option<String>,
+}
+
+// === impl Given ===
+
+impl Given {
+    /// Images of the control-plane-operator. Fails where an operator with these settings would not start.
+    pub(super) fn images(&self) -> anyhow::Result<OperatorImages> {
+        let args: OperatorImageArgs = from_variables(&self.variables)?;
+        let mut images = args.images()?;
+        if let Some(table) = &self.overrides {
+            let table = OperatorOverrides::parse(table)
+                .context("the table of control-plane-operators is invalid")?;
+            images.overrides = Arc::new(table);
+        }
+        Ok(images)
+    }
+
+    /// A reader of releases with the same settings.
+    pub(super) fn releases(&self) -> anyhow::Result<Releases> {
+        let args: ReleaseArgs = from_variables(&self.variables)?;
+        let mut options = args.options()?;
+        let ca_bundle = self.ca_bundle.as_ref();
+        options.ca_bundle = ca_bundle.map(|text| text.as_bytes().to_vec());
+        Releases::new(options).context("failed to create a client of registries")
+    }
 }
 
 // === impl GivenArgs ===
 
 impl GivenArgs {
-    /// What is installed, with what the flags change. Where it may not be read, that is said, and the flags count alone.
+    /// The settings of the installed operator, changed by flags. If they cannot be read, that is reported, and the flags
+    /// apply alone.
     pub(super) async fn resolve(
         &self,
         client: &Client,
@@ -48,9 +87,7 @@ impl GivenArgs {
     ) -> anyhow::Result<Given> {
         let installed = self.installed(client).await;
         let mut given = installed.unwrap_or_else(|error| {
-            display.say(&format!(
-                "{error:#}: of what the operator is given only the flags are known here"
-            ));
+            display.say(&format!("{error:#}: using the flags alone"));
             Given::default()
         });
         if let Some(path) = &self.control_plane_operator_overrides {
@@ -70,7 +107,7 @@ impl GivenArgs {
         let (namespace, name) = (&self.operator_namespace, Operator::New.name());
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
         let deployment = deployments.get_opt(name).await.map_err(|error| {
-            refused(&error).context(format!("cannot read Deployment {namespace}/{name}"))
+            refused(&error).context(format!("failed to get Deployment {namespace}/{name}"))
         })?;
         let Some(deployment) = deployment else {
             return Ok(Given::default());
@@ -107,7 +144,7 @@ async fn file(
     let map = maps.get_opt(name).await;
     let map = map
         .map_err(|error| refused(&error))
-        .with_context(|| format!("cannot read ConfigMap {namespace}/{name}"))?;
+        .with_context(|| format!("failed to get ConfigMap {namespace}/{name}"))?;
     Ok(map.and_then(|map| map.data?.remove(key)))
 }
 

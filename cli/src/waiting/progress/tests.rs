@@ -1,5 +1,6 @@
-//! What is told of clusters in different states.
+//! What is reported for clusters in different states.
 
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::*;
@@ -29,12 +30,12 @@ fn cluster(status: &Value) -> HostedCluster {
     serde_json::from_value(object).unwrap()
 }
 
-fn sight(status: &Value) -> Sight {
-    Sight {
+fn snapshot(status: &Value) -> Snapshot {
+    Snapshot {
         cluster: Some(cluster(status)),
         control_plane: None,
-        components: Vec::new(),
-        pools: Vec::new(),
+        components: Listed::default(),
+        pools: Listed::default(),
     }
 }
 
@@ -67,8 +68,8 @@ fn pool_with(replicas: i32, there: i32, message: &str) -> NodePool {
     .unwrap()
 }
 
-fn waits(sight: &Sight) -> Vec<String> {
-    match progress(sight) {
+fn waits(snapshot: &Snapshot) -> Vec<String> {
+    match progress(snapshot) {
         Progress::Done => Vec::new(),
         Progress::Waits(waits) => waits,
     }
@@ -82,23 +83,23 @@ fn available() -> Value {
 }
 
 #[test]
-fn what_somebody_must_change_is_told_alone() {
+fn a_blocking_condition_is_reported_alone() {
     let refused = condition(
         "ValidReleaseImage",
         "False",
         "InvalidImage",
         "no such image",
     );
-    let mut sight = sight(&json!({ "conditions": [refused] }));
-    sight.components =
+    let mut snapshot = snapshot(&json!({ "conditions": [refused] }));
+    snapshot.components.items =
         vec![serde_json::from_value(component("etcd", "False", "x", "0 of 3")).unwrap()];
-    assert_eq!(waits(&sight), ["ValidReleaseImage: no such image"]);
+    assert_eq!(waits(&snapshot), ["ValidReleaseImage: no such image"]);
 }
 
 #[test]
-fn causes_are_told_and_those_that_wait_for_them_are_counted() {
-    let mut sight = sight(&json!({}));
-    sight.components = [
+fn causes_are_listed_and_components_that_wait_for_them_are_counted() {
+    let mut snapshot = snapshot(&json!({}));
+    snapshot.components.items = [
         component(
             "etcd",
             "False",
@@ -118,14 +119,14 @@ fn causes_are_told_and_those_that_wait_for_them_are_counted() {
     .map(|object| serde_json::from_value(object).unwrap())
     .collect();
     assert_eq!(
-        waits(&sight),
+        waits(&snapshot),
         ["etcd: 0 of 3 replicas", "2 more components wait for them"]
     );
 }
 
 #[test]
-fn of_many_components_the_first_are_told_and_the_rest_is_counted() {
-    let mut sight = sight(&json!({}));
+fn the_first_components_are_listed_and_the_rest_is_counted() {
+    let mut snapshot = snapshot(&json!({}));
     let many = |reason: &str| {
         ["a", "b", "c", "d", "e"]
             .map(|name| component(name, "False", reason, "not yet"))
@@ -133,9 +134,9 @@ fn of_many_components_the_first_are_told_and_the_rest_is_counted() {
             .to_vec()
     };
     for reason in ["WaitingForRolloutComplete", "WaitingForDependencies"] {
-        sight.components = many(reason);
+        snapshot.components.items = many(reason);
         assert_eq!(
-            waits(&sight),
+            waits(&snapshot),
             [
                 "a: not yet",
                 "b: not yet",
@@ -147,30 +148,51 @@ fn of_many_components_the_first_are_told_and_the_rest_is_counted() {
 }
 
 #[test]
-fn before_there_are_components_the_operator_is_told() {
-    let told = waits(&sight(&json!({})));
-    assert_eq!(told, ["the operator has not made its control plane yet"]);
+fn without_components_the_operator_is_reported() {
+    let lines = waits(&snapshot(&json!({})));
+    assert_eq!(lines, ["the operator has not made its control plane yet"]);
 }
 
 #[test]
 fn nodes_are_waited_for_last() {
-    let mut sight = sight(&available());
-    assert_eq!(progress(&sight), Progress::Done);
-    sight.pools = vec![pool_with(3, 1, "machines are being made")];
+    let mut snapshot = snapshot(&available());
+    assert_eq!(progress(&snapshot), Progress::Done);
+    snapshot.pools.items = vec![pool_with(3, 1, "machines are being made")];
     assert_eq!(
-        waits(&sight),
+        waits(&snapshot),
         ["node pool p has 1 of 3 nodes: machines are being made"]
     );
-    sight.pools = vec![pool_with(3, 3, "")];
-    assert_eq!(progress(&sight), Progress::Done);
+    snapshot.pools.items = vec![pool_with(3, 3, "")];
+    assert_eq!(progress(&snapshot), Progress::Done);
 }
 
 #[test]
-fn what_is_left_of_a_deleted_cluster_is_told() {
-    let cluster = cluster(&json!({}));
-    assert_eq!(left(&cluster, &[pool_with(0, 0, "")]), "node pools p");
+fn a_pool_that_does_not_deserialize_is_reported_by_name() {
+    let mut snapshot = snapshot(&available());
+    let odd = json!({ "metadata": { "namespace": "clusters", "name": "odd" }, "spec": {} });
+    let odd: DynamicObject = serde_json::from_value(odd).unwrap();
+    snapshot.pools = [odd].into_iter().collect();
+    let lines = waits(&snapshot);
+    assert!(
+        lines.len() == 1 && lines[0].contains("clusters/odd: "),
+        "{lines:?}"
+    );
     assert_eq!(
-        left(&cluster, &[]),
+        left(&cluster(&json!({})), &snapshot.pools),
+        "node pools clusters/odd"
+    );
+}
+
+#[test]
+fn what_is_left_of_a_deleted_cluster_is_reported() {
+    let cluster = cluster(&json!({}));
+    let pools = Listed {
+        items: vec![pool_with(0, 0, "")],
+        ..Listed::default()
+    };
+    assert_eq!(left(&cluster, &pools), "node pools p");
+    assert_eq!(
+        left(&cluster, &Listed::default()),
         "held by hypershift.openshift.io/finalizer"
     );
     let said = condition(
@@ -180,5 +202,5 @@ fn what_is_left_of_a_deleted_cluster_is_told() {
         "2 machines are left",
     );
     let cluster = self::cluster(&json!({ "conditions": [said] }));
-    assert_eq!(left(&cluster, &[]), "2 machines are left");
+    assert_eq!(left(&cluster, &Listed::default()), "2 machines are left");
 }

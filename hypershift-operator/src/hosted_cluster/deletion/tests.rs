@@ -1,6 +1,7 @@
 //! The order of a deletion, call by call, before an API server of expected calls.
 
 use api::group::Side;
+use ownership::Scope;
 use payload::Releases;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -9,11 +10,10 @@ use support::testing::{Answer, Expect, Scenario};
 use super::*;
 use crate::capi::Capi;
 use crate::config::Config;
-use crate::control_plane_namespace::ControlPlaneNamespace;
+use crate::control_plane_namespace;
 use crate::hosted_cluster::dereference::bare;
 use crate::hosted_cluster::fixture;
 use crate::metrics::Metrics;
-use crate::scope::Scope;
 
 const POOLS: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/nodepools";
 const HCP: &str =
@@ -33,7 +33,7 @@ fn context(scenario: &Scenario) -> Context {
 }
 
 async fn advance(scenario: &Scenario) -> Progress {
-    let own = Namespace::Owned(ControlPlaneNamespace::for_tests("clusters-one"));
+    let own = Namespace::Owned(control_plane_namespace::for_tests("clusters-one"));
     advance_in(&own, scenario).await
 }
 

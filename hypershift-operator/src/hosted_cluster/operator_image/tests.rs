@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use payload::OperatorOverrides;
+use api::annotations::cluster::CONTROL_PLANE_OPERATOR_IMAGE;
+use api::group::Side;
+use payload::operator_image::Labels;
+use payload::{Capability, OperatorOverrides};
 
 use super::*;
 use crate::hosted_cluster::facts::ReleaseIs;
@@ -59,9 +62,9 @@ impl Case {
             facts.cluster.metadata.annotations = Some([(key, ANNOTATED.to_owned())].into());
         }
         if self.has_table {
-            facts.images.operator_overrides = Arc::new(OperatorOverrides::parse(TABLE).unwrap());
+            facts.images.operator.overrides = Arc::new(OperatorOverrides::parse(TABLE).unwrap());
         }
-        facts.images.control_plane_operator = self.has_own.then(|| OWN.to_owned());
+        facts.images.operator.fallback = self.has_own.then(|| OWN.to_owned());
         facts
     }
 }

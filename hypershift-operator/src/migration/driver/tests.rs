@@ -12,7 +12,6 @@ use support::testing::{Answer, Expect, Scenario};
 use super::*;
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::scope;
 
 const ONE: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/hostedclusters/one";
 const NAMESPACE: &str = "/api/v1/namespaces/clusters-one";
@@ -31,7 +30,7 @@ async fn ended(work: Work, annotations: &Value, owner: Option<&str>) -> Ended {
         Expect::get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
             .answer(Answer::list(&[])),
     ]);
-    let config = Config::for_tests(scope::Scope::Private);
+    let config = Config::for_tests(ownership::Scope::Private);
     let releases = Releases::new(config.releases.clone()).unwrap();
     let metrics = Metrics::new(&mut Registry::default());
     let ctx = Context::for_tests(&config, scenario.client(), releases, &metrics);

@@ -4,7 +4,7 @@ use serde_json::json;
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
-use crate::control_plane_namespace::ControlPlaneNamespace;
+use crate::control_plane_namespace;
 use crate::node_pool::fixtures;
 use crate::node_pool::write::FINALIZER;
 
@@ -16,7 +16,7 @@ fn capi(path: &str) -> String {
 }
 
 fn namespace() -> Namespace {
-    Namespace::Owned(ControlPlaneNamespace::for_tests("clusters-dev"))
+    Namespace::Owned(control_plane_namespace::for_tests("clusters-dev"))
 }
 
 fn pool() -> NodePool {

@@ -6,6 +6,7 @@ use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
 use crate::capi::Capi;
+use crate::control_plane_namespace;
 use crate::node_pool::conditions::Conditions;
 use crate::node_pool::{fixtures, judge, plan, secrets};
 
@@ -153,7 +154,7 @@ async fn outdated_tokens_get_an_end() {
         } }))
         .answer(Answer::ok(&json!({ "metadata": { "name": "a" } })))]);
     let writer = Writer::new(scenario.client());
-    let namespace = Namespace::Owned(ControlPlaneNamespace::for_tests("clusters-dev"));
+    let namespace = Namespace::Owned(control_plane_namespace::for_tests("clusters-dev"));
     writer
         .expire(&namespace, &fixtures::pool(), &[(secret, outdated)])
         .await
@@ -178,7 +179,7 @@ async fn a_health_check_of_another_pool_is_not_deleted() {
         Expect::delete(&path).body(json!({ "preconditions": { "uid": "u" } })),
     ]);
     let writer = Writer::new(scenario.client());
-    let namespace = Namespace::Owned(ControlPlaneNamespace::for_tests("clusters-dev"));
+    let namespace = Namespace::Owned(control_plane_namespace::for_tests("clusters-dev"));
     let pool = fixtures::pool();
     for _ in 0..2 {
         let deleted = writer.delete(&namespace, &pool, &kind, "workers-spot");

@@ -1,6 +1,6 @@
 //! Reading from an API server that answers two pages.
 
-use std::{convert::Infallible, fs, net::SocketAddr};
+use std::{convert::Infallible, fs, net::SocketAddr, time::Duration};
 
 use http::Response;
 use http_body_util::Full;
@@ -11,6 +11,9 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use serde_json::json;
+use support::error::chain;
+use support::testing::{Reply, TcpServer};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
 use super::*;
@@ -126,4 +129,47 @@ async fn says_what_is_wrong_with_access() {
         };
         assert!(source.to_string().contains(expected), "{source}");
     }
+}
+
+#[tokio::test]
+async fn a_request_to_a_silent_api_server_ends() {
+    let server = TcpServer::start([Reply::Never]).await;
+    let address = server.url().trim_start_matches("http://").parse().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = kubeconfig(directory.path(), address);
+    let access = Access {
+        kubeconfig: Some(path),
+        context: None,
+    };
+    let client = connect(&access).await.unwrap();
+    let listing = tokio::spawn(async move { list(&client).await });
+    while server.connections() == 0 {
+        tokio::task::yield_now().await;
+    }
+    // From here on, time passes as soon as everything waits.
+    tokio::time::pause();
+    let ended = tokio::time::timeout(Duration::from_mins(3), listing).await;
+    let error = ended.expect("the request has a deadline").unwrap();
+    let error = chain(&error.unwrap_err());
+    assert!(error.contains("timed out"), "{error}");
+}
+
+#[tokio::test]
+async fn another_user_is_impersonated() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let access = Access {
+        kubeconfig: Some(kubeconfig(directory.path(), listener.local_addr().unwrap())),
+        context: None,
+    };
+    let client = connect_as(&access, Some("reader")).await.unwrap();
+    let listing = tokio::spawn(async move { list(&client).await });
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    listing.abort();
+    let head = String::from_utf8(head).unwrap();
+    assert!(head.contains("impersonate-user: reader\r\n"), "{head}");
 }

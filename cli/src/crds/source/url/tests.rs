@@ -107,7 +107,7 @@ async fn parses_what_it_fetches() {
 }
 
 #[tokio::test]
-async fn speaks_tls_to_servers_that_it_trusts_only() {
+async fn uses_tls_with_trusted_servers_only() {
     let (server, trusting) = tls_pair();
     let (_, suspicious) = tls_pair();
     let port = serve(Some(server)).await.port();

@@ -34,15 +34,15 @@ pub(crate) struct AwsArgs {
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 
-    /// From where the control plane is reached
+    /// Access to the endpoints of the control plane
     #[arg(long, value_enum, default_value_t = EndpointAccess::Public)]
     endpoint_access: EndpointAccess,
 
-    /// Tag of every resource that the cluster makes. May be repeated
+    /// Tag for all AWS resources of the cluster. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     additional_tags: Vec<String>,
 
-    /// ARN of the KMS key that Secrets are encrypted with, in place of a generated key
+    /// ARN of the KMS key for encrypting Secrets [default: a generated key]
     #[arg(long, value_name = "ARN")]
     kms_key_arn: Option<String>,
 
@@ -80,11 +80,11 @@ pub(crate) struct AwsNodeArgs {
     #[arg(long, value_name = "GIB", default_value_t = 120, value_parser = clap::value_parser!(i64).range(8..))]
     root_volume_size: i64,
 
-    /// Operations a second of the root volumes
+    /// IOPS of the root volumes
     #[arg(long, value_name = "N")]
     root_volume_iops: Option<i64>,
 
-    /// ARN of the KMS key that root volumes are encrypted with
+    /// ARN of the KMS key for encrypting root volumes
     #[arg(long, value_name = "ARN")]
     root_volume_kms_key: Option<String>,
 }

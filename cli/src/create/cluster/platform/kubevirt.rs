@@ -22,11 +22,11 @@ pub(crate) struct KubevirtArgs {
     #[arg(long, value_name = "NAME", requires = "infra_kubeconfig_file")]
     infra_namespace: Option<String>,
 
-    /// Storage class of the infrastructure that one of the cluster stands for, such as fast/guest-fast. May be repeated
+    /// Storage class of the infrastructure cluster and of the hosted cluster, for example fast/guest-fast. May be repeated
     #[arg(long, value_name = "INFRA/GUEST[,group=NAME]")]
     infra_storage_class_mapping: Vec<String>,
 
-    /// Volume snapshot class of the infrastructure that one of the cluster stands for. May be repeated
+    /// Volume snapshot class of the infrastructure cluster and of the hosted cluster. May be repeated
     #[arg(long, value_name = "INFRA/GUEST[,group=NAME]")]
     infra_volumesnapshot_class_mapping: Vec<String>,
 
@@ -61,7 +61,7 @@ pub(crate) struct KubevirtNodeArgs {
     #[arg(long, value_name = "SIZE", default_value = "32Gi")]
     root_volume_size: String,
 
-    /// Storage class of the root volumes; without it, the default one
+    /// Storage class of the root volumes [default: the default storage class]
     #[arg(long, value_name = "NAME")]
     root_volume_storage_class: Option<String>,
 
@@ -69,11 +69,11 @@ pub(crate) struct KubevirtNodeArgs {
     #[arg(long, value_name = "MODES", value_delimiter = ',')]
     root_volume_access_modes: Vec<String>,
 
-    /// Form of the root volumes: Filesystem or Block
+    /// Volume mode of the root volumes: Filesystem or Block
     #[arg(long, value_name = "MODE")]
     root_volume_volume_mode: Option<String>,
 
-    /// Where the image of the root volumes is kept for further machines: None or PVC
+    /// Cache strategy for the image of the root volumes: None or PVC
     #[arg(long, value_name = "STRATEGY")]
     root_volume_cache_strategy: Option<String>,
 
@@ -81,11 +81,11 @@ pub(crate) struct KubevirtNodeArgs {
     #[arg(long, value_name = "IMAGE")]
     containerdisk: Option<String>,
 
-    /// Several queues for the network interface: Enable or Disable
+    /// Multiqueue of the network interface: Enable or Disable
     #[arg(long, value_name = "CHOICE")]
     network_multiqueue: Option<String>,
 
-    /// Further network, by NAMESPACE/NAME of its definition. May be repeated
+    /// Additional network, as NAMESPACE/NAME of its definition. May be repeated
     #[arg(long, value_name = "NETWORK")]
     additional_network: Vec<String>,
 
@@ -116,9 +116,9 @@ enum Publishing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 enum Qos {
-    /// What is not used may be used by others
+    /// Unused resources are shared
     Burstable,
-    /// What is asked for is kept free
+    /// Requested resources are reserved
     Guaranteed,
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::Usage;
 
-/// They are accepted, so that whoever gives one learns what to do instead.
+/// They are accepted, so that the error says what to do instead.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct UnsupportedArgs {
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]

@@ -8,7 +8,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 
 use super::OWN_GROUP;
-use crate::doctor::observation::RightFacts;
+use crate::doctor::observation::PermissionFacts;
 
 /// The operator's service account.
 const ACCOUNT: &str = "operator";
@@ -32,22 +32,22 @@ pub(super) async fn observe(
     client: &Client,
     namespace: &str,
     table: &GroupTable,
-) -> kube::Result<Vec<RightFacts>> {
+) -> kube::Result<Vec<PermissionFacts>> {
     let api: Api<SubjectAccessReview> = Api::all(client.clone());
     let user = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
-    let mut rights = Vec::new();
+    let mut permissions = Vec::new();
     for need in needs(namespace, table) {
         for verb in &need.verbs {
             let review = review(&user, verb, &need);
             let answer = api.create(&PostParams::default(), &review).await?;
-            rights.push(RightFacts {
+            permissions.push(PermissionFacts {
                 verb: (*verb).to_owned(),
                 resource: qualified(&need),
                 allowed: answer.status.is_some_and(|status| status.allowed),
             });
         }
     }
-    Ok(rights)
+    Ok(permissions)
 }
 
 /// What the operator cannot do without, whatever else it is installed with.

@@ -1,7 +1,7 @@
 //! The kinds of Cluster API that the API server has, on both sides of the group table.
 //!
-//! The list of CRDs is the truth about them: discovery lags behind after a start of the API server, and a kind that is
-//! merely not served yet must not pass for one that does not exist.
+//! They are taken from the list of CRDs: discovery lags behind after a start of the API server, and a kind that is not
+//! served yet must not be taken for one that does not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,21 +12,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource};
 use kube::Api;
 use kube::api::{ApiResource, ListParams};
 
-use crate::error::Error;
+use crate::Error;
 
 /// CRDs in one page of a list.
 const PAGE: u32 = 500;
 
-/// A kind whose objects are evidence.
+/// A kind whose objects decide the owner.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Kind {
-    pub(super) side: Side,
-    pub(super) resource: ApiResource,
+pub struct Kind {
+    /// Whether its group is a standard or a private one.
+    pub side: Side,
+    /// Where its objects are.
+    pub resource: ApiResource,
 }
 
-/// All of them.
+/// All such kinds.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Kinds(Vec<Kind>);
+pub(crate) struct Kinds(Vec<Kind>);
 
 /// The plurals of a group's CRDs.
 type Plurals = BTreeSet<String>;
@@ -35,7 +37,7 @@ type Plurals = BTreeSet<String>;
 
 impl Kind {
     /// The name of its CRD.
-    pub(super) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         format!("{}.{}", self.resource.plural, self.resource.group)
     }
 }
@@ -43,18 +45,18 @@ impl Kind {
 // === impl Kinds ===
 
 impl Kinds {
-    pub(super) fn all(&self) -> Vec<Kind> {
+    pub(crate) fn all(&self) -> Vec<Kind> {
         self.0.clone()
     }
 
-    pub(super) fn of(&self, side: Side) -> Vec<Kind> {
+    pub(crate) fn of(&self, side: Side) -> Vec<Kind> {
         let kinds = self.0.iter().filter(|kind| kind.side == side);
         kinds.cloned().collect()
     }
 }
 
 /// Finds the kinds.
-pub(super) async fn discover(client: &kube::Client, table: &GroupTable) -> Result<Kinds, Error> {
+pub(crate) async fn discover(client: &kube::Client, table: &GroupTable) -> Result<Kinds, Error> {
     let names = crd_names(client).await?;
     let mut kinds = Kinds::default();
     for (group, plurals) in by_group(table, &names) {
@@ -101,8 +103,8 @@ async fn served(
     client: &kube::Client,
     group: &str,
 ) -> Result<Vec<(String, Vec<APIResource>)>, Error> {
-    let failed = |source| Error::Read {
-        what: format!("the API group {group}"),
+    let failed = |source| Error::Get {
+        what: format!("API group {group}"),
         source,
     };
     let request = Request::get(format!("/apis/{group}")).body(Vec::new());
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn only_groups_of_the_table_are_looked_at() {
+    fn only_groups_of_the_table_are_read() {
         let names = [
             "clusters.cluster.x-k8s.io",
             "machines.cluster.hypershift.openshift.io",
@@ -185,8 +187,9 @@ mod tests {
         );
     }
 
+    /// Check O01.
     #[test]
-    fn o01_a_crd_that_is_not_served_is_an_error_and_not_no_objects() {
+    fn a_crd_that_is_not_served_is_an_error() {
         let plurals = Plurals::from(["machines".to_owned(), "clusters".to_owned()]);
         let served = [("v1".to_owned(), vec![resource("machines", true)])];
         let error = pick(Side::Standard, "a.b", &plurals, &served).unwrap_err();

@@ -1,124 +1,98 @@
-//! Where each hosted cluster stands on its way to private types: pure.
+//! The hosted clusters as candidates for a migration: pure.
 
 use std::time::Duration;
 
-use api::annotations::{MIGRATION_ATTEMPTS, MIGRATION_HOLD, Protocol};
+use api::annotations::{MIGRATION_ATTEMPTS, MIGRATION_HOLD};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use migration::failure::Reason;
+use ownership::{Evaluation, MigrationState};
 
 use crate::hosted_cluster::{Id, protocol};
-use crate::scope::{Owner, Verdict};
-
-/// Where a hosted cluster stands. Each is in exactly one of these at any time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// On private types.
-    Done,
-    /// On standard types, or on nobody knows which.
-    Pending,
-    /// Locked by a migration.
-    Active,
-    /// On standard types, after a migration that failed. The reason is none of ours if somebody else wrote it.
-    Failed(Option<Reason>),
-}
 
 /// Failures so far, as the annotation has them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Attempts {
     /// How many.
     pub(crate) failed: u32,
-    /// When the last one was; none if nobody knows.
+    /// The time of the last one, if it is known.
     pub(crate) last: Option<Timestamp>,
 }
 
-/// A hosted cluster, as far as migrations look at it.
+/// A hosted cluster, as far as it matters for migrations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is an annotation or a fact of its own"
 )]
-pub(crate) struct Member {
+pub(crate) struct Candidate {
     pub(crate) id: Id,
-    /// Who is older goes first.
+    /// Older clusters go first.
     pub(crate) created: Option<Timestamp>,
-    pub(crate) standing: Standing,
+    pub(crate) state: MigrationState,
+    /// Why its last migration failed; none if it did not, or if another writer set a reason that is unknown.
+    pub(crate) failure: Option<Reason>,
     pub(crate) attempts: Attempts,
-    /// The owner is known by evidence, and nothing contradicts it.
+    /// The owner agrees with the observed groups, and nothing contradicts it.
     pub(crate) is_sure: bool,
     /// It is being deleted.
     pub(crate) is_going: bool,
-    /// Somebody wants it to stay as it is.
+    /// Its migration is held.
     pub(crate) is_held: bool,
-    /// Somebody wants it back on standard types.
+    /// A rollback to standard types is requested.
     pub(crate) is_unwanted: bool,
 }
 
-// === impl Member ===
+// === impl Candidate ===
 
-impl Member {
-    /// One whose control plane has no namespace of its own, whatever it says of itself: nothing of it can be moved.
+impl Candidate {
+    /// One without a control plane namespace of its own, whatever its annotations say: it cannot be migrated.
     pub(crate) fn refused(self) -> Self {
-        let standing = match self.standing {
-            Standing::Active => Standing::Pending,
+        let state = match self.state {
+            MigrationState::Active => MigrationState::Pending,
             found => found,
         };
         Self {
-            standing,
+            state,
             is_sure: false,
             ..self
         }
     }
 
-    /// Reads what a hosted cluster says of itself.
-    pub(crate) fn new(id: Id, metadata: &ObjectMeta, verdict: Verdict) -> Self {
+    /// From the metadata of a hosted cluster, and who owns it.
+    pub(crate) fn new(id: Id, metadata: &ObjectMeta, evaluation: Evaluation) -> Self {
         let annotation = |key: &str| {
             let annotations = metadata.annotations.as_ref()?;
             annotations.get(key).map(String::as_str)
         };
+        let protocol = protocol(metadata);
+        let state = MigrationState::of(&protocol, evaluation.owner);
+        let failure = protocol.failed.filter(|_| state == MigrationState::Failed);
         Self {
             id,
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
-            standing: Standing::of(&protocol(metadata), verdict.owner),
+            state,
+            failure: failure.and_then(|reason| reason.parse().ok()),
             attempts: Attempts::of(metadata),
-            is_sure: verdict.invalid.is_none() && verdict.mark.is_none(),
+            is_sure: evaluation.invalid.is_none() && evaluation.annotation.is_none(),
             is_going: metadata.deletion_timestamp.is_some(),
             is_held: annotation(MIGRATION_HOLD) == Some("true"),
             is_unwanted: super::is_wanted_back(metadata),
         }
     }
 
-    /// When a failed migration is begun again by itself.
+    /// When a failed migration is retried.
     pub(crate) fn due(&self) -> Option<Timestamp> {
-        let Standing::Failed(Some(reason)) = self.standing else {
-            return None;
-        };
         let Attempts { failed, last } = self.attempts;
-        let wait: Duration = reason.retry_after(failed.saturating_sub(1))?;
+        let wait: Duration = self.failure?.retry_after(failed.saturating_sub(1))?;
         last?.checked_add(wait).ok()
-    }
-}
-
-// === impl Standing ===
-
-impl Standing {
-    fn of(protocol: &Protocol, owner: Owner) -> Self {
-        match owner {
-            Owner::New => Self::Done,
-            Owner::Migration => Self::Active,
-            Owner::Nobody => Self::Pending,
-            Owner::Legacy => match &protocol.failed {
-                Some(reason) => Self::Failed(reason.parse().ok()),
-                None => Self::Pending,
-            },
-        }
     }
 }
 
 // === impl Attempts ===
 
 impl Attempts {
-    /// What a hosted cluster says. What nobody of us wrote counts as none.
+    /// From the annotation. An invalid one counts as none.
     pub(crate) fn of(metadata: &ObjectMeta) -> Self {
         let annotations = metadata.annotations.as_ref();
         let text = annotations.and_then(|it| it.get(MIGRATION_ATTEMPTS));
@@ -155,9 +129,9 @@ impl Attempts {
 pub(crate) mod tests {
     use api::annotations::{MIGRATION_FAILED, MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES, SCOPE};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use ownership::{ObservedGroups, evaluate};
 
     use super::*;
-    use crate::scope::{Evidence, verdict};
 
     pub(crate) fn metadata(name: &str, annotations: &[(&str, &str)]) -> ObjectMeta {
         let annotations = annotations.iter();
@@ -174,16 +148,16 @@ pub(crate) mod tests {
         }
     }
 
-    fn standing(annotations: &[(&str, &str)], evidence: Evidence) -> Standing {
+    fn candidate(annotations: &[(&str, &str)], observed: ObservedGroups) -> Candidate {
         let metadata = metadata("one", annotations);
-        let verdict = verdict(&protocol(&metadata), evidence);
-        Member::new(Id::of(&metadata), &metadata, verdict).standing
+        let evaluation = evaluate(&protocol(&metadata), observed);
+        Candidate::new(Id::of(&metadata), &metadata, evaluation)
     }
 
-    /// M09: all combinations of the annotations, with all evidence, have one standing each.
+    /// Check M09.
     #[test]
-    fn m09_every_combination_of_annotations_has_one_standing_by_evidence() {
-        use Evidence::{Both, None as Nothing, Private, Standard};
+    fn every_combination_of_annotations_and_groups_has_one_migration_state() {
+        use ObservedGroups::{Both, None as Nothing, Private, Standard};
         let all = [
             (PRIVATE_CAPI_TYPES, "true"),
             (SCOPE, "legacy"),
@@ -197,23 +171,24 @@ pub(crate) mod tests {
                 .map(|(_, annotation)| *annotation)
                 .collect();
             let (locked, failed) = (bits & 4 != 0, bits & 8 != 0);
-            for evidence in [Nothing, Standard, Private, Both] {
-                let found = standing(&chosen, evidence);
-                let expected = match (locked, evidence) {
-                    (true, _) => Standing::Active,
-                    (false, Private) => Standing::Done,
-                    (false, Both) => Standing::Pending,
-                    (false, Standard) if failed => Standing::Failed(Some(Reason::Conflict)),
-                    (false, Standard) => Standing::Pending,
-                    // Without objects, the marks are all there is; contradictory ones mean nothing.
+            for observed in [Nothing, Standard, Private, Both] {
+                let found = candidate(&chosen, observed);
+                let found = (found.state, found.failure);
+                let expected = match (locked, observed) {
+                    (true, _) => (MigrationState::Active, None),
+                    (false, Private) => (MigrationState::Done, None),
+                    (false, Both) => (MigrationState::Pending, None),
+                    (false, Standard) if failed => (MigrationState::Failed, Some(Reason::Conflict)),
+                    (false, Standard) => (MigrationState::Pending, None),
+                    // Without objects, the annotations decide; contradictory ones do not count.
                     (false, Nothing) => match bits & 3 {
-                        2 if failed => Standing::Failed(Some(Reason::Conflict)),
-                        2 => Standing::Pending,
-                        0 if failed => Standing::Failed(Some(Reason::Conflict)),
-                        _ => Standing::Done,
+                        2 if failed => (MigrationState::Failed, Some(Reason::Conflict)),
+                        2 => (MigrationState::Pending, None),
+                        0 if failed => (MigrationState::Failed, Some(Reason::Conflict)),
+                        _ => (MigrationState::Done, None),
                     },
                 };
-                assert_eq!(found, expected, "{chosen:?} {evidence:?}");
+                assert_eq!(found, expected, "{chosen:?} {observed:?}");
             }
         }
     }
@@ -230,7 +205,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_failure_is_due_when_time_may_have_mended_it() {
+    fn a_failure_is_retried_if_it_may_be_temporary() {
         let at = "1@2030-01-31T12:00:00Z";
         let later = "2@2030-01-31T12:00:00Z";
         for (reason, attempts, due) in [
@@ -247,10 +222,10 @@ pub(crate) mod tests {
                 (MIGRATION_ATTEMPTS, attempts),
             ];
             let metadata = metadata("one", &annotations);
-            let verdict = verdict(&protocol(&metadata), Evidence::Standard);
-            let member = Member::new(Id::of(&metadata), &metadata, verdict);
+            let evaluation = evaluate(&protocol(&metadata), ObservedGroups::Standard);
+            let candidate = Candidate::new(Id::of(&metadata), &metadata, evaluation);
             let due: Option<Timestamp> = due.map(|time| time.parse().unwrap());
-            assert_eq!(member.due(), due, "{reason} {attempts}");
+            assert_eq!(candidate.due(), due, "{reason} {attempts}");
         }
     }
 
@@ -266,11 +241,11 @@ pub(crate) mod tests {
             ],
         ] {
             let metadata = metadata("one", annotations);
-            for evidence in Evidence::ALL {
-                let verdict = verdict(&protocol(&metadata), evidence);
-                let member = Member::new(Id::of(&metadata), &metadata, verdict).refused();
-                assert!(!member.is_sure, "{annotations:?}");
-                assert_ne!(member.standing, Standing::Active, "{annotations:?}");
+            for observed in ObservedGroups::ALL {
+                let evaluation = evaluate(&protocol(&metadata), observed);
+                let candidate = Candidate::new(Id::of(&metadata), &metadata, evaluation).refused();
+                assert!(!candidate.is_sure, "{annotations:?}");
+                assert_ne!(candidate.state, MigrationState::Active, "{annotations:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A wish to the operator: annotations on each of the chosen hosted clusters for which it makes sense.
+//! A request to the operator: annotations on each of the chosen hosted clusters to which it applies.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::hosted::Hosted;
 use crate::install::display::Display;
 use crate::install::{TargetArgs, runtime};
 
-/// On what, and where.
+/// Flags of commands that request something.
 #[derive(Debug, Args)]
-pub(super) struct WishArgs {
+pub(super) struct RequestArgs {
     #[command(flatten)]
     chosen: Chosen,
 
@@ -24,48 +24,48 @@ pub(super) struct WishArgs {
     target: TargetArgs,
 }
 
-/// What is wished for.
-pub(super) struct Wish {
-    /// Annotations, and those that are to go.
+/// What is requested.
+pub(super) struct Request {
+    /// Annotations to set, and to remove.
     pub(super) annotations: BTreeMap<&'static str, Option<&'static str>>,
-    /// Why it makes no sense for a cluster, if it makes none.
+    /// Why it does not apply to a cluster.
     pub(super) problem: fn(&Line) -> Option<&'static str>,
-    /// Whether those of all for which it makes no sense are named.
+    /// Whether clusters to which it does not apply are listed.
     pub(super) names_others: bool,
-    /// What is said of a cluster that was asked for.
-    pub(super) asked: &'static str,
-    /// What is said when there was none, if anything.
+    /// The line for each cluster that was annotated.
+    pub(super) done: &'static str,
+    /// The line if none was annotated.
     pub(super) none: Option<&'static str>,
 }
 
-// === impl WishArgs ===
+// === impl RequestArgs ===
 
-impl WishArgs {
-    /// Asks for it.
-    pub(super) fn ask(&self, wish: &Wish) -> anyhow::Result<()> {
-        runtime()?.block_on(self.each(wish))
+impl RequestArgs {
+    /// Annotates the chosen clusters.
+    pub(super) fn send(&self, request: &Request) -> anyhow::Result<()> {
+        runtime()?.block_on(self.annotate_each(request))
     }
 
-    async fn each(&self, wish: &Wish) -> anyhow::Result<()> {
+    async fn annotate_each(&self, request: &Request) -> anyhow::Result<()> {
         let display = Display::new(self.quiet);
         let hosted = Hosted::connect(&self.target.access()).await?;
-        let mut is_asked = false;
+        let mut is_sent = false;
         for cluster in self.chosen.find(&hosted, false).await? {
             let line = Line::of(&cluster);
-            if let Some(problem) = (wish.problem)(&line) {
+            if let Some(problem) = (request.problem)(&line) {
                 if !self.chosen.is_all() {
                     bail!("{}: {problem}", line.id());
                 }
-                if wish.names_others {
+                if request.names_others {
                     display.say(&format!("{}: {problem}", line.id()));
                 }
                 continue;
             }
-            annotate(&hosted, &cluster, &wish.annotations).await?;
-            display.say(&format!("{}: {}", line.id(), wish.asked));
-            is_asked = true;
+            annotate(&hosted, &cluster, &request.annotations).await?;
+            display.say(&format!("{}: {}", line.id(), request.done));
+            is_sent = true;
         }
-        if let Some(none) = wish.none.filter(|_| !is_asked) {
+        if let Some(none) = request.none.filter(|_| !is_sent) {
             display.say(none);
         }
         Ok(())

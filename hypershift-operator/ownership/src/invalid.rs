@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// What is wrong with annotations, or between annotations and evidence.
+/// What is wrong with annotations, or between annotations and observed groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Invalid {
-    /// Marked legacy and private at once.
+    /// Annotated as legacy and private at once.
     LegacyAndPrivate,
-    /// Marked private, with a failure that only a rolled-back migration leaves.
+    /// Annotated as private, with a failure that only a rolled-back migration leaves.
     FailedAndPrivate,
-    /// Locked by a migration that must have found one of the two marks, and neither is there.
+    /// Locked by a migration, which must have found one of the two ownership annotations, and neither is there.
     LockWithoutScope,
     /// Locked before the commit point, and the standard objects are gone.
     LockedStandardObjectsGone,
@@ -17,9 +17,9 @@ pub enum Invalid {
     LockedPrivateObjectsGone,
     /// Not locked, and both groups hold its objects.
     ObjectsInBothGroups,
-    /// Marked private, and only the standard groups hold its objects.
+    /// Annotated as private, and only the standard groups hold its objects.
     PrivateWithStandardObjects,
-    /// Marked legacy, and only the private groups hold its objects.
+    /// Annotated as legacy, and only the private groups hold its objects.
     LegacyWithPrivateObjects,
 }
 
@@ -41,15 +41,19 @@ impl Invalid {
     }
 }
 
-/// The text for an Event: what is wrong, and what a person does about it.
+/// The message of an Event: what is wrong, and what to do about it.
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::LegacyAndPrivate => "marked legacy and private at once: remove the mark that its objects contradict",
-            Self::FailedAndPrivate => {
-                "marked private and with a failed migration: remove the mark that its objects contradict"
+            Self::LegacyAndPrivate => {
+                "annotated as legacy and as private: remove the annotation that its objects contradict"
             }
-            Self::LockWithoutScope => "locked by a migration and marked neither legacy nor private: see its journal",
+            Self::FailedAndPrivate => {
+                "annotated as private and with a failed migration: remove the annotation that its objects contradict"
+            }
+            Self::LockWithoutScope => {
+                "locked by a migration and annotated neither as legacy nor as private: see the migration's journal"
+            }
             Self::LockedStandardObjectsGone => {
                 "locked before the commit point and without standard objects: see the migration's journal"
             }
@@ -57,13 +61,13 @@ impl fmt::Display for Invalid {
                 "locked after the commit point and without private objects: see the migration's journal"
             }
             Self::ObjectsInBothGroups => {
-                "both groups hold its objects and no migration has locked it: nobody writes until one side is removed"
+                "both groups hold its objects and no migration has locked it: not reconciled until one side is removed"
             }
             Self::PrivateWithStandardObjects => {
-                "marked private with standard objects only: treated as legacy until the mark is removed"
+                "annotated as private with standard objects only: reconciled as legacy until the annotation is removed"
             }
             Self::LegacyWithPrivateObjects => {
-                "marked legacy with private objects only: treated as private until the mark is removed"
+                "annotated as legacy with private objects only: reconciled as private until the annotation is removed"
             }
         })
     }

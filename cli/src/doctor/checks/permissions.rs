@@ -2,29 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use crate::doctor::observation::{Found, RightFacts};
+use crate::doctor::observation::{Found, PermissionFacts};
 use crate::doctor::report::{Finding, Report};
 
-pub(super) fn examine(rights: &Found<Vec<RightFacts>>, report: &mut Report) {
-    match rights {
-        Found::Read(rights) => report.findings.extend(missing(rights)),
+pub(super) fn examine(permissions: &Found<Vec<PermissionFacts>>, report: &mut Report) {
+    match permissions {
+        Found::Read(permissions) => report.findings.extend(missing(permissions)),
         Found::Unknown => {}
         Found::Refused(reason) => report.findings.push(Finding::warning(
-            "the operator's rights",
-            format!("they cannot be told: {reason}"),
-            "ask for the right to create subjectaccessreviews",
+            "the operator's permissions",
+            format!("cannot check them: {reason}"),
+            "ask for permission to create subjectaccessreviews",
         )),
     }
 }
 
 /// One finding for each resource, with all verbs.
-fn missing(rights: &[RightFacts]) -> Vec<Finding> {
+fn missing(permissions: &[PermissionFacts]) -> Vec<Finding> {
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for right in rights.iter().filter(|right| !right.allowed) {
+    for permission in permissions.iter().filter(|permission| !permission.allowed) {
         missing
-            .entry(&right.resource)
+            .entry(&permission.resource)
             .or_default()
-            .push(&right.verb);
+            .push(&permission.verb);
     }
     missing
         .into_iter()

@@ -1,10 +1,7 @@
-//! Which API groups hold the Cluster API objects of hosted clusters: reads, and never writes.
+//! Which API groups hold the Cluster API objects of hosted clusters.
 //!
-//! A kind that has no CRD holds nothing. Everything else that keeps us from looking is an error, and never "nothing":
-//! a cluster taken for new by mistake would get its machines twice.
-
-mod kinds;
-mod known;
+//! A kind without a CRD has no objects. Every other reason why objects cannot be listed is an error, and never an empty
+//! result: a cluster that is taken for new by mistake would get its machines twice.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,36 +17,36 @@ use serde::Deserialize;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
-use crate::control_plane_namespace::Namespace;
-use crate::error::Error;
-use crate::scope::Evidence;
-use kinds::{Kind, Kinds};
-use known::Known;
+use ownership::{Namespace, ObservedGroups};
 
-/// How long the kinds that were found may be used.
-const KINDS_LIVE: Duration = Duration::from_secs(5);
-/// Lists under way at once for one purpose.
-const AT_ONCE: usize = 8;
-/// Lists under way at once for all: each takes a connection, and connections take more memory than what they bring.
-const AT_ONCE_FOR_ALL: usize = 16;
+use crate::Error;
+use crate::cache::Cache;
+use crate::kinds::{self, Kind, Kinds};
+
+/// How long the kinds that were discovered are used.
+const KINDS_LIFETIME: Duration = Duration::from_secs(5);
+/// Concurrent lists of one call.
+const CONCURRENCY: usize = 8;
+/// Concurrent lists of all calls: each takes a connection, which takes more memory than what is read.
+const MAX_CONCURRENCY: usize = 16;
 /// Objects in one page of a list.
 const PAGE: u32 = 100;
 
-/// Reads evidence.
+/// Observes the API groups that hold objects, and caches what was observed.
 pub struct Reader {
     client: kube::Client,
     table: GroupTable,
     kinds: Mutex<Option<(Instant, Arc<Kinds>)>>,
-    doubted: AtomicBool,
-    known: Known,
-    free: Semaphore,
+    is_stale: AtomicBool,
+    cache: Cache,
+    permits: Semaphore,
 }
 
-/// As much of a page of objects as is looked at: what managers have written about them is many times larger.
+/// The fields of a page of objects that are read: their managed fields are many times larger.
 #[derive(Debug, Deserialize)]
 struct Page {
     metadata: ListMeta,
-    /// Of no object's metadata, API servers make `null`.
+    /// `null` if there are no objects.
     items: Option<Vec<Item>>,
 }
 
@@ -72,59 +69,65 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Reads through `client`; nothing is asked yet.
+    /// A reader of the groups of the table. It sends no request yet.
     pub fn new(client: kube::Client, table: GroupTable) -> Self {
         Self {
             client,
             table,
             kinds: Mutex::new(None),
-            doubted: false.into(),
-            known: Known::default(),
-            free: Semaphore::new(AT_ONCE_FOR_ALL),
+            is_stale: false.into(),
+            cache: Cache::default(),
+            permits: Semaphore::new(MAX_CONCURRENCY),
         }
     }
 
-    /// Nothing that was read counts any more: kinds and namespaces are looked at anew before they are used again.
-    pub(crate) fn doubt(&self) {
-        self.doubted.store(true, Ordering::Relaxed);
-        self.known.forget();
+    /// Invalidates everything that was read: kinds and namespaces are read again before they are used.
+    pub fn invalidate(&self) {
+        self.is_stale.store(true, Ordering::Relaxed);
+        self.cache.clear();
     }
 
-    /// What one namespace holds, of which annotations claim that it holds objects of one side only. If that is what was
-    /// seen there not long ago, or if there was nothing yet that could contradict it, it is believed; for everything else,
-    /// and for every doubt, it is looked at.
-    pub(crate) async fn of_marked(
+    /// The kinds of Cluster API that exist now, for watches.
+    pub async fn discover(&self) -> Result<Vec<Kind>, Error> {
+        let kinds = kinds::discover(&self.client, &self.table).await?;
+        Ok(kinds.all())
+    }
+
+    /// The groups of one namespace, if the annotations claim that it has objects of one side only. The cache is used if it
+    /// agrees with the claim, or if there were no objects that could contradict it. Everything else is read.
+    pub async fn of_annotated(
         &self,
         namespace: &Namespace,
         expected: Option<Side>,
-    ) -> Result<Evidence, Error> {
+    ) -> Result<ObservedGroups, Error> {
         if namespace.is_foreign() {
-            return Ok(Evidence::None);
+            return Ok(ObservedGroups::None);
         }
-        let seen = self.known.of(namespace.name());
-        match (seen, expected) {
-            (Some(seen), Some(side))
-                if seen == Evidence::None || seen == Evidence::None.with(side) =>
+        let cached = self.cache.get(namespace.name());
+        match (cached, expected) {
+            (Some(cached), Some(side))
+                if cached == ObservedGroups::None || cached == ObservedGroups::None.with(side) =>
             {
-                Ok(seen)
+                Ok(cached)
             }
             _ => self.of(namespace).await,
         }
     }
 
-    /// What one namespace holds of a hosted cluster. The objects of another one say nothing about it, and are not read.
-    pub async fn of(&self, namespace: &Namespace) -> Result<Evidence, Error> {
+    /// The groups of one namespace. In a namespace of another HostedCluster nothing is read, since its objects do not
+    /// count.
+    pub async fn of(&self, namespace: &Namespace) -> Result<ObservedGroups, Error> {
         if namespace.is_foreign() {
-            return Ok(Evidence::None);
+            return Ok(ObservedGroups::None);
         }
         let namespace = namespace.name();
-        let begun = Instant::now();
-        let found = self.look(namespace).await?;
-        self.known.saw(namespace, begun, found);
+        let started = Instant::now();
+        let found = self.read(namespace).await?;
+        self.cache.insert(namespace, started, found);
         Ok(found)
     }
 
-    async fn look(&self, namespace: &str) -> Result<Evidence, Error> {
+    async fn read(&self, namespace: &str) -> Result<ObservedGroups, Error> {
         let kinds = self.kinds().await?;
         let (standard, private) = tokio::try_join!(
             self.holds(&kinds, Side::Standard, namespace),
@@ -134,59 +137,61 @@ impl Reader {
         Ok(sides
             .into_iter()
             .filter(|(holds, _)| *holds)
-            .fold(Evidence::None, |evidence, (_, side)| evidence.with(side)))
+            .fold(ObservedGroups::None, |observed, (_, side)| {
+                observed.with(side)
+            }))
     }
 
-    /// What each namespace holds. One that is not there holds nothing.
-    pub(crate) async fn everywhere(&self) -> Result<HashMap<String, Evidence>, Error> {
-        let begun = Instant::now();
-        let found = self.look_everywhere().await;
+    /// The groups of each namespace. Namespaces without objects are not in the map.
+    pub async fn everywhere(&self) -> Result<HashMap<String, ObservedGroups>, Error> {
+        let started = Instant::now();
+        let found = self.read_everywhere().await;
         match &found {
-            Ok(evidence) => self.known.saw_all(begun, evidence),
-            // A right or a CRD is gone, perhaps: every pass finds that out for itself.
-            Err(_) => self.known.forget(),
+            Ok(observed) => self.cache.replace(started, observed),
+            // RBAC or a CRD may be missing: each pass reads again and fails with its own error.
+            Err(_) => self.cache.clear(),
         }
         found
     }
 
-    async fn look_everywhere(&self) -> Result<HashMap<String, Evidence>, Error> {
-        self.doubted.store(true, Ordering::Relaxed);
+    async fn read_everywhere(&self) -> Result<HashMap<String, ObservedGroups>, Error> {
+        self.is_stale.store(true, Ordering::Relaxed);
         let kinds = self.kinds().await?;
         let found: Vec<_> = stream::iter(kinds.all())
             .map(|kind| self.namespaces(kind))
-            .buffer_unordered(AT_ONCE)
+            .buffer_unordered(CONCURRENCY)
             .try_collect()
             .await?;
-        let mut evidence = HashMap::<String, Evidence>::new();
+        let mut observed = HashMap::<String, ObservedGroups>::new();
         for (side, namespaces) in found {
             for namespace in namespaces {
-                let known = evidence.entry(namespace).or_default();
-                *known = known.with(side);
+                let groups = observed.entry(namespace).or_default();
+                *groups = groups.with(side);
             }
         }
-        Ok(evidence)
+        Ok(observed)
     }
 
-    /// Whether a namespace holds an object of any kind of a side.
+    /// Whether a namespace has an object of any kind of a side.
     async fn holds(&self, kinds: &Kinds, side: Side, namespace: &str) -> Result<bool, Error> {
-        // To the end, also when one has been found: whether the others can be read must not depend on it.
+        // All kinds are listed even if one has objects: whether the others can be listed must not depend on it.
         let found: Vec<bool> = stream::iter(kinds.of(side))
-            .map(|kind| self.is_in(kind, namespace))
-            .buffer_unordered(AT_ONCE)
+            .map(|kind| self.has_objects(kind, namespace))
+            .buffer_unordered(CONCURRENCY)
             .try_collect()
             .await?;
         Ok(found.contains(&true))
     }
 
-    /// Whether a namespace holds an object of a kind.
-    async fn is_in(&self, kind: Kind, namespace: &str) -> Result<bool, Error> {
+    /// Whether a namespace has an object of a kind.
+    async fn has_objects(&self, kind: Kind, namespace: &str) -> Result<bool, Error> {
         let params = ListParams::default().limit(1);
         let page = self.page(&kind, Some(namespace), &params).await;
         let page = page.map_err(Error::list(format!("{} in {namespace}", kind.name())))?;
         Ok(page.items.is_some_and(|items| !items.is_empty()))
     }
 
-    /// The namespaces that hold objects of a kind, with the kind's side.
+    /// The namespaces that have objects of a kind, and the side of the kind.
     async fn namespaces(&self, kind: Kind) -> Result<(Side, Vec<String>), Error> {
         let mut params = ListParams::default().limit(PAGE);
         let mut namespaces = Vec::new();
@@ -210,7 +215,7 @@ impl Reader {
         namespace: Option<&str>,
         params: &ListParams,
     ) -> kube::Result<Page> {
-        let _permit = self.free.acquire().await;
+        let _permit = self.permits.acquire().await;
         let path = DynamicObject::url_path(&kind.resource, namespace);
         let request = Request::new(path).list_metadata(params);
         let request = request.map_err(kube::Error::BuildRequest)?;
@@ -219,10 +224,10 @@ impl Reader {
 
     async fn kinds(&self) -> Result<Arc<Kinds>, Error> {
         let mut cached = self.kinds.lock().await;
-        let doubted = self.doubted.swap(false, Ordering::Relaxed);
+        let is_stale = self.is_stale.swap(false, Ordering::Relaxed);
         if let Some((at, kinds)) = &*cached
-            && !doubted
-            && at.elapsed() < KINDS_LIVE
+            && !is_stale
+            && at.elapsed() < KINDS_LIFETIME
         {
             return Ok(Arc::clone(kinds));
         }

@@ -1,0 +1,74 @@
+//! Which groups a hosted cluster's Cluster API objects are in, or will be.
+
+use api::annotations::Protocol;
+use api::group::Side;
+
+use crate::decision::Scope;
+use crate::observed_groups::ObservedGroups;
+
+/// The types that an operator of this scope uses for a cluster that it reconciles.
+///
+/// They are chosen once per pass, and only if the decision is to [reconcile](crate::Decision::Reconcile).
+pub fn capi_types(scope: Scope, protocol: &Protocol, observed: ObservedGroups) -> Side {
+    match (scope, observed) {
+        (Scope::Private, _) | (Scope::All, ObservedGroups::Private) => Side::Private,
+        (Scope::All, ObservedGroups::None) if protocol.private => Side::Private,
+        (Scope::Legacy | Scope::All, _) => Side::Standard,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_are_on_standard_types_unless_scope_or_objects_are_private() {
+        let annotated = Protocol {
+            private: true,
+            ..Protocol::default()
+        };
+        let unannotated = Protocol::default();
+        for (scope, protocol, observed, expected) in [
+            (
+                Scope::Private,
+                &unannotated,
+                ObservedGroups::None,
+                Side::Private,
+            ),
+            (
+                Scope::Private,
+                &annotated,
+                ObservedGroups::Private,
+                Side::Private,
+            ),
+            (
+                Scope::Legacy,
+                &unannotated,
+                ObservedGroups::Standard,
+                Side::Standard,
+            ),
+            (
+                Scope::All,
+                &unannotated,
+                ObservedGroups::None,
+                Side::Standard,
+            ),
+            (
+                Scope::All,
+                &unannotated,
+                ObservedGroups::Standard,
+                Side::Standard,
+            ),
+            (
+                Scope::All,
+                &unannotated,
+                ObservedGroups::Private,
+                Side::Private,
+            ),
+            (Scope::All, &annotated, ObservedGroups::None, Side::Private),
+        ] {
+            let found = capi_types(scope, protocol, observed);
+            assert_eq!(found, expected, "{scope:?} {observed:?}");
+        }
+    }
+}
