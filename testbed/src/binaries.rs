@@ -357,19 +357,24 @@ fn cached(binary: Binary) -> Result<PathBuf> {
 
 async fn build_all(wanted: &[(Binary, PathBuf)], progress: &Progress) -> Result<()> {
     let _lock = lock(progress).await?;
-    let modules = by_module(wanted).into_iter().map(async |programs| {
-        for (binary, path) in programs {
-            // Another run may have built it while this one waited.
-            if !path.is_file() {
-                build(binary, &path, progress).await?;
-            }
-        }
-        anyhow::Ok(())
-    });
-    stream::iter(modules)
+    let mut building = Vec::new();
+    for programs in by_module(wanted) {
+        building.push(build_in_order(programs, progress.clone()));
+    }
+    stream::iter(building)
         .buffer_unordered(BUILDS)
         .try_collect()
         .await
+}
+
+async fn build_in_order(programs: Vec<(Binary, PathBuf)>, progress: Progress) -> Result<()> {
+    for (binary, path) in programs {
+        // Another run may have built it while this one waited.
+        if !path.is_file() {
+            build(binary, &path, &progress).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Programs of one module share most packages, so they are built one after the other; modules share none.
