@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
+use futures::future::{Either, select};
 use testbed::binaries::{Binaries, Binary};
 use testbed::hosted::{self, Fixture};
 use testbed::images::{Image, StaticProgram, build_static};
@@ -54,17 +55,17 @@ pub(super) async fn show(progress: &Progress, stays: bool) -> Result<()> {
         fixture,
         proxy,
     };
-    // A later act needs it; if this fails, the act tries again and prints the cause.
-    let building = progress.clone();
-    let later =
-        tokio::spawn(async move { Binaries::ensure(&[Binary::PlatformCore], &building).await });
-    let outcome = Box::pin(play(&mut set, progress)).await;
+    // A later act needs this program; if the build fails, the act tries again and prints the cause.
+    let later = Box::pin(Binaries::ensure(&[Binary::PlatformCore], progress));
+    let outcome = match select(Box::pin(play(&mut set, progress)), later).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right((_, acts)) => acts.await,
+    };
     if outcome.is_ok() {
         println!("{}", show::instructions(&state));
         println!("{}", set.more());
         until_interrupted(stays).await;
     }
-    later.abort();
     let Stage { view, fixture, .. } = set;
     drop(view);
     fixture.finish(outcome)
