@@ -3,17 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::group::Side;
 use kube::Api;
 use kube::api::DynamicObject;
 use kube::runtime::events::{Recorder, Reporter};
-use ownership::Scope;
+use ownership::{ObservedGroups, Scope};
 use ownership_reader::Reader;
 use payload::Releases;
 use support::apply::Applier;
 
+use crate::cache::Cache;
 use crate::config::{Cloud, Config, Images};
+use crate::control_plane_namespace::Namespace;
+use crate::error::Error;
 use crate::fleet::Fleet;
-use crate::hosted_cluster::{Cache, Id, MANAGER_OF_ALL, VirtualizationCache, resource};
+use crate::hosted_cluster::{Id, MANAGER_OF_ALL, ManagementCache, VirtualizationCache, resource};
 use crate::metrics::Metrics;
 use crate::migration::{self, Migrations, Passes};
 
@@ -25,6 +29,8 @@ pub(crate) struct Context {
     pub(crate) scope: Scope,
     /// Refuses to write when the term is over.
     pub(crate) client: kube::Client,
+    /// What is watched.
+    pub(crate) cache: Arc<Cache>,
     pub(crate) evidence: Reader,
     pub(crate) fleet: Fleet,
     pub(crate) metrics: Arc<Metrics>,
@@ -40,7 +46,7 @@ pub(crate) struct Context {
     /// How often a hosted cluster is gone through in which nothing happens.
     pub(crate) review: Duration,
     /// What the management cluster has.
-    pub(crate) management: Cache,
+    pub(crate) management: ManagementCache,
     /// What infrastructure clusters have.
     pub(crate) virtualization: VirtualizationCache,
     /// The fencing epoch of the term.
@@ -81,7 +87,8 @@ impl Context {
             cloud: config.cloud.clone(),
             releases,
             review: config.review,
-            management: Cache::default(),
+            management: ManagementCache::default(),
+            cache: Arc::new(Cache::new()),
             virtualization: VirtualizationCache::default(),
             epoch,
             passes: Passes::default(),
@@ -103,9 +110,30 @@ impl Context {
         Self::new(config, client, releases, metrics, &migration, 1)
     }
 
+    /// What the namespace of a control plane holds, of which annotations claim that it holds objects of one side only. If
+    /// that is what the watches see there, no request is needed; for everything else, and for every doubt, it is looked at.
+    pub(crate) async fn evidence_of(
+        &self,
+        namespace: &Namespace,
+        expected: Option<Side>,
+    ) -> Result<ObservedGroups, Error> {
+        let seen = self.cache.evidence(namespace.name());
+        match (seen, expected) {
+            (Some(seen), Some(side))
+                if !namespace.is_foreign()
+                    && (seen == ObservedGroups::None
+                        || seen == ObservedGroups::None.with(side)) =>
+            {
+                Ok(seen)
+            }
+            _ => Ok(self.evidence.of_annotated(namespace, expected).await?),
+        }
+    }
+
     /// Writes what belongs to hosted clusters.
     pub(crate) fn applier(&self) -> Applier {
-        Applier::new(self.client.clone(), MANAGER_OF_ALL)
+        let memory = Arc::clone(&self.cache);
+        Applier::new(self.client.clone(), MANAGER_OF_ALL).with_memory(memory)
     }
 
     /// The HostedClusters beside this one.

@@ -9,6 +9,7 @@ mod deeds;
 mod stage;
 pub mod table;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -66,8 +67,8 @@ pub struct Figures {
     pub rest: f64,
     /// Writes in that time but of its lease.
     pub writes: usize,
-    /// Reads in that time.
-    pub reads: usize,
+    /// Reads in that time, by what was read.
+    pub reads: BTreeMap<String, usize>,
     /// Processors used in that time.
     pub rest_cores: f64,
 }

@@ -1,5 +1,7 @@
 //! What is counted of clusters and pools, and how a scrape sees it.
 
+use serde_json::json;
+
 use super::*;
 use crate::metrics::exposition;
 
