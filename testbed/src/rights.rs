@@ -107,8 +107,6 @@ pub const UNPROVEN: &[Unproven] = &[
     verbs(&["delete"], "networkpolicies"),
     verbs(&["delete"], "rolebindings"),
     verbs(&["delete"], "roles"),
-    // Read only while its watch is not in sync.
-    verbs(&["get"], "clusters"),
     // Migrations: the role that the operator gives itself for the time of one.
     Unproven {
         name: Some("private-capi-migration"),
