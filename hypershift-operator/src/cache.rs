@@ -37,7 +37,7 @@ use tokio::sync::{mpsc, watch};
 use crate::hosted_cluster::names::CLUSTER;
 use crate::hosted_cluster::{Id, resource};
 pub(crate) use index::{
-    API_SERVER, CONFIG_MAPS, Found, HOSTED_CLUSTERS, IGNITION_DEPLOYMENTS, IGNITION_PROXIES,
+    API_SERVER, CONFIG_MAPS, HOSTED_CLUSTERS, IGNITION_DEPLOYMENTS, IGNITION_PROXIES,
     IGNITION_ROUTES, IGNITION_SERVICES, Index, LABELLED, LEGACY, Look, NAMESPACES, NODE_POOLS,
     Object, SECRETS,
 };

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tracing::Instrument as _;
 
-use crate::cache::{self, Found};
+use crate::cache;
 use crate::context::Context;
 use crate::error::Error;
 use crate::hosted_cluster::Id;
@@ -58,7 +58,7 @@ pub(crate) async fn run(
             },
         };
         // Not before the pause is over, and then as soon as something has changed.
-        let debounced = async {
+        let changed = async {
             sleep(debounce).await;
             // It fails only when the term is over.
             let _ = changes.changed().await;
@@ -66,7 +66,7 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             () = drain.begun() => return,
-            () = debounced => {}
+            () = changed => {}
             () = sleep(pause) => {}
         }
     }
@@ -84,11 +84,11 @@ async fn look(ctx: &Context, drifted: &mpsc::UnboundedSender<Id>) -> Result<(), 
     let place = &ctx.legacy_deployment;
     let running = (cache::LEGACY, place.namespace.as_str(), place.name.as_str());
     let running = ctx.cache.index.version(running);
-    match (running.map(Found::exists), is_legacy_needed(&judged)) {
-        (Some(false), needed) => ctx.metrics.legacy(needed, false),
-        (Some(true), true) => ctx.metrics.legacy(true, true),
+    match (running, is_legacy_needed(&judged)) {
+        (Some(None), needed) => ctx.metrics.legacy(needed, false),
+        (Some(Some(_)), true) => ctx.metrics.legacy(true, true),
         // It may be time to delete it.
-        (Some(true), false) | (None, _) => return read(ctx, drifted).await,
+        (Some(Some(_)), false) | (None, _) => return read(ctx, drifted).await,
     }
     Ok(())
 }

@@ -60,10 +60,6 @@ pub(crate) const ALL: [&str; 18] = [
 /// A watched object: watch, namespace and name.
 pub(crate) type Object<'a> = (&'static str, &'a str, &'a str);
 
-/// What a watch in sync knows of one object: its version, or that there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Found(pub(super) Option<u64>);
-
 /// The versions.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -205,12 +201,17 @@ impl Index {
     }
 
     /// The version of an object, if it is there; nothing while its watch does not know.
-    pub(crate) fn version(&self, (watch, namespace, name): Object<'_>) -> Option<Found> {
+    pub(crate) fn version(&self, (watch, namespace, name): Object<'_>) -> Option<Option<u64>> {
         self.version_in(watch, namespace, name)
     }
 
     /// The same of a watch by name.
-    pub(super) fn version_in(&self, watch: &str, namespace: &str, name: &str) -> Option<Found> {
+    pub(super) fn version_in(
+        &self,
+        watch: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Option<u64>> {
         let key = (self.hash(namespace), self.hash(name));
         self.watches().get(watch)?.version(key)
     }
@@ -297,21 +298,12 @@ impl Index {
     }
 }
 
-// === impl Found ===
-
-impl Found {
-    /// Whether the object exists.
-    pub(crate) fn exists(self) -> bool {
-        self.0.is_some()
-    }
-}
-
 // === impl Watch ===
 
 impl Watch {
-    fn version(&self, key: Key) -> Option<Found> {
+    fn version(&self, key: Key) -> Option<Option<u64>> {
         let found = self.objects.versions.get(&key);
-        (self.state == State::Synced).then(|| Found(found.map(|entry| entry.version)))
+        (self.state == State::Synced).then(|| found.map(|entry| entry.version))
     }
 
     /// A watch that failed after its list tells again: it has missed nothing.

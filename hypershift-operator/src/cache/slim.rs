@@ -37,7 +37,7 @@ pub(crate) fn cluster(found: &mut DynamicObject) {
     let history = found.data["status"]["version"]["history"].as_array();
     let history = history.into_iter().flatten().map(release);
     let status = json!({ "version": { "history": history.collect::<Vec<_>>() } });
-    let counted = text(found, &spec, status);
+    let counted = text(found, spec, status);
     let own = Vec::from_iter(hosted_cluster::condition_of(found).cloned());
     found.data = json!({ "status": { "conditions": own }, COUNTED: counted });
     trim(found);
@@ -53,7 +53,7 @@ pub(crate) fn pool(found: &mut DynamicObject) {
         "replicas": spec["replicas"],
     });
     let status = json!({ "replicas": status["replicas"], "version": status["version"] });
-    let counted = text(found, &spec, status);
+    let counted = text(found, spec, status);
     found.data = json!({ "spec": kept, COUNTED: counted });
     trim(found);
 }
@@ -66,7 +66,7 @@ pub(crate) fn counted(found: &DynamicObject) -> Value {
     counted
 }
 
-fn text(found: &DynamicObject, spec: &Value, mut status: Value) -> String {
+fn text(found: &DynamicObject, spec: Value, mut status: Value) -> String {
     let conditions = found.data["status"]["conditions"].as_array();
     let conditions = conditions.into_iter().flatten().map(condition);
     status["conditions"] = conditions.collect();
@@ -116,7 +116,7 @@ mod tests {
         super::cluster(&mut cluster);
         assert_eq!(cluster.metadata.managed_fields, None);
         let annotations = cluster.metadata.annotations.clone().unwrap();
-        assert_eq!(annotations.keys().collect::<Vec<_>>(), ["a"]);
+        assert_eq!(Vec::from_iter(annotations.keys()), ["a"]);
         assert_eq!(cluster.data["status"], json!({ "conditions": [own] }));
         let counted = counted(&cluster);
         assert_eq!(counted["metadata"]["name"], "one");

@@ -54,7 +54,7 @@ impl Memory for Cache {
             return Known::Nothing;
         };
         let written = self.written.get(&self.index, desired);
-        match (found.0, written) {
+        match (found, written) {
             (Some(found), Some(written)) if found == written.found => {
                 if written.desired == self.index.hash(desired.object) {
                     return Known::Settled;

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
 use super::queue::Gate;
-use crate::cache::{self, Found};
+use crate::cache;
 use crate::context::Context;
 use crate::error::Error;
 
@@ -40,7 +40,7 @@ pub(super) struct Switch {
 /// What was read, of the version that the watch had before; none if there was none.
 #[derive(Debug)]
 pub(super) struct Known {
-    version: Found,
+    version: Option<u64>,
     switch: Switch,
 }
 
