@@ -1,6 +1,6 @@
 //! What there is of hosted clusters and node pools, counted for metrics under the names that dashboards and alerts know.
 //!
-//! The leader counts what its watches have, now and then; `clusters` and `pools` make samples of what they find, purely, and
+//! The leader lists them now and then; `clusters` and `pools` make samples of what they find, purely, and
 //! `collect` writes the samples when somebody scrapes. Times that run are counted up at that moment.
 //!
 //! These are the only metrics with names of objects in their labels: a few series for each cluster and each pool, and
@@ -15,17 +15,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use serde_json::Value;
+use serde_json::{Value, json};
+use support::error::chain;
 use support::shutdown::Drain;
 
-use crate::cache::{self, Cache, Stores};
 use crate::context::Context;
+use crate::error::Error;
+use crate::hosted_cluster::resource;
 use collect::{Sample, Transition, Transitions};
 
 /// Between two counts.
 const PERIOD: Duration = Duration::from_secs(30);
+/// Objects in one page of a list: each takes a hundred KiB as long as it is looked at.
+const PAGE: u32 = 25;
 
 /// What was counted last. It is empty in a process that does not lead.
 #[derive(Debug, Default)]
@@ -38,16 +44,14 @@ pub(crate) struct Census {
 pub(crate) async fn run(ctx: &Context, census: &Census, mut drain: Drain) {
     let _forget = Forget(census);
     let mut since = Timestamp::now();
-    let mut changes = ctx.cache.changes();
-    changes.mark_changed();
     loop {
         let now = Timestamp::now();
-        // What was counted last holds while nothing changes, and while nobody knows better.
-        if changes.has_changed().unwrap_or_default() && is_watched(&ctx.cache) {
-            changes.mark_unchanged();
-            let span = support::controller::span("census");
-            span.in_scope(|| count(&ctx.cache.stores, census, since, now));
-            since = now;
+        match count(ctx, census, since, now).await {
+            Ok(()) => since = now,
+            Err(error) => {
+                let problem = chain(&error);
+                tracing::debug!(problem, "Hosted clusters cannot be counted");
+            }
         }
         tokio::select! {
             () = tokio::time::sleep(PERIOD) => {}
@@ -56,31 +60,60 @@ pub(crate) async fn run(ctx: &Context, census: &Census, mut drain: Drain) {
     }
 }
 
-/// Whether the stores have all clusters and pools.
-fn is_watched(cache: &Cache) -> bool {
-    let watches = [cache::HOSTED_CLUSTERS, cache::NODE_POOLS];
-    watches.iter().all(|watch| cache.index.is_synced(watch))
-}
-
-fn count(stores: &Stores, census: &Census, since: Timestamp, now: Timestamp) {
+async fn count(
+    ctx: &Context,
+    census: &Census,
+    since: Timestamp,
+    now: Timestamp,
+) -> Result<(), Error> {
     let mut clusters = clusters::Clusters::default();
     let mut pools = pools::Pools::default();
     let mut transitions = Vec::new();
-    for object in stores.clusters.state() {
-        let object = &cache::counted(&object);
+    each(ctx, &resource(), "HostedClusters", |object| {
         clusters.add(object);
         transitions.extend(clusters::Clusters::transitions(object, since, now));
-    }
-    for object in stores.pools.state() {
-        let object = &cache::counted(&object);
+    })
+    .await?;
+    each(ctx, &node_pools(), "NodePools", |object| {
         clusters.has_pool(object);
         pools.add(object, clusters.id_of(object));
         transitions.extend(pools::Pools::transitions(object, since, now));
-    }
+    })
+    .await?;
     let mut samples = clusters.samples();
     samples.extend(pools.samples());
     census.transitions.observe(&transitions);
     census.put(samples);
+    Ok(())
+}
+
+/// Does something for each object of a kind, and keeps none of them: they are large.
+async fn each(
+    ctx: &Context,
+    kind: &ApiResource,
+    what: &'static str,
+    mut act: impl FnMut(&Value),
+) -> Result<(), Error> {
+    let api: Api<DynamicObject> = Api::all_with(ctx.client.clone(), kind);
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let list = api.list(&params).await.map_err(Error::list(what))?;
+        for object in list.items {
+            act(&json!(object));
+        }
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn node_pools() -> ApiResource {
+    ApiResource {
+        kind: "NodePool".to_owned(),
+        plural: "nodepools".to_owned(),
+        ..resource()
+    }
 }
 
 /// Who does not lead knows nothing.

@@ -3,21 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::group::Side;
 use kube::Api;
 use kube::api::DynamicObject;
 use kube::runtime::events::{Recorder, Reporter};
-use ownership::{ObservedGroups, Scope};
+use ownership::Scope;
 use ownership_reader::Reader;
 use payload::Releases;
 use support::apply::Applier;
 
-use crate::cache::Cache;
 use crate::config::{Cloud, Config, Images};
-use crate::control_plane_namespace::Namespace;
-use crate::error::Error;
 use crate::fleet::Fleet;
-use crate::hosted_cluster::{Id, MANAGER_OF_ALL, ManagementCache, VirtualizationCache, resource};
+use crate::hosted_cluster::{Cache, Id, MANAGER_OF_ALL, VirtualizationCache, resource};
 use crate::metrics::Metrics;
 use crate::migration::{self, Migrations, Passes};
 
@@ -29,8 +25,6 @@ pub(crate) struct Context {
     pub(crate) scope: Scope,
     /// Refuses to write when the term is over.
     pub(crate) client: kube::Client,
-    /// What is watched.
-    pub(crate) cache: Arc<Cache>,
     pub(crate) evidence: Reader,
     pub(crate) fleet: Fleet,
     pub(crate) metrics: Arc<Metrics>,
@@ -46,7 +40,7 @@ pub(crate) struct Context {
     /// How often a hosted cluster is gone through in which nothing happens.
     pub(crate) review: Duration,
     /// What the management cluster has.
-    pub(crate) management: ManagementCache,
+    pub(crate) management: Cache,
     /// What infrastructure clusters have.
     pub(crate) virtualization: VirtualizationCache,
     /// The fencing epoch of the term.
@@ -87,8 +81,7 @@ impl Context {
             cloud: config.cloud.clone(),
             releases,
             review: config.review,
-            management: ManagementCache::default(),
-            cache: Arc::new(Cache::new()),
+            management: Cache::default(),
             virtualization: VirtualizationCache::default(),
             epoch,
             passes: Passes::default(),
@@ -110,30 +103,9 @@ impl Context {
         Self::new(config, client, releases, metrics, &migration, 1)
     }
 
-    /// What the namespace of a control plane holds, of which annotations claim that it holds objects of one side only. If
-    /// that is what the watches see there, no request is needed; for everything else, and for every doubt, it is looked at.
-    pub(crate) async fn evidence_of(
-        &self,
-        namespace: &Namespace,
-        expected: Option<Side>,
-    ) -> Result<ObservedGroups, Error> {
-        let seen = self.cache.evidence(namespace.name());
-        match (seen, expected) {
-            (Some(seen), Some(side))
-                if !namespace.is_foreign()
-                    && (seen == ObservedGroups::None
-                        || seen == ObservedGroups::None.with(side)) =>
-            {
-                Ok(seen)
-            }
-            _ => Ok(self.evidence.of_annotated(namespace, expected).await?),
-        }
-    }
-
     /// Writes what belongs to hosted clusters.
     pub(crate) fn applier(&self) -> Applier {
-        let memory = Arc::clone(&self.cache);
-        Applier::new(self.client.clone(), MANAGER_OF_ALL).with_memory(memory)
+        Applier::new(self.client.clone(), MANAGER_OF_ALL)
     }
 
     /// The HostedClusters beside this one.

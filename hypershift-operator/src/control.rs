@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::DynamicObject;
 use kube::runtime::events::Recorder;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -25,10 +24,9 @@ use support::shutdown::Drain;
 use support::watch::watch_failed;
 use tokio::sync::mpsc;
 
-use crate::cache::{self, ClusterWriters};
 use crate::context::Context;
 use crate::error::Error;
-use crate::hosted_cluster::{self, Id, resource};
+use crate::hosted_cluster::{self, Id, Meta, resource};
 use crate::metrics::Metrics;
 use crate::watches;
 
@@ -45,30 +43,22 @@ const SETTINGS: Settings = Settings {
 /// Reconciles HostedClusters.
 struct Controller {
     ctx: Arc<Context>,
-    store: Store<DynamicObject>,
+    store: Store<Meta>,
 }
 
 /// Reconciles until the shutdown begins; passes that run then are completed.
 pub(crate) async fn run(
     ctx: Arc<Context>,
     manager: &Manager,
-    drifted: mpsc::UnboundedReceiver<Id>,
-    writers: ClusterWriters,
+    drifted: mpsc::Receiver<Id>,
     check: &Check,
     drain: Drain,
 ) {
-    let store = ctx.cache.stores.clusters.clone();
-    let watched = watch(&ctx, writers.objects, check);
-    let related = related::watch(&ctx, writers.namespaces);
-    let touched = requested(writers.touched, |key| key);
-    let again = requested(drifted, |id| cache::key(&id));
-    let requests = [
-        watched.boxed(),
-        related.boxed(),
-        touched.boxed(),
-        again.boxed(),
-    ];
-    let requests = stream::select_all(requests);
+    let writer = Writer::new(resource());
+    let store = writer.as_reader();
+    let watched = watch(&ctx, writer, check);
+    let related = related::watch(&ctx.client, ctx.scope);
+    let requests = stream::select_all([watched.boxed(), related.boxed(), again(drifted).boxed()]);
     let ready = async {
         // It fails only when the watch has ended, and this term with it.
         let _ = store.wait_until_ready().await;
@@ -85,7 +75,7 @@ pub(crate) async fn run(
 // === impl Controller ===
 
 impl Controller {
-    fn get(&self, key: &ObjectKey) -> Option<Arc<DynamicObject>> {
+    fn get(&self, key: &ObjectKey) -> Option<Arc<Meta>> {
         let reference = ObjectRef::new_with(&key.name, resource()).within(&key.namespace);
         self.store.get(&reference)
     }
@@ -96,12 +86,10 @@ impl Reconciler for Controller {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
         let Some(found) = self.get(key) else {
-            self.ctx.cache.clusters.forget(key);
             return Ok(Action::await_change());
         };
         record_generation(found.metadata.generation);
-        let id = Id::of(&found.metadata);
-        hosted_cluster::reconcile(id, Arc::clone(&self.ctx)).await
+        hosted_cluster::reconcile(found, Arc::clone(&self.ctx)).await
     }
 
     async fn failed(&self, key: &ObjectKey, failure: &Failure<Error>) {
@@ -129,28 +117,22 @@ impl Reconciler for Controller {
 /// The clusters whose owner may have changed.
 fn watch<'a>(
     ctx: &Arc<Context>,
-    writer: Writer<DynamicObject>,
+    writer: Writer<Meta>,
     check: &'a Check,
 ) -> impl Stream<Item = ObjectKey> + use<'a> {
-    let api: Api<DynamicObject> = Api::all_with(ctx.client.clone(), &resource());
+    let api: Api<Meta> = Api::all_with(ctx.client.clone(), &resource());
     let metrics = Arc::clone(&ctx.metrics);
-    let ctx = Arc::clone(ctx);
-    let events = watcher(api, watches::whole())
+    let events = watcher(api, watches::config())
         .backoff(Backoff::default())
-        .modify(cache::slim_cluster)
+        .modify(|found| found.metadata.managed_fields = None)
         .reflect(writer)
-        .inspect(move |event| {
-            ctx.cache.index.observe(cache::HOSTED_CLUSTERS, event);
+        .inspect(|event| {
             if event.is_ok() {
-                ctx.cache.has_changed();
                 check.pass();
             }
         })
         .touched_objects()
-        .predicate_filter(
-            |found: &DynamicObject| Some(wish(found)),
-            PredicateConfig::default(),
-        );
+        .predicate_filter(|found: &Meta| Some(wish(found)), PredicateConfig::default());
     events.filter_map(move |event| {
         let key = event.map(|found| ObjectKey::of(&found.metadata));
         let key = key.map_err(|error| failed(error, &metrics, check)).ok();
@@ -170,7 +152,7 @@ fn failed(error: watcher::Error, metrics: &Metrics, check: &Check) {
 }
 
 /// What is wished for, and by whom. A status that changes every second wakes nobody.
-fn wish(found: &DynamicObject) -> u64 {
+fn wish(found: &Meta) -> u64 {
     let mut hasher = DefaultHasher::new();
     let metadata = &found.metadata;
     metadata.uid.hash(&mut hasher);
@@ -182,13 +164,10 @@ fn wish(found: &DynamicObject) -> u64 {
     hasher.finish()
 }
 
-/// The clusters that another part of the operator asks a pass for.
-fn requested<T: Send + 'static>(
-    requests: mpsc::UnboundedReceiver<T>,
-    key: impl Fn(T) -> ObjectKey + Copy + Send + 'static,
-) -> impl Stream<Item = ObjectKey> {
-    stream::unfold(requests, move |mut requests| async move {
-        let request = requests.recv().await?;
-        Some((key(request), requests))
+/// The clusters whose owner may have changed without an event.
+fn again(drifted: mpsc::Receiver<Id>) -> impl Stream<Item = ObjectKey> {
+    stream::unfold(drifted, |mut drifted| async {
+        let id = drifted.recv().await?;
+        Some((ObjectKey::new(id.namespace, id.name), drifted))
     })
 }

@@ -15,10 +15,8 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use rustls::pki_types::UnixTime;
 use serde_json::{Value, json};
-use support::controller::span;
 use support::error::chain;
 use support::shutdown::Drain;
-use tracing::Instrument as _;
 
 use conversion_certificates::{FIELD_MANAGER, Serving, secret_name, server_name};
 use plan::Plan;
@@ -48,26 +46,21 @@ enum Error {
 /// Keeps the certificate of the webhook in `namespace` valid, until the process is to end.
 pub(crate) async fn run(client: &kube::Client, namespace: &str, mut drain: Drain) {
     loop {
-        let pass = pass(client, namespace).instrument(span("conversion"));
-        let pause = pass.await;
+        let pause = match reconcile(client, namespace, UnixTime::now()).await {
+            Ok(pause) => pause,
+            Err(error) => {
+                let error = chain(&error);
+                tracing::warn!(
+                    namespace,
+                    error,
+                    "Failed to renew the conversion webhook's certificate"
+                );
+                RETRY
+            }
+        };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = drain.begun() => return,
-        }
-    }
-}
-
-async fn pass(client: &kube::Client, namespace: &str) -> Duration {
-    match reconcile(client, namespace, UnixTime::now()).await {
-        Ok(pause) => pause,
-        Err(error) => {
-            let error = chain(&error);
-            tracing::warn!(
-                namespace,
-                error,
-                "Failed to renew the conversion webhook's certificate"
-            );
-            RETRY
         }
     }
 }

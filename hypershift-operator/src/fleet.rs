@@ -66,9 +66,9 @@ impl Fleet {
         pause
     }
 
-    /// What was decided last. One that is new, or fails, is being dealt with.
-    pub(crate) fn verdict(&self, id: &Id) -> Option<Evaluation> {
-        self.state().verdicts.get(id).copied()
+    /// Whether a verdict is other than the last one.
+    pub(crate) fn differs(&self, id: &Id, verdict: Evaluation) -> bool {
+        self.state().verdicts.get(id) != Some(&verdict)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

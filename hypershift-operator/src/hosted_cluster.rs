@@ -35,6 +35,7 @@ use api::annotations::Protocol;
 use api::names::control_plane_namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
 use kube::runtime::events::{Event, EventType};
 use kube::{Api, Resource as _};
 use ownership::{
@@ -44,13 +45,12 @@ use ownership::{
 use serde_json::json;
 use support::controller::Action;
 
-use crate::cache;
 use crate::context::Context;
 use crate::control_plane_namespace;
 use crate::error::Error;
 use crate::migration;
 pub(crate) use condition::Condition;
-pub(crate) use dereference::{ManagementCache, VirtualizationCache};
+pub(crate) use dereference::{Cache, VirtualizationCache};
 
 /// Field manager of marks and of the condition.
 pub(crate) const MANAGER: &str = "hypershift-operator-scope";
@@ -58,6 +58,9 @@ pub(crate) const MANAGER: &str = "hypershift-operator-scope";
 pub(crate) const MANAGER_OF_ALL: &str = "hypershift-operator";
 /// What is logged of a state that no writer of the protocol produces. Alerts and people look for it.
 const INVALID_STATE: &str = "Invalid annotation state detected";
+
+/// A HostedCluster, as far as its metadata tells.
+pub(crate) type Meta = PartialObjectMeta<DynamicObject>;
 
 /// Which hosted cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,21 +86,10 @@ pub(crate) fn protocol(metadata: &ObjectMeta) -> Protocol {
 }
 
 /// Decides who owns the hosted cluster, and does this operator's part about it.
-pub(crate) async fn reconcile(id: Id, ctx: Arc<Context>) -> Result<Action, Error> {
-    let key = cache::key(&id);
-    if let Some(action) = ctx.cache.clusters.unchanged(&key, &ctx.cache.index) {
-        return Ok(action);
-    }
+pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Action, Error> {
+    let id = Id::of(&found.metadata);
     // client
     let pass = ctx.passes.begin(&id).await;
-    let look = ctx.cache.look(
-        &id.control_plane_namespace(),
-        &[(
-            cache::HOSTED_CLUSTERS,
-            id.namespace.as_str(),
-            id.name.as_str(),
-        )],
-    );
     let Some(cluster) = read(&id, &ctx).await? else {
         ctx.fleet.forget(&id);
         return Ok(Action::await_change());
@@ -105,7 +97,7 @@ pub(crate) async fn reconcile(id: Id, ctx: Arc<Context>) -> Result<Action, Error
     let namespace = control_plane_namespace::find(&ctx.client, &id.namespace, &id.name).await?;
     let protocol = namespace.protocol(protocol(&cluster.metadata));
     let expected = expected_types(&protocol);
-    let evidence = ctx.evidence_of(&namespace, expected).await?;
+    let evidence = ctx.evidence.of_annotated(&namespace, expected).await?;
     // pure
     let verdict = evaluate(&protocol, evidence);
     let decision = decide(ctx.scope, &verdict);
@@ -131,8 +123,7 @@ pub(crate) async fn reconcile(id: Id, ctx: Arc<Context>) -> Result<Action, Error
         Decision::Reconcile => {
             publish(&id, &cluster, verdict, &ctx).await?;
             let side = capi_types(ctx.scope, &protocol, evidence);
-            let done = pipeline::reconcile(cluster, side, &namespace, look, &ctx).await?;
-            action = done.settle(key, &ctx);
+            action = pipeline::reconcile(cluster, side, &namespace, &ctx).await?;
         }
     }
     ctx.fleet.decided(id, verdict);
@@ -187,11 +178,6 @@ pub(crate) fn due(scope: Scope, cluster: &DynamicObject, verdict: Evaluation) ->
     (!told).then_some(wanted)
 }
 
-/// The condition about its owner, as it is.
-pub(crate) fn condition_of(cluster: &DynamicObject) -> Option<&serde_json::Value> {
-    condition::find(cluster)
-}
-
 /// The cluster without what is not looked at: a fleet of them fits into memory.
 pub(crate) fn slim(mut cluster: DynamicObject) -> DynamicObject {
     cluster.metadata.managed_fields = None;
@@ -234,7 +220,7 @@ async fn report(
         namespace = id.namespace,
         name = id.name,
         reason = invalid.reason(),
-        error = %invalid,
+        detail = %invalid,
         "{INVALID_STATE}"
     );
     let event = Event {

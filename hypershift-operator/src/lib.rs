@@ -13,14 +13,12 @@
 //! - `startup` writes ownership annotations before anything is reconciled; `control` and `drift` go on with that.
 //! - `hosted_cluster` is what happens to one of them; `platform` is what differs between infrastructures.
 //! - [`capi`]: the kinds of Cluster API, on one side of the group table.
-//! - `cache` has what watches tell, so that a pass in which nothing has changed makes no request.
 //! - `census` counts clusters and pools for metrics; `events` tells of what turns.
 //! - `conversion`: renews the certificate of the conversion webhook.
 //! - `migration`: moves clusters from standard to private types, one after the other.
 //! - `legacy` removes operator-legacy when it is no longer needed.
 
 pub mod args;
-mod cache;
 pub mod capi;
 mod census;
 mod config;

@@ -53,10 +53,8 @@ use jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Api, ResourceExt as _};
 use ownership::{Decision, capi_types, decide, evaluate, expected_types, may_reconcile};
-use support::controller::{Action, ObjectKey};
-use tokio::time::Instant;
+use support::controller::Action;
 
-use crate::cache::{self, Again, Cache, Look, Object};
 use crate::control_plane_namespace::{self, Namespace};
 use crate::hosted_cluster::{Id, protocol};
 use crate::pause::{Pause, pause};
@@ -73,15 +71,9 @@ const SOON: Duration = Duration::from_secs(30);
 
 /// Reconciles a NodePool: reads what it depends on, evaluates it, writes its machines and its status.
 async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Action, Error> {
-    let key = ObjectKey::of(&found.metadata);
-    let owner = unreadable::owner(&found);
-    let cache = &pools.ctx.cache;
-    if let Some(action) = cache.pools.unchanged(&key, &cache.index) {
-        return Ok(action);
-    }
     // client
+    let owner = unreadable::owner(&found);
     let _pass = pools.ctx.passes.begin(&owner).await;
-    let look = look(&key, &owner, cache);
     let Some(object) = read(&found, &pools).await? else {
         return Ok(Action::await_change());
     };
@@ -116,10 +108,10 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
         }
     };
     if let Some(message) = namespace.refusal(&owner.namespace, &owner.name) {
+        // Namespaces are not watched here.
         deletion::explain(&pool, "ForeignNamespace", message, &pools.writer).await?;
         return Ok(Action::requeue(SOON));
     }
-    let look = look.and_then(|look| cache.index.also(look, &inputs(&pool, &cluster)));
     let facts = dereference::facts(pool, cluster, side, &namespace, &pools.ctx).await?;
     // pure
     let before = facts.pool.status.clone().unwrap_or_default().conditions;
@@ -137,49 +129,7 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
     let is_done = write(&facts, &found, plan.as_ref(), &pools).await?;
     let status = status::status(&facts, &found, &conditions, is_done);
     pools.writer.status(&facts.pool, &status).await?;
-    let action = again(&facts, outcome);
-    if let Some((look, again)) = look.zip(settled(&facts, outcome, action)) {
-        cache.pools.settle(key, look, again);
-    }
-    Ok(action)
-}
-
-/// What the watches know of the pool, of its cluster and of the control plane's namespace.
-fn look(key: &ObjectKey, owner: &Id, cache: &Cache) -> Option<Look> {
-    let objects = [
-        (cache::NODE_POOLS, key.namespace.as_str(), key.name.as_str()),
-        (
-            cache::HOSTED_CLUSTERS,
-            owner.namespace.as_str(),
-            owner.name.as_str(),
-        ),
-    ];
-    cache.look(&owner.control_plane_namespace(), &objects)
-}
-
-/// What the pool and its cluster refer to beside them.
-fn inputs<'a>(pool: &'a NodePool, cluster: &'a HostedCluster) -> Vec<Object<'a>> {
-    let home = cluster.metadata.namespace.as_deref().unwrap_or_default();
-    let spec = &cluster.spec;
-    let key = spec.ssh_key.iter().map(|it| &it.name);
-    let secrets = key.chain([&spec.pull_secret.name]);
-    let bundle = spec.additional_trust_bundle.iter().map(|it| &it.name);
-    let maps = bundle.chain(pool.spec.config.iter().map(|it| &it.name));
-    let secrets = secrets.map(|name| (cache::SECRETS, home, name.as_str()));
-    let maps = maps.map(|name| (cache::CONFIG_MAPS, home, name.as_str()));
-    secrets.chain(maps).collect()
-}
-
-/// When a pool is looked at again in which another pass finds the same until something changes that is watched.
-fn settled(facts: &Facts, outcome: Result<(), Stop>, action: Action) -> Option<Again> {
-    let time = |rest| Again::At(Instant::now() + rest);
-    match (&facts.release, outcome) {
-        (Ok(_), Err(Stop::Soon)) => None,
-        (Ok(_), _) => Some(action.requeue_after().map_or(Again::OnChange, time)),
-        (Err(unread), _) if unread.is_watched() => Some(Again::Every(SOON)),
-        // The registry is asked again.
-        (Err(_), _) => None,
-    }
+    Ok(again(&facts, outcome))
 }
 
 /// Writes what is planned, and tells whether the nodes are what they should be.
@@ -278,8 +228,8 @@ async fn side(
         return Ok(None);
     }
     let expected = expected_types(&protocol);
-    let evidence = ctx.evidence_of(namespace, expected).await;
-    let evidence = evidence.map_err(Error::Owner)?;
+    let evidence = ctx.evidence.of_annotated(namespace, expected).await;
+    let evidence = evidence.map_err(|error| Error::Owner(error.into()))?;
     Ok(match decide(ctx.scope, &evaluate(&protocol, evidence)) {
         Decision::Reconcile => Some(capi_types(ctx.scope, &protocol, evidence)),
         Decision::Skip | Decision::Annotate(_) | Decision::ReportInvalid => None,
@@ -310,6 +260,3 @@ fn until(time: Timestamp, now: Timestamp) -> Duration {
     let rest = Duration::try_from(time.duration_since(now)).unwrap_or_default();
     rest + Duration::from_secs(1)
 }
-
-#[cfg(test)]
-mod tests;

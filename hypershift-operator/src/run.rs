@@ -21,7 +21,6 @@ use support::{client, fence, telemetry};
 use tokio::sync::mpsc;
 
 use crate::args::RunArgs;
-use crate::cache;
 use crate::census::{self, Census};
 use crate::config::Config;
 use crate::context::Context;
@@ -33,6 +32,8 @@ use crate::{control, conversion, drift, migration, node_pool, startup};
 const PROGRAM: &str = concat!("hypershift-operator/", env!("CARGO_PKG_VERSION"));
 /// How long a lease is kept that is of no use.
 const PAUSE: Duration = Duration::from_secs(5);
+/// Hosted clusters that wait to be looked at again.
+const DRIFTED: usize = 64;
 
 /// What a process has, whether it leads or not.
 struct Operator {
@@ -136,7 +137,7 @@ impl Operator {
         let client = match fence::client(self.kube.clone(), &claim, PROGRAM) {
             Ok(client) => client,
             Err(error) => {
-                tracing::error!(error = chain(&error), "No client can be made");
+                tracing::error!(problem = chain(&error), "No client can be made");
                 // Another replica may have better luck.
                 let _ = tokio::time::timeout(PAUSE, drain.begun()).await;
                 return;
@@ -157,10 +158,7 @@ impl Operator {
             .health
             .check("watch", "HostedClusters are not watched yet");
         let pools = self.health.check("pools", "NodePools are not watched yet");
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let Some(writers) = ctx.cache.take_writers() else {
-            return;
-        };
+        let (sender, receiver) = mpsc::channel(DRIFTED);
         let (period, controllers) = (self.config.resync, &self.controllers);
         // All that a leader does, one a line.
         let work = [
@@ -168,21 +166,12 @@ impl Operator {
                 Arc::clone(&ctx),
                 controllers,
                 receiver,
-                writers.clusters,
                 &watch,
                 drain.clone(),
             )
             .boxed_local(),
             drift::run(&ctx, sender, period, &scan, drain.clone()).boxed_local(),
-            node_pool::run(
-                Arc::clone(&ctx),
-                controllers,
-                writers.pools,
-                &pools,
-                drain.clone(),
-            )
-            .boxed_local(),
-            cache::evidence::run(&ctx, drain.clone()).boxed_local(),
+            node_pool::run(Arc::clone(&ctx), controllers, &pools, drain.clone()).boxed_local(),
             census::run(&ctx, &self.census, drain.clone()).boxed_local(),
             migration::run(&ctx, drain.clone()).boxed_local(),
             self.keep_conversion(&ctx, drain.clone()).boxed_local(),

@@ -6,12 +6,10 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use ownership::{Decision, Evaluation, Owner, OwnershipAnnotation, decide, evaluate};
-use support::controller::span;
 use support::error::chain;
 use support::health::Check;
 use support::reconcile::{Backoff, Report as _};
 use support::shutdown::Drain;
-use tracing::Instrument as _;
 
 use crate::context::Context;
 use crate::control_plane_namespace;
@@ -38,18 +36,17 @@ pub(crate) async fn run(ctx: &Context, check: &Check, drain: &mut Drain) -> Outc
         let failed = tokio::select! {
             biased;
             () = drain.begun() => return Outcome::Ending,
-            scanned = scan(ctx).instrument(span("scan")) => scanned.err(),
+            scanned = scan(ctx) => scanned.err(),
         };
         let Some(error) = failed else {
             check.pass();
             return Outcome::Scanned;
         };
         ctx.metrics.error(error.step(), error.reason());
-        let pause = backoff.pause(error.retry());
-        let error = chain(&error);
-        tracing::debug!(error, "Scan failed");
-        check.fail(error);
-        tokio::time::sleep(pause).await;
+        let problem = chain(&error);
+        tracing::debug!(problem, "Scan failed");
+        check.fail(problem);
+        tokio::time::sleep(backoff.pause(error.retry())).await;
     }
 }
 

@@ -3,11 +3,10 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
-use ownership::{Evaluation, Namespace, Namespaces, ObservedGroups, evaluate};
+use ownership::{Evaluation, evaluate};
 use ownership_reader::list_namespaces;
 use tokio::time::Instant;
 
-use crate::cache;
 use crate::context::Context;
 use crate::error::Error;
 use crate::hosted_cluster::{self, Id, protocol, resource};
@@ -34,65 +33,24 @@ pub(crate) async fn classify(ctx: &Context) -> Result<Vec<Judged>, Error> {
     let clusters = list(ctx).await?;
     let evidence = ctx.evidence.everywhere().await?;
     let namespaces = list_namespaces(&ctx.client).await?;
-    let judged = clusters.iter().map(|cluster| {
+    let judged = clusters.into_iter().map(|cluster| {
         let id = Id::of(&cluster.metadata);
         let namespace = namespaces.of(&id.namespace, &id.name);
         let found = evidence.get(namespace.name());
-        judge(
-            ctx,
-            cluster,
+        let found = found.filter(|_| !namespace.is_foreign());
+        let protocol = namespace.protocol(protocol(&cluster.metadata));
+        let verdict = evaluate(&protocol, found.copied().unwrap_or_default());
+        Judged {
+            untold: hosted_cluster::due(ctx.scope, &cluster, verdict).is_some(),
+            is_refused: !namespace.is_usable(),
             id,
-            &namespace,
-            found.copied().unwrap_or_default(),
-        )
+            metadata: cluster.metadata,
+            verdict,
+        }
     });
     let judged = judged.collect();
     ctx.metrics.scanned(begun.elapsed());
     Ok(judged)
-}
-
-/// The same as the watches have it, without a request; nothing while one of them does not know. What follows from it is
-/// decided again of what is read.
-pub(crate) fn watched(ctx: &Context) -> Option<Vec<Judged>> {
-    let cache = &ctx.cache;
-    let all = [cache::HOSTED_CLUSTERS, cache::NAMESPACES];
-    if !all.iter().all(|watch| cache.index.is_synced(watch)) {
-        return None;
-    }
-    let clusters = cache.stores.clusters.state();
-    let namespaces = cache.stores.namespaces.state();
-    let namespaces: Namespaces = namespaces.iter().map(|it| it.metadata.clone()).collect();
-    let judged = clusters.iter().map(|cluster| {
-        let id = Id::of(&cluster.metadata);
-        let namespace = namespaces.of(&id.namespace, &id.name);
-        let found = cache.evidence(namespace.name())?;
-        Some(judge(ctx, cluster, id, &namespace, found))
-    });
-    judged.collect()
-}
-
-/// Decides about one.
-fn judge(
-    ctx: &Context,
-    cluster: &DynamicObject,
-    id: Id,
-    namespace: &Namespace,
-    found: ObservedGroups,
-) -> Judged {
-    let found = if namespace.is_foreign() {
-        ObservedGroups::None
-    } else {
-        found
-    };
-    let protocol = namespace.protocol(protocol(&cluster.metadata));
-    let verdict = evaluate(&protocol, found);
-    Judged {
-        untold: hosted_cluster::due(ctx.scope, cluster, verdict).is_some(),
-        is_refused: !namespace.is_usable(),
-        id,
-        metadata: cluster.metadata.clone(),
-        verdict,
-    }
 }
 
 /// The clusters, less what is not looked at.

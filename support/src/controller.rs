@@ -340,11 +340,6 @@ fn publish(recorder: Recorder, object: ObjectReference, error: &str) {
     tokio::spawn(async move { recorder.publish(&event, &object).await });
 }
 
-/// The root span of a pass that is over no single object, of a loop beside the controllers.
-pub fn span(controller: &'static str) -> Span {
-    error_span!("reconcile", controller, reconcile_id = %reconcile_id())
-}
-
 /// A random number: the same in all lines of a pass, and in no others.
 fn reconcile_id() -> String {
     // Each state has keys of its own.

@@ -41,7 +41,6 @@ struct State {
     expected: VecDeque<Expect>,
     /// Calls that may come at any time, any number of times.
     always: Vec<Expect>,
-    is_lenient: bool,
     problems: Vec<String>,
     seen: Vec<String>,
 }
@@ -173,13 +172,6 @@ impl Scenario {
         self
     }
 
-    /// Any other call may come, too: reads find nothing, and writes are answered with what they write.
-    #[must_use]
-    pub fn lenient(self) -> Self {
-        self.state().is_lenient = true;
-        self
-    }
-
     /// A client of this server.
     pub fn client(&self) -> kube::Client {
         let scenario = self.clone();
@@ -233,9 +225,6 @@ impl Scenario {
             if let Some(expect) = always {
                 return expect.answer.clone();
             }
-            if state.is_lenient {
-                return other(method, body);
-            }
         }
         let Some(expect) = state.expected.pop_front() else {
             let problem = format!("{method} {path}?{query}: no call was expected");
@@ -256,14 +245,6 @@ impl Scenario {
             return state.refuse(format!("{method} {path}: {sent} does not hold {part}"));
         }
         expect.answer
-    }
-}
-
-/// The answer to a call that nobody has expected, and that may come.
-fn other(method: &Method, body: &[u8]) -> Answer {
-    match *method {
-        Method::GET | Method::DELETE => Answer::error(404, "NotFound"),
-        _ => Answer::ok(&serde_json::from_slice(body).unwrap_or_default()),
     }
 }
 

@@ -61,9 +61,7 @@ pub(crate) struct Rule {
 
 const HYPERSHIFT: &str = "hypershift.openshift.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// Verbs by which API groups are observed.
-const LOOK: &[&str] = &["list", "watch"];
-/// What is done to objects that belong to hosted clusters. The rules for observed groups add `list`.
+/// Verbs for objects that belong to hosted clusters. The rules for observed groups add `list`.
 const WRITE: &[&str] = &["get", "watch", "create", "patch", "delete"];
 /// The same where nothing waits for changes.
 const UNWATCHED: &[&str] = &["get", "create", "patch", "delete"];
@@ -187,7 +185,7 @@ const TABLE: &[Row] = &[
         group: "",
         resources: &["services", "endpoints"],
         names: &[],
-        verbs: &["get", "list", "watch"],
+        verbs: &["get"],
         needed_for: "where nodes find their configuration, and where the API server is",
     },
     Row {
@@ -278,7 +276,7 @@ const TABLE: &[Row] = &[
         group: "route.openshift.io",
         resources: &["routes"],
         names: &[],
-        verbs: &["get", "list", "watch"],
+        verbs: &["get"],
         needed_for: "the route by which nodes find their configuration",
     },
     Row {
@@ -362,9 +360,9 @@ const TABLE: &[Row] = &[
 
 /// The rules of an operator that writes on these sides.
 ///
-/// Both operators look for objects in the groups of both, since that is how a hosted cluster's owner is found. There they
-/// list and watch, and read no more. Kinds are not named: the platform may bring a new one any day, and an operator that may
-/// not list its objects could not decide who owns a hosted cluster.
+/// Both operators list objects in the groups of both sides, since the groups that hold objects decide the owner of a hosted
+/// cluster. Kinds are not named: the platform may bring a new one at any time, and an operator that may not list its
+/// objects could not decide the owner.
 pub(crate) fn rules(operator: Operator, sides: &[Side]) -> Vec<Rule> {
     let fixed = TABLE
         .iter()
@@ -380,7 +378,7 @@ pub(crate) fn rules(operator: Operator, sides: &[Side]) -> Vec<Rule> {
         group: group.to_owned(),
         resources: vec!["*".to_owned()],
         names: &[],
-        verbs: LOOK,
+        verbs: &["list"],
     });
     let written = sides.iter().flat_map(|&side| written(side));
     fixed.chain(observed).chain(written).collect()
@@ -513,7 +511,7 @@ mod tests {
             assert_eq!(any.len(), 2 * table.pairs().len());
             for rule in any {
                 assert!(table.find(rule.group.as_bytes()).is_some(), "{rule:?}");
-                assert_eq!(rule.verbs, LOOK);
+                assert_eq!(rule.verbs, ["list"]);
             }
         }
     }
@@ -605,7 +603,7 @@ mod tests {
         ] {
             let foreign = group::served(other);
             for rule in rules(operator, operator.sides_beside_private()) {
-                let looks = rule.verbs == LOOK;
+                let looks = rule.verbs == ["list"];
                 assert!(looks || !foreign.contains(&rule.group), "{rule:?}");
             }
         }

@@ -9,7 +9,6 @@ mod deeds;
 mod stage;
 pub mod table;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -67,8 +66,8 @@ pub struct Figures {
     pub rest: f64,
     /// Writes in that time but of its lease.
     pub writes: usize,
-    /// Reads in that time, by what was read.
-    pub reads: BTreeMap<String, usize>,
+    /// Reads in that time.
+    pub reads: usize,
     /// Processors used in that time.
     pub rest_cores: f64,
 }

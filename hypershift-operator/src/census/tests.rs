@@ -1,7 +1,5 @@
 //! What is counted of clusters and pools, and how a scrape sees it.
 
-use serde_json::json;
-
 use super::*;
 use crate::metrics::exposition;
 

@@ -137,17 +137,17 @@ pub(crate) async fn write(
     _namespace: &ControlPlaneNamespace,
     object: &Wanted,
 ) -> Result<bool, support::apply::Error> {
-    let change = applier
-        .ensure_value(&object.resource, object.body.clone())
+    let outcome = applier
+        .apply_value(&object.resource, object.body.clone())
         .await?;
-    let mut written = change.is_written();
+    let mut written = outcome.change.is_written();
     if let Some(status) = &object.status {
         let body = serde_json::json!({ "metadata": {
             "name": object.name(),
             "namespace": object.namespace(),
         }, "status": status });
-        let change = applier.ensure_status(&object.resource, body).await?;
-        written |= change.is_written();
+        let outcome = applier.apply_status(&object.resource, body).await?;
+        written |= outcome.change.is_written();
     }
     Ok(written)
 }

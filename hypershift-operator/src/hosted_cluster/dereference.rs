@@ -31,7 +31,7 @@ use crate::capi::Capi;
 use crate::context::Context;
 use crate::error::Error;
 use crate::hosted_cluster::Id;
-pub(crate) use management::Cache as ManagementCache;
+pub(crate) use management::Cache;
 pub(crate) use virtualization::Cache as VirtualizationCache;
 
 /// Deployments of the control plane's namespace that are looked at.
@@ -55,7 +55,6 @@ pub(super) fn bare(cluster: HostedCluster, capi: Capi, ctx: &Context) -> Facts {
         agent_namespace: None,
         release: ReleaseIs::NoPullSecret,
         control_plane_release: None,
-        is_partial: false,
         released_operator: Labels::Unreadable("nobody has asked".to_owned()),
         operator_labels: BTreeMap::new(),
         deployments: BTreeMap::new(),
@@ -183,11 +182,6 @@ async fn read_releases(facts: &mut Facts, releases: &Releases) {
     if let Some(other) = &facts.cluster.spec.control_plane_release {
         facts.control_plane_release = Some(release(&releases, &other.image, &pull_secret).await);
     }
-    let read = [Some(&facts.release), facts.control_plane_release.as_ref()];
-    facts.is_partial = read
-        .into_iter()
-        .flatten()
-        .any(|it| matches!(it, ReleaseIs::Unreadable(_)));
     match released_labels(&question(facts), &releases, &pull_secret).await {
         Ok(None) => {}
         Ok(Some(labels)) => facts.released_operator = Labels::Read(labels),
@@ -202,10 +196,8 @@ async fn read_releases(facts: &mut Facts, releases: &Releases) {
     }
 }
 
-/// Labels that are still being read change what is applied: the release counts as being read until they are known. An
-/// operator whose labels cannot be read counts as the newest.
+/// Labels that are still being read change what is applied: the release counts as being read until they are known.
 fn defer(facts: &mut Facts, error: payload::Error) {
-    facts.is_partial = true;
     if error.is_in_progress() {
         facts.release = ReleaseIs::Unreadable(error);
     }
@@ -228,7 +220,7 @@ fn pull_secret(facts: &Facts) -> Option<PullSecret> {
     PullSecret::parse(&json.0).ok()
 }
 
-/// Labels of the operator that runs. Without an image it has none.
+/// Labels of the operator that runs. Without labels it counts as the newest; fails only while they are being read.
 async fn operator_labels(
     facts: &Facts,
     releases: &Releases,
@@ -240,6 +232,9 @@ async fn operator_labels(
     let Ok(image) = operator_image(facts) else {
         return Ok(BTreeMap::new());
     };
-    let labels = releases.labels(&image, pull_secret).await?;
-    Ok(labels.as_ref().clone())
+    match releases.labels(&image, pull_secret).await {
+        Ok(labels) => Ok(labels.as_ref().clone()),
+        Err(error) if error.is_in_progress() => Err(error),
+        Err(_) => Ok(BTreeMap::new()),
+    }
 }

@@ -35,8 +35,6 @@ pub(crate) struct Facts {
     pub(crate) release: ReleaseIs,
     /// The release of the components that the management cluster sees, where it is another.
     pub(crate) control_plane_release: Option<ReleaseIs>,
-    /// A registry has not told all of it: it is asked again.
-    pub(crate) is_partial: bool,
     /// Labels of the control-plane-operator that the release has, where it depends on them whether it is run.
     pub(crate) released_operator: Labels,
     /// Labels of the control-plane-operator that is run, if they could be read.

@@ -130,7 +130,6 @@ pub(crate) fn facts(cluster: HostedCluster, side: Side) -> Facts {
             .then_some(AgentNamespace::Allowed),
         release: ReleaseIs::Read(Arc::new(release())),
         control_plane_release: None,
-        is_partial: false,
         released_operator: Labels::Read(
             [(Capability::PrivateTypes.label(), "true".to_owned())].into(),
         ),

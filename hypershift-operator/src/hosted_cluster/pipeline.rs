@@ -9,20 +9,17 @@ use jiff::Timestamp;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use support::apply::Applier;
-use support::controller::{Action, ObjectKey};
-use tokio::time::Instant;
+use support::controller::Action;
 
 use super::apply::{Applied, apply, write};
 use super::build::{build, capi_cluster, paused_control_plane};
 use super::deletion::{self, Progress};
 use super::dereference::{bare, dereference};
-use super::facts::{Facts, Virtualization};
+use super::facts::Facts;
 use super::names::{FINALIZER, HAS_BEEN_AVAILABLE};
-use super::references::{Kind, references};
 use super::status::{Outcome, Told, status};
 use super::validate::{Verdicts, validate};
 use super::{Id, defaults};
-use crate::cache::{self, Again, Look};
 use crate::capi::Capi;
 use crate::context::Context;
 use crate::control_plane_namespace::{self, Namespace};
@@ -38,47 +35,33 @@ const POLL: Duration = Duration::from_secs(5);
 /// When something is looked at again that a user may have mended beside the HostedCluster.
 const MENDED: Duration = Duration::from_secs(15);
 
-/// A pass that has ended.
-pub(super) struct Done {
-    action: Action,
-    /// What it was over, if nothing was left to do.
-    settled: Option<(Look, Again)>,
-}
-
 /// Has the cluster be as it is wanted, as far as it goes.
 pub(super) async fn reconcile(
     object: DynamicObject,
     side: Side,
     namespace: &Namespace,
-    look: Option<Look>,
     ctx: &Context,
-) -> Result<Done, Error> {
+) -> Result<Action, Error> {
     let cluster: HostedCluster = match read(&object) {
         Ok(cluster) => cluster,
-        Err(problem) => {
-            let action = unreadable(&object, &problem, ctx).await?;
-            return Ok(Done::new(action, look, Again::Every(MENDED)));
-        }
+        Err(problem) => return unreadable(&object, &problem, ctx).await,
     };
     let capi = Capi::new(side);
     if object.metadata.deletion_timestamp.is_some() {
-        let action = delete(object, cluster, capi, namespace, ctx).await?;
-        return Ok(Done::unsettled(action));
+        return delete(object, cluster, capi, namespace, ctx).await;
     }
     let id = Id::of(&object.metadata);
     if let Some(message) = namespace.refusal(&id.namespace, &id.name) {
-        let action = refuse(&object, message, ctx).await?;
-        return Ok(Done::new(action, look, Again::Every(MENDED)));
+        return refuse(&object, message, ctx).await;
     }
     // client
     let cluster = with_defaults(cluster, ctx).await?;
-    let look = look.and_then(|look| inputs(&cluster, look, ctx));
     let releases = ctx.releases.for_tenant(&id.namespace);
     let facts = dereference(cluster, capi, &releases, ctx).await?;
     // pure
     let pause = pause(facts.cluster.spec.paused_until.as_deref(), Timestamp::now());
     if let Some(retry) = deferred(&facts, &pause) {
-        return Ok(Done::unsettled(Action::requeue(retry)));
+        return Ok(Action::requeue(retry));
     }
     let verdicts = validate(&facts);
     // client
@@ -86,69 +69,9 @@ pub(super) async fn reconcile(
     let settled = tell(&facts, &pause, &verdicts, &applied, ctx).await?;
     ctx.metrics.wrote(applied.written);
     if let Some(error) = facts.in_progress() {
-        let retry = error.retry_after().unwrap_or(MENDED);
-        return Ok(Done::unsettled(Action::requeue(retry)));
+        return Ok(Action::requeue(error.retry_after().unwrap_or(MENDED)));
     }
-    let again = next(applied, &pause, &verdicts, settled, ctx)?;
-    Ok(Done::new(
-        again.into(),
-        look.filter(|_| is_complete(&facts)),
-        again,
-    ))
-}
-
-/// What the cluster refers to beside its own namespace, as far as the watches know.
-fn inputs(cluster: &HostedCluster, look: Look, ctx: &Context) -> Option<Look> {
-    let home = cluster.metadata.namespace.as_deref().unwrap_or_default();
-    let references = references(cluster);
-    let mut objects = vec![(cache::API_SERVER, "default", "kubernetes")];
-    objects.extend(references.iter().map(|it| {
-        let watch = match it.kind {
-            Kind::Secret => cache::SECRETS,
-            Kind::ConfigMap => cache::CONFIG_MAPS,
-        };
-        (watch, home, it.name.as_str())
-    }));
-    if let Some(agent) = &cluster.spec.platform.agent {
-        let namespace = agent.agent_namespace.as_str();
-        objects.push((cache::NAMESPACES, namespace, namespace));
-    }
-    ctx.cache.index.also(look, &objects)
-}
-
-/// Whether all that was read is watched, or stays as it is: registries and infrastructure clusters that have not told
-/// all are asked again.
-fn is_complete(facts: &Facts) -> bool {
-    let is_found = |it: &Virtualization| matches!(it, Virtualization::Found { .. });
-    !facts.is_partial && facts.virtualization.as_ref().is_none_or(is_found)
-}
-
-// === impl Done ===
-
-impl Done {
-    /// Nothing was left to do, if it is known what the pass was over. It is confirmed soon by another pass: what this one
-    /// has written may have changed what it was over.
-    fn new(action: Action, look: Option<Look>, again: Again) -> Self {
-        let action = match (&look, again) {
-            (Some(_), Again::Every(_)) => Action::requeue(MENDED),
-            (_, _) => action,
-        };
-        let settled = look.map(|look| (look, again));
-        Self { action, settled }
-    }
-
-    fn unsettled(action: Action) -> Self {
-        let settled = None;
-        Self { action, settled }
-    }
-
-    /// Remembers what the pass was over; gives when to come back.
-    pub(super) fn settle(self, key: ObjectKey, ctx: &Context) -> Action {
-        if let Some((look, again)) = self.settled {
-            ctx.cache.clusters.settle(key, look, again);
-        }
-        self.action
-    }
+    next(applied, &pause, &verdicts, settled, ctx)
 }
 
 /// When to come back to a cluster whose images are being read. Its status says what was known of this generation; it is
@@ -185,13 +108,6 @@ async fn change(
     let Id { namespace, name } = &facts.id;
     let namespace = control_plane_namespace::claim(&ctx.client, namespace, name).await?;
     Ok(apply(&applier, &namespace, plan).await)
-}
-
-/// Writes what is wanted for facts of which nothing speaks against it.
-#[cfg(test)]
-pub(super) async fn written(facts: &Facts, ctx: &Context) -> Result<Applied, Error> {
-    let namespace = Namespace::Absent(facts.namespace.clone());
-    change(facts, &Pause::Active, &validate(facts), &namespace, ctx).await
 }
 
 /// Pauses what works for the cluster, and changes nothing else.
@@ -248,9 +164,7 @@ async fn publish(id: &Id, status: Value, ctx: &Context) -> Result<(), Error> {
         "metadata": { "namespace": id.namespace, "name": id.name },
         "status": status,
     });
-    ctx.applier()
-        .ensure_status(&super::resource(), body)
-        .await?;
+    ctx.applier().apply_status(&super::resource(), body).await?;
     Ok(())
 }
 
@@ -261,20 +175,19 @@ fn next(
     verdicts: &Verdicts,
     settled: bool,
     ctx: &Context,
-) -> Result<Again, Error> {
+) -> Result<Action, Error> {
     if let Some(failure) = applied.failures.into_iter().next() {
         return Err(Error::Apply(failure.error));
     }
     if let Pause::Until(until) = pause {
         let rest = until.duration_since(Timestamp::now());
         let rest = Duration::try_from(rest).unwrap_or_default();
-        let rest = rest + Duration::from_secs(1);
-        return Ok(Again::At(Instant::now() + rest));
+        return Ok(Action::requeue(rest + Duration::from_secs(1)));
     }
     if verdicts.allow_changes() && settled {
-        return Ok(Again::Every(ctx.review));
+        return Ok(Action::requeue(ctx.review));
     }
-    Ok(Again::Every(MENDED))
+    Ok(Action::requeue(MENDED))
 }
 
 /// Gives the cluster what its author left out, before anything is named by it.
@@ -315,7 +228,7 @@ async fn keep(cluster: &HostedCluster, available: bool, applier: &Applier) -> Re
     if available || marked {
         body["metadata"]["annotations"] = json!({ HAS_BEEN_AVAILABLE: "true" });
     }
-    applier.ensure_value(&super::resource(), body).await?;
+    applier.apply_value(&super::resource(), body).await?;
     Ok(())
 }
 

@@ -104,17 +104,11 @@ fn owned_by(owner: Option<&str>) -> Answer {
     } }))
 }
 
-fn one() -> Id {
-    Id {
-        namespace: "clusters".to_owned(),
-        name: "one".to_owned(),
-    }
-}
-
-async fn reconciled(scope: Scope, calls: Vec<Expect>, reads: Vec<Expect>) {
+async fn reconciled(scope: Scope, cluster: &Value, calls: Vec<Expect>, reads: Vec<Expect>) {
     let scenario = Scenario::new(calls).always(reads);
     let ctx = context(scope, &scenario);
-    reconcile(one(), ctx).await.unwrap();
+    let found = serde_json::from_value(json!({ "metadata": cluster["metadata"] })).unwrap();
+    reconcile(Arc::new(found), ctx).await.unwrap();
     scenario.finish();
 }
 
@@ -154,7 +148,7 @@ async fn a_refused_cluster_gets_a_condition_and_nothing_else() {
                 }] } }))
                 .answer(Answer::ok(&cluster)),
         ]);
-        reconciled(scope, calls, Vec::new()).await;
+        reconciled(scope, &cluster, calls, Vec::new()).await;
     }
 }
 
@@ -167,7 +161,7 @@ async fn a_refused_cluster_of_the_other_operator_is_skipped() {
         Expect::get(ONE).answer(Answer::ok(&cluster)),
         Expect::get(NAMESPACE).answer(owned_by(Some("clusters-x/one"))),
     ];
-    reconciled(Scope::Private, calls, Vec::new()).await;
+    reconciled(Scope::Private, &cluster, calls, Vec::new()).await;
 }
 
 /// T01: one that has the finalizer, from before it was refused, loses it at once.
@@ -211,95 +205,5 @@ async fn a_refused_cluster_can_be_deleted_at_once() {
         ),
         Expect::get(NAMESPACE).answer(owned_by(Some("clusters-x/one"))),
     ];
-    reconciled(Scope::Private, calls, reads).await;
-}
-
-fn watched(object: &Value) -> DynamicObject {
-    serde_json::from_value(object.clone()).unwrap()
-}
-
-fn secret(namespace: &str, name: &str) -> DynamicObject {
-    watched(
-        &json!({ "metadata": { "namespace": namespace, "name": name, "resourceVersion": "1" } }),
-    )
-}
-
-#[tokio::test]
-async fn a_pass_in_which_nothing_has_changed_makes_no_request() {
-    let cluster = cluster(&json!({ PRIVATE_CAPI_TYPES: "true" }), false);
-    let scenario = Scenario::new([])
-        .always([
-            Expect::get(ONE).answer(Answer::ok(&cluster)),
-            Expect::get(NAMESPACE).answer(owned_by(Some("clusters/one"))),
-            Expect::get("/apis").answer(Answer::ok(&json!({ "groups": [] }))),
-        ])
-        .lenient();
-    let ctx = context(Scope::Private, &scenario);
-    let known = watched(&cluster);
-    ctx.cache.sync(&[(cache::HOSTED_CLUSTERS, &known)]);
-    let requests = async || {
-        let before = scenario.seen().len();
-        let action = reconcile(one(), Arc::clone(&ctx)).await.unwrap();
-        assert!(action.requeue_after().is_some(), "it is looked at again");
-        scenario.seen().len() - before
-    };
-    let see = |watch: &str, object: &DynamicObject| {
-        let event = kube::runtime::watcher::Event::Apply(object.clone());
-        ctx.cache.see(watch, &Ok(event));
-    };
-    assert!(requests().await > 10, "it is new: {:?}", scenario.seen());
-    assert_eq!(requests().await, 0);
-    see(cache::SECRETS, &secret("clusters-two", "theirs"));
-    see(cache::SECRETS, &secret("clusters", "other"));
-    assert_eq!(requests().await, 0, "others have changed");
-    let mut newer = known.clone();
-    newer.metadata.resource_version = Some("8".to_owned());
-    for (watch, object) in [
-        (cache::SECRETS, secret("clusters", "pull")),
-        (cache::SECRETS, secret("clusters-one", "new")),
-        (cache::HOSTED_CLUSTERS, newer),
-    ] {
-        see(watch, &object);
-        assert!(requests().await > 10, "{:?}", object.metadata.name);
-        assert_eq!(requests().await, 0);
-    }
-    // Somebody else has found out that its owner has changed.
-    ctx.cache.clusters.forget(&cache::key(&one()));
-    assert!(requests().await > 10);
-    // What is not known is not unchanged.
-    let forbidden = kube::core::Status::failure("", "").with_code(403);
-    let forbidden = kube::Error::Api(Box::new(forbidden));
-    let failed = kube::runtime::watcher::Error::WatchStartFailed(forbidden);
-    ctx.cache.see::<DynamicObject>(cache::SECRETS, &Err(failed));
-    assert!(requests().await > 10, "a watch has failed");
-    assert!(requests().await > 10, "and still has");
-    scenario.finish();
-}
-
-/// Check T01: what is watched is late; whose the namespace is, is read before the first write into it.
-#[tokio::test]
-async fn a_write_is_preceded_by_a_live_look_at_whose_the_namespace_is() {
-    for (owner, is_written) in [("clusters/one", true), ("clusters-x/one", false)] {
-        let scenario = Scenario::new([])
-            .always([Expect::get(NAMESPACE).answer(owned_by(Some(owner)))])
-            .lenient();
-        let ctx = context(Scope::Private, &scenario);
-        let namespace = json!({ "metadata": {
-            "namespace": "clusters-one",
-            "name": "clusters-one",
-            "annotations": { names::CLUSTER: "clusters/one" },
-        } });
-        ctx.cache.sync(&[(cache::NAMESPACES, &watched(&namespace))]);
-        let facts = fixture::facts(fixture::hosted_cluster("none"), api::group::Side::Private);
-        let written = pipeline::written(&facts, &ctx).await;
-        assert_eq!(written.is_ok(), is_written, "{owner}");
-        let seen = scenario.seen();
-        let inside = |call: &String| !call.starts_with("GET") && call.contains("clusters-one/");
-        let first = seen.iter().position(inside);
-        assert_eq!(first.is_some(), is_written, "{owner}: {seen:?}");
-        let look = format!("GET {NAMESPACE}");
-        let looked = seen.iter().position(|call| *call == look);
-        assert!(looked.is_some_and(|at| first.is_none_or(|first| at < first)));
-        scenario.finish();
-    }
+    reconciled(Scope::Private, &cluster, calls, reads).await;
 }

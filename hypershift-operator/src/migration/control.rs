@@ -7,17 +7,15 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use ownership::Scope;
-use support::controller::span;
 use support::error::chain;
 use support::shutdown::Drain;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep};
-use tracing::Instrument as _;
 
 use super::candidate::Candidate;
 use super::driver::{self, Ended};
 use super::queue::{Choice, choose};
-use super::settings::{Known, Settings, Switch};
+use super::settings::{Settings, Switch};
 use super::{Census, Metrics};
 use crate::context::Context;
 use crate::hosted_cluster::Id;
@@ -78,20 +76,17 @@ pub(crate) async fn run(ctx: &Context, mut drain: Drain) {
     }
     let mut fleet = ctx.migrations.fleet.subscribe();
     let mut resting = Resting::default();
-    let mut known = None;
     let mut running = FuturesUnordered::new();
     let mut under_way = HashSet::new();
     loop {
         let members = Arc::clone(&fleet.borrow_and_update());
-        let chosen = chosen(ctx, &members, &under_way, &resting, &mut known);
-        for Choice { id, work } in chosen.instrument(span("migration")).await {
+        for Choice { id, work } in chosen(ctx, &members, &under_way, &resting).await {
             under_way.insert(id.clone());
             let drain = drain.clone();
-            let turn = async move {
+            running.push(async move {
                 let ended = driver::run(ctx, &id, work, &drain).await;
                 (id, ended)
-            };
-            running.push(turn.instrument(span("migration")));
+            });
         }
         tokio::select! {
             biased;
@@ -117,12 +112,11 @@ async fn chosen(
     members: &[Candidate],
     under_way: &HashSet<Id>,
     resting: &Resting,
-    known: &mut Option<Known>,
 ) -> Vec<Choice> {
-    let switch = match Switch::read(ctx, known).await {
+    let switch = match Switch::read(ctx).await {
         Ok(switch) => switch,
         Err(error) => {
-            tracing::debug!(error = chain(&error), "Switch of migrations not read");
+            tracing::debug!(problem = chain(&error), "Switch of migrations not read");
             sleep(Duration::from_secs(1)).await;
             return Vec::new();
         }

@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
 use super::queue::Gate;
-use crate::cache;
 use crate::context::Context;
 use crate::error::Error;
 
@@ -37,26 +36,12 @@ pub(super) struct Switch {
     pub(super) concurrency: usize,
 }
 
-/// What was read, of the version that the watch had before; none if there was none.
-#[derive(Debug)]
-pub(super) struct Known {
-    version: Option<u64>,
-    switch: Switch,
-}
-
 // === impl Switch ===
 
 impl Switch {
-    /// Reads the ConfigMap, if it has changed since it was read. Without one, the flags hold.
-    pub(super) async fn read(ctx: &Context, known: &mut Option<Known>) -> Result<Self, Error> {
+    /// Reads the ConfigMap. Without one, the flags hold.
+    pub(super) async fn read(ctx: &Context) -> Result<Self, Error> {
         let namespace = &ctx.legacy_deployment.namespace;
-        let version = (cache::CONFIG_MAPS, namespace.as_str(), SWITCH);
-        let version = ctx.cache.index.version(version);
-        if let (Some(known), Some(version)) = (&known, version)
-            && known.version == version
-        {
-            return Ok(known.switch);
-        }
         let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
         let found = api.get_opt(SWITCH).await;
         let found = found.map_err(|source| Error::Read {
@@ -64,9 +49,7 @@ impl Switch {
             source,
         })?;
         let data = found.and_then(|found| found.data).unwrap_or_default();
-        let switch = Self::new(&data, ctx.migrations.settings.concurrency);
-        *known = version.map(|version| Known { version, switch });
-        Ok(switch)
+        Ok(Self::new(&data, ctx.migrations.settings.concurrency))
     }
 
     /// What cannot be read is taken for the careful choice: a pause, and the flag's number.

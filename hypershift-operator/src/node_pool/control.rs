@@ -5,19 +5,23 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use api::annotations::node_pool::NODE_POOL;
+use api::group::Side;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::DynamicObject;
+use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::runtime::reflector::store::Writer as StoreWriter;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Resource};
+use ownership::Scope;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use support::controller::{
     Action, DEADLINE, Failure, Manager, ObjectKey, Reconciler, Settings, record_generation,
 };
@@ -30,7 +34,7 @@ use support::watch::watch_failed;
 use super::error::Error;
 use super::unreadable::{cluster_name, owner, resource};
 use super::write::Writer;
-use crate::cache::{self, PoolWriters};
+use crate::capi::Capi;
 use crate::context::Context;
 use crate::watches;
 
@@ -46,7 +50,6 @@ const SETTINGS: Settings = Settings {
 type Meta<K> = PartialObjectMeta<K>;
 /// A pool as it is watched: untyped, so that one that does not deserialize fails no other.
 type Pool = DynamicObject;
-type Told<K> = Result<watcher::Event<K>, watcher::Error>;
 type Requests = BoxStream<'static, ObjectKey>;
 
 /// What all pools have in common.
@@ -88,26 +91,21 @@ struct Controller {
 }
 
 /// Reconciles until the shutdown begins; passes that run then are completed.
-pub(crate) async fn run(
-    ctx: Arc<Context>,
-    manager: &Manager,
-    writers: PoolWriters,
-    check: &Check,
-    drain: Drain,
-) {
-    let store = ctx.cache.stores.pools.clone();
-    let mut requests: Vec<BoxStream<'_, ObjectKey>> =
-        vec![watch(&ctx, writers.objects, check).boxed()];
-    requests.extend(others(&ctx, &store));
-    let touched = stream::unfold(writers.touched, |mut touched| async {
-        Some((touched.recv().await?, touched))
-    });
-    requests.push(touched.boxed());
+pub(crate) async fn run(ctx: Arc<Context>, manager: &Manager, check: &Check, drain: Drain) {
+    let client = ctx.client.clone();
+    let writer = StoreWriter::new(resource());
+    let store = writer.as_reader();
+    let mut requests: Vec<BoxStream<'_, ObjectKey>> = vec![watch(&client, writer, check).boxed()];
+    requests.extend(others(&client, &store, ctx.scope));
     let ready = async {
         // It fails only when the watch has ended, and this term with it.
         let _ = store.wait_until_ready().await;
     };
-    let pools = Arc::new(Pools::new(ctx));
+    let pools = Arc::new(Pools {
+        writer: Writer::new(client),
+        failing: Mutex::default(),
+        ctx,
+    });
     let controller = Controller {
         pools,
         store: store.clone(),
@@ -120,20 +118,17 @@ pub(crate) async fn run(
 
 /// The pools themselves.
 fn watch<'a>(
-    ctx: &Arc<Context>,
+    client: &kube::Client,
     writer: StoreWriter<Pool>,
     check: &'a Check,
 ) -> impl Stream<Item = ObjectKey> + use<'a> {
-    let api: Api<Pool> = Api::all_with(ctx.client.clone(), &resource());
-    let ctx = Arc::clone(ctx);
-    let events = watcher(api, watches::whole())
+    let api: Api<Pool> = Api::all_with(client.clone(), &resource());
+    let events = watcher(api, watches::config())
         .backoff(Backoff::default())
-        .modify(cache::slim_pool)
+        .modify(slim)
         .reflect(writer)
-        .inspect(move |event| {
-            ctx.cache.index.observe(cache::NODE_POOLS, event);
+        .inspect(|event| {
             if event.is_ok() {
-                ctx.cache.has_changed();
                 check.pass();
             }
         })
@@ -169,47 +164,62 @@ fn is_absent(error: &watcher::Error) -> bool {
     }
 }
 
-/// Everything but pools and objects of Cluster API. A watch that fails is begun anew, and fails nothing else.
-///
-/// Users' Secrets and ConfigMaps have no label, so all are watched; of each only its version is kept.
-fn others(ctx: &Arc<Context>, pools: &Store<Pool>) -> Vec<Requests> {
-    let clusters: Api<Meta<HostedCluster>> = Api::all(ctx.client.clone());
-    let maps: Api<Meta<ConfigMap>> = Api::all(ctx.client.clone());
-    let secrets: Api<Meta<Secret>> = Api::all(ctx.client.clone());
+/// Everything but pools. A watch that fails is begun anew, and fails nothing else: the kinds of one side may be absent.
+fn others(client: &kube::Client, pools: &Store<Pool>, scope: Scope) -> Vec<Requests> {
+    let clusters: Api<Meta<HostedCluster>> = Api::all(client.clone());
+    let maps: Api<Meta<ConfigMap>> = Api::all(client.clone());
+    let secrets: Api<Meta<Secret>> = Api::all(client.clone());
     let (of_cluster, of_map) = (pools.clone(), pools.clone());
-    let (with_map, with_secret) = (Arc::clone(ctx), Arc::clone(ctx));
-    let clusters = events(clusters);
-    let maps = events(maps).inspect(move |event| with_map.cache.see(cache::CONFIG_MAPS, event));
-    let secrets =
-        events(secrets).inspect(move |event| with_secret.cache.see(cache::SECRETS, event));
-    vec![
-        requests(clusters, move |it| of_clusters(&it.metadata, &of_cluster)),
-        requests(maps, move |it| of_maps(&it.metadata, &of_map)),
-        // They are annotated with the pool.
-        requests(secrets, |_| Vec::new()),
+    let mut requests = vec![
+        watched(clusters, move |it| of_clusters(&it.metadata, &of_cluster)),
+        watched(maps, move |it| of_maps(&it.metadata, &of_map)),
+        watched(secrets, |it| annotated(&it.metadata)),
+    ];
+    for kind in scope.sides().iter().copied().flat_map(kinds) {
+        let api: Api<Meta<DynamicObject>> = Api::all_with(client.clone(), &kind);
+        requests.push(watched(api, |it| annotated(&it.metadata)));
+    }
+    requests
+}
+
+fn kinds(side: Side) -> [ApiResource; 4] {
+    let capi = Capi::new(side);
+    [
+        capi.machine_deployment(),
+        capi.machine_set(),
+        capi.machine(),
+        capi.machine_health_check(),
     ]
 }
 
-/// What a watch tells of the metadata of a kind: no more of it is read.
-fn events<K>(api: Api<Meta<K>>) -> impl Stream<Item = Told<Meta<K>>> + Send + 'static
+/// The pools that something happened to, seen by metadata: no more of it is read or kept.
+fn watched<K>(
+    api: Api<Meta<K>>,
+    pools: impl Fn(&Meta<K>) -> Vec<ObjectKey> + Send + 'static,
+) -> Requests
 where
     K: Clone + Debug + DeserializeOwned + Send + 'static,
     Meta<K>: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    watcher(api, watches::config()).backoff(Backoff::default())
-}
-
-/// The pools that something happened to.
-fn requests<K: Send + 'static>(
-    told: impl Stream<Item = Told<Meta<K>>> + Send + 'static,
-    pools: impl Fn(&Meta<K>) -> Vec<ObjectKey> + Send + 'static,
-) -> Requests {
-    told.touched_objects()
+    watcher(api, watches::config())
+        .backoff(Backoff::default())
+        .touched_objects()
         .flat_map(move |event| {
             let pools = event.map(|it| pools(&it)).unwrap_or_default();
             stream::iter(pools)
         })
         .boxed()
+}
+
+fn annotated(found: &ObjectMeta) -> Vec<ObjectKey> {
+    let reference = found
+        .annotations
+        .as_ref()
+        .and_then(|it| it.get(NODE_POOL.key()));
+    let pool = reference.and_then(|it| it.split_once('/'));
+    pool.map(|(namespace, name)| ObjectKey::new(namespace, name))
+        .into_iter()
+        .collect()
 }
 
 fn of_clusters(found: &ObjectMeta, pools: &Store<Pool>) -> Vec<ObjectKey> {
@@ -239,6 +249,14 @@ fn of(pools: &Store<Pool>, is_meant: impl Fn(&Pool) -> bool) -> Vec<ObjectKey> {
     meant.map(|pool| ObjectKey::of(&pool.metadata)).collect()
 }
 
+/// What is not looked at is not kept.
+fn slim(pool: &mut Pool) {
+    pool.metadata.managed_fields = None;
+    let spec = &pool.data["spec"];
+    let kept = json!({ "clusterName": spec["clusterName"], "config": spec["config"] });
+    pool.data = json!({ "spec": kept });
+}
+
 // === impl Controller ===
 
 impl Controller {
@@ -254,7 +272,6 @@ impl Reconciler for Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
         let Some(found) = self.get(key) else {
             self.pools.forget_failures(key);
-            self.pools.ctx.cache.pools.forget(key);
             return Ok(Action::await_change());
         };
         record_generation(found.metadata.generation);
@@ -291,14 +308,6 @@ impl Reconciler for Controller {
 // === impl Pools ===
 
 impl Pools {
-    pub(super) fn new(ctx: Arc<Context>) -> Self {
-        Self {
-            writer: Writer::new(ctx.client.clone()).with_memory(&ctx.cache),
-            failing: Mutex::default(),
-            ctx,
-        }
-    }
-
     fn forget_failures(&self, pool: &ObjectKey) {
         self.failing
             .lock()
@@ -332,8 +341,6 @@ impl Pools {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     /// Check T04: what a pool is found by is kept of every pool, whatever else is in it.
@@ -352,9 +359,9 @@ mod tests {
             "status": { "replicas": "none" },
         });
         let mut pool: Pool = serde_json::from_value(pool).unwrap();
-        cache::slim_pool(&mut pool);
-        let kept = json!({ "clusterName": "dev", "config": [{ "name": "sysctl" }] });
-        assert_eq!(pool.data["spec"], kept);
+        slim(&mut pool);
+        let kept = json!({ "spec": { "clusterName": "dev", "config": [{ "name": "sysctl" }] } });
+        assert_eq!(pool.data, kept);
         let mut writer = StoreWriter::new(resource());
         writer.apply_watcher_event(&watcher::Event::Apply(pool));
         let pools = writer.as_reader();

@@ -28,8 +28,6 @@ use crate::hosted_cluster::operator_image::{Candidate, Question, candidate, know
 const CORE: &str = "hypershift.openshift.io/core-ignition-config=true";
 /// ConfigMaps that the tuning operator made.
 const TUNING: &str = "hypershift.openshift.io/nto-generated-machine-config=true";
-/// The reason of a release that nobody may read.
-const NO_SECRET: &str = "SecretNotFound";
 /// The Secret with the certificate authority of the ignition server.
 const IGNITION_CA: &str = "ignition-server-ca-cert";
 
@@ -390,14 +388,9 @@ impl Unread {
 
     fn secret(message: String) -> Self {
         Self {
-            reason: NO_SECRET.to_owned(),
+            reason: "SecretNotFound".to_owned(),
             message,
         }
-    }
-
-    /// Whether it changes with a Secret, and not with a registry.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.reason == NO_SECRET
     }
 }
 

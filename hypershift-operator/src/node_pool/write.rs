@@ -2,7 +2,6 @@
 //! wanted goes last.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use api::annotations::node_pool::{CURRENT_CONFIG_VERSION, NODE_POOL, TOKEN_EXPIRATION};
 use api::hypershift::v1beta1::node_pool::{NodePool, NodePoolStatus, UpgradeType};
@@ -11,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
-use support::apply::{self, Applier, Memory};
+use support::apply::{self, Applier};
 use support::reconcile::is_missing;
 
 use super::error::Error;
@@ -20,7 +19,6 @@ use super::names;
 use super::plan::{Machines, Plan, Token};
 use super::secrets::{self, Outdated};
 use super::workload::PAUSED;
-use crate::cache::Cache;
 use crate::control_plane_namespace::{ControlPlaneNamespace, Namespace};
 
 /// Field manager of what is written again and again.
@@ -46,18 +44,6 @@ impl Writer {
         Self {
             applier: Applier::new(client.clone(), MANAGER),
             scaler: Applier::new(client, SCALE),
-        }
-    }
-
-    /// The same, that leaves out what the memory makes needless.
-    pub(crate) fn with_memory(self, memory: &Arc<Cache>) -> Self {
-        Self {
-            applier: self
-                .applier
-                .with_memory(Arc::clone(memory) as Arc<dyn Memory>),
-            scaler: self
-                .scaler
-                .with_memory(Arc::clone(memory) as Arc<dyn Memory>),
         }
     }
 
@@ -128,7 +114,7 @@ impl Writer {
         let metadata = json!({ "namespace": pool.metadata.namespace, "name": pool.metadata.name });
         let wanted = json!({ "metadata": metadata, "status": status });
         self.applier
-            .ensure_status(&ApiResource::erase::<NodePool>(&()), wanted)
+            .apply_status(&ApiResource::erase::<NodePool>(&()), wanted)
             .await?;
         Ok(())
     }
@@ -170,7 +156,7 @@ impl Writer {
         plan: &Plan,
     ) -> Result<(), Error> {
         self.token(facts, &plan.token).await?;
-        self.applier.ensure(&plan.user_data).await?;
+        self.applier.apply(&plan.user_data).await?;
         let namespace = &Namespace::Owned(namespace.clone());
         if let Some(machines) = &plan.machines {
             self.machines(namespace, facts, machines).await?;
@@ -245,7 +231,7 @@ impl Writer {
                 secrets::without_token(secret.clone())
             }
         };
-        self.applier.ensure(&frame).await?;
+        self.applier.apply(&frame).await?;
         Ok(())
     }
 
@@ -279,7 +265,7 @@ impl Writer {
             patches,
         } = machines;
         self.applier
-            .ensure_value(template_kind, template.object.clone())
+            .apply_value(template_kind, template.object.clone())
             .await?;
         self.workload(facts, kind, workload, *replicas).await?;
         if *is_resumed {
@@ -288,7 +274,7 @@ impl Writer {
         }
         let check = facts.capi().machine_health_check();
         for wanted in health_checks {
-            self.applier.ensure_value(&check, wanted.clone()).await?;
+            self.applier.apply_value(&check, wanted.clone()).await?;
         }
         for (kind, name, patch) in patches {
             self.patch(kind, &facts.namespace, name, patch).await?;
@@ -321,9 +307,9 @@ impl Writer {
         if let Some(replicas) = replicas {
             let metadata = json!({ "namespace": facts.namespace, "name": facts.name() });
             let scale = json!({ "metadata": metadata, "spec": { "replicas": replicas } });
-            self.scaler.ensure_value(kind, scale).await?;
+            self.scaler.apply_value(kind, scale).await?;
         }
-        self.applier.ensure_value(kind, workload.clone()).await?;
+        self.applier.apply_value(kind, workload.clone()).await?;
         self.first_version(facts, kind, workload).await
     }
 

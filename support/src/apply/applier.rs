@@ -1,7 +1,6 @@
 //! Server-side apply for controllers: an object that is up to date is not written.
 
 use std::fmt::{self, Debug};
-use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
@@ -11,8 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::difference::{is_settled, without_nulls};
-use super::memory::{Desired, Known, Memory, Part};
+use super::difference::{Part, is_settled, without_nulls};
 use crate::reconcile::{Retry, client_reason, is_conflict, is_missing};
 
 /// Attempts for an object that others write to at the same time.
@@ -26,7 +24,6 @@ const ATTEMPTS: usize = 5;
 pub struct Applier {
     client: kube::Client,
     manager: String,
-    memory: Option<Arc<dyn Memory>>,
 }
 
 /// An object, and whether the apply changed it.
@@ -153,18 +150,8 @@ impl Debug for Applier {
 impl Applier {
     /// Writes with this client, which should be [fenced](crate::fence), as this manager.
     pub fn new(client: kube::Client, manager: impl Into<String>) -> Self {
-        Self {
-            client,
-            manager: manager.into(),
-            memory: None,
-        }
-    }
-
-    /// Leaves out requests that the memory makes needless, where objects are [ensured](Self::ensure_value).
-    #[must_use]
-    pub fn with_memory(self, memory: Arc<dyn Memory>) -> Self {
-        let memory = Some(memory);
-        Self { memory, ..self }
+        let manager = manager.into();
+        Self { client, manager }
     }
 
     /// The client.
@@ -219,72 +206,7 @@ impl Applier {
         if let Some(fields) = wanted.as_object_mut() {
             fields.remove("status");
         }
-        self.write(Part::Main, resource, wanted, Known::Nothing)
-            .await
-    }
-
-    /// Applies an object without its status, unless it is known to be as this has left it. One that is known not to exist
-    /// is created without being read.
-    pub async fn ensure<K>(&self, wanted: &K) -> Result<Change, Error>
-    where
-        K: Resource<DynamicType = ()> + Serialize,
-    {
-        let resource = ApiResource::erase::<K>(&());
-        let value = serde_json::to_value(wanted).map_err(|source| Error::Form {
-            object: name_of(&resource, wanted.meta()),
-            source,
-        })?;
-        self.ensure_value(&resource, value).await
-    }
-
-    /// The same with an object in JSON.
-    pub async fn ensure_value(
-        &self,
-        resource: &ApiResource,
-        mut wanted: Value,
-    ) -> Result<Change, Error> {
-        if let Some(fields) = wanted.as_object_mut() {
-            fields.remove("status");
-        }
-        self.ensure_part(Part::Main, resource, wanted).await
-    }
-
-    /// Applies the status of an object, unless it is known to be as this has left it.
-    pub async fn ensure_status(
-        &self,
-        resource: &ApiResource,
-        wanted: Value,
-    ) -> Result<Change, Error> {
-        let wanted = json!({ "metadata": wanted["metadata"], "status": wanted["status"] });
-        self.ensure_part(Part::Status, resource, wanted).await
-    }
-
-    async fn ensure_part(
-        &self,
-        part: Part,
-        resource: &ApiResource,
-        wanted: Value,
-    ) -> Result<Change, Error> {
-        let Some(memory) = &self.memory else {
-            return Ok(self
-                .write(part, resource, wanted, Known::Nothing)
-                .await?
-                .change);
-        };
-        let desired = wanted.clone();
-        let desired = Desired {
-            resource,
-            object: &desired,
-            part,
-            manager: &self.manager,
-        };
-        let known = memory.known(desired);
-        if known == Known::Settled {
-            return Ok(Change::None);
-        }
-        let applied = self.write(part, resource, wanted, known).await?;
-        memory.applied(desired, &applied.object.metadata);
-        Ok(applied.change)
+        self.write(Part::Main, resource, wanted).await
     }
 
     /// Applies the status of an object. `wanted` has `metadata` with name and namespace, and `status`. The object must
@@ -295,8 +217,7 @@ impl Applier {
         wanted: Value,
     ) -> Result<Applied<DynamicObject>, Error> {
         let wanted = json!({ "metadata": wanted["metadata"], "status": wanted["status"] });
-        self.write(Part::Status, resource, wanted, Known::Nothing)
-            .await
+        self.write(Part::Status, resource, wanted).await
     }
 
     /// Deletes an object, unless it is being deleted already.
@@ -332,7 +253,6 @@ impl Applier {
         part: Part,
         resource: &ApiResource,
         wanted: Value,
-        known: Known,
     ) -> Result<Applied<DynamicObject>, Error> {
         let mut wanted = match part {
             Part::Main => without_nulls(wanted),
@@ -346,13 +266,6 @@ impl Applier {
         let object = format!("{} {}", resource.kind, place(namespace.as_deref(), &name));
         let api = self.api(resource, namespace.as_deref());
         let mut attempts = ATTEMPTS;
-        if part == Part::Main && known == Known::Absent {
-            match self.write_once(part, &api, &name, &wanted, None).await {
-                Err(error) if is_conflict(&error) => {}
-                Err(source) => return Err(Error::Apply { object, source }),
-                Ok(applied) => return Ok(applied),
-            }
-        }
         loop {
             let live = api.get_opt(&name).await.map_err(|source| Error::Read {
                 object: object.clone(),
@@ -519,39 +432,6 @@ mod tests {
         let done = applier.apply(&wanted()).await.unwrap();
         assert_eq!(done.change, Change::Updated);
         scenario.finish();
-    }
-
-    /// A memory that always knows the same, and tells what it was told.
-    #[derive(Debug)]
-    struct Fixed(Known, std::sync::Mutex<Vec<Option<String>>>);
-
-    impl Memory for Fixed {
-        fn known(&self, _: Desired<'_>) -> Known {
-            self.0
-        }
-
-        fn applied(&self, _: Desired<'_>, found: &ObjectMeta) {
-            self.1.lock().unwrap().push(found.resource_version.clone());
-        }
-    }
-
-    /// Check O06.
-    #[tokio::test]
-    async fn what_is_known_is_not_read() {
-        let create = || Expect::patch(PATH).answer(Answer::ok(&live("v", "1")));
-        for (known, calls, change, version) in [
-            (Known::Settled, vec![], Change::None, None),
-            (Known::Absent, vec![create()], Change::Created, Some("1")),
-            (Known::Nothing, vec![get("v", "2")], Change::None, Some("2")),
-        ] {
-            let scenario = Scenario::new(calls);
-            let memory = Arc::new(Fixed(known, std::sync::Mutex::default()));
-            let applier = Applier::new(scenario.client(), "m").with_memory(memory.clone());
-            assert_eq!(applier.ensure(&wanted()).await.unwrap(), change);
-            scenario.finish();
-            let told = memory.1.lock().unwrap().pop().flatten();
-            assert_eq!(told.as_deref(), version, "{known:?}");
-        }
     }
 
     #[tokio::test]

@@ -7,8 +7,6 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::{Map, Value};
 
-use super::memory::Part;
-
 /// What the API server calls a server-side apply in `managedFields`.
 const APPLY: &str = "Apply";
 /// Lists that others may add items to, in any order.
@@ -27,6 +25,26 @@ const SHARED: [&str; 11] = [
 ];
 /// Maps of quantities, which the API server normalizes.
 const QUANTITIES: [&str; 4] = ["capacity", "hard", "limits", "requests"];
+
+/// Which part of an object is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All but the status.
+    Main,
+    /// The status.
+    Status,
+}
+
+// === impl Part ===
+
+impl Part {
+    fn subresource(self) -> Option<&'static str> {
+        match self {
+            Self::Main => None,
+            Self::Status => Some("status"),
+        }
+    }
+}
 
 /// Whether applying `wanted` as `manager` would leave the live object as it is.
 pub(super) fn is_settled(

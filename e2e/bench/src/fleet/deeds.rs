@@ -14,8 +14,7 @@ use testbed::audit::{Event, Mark};
 pub(super) struct Deeds {
     clusters: BTreeMap<usize, Cluster>,
     pub(super) writes: usize,
-    /// Reads by what was read, but of leases. Watches are none: they stand for hours.
-    pub(super) reads: BTreeMap<String, usize>,
+    pub(super) reads: usize,
 }
 
 /// What was done for one.
@@ -48,14 +47,11 @@ impl Deeds {
     }
 
     fn own(&mut self, event: &Event) -> Result<()> {
-        let about = &event.object_ref;
         if !event.is_write() {
-            let is_counted = event.verb != "watch" && about.resource != "leases";
-            if is_counted {
-                *self.reads.entry(what(event)).or_default() += 1;
-            }
+            self.reads += 1;
             return Ok(());
         }
+        let about = &event.object_ref;
         if matches!(
             about.resource.as_str(),
             "leases" | "events" | "selfsubjectaccessreviews"
@@ -118,19 +114,6 @@ impl Deeds {
         let made: usize = self.clusters.values().map(|it| it.made).sum();
         figure(made as u64) / figure(self.clusters.len().max(1) as u64)
     }
-}
-
-/// What was read: the kind, or the path where it is none.
-fn what(event: &Event) -> String {
-    let about = &event.object_ref;
-    if about.resource.is_empty() {
-        return format!("{} {}", event.verb, event.uri);
-    }
-    let group = match about.api_group.as_str() {
-        "" => String::new(),
-        group => format!(".{group}"),
-    };
-    format!("{} {}{group}", event.verb, about.resource)
 }
 
 fn is_done(event: &Event) -> bool {
