@@ -51,6 +51,7 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certifica
 COPY --from=build /out/control-plane-operator /usr/bin/control-plane-operator
 # By its labels hypershift-operator knows what the operator of a release can do.
 LABEL io.openshift.hypershift.control-plane-operator-private-capi-types="true"
+LABEL io.openshift.hypershift.restricted-psa="true"
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/control-plane-operator"]
 CMD ["run"]

@@ -1,7 +1,7 @@
 //! The annotations of the migration protocol, on a HostedCluster, and those that change how an object is run.
 //!
 //! The protocol's say which operator owns the object and whether a migration has locked it.
-//! Absence is never trusted alone: who owns an unannotated HostedCluster is decided by evidence, elsewhere.
+//! A missing annotation is not sufficient: the owner of a HostedCluster without annotations is determined from observed API groups, elsewhere.
 
 #[cfg(feature = "types")]
 pub mod cluster;
@@ -23,7 +23,7 @@ pub const SCOPE: &str = "hypershift.openshift.io/scope";
 pub const MIGRATION_IN_PROGRESS: &str = "hypershift.openshift.io/migration-in-progress";
 /// The reason of the last failure; an SRE removes it to have the migration tried again.
 pub const MIGRATION_FAILED: &str = "hypershift.openshift.io/migration-failed";
-/// What exactly failed, for people.
+/// What exactly failed, as a message.
 pub const MIGRATION_FAILURE_MESSAGE: &str = "hypershift.openshift.io/migration-failure-message";
 /// `<count>@<time>`: how often the migration failed, and when it last did.
 pub const MIGRATION_ATTEMPTS: &str = "hypershift.openshift.io/migration-attempts";
@@ -31,9 +31,9 @@ pub const MIGRATION_ATTEMPTS: &str = "hypershift.openshift.io/migration-attempts
 pub const MIGRATION_ACKNOWLEDGED: &str = "hypershift.openshift.io/migration-acknowledged";
 /// `"true"`: the migration is not begun by itself. Set by a person, and by a migration that was taken back.
 pub const MIGRATION_HOLD: &str = "hypershift.openshift.io/migration-hold";
-/// [`ROLLBACK_REQUESTED`]: the way back to standard types is asked for. Anything else says why it failed.
+/// [`ROLLBACK_REQUESTED`]: a rollback to standard types is requested. Any other value is the reason of a failure.
 pub const MIGRATION_ROLLBACK: &str = "hypershift.openshift.io/migration-rollback";
-/// The value of [`MIGRATION_ROLLBACK`] by which a person asks.
+/// The value of [`MIGRATION_ROLLBACK`] with which a user requests it.
 pub const ROLLBACK_REQUESTED: &str = "requested";
 /// On a Deployment: the replicas that it had before the migration stopped it.
 pub const MIGRATION_PRIOR_REPLICAS: &str = "hypershift.openshift.io/migration-prior-replicas";

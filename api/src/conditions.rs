@@ -1,6 +1,6 @@
 //! The types and common reasons of conditions, as closed sets.
 //!
-//! Which conditions exist is part of the API: people and programs wait for them by name.
+//! Which conditions exist is part of the API: users and programs wait for them by name.
 
 #[cfg(feature = "types")]
 mod read;
@@ -21,7 +21,7 @@ macro_rules! names {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name, as it is written into a condition.
+            /// The name, as in the `type` of a condition.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -59,19 +59,19 @@ names! {
         Degraded = "Degraded",
         /// The cluster is reconciled: it is not paused.
         ReconciliationActive = "ReconciliationActive",
-        /// The last reconciliation came to its end.
+        /// The last reconciliation completed.
         ReconciliationSucceeded = "ReconciliationSucceeded",
-        /// What writes into the guest came to its end.
+        /// The reconciliation of the hosted cluster's resources completed.
         ConfigOperatorReconciliationSucceeded = "ConfigOperatorReconciliationSucceeded",
         /// The services that lead to the control plane have their addresses.
         InfrastructureReady = "InfrastructureReady",
         /// The names of those services resolve.
         ExternalDnsReachable = "ExternalDNSReachable",
-        /// The API server answers.
+        /// The API server responds.
         KubeApiServerAvailable = "KubeAPIServerAvailable",
         /// Etcd has a quorum.
         EtcdAvailable = "EtcdAvailable",
-        /// Etcd that somebody else runs is described in full.
+        /// The configuration of an unmanaged etcd is complete.
         UnmanagedEtcdAvailable = "UnmanagedEtcdAvailable",
         /// A member of etcd is being replaced.
         EtcdRecoveryActive = "EtcdRecoveryActive",
@@ -85,7 +85,7 @@ names! {
         CvoScaledDown = "CVOScaledDown",
         /// The control plane's configuration is valid.
         ValidHostedControlPlaneConfiguration = "ValidHostedControlPlaneConfiguration",
-        /// The release names all that is needed of it.
+        /// The release contains all that is needed of it.
         ValidReleaseInfo = "ValidReleaseInfo",
         /// The identity providers are valid.
         ValidIdpConfiguration = "ValidIDPConfiguration",
@@ -187,7 +187,7 @@ names! {
         ValidArchPlatform = "ValidArchPlatform",
         /// The pool is reconciled: it is not paused.
         ReconciliationActive = "ReconciliationActive",
-        /// The pool's version goes with that of the control plane.
+        /// The pool's version is compatible with that of the control plane.
         SupportedVersionSkew = "SupportedVersionSkew",
         /// The nodes' configuration is valid.
         ValidMachineConfig = "ValidMachineConfig",
@@ -211,7 +211,7 @@ names! {
         AllNodesHealthy = "AllNodesHealthy",
         /// The pool is as it should be.
         Ready = "Ready",
-        /// Machines whose nodes stay unhealthy are replaced.
+        /// Machines with unhealthy nodes are replaced.
         AutorepairEnabled = "AutorepairEnabled",
         /// The platform has the image that machines start from.
         ValidPlatformImage = "ValidPlatformImage",
@@ -231,7 +231,7 @@ names! {
         PerformanceAvailable = "performance.operator.openshift.io/Available",
         /// The performance profile is being rolled out.
         PerformanceProgressing = "performance.operator.openshift.io/Progressing",
-        /// The performance profile stands in the way of no upgrade.
+        /// The performance profile blocks no upgrade.
         PerformanceUpgradeable = "performance.operator.openshift.io/Upgradeable",
         /// The performance profile does not work as it should.
         PerformanceDegraded = "performance.operator.openshift.io/Degraded",
@@ -253,21 +253,21 @@ names! {
     CommonReason {
         /// All is well.
         AsExpected = "AsExpected",
-        /// Whoever would know has not said anything yet.
+        /// The responsible controller has not reported yet.
         StatusUnknown = "StatusUnknown",
-        /// Something that is looked at is not there.
+        /// An observed object does not exist.
         NotFound = "NotFound",
         /// Something is there and does not work yet.
         WaitingForAvailable = "WaitingForAvailable",
-        /// A Secret that is referred to is not there.
+        /// A referenced Secret does not exist.
         SecretNotFound = "SecretNotFound",
-        /// What was asked for makes no sense.
+        /// The requested configuration is invalid.
         InvalidConfiguration = "InvalidConfiguration",
         /// An image cannot be had or used.
         InvalidImage = "InvalidImage",
-        /// Something stands in the way, and somebody has to remove it.
+        /// A condition blocks progress until a user resolves it.
         Blocked = "Blocked",
-        /// Other components come first.
+        /// Other components have to be rolled out first.
         WaitingForDependencies = "WaitingForDependencies",
         /// A step failed and is tried again.
         ReconciliationError = "ReconciliationError",
@@ -279,7 +279,7 @@ names! {
 }
 
 names! {
-    /// Reasons of [`ClusterCondition::EtcdDataEncryptionUpToDate`], in the order in which a key comes into force.
+    /// Reasons of [`ClusterCondition::EtcdDataEncryptionUpToDate`], in the order in which a key takes effect.
     EncryptionReason {
         /// API servers learn to read with the new key.
         ReadOnlyRolloutInProgress = "ReadOnlyRolloutInProgress",
@@ -287,11 +287,11 @@ names! {
         WritePromotionInProgress = "WritePromotionInProgress",
         /// Not all API servers write with the new key yet.
         WaitingForConvergence = "ReEncryptionWaitingForKASConvergence",
-        /// What is stored is written anew.
+        /// Stored resources are being rewritten.
         InProgress = "ReEncryptionInProgress",
-        /// All that is stored is encrypted with the new key.
+        /// All stored resources are encrypted with the new key.
         Completed = "ReEncryptionCompleted",
-        /// What is stored could not be written anew.
+        /// Stored resources could not be rewritten.
         Failed = "ReEncryptionFailed",
     }
 }
@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back_to_what_they_name() {
+    fn conditions_are_found_by_name() {
         for condition in ClusterCondition::ALL {
             assert_eq!(
                 ClusterCondition::from_name(condition.as_str()),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_what_a_condition_may_be_called() {
+    fn condition_names_are_valid() {
         let types = ClusterCondition::ALL.iter().map(AsRef::as_ref);
         let types = types.chain(PoolCondition::ALL.iter().map(AsRef::as_ref));
         let reasons = CommonReason::ALL.iter().map(AsRef::as_ref);

@@ -18,7 +18,7 @@ use crate::schema;
 pub struct Crd {
     /// Its name, `<plural>.<group>`.
     pub name: fn() -> &'static str,
-    /// Makes it, as it is sent to an API server.
+    /// The definition, as it is sent to an API server.
     pub render: fn() -> Value,
 }
 
@@ -73,7 +73,7 @@ pub(crate) trait Kind:
 pub(crate) enum StatusIs {
     /// By those who may write the subresource.
     Subresource,
-    /// By whoever may write the object.
+    /// By all clients that may update the object.
     Field,
 }
 

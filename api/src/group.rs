@@ -1,9 +1,10 @@
-//! The table of API group pairs: a standard Cluster API group and the private group that stands for it.
+//! The table of API group pairs: a standard Cluster API group and the private group that replaces it.
 //!
 //! Every lookup is an exact, case-sensitive match of a whole name.
 //! Label keys, finalizers and secret types that merely contain a group's name are not this module's business.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// Suffix shared by the standard Cluster API groups.
 const STANDARD_SUFFIX: &str = "cluster.x-k8s.io";
@@ -12,13 +13,13 @@ const STANDARD_SUFFIX: &str = "cluster.x-k8s.io";
 pub const V1BETA1_CONTRACT: &str = "cluster.x-k8s.io/v1beta1";
 /// Label, on all objects of a cluster, with the cluster's name. A key, the same on both sides.
 pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
-/// Annotation on an infrastructure object that its provider leaves to somebody else. A key, the same on both sides.
+/// Annotation on an infrastructure object that its provider does not manage. The key is the same for both types.
 pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
 /// Domain of the keys of Cluster API's labels. The same on both sides.
 pub const LABEL_DOMAIN: &str = "cluster.x-k8s.io";
 /// Suffix shared by the private groups.
 const PRIVATE_SUFFIX: &str = "cluster.hypershift.openshift.io";
-/// The served groups of Cluster API, by what stands before the suffix.
+/// The served groups of Cluster API, by their prefix before the suffix.
 /// `clusterctl.` and `hooks.runtime.` are names of catalogues, not of served groups, and are absent on purpose.
 const SERVED_PREFIXES: [&str; 7] = [
     "",
@@ -30,16 +31,21 @@ const SERVED_PREFIXES: [&str; 7] = [
     "runtime.",
 ];
 
-/// Which of its two names a group goes by.
+/// Which of its two names an API group of Cluster API has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum CapiTypes {
     /// The name that stock controllers use, `*.cluster.x-k8s.io`.
     Standard,
     /// The name that this system stores, `*.cluster.hypershift.openshift.io`.
     Private,
 }
 
-impl Side {
+/// Text that is neither `standard` nor `private`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be \"standard\" or \"private\"")]
+pub struct InvalidCapiTypes;
+
+impl CapiTypes {
     /// The other name.
     #[must_use]
     pub fn other(self) -> Self {
@@ -48,27 +54,53 @@ impl Side {
             Self::Private => Self::Standard,
         }
     }
+
+    /// The value of flags and environment variables: `standard` or `private`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Private => "private",
+        }
+    }
+}
+
+impl fmt::Display for CapiTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for CapiTypes {
+    type Err = InvalidCapiTypes;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::Standard, Self::Private]
+            .into_iter()
+            .find(|types| types.as_str() == text)
+            .ok_or(InvalidCapiTypes)
+    }
 }
 
 /// The group of Cluster API's own kinds.
-pub fn core(side: Side) -> String {
+pub fn core(side: CapiTypes) -> String {
     named("", side)
 }
 
 /// The group of most providers' kinds.
-pub fn infrastructure(side: Side) -> String {
+pub fn infrastructure(side: CapiTypes) -> String {
     named("infrastructure.", side)
 }
 
 /// All served groups.
-pub fn served(side: Side) -> Vec<String> {
+pub fn served(side: CapiTypes) -> Vec<String> {
     SERVED_PREFIXES.map(|prefix| named(prefix, side)).to_vec()
 }
 
-fn named(prefix: &str, side: Side) -> String {
+fn named(prefix: &str, side: CapiTypes) -> String {
     let suffix = match side {
-        Side::Standard => STANDARD_SUFFIX,
-        Side::Private => PRIVATE_SUFFIX,
+        CapiTypes::Standard => STANDARD_SUFFIX,
+        CapiTypes::Private => PRIVATE_SUFFIX,
     };
     format!("{prefix}{suffix}")
 }
@@ -102,10 +134,10 @@ impl GroupPair {
     }
 
     /// The group's name on the given side.
-    pub fn name(&self, side: Side) -> &str {
+    pub fn name(&self, side: CapiTypes) -> &str {
         match side {
-            Side::Standard => &self.standard,
-            Side::Private => &self.private,
+            CapiTypes::Standard => &self.standard,
+            CapiTypes::Private => &self.private,
         }
     }
 }
@@ -165,7 +197,7 @@ pub enum GroupTableError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupTable {
     pairs: Vec<GroupPair>,
-    /// Bit `n` is set when some name is `n` bytes long: most strings are turned away by this alone.
+    /// Bit `n` is set when some name is `n` bytes long: this check alone rejects most strings.
     lengths: u128,
 }
 
@@ -177,7 +209,7 @@ impl Default for GroupTable {
             .iter()
             .try_fold(Self::empty(), |table, prefix| {
                 let [standard, private] =
-                    [Side::Standard, Side::Private].map(|side| named(prefix, side));
+                    [CapiTypes::Standard, CapiTypes::Private].map(|side| named(prefix, side));
                 table.with(GroupPair::new(&standard, &private)?)
             })
             .expect("invariant: the served groups are valid and distinct")
@@ -196,7 +228,7 @@ impl GroupTable {
 
     /// Adds a pair; each name may appear once in the whole table.
     pub fn with(mut self, pair: GroupPair) -> Result<Self, GroupTableError> {
-        for side in [Side::Standard, Side::Private] {
+        for side in [CapiTypes::Standard, CapiTypes::Private] {
             let name = pair.name(side);
             if self.find(name.as_bytes()).is_some() {
                 return Err(GroupTableError::Duplicate {
@@ -204,7 +236,7 @@ impl GroupTable {
                 });
             }
         }
-        for side in [Side::Standard, Side::Private] {
+        for side in [CapiTypes::Standard, CapiTypes::Private] {
             self.lengths |= length_bit(pair.name(side).len());
         }
         self.pairs.push(pair);
@@ -217,15 +249,15 @@ impl GroupTable {
     }
 
     /// The pair that `group` belongs to, and the side that it names.
-    pub fn find(&self, group: &[u8]) -> Option<(&GroupPair, Side)> {
+    pub fn find(&self, group: &[u8]) -> Option<(&GroupPair, CapiTypes)> {
         if self.lengths & length_bit(group.len()) == 0 {
             return None;
         }
         self.pairs.iter().find_map(|pair| {
             if pair.standard.as_bytes() == group {
-                Some((pair, Side::Standard))
+                Some((pair, CapiTypes::Standard))
             } else if pair.private.as_bytes() == group {
-                Some((pair, Side::Private))
+                Some((pair, CapiTypes::Private))
             } else {
                 None
             }
@@ -257,7 +289,7 @@ impl GroupTable {
         Some((self.swap(group)?, rest))
     }
 
-    /// Swaps the group of a name of the form `<label>.<group>`: what stands up to and with the first dot, and the new
+    /// Swaps the group of a name of the form `<label>.<group>`: the text up to and including the first dot, and the new
     /// group. CRD names (`<plural>.<group>`) and APIService names (`<version>.<group>`) have this form.
     pub fn swap_qualified<'t, 'i>(&'t self, name: &'i [u8]) -> Option<(&'i [u8], &'t str)> {
         let dot = name.iter().position(|&byte| byte == b'.')?;
@@ -319,7 +351,7 @@ mod tests {
         let standard: Vec<_> = table
             .pairs()
             .iter()
-            .map(|pair| pair.name(Side::Standard))
+            .map(|pair| pair.name(CapiTypes::Standard))
             .collect();
         assert_eq!(
             standard,
@@ -335,18 +367,18 @@ mod tests {
         );
         for pair in table.pairs() {
             assert_eq!(
-                table.swap(pair.name(Side::Standard).as_bytes()),
-                Some(pair.name(Side::Private))
+                table.swap(pair.name(CapiTypes::Standard).as_bytes()),
+                Some(pair.name(CapiTypes::Private))
             );
             assert_eq!(
-                table.swap(pair.name(Side::Private).as_bytes()),
-                Some(pair.name(Side::Standard))
+                table.swap(pair.name(CapiTypes::Private).as_bytes()),
+                Some(pair.name(CapiTypes::Standard))
             );
         }
     }
 
     #[test]
-    fn r26_r27_look_alikes_and_unlisted_groups_are_not_swapped() {
+    fn similar_and_unlisted_groups_are_not_swapped() {
         let table = GroupTable::default();
         for name in [
             "xcluster.x-k8s.io",

@@ -19,7 +19,7 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
     structural::structural(schema.to_value())
 }
 
-// Transforms, for `#[schemars(transform = ...)]` on a type or a field. Several may stand on one; rules add up.
+// Transforms, for `#[schemars(transform = ...)]` on a type or a field. One item may have several; rules add up.
 
 /// A rule in CEL, and what a user who breaks it should do.
 pub(crate) fn rule(expression: &'static str, message: &'static str) -> impl FnMut(&mut Schema) {
@@ -47,17 +47,17 @@ pub(crate) fn with(key: &'static str, value: impl Into<Value>) -> impl FnMut(&mu
     }
 }
 
-/// Whoever applies the list owns all of it.
+/// The client that applies the list owns all of it.
 pub(crate) fn atomic_list(schema: &mut Schema) {
     schema.insert("x-kubernetes-list-type".to_owned(), "atomic".into());
 }
 
-/// The list's items are unique and belong to whoever applies them.
+/// The list's items are unique and are owned by the client that applies them.
 pub(crate) fn set(schema: &mut Schema) {
     schema.insert("x-kubernetes-list-type".to_owned(), "set".into());
 }
 
-/// The list's items are told apart by these fields, and belong to whoever applies them.
+/// These fields identify the list's items, and are owned by the client that applies them.
 pub(crate) fn list_map<const N: usize>(keys: [&'static str; N]) -> impl FnMut(&mut Schema) {
     move |schema| {
         schema.insert("x-kubernetes-list-type".to_owned(), "map".into());
@@ -86,7 +86,7 @@ pub(crate) fn no_format(schema: &mut Schema) {
     schema.remove("format");
 }
 
-/// Declares markers: types that stand for another crate's type, in `#[schemars(with = "...")]`.
+/// Declares markers: types that represent another crate's type, in `#[schemars(with = "...")]`.
 macro_rules! markers {
     ($($(#[$doc:meta])* $name:ident => $schema:tt)*) => {$(
         $(#[$doc])*

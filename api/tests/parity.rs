@@ -34,7 +34,7 @@ const FACTS: [&str; 13] = [
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
 ];
-/// What is looked at elsewhere: the structure, the words, and what has a form of its own in a line.
+/// What other tests compare: the structure, the descriptions, and what has its own form in a line.
 const STRUCTURE: [&str; 12] = [
     "additionalProperties",
     "anyOf",
@@ -86,7 +86,10 @@ fn every_property_is_documented() {
             &mut silent,
         );
     }
-    assert!(silent.is_empty(), "without a word for users: {silent:#?}");
+    assert!(
+        silent.is_empty(),
+        "without a description for users: {silent:#?}"
+    );
 }
 
 /// Check T04: a number that does not fit its type is refused when it is written, and so is never read.
@@ -214,7 +217,7 @@ fn without_width(line: &str) -> String {
     columns.collect::<Vec<_>>().join("\t")
 }
 
-/// Lines by what they are about: a property's path, or the first two words of what is said of the whole.
+/// Lines by their subject: a property's path, or the first two words of a line about the whole definition.
 fn by_key<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeMap<String, &'a str> {
     let key = |line: &str| {
         let words = if line.starts_with('.') { 1 } else { 2 };
@@ -223,7 +226,7 @@ fn by_key<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeMap<String, &'a str>
     lines.map(|line| (key(line), line)).collect()
 }
 
-/// All that is said of a definition.
+/// All lines about a definition.
 fn facts(crd: &Value) -> Vec<String> {
     let mut lines = vec![names(&crd["spec"])];
     for version in crd["spec"]["versions"].as_array().into_iter().flatten() {

@@ -69,7 +69,7 @@ fn defaults_of_the_types_are_those_of_the_schema() {
 }
 
 #[test]
-fn members_that_the_types_do_not_know_are_kept_where_the_schema_keeps_them() {
+fn unknown_fields_are_preserved_where_the_schema_does() {
     let mut cluster = cases::base(HOSTED_CLUSTER);
     let strategy = json!({ "type": "Private", "loadBalancerTuning": { "level": 2 } });
     cluster["spec"]["operatorConfiguration"] =

@@ -10,7 +10,7 @@ use support::shutdown::Draining;
 
 use crate::exchange::Exchange;
 use crate::gate::Busy;
-use crate::upstream::{Answer, AnswerError};
+use crate::upstream::{ResponseBody, ResponseBodyError};
 use capi_translate::Refusal;
 use capi_translate::body::Translator;
 
@@ -31,7 +31,7 @@ enum Content {
 
 /// A body that is streamed.
 pub(crate) struct Stream {
-    answer: Answer,
+    body: ResponseBody,
     translator: Option<Box<Translator>>,
     /// Bytes that are translated already.
     begun: Bytes,
@@ -49,7 +49,7 @@ pub(crate) struct Stream {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Cut {
     #[error(transparent)]
-    Answer(#[from] AnswerError),
+    ResponseBody(#[from] ResponseBodyError),
     #[error("the response of the API server cannot be translated")]
     Translation(#[source] Refusal),
 }
@@ -136,7 +136,7 @@ impl http_body::Body for Body {
             Content::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Content::Stream(stream) if stream.translator.is_none() => stream.answer.size_hint(),
+            Content::Stream(stream) if stream.translator.is_none() => stream.body.size_hint(),
             Content::Stream(_) => SizeHint::default(),
         }
     }
@@ -146,18 +146,18 @@ impl http_body::Body for Body {
 
 impl Stream {
     /// Forwards the bytes of the API server.
-    pub(crate) fn pass(answer: Answer) -> Self {
-        Self::new(answer, None, Bytes::new())
+    pub(crate) fn pass(body: ResponseBody) -> Self {
+        Self::new(body, None, Bytes::new())
     }
 
     /// Translates the bytes of the API server; `begun` is translated already.
-    pub(crate) fn translate(answer: Answer, translator: Box<Translator>, begun: Bytes) -> Self {
-        Self::new(answer, Some(translator), begun)
+    pub(crate) fn translate(body: ResponseBody, translator: Box<Translator>, begun: Bytes) -> Self {
+        Self::new(body, Some(translator), begun)
     }
 
-    fn new(answer: Answer, translator: Option<Box<Translator>>, begun: Bytes) -> Self {
+    fn new(body: ResponseBody, translator: Option<Box<Translator>>, begun: Bytes) -> Self {
         Self {
-            answer,
+            body,
             translator,
             begun,
             draining: None,
@@ -171,7 +171,7 @@ impl Stream {
     fn is_end_stream(&self) -> bool {
         match self.translator {
             Some(_) => self.ended && self.cut.is_none(),
-            None => self.answer.is_end_stream(),
+            None => self.body.is_end_stream(),
         }
     }
 
@@ -190,7 +190,7 @@ impl Stream {
             if self.ended || self.must_end(cx) {
                 return Poll::Ready(None);
             }
-            let taken = match ready!(self.answer.poll_frame(cx)) {
+            let taken = match ready!(self.body.poll_frame(cx)) {
                 Some(Ok(frame)) => Ok(self.take(frame, exchange.as_deref_mut())),
                 Some(Err(error)) => Err(error.into()),
                 None => {

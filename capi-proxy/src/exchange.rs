@@ -25,7 +25,7 @@ pub(crate) struct Exchange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Asked,
-    Answered { code: u16 },
+    Responded { code: u16 },
     Watching { code: u16 },
 }
 
@@ -56,7 +56,7 @@ impl Exchange {
         self.added += self.started.elapsed();
     }
 
-    /// Runs work whose time counts as spent in the proxy.
+    /// Runs work that counts as time spent in the proxy.
     pub(crate) fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let result = work();
@@ -76,14 +76,14 @@ impl Exchange {
     }
 
     /// The response head is complete.
-    pub(crate) fn answered(&mut self, code: u16) {
-        self.metrics.answered(self.call, code);
-        self.state = State::Answered { code };
+    pub(crate) fn responded(&mut self, code: u16) {
+        self.metrics.responded(self.call, code);
+        self.state = State::Responded { code };
     }
 
     /// The response head of a watch is complete; events follow.
     pub(crate) fn watching(&mut self, code: u16) {
-        self.metrics.answered(self.call, code);
+        self.metrics.responded(self.call, code);
         self.metrics.watch_opened();
         self.metrics
             .observe_duration(self.call, self.started.elapsed(), self.added);
@@ -146,7 +146,7 @@ impl Exchange {
     pub(crate) fn cut(&self, cut: &Cut) {
         let CallLabels { method, resource } = self.call;
         match cut {
-            Cut::Answer(error) => {
+            Cut::ResponseBody(error) => {
                 let error = support::error::chain(error);
                 tracing::info!(method, resource, error, "Proxy request failed");
             }
@@ -165,7 +165,7 @@ impl Drop for Exchange {
         let (total, added) = (self.started.elapsed(), self.added);
         let code = match self.state {
             State::Asked => None,
-            State::Answered { code } => {
+            State::Responded { code } => {
                 self.metrics.observe_duration(self.call, total, added);
                 Some(code)
             }

@@ -110,7 +110,7 @@ impl Failure {
     }
 
     /// A response that the translator rejected: a bad gateway, regardless of its own status code.
-    pub(crate) fn refused_answer(refusal: &Refusal) -> Self {
+    pub(crate) fn refused_response(refusal: &Refusal) -> Self {
         let message = format!(
             "the response of the API server cannot be translated: {}",
             refusal.message
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    async fn answer(failure: Failure) -> (http::response::Parts, serde_json::Value) {
+    async fn response(failure: Failure) -> (http::response::Parts, serde_json::Value) {
         let (parts, body) = failure.to_response().into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         (parts, serde_json::from_slice(&bytes).unwrap())
@@ -190,7 +190,7 @@ mod tests {
     #[tokio::test]
     async fn failures_are_status_objects() {
         let (parts, status) =
-            answer(Failure::client(StatusCode::FORBIDDEN, "no \"such\" luck")).await;
+            response(Failure::client(StatusCode::FORBIDDEN, "no \"such\" luck")).await;
         assert_eq!(parts.status, 403);
         assert_eq!(parts.headers["content-type"], "application/json");
         assert_eq!(
@@ -204,10 +204,10 @@ mod tests {
 
     #[tokio::test]
     async fn only_requests_that_were_not_sent_may_be_retried() {
-        let (parts, status) = answer(Failure::unavailable("down")).await;
+        let (parts, status) = response(Failure::unavailable("down")).await;
         assert_eq!(parts.headers["retry-after"], "1");
         assert_eq!(status["details"]["retryAfterSeconds"], 1);
-        let (parts, status) = answer(Failure::bad_gateway("lost")).await;
+        let (parts, status) = response(Failure::bad_gateway("lost")).await;
         assert!(!parts.headers.contains_key("retry-after"));
         assert_eq!(status.get("details"), None);
     }
@@ -215,7 +215,8 @@ mod tests {
     /// Check F08.
     #[tokio::test]
     async fn an_untranslatable_response_is_a_bad_gateway() {
-        let (parts, status) = answer(Failure::refused_answer(&Refusal::malformed("broken"))).await;
+        let (parts, status) =
+            response(Failure::refused_response(&Refusal::malformed("broken"))).await;
         assert_eq!(parts.status, 502);
         assert_eq!(
             status["message"],

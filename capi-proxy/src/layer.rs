@@ -17,7 +17,7 @@ use capi_translate::target::Target;
 
 /// What a body belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestContext<'a> {
     pub(crate) rules: &'a Rules,
     pub(crate) target: &'a Target,
     pub(crate) method: &'a Method,

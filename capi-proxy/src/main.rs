@@ -1,4 +1,4 @@
-//! The `capi-proxy` binary: reads the command line, runs it, prints what went wrong.
+//! The `capi-proxy` binary: reads the command line, runs it, prints errors.
 
 use std::process::ExitCode;
 

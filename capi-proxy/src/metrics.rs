@@ -96,34 +96,34 @@ impl Metrics {
         let registry = &mut self.registry;
         registry.register(
             "requests",
-            "Requests answered, by the API server or by the proxy",
+            "Requests with a response of the API server or of the proxy",
             self.requests.clone(),
         );
         registry.register_with_unit(
             "request_duration",
-            "Time from a request's head to the end of its answer, for watches to the head of it",
+            "Time from the head of a request to the end of its response, or to the head of the response for watches",
             Unit::Seconds,
             self.durations.clone(),
         );
         registry.register_with_unit(
             "added_duration",
-            "Time that the proxy itself spent on a request and its answer",
+            "Time that the proxy itself spent on a request and its response",
             Unit::Seconds,
             self.added.clone(),
         );
         registry.register(
             "translation_errors",
-            "Requests and answers that were refused because they cannot be translated",
+            "Requests and responses that were rejected because they cannot be translated",
             self.translation_errors.clone(),
         );
         registry.register(
             "foreign_names",
-            "Standard group names met in stored objects: the trace of a writer that goes around the proxy",
+            "Standard group names in stored objects, written by a client that bypasses the proxy",
             self.foreign_names.clone(),
         );
         registry.register(
             "leaked_names",
-            "Strings of answers that were left with a private name, counted with --debug-leaks only",
+            "Strings of responses with an untranslated private name, counted with --debug-leaks only",
             self.leaked_names.clone(),
         );
         registry.register(
@@ -140,8 +140,8 @@ impl Metrics {
         registry.register("build", "The running program", build);
     }
 
-    /// A request was answered.
-    pub(crate) fn answered(&self, call: CallLabels, code: u16) {
+    /// A request got a response.
+    pub(crate) fn responded(&self, call: CallLabels, code: u16) {
         let CallLabels { method, resource } = call;
         let mut labels = RequestLabels {
             method,
@@ -255,7 +255,7 @@ mod tests {
             .collect();
         for resource in resources {
             for code in 100..600 {
-                metrics.answered(
+                metrics.responded(
                     CallLabels {
                         method: "get",
                         resource,
@@ -298,7 +298,7 @@ mod tests {
             method: "list",
             resource: "machines",
         };
-        metrics.answered(call, 200);
+        metrics.responded(call, 200);
         metrics.observe_duration(call, Duration::from_millis(20), Duration::from_micros(20));
         metrics.translation_error(ErrorType::Malformed);
         metrics.foreign_names(2);

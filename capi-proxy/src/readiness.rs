@@ -155,7 +155,7 @@ async fn probe(upstream: &Upstream) -> Result<(), String> {
         class: Class::Unary,
         authorization: Authorization::Ours,
     };
-    let asked = async {
+    let probe = async {
         let mut response = upstream
             .send(outbound)
             .await
@@ -164,8 +164,8 @@ async fn probe(upstream: &Upstream) -> Result<(), String> {
         while let Some(Ok(_)) = response.body_mut().frame().await {}
         Ok(response.status())
     };
-    let answered = tokio::time::timeout(PROBE_TIME, asked).await;
-    match answered.unwrap_or_else(|_| Err("the API server does not respond".to_owned()))? {
+    let responded = tokio::time::timeout(PROBE_TIME, probe).await;
+    match responded.unwrap_or_else(|_| Err("the API server does not respond".to_owned()))? {
         StatusCode::UNAUTHORIZED => {
             Err("the API server rejects the credentials of the proxy".to_owned())
         }

@@ -20,7 +20,7 @@ use crate::server::{self, Workers};
 use crate::stack::Proxy;
 use crate::upstream::{self, Upstream};
 
-/// What probes and scrapes are answered with.
+/// Responses to probes and scrapes.
 struct Probes {
     readiness: Arc<Readiness>,
     metrics: Arc<Metrics>,

@@ -130,7 +130,7 @@ async fn serve<S>(
     let io = TokioIo::new(GateIo::new(stream, Arc::clone(&connection), limits));
     let service = service_fn(move |request: Request<Incoming>| {
         // On the heap, so that a watch does not hold the memory that its setup needed.
-        Box::pin(Arc::clone(&proxy).answer(request, Arc::clone(&connection)))
+        Box::pin(Arc::clone(&proxy).handle(request, Arc::clone(&connection)))
     });
     let serving = Builder::new()
         .max_buf_size(BUFFER)

@@ -20,11 +20,15 @@ use crate::layer::host::Hosts;
 use crate::layer::impersonation::Impersonation;
 use crate::layer::path::PrivateNames;
 use crate::layer::request_body::{Outcome, Prepared, Unread};
-use crate::layer::{Asked, connection, headers, impersonation, path, request_body, response_body};
+use crate::layer::{
+    RequestContext, connection, headers, impersonation, path, request_body, response_body,
+};
 use crate::metrics::Metrics;
 use crate::readiness::Readiness;
 use crate::upgrade;
-use crate::upstream::{Answer, Authorization, Class, Outbound, Outgoing, SendError, Upstream};
+use crate::upstream::{
+    Authorization, Class, Outbound, Outgoing, ResponseBody, SendError, Upstream,
+};
 use capi_translate::Rules;
 use capi_translate::target::Target;
 
@@ -64,7 +68,7 @@ struct Admitted {
 
 impl Proxy {
     /// Handles a request that passed the gate of `connection`.
-    pub(crate) async fn answer(
+    pub(crate) async fn handle(
         self: Arc<Self>,
         request: Request<Incoming>,
         connection: Arc<gate::Connection>,
@@ -73,15 +77,15 @@ impl Proxy {
         let mut exchange = Exchange::begin(Arc::clone(&self.metrics));
         let (parts, body) = request.into_parts();
         let mut body = Unread::new(body);
-        let answered = self
+        let responded = self
             .respond(parts, &mut body, &connection, &mut exchange)
             .await;
-        let response = match answered {
+        let response = match responded {
             Ok(response) => response,
             Err(failure) => {
                 let failure = body.settle(failure).await;
                 exchange.failed(&failure);
-                exchange.answered(failure.code.as_u16());
+                exchange.responded(failure.code.as_u16());
                 failure.to_response()
             }
         };
@@ -146,13 +150,13 @@ impl Proxy {
             upgrade,
             headers,
         } = admitted;
-        let asked = Asked {
+        let request_context = RequestContext {
             rules: &self.rules,
             target: &target,
             method,
         };
         let reading = request_body::Request {
-            asked,
+            context: request_context,
             headers: &headers,
             limit: self.policy.max_request_body,
             connection,
@@ -171,25 +175,25 @@ impl Proxy {
             let response = client
                 .forward(&self.upstream, outbound, &self.drain)
                 .await?;
-            exchange.answered(response.status().as_u16());
+            exchange.responded(response.status().as_u16());
             return Ok(response);
         }
         let sent = self.upstream.send(outbound).await;
         self.record_outcome(&sent);
-        let answer = sent.map_err(|error| failure(error, outcome.as_ref()))?;
-        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let response = sent.map_err(|error| failure(error, outcome.as_ref()))?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // The bytes that follow are of a protocol that the client did not request.
             return Err(Failure::bad_gateway(
                 "the API server switched to a protocol that was not requested",
             )
             .closing());
         }
-        let response = response_body::translate(asked, answer, exchange).await?;
+        let response = response_body::translate(request_context, response, exchange).await?;
         Ok(self.finish(&target, response, exchange))
     }
 
     /// The outcome of a request shows whether the API server is reachable.
-    fn record_outcome(&self, sent: &Result<Response<Answer>, SendError>) {
+    fn record_outcome(&self, sent: &Result<Response<ResponseBody>, SendError>) {
         match sent {
             Ok(_) => self.readiness.record_response(),
             Err(_) => self.readiness.record_failure(),
@@ -208,7 +212,7 @@ impl Proxy {
             exchange.watching(code.as_u16());
             return response.map(|body| body.until(self.drain.draining()));
         }
-        exchange.answered(code.as_u16());
+        exchange.responded(code.as_u16());
         response
     }
 }

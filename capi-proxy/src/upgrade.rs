@@ -15,7 +15,7 @@ use support::shutdown::Drain;
 use crate::body::{Body, Stream};
 use crate::failure::Failure;
 use crate::layer::headers::strip_hop_by_hop;
-use crate::upstream::{Answer, Outbound, Upstream};
+use crate::upstream::{Outbound, ResponseBody, Upstream};
 
 /// Timeout for both sides to switch after the 101 response.
 const SWITCH_TIME: Duration = Duration::from_secs(10);
@@ -79,7 +79,7 @@ fn refused(response: Response<hyper::body::Incoming>) -> Response<Body> {
     parts
         .headers
         .insert(CONNECTION, HeaderValue::from_static("close"));
-    Response::from_parts(parts, Body::stream(Stream::pass(Answer::lone(body))))
+    Response::from_parts(parts, Body::stream(Stream::pass(ResponseBody::lone(body))))
 }
 
 /// Copies bytes both ways until both sides have ended, or one has failed.
@@ -90,7 +90,7 @@ async fn join(client: OnUpgrade, server: OnUpgrade, drain: Drain) {
         return;
     };
     let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-    // An error closes the tunnel on both sides. The process waits for everything that holds a drain.
+    // An error closes the tunnel with both types. The process waits for everything that holds a drain.
     let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
     drop(drain);
 }

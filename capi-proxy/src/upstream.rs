@@ -8,14 +8,14 @@
 //! pooled connection was closed before the request was written to it; or it was closed without a response to a request
 //! that only reads.
 
-mod answer;
 mod connect;
 mod http1;
 mod http2;
 mod outbound;
+mod response;
 
-pub(crate) use answer::{Answer, AnswerError};
 pub(crate) use outbound::{Authorization, BrokenOff, Class, Outbound, Outgoing};
+pub(crate) use response::{ResponseBody, ResponseBodyError};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,10 @@ impl Upstream {
     }
 
     /// Sends a request and returns the response head.
-    pub(crate) async fn send(&self, outbound: Outbound) -> Result<Response<Answer>, SendError> {
+    pub(crate) async fn send(
+        &self,
+        outbound: Outbound,
+    ) -> Result<Response<ResponseBody>, SendError> {
         let session = self.store.session()?;
         let spare = match (&outbound.authorization, &session.token) {
             (Authorization::Ours, Some(_)) => outbound.replay(),
@@ -140,7 +143,7 @@ impl Upstream {
         &self,
         session: &Session,
         outbound: Outbound,
-    ) -> Result<Response<Answer>, SendError> {
+    ) -> Result<Response<ResponseBody>, SendError> {
         let pools = self.pools(outbound.identity(session));
         match outbound.class {
             Class::Unary => self.exclusive(session, &pools.unary, outbound).await,
@@ -157,7 +160,7 @@ impl Upstream {
         session: &Session,
         pool: &Arc<http1::Pool>,
         outbound: Outbound,
-    ) -> Result<Response<Answer>, SendError> {
+    ) -> Result<Response<ResponseBody>, SendError> {
         let identity = outbound.identity(session);
         let only_reads = outbound.method.is_safe();
         let mut request = outbound.into_http1(session);
@@ -195,7 +198,7 @@ impl Upstream {
         session: &Session,
         pools: &Pools,
         outbound: Outbound,
-    ) -> Result<Response<Answer>, SendError> {
+    ) -> Result<Response<ResponseBody>, SendError> {
         let identity = outbound.identity(session);
         let connect = async || self.connect(session, identity, Alpn::Http2).await;
         let found = pools
@@ -224,7 +227,7 @@ impl Upstream {
         pools: &Pools,
         found: http2::Found,
         outbound: Outbound,
-    ) -> Result<Response<Answer>, SendError> {
+    ) -> Result<Response<ResponseBody>, SendError> {
         match found {
             http2::Found::Shared(permit) | http2::Found::New(permit) => permit
                 .send(session, outbound)

@@ -20,6 +20,13 @@ use crate::install::{TargetArgs, runtime};
 use directory::Directory;
 use objects::Scope;
 
+/// The Service of a hosted cluster's API server, and the name in its certificate.
+const SERVICE: &str = "kube-apiserver";
+/// Its port, unless the kubeconfig names another one.
+const SERVICE_PORT: u16 = 6443;
+/// The Secret in the control plane namespace with the kubeconfig that names it.
+const SERVICE_KUBECONFIG: &str = "service-network-admin-kubeconfig";
+
 /// What can be dumped.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dump {
@@ -29,6 +36,7 @@ pub(crate) enum Dump {
 
 /// Flags of `dump cluster`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Cluster {
     /// Name of the hosted cluster
     #[arg(long, value_name = "NAME")]
@@ -49,6 +57,14 @@ pub(crate) struct Cluster {
     /// Also dump the objects in the hosted cluster
     #[arg(long = "dump-guest-cluster")]
     guest: bool,
+
+    /// Also dump the objects in the hosted cluster, which is reached through the Service of its API server. Works in a
+    /// pod of the management cluster only
+    #[arg(
+        long = "dump-guest-cluster-through-kube-service",
+        conflicts_with = "guest"
+    )]
+    guest_through_service: bool,
 
     /// Also write all files of the dump to hypershift-dump.tar.gz in the directory
     #[arg(
@@ -72,6 +88,15 @@ pub(crate) struct Cluster {
 
     #[command(flatten)]
     target: TargetArgs,
+}
+
+/// How the API server of the hosted cluster is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// As its users do.
+    Published,
+    /// By the Service in its control plane namespace.
+    Service,
 }
 
 /// Runs `dump`.
@@ -100,8 +125,8 @@ impl Cluster {
             let logs = objects::logs(hosted.client(), namespace, &directory, &mut step).await?;
             step.done(&format!("{count} objects, {logs} logs"));
         }
-        if self.guest {
-            self.dump_guest(&hosted, &directory, &display).await?;
+        if let Some(way) = self.way() {
+            self.dump_guest(way, &hosted, &directory, &display).await?;
         }
         if self.archive_dump {
             let archive = directory.archive()?;
@@ -109,6 +134,14 @@ impl Cluster {
         }
         display.say(&format!("written to {}", self.artifact_dir.display()));
         Ok(())
+    }
+
+    fn way(&self) -> Option<Way> {
+        match (self.guest, self.guest_through_service) {
+            (true, _) => Some(Way::Published),
+            (false, true) => Some(Way::Service),
+            (false, false) => None,
+        }
     }
 
     /// The objects that users write.
@@ -132,39 +165,140 @@ impl Cluster {
 
     async fn dump_guest(
         &self,
+        way: Way,
         hosted: &Hosted,
         directory: &Directory,
         display: &Display,
     ) -> anyhow::Result<()> {
         let mut step = display.step("the hosted cluster's own objects");
-        let guest = self.connect(hosted).await?;
+        let guest = self.connect(way, hosted).await?;
         let inside = directory.below("guest")?;
         let count = objects::dump(&guest, Scope::Everything, &inside, &mut step).await?;
         step.done(&format!("{count} objects"));
         Ok(())
     }
 
-    async fn connect(&self, hosted: &Hosted) -> anyhow::Result<Client> {
-        let cluster = hosted.cluster(&self.namespace, &self.name).await?;
-        let reference = cluster.status.and_then(|status| status.kubeconfig);
-        let reference = reference.context("the hosted cluster has no kubeconfig yet")?;
-        let secret = hosted.secrets(&self.namespace).get(&reference.name).await;
-        let secret =
-            secret.map_err(|error| refused(&error).context("cannot read the kubeconfig"))?;
-        let text = secret.data.unwrap_or_default().remove("kubeconfig");
-        let text = text.context("the Secret with the kubeconfig has no kubeconfig")?;
-        let text = String::from_utf8(text.0).context("the kubeconfig is not text")?;
-        let kubeconfig = Kubeconfig::from_yaml(&text)
-            .map_err(|_| anyhow::anyhow!("the kubeconfig of the hosted cluster cannot be read"))?;
-        let config =
-            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    async fn connect(&self, way: Way, hosted: &Hosted) -> anyhow::Result<Client> {
+        let control_plane = api::names::control_plane_namespace(&self.namespace, &self.name);
+        let text = match way {
+            Way::Published => {
+                let cluster = hosted.cluster(&self.namespace, &self.name).await?;
+                let reference = cluster.status.and_then(|status| status.kubeconfig);
+                let reference = reference.context("the hosted cluster has no kubeconfig yet")?;
+                kubeconfig(hosted, &self.namespace, &reference.name).await?
+            }
+            Way::Service => kubeconfig(hosted, &control_plane, SERVICE_KUBECONFIG).await?,
+        };
+        let mut config = config(&text).await?;
+        if way == Way::Service {
+            lead_through_service(&mut config, &control_plane)?;
+        }
         let client = support::client::connect(config)?;
         // Asked first, so that a cluster that cannot be reached is said in one line.
         let nodes: kube::Api<k8s_openapi::api::core::v1::Node> = kube::Api::all(client.clone());
         nodes
             .list_metadata(&ListParams::default().limit(1))
             .await
-            .map_err(|error| refused(&error).context("the hosted cluster cannot be reached"))?;
+            .map_err(|error| refused(&error).context(way.unreachable(&control_plane)))?;
         Ok(client)
+    }
+}
+
+// === impl Way ===
+
+impl Way {
+    fn unreachable(self, control_plane: &str) -> String {
+        match self {
+            Self::Published => "the hosted cluster cannot be reached".to_owned(),
+            Self::Service => format!(
+                "failed to reach Service {control_plane}/{SERVICE}: run this command in a pod of the management \
+                 cluster, in that namespace, or use --dump-guest-cluster"
+            ),
+        }
+    }
+}
+
+/// The kubeconfig in a Secret.
+async fn kubeconfig(hosted: &Hosted, namespace: &str, name: &str) -> anyhow::Result<String> {
+    let secret = hosted.secrets(namespace).get(name).await;
+    let secret = secret.map_err(|error| {
+        refused(&error).context(format!(
+            "failed to read the kubeconfig in Secret {namespace}/{name}"
+        ))
+    })?;
+    let text = secret.data.unwrap_or_default().remove("kubeconfig");
+    let text = text.context("the Secret with the kubeconfig has no kubeconfig")?;
+    String::from_utf8(text.0).context("the kubeconfig is not text")
+}
+
+async fn config(kubeconfig: &str) -> anyhow::Result<kube::Config> {
+    let kubeconfig = Kubeconfig::from_yaml(kubeconfig)
+        .map_err(|_| anyhow::anyhow!("the kubeconfig of the hosted cluster cannot be read"))?;
+    Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+}
+
+/// The kubeconfig names the Service as pods of its own namespace do; this leads to it from any namespace. The name in
+/// the certificate stays.
+fn lead_through_service(config: &mut kube::Config, control_plane: &str) -> anyhow::Result<()> {
+    let port = config.cluster_url.port_u16().unwrap_or(SERVICE_PORT);
+    let url = format!("https://{SERVICE}.{control_plane}.svc:{port}");
+    config.cluster_url = url
+        .parse()
+        .with_context(|| format!("failed to parse URL {url}"))?;
+    config.tls_server_name = Some(SERVICE.to_owned());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        cluster: Cluster,
+    }
+
+    fn parsed(flags: &[&str]) -> Result<Cluster, clap::Error> {
+        let known = ["dump", "--name=a", "--artifact-dir=d"];
+        Command::try_parse_from(known.iter().chain(flags)).map(|command| command.cluster)
+    }
+
+    #[test]
+    fn the_hosted_cluster_is_reached_in_one_way_or_not_at_all() {
+        let published = "--dump-guest-cluster";
+        let service = "--dump-guest-cluster-through-kube-service";
+        for (flags, expected) in [
+            (&[][..], None),
+            (&[published][..], Some(Way::Published)),
+            (&[service][..], Some(Way::Service)),
+        ] {
+            assert_eq!(parsed(flags).unwrap().way(), expected, "{flags:?}");
+        }
+        let error = parsed(&[published, service]).unwrap_err();
+        assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict);
+    }
+
+    #[tokio::test]
+    async fn the_service_is_reached_from_any_namespace() {
+        let kubeconfig = "
+apiVersion: v1
+kind: Config
+clusters: [{ name: cluster, cluster: { server: 'https://kube-apiserver:6443' } }]
+contexts: [{ name: admin, context: { cluster: cluster, user: admin } }]
+current-context: admin
+users: [{ name: admin, user: { token: t } }]
+";
+        let mut config = config(kubeconfig).await.unwrap();
+        lead_through_service(&mut config, "clusters-a").unwrap();
+        assert_eq!(
+            config.cluster_url.to_string(),
+            "https://kube-apiserver.clusters-a.svc:6443/"
+        );
+        assert_eq!(config.tls_server_name.as_deref(), Some("kube-apiserver"));
+        let message = Way::Service.unreachable("clusters-a");
+        assert!(message.contains("--dump-guest-cluster"), "{message}");
     }
 }

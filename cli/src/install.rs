@@ -31,6 +31,7 @@ use anyhow::Context;
 
 pub use args::Install;
 pub(crate) use args::{TargetArgs, time};
+pub(crate) use images::OPERATOR;
 
 use crate::crds::source::cluster::Access;
 use options::Options;

@@ -4,6 +4,8 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::Value;
 
+use crate::crds::source::cluster::Access;
+use crate::install::OPERATOR;
 use crate::install::cluster::Cluster;
 use crate::install::display::print;
 use crate::install::kind::text;
@@ -29,6 +31,14 @@ pub(crate) struct Version {
 
     #[command(flatten)]
     target: TargetArgs,
+}
+
+/// What this command knows of its own version.
+#[derive(Debug, Clone, Copy)]
+struct Client {
+    commit: Option<&'static str>,
+    /// The operator's image of the same release.
+    image: Option<&'static str>,
 }
 
 /// What a management cluster says of its operator.
@@ -61,36 +71,88 @@ impl Version {
     }
 
     async fn server(&self) -> anyhow::Result<Server> {
-        let cluster = Cluster::connect(&self.target.access()).await?;
-        let namespace = &self.namespace;
-        let find = async |path: String| {
-            let found = cluster.find(&path).await;
-            found.with_context(|| format!("failed to get {path}"))
-        };
-        let base = format!("namespaces/{namespace}");
-        Ok(Server {
-            deployment: find(format!("/apis/apps/v1/{base}/deployments/operator")).await?,
-            supported: find(format!("/api/v1/{base}/configmaps/supported-versions")).await?,
-        })
+        Server::read(&self.target.access(), &self.namespace).await
     }
+}
+
+/// Fails unless this command and the operator are of the same version.
+pub(crate) async fn check(access: &Access, namespace: &str) -> anyhow::Result<()> {
+    let server = Server::read(access, namespace).await?;
+    let client = Client {
+        commit: COMMIT.filter(|commit| !commit.is_empty()),
+        image: OPERATOR.released(),
+    };
+    server.check(namespace, client).map_err(anyhow::Error::msg)
 }
 
 // === impl Server ===
 
 impl Server {
-    fn lines(&self, namespace: &str) -> String {
-        let image = self.deployment.as_ref().map(|deployment| {
-            let pointer = "/spec/template/spec/containers/0/image";
-            format!("image {}", text(deployment, pointer))
-        });
-        let reported = |key: &str| {
-            let data = self.supported.as_ref()?["data"][key].as_str()?;
-            Some(data.to_owned())
+    async fn read(access: &Access, namespace: &str) -> anyhow::Result<Self> {
+        let cluster = Cluster::connect(access).await?;
+        let find = async |path: String| {
+            let found = cluster.find(&path).await;
+            found.with_context(|| format!("failed to get {path}"))
         };
-        let version = reported("server-version").or(image).unwrap_or_else(|| {
-            format!("none: there is no Deployment {namespace}/operator, run hypershift install")
-        });
-        let supported = reported("supported-versions")
+        let base = format!("namespaces/{namespace}");
+        Ok(Self {
+            deployment: find(format!("/apis/apps/v1/{base}/deployments/operator")).await?,
+            supported: find(format!("/api/v1/{base}/configmaps/supported-versions")).await?,
+        })
+    }
+
+    /// Operators that report a version report a commit. This one is compared by its image, which a released command
+    /// knows.
+    fn check(&self, namespace: &str, client: Client) -> Result<(), String> {
+        let Client { commit, image } = client;
+        let image_of_server = self.image();
+        if let Some(version) = self.reported("server-version") {
+            return match commit {
+                Some(commit) if commit == version => Ok(()),
+                commit => Err(format!(
+                    "the operator is of commit {version} and this command of commit {}: use the command of the \
+                     operator's release, or leave out --version-check",
+                    commit.unwrap_or("unknown")
+                )),
+            };
+        }
+        match (image, image_of_server) {
+            (_, None) => Err(format!(
+                "failed to get Deployment {namespace}/operator: not found. Run hypershift install, or name the \
+                 namespace of the operator by --operator-namespace"
+            )),
+            (Some(image), Some(server)) if image == server => Ok(()),
+            (Some(image), Some(server)) => Err(format!(
+                "the operator runs {server} and this command belongs to {image}: use the command of the operator's \
+                 release, or leave out --version-check"
+            )),
+            (None, Some(server)) => Err(format!(
+                "failed to compare versions: the operator runs {server}, and this build of the command belongs to no \
+                 release. Use a released command, or leave out --version-check"
+            )),
+        }
+    }
+
+    fn image(&self) -> Option<String> {
+        let pointer = "/spec/template/spec/containers/0/image";
+        Some(text(self.deployment.as_ref()?, pointer).to_owned())
+    }
+
+    fn reported(&self, key: &str) -> Option<String> {
+        let data = self.supported.as_ref()?["data"][key].as_str()?;
+        Some(data.to_owned())
+    }
+
+    fn lines(&self, namespace: &str) -> String {
+        let image = self.image().map(|image| format!("image {image}"));
+        let version = self
+            .reported("server-version")
+            .or(image)
+            .unwrap_or_else(|| {
+                format!("none: there is no Deployment {namespace}/operator, run hypershift install")
+            });
+        let supported = self
+            .reported("supported-versions")
             .unwrap_or_else(|| "not reported by this operator".to_owned());
         format!("Server Version: {version}\nServer Supports OCP Versions: {supported}\n")
     }
@@ -135,5 +197,57 @@ mod tests {
         let lines = other.lines("hypershift");
         assert!(lines.starts_with("Server Version: 4f9e\n"), "{lines}");
         assert!(lines.contains("4.20"), "{lines}");
+    }
+
+    #[test]
+    fn versions_are_compared_by_commit_or_by_image() {
+        let deployment = |image: &str| {
+            Some(
+                json!({ "spec": { "template": { "spec": { "containers": [{ "image": image }] } } } }),
+            )
+        };
+        let data = json!({ "data": { "server-version": "4f9e" } });
+        let reports = || Server {
+            deployment: deployment("other"),
+            supported: Some(data.clone()),
+        };
+        let runs = |image: &str| Server {
+            deployment: deployment(image),
+            supported: None,
+        };
+        let of = |commit, image| Client { commit, image };
+        let (commit, image) = (Some("4f9e"), Some("registry/operator:v1"));
+        for (server, client, expected) in [
+            (reports(), of(commit, None), None),
+            (
+                reports(),
+                of(Some("a0"), None),
+                Some("4f9e and this command of commit a0"),
+            ),
+            (reports(), of(None, image), Some("commit unknown")),
+            (runs("registry/operator:v1"), of(None, image), None),
+            (
+                runs("registry/operator:v2"),
+                of(commit, image),
+                Some("v2 and this command belongs to"),
+            ),
+            (
+                runs("registry/operator:v1"),
+                of(commit, None),
+                Some("belongs to no release"),
+            ),
+            (
+                Server::default(),
+                of(commit, image),
+                Some("Run hypershift install"),
+            ),
+        ] {
+            let found = server.check("hypershift", client).err();
+            match (found, expected) {
+                (None, None) => {}
+                (Some(message), Some(part)) => assert!(message.contains(part), "{message}"),
+                (found, expected) => panic!("{found:?} instead of {expected:?}"),
+            }
+        }
     }
 }

@@ -49,7 +49,7 @@ fn text<'a>(alert: &'a Value, pointer: &str) -> &'a str {
     text
 }
 
-/// Words of an expression that begin like a metric of the proxy.
+/// Names in an expression that begin like a metric of the proxy.
 fn proxy_metrics(expression: &str) -> BTreeSet<String> {
     expression
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')

@@ -35,7 +35,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect(path)
 }
 
-/// What stands between backticks.
+/// The text between backticks.
 fn code(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
@@ -66,7 +66,7 @@ fn invariants_name_tests_that_exist() {
 }
 
 #[test]
-fn links_and_paths_in_documents_lead_somewhere() {
+fn links_and_paths_in_documents_exist() {
     for document in files(".md") {
         // What is set as code is no link, however it looks: regular expressions have brackets of both kinds.
         let text: String = read(&document).split('`').step_by(2).collect();

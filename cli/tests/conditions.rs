@@ -1,5 +1,5 @@
-//! Every condition of the API is on the page about hosted clusters, with who sets it or why it is not set; and the sources
-//! agree.
+//! docs/clusters.md lists every condition of the API with the component that sets it, or why it is not set; the
+//! sources agree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use api::conditions::{ClusterCondition, PoolCondition};
 
 const PAGE: &str = include_str!("../../docs/clusters.md");
-/// Who is said to set a condition, and where that must be seen in the sources.
+/// Components that set conditions, and the sources in which they do.
 const WHERE: [(&str, &str); 3] = [
     ("hypershift-operator", "hypershift-operator/src"),
     (
@@ -20,8 +20,8 @@ const WHERE: [(&str, &str); 3] = [
         "control-plane-operator/src/hosted_cluster_config",
     ),
 ];
-/// Files that name conditions and set none: they copy, count or report what others have set.
-const READERS: [&str; 3] = ["status/conditions.rs", "events.rs", "census"];
+/// Files that name conditions without setting them: they copy, count or report conditions.
+const READERS: [&str; 3] = ["status/conditions.rs", "events.rs", "fleet_metrics"];
 
 /// The rows of the table that begins with this: condition, and who sets it.
 fn table(begins: &str) -> BTreeMap<&'static str, &'static str> {
@@ -69,7 +69,7 @@ fn sources(directory: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Whether a condition is named where it would be set.
+/// Whether a condition is named in the sources that set it.
 fn is_named(sources: &[(String, String)], set: &str, variant: &str) -> bool {
     // The control plane's operator has a shorter name for the set.
     let names = [format!("{set}::{variant}"), format!("Type::{variant}")];
@@ -90,7 +90,7 @@ fn is_named(sources: &[(String, String)], set: &str, variant: &str) -> bool {
 }
 
 #[test]
-fn every_condition_of_a_cluster_is_set_or_said_not_to_be() {
+fn every_cluster_condition_is_set_or_documented_as_unset() {
     let table = table("| condition of a HostedCluster |");
     let names: Vec<_> = ClusterCondition::ALL.iter().map(|it| it.as_str()).collect();
     assert_eq!(table.len(), names.len());
@@ -129,7 +129,7 @@ fn every_condition_of_a_cluster_is_set_or_said_not_to_be() {
 }
 
 #[test]
-fn every_condition_of_a_pool_is_set_or_said_not_to_be() {
+fn every_pool_condition_is_set_or_documented_as_unset() {
     let table = table("| condition of a NodePool |");
     assert_eq!(table.len(), PoolCondition::ALL.len());
     let sources = sources("hypershift-operator/src");

@@ -164,7 +164,7 @@ fn standard_types() {
 }
 
 #[test]
-fn everything_that_can_be_asked_for() {
+fn all_options() {
     let (secret, bundle) = (data("pull-secret.json"), data("trusted.txt"));
     let text = rendered(&[
         "--outputs=resources",
@@ -223,7 +223,7 @@ fn the_same_arguments_give_the_same_bytes() {
 }
 
 #[test]
-fn flags_may_stand_before_the_verb() {
+fn flags_may_precede_the_verb() {
     let private = private();
     let output = Command::new(env!("CARGO_BIN_EXE_hypershift"))
         .arg("install")
@@ -291,7 +291,7 @@ fn json_holds_the_same_objects() {
 }
 
 #[test]
-fn every_object_says_which_installation_it_is_of() {
+fn every_object_is_labeled_with_its_installation() {
     for object in objects(&rendered(&["--assume=monitoring,console,legacy"])) {
         let labels = &object["metadata"]["labels"];
         assert_eq!(
@@ -327,7 +327,7 @@ fn operators_get_the_rights_that_they_are_tested_with() {
 
 /// T17: a proxy beside an operator would lend the operator's cluster-wide permissions to everything on loopback.
 #[test]
-fn operators_have_no_proxy_beside_them() {
+fn operators_have_no_proxy_sidecar() {
     let text = rendered(&[
         "--outputs=resources",
         "--assume=legacy,monitoring",
@@ -382,10 +382,13 @@ fn the_dashboard_shows_metrics_that_exist() {
     let documented = documented.concat();
     let dashboard = read("manifests/install/dashboard.json");
     let mut seen = 0;
-    for word in dashboard.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
-        let metric = word.trim_end_matches("_bucket").trim_end_matches("_total");
-        if word.starts_with("hypershift_") {
-            assert!(documented.contains(metric), "{word} is no metric");
+    for name in dashboard.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        let metric = name.trim_end_matches("_bucket").trim_end_matches("_total");
+        if name.starts_with("hypershift_") {
+            assert!(
+                documented.contains(metric),
+                "{name} is not a documented metric"
+            );
             seen += 1;
         }
     }

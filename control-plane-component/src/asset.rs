@@ -1,7 +1,7 @@
-//! Manifests that are embedded in the program.
+//! Manifests embedded in the binary.
 //!
-//! `{{namespace}}` and `{{name}}` in a text of a manifest stand for those of the hosted control plane. All else that depends on
-//! the hosted control plane is done by adapt functions, in code.
+//! `{{namespace}}` and `{{name}}` are placeholders for those of the hosted control plane. Adapt functions set
+//! everything else that depends on the hosted control plane.
 
 use std::sync::OnceLock;
 
@@ -9,18 +9,18 @@ use serde_json::Value;
 
 use super::error::{Error, Result};
 
-/// A manifest: one object as YAML. It is parsed once, however often it is rendered.
+/// A manifest: one object as YAML. It is parsed once per process, because components are rendered in each reconcile.
 #[derive(Debug)]
 pub struct Asset {
     /// The file's name.
     pub file: &'static str,
-    /// What is in it.
+    /// The file's content.
     pub yaml: &'static str,
     template: OnceLock<Value>,
 }
 
-/// The manifests of a component, listed in the order of their names: `assets!("pdb.yaml", "statefulset.yaml")` are in the
-/// directory `assets` beside the file that says so, `assets!("etcd": "pdb.yaml")` in `assets/etcd` of the crate.
+/// The manifests of a component, sorted by name: `assets!("pdb.yaml", "statefulset.yaml")` are in the directory
+/// `assets` next to the calling file, `assets!("etcd": "pdb.yaml")` in `assets/etcd` of the crate.
 #[macro_export]
 macro_rules! assets {
     ($directory:literal : $($file:literal),+ $(,)?) => {
@@ -40,7 +40,7 @@ macro_rules! assets {
 }
 
 impl Asset {
-    /// A manifest of this file.
+    /// Creates a manifest from a file.
     pub const fn new(file: &'static str, yaml: &'static str) -> Self {
         Self {
             file,
@@ -49,7 +49,7 @@ impl Asset {
         }
     }
 
-    /// The object, for a hosted control plane.
+    /// Returns the object for a hosted control plane.
     pub(crate) fn object(
         &self,
         component: &'static str,
@@ -61,7 +61,7 @@ impl Asset {
         Ok(object)
     }
 
-    /// API version and kind of the object.
+    /// Returns the API version and kind of the object.
     pub(crate) fn kind(&self, component: &'static str) -> Result<(String, String)> {
         let template = self.template(component)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -82,7 +82,7 @@ impl Asset {
     }
 }
 
-/// Puts the names of the hosted control plane into all texts.
+/// Replaces the placeholders in all strings.
 fn fill_in(value: &mut Value, namespace: &str, name: &str) {
     match value {
         Value::String(text) if text.contains("{{") => {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_is_parsed_once_and_filled_in_for_each_control_plane() {
+    fn manifests_are_parsed_once_and_filled_per_control_plane() {
         static ASSET: Asset = Asset::new("a.yaml", "kind: A\nof: [\"{{namespace}}/{{name}}\"]\n");
         for (namespace, name) in [("clusters-a", "a"), ("clusters-b", "b")] {
             let object = ASSET.object("test", namespace, name).unwrap();

@@ -1,11 +1,11 @@
-//! How a component uses Cluster API, and the label on its workload that says so.
+//! How a component uses Cluster API, and the workload label that declares it.
 //!
-//! A migration stops every workload that uses Cluster API before it moves objects. hypershift-operator finds them by this
-//! label, so it does not have to know which components a control plane has.
+//! A migration stops every workload that uses Cluster API before it moves objects. hypershift-operator finds them by
+//! this label, so it does not depend on the list of components.
 
 use std::collections::BTreeMap;
 
-/// Label of a workload that uses Cluster API in the management cluster: how it does.
+/// Label on workloads that use Cluster API in the management cluster; the value is the kind of use.
 pub const USES_CAPI: &str = "hypershift.openshift.io/uses-capi";
 
 const PROXIED: &str = "proxied";
@@ -17,13 +17,13 @@ pub enum CapiUse {
     /// Not at all.
     #[default]
     None,
-    /// By the standard groups: with private types it gets the proxy.
+    /// Through the standard API groups: with private types, the workload gets the proxy sidecar.
     Proxied,
-    /// By the groups that objects are stored in.
+    /// Through the API groups that the objects are stored in.
     Direct,
 }
 
-/// A value of the label that this version does not know.
+/// The label has a value that this version does not support.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("label {USES_CAPI} has the unknown value {0:?}")]
 pub struct UnknownCapiUse(pub String);
@@ -31,7 +31,7 @@ pub struct UnknownCapiUse(pub String);
 // === impl CapiUse ===
 
 impl CapiUse {
-    /// The value of the label; a component that does not use Cluster API has none.
+    /// Returns the label value; `None` for a component that does not use Cluster API.
     pub fn label(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -40,8 +40,8 @@ impl CapiUse {
         }
     }
 
-    /// What the labels of a workload say; `None` if they say nothing, as in control planes that were rendered before
-    /// there was the label.
+    /// Parses the labels of a workload. `None` if the label is missing, as in control planes that were rendered before
+    /// the label was introduced.
     pub fn from_labels(
         labels: Option<&BTreeMap<String, String>>,
     ) -> Result<Option<Self>, UnknownCapiUse> {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_read_back_as_they_were_written() {
+    fn labels_round_trip() {
         for capi in [CapiUse::None, CapiUse::Proxied, CapiUse::Direct] {
             let labels: BTreeMap<_, _> = capi
                 .label()

@@ -1,19 +1,19 @@
-//! Certificates that a component serves with or signs in with, and authorities that sign them, as data: PKI issues and renews
+//! Serving and client certificates of components, and the authorities that sign them, as data: PKI issues and renews
 //! them.
 
 use std::time::Duration;
 
 use super::names::canonical;
 
-/// How long a certificate lives, if nothing else is said.
-pub const LIFE: Duration = Duration::from_hours(24 * 365);
-/// The Secret of the authority that signs servers of the control plane.
+/// Default validity of a certificate.
+pub const DEFAULT_VALIDITY: Duration = Duration::from_hours(24 * 365);
+/// Secret of the authority that signs serving certificates of the control plane.
 pub const ROOT: &str = "root-ca";
-/// The Secret of the authority that konnectivity trusts.
+/// Secret of the authority that konnectivity trusts.
 pub const KONNECTIVITY: &str = "konnectivity-signer";
-/// The Secret of the authority that signs accounts of the guest.
+/// Secret of the authority that signs certificates of the guest's service accounts.
 pub const CSR: &str = "cluster-signer-ca";
-/// The Secret of the authority that signs users of the control plane.
+/// Secret of the authority that signs client certificates of the control plane.
 pub const CONTROL_PLANE: &str = "kube-control-plane-signer";
 
 /// Keys of a Secret.
@@ -25,9 +25,9 @@ pub enum Form {
     Tls,
     /// `tls.crt`, `tls.key` and `ca.crt`.
     Leaf,
-    /// A prefix of our own in place of `tls`.
+    /// A custom prefix instead of `tls`.
     Named(&'static str),
-    /// As `Leaf`, and a kubeconfig made of it.
+    /// Like `Leaf`, with a kubeconfig that contains it.
     Kubeconfig,
 }
 
@@ -36,15 +36,15 @@ pub enum Form {
 pub enum Usage {
     /// To authenticate as a user.
     Client,
-    /// To serve under names.
+    /// To serve TLS for its names.
     Server,
     /// Both.
     Both,
-    /// Without a restriction.
-    Unsaid,
+    /// No extended key usage: any use.
+    Unrestricted,
 }
 
-/// An authority, and the Secret that holds it.
+/// A certificate authority and its Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
     /// Name of its Secret.
@@ -55,35 +55,35 @@ pub struct Authority {
     pub unit: &'static str,
     /// Type and keys of its Secret.
     pub form: Form,
-    /// The `ConfigMaps` of certificates that are trusted, to which it belongs.
+    /// The CA bundle `ConfigMaps` that contain it.
     pub bundles: &'static [&'static str],
 }
 
-/// A certificate, and the Secret that holds it.
+/// A certificate and its Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaf {
     /// Name of the Secret.
     pub secret: String,
-    /// Secret of the authority that signs it.
+    /// Secret of the signing authority.
     pub authority: &'static str,
-    /// Common name: of a client, the user.
+    /// Common name: the user name of a client.
     pub common_name: String,
-    /// Organizations: of a client, the groups.
+    /// Organizations: the groups of a client.
     pub organizations: Vec<String>,
     /// What it is for.
     pub usage: Usage,
-    /// Names and addresses that it is good for.
+    /// Subject alternative names: DNS names and IP addresses.
     pub names: Vec<String>,
     /// Type and keys of the Secret.
     pub form: Form,
-    /// How long it lives.
-    pub life: Duration,
+    /// Validity period.
+    pub validity: Duration,
 }
 
 // === impl Form ===
 
 impl Form {
-    /// Keys of the certificate and of its key.
+    /// Returns the Secret keys of the certificate and of its private key.
     pub fn pair(self) -> (String, String) {
         let of = |prefix: &str| (format!("{prefix}.crt"), format!("{prefix}.key"));
         match self {
@@ -102,7 +102,7 @@ impl Form {
     }
 }
 
-/// An authority, and its common name.
+/// Creates an authority with its Secret and common name.
 pub const fn authority(secret: &'static str, common_name: &'static str) -> Authority {
     Authority {
         secret,
@@ -116,7 +116,7 @@ pub const fn authority(secret: &'static str, common_name: &'static str) -> Autho
 // === impl Authority ===
 
 impl Authority {
-    /// Adds it to `ConfigMaps` of certificates that are trusted.
+    /// Adds it to CA bundle `ConfigMaps`.
     #[must_use]
     pub const fn trusted_in(mut self, bundles: &'static [&'static str]) -> Self {
         self.bundles = bundles;
@@ -138,7 +138,8 @@ impl Authority {
     }
 }
 
-/// A certificate: its Secret, the Secret of its authority, its common name and its organization, which may be empty.
+/// Creates a certificate from its Secret, its authority's Secret, its common name and its organization, which may be
+/// empty.
 pub fn leaf(
     secret: &str,
     authority: &'static str,
@@ -158,16 +159,16 @@ pub fn leaf(
         usage,
         names: Vec::new(),
         form: Form::Leaf,
-        life: LIFE,
+        validity: DEFAULT_VALIDITY,
     }
 }
 
-/// The certificate of a server of OpenShift's own.
+/// A serving certificate signed by the root CA.
 pub fn server(secret: &str, name: &str) -> Leaf {
     leaf(secret, ROOT, name, "openshift", Usage::Both)
 }
 
-/// A service account of the guest, with a kubeconfig.
+/// A client certificate for a service account of the guest, with a kubeconfig.
 pub fn account(secret: &str, namespace: &str, name: &str) -> Leaf {
     let user = format!("system:serviceaccount:{namespace}:{name}");
     let group = format!("system:serviceaccounts:{namespace}");
@@ -179,7 +180,7 @@ pub fn account(secret: &str, namespace: &str, name: &str) -> Leaf {
 // === impl Leaf ===
 
 impl Leaf {
-    /// Adds names and addresses that it is good for.
+    /// Adds DNS names and IP addresses.
     #[must_use]
     pub fn names(mut self, names: impl IntoIterator<Item = String>) -> Self {
         let names = names.into_iter().map(|name| canonical(&name));

@@ -1,4 +1,4 @@
-//! What a component may look at while it is rendered. All of it is read-only.
+//! The input of rendering a component. It is read-only.
 
 use std::collections::BTreeMap;
 
@@ -9,31 +9,31 @@ use super::objects::Objects;
 use super::release::Release;
 use crate::settings::Settings;
 
-/// Whether components are asked if they are wanted.
+/// Whether component predicates are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Predicates {
-    /// A component that is not wanted is deleted.
-    Asked,
-    /// All components are made. Single manifests are still asked.
+    /// A component whose predicate is false is deleted.
+    Evaluated,
+    /// All components are rendered. Predicates of single manifests are still evaluated.
     Ignored,
 }
 
-/// What a component may look at.
+/// The input of rendering a component.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The hosted control plane.
     pub hcp: &'a HostedControlPlane,
-    /// The release of what runs in the control plane.
+    /// The release of the control plane components.
     pub release: &'a Release,
-    /// The release of what users see: its versions are those of the cluster.
+    /// The release that users see: the version of the cluster.
     pub user_release: &'a Release,
-    /// Under which addresses the services can be reached.
+    /// Addresses of the published services.
     pub infra: &'a Infra,
-    /// Objects of the namespace that are there.
+    /// Existing objects of the namespace.
     pub objects: &'a Objects,
-    /// What is known of the management cluster and of this program.
+    /// Settings of the management cluster and of this operator.
     pub settings: &'a Settings,
-    /// Whether components are asked if they are wanted.
+    /// Whether component predicates are evaluated.
     pub predicates: Predicates,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Context<'a> {
         &self.hcp.spec
     }
 
-    /// The namespace of the hosted control plane, where all its objects are.
+    /// The namespace of the hosted control plane, which contains all its objects.
     pub fn namespace(&self) -> &'a str {
         self.hcp.metadata.namespace.as_deref().unwrap_or_default()
     }

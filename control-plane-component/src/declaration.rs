@@ -1,4 +1,4 @@
-//! What a component declares. The module `components` of control-plane-operator shows how.
+//! Component declarations. The module `components` of control-plane-operator documents how to add one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::workload::{Workload, without_nulls};
 
 type AdaptWorkload = Box<dyn Fn(&Context<'_>, &mut Workload) -> Result<()> + Send + Sync>;
 type AdaptManifest = Box<dyn Fn(&Context<'_>, Value) -> Result<Value> + Send + Sync>;
-/// A question to which the answer is in the context.
+/// A condition on the context.
 pub type Predicate = fn(&Context<'_>) -> bool;
 
 /// The certificates of a component.
@@ -25,51 +25,51 @@ type Certificates = fn(&Context<'_>) -> Vec<Leaf>;
 /// The authorities of a component.
 type Authorities = fn(&Context<'_>) -> Vec<Authority>;
 
-/// How a component is reached, beside the Services of its manifests.
+/// How a component is published, in addition to the Services in its manifests.
 #[derive(Debug, Clone, Copy)]
 pub struct Publication {
-    /// The names of all Services that there may be.
+    /// Names of all Services that it can have.
     pub services: &'static [&'static str],
-    /// The names of all Routes that there may be.
+    /// Names of all Routes that it can have.
     pub routes: &'static [&'static str],
-    /// Those of them that there are. The others are deleted.
+    /// The desired Services and Routes. The others are deleted.
     pub objects: fn(&Context<'_>) -> Vec<Value>,
     /// Reads its addresses from the statuses of Services and Routes.
     pub addresses: fn(&Context<'_>, &mut Infra),
-    /// The addresses that are not known yet, and that components wait for.
+    /// The required addresses that are not known yet.
     pub missing: fn(&Context<'_>, &Infra) -> Vec<&'static str>,
 }
 
-/// Which metrics of a component are collected, where not all of them are.
+/// Which metrics of a component are collected if the metrics set is restricted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Metrics {
-    /// For telemetry: an action of Prometheus, and a regular expression of names.
+    /// For telemetry: a Prometheus relabel action, and a regular expression for metric names.
     pub telemetry: Option<(&'static str, &'static str)>,
-    /// The name of its rules in the `ConfigMap` `sre-metric-set`.
+    /// The key of its rules in `ConfigMap` `sre-metric-set`.
     pub sre: Option<&'static str>,
 }
 
-/// How many replicas a component has, and how soon it is evicted.
+/// Determines the default replicas and the priority class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// The control plane goes on without it for a while.
+    /// The control plane tolerates its absence for a while.
     #[default]
-    Usual,
-    /// Without it the API cannot be used.
+    Standard,
+    /// The API is unavailable without it.
     ApiCritical,
-    /// A quorum of members with data.
+    /// Members that form a quorum and hold data.
     Etcd,
 }
 
 /// A component of the control plane.
 pub struct Component {
-    /// Its name: that of its workload, its directory of manifests and its `ControlPlaneComponent`.
+    /// Name of the component, its workload, its manifest directory and its `ControlPlaneComponent`.
     pub name: &'static str,
     pub(crate) assets: &'static [Asset],
     pub(crate) traits: Traits,
     pub(crate) adapt: Option<AdaptWorkload>,
     pub(crate) rules: BTreeMap<&'static str, Rule>,
-    pub(crate) wanted: Option<Predicate>,
+    pub(crate) enabled: Option<Predicate>,
     pub(crate) depends_on: &'static [&'static str],
     pub(crate) konnectivity: Option<Konnectivity>,
     pub(crate) minters: Vec<Minter>,
@@ -82,7 +82,7 @@ pub struct Component {
     pub(crate) metrics: Metrics,
 }
 
-/// What sets a component's pods apart.
+/// Properties of a component's pods.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -93,104 +93,104 @@ pub(crate) struct Traits {
     pub(crate) zone_spread: bool,
     pub(crate) management_api: bool,
     pub(crate) class: Class,
-    /// Whether it starts without the guest's API server.
+    /// Whether it starts before the guest's API server is available.
     pub(crate) independent: bool,
 }
 
-/// What is done with a manifest that is not the workload.
+/// How a manifest other than the workload is rendered.
 #[derive(Default)]
 pub(crate) struct Rule {
     pub(crate) adapt: Option<AdaptManifest>,
-    pub(crate) wanted: Option<Predicate>,
+    pub(crate) enabled: Option<Predicate>,
     pub(crate) writer: Writer,
 }
 
-/// Who writes the object of a manifest.
+/// The owner that writes the object of a manifest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Writer {
-    /// The framework.
+    /// The component framework.
     #[default]
     Framework,
-    /// PKI: it holds certificates. The component only declares that it is one of its objects.
+    /// PKI, because the object holds certificates. The component only declares it.
     Pki,
 }
 
-/// The way into the guest's network: a container beside the component's own.
+/// Access to the guest's network: a proxy container in the component's pods.
 #[derive(Debug, Clone, Default)]
 pub struct Konnectivity {
-    /// The volume with the kubeconfig, if it is not `kubeconfig`.
+    /// Volume with the kubeconfig; defaults to `kubeconfig`.
     pub kubeconfig_volume: Option<&'static str>,
-    /// Flags of the HTTPS proxy, if there is one.
+    /// Flags of the HTTPS proxy, if enabled.
     pub https: Option<&'static [&'static str]>,
-    /// Flags of the SOCKS5 proxy, if there is one.
+    /// Flags of the SOCKS5 proxy, if enabled.
     pub socks5: Option<&'static [&'static str]>,
 }
 
-/// Whose token a token minter asks for, and for whom.
+/// A token minter: the service account and the audience of its token.
 #[derive(Debug, Clone)]
 pub struct Minter {
-    /// `cloud` or `apiserver`.
+    /// Audience of the token: `cloud` or `apiserver`.
     pub for_: TokenFor,
     /// Namespace of the guest's service account.
     pub namespace: &'static str,
     /// Name of the guest's service account.
     pub name: &'static str,
-    /// Where the kubeconfig of the guest is found.
+    /// Source of the guest's kubeconfig.
     pub kubeconfig: TokenFrom,
-    /// Whether the token is asked for once.
+    /// Whether the minter exits after one token.
     pub oneshot: bool,
 }
 
-/// Who accepts a token.
+/// Audience of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenFor {
-    /// The cloud, by federation.
+    /// The cloud, through workload identity federation.
     Cloud,
     /// The guest's API server.
     ApiServer,
 }
 
-/// Where a token minter finds the guest.
+/// Source of a token minter's kubeconfig.
 #[derive(Debug, Clone)]
 pub enum TokenFrom {
-    /// In a volume of the pod.
+    /// A volume of the pod.
     Volume(&'static str),
-    /// In a Secret of the namespace.
+    /// A Secret of the namespace.
     Secret(&'static str),
 }
 
-/// What has to be there before a component starts: an init container waits for it.
+/// Prerequisites of a component: an init container waits for them.
 #[derive(Debug, Clone, Default)]
 pub struct Prober {
-    /// The volume with the guest's kubeconfig, if one of the following is asked for.
+    /// Volume with the guest's kubeconfig; required for the checks below.
     pub kubeconfig_volume: Option<&'static str>,
-    /// Group, version and kind that the guest has to serve.
+    /// Group, version and kind that the guest must serve.
     pub required_apis: &'static [(&'static str, &'static str, &'static str)],
-    /// Whether to wait for the guest's resource Infrastructure.
+    /// Whether to wait for the guest's Infrastructure `cluster`.
     pub infrastructure: bool,
-    /// `namespace/key=value` of pods that have to be gone.
+    /// `namespace/key=value` of pods that must be deleted first.
     pub pods_gone: Option<&'static str>,
-    /// A binding of cluster roles in the guest.
+    /// Name of a ClusterRoleBinding in the guest to wait for.
     pub cluster_role_binding: Option<&'static str>,
 }
 
-/// A kubeconfig of the guest, for a service account of it.
+/// A kubeconfig for a service account of the guest.
 #[derive(Debug, Clone)]
 pub struct ServiceAccountKubeconfig {
     /// Namespace of the service account.
     pub namespace: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// Where it is mounted.
+    /// Mount path.
     pub mount_path: &'static str,
-    /// The containers that have it; none is all.
+    /// Containers that mount it; empty means all.
     pub containers: &'static [&'static str],
 }
 
 // === impl Component ===
 
 impl Publication {
-    /// Nothing is published.
+    /// No Services and no Routes.
     pub const NONE: Self = Self {
         services: &[],
         routes: &[],
@@ -201,8 +201,8 @@ impl Publication {
 }
 
 impl Component {
-    /// A component with these manifests. Its workload is the one named `deployment.yaml`, `statefulset.yaml`, `job.yaml`
-    /// or `cronjob.yaml`.
+    /// Creates a component with these manifests. Its workload is the file named `deployment.yaml`, `statefulset.yaml`,
+    /// `job.yaml` or `cronjob.yaml`.
     pub fn new(name: &'static str, assets: &'static [Asset]) -> Self {
         Self {
             name,
@@ -210,7 +210,7 @@ impl Component {
             traits: Traits::default(),
             adapt: None,
             rules: BTreeMap::new(),
-            wanted: None,
+            enabled: None,
             depends_on: &[],
             konnectivity: None,
             minters: Vec::new(),
@@ -224,74 +224,74 @@ impl Component {
         }
     }
 
-    /// Users and nodes send it requests.
+    /// Marks it as request-serving: users and nodes send it requests.
     pub fn request_serving(mut self) -> Self {
         self.traits.request_serving = true;
         self
     }
 
-    /// Its replicas are in different zones and on different nodes.
+    /// Schedules its replicas in different zones and on different nodes.
     pub fn zone_spread(mut self) -> Self {
         self.traits.zone_spread = true;
         self
     }
 
-    /// Without it the API cannot be used: more replicas, and a higher priority.
+    /// Marks it as critical for the API: more replicas and a higher priority.
     pub fn api_critical(mut self) -> Self {
         self.traits.class = Class::ApiCritical;
         self
     }
 
-    /// It is a quorum of members with data.
+    /// Marks it as a quorum of members that hold data.
     pub fn quorum(mut self) -> Self {
         self.traits.class = Class::Etcd;
         self
     }
 
-    /// It does not wait for the guest's API server: that one waits for it, or it serves no cluster of ours.
+    /// Removes the implied dependency on the guest's API server.
     pub fn independent(mut self) -> Self {
         self.traits.independent = true;
         self
     }
 
-    /// The authorities that are its own.
+    /// Declares its certificate authorities.
     pub fn with_authorities(mut self, authorities: Authorities) -> Self {
         self.authorities = Some(authorities);
         self
     }
 
-    /// The certificates that it serves with, and signs in with.
+    /// Declares its serving and client certificates.
     pub fn with_certificates(mut self, certificates: Certificates) -> Self {
         self.certificates = Some(certificates);
         self
     }
 
-    /// The Services and Routes by which it is reached, beside those of its manifests.
+    /// Declares Services and Routes in addition to those in its manifests.
     pub fn published_by(mut self, publication: Publication) -> Self {
         self.publication = Some(publication);
         self
     }
 
-    /// Which of its metrics are collected.
+    /// Declares which of its metrics are collected.
     pub fn metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = metrics;
         self
     }
 
-    /// It uses the management cluster's API server.
+    /// Gives its pods access to the management cluster's API server.
     pub fn management_api(mut self) -> Self {
         self.traits.management_api = true;
         self
     }
 
-    /// It uses Cluster API in the management cluster. Its workload, a Deployment, gets the label by which a migration finds
-    /// and stops it.
+    /// Declares that it uses Cluster API in the management cluster. Its Deployment gets the label by which a migration
+    /// finds and stops it.
     pub fn uses_capi(mut self, capi: CapiUse) -> Self {
         self.capi = capi;
         self
     }
 
-    /// Adapts the workload, before it gets the common settings.
+    /// Adapts the workload before the common pod settings are applied.
     pub fn adapt(
         mut self,
         adapt: impl Fn(&Context<'_>, &mut Workload) -> Result<()> + Send + Sync + 'static,
@@ -310,60 +310,60 @@ impl Component {
         K: Serialize + DeserializeOwned + 'static,
     {
         let component = self.name;
-        let wrong = move |source| Error::Manifest {
+        let invalid = move |source| Error::Manifest {
             component,
             file: file.to_owned(),
             kind: std::any::type_name::<K>(),
             source: Box::new(source),
         };
         self.rules.entry(file).or_default().adapt = Some(Box::new(move |context, object| {
-            let kept = (object["apiVersion"].clone(), object["kind"].clone());
-            let mut typed: K = serde_json::from_value(object).map_err(wrong)?;
+            let type_meta = (object["apiVersion"].clone(), object["kind"].clone());
+            let mut typed: K = serde_json::from_value(object).map_err(invalid)?;
             adapt(context, &mut typed)?;
-            let mut object = without_nulls(serde_json::to_value(typed).map_err(wrong)?);
-            (object["apiVersion"], object["kind"]) = kept;
+            let mut object = without_nulls(serde_json::to_value(typed).map_err(invalid)?);
+            (object["apiVersion"], object["kind"]) = type_meta;
             Ok(object)
         }));
         self
     }
 
-    /// Creates the object of a manifest only where this is true; else it is deleted.
-    pub fn manifest_if(mut self, file: &'static str, wanted: Predicate) -> Self {
-        self.rules.entry(file).or_default().wanted = Some(wanted);
+    /// Creates the object of a manifest only if the predicate is true; otherwise deletes it.
+    pub fn manifest_if(mut self, file: &'static str, enabled: Predicate) -> Self {
+        self.rules.entry(file).or_default().enabled = Some(enabled);
         self
     }
 
-    /// The object of a manifest holds certificates: PKI writes it.
-    pub fn signed(mut self, file: &'static str) -> Self {
+    /// Marks the object of a manifest as written by PKI, because it holds certificates.
+    pub fn pki_managed(mut self, file: &'static str) -> Self {
         self.rules.entry(file).or_default().writer = Writer::Pki;
         self
     }
 
-    /// Creates the component only where this is true; else its objects are deleted.
-    pub fn wanted_if(mut self, wanted: Predicate) -> Self {
-        self.wanted = Some(wanted);
+    /// Creates the component only if the predicate is true; otherwise deletes its objects.
+    pub fn enabled_if(mut self, enabled: Predicate) -> Self {
+        self.enabled = Some(enabled);
         self
     }
 
-    /// Waits for other components, besides `kube-apiserver`, for which nearly all wait.
+    /// Declares dependencies in addition to `kube-apiserver`, on which nearly all components depend.
     pub fn depends_on(mut self, components: &'static [&'static str]) -> Self {
         self.depends_on = components;
         self
     }
 
-    /// Adds a way into the guest's network.
+    /// Adds a konnectivity proxy for access to the guest's network.
     pub fn konnectivity(mut self, proxy: Konnectivity) -> Self {
         self.konnectivity = Some(proxy);
         self
     }
 
-    /// Adds a token of the guest.
+    /// Adds a token minter for a service account of the guest.
     pub fn minter(mut self, minter: Minter) -> Self {
         self.minters.push(minter);
         self
     }
 
-    /// Waits for the guest's API server before it starts.
+    /// Adds an init container that waits for the guest's API server.
     pub fn prober(mut self, prober: Prober) -> Self {
         self.prober = Some(prober);
         self
@@ -375,23 +375,23 @@ impl Component {
         self
     }
 
-    /// Whether the component is part of the control plane.
-    pub fn is_wanted(&self, context: &Context<'_>) -> bool {
+    /// Whether the component is enabled for the control plane.
+    pub fn is_enabled(&self, context: &Context<'_>) -> bool {
         context.predicates == super::Predicates::Ignored
-            || self.wanted.is_none_or(|wanted| wanted(context))
+            || self.enabled.is_none_or(|enabled| enabled(context))
     }
 
-    /// Its manifests, in the order of their names.
+    /// Its manifests, sorted by name.
     pub fn assets(&self) -> &'static [Asset] {
         self.assets
     }
 
-    /// The manifests that something is declared of, beside the workload.
+    /// The manifests, except the workload, that the declaration mentions.
     pub fn declared_manifests(&self) -> impl Iterator<Item = &'static str> {
         self.rules.keys().copied()
     }
 
-    /// All its certificates, that of its service account in the guest included.
+    /// All its certificates, including the one of its service account in the guest.
     pub fn certificates(&self, context: &Context<'_>) -> Vec<Leaf> {
         let mut all = self
             .certificates
@@ -405,24 +405,24 @@ impl Component {
         all
     }
 
-    /// Its own authorities.
+    /// Its certificate authorities.
     pub fn authorities(&self, context: &Context<'_>) -> Vec<Authority> {
         let authorities = self.authorities.map(|authorities| authorities(context));
         authorities.unwrap_or_default()
     }
 
-    /// Whether it has a workload. Without one, it only declares what others need of it.
-    pub fn runs(&self) -> bool {
+    /// Whether it has a workload. A component without one only declares certificates, Services and Routes.
+    pub fn has_workload(&self) -> bool {
         !self.assets.is_empty()
     }
 
-    /// API version and kind of each of its manifests.
+    /// Returns the API version and kind of each manifest.
     pub fn kinds(&self) -> Result<Vec<(String, String)>> {
         let kinds = self.assets.iter().map(|asset| asset.kind(self.name));
         kinds.collect()
     }
 
-    /// How it is reached, beside the Services of its manifests.
+    /// How it is published, in addition to the Services in its manifests.
     pub fn publication(&self) -> Option<&Publication> {
         self.publication.as_ref()
     }
@@ -432,12 +432,12 @@ impl Component {
         self.capi
     }
 
-    /// The components that it waits for, besides the implied ones.
+    /// Its declared dependencies, without the implied ones.
     pub fn dependencies(&self) -> &'static [&'static str] {
         self.depends_on
     }
 
-    /// The name of the Secret with the kubeconfig for its service account.
+    /// Name of the Secret with its service account's kubeconfig.
     pub(crate) fn service_account_secret(&self) -> String {
         format!("{}-service-account-kubeconfig", self.name)
     }

@@ -1,4 +1,4 @@
-//! Which components have to be rolled out before which.
+//! Rollout order: dependencies between components.
 
 use api::hypershift::v1beta1::ControlPlaneComponentStatus;
 
@@ -7,11 +7,11 @@ use super::declaration::Component;
 use super::status::{AVAILABLE, ROLLOUT_COMPLETE, is_true};
 
 const KUBE_API_SERVER: &str = "kube-apiserver";
-/// The group of `ControlPlaneComponent`.
+/// API group of `ControlPlaneComponent`.
 pub const GROUP: &str = "hypershift.openshift.io";
 const ETCD: &str = "etcd";
 
-/// The components that one waits for.
+/// Returns all dependencies of a component, including the implied one.
 pub fn dependencies(component: &Component, context: &Context<'_>) -> Vec<&'static str> {
     let mut all: Vec<_> = component
         .depends_on
@@ -26,14 +26,14 @@ pub fn dependencies(component: &Component, context: &Context<'_>) -> Vec<&'stati
     all
 }
 
-/// Those of them that are not there yet in the wanted version.
+/// Returns the dependencies that are not rolled out in the desired version.
 pub fn missing(component: &Component, context: &Context<'_>) -> Vec<&'static str> {
     let mut all = dependencies(component, context);
-    all.retain(|name| !is_there(name, context));
+    all.retain(|name| !is_rolled_out(name, context));
     all
 }
 
-fn is_there(name: &str, context: &Context<'_>) -> bool {
+fn is_rolled_out(name: &str, context: &Context<'_>) -> bool {
     let Some(object) = context.objects.get(GROUP, "ControlPlaneComponent", name) else {
         return false;
     };

@@ -1,27 +1,27 @@
-//! Why a component cannot be rendered.
+//! Errors of rendering a component.
 
-/// The result of rendering.
+/// Result of rendering.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a component cannot be rendered. The component's condition reports it, and it is retried.
+/// An error of rendering a component. It is reported in the component's condition and retried.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An embedded manifest is not what the code takes it for.
+    /// An embedded manifest does not have the expected type.
     #[error("manifest {file} of component {component} is not a {kind}")]
     Manifest {
         /// The component.
         component: &'static str,
         /// The file.
         file: String,
-        /// The kind that it should have.
+        /// The expected kind.
         kind: &'static str,
-        /// What is wrong with it.
+        /// The parse error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The release lacks an image.
+    /// The release does not contain an image.
     #[error(
-        "the release {release} has no image {name}: use a release that has it, or name one by the annotation \
+        "release {release} has no image {name}: use a release that contains it, or set it in annotation \
          hypershift.openshift.io/image-overrides"
     )]
     MissingImage {
@@ -30,39 +30,39 @@ pub enum Error {
         /// The image's name.
         name: String,
     },
-    /// Something that the component is made from is not there yet.
-    #[error("{object} is not there yet, or lacks {what}")]
+    /// An input of the component does not exist yet.
+    #[error("waiting for {object} with {what}")]
     Missing {
         /// Kind and name.
         object: String,
-        /// What is looked for in it.
+        /// The required content.
         what: String,
     },
-    /// The hosted control plane asks for what cannot be done.
-    #[error("{field} is {value:?}: {way_out}")]
+    /// The hosted control plane has an invalid value.
+    #[error("invalid value {value:?} for {field}: {hint}")]
     Invalid {
         /// The field or annotation.
         field: String,
-        /// What is given.
+        /// The value.
         value: String,
-        /// What is allowed.
-        way_out: String,
+        /// How to fix it.
+        hint: String,
     },
-    /// A migration could not stop the component.
+    /// A component that uses Cluster API is not a Deployment, so a migration could not stop it.
     #[error("component {component} uses Cluster API and is a {kind}: make it a Deployment")]
     CapiWithoutDeployment {
         /// The component.
         component: &'static str,
-        /// The kind of its workload.
+        /// The workload's kind.
         kind: &'static str,
     },
-    /// The proxy cannot be put beside a controller.
-    #[error("the proxy cannot be added")]
+    /// The proxy sidecar cannot be added.
+    #[error("failed to add the proxy sidecar")]
     Sidecar(#[from] super::sidecar::SidecarError),
 }
 
 impl Error {
-    /// Something is not there yet.
+    /// Creates an error for a missing input.
     pub fn missing(object: impl Into<String>, what: impl Into<String>) -> Self {
         Self::Missing {
             object: object.into(),

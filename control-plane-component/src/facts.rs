@@ -1,4 +1,4 @@
-//! Questions about a hosted control plane that many components ask.
+//! Derived properties of a hosted control plane.
 
 use api::annotations::cluster::TOPOLOGY;
 use api::hypershift::v1beta1::configuration::authentication::AuthenticationType;
@@ -14,21 +14,21 @@ use api::hypershift::v1beta1::services::{ServicePublishingStrategy, ServiceType}
 use super::context::Context;
 use super::tls::Tls;
 
-/// Value of the topology annotation that puts request-serving components on nodes of their own.
+/// Value of the topology annotation for dedicated request-serving nodes.
 const DEDICATED: &str = "dedicated-request-serving-components";
 
-/// Under which addresses the services can be reached. Hosts may be empty and ports 0 while that is not known.
+/// Addresses of the published services. Hosts are empty and ports 0 until they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Infra {
-    /// The API server, from outside.
+    /// External endpoint of the API server.
     pub api: Endpoint,
-    /// The OAuth server.
+    /// Endpoint of the OAuth server.
     pub oauth: Endpoint,
-    /// The server of konnectivity, for agents of nodes.
+    /// Endpoint of the konnectivity server, for the agents on nodes.
     pub konnectivity: Endpoint,
-    /// The ignition server.
+    /// Endpoint of the ignition server.
     pub ignition: Endpoint,
-    /// Whether the control plane's own router is needed.
+    /// Whether the control plane needs its own router.
     pub needs_router: bool,
     /// The external host of the router, once it is known.
     pub router_host: Option<String>,
@@ -39,20 +39,20 @@ pub struct Infra {
 /// A host and a port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Name or IP address; empty while it is not known.
+    /// DNS name or IP address; empty until it is known.
     pub host: String,
-    /// The port; 0 while it is not known.
+    /// The port; 0 until it is known.
     pub port: i32,
 }
 
-/// Who can reach the API server.
+/// Network access to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody.
+    /// Public.
     Public,
-    /// Everybody, and the cluster's own network by a way of its own.
+    /// Public, and through a private endpoint in the cluster's network.
     PublicAndPrivate,
-    /// The cluster's own network only.
+    /// Only from the cluster's network.
     Private,
 }
 
@@ -64,13 +64,13 @@ impl Endpoint {
         !self.host.is_empty() && self.port != 0
     }
 
-    /// Its URL. An IPv6 address is put in brackets.
+    /// Returns its URL; IPv6 addresses are put in brackets.
     pub fn url(&self) -> String {
         url(&self.host, self.port)
     }
 }
 
-/// The URL of a host and a port. An IPv6 address is put in brackets.
+/// Returns the URL of a host and a port; IPv6 addresses are put in brackets.
 pub fn url(host: &str, port: i32) -> String {
     if host.contains(':') {
         return format!("https://[{host}]:{port}");
@@ -81,12 +81,12 @@ pub fn url(host: &str, port: i32) -> String {
 // === impl Access ===
 
 impl Access {
-    /// Whether everybody can reach it.
+    /// Whether it is reachable publicly.
     pub fn is_public(self) -> bool {
         self != Self::Private
     }
 
-    /// Whether the cluster's own network has a way of its own.
+    /// Whether it has a private endpoint in the cluster's network.
     pub fn is_private(self) -> bool {
         self != Self::Public
     }
@@ -100,12 +100,12 @@ impl<'a> Context<'a> {
         self.spec().platform.type_
     }
 
-    /// Whether the platform is this one.
+    /// Whether this is the platform.
     pub fn is_on(&self, platform: PlatformType) -> bool {
         self.platform() == platform
     }
 
-    /// Who can reach the API server.
+    /// Network access to the API server.
     pub fn access(&self) -> Access {
         let platform = &self.spec().platform;
         let aws = platform.aws.as_ref().map(|aws| aws.endpoint_access);
@@ -121,7 +121,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// How a service is published, if it is.
+    /// The publishing strategy of a service, if it has one.
     pub fn strategy(&self, service: ServiceType) -> Option<&'a ServicePublishingStrategy> {
         let mut services = self.spec().services.iter();
         services
@@ -144,7 +144,7 @@ impl<'a> Context<'a> {
             .unwrap_or(6443)
     }
 
-    /// The address of the API server in the cluster's own network.
+    /// The DNS name of the API server in the cluster's network.
     pub fn api_internal_host(&self) -> String {
         format!("api.{}.hypershift.local", self.name())
     }
@@ -154,15 +154,15 @@ impl<'a> Context<'a> {
         url("kube-apiserver", self.api_port())
     }
 
-    /// The address under which nodes reach the API server by a proxy of their own.
+    /// The address at which a proxy on each node serves the API server.
     pub fn api_advertise_address(&self) -> &'a str {
-        let wanted = self
+        let configured = self
             .api_networking()
             .and_then(|api| api.advertise_address.as_deref());
         let ipv4 = self
             .first_cluster_network()
             .is_none_or(|cidr| !cidr.contains(':'));
-        wanted.unwrap_or(if ipv4 { "172.20.0.1" } else { "fd00::1" })
+        configured.unwrap_or(if ipv4 { "172.20.0.1" } else { "fd00::1" })
     }
 
     fn api_networking(
@@ -172,12 +172,12 @@ impl<'a> Context<'a> {
             .and_then(|networking| networking.api_server.as_ref())
     }
 
-    /// Address ranges of the cluster.
+    /// The cluster's networking configuration.
     pub fn networking(&self) -> Option<&'a ClusterNetworking> {
         self.spec().networking.as_ref()
     }
 
-    /// The address ranges of pods.
+    /// The CIDRs of pods.
     pub fn cluster_cidrs(&self) -> Vec<&'a str> {
         let networks = self
             .networking()
@@ -189,7 +189,7 @@ impl<'a> Context<'a> {
             .collect()
     }
 
-    /// The address ranges of services.
+    /// The CIDRs of services.
     pub fn service_cidrs(&self) -> Vec<&'a str> {
         let networks = self
             .networking()
@@ -205,27 +205,27 @@ impl<'a> Context<'a> {
         self.cluster_cidrs().first().copied()
     }
 
-    /// Whether components have one replica only.
+    /// Whether the availability policy is `SingleReplica`.
     pub fn is_single_replica(&self) -> bool {
         self.spec().controller_availability_policy == AvailabilityPolicy::SingleReplica
     }
 
-    /// Whether request-serving components have nodes of their own.
+    /// Whether request-serving components run on dedicated nodes.
     pub fn is_dedicated(&self) -> bool {
         matches!(TOPOLOGY.get(self.annotations()), Ok(Some(topology)) if topology == DEDICATED)
     }
 
-    /// Whether etcd is ours.
+    /// Whether etcd is managed by this operator.
     pub fn is_etcd_managed(&self) -> bool {
         self.spec().etcd.management_type == EtcdManagementType::Managed
     }
 
-    /// Versions and ciphers of TLS.
+    /// The TLS profile.
     pub fn tls(&self) -> Tls {
         Tls::of(self.spec())
     }
 
-    /// Whether users log in at an OAuth server of the cluster.
+    /// Whether users log in through the cluster's OAuth server.
     pub fn is_oauth_enabled(&self) -> bool {
         let configuration = self.spec().configuration.as_ref();
         let type_ = configuration
@@ -237,7 +237,7 @@ impl<'a> Context<'a> {
         )
     }
 
-    /// The chosen set of features; nothing is the default one.
+    /// The configured feature set; `None` is the default set.
     pub fn feature_set(&self) -> Option<FeatureSet> {
         let configuration = self.spec().configuration.as_ref();
         configuration

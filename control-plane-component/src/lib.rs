@@ -9,13 +9,13 @@
 //! A component cannot write: it declares, and adapts manifests. The module `components` of control-plane-operator
 //! shows how to add one.
 //!
-//! - [`declaration`]: what a component says of itself; [`context`]: what it may look at.
-//! - [`certificate`]: what a component serves with, and signs in with.
-//! - [`pod`]: the settings that every pod gets, in order.
-//! - [`render`]: a declaration and a context become objects.
-//! - [`status`], [`dependency`]: how far a component is, and what it waits for.
-//! - [`sidecar`]: the proxy beside every controller that uses Cluster API.
-//! - [`write`](mod@write): applies objects, and only those that differ.
+//! - [`declaration`]: what a component declares; [`context`]: the input of rendering.
+//! - [`certificate`]: serving and client certificates of a component.
+//! - [`pod`]: the common pod settings, in order.
+//! - [`render`]: renders a declaration and a context to objects.
+//! - [`status`], [`dependency`]: rollout status of a component, and its dependencies.
+//! - [`sidecar`]: the proxy sidecar of controllers that use Cluster API.
+//! - [`write`](mod@write): applies objects that differ.
 
 pub mod asset;
 mod capi_use;

@@ -1,5 +1,5 @@
-//! What the management cluster's Prometheus collects of a control plane: which cluster a series is of, and which series
-//! are kept.
+//! Monitors of a control plane for the management cluster's Prometheus: the cluster label of each series, and which
+//! series are kept.
 
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::declaration::Metrics;
 
 /// The label that identifies a cluster.
 const CLUSTER: &str = "_id";
-/// The `ConfigMap` with the rules that SREs choose, and its key.
-const CHOICE: (&str, &str) = ("sre-metric-set", "config");
+/// The `ConfigMap` with the relabel rules of the SRE metrics set, and its key.
+const SRE_METRIC_SET: (&str, &str) = ("sre-metric-set", "config");
 
-/// Adapts a `ServiceMonitor`, a `PodMonitor` or a `PrometheusRule`, and nothing else.
+/// Adapts a `ServiceMonitor`, a `PodMonitor` or a `PrometheusRule`; leaves other kinds unchanged.
 pub(crate) fn adapt(object: &mut Value, context: &Context<'_>, metrics: &Metrics) {
     let id = context.spec().cluster_id.clone().unwrap_or_default();
     let endpoints = match object["kind"].as_str() {
@@ -37,7 +37,7 @@ pub(crate) fn adapt(object: &mut Value, context: &Context<'_>, metrics: &Metrics
     }
 }
 
-/// Sets the label of the cluster on the series of recording rules.
+/// Sets the cluster label on the series of recording rules.
 fn label(object: &mut Value, id: &str) {
     let groups = object["spec"]["groups"].as_array_mut();
     for group in groups.into_iter().flatten() {
@@ -49,11 +49,11 @@ fn label(object: &mut Value, id: &str) {
     }
 }
 
-/// The rules in place of the manifest's, for the chosen metrics set. `None` keeps those.
+/// Returns the relabel rules of the configured metrics set; `None` keeps those of the manifest.
 fn filter(context: &Context<'_>, metrics: &Metrics) -> Option<Vec<Value>> {
     let monitoring = context.spec().monitoring.as_ref();
-    let wish = monitoring.and_then(|monitoring| monitoring.metrics_set);
-    match wish.or(context.settings.metrics_set)? {
+    let requested = monitoring.and_then(|monitoring| monitoring.metrics_set);
+    match requested.or(context.settings.metrics_set)? {
         MetricsSet::All => None,
         MetricsSet::Telemetry => {
             let (action, regex) = metrics.telemetry?;
@@ -61,19 +61,19 @@ fn filter(context: &Context<'_>, metrics: &Metrics) -> Option<Vec<Value>> {
                 "action": action, "regex": regex, "sourceLabels": ["__name__"],
             })])
         }
-        MetricsSet::Sre => chosen(context, metrics.sre?),
+        MetricsSet::Sre => sre_rules(context, metrics.sre?),
     }
 }
 
-/// The rules that the choice has under a name. A choice that cannot be read chooses nothing.
-fn chosen(context: &Context<'_>, name: &str) -> Option<Vec<Value>> {
-    let (map, key) = CHOICE;
+/// Returns the rules of a component in the SRE metrics set. Invalid YAML is ignored.
+fn sre_rules(context: &Context<'_>, name: &str) -> Option<Vec<Value>> {
+    let (map, key) = SRE_METRIC_SET;
     let text = context.objects.config_value(map, key)?;
-    let choice: Value = serde_saphyr::from_str(&text).ok()?;
-    choice[name].as_array().cloned()
+    let sets: Value = serde_saphyr::from_str(&text).ok()?;
+    sets[name].as_array().cloned()
 }
 
-/// Rules that change labels stay; of those that keep and drop there are these.
+/// Replaces the rules that keep or drop series; rules that change labels stay.
 fn keep_only(rules: &mut Value, filter: &[Value]) {
     let labels = rules.as_array().into_iter().flatten();
     let labels = labels.filter(|rule| rule["action"] != "keep" && rule["action"] != "drop");

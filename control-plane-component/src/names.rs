@@ -1,10 +1,10 @@
-//! The names and addresses that certificates are good for.
+//! DNS names and IP addresses of certificates.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::context::Context;
 
-/// A Service: by its name, and by its full names.
+/// The names of a Service: short and fully qualified.
 pub fn service(context: &Context<'_>, name: &str) -> Vec<String> {
     let namespace = context.namespace();
     vec![
@@ -14,14 +14,14 @@ pub fn service(context: &Context<'_>, name: &str) -> Vec<String> {
     ]
 }
 
-/// A Service, and from within the pod.
+/// The names of a Service, and localhost.
 pub fn service_and_localhost(context: &Context<'_>, name: &str) -> Vec<String> {
     let mut names = service(context, name);
     names.push("localhost".to_owned());
     names
 }
 
-/// A Service, and the name that the guest gives to its endpoints.
+/// The names of a Service, and of the Service in the guest that points to it.
 pub fn service_and_guest(context: &Context<'_>, name: &str) -> Vec<String> {
     let mut names = service(context, name);
     names.push(format!("{name}.default.svc"));
@@ -29,7 +29,7 @@ pub fn service_and_guest(context: &Context<'_>, name: &str) -> Vec<String> {
     names
 }
 
-/// All pods of a headless Service.
+/// Wildcard names of the pods of a headless Service.
 pub fn pods(context: &Context<'_>, service: &str) -> Vec<String> {
     let namespace = context.namespace();
     vec![
@@ -38,20 +38,20 @@ pub fn pods(context: &Context<'_>, service: &str) -> Vec<String> {
     ]
 }
 
-/// A name or an address that is known by now.
+/// Returns the host unless it is empty, that is not known yet.
 pub fn known(host: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_owned())
 }
 
-/// The one form in which an address is compared: certificates hold addresses as bytes, so that the form in which a user
-/// wrote one is lost. Everything that is not an address stays as it is.
+/// Returns the canonical form of an IP address; other names stay unchanged. Certificates hold addresses as bytes, so
+/// names can be compared only in canonical form.
 pub fn canonical(address: &str) -> String {
     address
         .parse::<IpAddr>()
         .map_or_else(|_| address.to_owned(), |address| address.to_string())
 }
 
-/// The first address of a range, which the Service `kubernetes` gets.
+/// The first address of a CIDR, which the Service `kubernetes` gets.
 pub fn first_address(range: &str) -> Option<String> {
     let (address, length) = range.split_once('/')?;
     let length: u32 = length.parse().ok()?;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_one_form_and_names_keep_theirs() {
+    fn addresses_are_canonicalized_and_names_unchanged() {
         for (written, expected) in [
             ("FD00::1", "fd00::1"),
             ("fd00:0:0:0:0:0:0:1", "fd00::1"),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_address_of_a_range_is_that_of_the_service_kubernetes() {
+    fn first_address_of_a_service_cidr() {
         for (range, address) in [
             ("172.31.0.0/16", Some("172.31.0.1")),
             ("10.3.7.9/8", Some("10.0.0.1")),

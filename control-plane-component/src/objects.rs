@@ -1,4 +1,4 @@
-//! Objects of the hosted control plane's namespace, by group, kind and name.
+//! Objects of the hosted control plane's namespace, indexed by group, kind and name.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Objects(BTreeMap<Key, Value>);
 // === impl Objects ===
 
 impl Objects {
-    /// Adds an object, or replaces it. An object without a kind or a name is left out.
+    /// Adds an object, or replaces it. An object without a kind or a name is ignored.
     pub fn insert(&mut self, object: Value) {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let kind = object["kind"].as_str();
@@ -30,21 +30,22 @@ impl Objects {
     }
 
     /// Removes an object.
-    pub fn remove(&mut self, which: &Identity) {
-        self.0.remove(&key(which.group(), &which.kind, &which.name));
+    pub fn remove(&mut self, identity: &Identity) {
+        self.0
+            .remove(&key(identity.group(), &identity.kind, &identity.name));
     }
 
-    /// An object as it is. The core group is the empty one.
+    /// Returns an object. The core group is the empty string.
     pub fn get(&self, group: &str, kind: &str, name: &str) -> Option<&Value> {
         self.0.get(&key(group, kind, name))
     }
 
-    /// The object of this identity, in whichever version of its group it is.
-    pub fn find(&self, which: &Identity) -> Option<&Value> {
-        self.get(which.group(), &which.kind, &which.name)
+    /// Returns the object with this identity, ignoring the API version.
+    pub fn find(&self, identity: &Identity) -> Option<&Value> {
+        self.get(identity.group(), &identity.kind, &identity.name)
     }
 
-    /// All objects of a kind, by name.
+    /// Returns all objects of a kind, sorted by name.
     pub fn of_kind<'a>(
         &'a self,
         group: &'a str,
@@ -56,7 +57,7 @@ impl Objects {
             .map(|((_, _, name), object)| (name.as_str(), object))
     }
 
-    /// An object as a type. An object that does not have the type's form counts as absent.
+    /// Returns an object as a type, or `None` if it does not deserialize.
     pub fn typed<K: DeserializeOwned>(&self, group: &str, kind: &str, name: &str) -> Option<K> {
         self.get(group, kind, name)
             .and_then(|object| K::deserialize(object).ok())
@@ -106,9 +107,9 @@ mod tests {
 
     use super::*;
 
-    /// Finding F11: a Service of Knative is no Service of Kubernetes.
+    /// Finding F11: a Knative Service is not a core Service.
     #[test]
-    fn kinds_of_the_same_name_in_different_groups_are_different_objects() {
+    fn objects_of_different_groups_are_distinct() {
         let object = |version: &str| json!({ "apiVersion": version, "kind": "Service", "metadata": { "name": "a" } });
         let core = Identity {
             api_version: "v1".to_owned(),

@@ -1,4 +1,4 @@
-//! The settings that the pods of every component get, in the order in which they build on each other.
+//! The common settings of all components' pods, in the order in which they depend on each other.
 
 mod config_hash;
 mod containers;
@@ -26,16 +26,16 @@ use super::error::Result;
 use super::objects::Objects;
 use super::workload::Workload;
 
-/// Mode of files from Secrets: not for everybody.
+/// Mode of files from Secrets: other users cannot read them.
 const SECRET_MODE: i32 = 0o640;
 /// Mode of files from ConfigMaps.
 const CONFIG_MODE: i32 = 0o644;
-/// Where this program is in its image.
+/// Path of this binary in its image.
 pub(crate) const PROGRAM: &str = "/usr/bin/control-plane-operator";
 
-/// Gives a workload all that the workloads of all components have.
+/// Applies the common settings to a workload.
 ///
-/// `mounted` are the objects that its volumes may name: those that are there, and those that are about to be.
+/// `mounted` are the objects that its volumes can reference: existing ones, and those written in the same reconcile.
 pub(crate) fn apply(
     component: &Component,
     context: &Context<'_>,
@@ -60,7 +60,7 @@ pub(crate) fn apply(
     volumes::temporary(pod);
     security::token(component, context, pod);
     security::context(component, context, pod);
-    requests::keep_live(component, context, workload);
+    requests::preserve_live(component, context, workload);
     let template = workload.template();
     scheduling::priority(component, context, template)?;
     labels::pod(component, context, template);
@@ -71,7 +71,7 @@ pub(crate) fn apply(
     Ok(())
 }
 
-/// All containers, those that begin first.
+/// All containers, init containers first.
 fn containers_mut(pod: &mut PodSpec) -> impl Iterator<Item = &mut Container> {
     pod.init_containers
         .iter_mut()
@@ -122,7 +122,7 @@ fn empty_volume(name: &str, medium: Option<&str>) -> Volume {
     }
 }
 
-/// Adds a volume, unless there is one of that name.
+/// Adds a volume unless one of this name exists.
 fn add_volume(pod: &mut PodSpec, volume: Volume) {
     let volumes = pod.volumes.get_or_insert_default();
     if volumes.iter().all(|other| other.name != volume.name) {
@@ -130,8 +130,8 @@ fn add_volume(pod: &mut PodSpec, volume: Volume) {
     }
 }
 
-/// What helpers ask for.
-fn small_requests() -> ResourceRequirements {
+/// Resource requests of helper containers.
+fn helper_requests() -> ResourceRequirements {
     let requests = [("cpu", "10m"), ("memory", "30Mi")];
     ResourceRequirements {
         requests: Some(

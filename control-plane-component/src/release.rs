@@ -1,10 +1,10 @@
-//! Images and versions of a release, as components see them.
+//! Images and versions of a release, as components use them.
 
 use std::collections::BTreeMap;
 
 use super::error::{Error, Result};
 
-/// Names of images that are this program, whatever the release has.
+/// Image names that always resolve to this operator's image.
 const OWN: [&str; 6] = [
     "controlplane-operator",
     "controlplane-pki-operator",
@@ -13,17 +13,17 @@ const OWN: [&str; 6] = [
     "availability-prober",
     "socks5-proxy",
 ];
-/// The name that stands for the release's own image where the release has no such image.
+/// Image name that defaults to the release image itself.
 const RELEASE: &str = "cluster-version-operator";
 
 /// Images and versions of a release.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Release {
-    /// Where the release is pulled from.
+    /// Pull spec of the release image.
     pub pull_spec: String,
     /// Its version, for example `4.20.0`.
     pub version: String,
-    /// Versions of what is in it, for example `kubernetes`.
+    /// Versions of its components, for example `kubernetes`.
     pub component_versions: BTreeMap<String, String>,
     /// Pull spec by name.
     pub images: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ impl From<&payload::Release> for Release {
 }
 
 impl Release {
-    /// With this program's image, and overrides, in place of what the release has.
+    /// Replaces images with this operator's image and with overrides.
     pub fn with_overrides(mut self, own_image: &str, overrides: &BTreeMap<String, String>) -> Self {
         for name in OWN {
             self.images.insert(name.to_owned(), own_image.to_owned());
@@ -57,7 +57,7 @@ impl Release {
         self
     }
 
-    /// The pull spec of a name. What is a pull spec already stays as it is.
+    /// Returns the pull spec of an image name. A pull spec is returned unchanged.
     pub fn image(&self, name: &str) -> Result<String> {
         if let Some(image) = self.images.get(name) {
             return Ok(image.clone());
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn names_become_pull_specs() {
+    fn image_names_resolve_to_pull_specs() {
         for (name, image) in [
             ("etcd", "images.example.com/e"),
             ("token-minter", "images.example.com/cpo"),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_the_release_lacks_is_an_error_that_names_it() {
+    fn missing_images_are_named_in_errors() {
         let error = release().image("cli").unwrap_err();
         assert!(error.to_string().contains("no image cli"), "{error}");
     }

@@ -1,4 +1,5 @@
-//! A declaration and a context become objects: pure, so that what is written can be tested, and shown without a cluster.
+//! Renders a declaration and a context to objects. It is pure, so that the output can be tested and shown without a
+//! cluster.
 
 use api::hypershift::v1beta1::control_plane_component::ComponentResource;
 use serde_json::{Value, json};
@@ -13,9 +14,9 @@ use super::objects::{self, Objects};
 use super::workload::Workload;
 use super::{monitoring, pod, sidecar};
 
-/// Hash of what an object should be: it differs when that has changed.
+/// Annotation: hash of the desired state, to detect changes.
 pub const DESIRED_STATE_HASH: &str = "hypershift.openshift.io/desired-state-hash";
-/// Whose kubeconfig a Secret holds.
+/// Label: the kind of kubeconfig that a Secret holds.
 pub const KUBECONFIG: &str = "hypershift.openshift.io/kubeconfig";
 const WORKLOADS: [&str; 4] = [
     "deployment.yaml",
@@ -25,29 +26,29 @@ const WORKLOADS: [&str; 4] = [
 ];
 const HASH_LENGTH: usize = 16;
 
-/// What a component is made of.
+/// The rendered objects of a component.
 #[derive(Debug, Clone, Default)]
 pub struct Rendered {
-    /// Objects beside the workload, in the order in which they are written.
+    /// Objects other than the workload, in the order in which they are applied.
     pub manifests: Vec<Manifest>,
-    /// The workload; none where the component is not wanted.
+    /// The workload; `None` if the component is disabled.
     pub workload: Option<Value>,
-    /// Objects that are not wanted.
+    /// Objects to delete.
     pub deletions: Vec<Identity>,
-    /// What is reported about the objects beside the workload.
+    /// References to the objects, for the status.
     pub resources: Vec<ComponentResource>,
 }
 
-/// An object beside the workload.
+/// An object other than the workload.
 #[derive(Debug, Clone)]
 pub struct Manifest {
     /// The object.
     pub object: Value,
-    /// Who writes it.
+    /// The owner that writes it.
     pub writer: Writer,
 }
 
-/// Which object, of the hosted control plane's namespace.
+/// Identity of an object in the hosted control plane's namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Group and version.
@@ -62,11 +63,11 @@ pub struct Identity {
 pub fn render(component: &Component, context: &Context<'_>) -> Result<Rendered> {
     let mut rendered = Rendered::default();
     let mut mounted = context.objects.clone();
-    if !component.is_wanted(context) {
-        return unwanted(component, context);
+    if !component.is_enabled(context) {
+        return render_disabled(component, context);
     }
     for asset in component.assets.iter().filter(|asset| !is_workload(asset)) {
-        side(component, context, asset, &mut rendered)?;
+        render_manifest(component, context, asset, &mut rendered)?;
     }
     if component.service_account.is_some() {
         rendered.add_service_account(component, context);
@@ -76,12 +77,12 @@ pub fn render(component: &Component, context: &Context<'_>) -> Result<Rendered> 
             mounted.insert(manifest.object.clone());
         }
     }
-    rendered.workload = Some(workload(component, context, &mounted)?);
+    rendered.workload = Some(render_workload(component, context, &mounted)?);
     Ok(rendered)
 }
 
-/// All that a component would be made of, as what has to go.
-fn unwanted(component: &Component, context: &Context<'_>) -> Result<Rendered> {
+/// Returns all objects of a disabled component as deletions.
+fn render_disabled(component: &Component, context: &Context<'_>) -> Result<Rendered> {
     let objects = component
         .assets
         .iter()
@@ -103,8 +104,8 @@ fn unwanted(component: &Component, context: &Context<'_>) -> Result<Rendered> {
     })
 }
 
-/// Renders one object beside the workload.
-fn side(
+/// Renders one object other than the workload.
+fn render_manifest(
     component: &Component,
     context: &Context<'_>,
     asset: &Asset,
@@ -117,7 +118,7 @@ fn side(
     if !is_served(&identity.api_version, context) {
         return Ok(());
     }
-    if rule.wanted.is_some_and(|wanted| !wanted(context)) {
+    if rule.enabled.is_some_and(|enabled| !enabled(context)) {
         rendered.deletions.push(identity);
         return Ok(());
     }
@@ -125,7 +126,7 @@ fn side(
         object = adapt(context, object)?;
     }
     adopt(&mut object, context);
-    common(component, context, &mut object);
+    apply_defaults(component, context, &mut object);
     rendered.resources.push(resource(&identity));
     rendered.manifests.push(Manifest {
         object: hashed(object),
@@ -134,8 +135,12 @@ fn side(
     Ok(())
 }
 
-fn workload(component: &Component, context: &Context<'_>, mounted: &Objects) -> Result<Value> {
-    let wrong = |file: &str, source: Box<dyn std::error::Error + Send + Sync>| Error::Manifest {
+fn render_workload(
+    component: &Component,
+    context: &Context<'_>,
+    mounted: &Objects,
+) -> Result<Value> {
+    let invalid = |file: &str, source: Box<dyn std::error::Error + Send + Sync>| Error::Manifest {
         component: component.name,
         file: file.to_owned(),
         kind: "workload",
@@ -145,23 +150,28 @@ fn workload(component: &Component, context: &Context<'_>, mounted: &Objects) -> 
         .assets
         .iter()
         .find(|asset| is_workload(asset))
-        .ok_or_else(|| wrong("of the workload", "there is none".into()))?;
+        .ok_or_else(|| invalid("of the workload", "no workload manifest".into()))?;
     let object = asset.object(component.name, context.namespace(), context.name())?;
-    let mut workload = Workload::read(object).map_err(|source| wrong(asset.file, source.into()))?;
+    let mut workload =
+        Workload::read(object).map_err(|source| invalid(asset.file, source.into()))?;
     if let Some(adapt) = &component.adapt {
         adapt(context, &mut workload)?;
     }
     pod::apply(component, context, mounted, &mut workload)?;
-    use_capi(component, context, &mut workload)?;
+    configure_capi(component, context, &mut workload)?;
     let mut object = workload.object();
     adopt(&mut object, context);
     Ok(hashed(object))
 }
 
-/// Labels a workload that uses Cluster API, and adds the proxy where it needs one.
+/// Labels a workload that uses Cluster API, and adds the proxy sidecar if it needs one.
 ///
-/// A migration finds and stops Deployments: a workload of another kind would go on writing while objects are moved.
-fn use_capi(component: &Component, context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+/// A migration stops only Deployments: a workload of another kind would continue to write while objects are moved.
+fn configure_capi(
+    component: &Component,
+    context: &Context<'_>,
+    workload: &mut Workload,
+) -> Result<()> {
     let Some(label) = component.capi.label() else {
         return Ok(());
     };
@@ -173,7 +183,7 @@ fn use_capi(component: &Component, context: &Context<'_>, workload: &mut Workloa
     };
     let labels = deployment.metadata.labels.get_or_insert_default();
     labels.insert(USES_CAPI.to_owned(), label.to_owned());
-    let is_private = context.settings.capi == api::group::Side::Private;
+    let is_private = context.settings.capi_types == api::group::CapiTypes::Private;
     if let Some(image) = &context.settings.capi_proxy_image
         && is_private
         && component.capi == CapiUse::Proxied
@@ -185,7 +195,7 @@ fn use_capi(component: &Component, context: &Context<'_>, workload: &mut Workloa
 }
 
 impl Rendered {
-    /// The kubeconfig for the component's service account. What is in it is signed elsewhere.
+    /// Adds the Secret with the kubeconfig for the component's service account. PKI fills it in.
     fn add_service_account(&mut self, component: &Component, context: &Context<'_>) {
         let name = component.service_account_secret();
         let mut object = json!({
@@ -203,7 +213,7 @@ impl Rendered {
         });
     }
 
-    /// All objects, those beside the workload first.
+    /// Returns all objects, the workload last.
     pub fn objects(&self) -> impl Iterator<Item = &Value> {
         let manifests = self.manifests.iter().map(|manifest| &manifest.object);
         manifests.chain(&self.workload)
@@ -214,7 +224,7 @@ fn is_workload(asset: &Asset) -> bool {
     WORKLOADS.contains(&asset.file)
 }
 
-/// Which object this is.
+/// Returns the identity of an object.
 pub fn identity(object: &Value) -> Identity {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Identity {
@@ -225,7 +235,7 @@ pub fn identity(object: &Value) -> Identity {
 }
 
 impl Identity {
-    /// An object of this API version, kind and name.
+    /// Creates an identity from API version, kind and name.
     pub fn new(api_version: &str, kind: &str, name: &str) -> Self {
         Self {
             api_version: api_version.to_owned(),
@@ -234,7 +244,7 @@ impl Identity {
         }
     }
 
-    /// The group of its version.
+    /// The API group.
     pub fn group(&self) -> &str {
         objects::group(&self.api_version)
     }
@@ -248,7 +258,7 @@ fn resource(identity: &Identity) -> ComponentResource {
     }
 }
 
-/// Whether the management cluster has such kinds: all that are Kubernetes' own, and those that it was asked for.
+/// Whether the management cluster serves the API group: built-in groups, and those found by discovery.
 fn is_served(api_version: &str, context: &Context<'_>) -> bool {
     let group = objects::group(api_version);
     let own = !group.contains('.') || group.ends_with(".k8s.io");
@@ -259,7 +269,7 @@ fn is_served(api_version: &str, context: &Context<'_>) -> bool {
         .any(|served| served == group)
 }
 
-/// Puts an object into the namespace and makes the hosted control plane its owner.
+/// Sets the namespace of an object and its owner reference to the hosted control plane.
 pub fn adopt(object: &mut Value, context: &Context<'_>) {
     object["metadata"]["namespace"] = json!(context.namespace());
     object["metadata"]["ownerReferences"] = json!([{
@@ -272,8 +282,8 @@ pub fn adopt(object: &mut Value, context: &Context<'_>) {
     }]);
 }
 
-/// What all objects of a kind have in common.
-fn common(component: &Component, context: &Context<'_>, object: &mut Value) {
+/// Sets the common fields of objects of some kinds.
+fn apply_defaults(component: &Component, context: &Context<'_>, object: &mut Value) {
     match object["kind"].as_str() {
         Some("RoleBinding") => {
             for subject in object["subjects"].as_array_mut().into_iter().flatten() {
@@ -292,7 +302,7 @@ fn common(component: &Component, context: &Context<'_>, object: &mut Value) {
     }
 }
 
-/// Writes the hash of an object into it.
+/// Annotates an object with the hash of its desired state.
 pub fn hashed(mut object: Value) -> Value {
     let digest = Sha256::digest(object.to_string());
     let mut hash = format!("{digest:x}");

@@ -1,9 +1,9 @@
-//! What is known of the management cluster and of the operator that renders.
+//! Settings of the management cluster and of the operator.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use clap::ValueEnum;
 
@@ -11,12 +11,12 @@ use clap::ValueEnum;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum CollectedMetrics {
-    /// Those that telemetry needs.
+    /// Metrics for telemetry.
     Telemetry,
-    /// Those that the ConfigMap sre-metric-set chooses.
+    /// Metrics selected in ConfigMap sre-metric-set.
     #[value(name = "SRE")]
     Sre,
-    /// All.
+    /// All metrics.
     All,
 }
 
@@ -30,48 +30,48 @@ impl From<CollectedMetrics> for MetricsSet {
     }
 }
 
-/// `name=value` pairs, comma-separated, in their order.
+/// Ordered, comma-separated `name=value` pairs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pairs(pub Vec<(String, String)>);
 
-/// What is known of the management cluster and of this program.
+/// Settings of the management cluster and of this operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Image of this program.
+    /// Image of this operator.
     pub own_image: String,
-    /// Image by name of a component; wins over the release.
+    /// Image overrides by name; they take precedence over the release.
     pub image_overrides: BTreeMap<String, String>,
-    /// Registries that stand for others.
+    /// Registry overrides.
     pub registry_overrides: Pairs,
-    /// Mirrors of the management cluster.
+    /// Image mirrors of the management cluster.
     pub openshift_img_overrides: Pairs,
-    /// Under which names Cluster API's groups are stored.
-    pub capi: Side,
-    /// The proxy's image, in private mode.
+    /// The Cluster API groups that objects are stored in.
+    pub capi_types: CapiTypes,
+    /// Image of the proxy; required for private types.
     pub capi_proxy_image: Option<String>,
-    /// Domain of the management cluster's routes; may be empty.
+    /// Domain of the management cluster's Routes; may be empty.
     pub default_ingress_domain: String,
-    /// User that pods run as, where one has to be said.
+    /// User ID of pods, if the management cluster does not assign one.
     pub uid: Option<i64>,
-    /// The managed service that this is part of.
+    /// The managed service that runs this operator.
     pub managed_service: Option<String>,
-    /// Which metrics are collected, unless the cluster says so itself.
+    /// Default metrics set, for clusters that do not configure one.
     pub metrics_set: Option<MetricsSet>,
-    /// API groups beyond Kubernetes' own that the management cluster serves.
+    /// API groups that the management cluster serves, in addition to the built-in ones.
     pub served_groups: Vec<String>,
 }
 
 // === impl Settings ===
 
 impl Settings {
-    /// The settings of an operator with this image, on a management cluster without anything optional.
+    /// Default settings for an operator image.
     pub fn new(own_image: impl Into<String>) -> Self {
         Self {
             own_image: own_image.into(),
             image_overrides: BTreeMap::new(),
             registry_overrides: Pairs::default(),
             openshift_img_overrides: Pairs::default(),
-            capi: Side::Standard,
+            capi_types: CapiTypes::Standard,
             capi_proxy_image: None,
             default_ingress_domain: String::new(),
             uid: None,
@@ -85,7 +85,7 @@ impl Settings {
 // === impl Pairs ===
 
 impl Pairs {
-    /// All values of each name, in their order.
+    /// Groups the values by name, in order.
     pub fn grouped(&self) -> BTreeMap<String, Vec<String>> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in &self.0 {
@@ -108,7 +108,9 @@ impl FromStr for Pairs {
                 Some((name, value)) if !name.is_empty() && !value.is_empty() => {
                     Ok((name.to_owned(), value.to_owned()))
                 }
-                _ => Err(format!("{pair:?} is no pair: write name=value,name=value")),
+                _ => Err(format!(
+                    "{pair:?} is not a name=value pair: use name=value,name=value"
+                )),
             })
             .collect();
         pairs.map(Self)
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_are_read_and_written() {
+    fn pairs_parse_and_format() {
         for text in ["", "a=b", "a=b,a=c=d"] {
             assert_eq!(text.parse::<Pairs>().unwrap().to_string(), text);
         }

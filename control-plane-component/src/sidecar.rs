@@ -1,8 +1,7 @@
-//! The sidecar `kube-apiserver-proxy`: what a Deployment of stock controllers needs to work on private API groups.
+//! The sidecar `kube-apiserver-proxy`: lets unmodified controllers work on private API groups.
 //!
-//! The proxy runs as a native sidecar, that is as an init container that is restarted for ever: it is up before any
-//! other container starts, and ends after the last of them has ended. The controllers are pointed at it by the
-//! environment variable `KUBECONFIG` and know nothing else of it.
+//! The proxy runs as a native sidecar (an init container with restart policy Always): it starts before and stops after
+//! the other containers. The environment variable `KUBECONFIG` directs the controllers to it.
 
 mod container;
 mod kubeconfig;
@@ -18,7 +17,7 @@ pub use kubeconfig::config_map;
 
 /// Name of the container, of the volume and of the `ConfigMap` with the kubeconfig.
 pub const NAME: &str = "kube-apiserver-proxy";
-/// Where controllers reach the API server.
+/// Address at which the proxy serves the API server.
 pub const LISTEN: &str = "127.0.0.1:8080";
 /// Port of health checks and metrics.
 pub const ADMIN_PORT: i32 = 9081;
@@ -27,10 +26,10 @@ const KUBECONFIG: &str = "KUBECONFIG";
 const MOUNT_PATH: &str = "/etc/kube-apiserver-proxy";
 const KUBECTL_DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
-/// Why a Deployment cannot have the sidecar.
+/// The sidecar cannot be added to a Deployment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SidecarError {
-    /// It has no pods to put it into.
+    /// It has no pod template.
     #[error(
         "deployment {deployment} has no pod template: add the sidecar to a complete deployment"
     )]
@@ -40,17 +39,17 @@ pub enum SidecarError {
     },
     /// The proxy would have no credentials.
     #[error(
-        "deployment {deployment} does not mount its service account's token, with which the proxy speaks to the API \
-         server: set automountServiceAccountToken to true"
+        "deployment {deployment} does not mount its service account's token, with which the proxy authenticates \
+         to the API server: set automountServiceAccountToken to true"
     )]
     NoToken {
         /// The Deployment's name.
         deployment: String,
     },
-    /// A container has a kubeconfig of its own.
+    /// A container sets `KUBECONFIG` itself.
     #[error(
-        "container {container} of deployment {deployment} sets {KUBECONFIG} itself: name its kubeconfig by a flag if \
-         it is another cluster's, or leave it out"
+        "container {container} of deployment {deployment} sets {KUBECONFIG}: pass the kubeconfig by a flag if it \
+         is for another cluster, or remove it"
     )]
     KubeconfigTaken {
         /// The Deployment's name.
@@ -58,9 +57,9 @@ pub enum SidecarError {
         /// The container's name.
         container: String,
     },
-    /// A container listens where the proxy does.
+    /// A container uses a port of the proxy.
     #[error(
-        "container {container} of deployment {deployment} uses port {port}, which is the proxy's: give it another one"
+        "container {container} of deployment {deployment} uses port {port}, which the proxy needs: use another port"
     )]
     PortTaken {
         /// The Deployment's name.
@@ -72,7 +71,7 @@ pub enum SidecarError {
     },
 }
 
-/// What a caller decides about the sidecar.
+/// Options of the sidecar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sidecar {
     /// The proxy's image.
@@ -82,10 +81,9 @@ pub struct Sidecar {
 // === impl Sidecar ===
 
 impl Sidecar {
-    /// Adds the sidecar to a Deployment and points its containers at it.
+    /// Adds the sidecar to a Deployment and directs its containers to it.
     ///
-    /// Adding it again, or a newer one, replaces the one that is there. Init containers that end before the others
-    /// start are left alone: they do not use Cluster API.
+    /// An existing sidecar is replaced. Init containers are not changed: they do not use Cluster API.
     pub fn add_to(&self, deployment: &mut Deployment) -> Result<(), SidecarError> {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         let no_template = || SidecarError::NoTemplate {
@@ -111,7 +109,7 @@ impl Sidecar {
     fn add_to_pod(&self, pod: &mut PodSpec) {
         let init = pod.init_containers.get_or_insert_default();
         init.retain(|container| container.name != NAME);
-        // First, so that it is up for init containers, too.
+        // First, so that it is ready for init containers, too.
         init.insert(0, container::proxy(&self.image));
         let volumes = pod.volumes.get_or_insert_default();
         volumes.retain(|volume| volume.name != NAME);
@@ -152,7 +150,7 @@ fn has_own_kubeconfig(container: &Container) -> bool {
         .any(|variable| variable.value.as_ref() != Some(&ours))
 }
 
-/// A port of the proxy that a container declares, or names in an argument as the end of an address.
+/// Returns a proxy port that a container declares, or uses in an address in its arguments.
 fn taken_port(container: &Container) -> Option<i32> {
     [container::LISTEN_PORT, ADMIN_PORT]
         .into_iter()
@@ -196,12 +194,12 @@ fn point_at_proxy(container: &mut Container) {
     });
 }
 
-/// Where containers find the kubeconfig that leads to the proxy.
+/// Path of the kubeconfig for the proxy in the containers.
 pub fn kubeconfig_path() -> String {
     format!("{MOUNT_PATH}/{}", kubeconfig::KEY)
 }
 
-/// `kubectl logs` and `kubectl exec` go on meaning the controller.
+/// Keeps the controller as the default container of `kubectl logs` and `kubectl exec`.
 fn keep_default_container(annotations: &mut BTreeMap<String, String>, main: Option<String>) {
     if let Some(main) = main {
         annotations

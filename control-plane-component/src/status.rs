@@ -1,4 +1,4 @@
-//! How far a component is: the status of its `ControlPlaneComponent`, from what is live.
+//! The status of a `ControlPlaneComponent`, from the live workload.
 
 use api::hypershift::v1beta1::ControlPlaneComponentStatus;
 use api::hypershift::v1beta1::control_plane_component::ComponentResource;
@@ -7,57 +7,60 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::Value;
 
-/// Whether it works.
+/// Condition: whether the component is available.
 pub const AVAILABLE: &str = "Available";
-/// Whether all of it runs in the desired version.
+/// Condition: whether all replicas run the desired version.
 pub const ROLLOUT_COMPLETE: &str = "RolloutComplete";
 
-/// What is found of a component.
+/// The observed state of a component.
 #[derive(Debug, Clone)]
 pub struct Observation<'a> {
     /// The component.
     pub name: &'a str,
-    /// Its workload, as it is.
+    /// Its live workload.
     pub workload: Option<&'a Value>,
     /// Whether the live workload is the desired one.
     pub is_current: bool,
-    /// What it waits for.
-    pub waits_for: &'a [&'static str],
-    /// Why it could not be reconciled.
-    pub problem: Option<String>,
+    /// Dependencies that are not rolled out yet.
+    pub waiting_for: &'a [&'static str],
+    /// Why reconciling it failed.
+    pub error: Option<String>,
 }
 
-/// Whether a condition is true, with its reason and message.
+/// A condition without its times.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Verdict {
-    holds: bool,
+struct Evaluation {
+    is_met: bool,
     reason: &'static str,
     message: String,
 }
 
-/// The status of a component. Conditions that have not changed keep their time.
+/// Returns the status of a component. Conditions with unchanged status keep their transition time.
 pub fn status(
-    seen: &Observation<'_>,
+    observation: &Observation<'_>,
     resources: Vec<ComponentResource>,
     version: &str,
     generation: Option<i64>,
     before: &ControlPlaneComponentStatus,
     now: &Time,
 ) -> ControlPlaneComponentStatus {
-    let complete = rollout(seen);
+    let complete = rollout(observation);
     let kept = before.version.clone();
     ControlPlaneComponentStatus {
-        version: if complete.holds {
+        version: if complete.is_met {
             Some(version.to_owned())
         } else {
             kept
         },
         observed_generation: generation,
         resources,
-        conditions: [(AVAILABLE, available(seen)), (ROLLOUT_COMPLETE, complete)]
-            .into_iter()
-            .map(|(type_, verdict)| verdict.condition(type_, generation, before, now))
-            .collect(),
+        conditions: [
+            (AVAILABLE, available(observation)),
+            (ROLLOUT_COMPLETE, complete),
+        ]
+        .into_iter()
+        .map(|(type_, evaluation)| evaluation.condition(type_, generation, before, now))
+        .collect(),
     }
 }
 
@@ -68,12 +71,12 @@ pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
         .any(|condition| condition.type_ == type_ && condition.status == "True")
 }
 
-// === impl Verdict ===
+// === impl Evaluation ===
 
-impl Verdict {
+impl Evaluation {
     fn yes(message: impl Into<String>) -> Self {
         Self {
-            holds: true,
+            is_met: true,
             reason: "AsExpected",
             message: message.into(),
         }
@@ -81,7 +84,7 @@ impl Verdict {
 
     fn no(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
-            holds: false,
+            is_met: false,
             reason,
             message: message.into(),
         }
@@ -94,7 +97,7 @@ impl Verdict {
         before: &ControlPlaneComponentStatus,
         now: &Time,
     ) -> Condition {
-        let status = if self.holds { "True" } else { "False" };
+        let status = if self.is_met { "True" } else { "False" };
         let before = before
             .conditions
             .iter()
@@ -111,18 +114,21 @@ impl Verdict {
     }
 }
 
-fn available(seen: &Observation<'_>) -> Verdict {
-    let Some(workload) = seen.workload else {
-        return Verdict::no(
+fn available(observation: &Observation<'_>) -> Evaluation {
+    let Some(workload) = observation.workload else {
+        return Evaluation::no(
             "NotFound",
-            format!("the workload of {} is not there yet", seen.name),
+            format!(
+                "Waiting for the workload of {} to be created",
+                observation.name
+            ),
         );
     };
     match workload["kind"].as_str() {
-        Some("StatefulSet") => stateful_set_available(&read(workload), seen.name),
-        Some("Job") => job_available(&read(workload), seen.name),
-        Some("CronJob") => Verdict::yes(format!("CronJob {} is there", seen.name)),
-        _ => deployment_available(&read(workload), seen.name),
+        Some("StatefulSet") => stateful_set_available(&read(workload), observation.name),
+        Some("Job") => job_available(&read(workload), observation.name),
+        Some("CronJob") => Evaluation::yes(format!("CronJob {} exists", observation.name)),
+        _ => deployment_available(&read(workload), observation.name),
     }
 }
 
@@ -130,31 +136,34 @@ fn read<K: serde::de::DeserializeOwned + Default>(object: &Value) -> K {
     K::deserialize(object).unwrap_or_default()
 }
 
-fn deployment_available(deployment: &Deployment, name: &str) -> Verdict {
+fn deployment_available(deployment: &Deployment, name: &str) -> Evaluation {
     let status = deployment.status.as_ref();
     let mut conditions = status
         .iter()
         .flat_map(|status| status.conditions.iter().flatten());
-    match conditions.find(|condition| condition.type_ == AVAILABLE) {
-        None => Verdict::no(
-            "NotFound",
-            format!("Deployment {name} does not tell whether it is available"),
-        ),
-        Some(found) if found.status == "True" => {
-            Verdict::yes(format!("Deployment {name} is available"))
+    let available = conditions.find(|condition| condition.type_ == AVAILABLE);
+    let reason = match available {
+        None => "NotFound",
+        Some(condition) if condition.status == "True" => {
+            return Evaluation::yes(format!("Deployment {name} is available"));
         }
-        Some(found) => Verdict::no(
-            "WaitingForAvailable",
-            format!(
-                "Deployment {name} is not available: {}",
-                found.message.as_deref().unwrap_or("no reason is given")
-            ),
-        ),
-    }
+        Some(_) => "WaitingForAvailable",
+    };
+    Evaluation::no(reason, waiting_for_deployment(deployment, name))
 }
 
-fn stateful_set_available(set: &StatefulSet, name: &str) -> Verdict {
-    let wanted = set
+/// Returns the condition message of a Deployment that is not available yet.
+pub fn waiting_for_deployment(deployment: &Deployment, name: &str) -> String {
+    let spec = deployment.spec.as_ref();
+    let desired = spec.and_then(|spec| spec.replicas).unwrap_or(1);
+    let status = deployment.status.as_ref();
+    let available = status.and_then(|status| status.available_replicas);
+    let available = available.unwrap_or(0);
+    format!("Waiting for Deployment {name} to become available ({available}/{desired})")
+}
+
+fn stateful_set_available(set: &StatefulSet, name: &str) -> Evaluation {
+    let desired = set
         .spec
         .as_ref()
         .and_then(|spec| spec.replicas)
@@ -164,35 +173,32 @@ fn stateful_set_available(set: &StatefulSet, name: &str) -> Verdict {
         .as_ref()
         .and_then(|status| status.available_replicas)
         .unwrap_or(0);
-    if wanted == 0 || available > 0 {
-        return Verdict::yes(format!(
-            "{available} of {wanted} replicas of {name} are available"
+    if desired == 0 || available > 0 {
+        return Evaluation::yes(format!(
+            "StatefulSet {name} is available ({available}/{desired})"
         ));
     }
-    Verdict::no(
+    Evaluation::no(
         "WaitingForAvailable",
-        format!("no replica of StatefulSet {name} is available"),
+        format!("Waiting for StatefulSet {name} to become available (0/{desired})"),
     )
 }
 
-fn job_available(job: &Job, name: &str) -> Verdict {
+fn job_available(job: &Job, name: &str) -> Evaluation {
     let status = job.status.clone().unwrap_or_default();
     if is_job_complete(job) {
-        return Verdict {
+        return Evaluation {
             reason: "JobComplete",
-            ..Verdict::yes(format!("Job {name} is complete"))
+            ..Evaluation::yes(format!("Job {name} is complete"))
         };
     }
     if status.active.unwrap_or(0) > 0 {
-        return Verdict {
+        return Evaluation {
             reason: "JobActive",
-            ..Verdict::yes(format!("Job {name} runs"))
+            ..Evaluation::yes(format!("Job {name} is running"))
         };
     }
-    Verdict::no(
-        "Unknown",
-        format!("Job {name} neither runs nor is complete"),
-    )
+    Evaluation::no("Unknown", format!("Waiting for Job {name} to start"))
 }
 
 fn is_job_complete(job: &Job) -> bool {
@@ -205,25 +211,25 @@ fn is_job_complete(job: &Job) -> bool {
         .any(|condition| condition.type_ == "Complete" && condition.status == "True")
 }
 
-fn rollout(seen: &Observation<'_>) -> Verdict {
-    if let Some(problem) = &seen.problem {
-        return Verdict::no("ReconciliationError", problem.clone());
+fn rollout(observation: &Observation<'_>) -> Evaluation {
+    if let Some(error) = &observation.error {
+        return Evaluation::no("ReconciliationError", error.clone());
     }
-    if !seen.waits_for.is_empty() {
-        let names = seen.waits_for.join(", ");
-        return Verdict::no(
+    if !observation.waiting_for.is_empty() {
+        let names = observation.waiting_for.join(", ");
+        return Evaluation::no(
             "WaitingForDependencies",
-            format!("{names}: not yet available and rolled out in this version"),
+            format!("Waiting for rollout of dependencies: {names}"),
         );
     }
-    let waiting = |detail: String| Verdict::no("WaitingForRolloutComplete", detail);
-    let Some(workload) = seen
+    let waiting = |detail: String| Evaluation::no("WaitingForRolloutComplete", detail);
+    let Some(workload) = observation
         .workload
-        .filter(|workload| seen.is_current || workload["kind"] == "Job")
+        .filter(|workload| observation.is_current || workload["kind"] == "Job")
     else {
         return waiting(format!(
-            "the workload of {} has just been written",
-            seen.name
+            "Waiting for the workload of {} to be updated",
+            observation.name
         ));
     };
     match workload["kind"].as_str() {
@@ -231,66 +237,133 @@ fn rollout(seen: &Observation<'_>) -> Verdict {
         Some("Job") => {
             let job: Job = read(workload);
             if is_job_complete(&job) {
-                return Verdict::yes(String::new());
+                return Evaluation::yes(String::new());
             }
-            Verdict::no("Unknown", format!("Job {} is not complete", seen.name))
+            Evaluation::no(
+                "Unknown",
+                format!("Waiting for Job {} to complete", observation.name),
+            )
         }
-        Some("CronJob") => Verdict::yes(String::new()),
+        Some("CronJob") => Evaluation::yes(String::new()),
         _ => deployment_rollout(&read(workload)),
     }
 }
 
-fn deployment_rollout(deployment: &Deployment) -> Verdict {
-    let wanted = deployment
+fn deployment_rollout(deployment: &Deployment) -> Evaluation {
+    let desired = deployment
         .spec
         .as_ref()
         .and_then(|spec| spec.replicas)
         .unwrap_or(1);
     let status = deployment.status.clone().unwrap_or_default();
     let counts = [
-        ("exist", status.replicas),
-        ("are updated", status.updated_replicas),
-        ("are ready", status.ready_replicas),
-        ("are available", status.available_replicas),
+        ("created", status.replicas),
+        ("updated", status.updated_replicas),
+        ("ready", status.ready_replicas),
+        ("available", status.available_replicas),
     ];
     let observed = status.observed_generation >= deployment.metadata.generation;
-    let none_left = status.unavailable_replicas.unwrap_or(0) == 0;
-    replicas(wanted, observed && none_left, counts)
+    let none_unavailable = status.unavailable_replicas.unwrap_or(0) == 0;
+    replicas(desired, observed && none_unavailable, counts)
 }
 
-fn stateful_set_rollout(set: &StatefulSet) -> Verdict {
-    let wanted = set
+fn stateful_set_rollout(set: &StatefulSet) -> Evaluation {
+    let desired = set
         .spec
         .as_ref()
         .and_then(|spec| spec.replicas)
         .unwrap_or(1);
     let status = set.status.clone().unwrap_or_default();
     let counts = [
-        ("exist", Some(status.replicas)),
-        ("are updated", status.updated_replicas),
-        ("are ready", status.ready_replicas),
-        ("are available", status.available_replicas),
+        ("created", Some(status.replicas)),
+        ("updated", status.updated_replicas),
+        ("ready", status.ready_replicas),
+        ("available", status.available_replicas),
     ];
     replicas(
-        wanted,
+        desired,
         status.observed_generation >= set.metadata.generation,
         counts,
     )
 }
 
-fn replicas(wanted: i32, settled: bool, counts: [(&str, Option<i32>); 4]) -> Verdict {
-    let short = counts
+fn replicas(desired: i32, is_observed: bool, counts: [(&str, Option<i32>); 4]) -> Evaluation {
+    let mismatch = counts
         .into_iter()
-        .find(|(_, count)| count.unwrap_or(0) != wanted);
-    match short {
-        None if settled => Verdict::yes(String::new()),
-        None => Verdict::no(
+        .find(|(_, count)| count.unwrap_or(0) != desired);
+    match mismatch {
+        None if is_observed => Evaluation::yes(String::new()),
+        None => Evaluation::no(
             "WaitingForRolloutComplete",
-            "the change is being rolled out".to_owned(),
+            "Waiting for the new generation to be observed".to_owned(),
         ),
-        Some((what, count)) => Verdict::no(
+        Some((what, count)) => Evaluation::no(
             "WaitingForRolloutComplete",
-            format!("{} of {wanted} replicas {what}", count.unwrap_or(0)),
+            format!(
+                "Waiting for rollout: {}/{desired} replicas {what}",
+                count.unwrap_or(0)
+            ),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn conditions(workload: Option<&Value>) -> Vec<Condition> {
+        let observation = Observation {
+            name: "capi-provider",
+            workload,
+            is_current: true,
+            waiting_for: &[],
+            error: None,
+        };
+        let before = ControlPlaneComponentStatus::default();
+        let now = Time(jiff::Timestamp::UNIX_EPOCH);
+        status(&observation, Vec::new(), "4.20.0", Some(1), &before, &now).conditions
+    }
+
+    /// Check F03: a workload that has not started yet is reported as such, and not as an error.
+    #[test]
+    fn unavailable_workloads_are_waited_for_with_replicas() {
+        let message = "Deployment does not have minimum availability.";
+        let condition = json!({ "type": "Available", "status": "False", "message": message });
+        let deployment = |status: Value| json!({ "kind": "Deployment", "spec": { "replicas": 2 }, "status": status });
+        let created = deployment(json!({}));
+        let started = deployment(json!({ "availableReplicas": 1, "conditions": [condition] }));
+        let set = json!({ "kind": "StatefulSet", "spec": { "replicas": 3 } });
+        for (workload, reason, expected) in [
+            (
+                None,
+                "NotFound",
+                "Waiting for the workload of capi-provider to be created",
+            ),
+            (
+                Some(&created),
+                "NotFound",
+                "Waiting for Deployment capi-provider to become available (0/2)",
+            ),
+            (
+                Some(&started),
+                "WaitingForAvailable",
+                "Waiting for Deployment capi-provider to become available (1/2)",
+            ),
+            (
+                Some(&set),
+                "WaitingForAvailable",
+                "Waiting for StatefulSet capi-provider to become available (0/3)",
+            ),
+        ] {
+            let available = conditions(workload).swap_remove(0);
+            assert_eq!(available.type_, AVAILABLE);
+            assert_eq!(available.status, "False");
+            assert_eq!(
+                (available.reason.as_str(), available.message.as_str()),
+                (reason, expected)
+            );
+        }
     }
 }

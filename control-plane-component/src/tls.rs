@@ -1,11 +1,11 @@
-//! Which versions and ciphers of TLS components take: the profile of the API server's configuration.
+//! TLS versions and ciphers of components, from the TLS profile of the API server's configuration.
 
 use api::hypershift::v1beta1::HostedControlPlaneSpec;
 use api::hypershift::v1beta1::configuration::api_server::{
     CustomTlsProfile, TlsProfileType, TlsVersion,
 };
 
-/// Ciphers of the profile Intermediate, which is the default: under their names in OpenSSL and in IANA's registry.
+/// Ciphers of the default profile, Intermediate: OpenSSL names and IANA names.
 const INTERMEDIATE: [(&str, &str); 6] = [
     (
         "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -32,7 +32,7 @@ const INTERMEDIATE: [(&str, &str); 6] = [
         "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
     ),
 ];
-/// What the profile Old has beyond them.
+/// Additional ciphers of the profile Old.
 const OLD: [(&str, &str); 9] = [
     (
         "ECDHE-ECDSA-AES128-SHA256",
@@ -57,18 +57,18 @@ const OLD: [(&str, &str); 9] = [
     ("AES128-SHA256", "TLS_RSA_WITH_AES_128_CBC_SHA256"),
 ];
 
-/// Versions and ciphers of TLS.
+/// TLS version and ciphers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
     version: TlsVersion,
-    /// Names of IANA's registry. Empty where the version leaves no choice.
+    /// IANA names. Empty if the TLS version has fixed ciphers.
     pub ciphers: Vec<&'static str>,
 }
 
 // === impl Tls ===
 
 impl Tls {
-    /// The profile that a hosted control plane asks for.
+    /// Returns the profile of a hosted control plane.
     pub fn of(spec: &HostedControlPlaneSpec) -> Self {
         let configuration = spec.configuration.as_ref();
         let profile = configuration
@@ -95,9 +95,9 @@ impl Tls {
     fn custom(profile: &CustomTlsProfile) -> Self {
         let version = profile.min_tls_version.unwrap_or(TlsVersion::Tls12);
         let known = || INTERMEDIATE.iter().chain(&OLD);
-        let ciphers = profile.ciphers.iter().filter_map(|wanted| {
+        let ciphers = profile.ciphers.iter().filter_map(|requested| {
             known()
-                .find(|(openssl, iana)| wanted == openssl || wanted == iana)
+                .find(|(openssl, iana)| requested == openssl || requested == iana)
                 .map(|(_, iana)| *iana)
         });
         Self {
@@ -109,7 +109,7 @@ impl Tls {
         }
     }
 
-    /// The least version, as Kubernetes writes it: `VersionTLS12`.
+    /// Minimum version in Kubernetes notation: `VersionTLS12`.
     pub fn version(&self) -> &'static str {
         match self.version {
             TlsVersion::Tls10 => "VersionTLS10",
@@ -119,7 +119,7 @@ impl Tls {
         }
     }
 
-    /// The least version, as etcd writes it: `TLS1.2`. It knows no other ones than 1.2 and 1.3.
+    /// Minimum version in etcd notation: `TLS1.2`. etcd supports only 1.2 and 1.3.
     pub fn etcd_version(&self) -> &'static str {
         match self.version {
             TlsVersion::Tls10 | TlsVersion::Tls11 | TlsVersion::Tls12 => "TLS1.2",
@@ -127,7 +127,7 @@ impl Tls {
         }
     }
 
-    /// The flag with the ciphers, where there is a choice.
+    /// The flag with the ciphers, if they are configurable.
     pub fn cipher_flag(&self, flag: &str) -> Option<String> {
         (!self.ciphers.is_empty()).then(|| format!("{flag}={}", self.ciphers.join(",")))
     }

@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Workload {
-    /// Replicas that are alike.
+    /// Interchangeable replicas.
     Deployment(Deployment),
-    /// Replicas with a name and data of their own.
+    /// Replicas with stable names and storage.
     StatefulSet(StatefulSet),
-    /// Runs once.
+    /// Runs to completion.
     Job(Job),
-    /// Runs again and again.
+    /// Runs on a schedule.
     CronJob(CronJob),
 }
 
 // === impl Workload ===
 
 impl Workload {
-    /// Reads a manifest of one of the kinds.
+    /// Parses a manifest of one of the kinds.
     pub fn read(object: Value) -> Result<Self, serde_json::Error> {
         Ok(match object["kind"].as_str() {
             Some("StatefulSet") => Self::StatefulSet(serde_json::from_value(object)?),
@@ -51,7 +51,7 @@ impl Workload {
         }
     }
 
-    /// As an object to write.
+    /// Converts it to an object to apply.
     pub fn object(&self) -> Value {
         let fields = match self {
             Self::Deployment(workload) => json!(workload),
@@ -85,7 +85,7 @@ impl Workload {
         }
     }
 
-    /// How many pods it has, where that can be said.
+    /// The replicas field, if the kind has one.
     pub fn replicas(&mut self) -> Option<&mut Option<i32>> {
         match self {
             Self::Deployment(workload) => Some(&mut workload.spec.get_or_insert_default().replicas),
@@ -97,7 +97,7 @@ impl Workload {
     }
 }
 
-/// What is not said is not written: an apply would own it.
+/// Removes nulls, because server-side apply would take ownership of these fields.
 pub fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

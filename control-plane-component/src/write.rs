@@ -1,4 +1,4 @@
-//! Applies the objects of components: whole objects, and only those that differ.
+//! Applies the objects of components: complete objects, and only those that differ.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use support::apply::{Applier, Error};
 use crate::objects::Objects;
 use crate::render::{DESIRED_STATE_HASH, Identity, identity};
 
-/// What was written of an object, and which state of the object that made.
+/// The last write of an object: the desired state hash and the resulting resource version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Written {
     hash: String,
@@ -24,7 +24,7 @@ pub struct ObjectWriter {
     applier: Applier,
     namespace: String,
     written: HashMap<Key, Written>,
-    /// The statuses that were written last.
+    /// The last written statuses.
     statuses: HashMap<Key, Value>,
 }
 
@@ -34,7 +34,7 @@ type Key = (String, String, String);
 // === impl ObjectWriter ===
 
 impl ObjectWriter {
-    /// A writer of one namespace, under the name of a field manager.
+    /// Creates a writer for a namespace with a field manager.
     pub fn new(client: kube::Client, manager: &'static str, namespace: &str) -> Self {
         Self {
             applier: Applier::new(client, manager),
@@ -44,15 +44,15 @@ impl ObjectWriter {
         }
     }
 
-    /// Applies an object, and adds it to the known ones.
+    /// Applies an object, and adds it to the existing ones.
     ///
-    /// An object that was settled when it was last looked at, and is still the same, is not even read.
-    pub async fn apply(&mut self, wanted: &Value, there: &mut Objects) -> Result<(), Error> {
-        let which = identity(wanted);
-        let live = there.find(&which);
-        let key = key(&which);
+    /// An object that has not changed since the last write is neither read nor written.
+    pub async fn apply(&mut self, desired: &Value, existing: &mut Objects) -> Result<(), Error> {
+        let identity = identity(desired);
+        let live = existing.find(&identity);
+        let key = key(&identity);
         let hash = text(
-            wanted,
+            desired,
             &format!(
                 "/metadata/annotations/{}",
                 DESIRED_STATE_HASH.replace('/', "~1")
@@ -61,22 +61,22 @@ impl ObjectWriter {
         let version = live
             .map(|live| text(live, "/metadata/resourceVersion"))
             .unwrap_or_default();
-        let settled = Written {
+        let last_written = Written {
             hash: hash.clone(),
             resource_version: version,
         };
-        if live.is_some() && self.written.get(&key) == Some(&settled) {
+        if live.is_some() && self.written.get(&key) == Some(&last_written) {
             return Ok(());
         }
-        if let (Some(live), "Job") = (live, which.kind.as_str())
-            && !self.is_new_job(live, &hash).await?
+        if let (Some(live), "Job") = (live, identity.kind.as_str())
+            && !self.replace_job(live, &hash).await?
         {
             return Ok(());
         }
-        let resource = resource(&which);
-        let applied = self.applier.apply_value(&resource, wanted.clone()).await?;
+        let resource = resource(&identity);
+        let applied = self.applier.apply_value(&resource, desired.clone()).await?;
         if applied.change.is_written() {
-            tracing::info!(kind = which.kind, name = which.name, change = ?applied.change, "Applied");
+            tracing::info!(kind = identity.kind, name = identity.name, change = ?applied.change, "Applied");
         }
         let resource_version = applied
             .object
@@ -91,12 +91,12 @@ impl ObjectWriter {
                 resource_version,
             },
         );
-        there.insert(value(&resource, &applied.object));
+        existing.insert(value(&resource, &applied.object));
         Ok(())
     }
 
-    /// A Job cannot be changed. One that failed, or that should be another one, goes, and is created again when it has gone.
-    async fn is_new_job(&self, live: &Value, hash: &str) -> Result<bool, Error> {
+    /// Jobs are immutable. A Job that failed or differs is deleted, and created again by a later reconcile.
+    async fn replace_job(&self, live: &Value, hash: &str) -> Result<bool, Error> {
         let found = text(
             live,
             &format!(
@@ -119,43 +119,43 @@ impl ObjectWriter {
     }
 
     /// Deletes an object.
-    pub async fn delete(&self, which: &Identity) -> Result<(), Error> {
+    pub async fn delete(&self, identity: &Identity) -> Result<(), Error> {
         let deleted = self
             .applier
-            .delete(&resource(which), Some(&self.namespace), &which.name)
+            .delete(&resource(identity), Some(&self.namespace), &identity.name)
             .await?;
         if !deleted.is_gone() {
-            tracing::info!(kind = which.kind, name = which.name, "Deleted");
+            tracing::info!(kind = identity.kind, name = identity.name, "Deleted");
         }
         Ok(())
     }
 
-    /// Applies the status of an object, unless it was written last and the object still has it.
+    /// Applies the status of an object, unless the last write was the same and the object still has it.
     pub async fn status(&mut self, desired: Value, live: &Value) -> Result<(), Error> {
-        let which = identity(&desired);
-        let key = key(&which);
+        let identity = identity(&desired);
+        let key = key(&identity);
         let status = &desired["status"];
         if self.statuses.get(&key) == Some(status) && contains(&live["status"], status) {
             return Ok(());
         }
         let status = status.clone();
         self.applier
-            .apply_status(&resource(&which), desired)
+            .apply_status(&resource(&identity), desired)
             .await?;
         self.statuses.insert(key, status);
         Ok(())
     }
 }
 
-fn key(which: &Identity) -> Key {
+fn key(identity: &Identity) -> Key {
     (
-        which.group().to_owned(),
-        which.kind.clone(),
-        which.name.clone(),
+        identity.group().to_owned(),
+        identity.kind.clone(),
+        identity.name.clone(),
     )
 }
 
-/// Whether a value has all that is desired. Others may have added fields, and conditions of other types.
+/// Whether the live value contains the desired one. Other writers may have added fields and conditions of other types.
 fn contains(live: &Value, desired: &Value) -> bool {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => desired
@@ -180,7 +180,7 @@ impl fmt::Debug for ObjectWriter {
     }
 }
 
-/// An object with its kind, which lists leave out.
+/// Returns an object with its API version and kind, which lists omit.
 pub fn value(resource: &ApiResource, object: &DynamicObject) -> Value {
     let mut value = json!(object);
     value["apiVersion"] = json!(resource.api_version);
@@ -196,13 +196,13 @@ fn text(value: &Value, pointer: &str) -> String {
         .to_owned()
 }
 
-/// The kind of an object.
-pub fn resource(which: &Identity) -> ApiResource {
-    let (group, version) = which
+/// Returns the API resource of an object.
+pub fn resource(identity: &Identity) -> ApiResource {
+    let (group, version) = identity
         .api_version
         .split_once('/')
-        .unwrap_or(("", &which.api_version));
-    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &which.kind))
+        .unwrap_or(("", &identity.api_version));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &identity.kind))
 }
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_status_that_has_not_changed_makes_no_request() {
+    async fn unchanged_status_makes_no_request() {
         let object = |status: Value| {
             json!({
                 "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
@@ -225,7 +225,7 @@ mod tests {
             object(json!({ "ready": true, "conditions": conditions }))
         };
         let mut live = desired();
-        // What another writer has added is left to it.
+        // Fields of another writer are ignored.
         live["status"]["conditions"] = json!([
             condition("Degraded", "False"),
             condition("Available", "True")
@@ -244,7 +244,7 @@ mod tests {
             let expected = [write()].into_iter().chain(again).flatten();
             let scenario = Scenario::new(expected);
             let mut writer = ObjectWriter::new(scenario.client(), "test", "clusters-a");
-            // What a former process has written is not known.
+            // A new process does not know earlier writes.
             writer.status(desired(), &live).await.unwrap();
             writer.status(desired(), seen).await.unwrap();
             scenario.finish();

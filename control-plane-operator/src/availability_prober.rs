@@ -1,6 +1,6 @@
-//! `control-plane-operator availability-prober`: lets a pod begin once the hosted API server has what it needs.
+//! `control-plane-operator availability-prober`: delays the start of a pod until the hosted API server is available.
 //!
-//! It is an init container of components that would otherwise start, fail and be restarted with growing pauses.
+//! It is an init container, because components would otherwise crash and restart with exponential backoff.
 
 mod check;
 
@@ -12,22 +12,22 @@ use support::args::{LoggingArgs, Time};
 use support::error::chain;
 
 use crate::error::Failure;
-use crate::tool::{self, Once};
+use crate::tool::{self, LogFilter};
 use check::{Check, LabeledPods, RequiredApi};
 
-/// How long one question may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The flags of `availability-prober`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// URL that has to answer with a status of success. Its certificate is not looked at: nothing is sent to it.
+    /// URL that must respond with a 2xx status. Its certificate is not verified, because no credentials are sent.
     #[arg(long, value_name = "URL")]
     pub target: http::Uri,
     /// Kubeconfig of the hosted cluster, for the checks below.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Kind that has to be served. May be repeated.
+    /// Kind that must be served. May be repeated.
     #[arg(long, value_name = "GROUP,VERSION,KIND", requires = "kubeconfig")]
     pub required_api: Vec<RequiredApi>,
     /// Wait for the Infrastructure `cluster`.
@@ -39,44 +39,44 @@ pub struct Args {
     /// Wait for this ClusterRoleBinding.
     #[arg(long, value_name = "NAME", requires = "kubeconfig")]
     pub wait_for_cluster_rolebinding: Option<String>,
-    /// Between two looks.
+    /// Polling interval.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub period: Time,
-    /// What is logged.
+    /// Logging flags.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
 }
 
-/// Waits.
+/// Waits until all checks pass.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     tool::run(&args.logging, probe(args))
 }
 
 async fn probe(args: &Args) -> Result<(), kube::Error> {
     let target = target(&args.target)?;
-    let mut once = Once::default();
+    let mut filter = LogFilter::default();
     let path = path(&args.target);
-    while let Err(problem) = in_time(check::answers(&target, &path)).await {
-        tell(&mut once, "target", &problem);
+    while let Err(error) = with_timeout(check::probe_url(&target, &path)).await {
+        log_waiting(&mut filter, "target", &error);
         tokio::time::sleep(args.period.0).await;
     }
     let mut guest = None;
     for check in checks(args) {
         loop {
-            match ask(args, &mut guest, &check).await {
+            match run_check(args, &mut guest, &check).await {
                 Ok(()) => break,
-                Err(problem) => tell(&mut once, &check.to_string(), &problem),
+                Err(error) => log_waiting(&mut filter, &check.to_string(), &error),
             }
             tokio::time::sleep(args.period.0).await;
         }
     }
-    tracing::info!("All that was waited for is there");
+    tracing::info!("All checks passed");
     Ok(())
 }
 
-fn tell(once: &mut Once, what: &str, problem: &str) {
-    if once.is_news(&format!("{what}{problem}")) {
-        tracing::info!(what, problem, "Waiting");
+fn log_waiting(filter: &mut LogFilter, what: &str, error: &str) {
+    if filter.is_new(&format!("{what}{error}")) {
+        tracing::info!(what, error, "Waiting");
     }
 }
 
@@ -93,20 +93,24 @@ fn checks(args: &Args) -> Vec<Check> {
         .collect()
 }
 
-/// Makes the check. The kubeconfig may come later than this program.
-async fn ask(args: &Args, guest: &mut Option<kube::Client>, check: &Check) -> Result<(), String> {
+/// Runs a check. The kubeconfig is read on demand, because it may not exist yet.
+async fn run_check(
+    args: &Args,
+    guest: &mut Option<kube::Client>,
+    check: &Check,
+) -> Result<(), String> {
     let client = match guest {
         Some(client) => client.clone(),
         None => guest.insert(self::guest(args).await?).clone(),
     };
-    in_time(check.ask(&client)).await
+    with_timeout(check.run(&client)).await
 }
 
-/// A connection to a server that is gone says nothing for minutes.
-async fn in_time(answer: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    match tokio::time::timeout(PATIENCE, answer).await {
-        Ok(answer) => answer,
-        Err(_) => Err("no answer in time".to_owned()),
+/// Requests to a terminated server would hang for minutes.
+async fn with_timeout(response: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    match tokio::time::timeout(REQUEST_TIMEOUT, response).await {
+        Ok(response) => response,
+        Err(_) => Err("timed out".to_owned()),
     }
 }
 
@@ -114,7 +118,7 @@ async fn guest(args: &Args) -> Result<kube::Client, String> {
     let path = args.kubeconfig.clone().unwrap_or_default();
     let unusable = |error: &dyn std::error::Error| {
         format!(
-            "kubeconfig {} cannot be used: {}",
+            "failed to use kubeconfig {}: {}",
             path.display(),
             chain(error)
         )
@@ -124,18 +128,18 @@ async fn guest(args: &Args) -> Result<kube::Client, String> {
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
         .await
         .map_err(|error| unusable(&error))?;
-    config.connect_timeout = Some(PATIENCE);
+    config.connect_timeout = Some(REQUEST_TIMEOUT);
     support::client::connect(config).map_err(|error| unusable(&error))
 }
 
 fn target(uri: &http::Uri) -> Result<kube::Client, kube::Error> {
     let mut config = kube::Config::new(server(uri)?);
     config.accept_invalid_certs = true;
-    config.connect_timeout = Some(PATIENCE);
+    config.connect_timeout = Some(REQUEST_TIMEOUT);
     support::client::connect(config)
 }
 
-/// The URL without its path: a client puts the paths of its requests behind what it is given.
+/// The URL without its path, because the client appends request paths to it.
 fn server(uri: &http::Uri) -> Result<http::Uri, kube::Error> {
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
@@ -163,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_of_the_components_are_taken() {
+    fn component_command_lines_are_accepted() {
         let target = ["--target", "https://kube-apiserver:6443/readyz"];
         assert!(checks(&parse(&target).unwrap()).is_empty());
         let args = [
@@ -182,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn the_path_is_asked_for_once() {
+    fn request_path_is_not_duplicated() {
         let uri = http::Uri::from_static("https://kube-apiserver:6443/readyz");
         assert_eq!(server(&uri).unwrap(), "https://kube-apiserver:6443/");
         assert_eq!(path(&uri), "/readyz");
     }
 
     #[test]
-    fn checks_of_the_cluster_need_its_kubeconfig() {
+    fn cluster_checks_require_a_kubeconfig() {
         let args = ["--target=https://a/readyz", "--required-api=a.b,v1,C"];
         assert!(parse(&args).is_err());
     }

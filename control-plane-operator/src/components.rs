@@ -1,14 +1,14 @@
-//! All components of a control plane, in the order in which they are reconciled.
+//! All components of a control plane, in reconcile order.
 //!
-//! # How a component is added
+//! # How to add a component
 //!
-//! 1. Its manifests in `src/components/<name>/assets/`, one object a file. The workload is `deployment.yaml`, `statefulset.yaml`,
-//!    `job.yaml` or `cronjob.yaml`; all other files are side objects, written before it in the order of their names.
-//!    A manifest holds only what is the component's own: no namespace of objects, no replicas unless there is always one
-//!    (then `replicas: 1`), no labels, affinities, tolerations, `/tmp`, security contexts, modes of volumes or priority
-//!    classes: [`control_plane_component::pod`] adds them. `image:` is the name of an image of the release.
-//!    `{{namespace}}` and `{{name}}` are those of the hosted control plane.
-//! 2. Beside them a `mod.rs` of one screen:
+//! 1. Put its manifests into `src/components/<name>/assets/`, one object per file. The workload is `deployment.yaml`,
+//!    `statefulset.yaml`, `job.yaml` or `cronjob.yaml`; all other files are written before it, sorted by name. A
+//!    manifest holds only what is specific to the component: no namespaces, no replicas unless there is always one
+//!    (then `replicas: 1`), no common labels, affinities, tolerations, `/tmp`, security contexts, volume modes or
+//!    priority classes, because [`control_plane_component::pod`] adds them. `image:` is the name of an image of the
+//!    release. `{{namespace}}` and `{{name}}` are those of the hosted control plane.
+//! 2. Add a short `mod.rs`:
 //!
 //!    ```ignore
 //!    //! kube-scheduler: puts the guest's pods on nodes.
@@ -25,28 +25,29 @@
 //!    }
 //!    ```
 //!
-//!    An adapt function fills in what depends on the hosted control plane, and nothing else. It cannot write, and looks
-//!    only at its [`Context`](control_plane_component::Context): the hosted control plane and questions about it
-//!    (`context.api_service_url()`, `context.tls()`, ...), the releases, the addresses of services, and objects that are
-//!    there. When one of those is missing, it says so with [`Error::missing`](control_plane_component::Error::missing):
-//!    the component's condition reports it, and it is tried again. `edit` has small helpers.
-//! 3. A line in `running`, at its place.
-//! 4. `tests/facts/<name>.txt`, what the component is like elsewhere: `HCP_FACTS=<directory> cargo test -p
-//!    control-plane-operator --test components -- --ignored` makes it; differences that are right go into the table in
+//!    An adapt function sets what depends on the hosted control plane. It performs no I/O and reads only its
+//!    [`Context`](control_plane_component::Context): the hosted control plane and derived properties
+//!    (`context.api_service_url()`, `context.tls()`, ...), the releases, addresses of services, and existing objects.
+//!    When an input is missing, it returns [`Error::missing`](control_plane_component::Error::missing), which is
+//!    reported in the component's condition and retried. `edit` has helpers.
+//! 3. Add a line to `running`, in reconcile order.
+//! 4. Generate `tests/facts/<name>.txt`, the reference of the component: `HCP_FACTS=<directory> cargo test -p
+//!    control-plane-operator --test components -- --ignored` writes it; intended differences go into the table in
 //!    `tests/components/parity.rs`.
-//! 5. `UPDATE_GOLDEN=1 cargo test -p control-plane-operator --test components` writes `tests/golden/<name>/`; read it.
+//! 5. `UPDATE_GOLDEN=1 cargo test -p control-plane-operator --test components` writes `tests/golden/<name>/`; review
+//!    it.
 //!
-//! What else can be said of a component, and what comes of it without another file being changed:
+//! Further declarations, which need no change in other files:
 //!
-//! - `with_certificates`, `with_authorities`: PKI issues and renews them, and adds authorities to bundles; `signed`: PKI
-//!   writes that Secret of the manifests.
-//! - `published_by`: its Services and Routes, which of them are deleted when they are published in another way, and its
+//! - `with_certificates`, `with_authorities`: PKI issues and renews them, and adds authorities to bundles;
+//!   `pki_managed`: PKI writes that Secret of the manifests.
+//! - `published_by`: its Services and Routes, which are deleted when the publishing strategy changes, and its
 //!   addresses.
-//! - `metrics`: what its monitors keep for telemetry, and for the choice in ConfigMap `sre-metric-set`.
-//! - `quorum`, `api_critical`, `zone_spread`, `request_serving`: replicas, priority, and where they run.
-//! - `depends_on`, `independent`: what it waits for. Nearly all wait for the guest's API server.
-//! - `uses_capi`: with private types it gets the proxy, and by the label on its Deployment a migration stops it.
-//! - `management_api` (it has a token for the management cluster), `wanted_if` and `manifest_if`, `konnectivity`,
+//! - `metrics`: which series its monitors keep for telemetry, and for ConfigMap `sre-metric-set`.
+//! - `quorum`, `api_critical`, `zone_spread`, `request_serving`: replicas, priority and scheduling.
+//! - `depends_on`, `independent`: its dependencies. Nearly all components depend on the guest's API server.
+//! - `uses_capi`: with private types it gets the proxy sidecar; a migration finds and stops its Deployment by a label.
+//! - `management_api` (it has a token for the management cluster), `enabled_if` and `manifest_if`, `konnectivity`,
 //!   `minter`, `service_account_kubeconfig`: see [`Component`].
 
 mod capi;
@@ -73,21 +74,21 @@ use std::sync::LazyLock;
 
 use control_plane_component::Component;
 
-/// All that run, in the order in which they are reconciled.
+/// Components with a workload, in reconcile order.
 pub fn all() -> &'static [Component] {
     let declared = Declared::get();
     declared.components.split_at(declared.running).0
 }
 
-/// All that declare something: those that run, and then those that this operator does not run yet.
+/// All declared components: those with a workload, then those that this operator does not run yet.
 pub fn declared() -> &'static [Component] {
     &Declared::get().components
 }
 
-/// All components, made once.
+/// All components, created once.
 struct Declared {
     components: Vec<Component>,
-    /// How many of them run: they come first.
+    /// Number of components with a workload; they come first.
     running: usize,
 }
 
@@ -126,7 +127,7 @@ fn running() -> Vec<Component> {
     ]
 }
 
-/// The one that can start first, and that nearly all others wait for.
+/// The first component, on which nearly all others depend: etcd.
 pub fn first() -> Option<&'static Component> {
     all().first()
 }
@@ -143,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Where the manifests of a component are.
+    /// Directory of a component's manifests.
     fn directory(component: &Component) -> PathBuf {
         let components = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/components");
         let name = component.name.replace('-', "_");
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_manifest_in_the_directory_is_listed_in_order() {
+    fn all_manifests_are_listed_in_order() {
         let example = example::component();
         for component in all().iter().chain([&example]) {
             let listed: Vec<_> = component.assets().iter().map(|asset| asset.file).collect();
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_used_once_and_dependencies_come_first() {
+    fn component_names_are_unique_and_dependencies_first() {
         let mut before = BTreeSet::new();
         for component in all() {
             for dependency in component.dependencies() {
@@ -185,7 +186,7 @@ mod tests {
             }
             assert!(
                 before.insert(component.name),
-                "{} is there twice",
+                "{} is declared twice",
                 component.name
             );
         }

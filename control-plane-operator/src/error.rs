@@ -1,22 +1,22 @@
-//! How the program ends when it cannot go on. Errors that are retried are reported by the module that retries.
+//! Errors that end the program. Errors that are retried are reported where they are retried.
 
 use std::error::Error;
 use std::process::ExitCode;
 
 use support::error::{RUNTIME, USAGE};
 
-/// Why a subcommand ended: whatever its module says.
+/// The error of a subcommand.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// The command line, or what it names, must be changed.
+/// The command line, or a file that it names, is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Usage {
-    /// What is wrong, and the way out.
+    /// What is wrong, and how to fix it.
     pub message: String,
 }
 
-/// The process's exit code for an error of a subcommand.
+/// Returns the exit code for an error of a subcommand.
 pub fn exit_code(error: &(dyn Error + Send + Sync + 'static)) -> ExitCode {
     if error.is::<Usage>() {
         return ExitCode::from(USAGE);

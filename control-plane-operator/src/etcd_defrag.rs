@@ -1,7 +1,7 @@
-//! `control-plane-operator etcd-defrag-controller`: gives the space back that etcd's deleted data still takes.
+//! `control-plane-operator etcd-defrag-controller`: defragments etcd to release disk space of deleted data.
 //!
-//! Defragmenting stops a member for a moment. So only one of the sidecars acts, one member at a time, the leader of etcd
-//! last, with a pause in between, and only while all members are well.
+//! Defragmenting blocks a member. Therefore only the elected sidecar acts, on one member at a time, the etcd leader
+//! last, with a pause in between, and only while all members are healthy.
 
 mod etcd;
 mod plan;
@@ -21,68 +21,68 @@ use crate::tool;
 use etcd::{Connection, Credentials};
 use plan::Limits;
 
-/// Lease that the sidecars take turns by.
+/// Lease for leader election among the sidecars.
 const LEASE: &str = "etcd-defrag-controller-leader-elect";
-/// Failures in a row after which they are logged as errors.
+/// Consecutive failures after which they are logged as errors.
 const TOLERATED: u32 = 3;
 
 /// The flags of `etcd-defrag-controller`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Namespace of etcd: the Lease is there.
+    /// Namespace of etcd and of the Lease.
     #[arg(long, value_name = "NAME", env = "NAMESPACE")]
     pub namespace: String,
-    /// Name of this pod: part of its identity.
+    /// Name of this pod, for leader election.
     #[arg(long, value_name = "NAME", env = "HOSTNAME")]
     pub pod_name: String,
-    /// Any member of etcd; it names the others.
+    /// URL of any etcd member; the others are discovered from it.
     #[arg(long, value_name = "URL", default_value = "https://etcd-client:2379")]
     pub endpoint: http::Uri,
-    /// Authority of etcd's certificates.
+    /// File with the CA certificate of etcd.
     #[arg(
         long,
         value_name = "FILE",
         default_value = "/etc/etcd/tls/etcd-ca/ca.crt"
     )]
     pub ca_file: PathBuf,
-    /// Certificate of a client.
+    /// File with the client certificate.
     #[arg(
         long,
         value_name = "FILE",
         default_value = "/etc/etcd/tls/client/etcd-client.crt"
     )]
     pub cert_file: PathBuf,
-    /// Key of that certificate.
+    /// File with the key of the client certificate.
     #[arg(
         long,
         value_name = "FILE",
         default_value = "/etc/etcd/tls/client/etcd-client.key"
     )]
     pub key_file: PathBuf,
-    /// Between two rounds.
+    /// Interval between two rounds.
     #[arg(long, value_name = "TIME", default_value = "10m")]
     pub period: Time,
-    /// Between two members.
+    /// Pause between two members.
     #[arg(long, value_name = "TIME", default_value = "36s")]
     pub pause: Time,
-    /// Members with a smaller database are left alone.
+    /// Minimum database size to defragment a member.
     #[arg(long, value_name = "BYTES", default_value_t = 100 * 1024 * 1024)]
     pub min_size: u64,
-    /// Members of whose database less is free are left alone.
+    /// Minimum percentage of free space in the database to defragment a member.
     #[arg(long, value_name = "PERCENT", default_value_t = 45, value_parser = clap::value_parser!(u64).range(1..=99))]
     pub min_fragmentation: u64,
-    /// How the API server is reached.
+    /// API server flags.
     #[command(flatten, next_help_heading = "API server")]
     pub api_server: ApiServerArgs,
-    /// Which of the sidecars acts.
+    /// Leader election flags.
     #[command(flatten, next_help_heading = "Leader election")]
     pub leader: LeaderArgs,
-    /// What is logged.
+    /// Logging flags.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
 }
 
-/// Defragments, again and again.
+/// Defragments periodically.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let leader = &args.leader;
     let settings = leader.settings(&args.namespace, LEASE, &args.pod_name);
@@ -119,9 +119,9 @@ async fn rounds(args: &Args, claim: Claim) {
                 failures += 1;
                 let problem = chain(error.as_ref());
                 if failures >= TOLERATED {
-                    tracing::error!(problem, failures, "Etcd is not defragmented any more");
+                    tracing::error!(problem, failures, "Failed to defragment etcd repeatedly");
                 } else {
-                    tracing::warn!(problem, failures, "Etcd was not defragmented");
+                    tracing::warn!(problem, failures, "Failed to defragment etcd");
                 }
             }
         }
@@ -139,8 +139,8 @@ async fn round(args: &Args, claim: &Claim) -> Result<(), Failure> {
         size: args.min_size,
         percent: args.min_fragmentation,
     };
-    let members = etcd::look(&credentials, &args.endpoint).await?;
-    let due = plan::due(&members, limits)?;
+    let members = etcd::observe_members(&credentials, &args.endpoint).await?;
+    let due = plan::select(&members, limits)?;
     for (index, member) in due.into_iter().enumerate() {
         if index > 0 {
             tokio::time::sleep(args.pause.0).await;
@@ -155,7 +155,7 @@ async fn round(args: &Args, claim: &Claim) -> Result<(), Failure> {
 
 async fn defragment(credentials: &Credentials, member: &plan::Member) -> Result<(), Failure> {
     let connection = Connection::open(credentials, &member.url)?;
-    // A member that has fallen ill since the look is left alone.
+    // Skip a member that has become unhealthy in the meantime.
     connection.status().await?;
     let begun = std::time::Instant::now();
     connection.defragment().await?;

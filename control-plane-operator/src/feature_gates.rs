@@ -1,7 +1,7 @@
-//! `control-plane-operator sync-fg-configmap`: hands on which features the release made of the feature set that was asked for.
+//! `control-plane-operator sync-fg-configmap`: writes the rendered FeatureGate to a ConfigMap.
 //!
-//! It is the last container of the Job featuregate-generator: what the release's own program has rendered becomes the
-//! `ConfigMap` that components take their features from.
+//! It is the last container of the Job featuregate-generator: it stores the FeatureGate that the release's program has
+//! rendered in the `ConfigMap` that components read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,37 +14,35 @@ use crate::components::feature_gate::{CONFIG_MAP, KEY};
 use crate::error::{Failure, Usage};
 use crate::tool;
 
-/// Who applies, as the API server keeps it.
+/// Field manager.
 const MANAGER: &str = "featuregate-generator";
 
 /// The flags of `sync-fg-configmap`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Directory with rendered manifests; looked through with all below it.
+    /// Directory with rendered manifests, read recursively.
     #[arg(long, value_name = "DIR", default_value = "/manifests")]
     pub manifests_dir: PathBuf,
     /// Namespace of the hosted control plane.
     #[arg(long, value_name = "NAME", env = "NAMESPACE")]
     pub namespace: String,
-    /// Version of the release: of the features of several versions, its own are taken.
+    /// Version of the release: selects the features of this version.
     #[arg(long, value_name = "VERSION", env = "PAYLOAD_VERSION")]
     pub payload_version: String,
-    /// How the API server is reached.
+    /// API server flags.
     #[command(flatten, next_help_heading = "API server")]
     pub api_server: ApiServerArgs,
-    /// What is logged.
+    /// Logging flags.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
 }
 
-/// Nothing was rendered.
+/// No FeatureGate was rendered.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "there is no FeatureGate below {0}: look at what the container render-feature-gates has said"
-)]
+#[error("no FeatureGate found below {0}: check the log of container render-feature-gates")]
 struct NotRendered(String);
 
-/// Hands it on.
+/// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     tool::run(&args.logging, sync(args))
 }
@@ -65,10 +63,10 @@ async fn sync(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All `FeatureGates` below a directory.
+/// Reads all `FeatureGates` below a directory.
 fn read(directory: &Path, gates: &mut Vec<Value>) -> Result<(), Usage> {
     let usage = |error: std::io::Error| Usage {
-        message: format!("{} cannot be read: {error}", directory.display()),
+        message: format!("failed to read {}: {error}", directory.display()),
     };
     for entry in fs::read_dir(directory).map_err(usage)? {
         let path = entry.map_err(usage)?.path();
@@ -77,7 +75,7 @@ fn read(directory: &Path, gates: &mut Vec<Value>) -> Result<(), Usage> {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap_or_default();
-        // Other manifests may be of any form.
+        // Other manifests are ignored.
         let value: Value = serde_saphyr::from_str(&text).unwrap_or_default();
         if value["kind"] == "FeatureGate" {
             gates.push(value);
@@ -86,7 +84,7 @@ fn read(directory: &Path, gates: &mut Vec<Value>) -> Result<(), Usage> {
     Ok(())
 }
 
-/// The one with features of the release; else one without features, for a release that has none.
+/// Selects the FeatureGate with features of the release; otherwise one without features.
 fn chosen(gates: Vec<Value>, version: &str) -> Option<Value> {
     let mut fallback = None;
     for mut gate in gates {
@@ -112,16 +110,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn features_of_the_releases_own_version_are_taken() {
-        let asked = json!({ "kind": "FeatureGate", "status": { "featureGates": null } });
+    fn features_of_the_release_version_are_selected() {
+        let requested = json!({ "kind": "FeatureGate", "status": { "featureGates": null } });
         let rendered = json!({ "kind": "FeatureGate", "status": { "featureGates": [
             { "version": "4.19.0", "enabled": [] },
             { "version": "4.20.0", "enabled": [{ "name": "A" }] },
         ] } });
-        let gate = chosen(vec![asked.clone(), rendered], "4.20.0").unwrap();
+        let gate = chosen(vec![requested.clone(), rendered], "4.20.0").unwrap();
         assert_eq!(gate["status"]["featureGates"].as_array().unwrap().len(), 1);
         assert_eq!(gate["status"]["featureGates"][0]["enabled"][0]["name"], "A");
-        assert_eq!(chosen(vec![asked.clone()], "4.20.0"), Some(asked));
+        assert_eq!(chosen(vec![requested.clone()], "4.20.0"), Some(requested));
         assert_eq!(chosen(Vec::new(), "4.20.0"), None);
     }
 }

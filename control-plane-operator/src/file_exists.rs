@@ -1,21 +1,21 @@
-//! `control-plane-operator file-exists`: for probes in images without a shell.
+//! `control-plane-operator file-exists`: checks that a file exists, for probes in images without a shell.
 
 use std::path::PathBuf;
 
 /// The flags of `file-exists`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// The file.
+    /// File to check.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 }
 
-/// The file is not there.
+/// The file does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} is not there yet")]
+#[error("{0} does not exist")]
 pub(crate) struct Absent(String);
 
-/// Looks.
+/// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> Result<(), Absent> {
     if args.file.exists() {
         return Ok(());

@@ -1,20 +1,20 @@
-//! `control-plane-operator hosted-cluster-config-operator`: what a hosted cluster needs inside, and its status.
+//! `control-plane-operator hosted-cluster-config-operator`: reconciles resources in the hosted cluster, and its status.
 //!
 //! ```text
 //!   management cluster                     hosted cluster
 //!   HostedControlPlane ──┐            ┌── Node, CertificateSigningRequest
 //!   Machine, MachineSet ─┴── caches ──┴──┐
-//!                               │ wakes   │
-//!        passes: resources, signing, nodes, status, spot, in_place, cleanup
+//!                               │ trigger │
+//!   controllers: resources, signing, nodes, status, spot, in_place, cleanup
 //! ```
 //!
-//! A pass looks at everything it is about, decides by pure code, and writes what differs. It runs when something has
-//! changed, and now and then; a pass without a change writes nothing. One process acts, by a Lease.
+//! A pass reads the objects from caches, decides in pure code, and writes what differs. It runs after changes and
+//! periodically; a pass without a change writes nothing. One process acts, elected by a Lease.
 
 mod cleanup;
 mod context;
 mod control_plane;
-mod drive;
+mod controller;
 mod error;
 mod in_place;
 mod machines;
@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::group::CapiTypes;
 use clap::ValueEnum;
 use control_plane_component::settings::Pairs;
 use prometheus_client::registry::Registry;
@@ -40,16 +41,15 @@ use support::lease::{self, Claim, Elector};
 use support::{fence, shutdown};
 
 use crate::error::{Failure, Usage};
-use crate::settings::CapiTypes;
-use crate::tool;
+use crate::{settings, tool};
 use context::Context;
 
-/// Lease that processes take turns by.
+/// Lease for leader election.
 const LEASE: &str = "hosted-cluster-config-operator-leader-elect";
-/// Who asks, in the API servers' audit logs.
+/// User agent, for the API servers' audit logs.
 const PROGRAM: &str = concat!("hosted-cluster-config-operator/", env!("CARGO_PKG_VERSION"));
-/// How long a lease is kept that is of no use.
-const PAUSE: Duration = Duration::from_secs(5);
+/// Delay before giving up the lease after a failed start.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The flags of `hosted-cluster-config-operator`.
 #[derive(Debug, Clone, clap::Args)]
@@ -63,29 +63,34 @@ pub struct Args {
     /// Kubeconfig of the hosted cluster.
     #[arg(long, value_name = "FILE")]
     pub target_kubeconfig: PathBuf,
-    /// Authority of the control plane's certificates, PEM.
+    /// File with the root CA of the control plane, PEM.
     #[arg(long, value_name = "FILE")]
     pub initial_ca_file: Option<PathBuf>,
-    /// Authority of kubelets' serving certificates, PEM.
+    /// File with the CA of kubelet serving certificates, PEM.
     #[arg(long, value_name = "FILE")]
     pub cluster_signer_ca_file: Option<PathBuf>,
-    /// Where the nodes run.
+    /// Platform of the nodes.
     #[arg(long, value_name = "PLATFORM", default_value = "None")]
     pub platform_type: String,
-    /// Names of the API groups that Cluster API's objects are stored in.
-    #[arg(long, value_enum, env = "CAPI_TYPES", default_value_t = CapiTypes::Standard)]
+    /// API groups of Cluster API objects: private or standard.
+    #[arg(
+        long,
+        env = "CAPI_TYPES",
+        default_value_t = CapiTypes::Standard,
+        value_parser = settings::capi_types()
+    )]
     pub capi_types: CapiTypes,
-    /// Whose request for a first certificate is granted: of everybody who has the bootstrap kubeconfig, or of those for
-    /// whom there is a Machine.
+    /// Which nodes get their first client certificate: all that have the bootstrap kubeconfig (everybody), or only
+    /// those with a Machine (machines).
     #[arg(long, value_enum, default_value_t = NodeClients::Everybody)]
     pub node_clients: NodeClients,
-    /// Image of the daemon that upgrades nodes where they are. Without it the daemon has to be run by other means.
+    /// Image of the machine-config-daemon for in-place upgrades. If it is not set, the daemon is not started.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_MACHINE_CONFIG_OPERATOR")]
     pub machine_config_daemon_image: Option<String>,
-    /// Which parts run. Comma-separated.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
-    pub controllers: Vec<Part>,
-    /// Release that this operator is part of: a hosted control plane of another one is left alone.
+    /// Controllers to run. Comma-separated.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = ControllerName::value_variants().to_vec())]
+    pub controllers: Vec<ControllerName>,
+    /// Release image of this operator: a hosted control plane with another release is not reconciled.
     #[arg(long, value_name = "IMAGE", env = "OPERATE_ON_RELEASE_IMAGE")]
     pub operate_on_release_image: Option<String>,
     /// Address for metrics.
@@ -94,64 +99,64 @@ pub struct Args {
     /// Address for probes: /healthz, /readyz.
     #[arg(long, value_name = "[IP]:PORT", default_value = ":6060")]
     pub health_addr: Address,
-    /// Taken for compatibility.
+    /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub enable_ci_debug_output: Option<bool>,
-    /// Taken for compatibility: tunnels are made by components of OpenShift.
+    /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "HOST")]
     pub konnectivity_address: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "PORT")]
     pub konnectivity_port: Option<u16>,
-    /// Taken for compatibility: users of OpenShift log in by its components.
+    /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "HOST")]
     pub oauth_address: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "PORT")]
     pub oauth_port: Option<u16>,
-    /// Taken for compatibility: no image is read.
+    /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "SOURCE=MIRROR,...", default_value = "")]
     pub registry_overrides: Pairs,
-    /// How the management cluster is reached.
+    /// API server flags.
     #[command(flatten, next_help_heading = "API server")]
     pub api_server: ApiServerArgs,
-    /// Which of several processes acts.
+    /// Leader election flags.
     #[command(flatten, next_help_heading = "Leader election")]
     pub leader: LeaderArgs,
-    /// What is logged.
+    /// Logging flags.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
 }
 
-/// Whose request for a first certificate is granted.
+/// Which nodes get their first client certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum NodeClients {
-    /// Of everybody with the bootstrap kubeconfig.
+    /// All nodes with the bootstrap kubeconfig.
     Everybody,
-    /// Of those for whom there is a Machine.
+    /// Nodes that have a Machine.
     Machines,
 }
 
-/// A part of the operator.
+/// A controller of the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Part {
-    /// Namespaces, rights, copies and endpoints inside the hosted cluster.
+pub enum ControllerName {
+    /// Namespaces, RBAC, copied objects and endpoints in the hosted cluster.
     Resources,
-    /// Requests for certificates of kubelets.
+    /// `CertificateSigningRequests` of kubelets.
     Signing,
     /// Labels and taints from Machines to Nodes.
     Node,
-    /// What the HostedControlPlane says of the hosted cluster.
+    /// Hosted cluster status in the HostedControlPlane.
     Hcpstatus,
-    /// Pools whose nodes are upgraded where they are.
+    /// In-place upgrades.
     Inplaceupgrader,
-    /// Machines that are about to be taken away.
+    /// Interrupted spot instances.
     Spotremediation,
-    /// Load balancers and volumes of a cluster that is being deleted.
+    /// Load balancers and volumes of a deleted cluster.
     Cleanup,
 }
 
-/// Runs until a signal ends it.
+/// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let lease = lease_settings(args);
     if args.leader.leader_elect {
@@ -161,7 +166,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn lease_settings(args: &Args) -> lease::Settings {
-    // A pod's host name is its own.
+    // The host name of a pod is unique.
     let pod = std::env::var("HOSTNAME").unwrap_or_else(|_| "unnamed".to_owned());
     args.leader.settings(&args.namespace, LEASE, &pod)
 }
@@ -185,9 +190,9 @@ async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
         return Ok(());
     }
     let client = support::client::connect(management.clone())?;
-    let check = health.check("lease", "the lease has not been read yet");
+    let check = health.check("lease", "waiting to read the Lease");
     let elector = Elector::new(client, lease, lease_metrics, check);
-    // A signal drops everything where it stands: each write is whole by itself.
+    // A signal aborts all work, which is safe because each write is atomic.
     let (_signal, drain) = shutdown::channel();
     elector
         .run(drain, |claim| {
@@ -197,7 +202,7 @@ async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One term.
+/// Runs one leader election term.
 async fn lead(
     args: &Args,
     management: &kube::Config,
@@ -210,7 +215,7 @@ async fn lead(
         Err(error) => {
             let error = chain(error.as_ref());
             tracing::error!(error, "Failed to create a client");
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 }
@@ -239,7 +244,7 @@ mod tests {
     use crate::args::{Cli, Command};
 
     #[test]
-    fn the_command_line_of_the_component_is_taken() {
+    fn component_command_line_is_accepted() {
         let args = [
             "control-plane-operator",
             "hosted-cluster-config-operator",
@@ -264,7 +269,10 @@ mod tests {
         else {
             panic!("another command");
         };
-        assert_eq!(args.controllers.len(), Part::value_variants().len());
+        assert_eq!(
+            args.controllers.len(),
+            ControllerName::value_variants().len()
+        );
         assert!(lease_settings(&args).check().is_ok());
     }
 }

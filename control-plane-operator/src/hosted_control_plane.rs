@@ -1,4 +1,4 @@
-//! The pipeline of the one hosted control plane of a namespace.
+//! Reconciles the hosted control plane of a namespace.
 //!
 //! ```text
 //!  cache ──> dereference ──> plan: infrastructure, certificates, components (pure) ──> apply ──> status
@@ -6,8 +6,7 @@
 //!    └────────────────────────── watches on all that is owned <──────────────────────────┘
 //! ```
 //!
-//! A pass looks at what the watches have gathered, and writes only what differs. What it writes wakes the next pass, until
-//! nothing differs any more.
+//! A pass reads from watches, and writes only what differs. Its writes trigger the next pass, until nothing differs.
 
 mod break_glass;
 mod cache;
@@ -47,8 +46,8 @@ use release::Reader;
 
 /// Field manager of all objects of the control plane.
 const MANAGER: &str = "control-plane-operator";
-/// Between two passes in which nothing happens, until all is available, and after that.
-const REVIEW: (Duration, Duration) = (Duration::from_secs(15), Duration::from_mins(1));
+/// Resync periods: until the control plane is available, and afterwards.
+const RESYNC: (Duration, Duration) = (Duration::from_secs(15), Duration::from_mins(1));
 /// How HostedControlPlanes are reconciled.
 const SETTINGS: Settings = Settings {
     controller: "hostedcontrolplane",
@@ -58,14 +57,14 @@ const SETTINGS: Settings = Settings {
     deadline: DEADLINE,
 };
 
-/// The means of a term.
+/// Dependencies of a leader election term.
 pub(crate) struct Operator {
     pub(crate) settings: ComponentSettings,
     pub(crate) namespace: String,
     pub(crate) operate_on: String,
     pub(crate) client: kube::Client,
     pub(crate) releases: payload::Releases,
-    /// All that declare something about the control plane.
+    /// All declared components.
     pub(crate) components: &'static [Component],
 }
 
@@ -77,7 +76,7 @@ struct Controller<'a> {
     recorder: Recorder,
 }
 
-/// Reconciles until the shutdown begins; a pass that runs then is completed.
+/// Reconciles until shutdown; a running pass is completed.
 pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, drain: Drain) {
     let cache = Cache::new(
         &operator.client,
@@ -92,13 +91,13 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
             reader: Reader::new(operator.releases.clone()),
             operator: &operator,
             cache: &cache,
-            told: None,
+            skip_reason: None,
         }),
         failures: Mutex::new(Failures::new(operator.client.clone())),
         recorder: tool::recorder(&operator.client, MANAGER),
     };
     let ready = async {
-        cache.filled().await;
+        cache.wait_until_synced().await;
         check.pass();
     };
     let requests = requests(&cache, &operator.namespace);
@@ -115,7 +114,7 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
     }
 }
 
-/// One request at the beginning, and one for all changes since the last.
+/// One initial request, and one for each batch of changes.
 fn requests<'a>(cache: &'a Cache, namespace: &str) -> impl Stream<Item = ObjectKey> + use<'a> {
     let key = ObjectKey::new(namespace, "");
     let first = stream::iter([key.clone()]);
@@ -134,15 +133,23 @@ impl Reconciler for Controller<'_> {
         let hcp = self.cache.hosted_control_plane();
         record_generation(hcp.and_then(|hcp| hcp.metadata.generation));
         let is_available = self.pass.lock().await.run().await?;
-        self.failures.lock().await.over();
-        let (soon, later) = REVIEW;
-        Ok(Action::requeue(if is_available { later } else { soon }))
+        self.failures.lock().await.reset();
+        let (until_available, once_available) = RESYNC;
+        Ok(Action::requeue(if is_available {
+            once_available
+        } else {
+            until_available
+        }))
     }
 
     async fn failed(&self, _: &ObjectKey, failure: &Failure<Error>) {
         let hcp = self.cache.hosted_control_plane();
         let error = failure.to_string();
-        self.failures.lock().await.add(hcp.as_ref(), &error).await;
+        self.failures
+            .lock()
+            .await
+            .record(hcp.as_ref(), &error)
+            .await;
     }
 
     fn events(&self, _: &ObjectKey) -> Option<(Recorder, ObjectReference)> {

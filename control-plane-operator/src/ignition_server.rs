@@ -3,10 +3,10 @@
 //! ```text
 //! Secret of a token ──> reconcile ──> payload ──> cache ──> HTTPS ──> machine with the token
 //!        ^                  |                                 |
-//!        └── reason, new tokens, payload in place             └──> "machines have come"
+//!        └── status, token rotation, in-place payload          └──> annotation, Event
 //! ```
 //!
-//! Several replicas serve at once: what they write carries a precondition, so that one of them is first.
+//! Several replicas run at once: writes have a resource version precondition, so that only one of them succeeds.
 
 mod admission;
 mod cache;
@@ -38,8 +38,8 @@ use metrics::Metrics;
 use reconcile::Context;
 use serve::Server;
 
-/// Requests that wait to be recorded.
-const TOLD: usize = 256;
+/// Capacity of the queue of requests to record.
+const QUEUE_CAPACITY: usize = 256;
 
 /// The flags of `ignition-server`.
 #[derive(Debug, Clone, clap::Args)]
@@ -47,20 +47,20 @@ pub struct Args {
     /// Namespace of the hosted control plane.
     #[arg(long, value_name = "NAME", env = "MY_NAMESPACE")]
     pub namespace: String,
-    /// HostedControlPlane to serve: the namespace may have more than one [default: the only one]
+    /// Name of the HostedControlPlane [default: the only one in the namespace]
     #[arg(long, value_name = "NAME")]
     pub hosted_control_plane: Option<String>,
-    /// Address for machines.
+    /// Address to serve Ignition on.
     #[arg(long, value_name = "[IP]:PORT", default_value = ":9090")]
     pub addr: Address,
-    /// Certificate to show, PEM.
+    /// File with the serving certificate, PEM.
     #[arg(
         long,
         value_name = "FILE",
         default_value = "/var/run/secrets/ignition/tls.crt"
     )]
     pub cert_file: PathBuf,
-    /// Key of that certificate, PEM.
+    /// File with the key of the serving certificate, PEM.
     #[arg(
         long,
         value_name = "FILE",
@@ -70,27 +70,27 @@ pub struct Args {
     /// Address for probes and metrics: /livez, /readyz, /metrics.
     #[arg(long, value_name = "[IP]:PORT", default_value = ":8080")]
     pub metrics_addr: Address,
-    /// Taken for compatibility: payloads are rendered in memory.
+    /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
-    /// Taken for compatibility: the platform is that of the HostedControlPlane.
+    /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "PLATFORM")]
     pub platform: Option<String>,
-    /// Taken for compatibility: nodes have the gates that their kubelet has.
+    /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "FILE")]
     pub feature_gate_manifest: Option<PathBuf>,
-    /// Taken for compatibility: no image is read.
+    /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "SOURCE=MIRROR,...", default_value = "")]
     pub registry_overrides: Pairs,
-    /// How the API server is reached.
+    /// API server flags.
     #[command(flatten, next_help_heading = "API server")]
     pub api_server: ApiServerArgs,
-    /// What is logged.
+    /// Logging flags.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
 }
 
-/// Serves until a signal ends it.
+/// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tls = serve::tls(&args.cert_file, &args.key_file)?;
     tool::run(&args.logging, work(args, tls))
@@ -102,13 +102,13 @@ async fn work(args: &Args, tls: rustls::ServerConfig) -> Result<(), Failure> {
     let health = Health::new(&mut registry);
     let metrics = Metrics::new(&mut registry);
     let manager = Manager::new(&mut registry, &health);
-    let check = health.check("watch", "Secrets are not watched yet");
+    let check = health.check("watch", "waiting for the watch of Secrets");
     let listener = admin::listen(args.addr).await?;
     let probes = admin::listen(args.metrics_addr).await?;
     tokio::spawn(Admin { health, registry }.serve(probes));
 
     let cache = Arc::new(Cache::default());
-    let (sender, receiver) = mpsc::channel(TOLD);
+    let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let server = Server {
         cache: Arc::clone(&cache),
         metrics: metrics.clone(),
@@ -138,7 +138,7 @@ mod tests {
     use crate::args::{Cli, Command};
 
     #[test]
-    fn the_command_line_of_the_component_is_taken() {
+    fn component_command_line_is_accepted() {
         let args = [
             "control-plane-operator",
             "ignition-server",

@@ -1,6 +1,6 @@
-//! The Services and Routes by which a control plane can be reached, and the addresses that come of them.
+//! Services and Routes that publish a control plane, and their addresses.
 //!
-//! What is wanted is pure ([`wanted`]), and so is what is known ([`facts`]): both look only at a [`Context`].
+//! [`desired`] and [`facts`] are pure: they read only a [`Context`].
 
 pub(crate) mod address;
 pub(crate) mod routes;
@@ -14,21 +14,21 @@ use control_plane_component::render::{Identity, adopt, hashed, identity};
 use control_plane_component::{Component, Context, Publication};
 use serde_json::{Value, json};
 
-/// The managed service of Azure, whose control planes share one way in.
+/// The managed service of Azure, whose control planes share one ingress.
 const ARO: &str = "ARO-HCP";
-/// Where the pods of a control plane on that service are reached from the cluster's own network.
+/// Annotation: the Swift network instance of the control plane's pods.
 const SWIFT: &str = "hypershift.openshift.io/swift-pod-network-instance";
-/// What is wanted, and what is not.
+/// Desired objects, and objects to delete.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct Desired {
     /// Services and Routes.
     pub objects: Vec<Value>,
-    /// Those that are not wanted any more.
+    /// Services and Routes to delete.
     pub deletions: Vec<Identity>,
 }
 
-/// The Services and Routes of a hosted control plane with these components.
-pub fn wanted(components: &[Component], context: &Context<'_>) -> Wanted {
+/// Returns the Services and Routes of a hosted control plane with these components.
+pub fn desired(components: &[Component], context: &Context<'_>) -> Desired {
     let publications: Vec<_> = publications(components).collect();
     let mut objects: Vec<_> = publications
         .iter()
@@ -36,7 +36,7 @@ pub fn wanted(components: &[Component], context: &Context<'_>) -> Wanted {
         .collect();
     let has_routes = serves_routes(context);
     objects.retain(|object| has_routes || object["kind"] != "Route");
-    let there: Vec<_> = objects.iter().map(identity).collect();
+    let existing: Vec<_> = objects.iter().map(identity).collect();
     let services = publications.iter().flat_map(|it| it.services);
     let service = |name: &&str| Identity::new("v1", "Service", name);
     let route = |name: &&str| Identity::new("route.openshift.io/v1", "Route", name);
@@ -45,19 +45,19 @@ pub fn wanted(components: &[Component], context: &Context<'_>) -> Wanted {
         let routes = publications.iter().flat_map(|it| it.routes);
         known.extend(routes.map(route));
     }
-    known.retain(|identity| !there.contains(identity));
-    // What was never made need not be deleted.
+    known.retain(|identity| !existing.contains(identity));
+    // Only existing objects are deleted.
     known.retain(|identity| context.objects.find(identity).is_some());
-    Wanted {
+    Desired {
         objects: objects
             .into_iter()
-            .map(|object| own(object, context))
+            .map(|object| finish(object, context))
             .collect(),
         deletions: known,
     }
 }
 
-/// The addresses of these components, from the statuses of Services and Routes.
+/// Returns the addresses of these components, from the statuses of Services and Routes.
 pub fn facts(components: &[Component], context: &Context<'_>) -> Infra {
     let mut infra = Infra::default();
     for publication in publications(components) {
@@ -66,7 +66,7 @@ pub fn facts(components: &[Component], context: &Context<'_>) -> Infra {
     infra
 }
 
-/// What is not known yet, and has to be before components are made.
+/// Returns the required addresses that are not known yet.
 pub fn missing(
     components: &[Component],
     context: &Context<'_>,
@@ -81,12 +81,12 @@ fn publications(components: &[Component]) -> impl Iterator<Item = &Publication> 
     components.iter().filter_map(Component::publication)
 }
 
-fn own(mut object: Value, context: &Context<'_>) -> Value {
+fn finish(mut object: Value, context: &Context<'_>) -> Value {
     adopt(&mut object, context);
     hashed(object)
 }
 
-/// Whether the management cluster has Routes.
+/// Whether the management cluster serves Routes.
 fn serves_routes(context: &Context<'_>) -> bool {
     context
         .settings
@@ -95,12 +95,12 @@ fn serves_routes(context: &Context<'_>) -> bool {
         .any(|group| group == "route.openshift.io")
 }
 
-/// Whether the control plane shares its way in with others.
+/// Whether the control plane uses the shared ingress.
 pub(crate) fn shares_ingress(context: &Context<'_>) -> bool {
     context.settings.managed_service.as_deref() == Some(ARO)
 }
 
-/// Whether pods of the control plane are in the cluster's own network.
+/// Whether pods of the control plane are attached to the cluster's network.
 pub(crate) fn is_swift(context: &Context<'_>) -> bool {
     let azure = context.spec().platform.azure.as_ref();
     let private = azure
@@ -109,7 +109,7 @@ pub(crate) fn is_swift(context: &Context<'_>) -> bool {
     context.annotation(SWIFT).is_some() || private.is_some_and(|private| private["type"] == "Swift")
 }
 
-/// Whether the API server is published by a Route with a name of its own.
+/// Whether the API server is published by a Route with a custom host name.
 fn api_has_own_host(context: &Context<'_>) -> bool {
     context
         .strategy(ServiceType::ApiServer)
@@ -122,7 +122,7 @@ fn api_has_own_host(context: &Context<'_>) -> bool {
         })
 }
 
-/// Whether Routes are for the control plane's own router, and not for the management cluster's.
+/// Whether Routes are served by the control plane's router instead of the management cluster's.
 pub(crate) fn labels_routes(context: &Context<'_>) -> bool {
     if shares_ingress(context) || is_swift(context) {
         return true;
@@ -139,7 +139,7 @@ pub(crate) fn labels_routes(context: &Context<'_>) -> bool {
     }
 }
 
-/// Whether the control plane has a router of its own.
+/// Whether the control plane needs its own router.
 pub(crate) fn uses_router(context: &Context<'_>) -> bool {
     let private = context.access().is_private();
     if context.is_on(PlatformType::IbmCloud) || shares_ingress(context) && !private {

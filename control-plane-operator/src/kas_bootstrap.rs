@@ -1,11 +1,11 @@
-//! `control-plane-operator kas-bootstrap`: gives a fresh API server what must be there before anything else can work.
+//! `control-plane-operator kas-bootstrap`: applies bootstrap manifests to a new API server.
 //!
-//! It runs beside the API server. As administrator it only binds the rights of the two accounts that come next: its own,
-//! and that of the hosted-cluster-config-operator. As itself it applies what the payload's renderers have left. Then it
-//! waits for its end, because a container that ends is started again.
+//! It runs in the API server's pod. As administrator it only creates the `ClusterRoleBindings` of its own account and of
+//! the hosted-cluster-config-operator. With its own account it applies the manifests of the payload's renderers. Then
+//! it sleeps until SIGTERM, because a container that exits would be restarted.
 
 mod manifests;
-mod rights;
+mod rbac;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,32 +17,32 @@ use support::error::chain;
 use support::reconcile::{Backoff, Retry};
 
 use crate::error::Failure;
-use crate::tool::{self, Once};
+use crate::tool::{self, LogFilter};
 use manifests::Manifest;
 
-/// Who applies, as the API server keeps it.
+/// Field manager.
 const MANAGER: &str = "kas-bootstrap";
-/// Between two looks at an API server that is starting.
-const LOOK: Duration = Duration::from_secs(1);
+/// Polling interval while the API server starts.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The flags of `kas-bootstrap`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Directory with the manifests to apply; looked through with all below it.
+    /// Directory with manifests to apply, read recursively.
     #[arg(long, value_name = "DIR")]
     pub resources_path: PathBuf,
     /// Kubeconfig of this program's own account.
     #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
     pub kubeconfig: PathBuf,
-    /// Kubeconfig of an administrator, for the rights of that account. Without it they have to be there.
+    /// Kubeconfig of an administrator, to grant permissions to that account. If it is not set, they must exist already.
     #[arg(long, value_name = "FILE", env = "KUBECONFIG_ADMIN")]
     pub admin_kubeconfig: Option<PathBuf>,
-    /// What is logged.
+    /// Logging flags.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
 }
 
-/// Applies, then waits.
+/// Applies the manifests, then waits.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let manifests = manifests::read(&args.resources_path)?;
     tool::run(&args.logging, bootstrap(args, manifests))
@@ -52,11 +52,11 @@ async fn bootstrap(args: &Args, manifests: Vec<Manifest>) -> Result<(), Failure>
     if let Some(admin) = &args.admin_kubeconfig {
         let applier = Applier::new(client(admin).await?, MANAGER);
         wait_for_the_server(applier.client()).await;
-        until_applied(&rights::manifests(), &applier).await;
+        apply_until_successful(&rbac::manifests(), &applier).await;
     }
     let applier = Applier::new(client(&args.kubeconfig).await?, MANAGER);
     wait_for_the_server(applier.client()).await;
-    until_applied(&manifests, &applier).await;
+    apply_until_successful(&manifests, &applier).await;
     tracing::info!(manifests = manifests.len(), "Bootstrapped");
     std::future::pending().await
 }
@@ -71,20 +71,20 @@ async fn client(kubeconfig: &Path) -> Result<kube::Client, Failure> {
 }
 
 async fn wait_for_the_server(client: &kube::Client) {
-    let mut once = Once::default();
+    let mut filter = LogFilter::default();
     while let Err(error) = is_ready(client).await {
-        let problem = problem(&error);
-        if once.is_news(&problem) {
-            tracing::info!(problem, "Waiting for the API server");
+        let error = describe(&error);
+        if filter.is_new(&error) {
+            tracing::info!(error, "Waiting for the API server");
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Why the API server is not ready. What it answers beside the code is a list of its checks, and no text for a log.
-fn problem(error: &kube::Error) -> String {
+/// Describes why the API server is not ready. The response body is not logged, because it lists internal checks.
+fn describe(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) => format!("it answers {}", status.code),
+        kube::Error::Api(status) => format!("HTTP status {}", status.code),
         other => chain(other),
     }
 }
@@ -95,10 +95,10 @@ async fn is_ready(client: &kube::Client) -> kube::Result<()> {
     client.request_text(request).await.map(drop)
 }
 
-/// Objects may need others: a kind needs its definition, and a moment for it to be served.
-async fn until_applied(manifests: &[Manifest], applier: &Applier) {
+/// Applies manifests with retries, because CRDs must be served before their objects can be applied.
+async fn apply_until_successful(manifests: &[Manifest], applier: &Applier) {
     let mut backoff = Backoff::default();
-    let mut once = Once::default();
+    let mut filter = LogFilter::default();
     let mut left: Vec<_> = manifests.iter().collect();
     loop {
         let mut failed = Vec::new();
@@ -107,12 +107,12 @@ async fn until_applied(manifests: &[Manifest], applier: &Applier) {
                 failed.push((manifest, chain(&error)));
             }
         }
-        let Some((first, problem)) = failed.first() else {
+        let Some((first, error)) = failed.first() else {
             return;
         };
-        if once.is_news(problem) {
+        if filter.is_new(error) {
             let (manifest, left) = (first.to_string(), failed.len());
-            tracing::warn!(manifest, problem, left, "Not everything is applied yet");
+            tracing::warn!(manifest, error, left, "Failed to apply manifests, retrying");
         }
         left = failed.into_iter().map(|(manifest, _)| manifest).collect();
         tokio::time::sleep(backoff.pause(Retry::Backoff)).await;
@@ -123,11 +123,12 @@ async fn until_applied(manifests: &[Manifest], applier: &Applier) {
 mod tests {
     use super::*;
 
+    /// Check S16.
     #[test]
-    fn s16_what_the_server_answers_is_not_logged() {
+    fn response_bodies_are_not_logged() {
         let body = "[-]etcd failed: token abc";
         let status = kube::core::Status::failure(body, "").with_code(500);
         let error = kube::Error::Api(Box::new(status));
-        assert_eq!(problem(&error), "it answers 500");
+        assert_eq!(describe(&error), "HTTP status 500");
     }
 }

@@ -1,61 +1,61 @@
-//! The password of the user `kubeadmin`: made once, and only where no identity provider is configured.
+//! The password of the user `kubeadmin`: created once, and only if no identity provider is configured.
 
 use control_plane_component::Context;
 use control_plane_component::render::{Identity, adopt, hashed};
 use serde_json::{Value, json};
 
-/// The Secret that holds it.
+/// Name of the Secret.
 pub(crate) const SECRET: &str = "kubeadmin-password";
-/// Its key.
+/// Key in the Secret.
 const KEY: &str = "password";
-/// Characters of it: none that looks like another.
+/// Characters of the password, without similar looking ones.
 const ALPHABET: &[u8; 56] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz";
-/// Groups of characters, and characters of each.
+/// Number of groups, and characters per group.
 const GROUPS: (usize, usize) = (4, 5);
 
-/// What has to be done.
+/// What to do with the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum PasswordStep {
     /// Nothing.
-    Nothing,
-    /// There has to be one.
-    Make,
-    /// It is of no use any more.
+    Keep,
+    /// Create the Secret.
+    Create,
+    /// Delete the Secret.
     Delete(Identity),
 }
 
-/// Whether there is to be such a user: not where people log in elsewhere, or by providers of the user's choice.
-fn is_wanted(context: &Context<'_>) -> bool {
+/// Whether the user is enabled: only with the OAuth server, and without identity providers.
+fn is_required(context: &Context<'_>) -> bool {
     let configuration = context.spec().configuration.as_ref();
     let chosen = configuration.and_then(|configuration| configuration.oauth.as_ref());
     context.is_oauth_enabled() && chosen.is_none_or(|oauth| oauth.identity_providers.is_empty())
 }
 
-/// Whether a password is there.
-fn is_there(context: &Context<'_>) -> bool {
+/// Whether the password exists.
+fn exists(context: &Context<'_>) -> bool {
     context.objects.secret_value(SECRET, KEY).is_some()
 }
 
-/// What has to be done about the password.
-pub(crate) fn due(context: &Context<'_>) -> Due {
-    match (is_wanted(context), is_there(context)) {
-        (true, false) => Due::Make,
-        (false, true) => Due::Delete(Identity {
+/// Decides what to do with the password.
+pub(crate) fn next_step(context: &Context<'_>) -> PasswordStep {
+    match (is_required(context), exists(context)) {
+        (true, false) => PasswordStep::Create,
+        (false, true) => PasswordStep::Delete(Identity {
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
             name: SECRET.to_owned(),
         }),
-        (true, true) | (false, false) => Due::Nothing,
+        (true, true) | (false, false) => PasswordStep::Keep,
     }
 }
 
-/// Where the password is, for the status.
-pub(crate) fn told(context: &Context<'_>) -> Option<Value> {
-    (is_wanted(context) && is_there(context)).then(|| json!({ "name": SECRET }))
+/// Returns the reference to the Secret, for the status.
+pub(crate) fn status(context: &Context<'_>) -> Option<Value> {
+    (is_required(context) && exists(context)).then(|| json!({ "name": SECRET }))
 }
 
-/// The Secret with a new password. `None` if the system gives no random bytes.
-pub(crate) fn made(context: &Context<'_>) -> Option<Value> {
+/// Creates the Secret with a new password. `None` if no random bytes are available.
+pub(crate) fn new_secret(context: &Context<'_>) -> Option<Value> {
     let password = password(&mut |bytes| {
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         provider.secure_random.fill(bytes).is_ok()
@@ -71,7 +71,7 @@ pub(crate) fn made(context: &Context<'_>) -> Option<Value> {
     Some(hashed(secret))
 }
 
-/// A password of what `random` fills in. Bytes that would make some characters likelier are passed over.
+/// Generates a password. Random bytes that would bias the distribution are discarded.
 fn password(random: &mut impl FnMut(&mut [u8]) -> bool) -> Option<String> {
     let (groups, length) = GROUPS;
     let fair = u8::MAX - u8::MAX % u8::try_from(ALPHABET.len()).unwrap_or(1);
@@ -101,7 +101,7 @@ mod tests {
     use control_plane_component::{Objects, Predicates, Release};
 
     #[test]
-    fn a_password_has_four_groups_and_no_character_is_likelier() {
+    fn passwords_have_four_groups_and_are_unbiased() {
         let mut next = 0_u8;
         let mut counted = |bytes: &mut [u8]| {
             for byte in bytes {
@@ -130,12 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn without_random_bytes_there_is_no_password() {
+    fn passwords_require_random_bytes() {
         assert_eq!(password(&mut |_| false), None);
     }
 
-    /// What is due for a configuration, without a password and with one, and the status with one.
-    fn of(configuration: Value) -> (Due, Due, Option<Value>) {
+    /// Returns the steps for a configuration without and with a password, and the status.
+    fn of(configuration: Value) -> (PasswordStep, PasswordStep, Option<Value>) {
         let text =
             include_str!("../../control-plane-component/tests/data/base/hosted-control-plane.yaml");
         let mut hcp: api::hypershift::v1beta1::HostedControlPlane =
@@ -144,7 +144,7 @@ mod tests {
         let (release, infra, settings) =
             (Release::default(), Infra::default(), Settings::new("own"));
         let mut objects = Objects::default();
-        let judge = |objects: &Objects| {
+        let evaluate = |objects: &Objects| {
             let context = Context {
                 hcp: &hcp,
                 release: &release,
@@ -152,22 +152,22 @@ mod tests {
                 infra: &infra,
                 objects,
                 settings: &settings,
-                predicates: Predicates::Asked,
+                predicates: Predicates::Evaluated,
             };
-            (due(&context), told(&context), made(&context))
+            (next_step(&context), status(&context), new_secret(&context))
         };
-        let (without, untold, secret) = judge(&objects);
-        assert_eq!(untold, None);
+        let (without, no_status, secret) = evaluate(&objects);
+        assert_eq!(no_status, None);
         objects.insert(secret.unwrap());
-        let (with, told, _) = judge(&objects);
-        (without, with, told)
+        let (with, status, _) = evaluate(&objects);
+        (without, with, status)
     }
 
     #[test]
-    fn there_is_a_password_only_where_nobody_has_said_how_users_log_in() {
-        let (without, with, told) = of(json!({}));
-        assert_eq!((without, with), (Due::Make, Due::Nothing));
-        assert_eq!(told, Some(json!({ "name": "kubeadmin-password" })));
+    fn password_exists_only_without_identity_providers() {
+        let (without, with, status) = of(json!({}));
+        assert_eq!((without, with), (PasswordStep::Create, PasswordStep::Keep));
+        assert_eq!(status, Some(json!({ "name": "kubeadmin-password" })));
         let provider = json!({
             "name": "file", "type": "HTPasswd", "mappingMethod": "claim",
             "htpasswd": { "fileData": { "name": "users" } },
@@ -176,10 +176,10 @@ mod tests {
             json!({ "oauth": { "identityProviders": [provider], "tokenConfig": {}, "templates": {} } }),
             json!({ "authentication": { "type": "OIDC" } }),
         ] {
-            let (without, with, told) = of(chosen);
-            assert_eq!(without, Due::Nothing);
-            assert!(matches!(with, Due::Delete(_)));
-            assert_eq!(told, None);
+            let (without, with, status) = of(chosen);
+            assert_eq!(without, PasswordStep::Keep);
+            assert!(matches!(with, PasswordStep::Delete(_)));
+            assert_eq!(status, None);
         }
     }
 }

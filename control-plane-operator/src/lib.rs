@@ -1,8 +1,8 @@
 //! The operator of one hosted control plane, and the helpers of its components: one binary with subcommands.
 //!
-//! - [`components`]: what a control plane is made of, and how to add to it; the crate `control-plane-component` is the
-//!   framework that they share.
-//! - [`render`]: all objects of a hosted control plane, without a cluster; [`mod@run`]: the operator.
+//! - [`components`]: the components of a control plane, and how to add one; the crate `control-plane-component` is
+//!   their framework.
+//! - [`render`]: renders all objects of a hosted control plane without a cluster; [`mod@run`]: the operator.
 //! - [`infra`]: Services, Routes and addresses; [`pki`]: certificates.
 //! - The other modules are the helpers that run in pods of components.
 

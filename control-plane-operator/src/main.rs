@@ -1,4 +1,4 @@
-//! The `control-plane-operator` binary: reads the command line, runs it, prints what went wrong.
+//! The `control-plane-operator` binary: parses the command line, runs it, and prints errors.
 
 use std::process::ExitCode;
 
@@ -8,13 +8,13 @@ use control_plane_operator::error::exit_code;
 use support::error::{USAGE, chain};
 
 fn main() -> ExitCode {
-    // An error means that a provider is installed already, which is as good.
+    // An error means that a provider is already installed.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(message) => {
             let code = if message.use_stderr() { USAGE } else { 0 };
-            // Without a terminal to print to, the exit code says enough.
+            // If printing fails, the exit code is sufficient.
             let _ = message.print();
             return ExitCode::from(code);
         }

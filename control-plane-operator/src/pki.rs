@@ -1,4 +1,4 @@
-//! Certificates of a control plane: which there have to be, which there are, and how those that lack are made.
+//! Certificates of a control plane: plans which are needed, and issues missing and expiring ones.
 //!
 //! ```text
 //!  desired ──────────┐
@@ -6,7 +6,8 @@
 //!  Secrets that are ─┘                                                              └──> bundles (ConfigMaps)
 //! ```
 //!
-//! `desired` is what components declare. [`plan`] decides and is pure. `issue` makes keys, which takes long: never on an async thread.
+//! `desired` collects the components' declarations. [`plan`] decides and is pure. `issue` generates keys, which is slow
+//! and must not run on an async thread.
 //!
 //! # Rotation of an authority
 //!
@@ -16,7 +17,7 @@
 //! | [`plan::INTRODUCED`] later | the new one: all leaves are issued again | both |
 //! | when the old one has ended | the new one | the new one |
 //!
-//! So no client ever sees a certificate of an authority that it does not trust yet.
+//! Therefore clients never see a certificate of an authority that they do not trust yet.
 
 mod bundles;
 pub(crate) mod desired;
@@ -38,20 +39,20 @@ use serde_json::Value;
 pub(crate) use desired::{authorities, leaves};
 use plan::Step;
 
-/// Why a certificate cannot be made.
+/// Issuing a certificate failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The library refuses.
-    #[error("cannot make the certificate of Secret {secret}")]
+    /// The library failed.
+    #[error("failed to issue the certificate of Secret {secret}")]
     Certificate {
         /// The Secret.
         secret: String,
         /// Why.
         source: rcgen::Error,
     },
-    /// The authority's Secret cannot be used.
+    /// The authority's Secret is invalid.
     #[error(
-        "Secret {secret} holds no usable certificate authority: restore its tls.crt and tls.key, which belong together, \
+        "invalid certificate authority in Secret {secret}: restore its tls.crt and tls.key, which belong together, \
          from a backup. Do not delete it: nodes and kubeconfigs that trust this authority would be cut off at once"
     )]
     Authority {
@@ -62,38 +63,38 @@ pub enum Error {
     },
 }
 
-/// Which certificates are looked at.
+/// A set of certificates to reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// Those that etcd starts with.
+pub enum CertificateSet {
+    /// Certificates of etcd.
     Etcd,
-    /// All of them.
+    /// All certificates.
     All,
 }
 
-// === impl Scope ===
+// === impl CertificateSet ===
 
-impl Scope {
-    /// Whether what an authority signs is looked at, and a bundle that is called like it.
+impl CertificateSet {
+    /// Whether the set contains the certificates of an authority, and a bundle of this name.
     fn has(self, authority: &str) -> bool {
         self == Self::All || authority.starts_with("etcd-")
     }
 }
 
-/// The objects that have to be written so that the certificates are there: none, when all is well.
+/// Returns the objects to apply; empty if all certificates are up to date.
 ///
-/// It makes keys, which takes long, and uses all processors.
+/// It generates keys, which is slow, on all processors.
 pub fn objects(
     components: &[Component],
     context: &Context<'_>,
-    scope: Scope,
+    set: CertificateSet,
     now: Timestamp,
 ) -> Result<Vec<Value>, Error> {
-    let mut there = context.objects.clone();
+    let mut existing = context.objects.clone();
     let mut written = Vec::new();
-    // It is only copied, so it is needed also where users issue certificates themselves.
+    // It is a copy, so it is also needed when PKI reconciliation is disabled.
     for object in unmanaged_etcd::objects(context) {
-        add(context, object, &mut there, &mut written);
+        add(context, object, &mut existing, &mut written);
     }
     if DISABLE_PKI_RECONCILIATION.is_set(context.annotations()) {
         return Ok(written);
@@ -101,67 +102,67 @@ pub fn objects(
     let authorities = desired::authorities(components, context);
     let steps: Vec<_> = authorities
         .iter()
-        .filter(|authority| scope.has(authority.secret))
-        .map(|authority| (authority, plan::authority(authority, &there, now)))
+        .filter(|authority| set.has(authority.secret))
+        .map(|authority| (authority, plan::authority(authority, &existing, now)))
         .filter(|(_, step)| *step != Step::Keep)
         .collect();
     let made = in_parallel(&steps, |(authority, step)| {
-        issue::authority(authority, *step, &there, now)
+        issue::authority(authority, *step, &existing, now)
     })?;
     for secret in made {
-        add(context, secret, &mut there, &mut written);
+        add(context, secret, &mut existing, &mut written);
     }
     let leaves = desired::leaves(components, context);
     let due: Vec<_> = leaves
         .iter()
-        .filter(|leaf| scope.has(leaf.authority))
-        .filter(|leaf| plan::leaf(leaf, &there, now) != Step::Keep)
+        .filter(|leaf| set.has(leaf.authority))
+        .filter(|leaf| plan::leaf(leaf, &existing, now) != Step::Keep)
         .collect();
-    let made = in_parallel(&due, |leaf| issue::leaf(leaf, &there, context, now))?;
+    let made = in_parallel(&due, |leaf| issue::leaf(leaf, &existing, context, now))?;
     for secret in made.into_iter().flatten() {
-        add(context, secret, &mut there, &mut written);
+        add(context, secret, &mut existing, &mut written);
     }
-    if scope == Scope::All && plan::lacks_signing_key(&there) {
-        add(context, issue::signing_key()?, &mut there, &mut written);
+    if set == CertificateSet::All && plan::needs_signing_key(&existing) {
+        add(context, issue::signing_key()?, &mut existing, &mut written);
     }
-    for bundle in bundles::all(&authorities, context, &there) {
-        if scope.has(bundle["metadata"]["name"].as_str().unwrap_or_default()) {
-            add(context, bundle, &mut there, &mut written);
+    for bundle in bundles::all(&authorities, context, &existing) {
+        if set.has(bundle["metadata"]["name"].as_str().unwrap_or_default()) {
+            add(context, bundle, &mut existing, &mut written);
         }
     }
     Ok(written)
 }
 
-/// Whether a certificate or an authority has to be made: pure, and quick.
+/// Whether a certificate or an authority must be issued. Pure, and fast.
 pub fn is_due(components: &[Component], context: &Context<'_>, now: Timestamp) -> bool {
     if DISABLE_PKI_RECONCILIATION.is_set(context.annotations()) {
         return false;
     }
-    let there = context.objects;
+    let existing = context.objects;
     let authorities = desired::authorities(components, context);
     let leaves = desired::leaves(components, context);
-    plan::lacks_signing_key(there)
+    plan::needs_signing_key(existing)
         || authorities
             .iter()
-            .any(|authority| plan::authority(authority, there, now) != Step::Keep)
+            .any(|authority| plan::authority(authority, existing, now) != Step::Keep)
         || leaves
             .iter()
-            .any(|leaf| plan::leaf(leaf, there, now) != Step::Keep)
+            .any(|leaf| plan::leaf(leaf, existing, now) != Step::Keep)
 }
 
 fn add(
     context: &Context<'_>,
     mut object: Value,
-    there: &mut control_plane_component::Objects,
+    existing: &mut control_plane_component::Objects,
     written: &mut Vec<Value>,
 ) {
     adopt(&mut object, context);
     let object = hashed(object);
-    there.insert(object.clone());
+    existing.insert(object.clone());
     written.push(object);
 }
 
-/// Does something for each item, on all processors.
+/// Maps items in parallel, on all processors.
 fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, Error> + Sync,

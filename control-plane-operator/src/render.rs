@@ -1,4 +1,4 @@
-//! `control-plane-operator render`: all objects of a hosted control plane as files, without a cluster.
+//! `control-plane-operator render`: renders all objects of a hosted control plane to files, without a cluster.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,43 +21,43 @@ use crate::settings::SettingsArgs;
 /// The flags of `render`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The HostedControlPlane, as YAML.
+    /// File with the HostedControlPlane, YAML.
     #[arg(long, value_name = "FILE")]
     pub hosted_control_plane: PathBuf,
-    /// The release's images: an ImageStream as releases have in /release-manifests/image-references.
+    /// File with the release's image references: the ImageStream /release-manifests/image-references of a release
+    /// image.
     #[arg(long, value_name = "FILE")]
     pub release_images: PathBuf,
-    /// Objects that exist already, as YAML files. Objects that components take values from have to be among them:
-    /// certificates, for instance.
+    /// Directory with existing objects, YAML. It must contain objects that components read, for example certificates.
     #[arg(long, value_name = "DIR")]
     pub objects: Option<PathBuf>,
-    /// Directory for the files: COMPONENT/KIND-NAME.yaml.
+    /// Output directory; files are named COMPONENT/KIND-NAME.yaml.
     #[arg(long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Write components of all platforms, whether the hosted control plane wants them or not.
+    /// Render all components, even those that are disabled for this hosted control plane.
     #[arg(long)]
     pub all_platforms: bool,
-    /// What is rendered.
+    /// Rendering flags.
     #[command(flatten)]
     pub settings: SettingsArgs,
 }
 
-/// What is rendered from.
+/// The input of rendering.
 #[derive(Debug, Clone)]
 pub struct Input {
     /// The hosted control plane.
     pub hosted_control_plane: HostedControlPlane,
     /// The release.
     pub release: Release,
-    /// Objects that are there.
+    /// Existing objects.
     pub objects: Objects,
-    /// What is known of the management cluster.
+    /// Settings of the management cluster.
     pub settings: Settings,
-    /// Whether components are asked if they are wanted.
+    /// Whether component predicates are evaluated.
     pub predicates: Predicates,
 }
 
-/// A file of the output: its name below the directory, and its object.
+/// An output file.
 #[derive(Debug, Clone)]
 pub struct File {
     /// `<component>/<kind>-<name>.yaml`.
@@ -66,7 +66,7 @@ pub struct File {
     pub object: Value,
 }
 
-/// Renders.
+/// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let input = Input::read(args)?;
     let mut problems = Vec::new();
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             )),
         }
     }
-    println!("{written} objects in {}", args.output.display());
+    println!("Wrote {written} objects to {}", args.output.display());
     if problems.is_empty() {
         return Ok(());
     }
@@ -118,13 +118,13 @@ impl Input {
             predicates: if args.all_platforms {
                 Predicates::Ignored
             } else {
-                Predicates::Asked
+                Predicates::Evaluated
             },
             settings,
         })
     }
 
-    /// The objects of a component, and its `ControlPlaneComponent` as it is before anything has started.
+    /// Renders the objects of a component, and its initial `ControlPlaneComponent`.
     pub fn component(&self, component: &Component) -> control_plane_component::Result<Vec<File>> {
         let infra = Infra::default();
         let context = Context {
@@ -144,27 +144,30 @@ impl Input {
             .objects()
             .map(|object| file(component, object))
             .collect();
-        files.push(file(component, &told(component, &context, &rendered)));
+        files.push(file(
+            component,
+            &component_status(component, &context, &rendered),
+        ));
         Ok(files)
     }
 }
 
-/// The `ControlPlaneComponent` of a component whose workload has just been written.
-fn told(component: &Component, context: &Context<'_>, rendered: &Rendered) -> Value {
-    let seen = Observation {
+/// Returns the `ControlPlaneComponent` of a component whose workload was just created.
+fn component_status(component: &Component, context: &Context<'_>, rendered: &Rendered) -> Value {
+    let observation = Observation {
         name: component.name,
         workload: rendered.workload.as_ref(),
         is_current: false,
-        waits_for: &[],
-        problem: None,
+        waiting_for: &[],
+        error: None,
     };
     let status = status(
-        &seen,
+        &observation,
         rendered.resources.clone(),
         &context.release.version,
         context.hcp.metadata.generation,
         &ControlPlaneComponentStatus::default(),
-        // What is rendered twice is the same twice.
+        // A fixed time makes the output deterministic.
         &Time(Timestamp::UNIX_EPOCH),
     );
     json!({
@@ -187,7 +190,7 @@ fn file(component: &Component, object: &Value) -> File {
 
 fn write(directory: &Path, file: &File) -> Result<(), Failure> {
     let path = directory.join(&file.path);
-    let cannot = |error| usage(&path, "written", &error);
+    let cannot = |error| usage(&path, "write", &error);
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(cannot)?;
     }
@@ -195,18 +198,18 @@ fn write(directory: &Path, file: &File) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An object as YAML.
+/// Formats an object as YAML.
 pub fn yaml(object: &Value) -> String {
     components::kubeconfig::yaml(object)
 }
 
-/// All objects of the YAML files of a directory.
+/// Reads all objects of the YAML files of a directory.
 fn objects(directory: &Path) -> Result<Objects, Failure> {
-    let files = fs::read_dir(directory).map_err(|error| usage(directory, "listed", &error))?;
+    let files = fs::read_dir(directory).map_err(|error| usage(directory, "list", &error))?;
     let mut all = Objects::default();
     for file in files {
         let path = file
-            .map_err(|error| usage(directory, "listed", &error))?
+            .map_err(|error| usage(directory, "list", &error))?
             .path();
         if path
             .extension()
@@ -220,7 +223,7 @@ fn objects(directory: &Path) -> Result<Objects, Failure> {
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     serde_saphyr::from_str(&read(path)?).map_err(|error| {
-        let message = format!("{} is not what is expected there: {error}", path.display());
+        let message = format!("failed to parse {}: {error}", path.display());
         Usage { message }.into()
     })
 }
@@ -231,6 +234,6 @@ fn read(path: &Path) -> Result<String, Failure> {
 
 fn usage(path: &Path, what: &str, error: &std::io::Error) -> Usage {
     Usage {
-        message: format!("{} cannot be {what}: {error}", path.display()),
+        message: format!("failed to {what} {}: {error}", path.display()),
     }
 }

@@ -1,12 +1,12 @@
-//! `control-plane-operator run`: starts everything, and ends it in order.
+//! `control-plane-operator run`: wires up the operator, and shuts it down in order.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use control_plane_component::settings::Settings;
 use http::HeaderValue;
 use http::header::USER_AGENT;
+use payload::args::RegistryArgs;
 use payload::{Mirrors, Options, Overrides, Releases};
 use prometheus_client::registry::Registry;
 use support::admin::{self, Admin};
@@ -23,62 +23,51 @@ use crate::error::{Failure, Usage};
 use crate::hosted_control_plane::{self, Operator};
 use crate::settings::SettingsArgs;
 
-/// Who asks, in the API server's audit log.
+/// User agent, for the API server's audit log.
 const PROGRAM: &str = concat!("control-plane-operator/", env!("CARGO_PKG_VERSION"));
-/// First part of the names of metrics.
+/// Prefix of metric names.
 const PREFIX: &str = "control_plane_operator";
-/// Lease of the operator: in the namespace of the hosted control plane.
+/// Lease for leader election, in the namespace of the hosted control plane.
 const LEASE: &str = "control-plane-operator-leader-elect";
-/// How long a lease is kept that is of no use.
-const PAUSE: Duration = Duration::from_secs(5);
+/// Delay before giving up the lease after a failed start.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The flags of `run`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Namespace of the hosted control plane: this program runs there, too.
+    /// Namespace of the hosted control plane and of this operator.
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE")]
     pub namespace: String,
-    /// Name of the pod that the operator runs in: part of its identity.
+    /// Name of this pod, for leader election.
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     pub pod_name: String,
-    /// Release that this operator is part of: a hosted control plane of another one is left alone.
+    /// Release image of this operator: a hosted control plane with another release is not reconciled.
     #[arg(long, value_name = "IMAGE", env = "OPERATE_ON_RELEASE_IMAGE")]
     pub operate_on_release_image: String,
     /// Address for probes and metrics: /livez, /readyz, /metrics.
     #[arg(long, value_name = "[IP]:PORT", default_value = ":8080")]
     pub metrics_addr: Address,
-    /// Directory in which releases that were read are kept for the next start. Without it they are read again.
-    #[arg(long, value_name = "DIRECTORY", env = "RELEASE_CACHE")]
-    pub release_cache: Option<PathBuf>,
-    /// Registries that are spoken to without TLS, by host and port. For registries of a test.
-    #[arg(
-        long,
-        value_name = "HOST[:PORT]",
-        env = "INSECURE_REGISTRIES",
-        value_delimiter = ','
-    )]
-    pub insecure_registries: Vec<String>,
-    /// File with PEM certificates of authorities that registries are trusted by, beside the usual ones.
-    #[arg(long, value_name = "FILE", env = "REGISTRY_CA_BUNDLE")]
-    pub registry_ca_bundle: Option<PathBuf>,
-    /// For work under way to end after SIGTERM or SIGINT.
+    /// Registry flags.
+    #[command(flatten)]
+    pub registries: RegistryArgs,
+    /// How long running work may take to complete after SIGTERM or SIGINT.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub drain_timeout: Time,
-    /// What is rendered.
+    /// Component flags.
     #[command(flatten, next_help_heading = "Components")]
     pub settings: SettingsArgs,
-    /// How the API server is reached.
+    /// API server flags.
     #[command(flatten, next_help_heading = "API server")]
     pub api_server: ApiServerArgs,
-    /// Which of several replicas acts.
+    /// Leader election flags.
     #[command(flatten, next_help_heading = "Leader election")]
     pub leader: LeaderArgs,
-    /// What is logged.
+    /// Logging flags.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
 }
 
-/// What a process has, whether it leads or not.
+/// The state of the process, independent of leadership.
 struct Process {
     namespace: String,
     operate_on: String,
@@ -91,7 +80,7 @@ struct Process {
     leader_elect: bool,
 }
 
-/// Runs until a signal ends it.
+/// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     telemetry::init(&args.logging, &["control_plane_operator"]);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -111,7 +100,7 @@ async fn serve(args: Args) -> Result<(), Failure> {
     let listener = admin::listen(args.metrics_addr)
         .await
         .map_err(|error| Usage {
-            message: format!("cannot listen for probes: {error}: choose another --metrics-addr"),
+            message: format!("failed to listen for probes: {error}: use another --metrics-addr"),
         })?;
     let admin = Admin {
         health: Arc::clone(&health),
@@ -124,13 +113,13 @@ async fn serve(args: Args) -> Result<(), Failure> {
         ended = &mut work => return ended,
         () = signals.any() => {}
     }
-    let _ending = health.check("shutdown", "the program is ending");
+    let _ending = health.check("shutdown", "shutting down");
     signal.begin();
     let Ok(ended) = tokio::time::timeout(args.drain_timeout.0, work).await else {
-        tracing::warn!("Work was cut: it did not end in time");
+        tracing::warn!("Aborted running work after the drain timeout");
         return Ok(());
     };
-    tracing::info!("Ended");
+    tracing::info!("Shutdown complete");
     ended
 }
 
@@ -159,7 +148,7 @@ impl Process {
         })
     }
 
-    /// Leads whenever it may, until the process is to end.
+    /// Runs leader election until shutdown.
     async fn work(&self, metrics: lease::Metrics, drain: Drain) -> Result<(), Failure> {
         if !self.leader_elect {
             let (_term, claim) = Claim::alone(&self.lease);
@@ -170,9 +159,7 @@ impl Process {
         let agent = HeaderValue::from_static(PROGRAM);
         kube.headers.push((USER_AGENT, agent));
         let client = client::connect(kube)?;
-        let check = self
-            .health
-            .check("lease", "the lease has not been read yet");
+        let check = self.health.check("lease", "waiting to read the Lease");
         let elector = Elector::new(client, self.lease.clone(), metrics, check);
         let until = drain.clone();
         elector
@@ -181,18 +168,18 @@ impl Process {
         Ok(())
     }
 
-    /// One term. It is dropped where it stands when the lease is lost.
+    /// Runs one term. It is aborted when the lease is lost.
     async fn lead(&self, claim: Claim, mut drain: Drain) {
         let operator = match self.operator(&claim).await {
             Ok(operator) => operator,
             Err(error) => {
                 tracing::error!(error = chain(&error), "Failed to read the API groups");
                 // Another replica may succeed.
-                let _ = tokio::time::timeout(PAUSE, drain.begun()).await;
+                let _ = tokio::time::timeout(RETRY_INTERVAL, drain.begun()).await;
                 return;
             }
         };
-        let check = self.health.check("watch", "objects are not watched yet");
+        let check = self.health.check("watch", "waiting for the initial lists");
         hosted_control_plane::run(operator, &self.controllers, &check, drain).await;
     }
 
@@ -213,21 +200,13 @@ impl Process {
 }
 
 fn releases(args: &Args, settings: &Settings) -> Result<Releases, Failure> {
-    let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|error| Usage {
-            message: format!(
-                "--registry-ca-bundle {} cannot be read: {error}",
-                path.display()
-            ),
-        })
-    };
+    let options = args.registries.options().map_err(|error| Usage {
+        message: error.to_string(),
+    })?;
     let options = Options {
-        plain_http: args.insecure_registries.iter().cloned().collect(),
-        ca_bundle: args.registry_ca_bundle.as_ref().map(read).transpose()?,
-        directory: args.release_cache.clone(),
         mirrors: Mirrors::new(settings.openshift_img_overrides.grouped()),
         overrides: Overrides::new(settings.registry_overrides.0.clone()),
-        ..Options::default()
+        ..options
     };
     Ok(Releases::new(options)?)
 }

@@ -1,14 +1,15 @@
-//! The flags that decide what is rendered.
+//! Flags of rendering.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use control_plane_component::settings::{CollectedMetrics, Pairs, Settings};
 
-/// Flags that decide what is rendered.
+/// Flags of rendering.
 #[derive(Debug, Clone, Args)]
 pub struct SettingsArgs {
-    /// Image of this program. Its components run from it, too.
+    /// Image of this operator, and of components that use it.
     #[arg(
         long,
         value_name = "IMAGE",
@@ -16,7 +17,7 @@ pub struct SettingsArgs {
         default_value = "control-plane-operator"
     )]
     pub control_plane_operator_image: String,
-    /// Images that are taken in place of those of the release. Comma-separated.
+    /// Images that override those of the release. Comma-separated.
     #[arg(
         long,
         value_name = "NAME=IMAGE,...",
@@ -24,7 +25,7 @@ pub struct SettingsArgs {
         default_value = ""
     )]
     pub image_overrides: Pairs,
-    /// Registries that stand for others. Comma-separated.
+    /// Registry overrides. Comma-separated.
     #[arg(
         long,
         value_name = "SOURCE=MIRROR,...",
@@ -32,7 +33,7 @@ pub struct SettingsArgs {
         default_value = ""
     )]
     pub registry_overrides: Pairs,
-    /// Mirrors of the management cluster. Comma-separated; a source may come several times.
+    /// Image mirrors of the management cluster. Comma-separated; sources may be repeated.
     #[arg(
         long,
         value_name = "SOURCE=MIRROR,...",
@@ -40,13 +41,18 @@ pub struct SettingsArgs {
         default_value = ""
     )]
     pub openshift_img_overrides: Pairs,
-    /// Names of the API groups that Cluster API's objects are stored in.
-    #[arg(long, value_enum, env = "CAPI_TYPES", default_value_t = CapiTypes::Standard)]
+    /// API groups of Cluster API objects: private or standard.
+    #[arg(
+        long,
+        env = "CAPI_TYPES",
+        default_value_t = CapiTypes::Standard,
+        value_parser = capi_types()
+    )]
     pub capi_types: CapiTypes,
-    /// Image of the proxy beside controllers that speak Cluster API. Needed with `--capi-types private`.
+    /// Image of the proxy sidecar for controllers that use Cluster API. Required with `--capi-types private`.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_CAPI_PROXY")]
     pub capi_proxy_image: Option<String>,
-    /// Domain of the management cluster's routes.
+    /// Domain of the management cluster's Routes.
     #[arg(
         long,
         value_name = "DOMAIN",
@@ -54,18 +60,17 @@ pub struct SettingsArgs {
         default_value = ""
     )]
     pub default_ingress_domain: String,
-    /// User that pods run as, where the management cluster does not choose one.
+    /// User ID of pods, if the management cluster does not assign one.
     #[arg(long, value_name = "UID", env = "DEFAULT_SECURITY_CONTEXT_UID")]
     pub default_security_context_uid: Option<i64>,
-    /// The managed service that this is part of, if any.
+    /// Managed service that runs this operator, if any.
     #[arg(long, value_name = "NAME", env = "MANAGED_SERVICE")]
     pub managed_service: Option<String>,
-    /// Which metrics of the control plane are collected, unless the cluster says so itself. Without it, all that
-    /// are collected.
+    /// Default metrics set of clusters that do not configure one. If it is not set, all metrics are collected.
     #[arg(long, value_enum, env = "METRICS_SET")]
     pub metrics_set: Option<CollectedMetrics>,
-    /// API groups of the management cluster beyond Kubernetes' own, of which objects may be made. Comma-separated.
-    /// `run` asks the API server.
+    /// API groups that the management cluster serves in addition to the built-in ones. Comma-separated. `run` uses API
+    /// discovery instead.
     #[arg(
         long,
         value_name = "GROUP,...",
@@ -76,38 +81,32 @@ pub struct SettingsArgs {
     pub served_groups: Vec<String>,
 }
 
-/// Under which names Cluster API's groups are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CapiTypes {
-    /// Beside the platform's own, under names of ours: controllers get the proxy.
-    Private,
-    /// Under the names that controllers know.
-    Standard,
-}
-
-/// The proxy's image is missing in private mode.
+/// The proxy image is required for private types.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "--capi-types private needs the proxy beside controllers: give --capi-proxy-image (or the variable IMAGE_CAPI_PROXY)"
-)]
+#[error("--capi-types private requires --capi-proxy-image (or the variable IMAGE_CAPI_PROXY)")]
 pub struct NoProxyImage;
+
+/// Parses `--capi-types`, and lists both values in `--help`.
+pub(crate) fn capi_types() -> impl TypedValueParser<Value = CapiTypes> {
+    PossibleValuesParser::new([CapiTypes::Private, CapiTypes::Standard].map(CapiTypes::as_str))
+        .try_map(|text| text.parse::<CapiTypes>())
+}
 
 // === impl SettingsArgs ===
 
 impl SettingsArgs {
-    /// Checks what flags cannot check one by one.
+    /// Validates the flags, and converts them to settings.
     pub fn settings(&self) -> Result<Settings, NoProxyImage> {
-        let capi = match self.capi_types {
+        let capi_types = match self.capi_types {
             CapiTypes::Private if self.capi_proxy_image.is_none() => return Err(NoProxyImage),
-            CapiTypes::Private => Side::Private,
-            CapiTypes::Standard => Side::Standard,
+            types => types,
         };
         Ok(Settings {
             own_image: self.control_plane_operator_image.clone(),
             image_overrides: self.image_overrides.0.iter().cloned().collect(),
             registry_overrides: self.registry_overrides.clone(),
             openshift_img_overrides: self.openshift_img_overrides.clone(),
-            capi,
+            capi_types,
             capi_proxy_image: self.capi_proxy_image.clone(),
             default_ingress_domain: self.default_ingress_domain.clone(),
             uid: self.default_security_context_uid,

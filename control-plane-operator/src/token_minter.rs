@@ -1,6 +1,7 @@
-//! `control-plane-operator token-minter`: keeps a token of a service account of the hosted cluster in a file.
+//! `control-plane-operator token-minter`: writes a service account token of the hosted cluster to a file, and renews
+//! it.
 //!
-//! Components of the control plane use it towards clouds that trust the hosted cluster's issuer, or towards its API.
+//! Control plane components use it for clouds that trust the hosted cluster's issuer, and for its API.
 
 mod mint;
 
@@ -11,25 +12,25 @@ use support::args::{ApiServerArgs, LoggingArgs, Time};
 use support::error::chain;
 
 use crate::error::{Failure, Usage};
-use crate::tool::{self, Once};
+use crate::tool::{self, LogFilter};
 use mint::Account;
 
-/// Between two attempts after a failure.
-const PAUSE: Duration = Duration::from_secs(2);
+/// Delay before a retry.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The flags of `token-minter`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Whom the token is for.
+    /// Audience of the token.
     #[arg(long, value_name = "AUDIENCE")]
     pub token_audience: String,
     /// Namespace of the service account.
     #[arg(long, value_name = "NAME")]
     pub service_account_namespace: String,
-    /// Name of the service account. It is made if it is missing.
+    /// Name of the service account. It is created if it does not exist.
     #[arg(long, value_name = "NAME")]
     pub service_account_name: String,
-    /// File to write the token to.
+    /// Output file.
     #[arg(long, value_name = "FILE")]
     pub token_file: PathBuf,
     /// Kubeconfig of the hosted cluster.
@@ -41,40 +42,42 @@ pub struct Args {
     /// Name of that Secret.
     #[arg(long, value_name = "NAME", requires = "kubeconfig_secret_namespace")]
     pub kubeconfig_secret_name: Option<String>,
-    /// Write one token and end.
+    /// Write one token and exit.
     #[arg(long)]
     pub oneshot: bool,
-    /// For how long a token is asked for. It is renewed when four fifths of what is given are over.
+    /// Requested lifetime of the token. It is renewed after 80% of the granted lifetime.
     #[arg(long, value_name = "TIME", default_value = "1h")]
     pub token_lifetime: Time,
-    /// What is logged.
+    /// Logging flags.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
 }
 
-/// Mints.
+/// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.kubeconfig.is_none() && args.kubeconfig_secret_name.is_none() {
         return Err(Box::new(Usage {
-            message: "give --kubeconfig, or --kubeconfig-secret-namespace and -name".to_owned(),
+            message:
+                "set --kubeconfig, or --kubeconfig-secret-namespace and --kubeconfig-secret-name"
+                    .to_owned(),
         }));
     }
-    tool::run(&args.logging, keep(args))
+    tool::run(&args.logging, run_minter(args))
 }
 
-async fn keep(args: &Args) -> Result<(), Failure> {
+async fn run_minter(args: &Args) -> Result<(), Failure> {
     let account = Account {
         namespace: args.service_account_namespace.clone(),
         name: args.service_account_name.clone(),
         audience: args.token_audience.clone(),
         lifetime: args.token_lifetime.0,
     };
-    let mut once = Once::default();
+    let mut filter = LogFilter::default();
     loop {
         let pause = match renew(args, &account).await {
             Ok(lifetime) => {
-                tracing::info!(account = %account, "Token written");
-                once = Once::default();
+                tracing::info!(account = %account, "Wrote token");
+                filter = LogFilter::default();
                 if args.oneshot {
                     return Ok(());
                 }
@@ -82,17 +85,17 @@ async fn keep(args: &Args) -> Result<(), Failure> {
             }
             Err(error) => {
                 let problem = chain(error.as_ref());
-                if once.is_news(&problem) {
-                    tracing::warn!(account = %account, problem, "No token");
+                if filter.is_new(&problem) {
+                    tracing::warn!(account = %account, problem, "Failed to renew token");
                 }
-                PAUSE
+                RETRY_INTERVAL
             }
         };
         tokio::time::sleep(pause).await;
     }
 }
 
-/// Writes a new token, and says how long it is good for.
+/// Writes a new token, and returns its lifetime.
 async fn renew(args: &Args, account: &Account) -> Result<Duration, Failure> {
     let client = client(args).await?;
     let token = account.mint(&client).await?;
@@ -100,7 +103,7 @@ async fn renew(args: &Args, account: &Account) -> Result<Duration, Failure> {
     Ok(token.lifetime)
 }
 
-/// The kubeconfig is read each time: its certificate is renewed, too.
+/// The kubeconfig is read each time, because its certificate is renewed.
 async fn client(args: &Args) -> Result<kube::Client, Failure> {
     let namespace = args.kubeconfig_secret_namespace.as_deref();
     let name = args.kubeconfig_secret_name.as_deref();
@@ -116,7 +119,7 @@ async fn client(args: &Args) -> Result<kube::Client, Failure> {
     Ok(support::client::connect(config)?)
 }
 
-/// Replaces the file, so that no reader sees half a token.
+/// Replaces the file atomically, so that no reader sees a partial token.
 fn write(file: &Path, token: &str) -> std::io::Result<()> {
     let fresh = file.with_extension("new");
     std::fs::write(&fresh, token)?;
@@ -131,7 +134,7 @@ mod tests {
     use crate::args::{Cli, Command};
 
     #[test]
-    fn command_lines_of_the_components_are_taken() {
+    fn component_command_lines_are_accepted() {
         let args = [
             "control-plane-operator",
             "token-minter",
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_replaces_the_one_before() {
+    fn token_files_are_replaced_atomically() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("token");
         write(&file, "a").unwrap();

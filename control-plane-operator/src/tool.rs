@@ -1,6 +1,6 @@
-//! What the helper subcommands have in common: a runtime, and an end by signal.
+//! Common parts of the helper subcommands: async runtime, and signal handling.
 //!
-//! They often are the first process of a container, where a signal without a handler does nothing.
+//! They usually run as PID 1, for which signals without a handler are ignored.
 
 use std::io;
 
@@ -11,15 +11,15 @@ use support::telemetry;
 
 use crate::error::Failure;
 
-/// The system refuses something that every program needs.
+/// A system call failed.
 #[derive(Debug, thiserror::Error)]
-#[error("the system does not let this program {what}")]
+#[error("failed to {what}")]
 pub(crate) struct System {
     what: &'static str,
     source: io::Error,
 }
 
-/// Works until done, or until a signal comes.
+/// Runs a future to completion, or until a signal.
 pub(crate) fn run<E>(
     logging: &LoggingArgs,
     work: impl Future<Output = Result<(), E>>,
@@ -43,7 +43,7 @@ where
     })
 }
 
-/// Where Events of a controller go.
+/// Creates an Event recorder for a controller.
 pub(crate) fn recorder(client: &kube::Client, controller: &str) -> Recorder {
     let reporter = Reporter {
         controller: controller.to_owned(),
@@ -52,15 +52,15 @@ pub(crate) fn recorder(client: &kube::Client, controller: &str) -> Recorder {
     Recorder::new(client.clone(), reporter)
 }
 
-/// Filters a text that repeats, for logs.
+/// Filters repeated log messages.
 #[derive(Debug, Default)]
-pub(crate) struct Once(Option<String>);
+pub(crate) struct LogFilter(Option<String>);
 
-// === impl Once ===
+// === impl LogFilter ===
 
-impl Once {
-    /// Whether this is news.
-    pub(crate) fn is_news(&mut self, text: &str) -> bool {
+impl LogFilter {
+    /// Whether the text differs from the previous one.
+    pub(crate) fn is_new(&mut self, text: &str) -> bool {
         if self.0.as_deref() == Some(text) {
             return false;
         }
@@ -74,11 +74,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_are_told_once() {
-        let mut once = Once::default();
-        assert!(once.is_news("a"));
-        assert!(!once.is_news("a"));
-        assert!(once.is_news("b"));
-        assert!(once.is_news("a"));
+    fn repeated_messages_are_filtered() {
+        let mut filter = LogFilter::default();
+        assert!(filter.is_new("a"));
+        assert!(!filter.is_new("a"));
+        assert!(filter.is_new("b"));
+        assert!(filter.is_new("a"));
     }
 }

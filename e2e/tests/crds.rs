@@ -143,7 +143,7 @@ async fn from_live(testbed: &Testbed) -> Result<Vec<Value>> {
     Ok(storage_only().run(vec![batch])?.crds)
 }
 
-/// The server's own fields aside, what comes back from it is what was derived from the module.
+/// The server's own fields aside, what it returns is what was derived from the module.
 fn same_but_for_defaults(from_modules: &[Value], from_live: &[Value]) -> Result<()> {
     ensure!(
         from_modules.len() == from_live.len(),

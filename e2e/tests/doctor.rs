@@ -1,9 +1,9 @@
-//! `hypershift doctor` before a real API server: whose everything is, what is wrong, and that looking changes nothing.
+//! `hypershift doctor` before a real API server: ownership, findings, and that it changes nothing.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use cli::crds::source::cluster::Access;
 use cli::doctor::command::diagnose;
 use cli::doctor::{Detail, Report};
@@ -43,11 +43,15 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
 
     let step = testbed
         .progress
-        .step("both worlds, and a legacy cluster without an operator");
-    crds::install(&testbed.admin, &crds::cluster_api(Side::Private).await?).await?;
+        .step("both types, and a legacy cluster without an operator");
     crds::install(
         &testbed.admin,
-        &platforms(crds::cluster_api(Side::Standard).await?),
+        &crds::cluster_api(CapiTypes::Private).await?,
+    )
+    .await?;
+    crds::install(
+        &testbed.admin,
+        &platforms(crds::cluster_api(CapiTypes::Standard).await?),
     )
     .await?;
     let manifests = fixtures::install_manifests();
@@ -83,7 +87,7 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
     let step = testbed
         .progress
         .step("a conversion webhook without a Service");
-    let broken = format!("{CRDS}/machines.{}", core(Side::Private)?);
+    let broken = format!("{CRDS}/machines.{}", core(CapiTypes::Private)?);
     let webhook = json!({ "spec": { "conversion": { "strategy": "Webhook", "webhook": {
         "conversionReviewVersions": ["v1"],
         "clientConfig": { "service": { "namespace": OPERATORS, "name": "absent", "path": "/convert" } },
@@ -93,7 +97,7 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
         .patch(&broken, testbed::client::Patch::Merge, &webhook)
         .await?;
     let report = examine(testbed).await?;
-    let subject = format!("machines.{}", core(Side::Private)?);
+    let subject = format!("machines.{}", core(CapiTypes::Private)?);
     says(
         &report,
         &[
@@ -141,7 +145,7 @@ async fn clusters(testbed: &Testbed) -> Result<()> {
             .create(&HOSTED_CLUSTERS.within(CLUSTERS), &object)
             .await?;
     }
-    let standard = core(Side::Standard)?;
+    let standard = core(CapiTypes::Standard)?;
     let version = format!("{standard}/v1beta2");
     let infrastructure = json!({ "apiGroup": format!("infrastructure.{standard}"), "kind": "DevCluster", "name": "old" });
     let cluster = json!({
@@ -166,13 +170,13 @@ fn owners(report: &Report) -> Result<()> {
         .iter()
         .map(|crd| (&*crd.name, &*crd.owner))
         .collect();
-    let machines = |side| Ok::<_, anyhow::Error>(format!("machines.{}", core(side)?));
+    let machines = |capi_types| Ok::<_, anyhow::Error>(format!("machines.{}", core(capi_types)?));
     ensure!(
-        crds.get(&*machines(Side::Private)?) == Some(&"ours"),
+        crds.get(&*machines(CapiTypes::Private)?) == Some(&"ours"),
         "{crds:?}"
     );
     ensure!(
-        crds.get(&*machines(Side::Standard)?) == Some(&"platform"),
+        crds.get(&*machines(CapiTypes::Standard)?) == Some(&"platform"),
         "{crds:?}"
     );
     ensure!(
@@ -224,8 +228,8 @@ async fn versions(testbed: &Testbed) -> Result<Vec<Value>> {
         .collect())
 }
 
-fn core(side: Side) -> Result<String> {
+fn core(capi_types: CapiTypes) -> Result<String> {
     let table = GroupTable::default();
     let pair = table.pairs().first().context("the table is empty")?;
-    Ok(pair.name(side).to_owned())
+    Ok(pair.name(capi_types).to_owned())
 }

@@ -1,4 +1,4 @@
-//! Releases read from the registry that most people run: over plain HTTP, and with TLS, an authority of its own and users.
+//! Releases read from a widely used registry: over plain HTTP, and with TLS, an authority of its own and users.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const PASSWORD: &str = "open-sesame";
 const HTPASSWD: &str = "someone:$2b$05$abcdefghijklmnopqrstuutXu9KzOt.1yBoZUeFWoT/914/JfszCO\n";
 
 /// Two registries with the same images.
-struct World {
+struct Fixture {
     open: Registry,
     guarded: Service,
     guarded_at: SocketAddr,
@@ -36,21 +36,21 @@ struct World {
 
 #[tokio::test]
 async fn a_release_is_read_from_a_real_registry() -> Result<()> {
-    let mut world = World::start().await?;
-    let plain = world.over_plain_http().await?;
+    let mut fixture = Fixture::start().await?;
+    let plain = fixture.over_plain_http().await?;
     ensure!(plain.version.to_string() == "4.22.1", "{}", plain.version);
     let boot_images = plain.boot_images.as_ref().context("no boot images")?;
     ensure!(boot_images.ami(Arch::Amd64, "us-east-1") == Some("ami-1"));
 
-    let guarded = world.as_known_user().await?;
+    let guarded = fixture.as_known_user().await?;
     ensure!(guarded.components == plain.components && guarded.digest == plain.digest);
-    world.strangers_are_refused().await?;
-    world.other_images_are_no_releases().await?;
-    world.guarded.stop().await?;
-    world.open.service.stop().await
+    fixture.strangers_are_refused().await?;
+    fixture.other_images_are_no_releases().await?;
+    fixture.guarded.stop().await?;
+    fixture.open.service.stop().await
 }
 
-/// What the testbed upgrades with: two releases in the form of OpenShift's, none of whose images is in both.
+/// What the testbed upgrades with: two releases in the form of OpenShift's, without a common image.
 #[tokio::test]
 async fn releases_of_the_testbed_differ_in_every_image() -> Result<()> {
     let progress = Progress::detect();
@@ -88,9 +88,9 @@ async fn releases_of_the_testbed_differ_in_every_image() -> Result<()> {
     registry.service.stop().await
 }
 
-// === impl World ===
+// === impl Fixture ===
 
-impl World {
+impl Fixture {
     async fn start() -> Result<Self> {
         let binaries = Binaries::ensure(&[Binary::Registry], &Progress::detect()).await?;
         let program = binaries.path(Binary::Registry)?;
@@ -206,7 +206,7 @@ impl World {
     }
 }
 
-/// A registry with the images of the open one, that wants to know who asks.
+/// A registry with the images of the open one, that requires authentication.
 fn guarded(
     program: &std::path::Path,
     address: SocketAddr,
@@ -235,7 +235,7 @@ fn guarded(
         .arg("serve")
         .arg(config)
         .environment("OTEL_TRACES_EXPORTER", "none");
-    // The root is for everybody, and says nothing.
+    // The root path is public, and has no content.
     let health = secure_health(address, &authority.certificate(), "/")?;
     Ok(Service::new(launch, work_dir, health))
 }

@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 const CHAPTER: &str = "## The first hour";
 const NAMESPACE: &str = "hypershift";
-/// Kinds whose objects a second installation must not touch, by their paths.
+/// Kinds with objects that a second installation must not touch, by their paths.
 const UNTOUCHED: [&str; 7] = [
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -207,7 +207,7 @@ async fn names(testbed: &NodeTestbed) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Nothing of ours holds an object any more, so everything goes.
+/// No CRD of ours has objects any more, so everything is removed.
 async fn nothing_is_left(testbed: &NodeTestbed) -> Result<()> {
     wait::until(
         "the installation to be gone",

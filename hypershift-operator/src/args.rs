@@ -24,10 +24,10 @@ Examples:
   In a pod, for hosted clusters on private Cluster API types:
     hypershift-operator run --scope private
 
-  Beside it, for those that have not been migrated yet:
+  In a second pod, for hosted clusters that are not migrated yet:
     hypershift-operator run --scope legacy
 
-  On your machine, alone, with the current context of a kubeconfig:
+  On a workstation, as the only instance, with the current context of a kubeconfig:
     hypershift-operator run --scope private --namespace hypershift --pod-name me \\
       --leader-elect=false --kubeconfig ~/.kube/config --log-format text";
 
@@ -44,7 +44,7 @@ pub struct RunArgs {
     /// Which hosted clusters this operator acts on.
     #[arg(long, value_enum, env = "HYPERSHIFT_SCOPE")]
     pub scope: Scope,
-    /// Namespace that the operator runs in: its Lease is there.
+    /// Namespace that the operator runs in, which has its Lease.
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE")]
     pub namespace: String,
     /// Name of the pod that the operator runs in: part of its identity.
@@ -61,7 +61,7 @@ pub struct RunArgs {
     /// Deployment that the private operator deletes from its namespace once no hosted cluster needs it.
     #[arg(long, value_name = "NAME", default_value = "operator-legacy")]
     pub legacy_deployment: String,
-    /// How often evidence is looked at again, for changes that no watch tells of.
+    /// How often all HostedClusters are evaluated again, for changes that no watch reports.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub resync_period: Time,
     /// Groups beyond the standard ones that can hold a cluster's objects. May be repeated.
@@ -72,7 +72,7 @@ pub struct RunArgs {
         value_delimiter = ','
     )]
     pub groups: Vec<GroupPair>,
-    /// How often a hosted cluster in which nothing happens is gone through, for what no watch tells of: a pull secret
+    /// How often an unchanged HostedCluster is reconciled, for changes that no watch reports: a pull secret
     /// that was replaced, a file of the registry.
     #[arg(long, value_name = "TIME", default_value = "10m")]
     pub review_period: Time,
@@ -85,7 +85,7 @@ pub struct RunArgs {
         default_value_t = 1
     )]
     pub migration_concurrency: usize,
-    /// How long a hosted cluster has to be as well as it was, without a break, before its migration is committed.
+    /// How long a hosted cluster has to be healthy before its migration is committed.
     #[arg(
         long,
         value_name = "TIME",
@@ -94,20 +94,20 @@ pub struct RunArgs {
     )]
     pub migration_health_period: Time,
     /// Which metrics of control planes are collected, where a hosted cluster does not say so itself in
-    /// spec.monitoring.metricsSet. Without it, all that somebody looks at.
+    /// spec.monitoring.metricsSet. Default: all metrics that dashboards and alerts use.
     #[arg(long, value_enum, env = "METRICS_SET")]
     pub metrics_set: Option<CollectedMetrics>,
-    /// Region of AWS that the operator works in itself: the one of private hosted clusters on AWS, whose endpoints it
-    /// makes there.
+    /// AWS region of private hosted clusters, in which the operator manages VPC endpoint services.
+    /// Accepted, and not used yet.
     #[arg(long, value_name = "REGION", env = "AWS_REGION")]
     pub aws_region: Option<String>,
-    /// File with the operator's own credentials on AWS, with which it makes those endpoints.
+    /// File with the AWS credentials of the operator for VPC endpoint services. Accepted, and not used yet.
     #[arg(long, value_name = "FILE", env = "AWS_SHARED_CREDENTIALS_FILE")]
     pub aws_shared_credentials_file: Option<PathBuf>,
-    /// For work under way to end after SIGTERM or SIGINT.
+    /// Time to complete work in progress after SIGTERM or SIGINT.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub drain_timeout: Time,
-    /// Images, and where they come from.
+    /// Images and registries.
     #[command(flatten, next_help_heading = "Images")]
     pub images: ImageArgs,
     /// How the API server is reached.
@@ -121,7 +121,7 @@ pub struct RunArgs {
     pub logging: LoggingArgs,
 }
 
-/// Images, and where they come from.
+/// Images and registries.
 #[derive(Debug, Args)]
 pub struct ImageArgs {
     /// Image of the proxy beside controllers that speak Cluster API. Needed for hosted clusters on private types.
@@ -136,7 +136,7 @@ pub struct ImageArgs {
     /// Image of the Cluster API provider for KubeVirt. No release has one.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_KUBEVIRT_CAPI_PROVIDER")]
     pub kubevirt_capi_provider_image: Option<String>,
-    /// Where images come from.
+    /// Registries.
     #[command(flatten)]
     pub releases: ReleaseArgs,
 }
@@ -144,7 +144,7 @@ pub struct ImageArgs {
 // === impl RunArgs ===
 
 impl RunArgs {
-    /// How often evidence is looked at again.
+    /// How often all HostedClusters are evaluated again.
     pub fn resync(&self) -> Duration {
         self.resync_period.0
     }

@@ -1,33 +1,33 @@
-//! The kinds of Cluster API that the operator writes, on one side of the group table.
+//! The Cluster API kinds that the operator writes, in the groups of one [`CapiTypes`].
 //!
-//! Which side is decided once for each reconciliation and handed down as a [`Capi`]: whoever has one cannot write to
-//! the other side.
+//! The types are determined once per reconcile and passed down as a [`Capi`]: code that has one cannot write to the
+//! groups of the other types.
 
-use api::group::{self, Side};
+use api::group::{self, CapiTypes};
 use kube::api::ApiResource;
 
 /// The version of Cluster API's own kinds: the one that stock controllers store.
 const CORE_VERSION: &str = "v1beta2";
-/// The group of the Agent provider, which is not one of Cluster API's: it is the same on both sides.
+/// The group of the Agent provider is not a Cluster API group: it is the same for both types.
 const AGENT_GROUP: &str = "capi-provider.agent-install.openshift.io";
 
-/// The kinds of one side.
+/// The kinds of either standard or private types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capi {
-    side: Side,
+    types: CapiTypes,
 }
 
 // === impl Capi ===
 
 impl Capi {
-    /// The kinds of this side.
-    pub fn new(side: Side) -> Self {
-        Self { side }
+    /// The kinds of these types.
+    pub fn new(types: CapiTypes) -> Self {
+        Self { types }
     }
 
-    /// The side.
-    pub fn side(self) -> Side {
-        self.side
+    /// Standard or private.
+    pub fn types(self) -> CapiTypes {
+        self.types
     }
 
     /// `Cluster`.
@@ -101,18 +101,18 @@ impl Capi {
         agent("AgentMachine", "agentmachines")
     }
 
-    /// The groups that controllers of this side work on, for their roles.
+    /// The API groups that controllers of these types reconcile, for their Roles.
     pub fn groups(self) -> Vec<String> {
-        group::served(self.side)
+        group::served(self.types)
     }
 
     fn core(self, kind: &str, plural: &str) -> ApiResource {
-        resource(group::core(self.side), CORE_VERSION, kind, plural)
+        resource(group::core(self.types), CORE_VERSION, kind, plural)
     }
 
     /// A kind of the group of infrastructures.
     pub(crate) fn infrastructure(self, version: &str, kind: &str, plural: &str) -> ApiResource {
-        resource(group::infrastructure(self.side), version, kind, plural)
+        resource(group::infrastructure(self.types), version, kind, plural)
     }
 }
 
@@ -153,21 +153,21 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_on_its_side() {
+    fn every_kind_is_in_the_group_of_its_types() {
         let table = GroupTable::default();
-        for side in [Side::Standard, Side::Private] {
-            for kind in all(Capi::new(side)) {
+        for types in [CapiTypes::Standard, CapiTypes::Private] {
+            for kind in all(Capi::new(types)) {
                 let found = table.find(kind.group.as_bytes());
-                assert_eq!(found.map(|(_, side)| side), Some(side), "{}", kind.kind);
+                assert_eq!(found.map(|(_, types)| types), Some(types), "{}", kind.kind);
             }
         }
     }
 
     #[test]
-    fn the_sides_differ_in_the_group_only() {
+    fn private_and_standard_kinds_differ_in_the_group_only() {
         let table = GroupTable::default();
-        let other = all(Capi::new(Side::Private));
-        for (standard, private) in all(Capi::new(Side::Standard)).into_iter().zip(other) {
+        let other = all(Capi::new(CapiTypes::Private));
+        for (standard, private) in all(Capi::new(CapiTypes::Standard)).into_iter().zip(other) {
             assert_eq!(table.swap(standard.group.as_bytes()), Some(&*private.group));
             assert_eq!(standard.kind, private.kind);
             assert_eq!(standard.plural, private.plural);
@@ -176,9 +176,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_group_of_cluster_api_has_one_name() {
-        for side in [Side::Standard, Side::Private] {
-            assert_eq!(Capi::new(side).agent_cluster().group, AGENT_GROUP);
+    fn other_groups_are_the_same_for_both_types() {
+        for types in [CapiTypes::Standard, CapiTypes::Private] {
+            assert_eq!(Capi::new(types).agent_cluster().group, AGENT_GROUP);
         }
     }
 }

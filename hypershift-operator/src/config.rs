@@ -12,7 +12,6 @@ use support::lease;
 
 use crate::args::{ImageArgs, RunArgs};
 use crate::error::Fatal;
-use crate::migration;
 
 /// Lease of the operator of private types. The name is that of releases before them, so that an upgrade hands over.
 const LEASE: &str = "hypershift-operator-leader-elect";
@@ -33,12 +32,23 @@ pub(crate) struct Config {
     pub(crate) releases: Options,
     pub(crate) drain: Duration,
     pub(crate) groups: GroupTable,
-    pub(crate) migration: migration::Settings,
+    pub(crate) migration: MigrationSettings,
     pub(crate) lease: lease::Settings,
     pub(crate) leader_elect: bool,
 }
 
-/// Images that this operator chooses, and what else it tells control planes.
+/// How migrations are done, according to flags.
+#[derive(Debug, Clone)]
+pub(crate) struct MigrationSettings {
+    /// Maximum number of concurrent migrations. With 0, not even those in progress continue.
+    pub(crate) concurrency: usize,
+    /// How long a cluster has to be healthy before its migration is committed.
+    pub(crate) health_window: Duration,
+    /// The groups that are moved.
+    pub(crate) groups: GroupTable,
+}
+
+/// Images that this operator selects, and other settings that it passes to control planes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Images {
     /// The proxy beside controllers that speak Cluster API.
@@ -57,7 +67,7 @@ pub(crate) struct Images {
     pub(crate) insecure: Vec<String>,
 }
 
-/// What this operator has of clouds, beside what hosted clusters bring.
+/// Cloud settings of this operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cloud {
     /// The region of AWS that it works in.
@@ -69,7 +79,7 @@ pub(crate) struct Cloud {
 // === impl Config ===
 
 impl Config {
-    /// Checks what flags cannot check one by one.
+    /// Validates combinations of flags.
     pub(crate) fn new(args: &RunArgs) -> Result<Self, Fatal> {
         let usage = |message: String| Fatal::Usage { message };
         let mut groups = GroupTable::default();
@@ -104,7 +114,7 @@ impl Config {
             },
             releases: args.images.releases.options().map_err(Fatal::file)?,
             drain: args.drain_timeout.0,
-            migration: migration::Settings {
+            migration: MigrationSettings {
                 concurrency: args.migration_concurrency,
                 health_window: args.migration_health_period.0,
                 groups: groups.clone(),
@@ -124,7 +134,7 @@ fn images(args: &ImageArgs) -> Result<Images, Fatal> {
         kubevirt_provider: args.kubevirt_capi_provider_image.clone(),
         metrics_set: None,
         overrides: Overrides::new(args.releases.registry_overrides.clone()),
-        insecure: args.releases.insecure_registries.clone(),
+        insecure: args.releases.registries.insecure_registries.clone(),
     })
 }
 
@@ -139,7 +149,7 @@ fn lease_settings(args: &RunArgs) -> lease::Settings {
 
 #[cfg(test)]
 impl Config {
-    /// What these flags give.
+    /// The config from these flags.
     pub(crate) fn of_flags(flags: &[&str]) -> Result<Self, Fatal> {
         use clap::Parser as _;
 
@@ -156,7 +166,7 @@ impl Config {
         Self::new(&args)
     }
 
-    /// What the flags give that every test has.
+    /// The config from default flags.
     pub(crate) fn for_tests(scope: Scope) -> Self {
         let flags = [
             "--scope=all",
@@ -180,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn o02_operators_of_different_scope_have_leases_of_their_own() {
+    fn operators_of_different_scope_use_different_leases() {
         let lease = |scope: &str| config(&[scope]).unwrap().lease.name;
         assert_ne!(lease("--scope=private"), lease("--scope=legacy"));
         assert_eq!(lease("--scope=private"), lease("--scope=all"));
     }
 
     #[test]
-    fn a_table_of_operators_that_is_wrong_ends_the_start() {
+    fn an_invalid_operator_image_table_fails_startup() {
         let name = format!("hypershift-operator-{}-overrides.yaml", std::process::id());
         let path = std::env::temp_dir().join(name);
         let flag = format!("--control-plane-operator-overrides={}", path.display());
@@ -209,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_contradict_each_other_are_refused() {
+    fn contradicting_flags_are_rejected() {
         for flags in [
             ["--scope=all", "--leader-elect-renew-deadline=20s"],
             ["--scope=all", "--leader-elect-retry-period=12s"],

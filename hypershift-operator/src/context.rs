@@ -3,19 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::group::CapiTypes;
 use kube::Api;
 use kube::api::DynamicObject;
 use kube::runtime::events::{Recorder, Reporter};
-use ownership::Scope;
+use ownership::{ObservedGroups, Scope};
 use ownership_reader::Reader;
 use payload::Releases;
 use support::apply::Applier;
 
+use crate::cache::Cache;
+use crate::cluster_ref::{Id, resource};
+use crate::cluster_states::ClusterStates;
 use crate::config::{Cloud, Config, Images};
-use crate::fleet::Fleet;
-use crate::hosted_cluster::{Cache, Id, MANAGER_OF_ALL, VirtualizationCache, resource};
+use crate::control_plane_namespace::Namespace;
+use crate::error::Error;
+use crate::in_flight::InFlight;
+use crate::management;
 use crate::metrics::Metrics;
-use crate::migration::{self, Migrations, Passes};
+use crate::names::FIELD_MANAGER;
+use crate::platform::kubevirt::virtualization;
 
 /// Who sends Events.
 const CONTROLLER: &str = "hypershift.openshift.io/hypershift-operator";
@@ -25,30 +32,30 @@ pub(crate) struct Context {
     pub(crate) scope: Scope,
     /// Refuses to write when the term is over.
     pub(crate) client: kube::Client,
-    pub(crate) evidence: Reader,
-    pub(crate) fleet: Fleet,
+    /// What is watched.
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) observed_groups: Reader,
+    pub(crate) cluster_states: ClusterStates,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) recorder: Recorder,
     /// Where operator-legacy runs, and its name.
     pub(crate) legacy_deployment: Id,
     /// Images that this operator chooses.
     pub(crate) images: Images,
-    /// What this operator has of clouds.
+    /// Cloud settings of this operator.
     pub(crate) cloud: Cloud,
     /// Reads releases. It outlives the term: what was read once is not read again.
     pub(crate) releases: Releases,
     /// How often a hosted cluster is gone through in which nothing happens.
     pub(crate) review: Duration,
-    /// What the management cluster has.
-    pub(crate) management: Cache,
+    /// Properties of the management cluster.
+    pub(crate) management: management::Cache,
     /// What infrastructure clusters have.
-    pub(crate) virtualization: VirtualizationCache,
+    pub(crate) virtualization: virtualization::Cache,
     /// The fencing epoch of the term.
     pub(crate) epoch: i32,
     /// What is under way for each cluster.
-    pub(crate) passes: Passes,
-    /// Who is migrated, and how.
-    pub(crate) migrations: Migrations,
+    pub(crate) in_flight: InFlight,
 }
 
 // === impl Context ===
@@ -60,7 +67,6 @@ impl Context {
         client: kube::Client,
         releases: Releases,
         metrics: &Arc<Metrics>,
-        migration: &Arc<migration::Metrics>,
         epoch: i32,
     ) -> Self {
         let reporter = Reporter {
@@ -69,8 +75,8 @@ impl Context {
         };
         Self {
             scope: config.scope,
-            evidence: Reader::new(client.clone(), config.groups.clone()),
-            fleet: Fleet::new(metrics),
+            observed_groups: Reader::new(client.clone(), config.groups.clone()),
+            cluster_states: ClusterStates::new(metrics),
             metrics: Arc::clone(metrics),
             recorder: Recorder::new(client.clone(), reporter),
             legacy_deployment: Id {
@@ -81,16 +87,16 @@ impl Context {
             cloud: config.cloud.clone(),
             releases,
             review: config.review,
-            management: Cache::default(),
-            virtualization: VirtualizationCache::default(),
+            management: management::Cache::default(),
+            cache: Arc::new(Cache::new()),
+            virtualization: virtualization::Cache::default(),
             epoch,
-            passes: Passes::default(),
-            migrations: Migrations::new(config.migration.clone(), migration),
+            in_flight: InFlight::default(),
             client,
         }
     }
 
-    /// The means of a term whose migrations nobody counts.
+    /// The context of a term with epoch 1.
     #[cfg(test)]
     pub(crate) fn for_tests(
         config: &Config,
@@ -98,14 +104,40 @@ impl Context {
         releases: Releases,
         metrics: &Arc<Metrics>,
     ) -> Self {
-        let mut registry = prometheus_client::registry::Registry::default();
-        let migration = Arc::new(migration::Metrics::new(&mut registry));
-        Self::new(config, client, releases, metrics, &migration, 1)
+        Self::new(config, client, releases, metrics, 1)
+    }
+
+    /// What the namespace of a control plane holds, of which annotations claim that it holds objects of one side only. If
+    /// that is what the watches see there, no request is needed; for everything else, and for every doubt, it is looked at.
+    pub(crate) async fn observe_groups(
+        &self,
+        namespace: &Namespace,
+        expected: Option<CapiTypes>,
+    ) -> Result<ObservedGroups, Error> {
+        if let Namespace::Absent(_) = namespace {
+            // A namespace that does not exist has no objects.
+            return Ok(ObservedGroups::None);
+        }
+        let seen = self.cache.observed_groups(namespace.name());
+        let reader = &self.observed_groups;
+        match (seen, expected) {
+            (Some(seen), Some(types))
+                if !namespace.is_foreign()
+                    && (seen == ObservedGroups::None
+                        || seen == ObservedGroups::None.with(types)) =>
+            {
+                Ok(seen)
+            }
+            // What was read before the watches saw a change does not count any more.
+            (Some(_), _) => Ok(reader.of(namespace).await?),
+            (None, _) => Ok(reader.of_annotated(namespace, expected).await?),
+        }
     }
 
     /// Writes what belongs to hosted clusters.
     pub(crate) fn applier(&self) -> Applier {
-        Applier::new(self.client.clone(), MANAGER_OF_ALL)
+        let memory = Arc::clone(&self.cache);
+        Applier::new(self.client.clone(), FIELD_MANAGER).with_memory(memory)
     }
 
     /// The HostedClusters beside this one.

@@ -1,4 +1,5 @@
-//! Watches HostedClusters and what belongs to them, and reconciles those that have changed, or have drifted.
+//! The HostedCluster controller: watches HostedClusters and the objects that belong to them, and requests a reconcile
+//! when one changes or when the periodic resync has found a changed owner.
 
 mod related;
 
@@ -9,9 +10,10 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::DynamicObject;
 use kube::runtime::events::Recorder;
+use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{PredicateConfig, WatchStreamExt as _, watcher};
 use kube::{Api, Resource as _};
 use support::controller::{
@@ -19,14 +21,16 @@ use support::controller::{
 };
 use support::error::chain;
 use support::health::Check;
-use support::reconcile::{Backoff, Report as _, Retry};
+use support::reconcile::{Report as _, Retry};
 use support::shutdown::Drain;
 use support::watch::watch_failed;
 use tokio::sync::mpsc;
 
+use crate::cache::{self, ClusterWriters};
+use crate::cluster_ref::{Id, resource};
 use crate::context::Context;
 use crate::error::Error;
-use crate::hosted_cluster::{self, Id, Meta, resource};
+use crate::hosted_cluster;
 use crate::metrics::Metrics;
 use crate::watches;
 
@@ -43,25 +47,35 @@ const SETTINGS: Settings = Settings {
 /// Reconciles HostedClusters.
 struct Controller {
     ctx: Arc<Context>,
-    store: Store<Meta>,
+    store: Store<DynamicObject>,
 }
 
-/// Reconciles until the shutdown begins; passes that run then are completed.
+/// Reconciles until the shutdown begins. Reconciles in flight are completed.
 pub(crate) async fn run(
     ctx: Arc<Context>,
     manager: &Manager,
-    drifted: mpsc::Receiver<Id>,
+    requeued: mpsc::UnboundedReceiver<Id>,
+    writers: ClusterWriters,
     check: &Check,
     drain: Drain,
 ) {
-    let writer = Writer::new(resource());
-    let store = writer.as_reader();
-    let watched = watch(&ctx, writer, check);
-    let related = related::watch(&ctx.client, ctx.scope);
-    let requests = stream::select_all([watched.boxed(), related.boxed(), again(drifted).boxed()]);
+    let store = ctx.cache.stores.clusters.clone();
+    let watched = watch(&ctx, writers.objects, check);
+    let related = related::watch(&ctx, writers.namespaces);
+    let touched = requested(writers.touched, |key| key);
+    let again = requested(requeued, |id| cache::key(&id));
+    let requests = [
+        watched.boxed(),
+        related.boxed(),
+        touched.boxed(),
+        again.boxed(),
+    ];
+    let requests = stream::select_all(requests);
+    let synced = Arc::clone(&ctx.cache);
     let ready = async {
-        // It fails only when the watch has ended, and this term with it.
+        // It fails only when the watch has ended, which ends this term of leadership, too.
         let _ = store.wait_until_ready().await;
+        synced.until_synced().await;
     };
     let controller = Controller {
         ctx: Arc::clone(&ctx),
@@ -74,22 +88,17 @@ pub(crate) async fn run(
 
 // === impl Controller ===
 
-impl Controller {
-    fn get(&self, key: &ObjectKey) -> Option<Arc<Meta>> {
-        let reference = ObjectRef::new_with(&key.name, resource()).within(&key.namespace);
-        self.store.get(&reference)
-    }
-}
-
 impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
-        let Some(found) = self.get(key) else {
+        let Some(found) = cache::get(&self.store, resource(), key) else {
+            self.ctx.cache.clusters.forget(key);
             return Ok(Action::await_change());
         };
         record_generation(found.metadata.generation);
-        hosted_cluster::reconcile(found, Arc::clone(&self.ctx)).await
+        let id = Id::of(&found.metadata);
+        hosted_cluster::reconcile(id, Arc::clone(&self.ctx)).await
     }
 
     async fn failed(&self, key: &ObjectKey, failure: &Failure<Error>) {
@@ -99,40 +108,46 @@ impl Reconciler for Controller {
         };
         self.ctx.metrics.error(step, failure.reason());
         if failure.retry() == Retry::Backoff {
-            self.ctx.evidence.invalidate();
+            self.ctx.observed_groups.invalidate();
         }
         let id = Id {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
         };
-        self.ctx.fleet.failed(id, failure.retry());
+        self.ctx.cluster_states.record_failure(id, failure.retry());
     }
 
     fn events(&self, key: &ObjectKey) -> Option<(Recorder, ObjectReference)> {
-        let object = self.get(key)?.object_ref(&resource());
+        let found = cache::get(&self.store, resource(), key)?;
+        let object = found.object_ref(&resource());
         Some((self.ctx.recorder.clone(), object))
     }
 }
 
-/// The clusters whose owner may have changed.
+/// The HostedClusters whose desired state or owner may have changed.
 fn watch<'a>(
     ctx: &Arc<Context>,
-    writer: Writer<Meta>,
+    writer: Writer<DynamicObject>,
     check: &'a Check,
 ) -> impl Stream<Item = ObjectKey> + use<'a> {
-    let api: Api<Meta> = Api::all_with(ctx.client.clone(), &resource());
+    let api: Api<DynamicObject> = Api::all_with(ctx.client.clone(), &resource());
     let metrics = Arc::clone(&ctx.metrics);
-    let events = watcher(api, watches::config())
-        .backoff(Backoff::default())
-        .modify(|found| found.metadata.managed_fields = None)
+    let ctx = Arc::clone(ctx);
+    let events = watches::watch(api, watches::checked(watches::whole()))
+        .modify(cache::trim_cluster)
         .reflect(writer)
-        .inspect(|event| {
+        .inspect(move |event| {
+            ctx.cache.index.observe(cache::HOSTED_CLUSTERS, event);
+            ctx.cache.notify_changed();
             if event.is_ok() {
                 check.pass();
             }
         })
         .touched_objects()
-        .predicate_filter(|found: &Meta| Some(wish(found)), PredicateConfig::default());
+        .predicate_filter(
+            |found: &DynamicObject| Some(desired_state_hash(found)),
+            PredicateConfig::default(),
+        );
     events.filter_map(move |event| {
         let key = event.map(|found| ObjectKey::of(&found.metadata));
         let key = key.map_err(|error| failed(error, &metrics, check)).ok();
@@ -151,8 +166,9 @@ fn failed(error: watcher::Error, metrics: &Metrics, check: &Check) {
     }
 }
 
-/// What is wished for, and by whom. A status that changes every second wakes nobody.
-fn wish(found: &Meta) -> u64 {
+/// A hash of the desired state and the metadata that decides about the owner. Status updates do not change it, so they
+/// request no reconcile.
+fn desired_state_hash(found: &DynamicObject) -> u64 {
     let mut hasher = DefaultHasher::new();
     let metadata = &found.metadata;
     metadata.uid.hash(&mut hasher);
@@ -164,10 +180,13 @@ fn wish(found: &Meta) -> u64 {
     hasher.finish()
 }
 
-/// The clusters whose owner may have changed without an event.
-fn again(drifted: mpsc::Receiver<Id>) -> impl Stream<Item = ObjectKey> {
-    stream::unfold(drifted, |mut drifted| async {
-        let id = drifted.recv().await?;
-        Some((ObjectKey::new(id.namespace, id.name), drifted))
+/// The HostedClusters for which another part of the operator requests a reconcile.
+fn requested<T: Send + 'static>(
+    requests: mpsc::UnboundedReceiver<T>,
+    key: impl Fn(T) -> ObjectKey + Copy + Send + 'static,
+) -> impl Stream<Item = ObjectKey> {
+    stream::unfold(requests, move |mut requests| async move {
+        let request = requests.recv().await?;
+        Some((key(request), requests))
     })
 }

@@ -10,7 +10,7 @@ use ownership_reader::find_namespace;
 use support::reconcile::is_conflict;
 
 use crate::error::Error;
-use crate::hosted_cluster::names::{CLUSTER, MANAGED_BY, OPERATOR};
+use crate::names::{CLUSTER, MANAGED_BY, OPERATOR};
 
 /// Reads the control plane namespace of a HostedCluster.
 pub(crate) async fn find(client: &Client, namespace: &str, name: &str) -> Result<Namespace, Error> {
@@ -43,7 +43,7 @@ pub(crate) async fn claim(
     }
 }
 
-/// Creates the namespace with its owner. One that exists meanwhile is left as it is.
+/// Creates the namespace with its owner. An existing one is not changed.
 async fn create(
     client: &Client,
     namespace: &str,
@@ -60,7 +60,7 @@ async fn create(
         ..v1::Namespace::default()
     };
     let params = PostParams {
-        field_manager: Some(crate::hosted_cluster::MANAGER_OF_ALL.to_owned()),
+        field_manager: Some(crate::names::FIELD_MANAGER.to_owned()),
         ..PostParams::default()
     };
     let api: Api<v1::Namespace> = Api::all(client.clone());

@@ -1,9 +1,9 @@
 //! Renews the self-managed certificate of the conversion webhook, which `hypershift install` issues and only the leader
 //! keeps valid.
 //!
-//! API servers trust what the CRDs say, and see a change of it some time later. So the authority of the new certificate
-//! is published beside the one of the old certificate, and the new certificate is shown only after an overlap. A renewal
-//! that is cut off anywhere is begun again: what is shown is trusted at each step.
+//! API servers trust the caBundle of the CRDs, and see its changes with a delay. So the CA of the new certificate is
+//! published beside the one of the old certificate, and the new certificate is served only after an overlap. A renewal
+//! that was interrupted starts again: the served certificate is trusted at each step.
 
 mod plan;
 
@@ -15,18 +15,20 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use rustls::pki_types::UnixTime;
 use serde_json::{Value, json};
+use support::controller::span;
 use support::error::chain;
 use support::shutdown::Drain;
+use tracing::Instrument as _;
 
 use conversion_certificates::{FIELD_MANAGER, Serving, secret_name, server_name};
 use plan::Plan;
 
 /// After a failure.
 const RETRY: Duration = Duration::from_secs(30);
-/// What `hypershift install` labels the CRDs with that it installs.
+/// The label of CRDs that `hypershift install` installs.
 const INSTALLED: &str = "app.kubernetes.io/part-of=hypershift";
 
-/// Why a pass failed. It is tried again.
+/// A failed renewal, which is retried.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("failed to get Secret {object}")]
@@ -43,21 +45,11 @@ enum Error {
     Write { object: String, source: kube::Error },
 }
 
-/// Keeps the certificate of the webhook in `namespace` valid, until the process is to end.
+/// Renews the certificate of the webhook in `namespace`, until the shutdown begins.
 pub(crate) async fn run(client: &kube::Client, namespace: &str, mut drain: Drain) {
     loop {
-        let pause = match reconcile(client, namespace, UnixTime::now()).await {
-            Ok(pause) => pause,
-            Err(error) => {
-                let error = chain(&error);
-                tracing::warn!(
-                    namespace,
-                    error,
-                    "Failed to renew the conversion webhook's certificate"
-                );
-                RETRY
-            }
-        };
+        let pass = pass(client, namespace).instrument(span("conversion"));
+        let pause = pass.await;
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = drain.begun() => return,
@@ -65,7 +57,22 @@ pub(crate) async fn run(client: &kube::Client, namespace: &str, mut drain: Drain
     }
 }
 
-/// One pass; how long to wait for the next one.
+async fn pass(client: &kube::Client, namespace: &str) -> Duration {
+    match reconcile(client, namespace, UnixTime::now()).await {
+        Ok(pause) => pause,
+        Err(error) => {
+            let error = chain(&error);
+            tracing::warn!(
+                namespace,
+                error,
+                "Failed to renew the conversion webhook's certificate"
+            );
+            RETRY
+        }
+    }
+}
+
+/// Renews the certificate if it is due; returns when to check again.
 async fn reconcile(
     client: &kube::Client,
     namespace: &str,
@@ -87,7 +94,7 @@ async fn reconcile(
     }
 }
 
-/// Publishes the new authority, waits until API servers know of it, and shows the new certificate.
+/// Publishes the new CA, waits until API servers have seen it, and serves the new certificate.
 async fn renew(
     client: &kube::Client,
     secrets: &Api<Secret>,
@@ -98,7 +105,7 @@ async fn renew(
     let server = server_name(namespace);
     let next = current.serving.successor(&server, now)?;
     let crds = publish(client, &next, namespace).await?;
-    // The webhook's own trust in its managers, which show the same certificate.
+    // The webhook itself trusts this CA, for its managers serve the same certificate.
     let data = next.data();
     let trusted = json!({ "ca.crt": data["ca.crt"] });
     let version = write(secrets, trusted, &current.resource_version, namespace).await?;
@@ -113,7 +120,7 @@ async fn renew(
     Ok(())
 }
 
-/// Has all CRDs that name the webhook trust the new authority, too; how many there are.
+/// Adds the new CA to all CRDs with the webhook; returns their number.
 async fn publish(client: &kube::Client, next: &Serving, namespace: &str) -> Result<usize, Error> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let list = api.list(&ListParams::default().labels(INSTALLED)).await;

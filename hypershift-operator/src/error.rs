@@ -1,4 +1,4 @@
-//! What can go wrong: for good ([`Fatal`]), or until it is tried again ([`Error`]).
+//! Errors: fatal ones ([`Fatal`]), and those that are retried ([`Error`]).
 
 use std::io;
 use std::process::ExitCode;
@@ -12,75 +12,73 @@ pub enum Fatal {
     /// The flags must be changed.
     #[error("{message}")]
     Usage {
-        /// What is wrong, and the way out.
+        /// The problem and how to fix it.
         message: String,
     },
     /// The port for probes cannot be opened.
-    #[error("cannot listen for probes: choose another --metrics-addr")]
+    #[error("failed to listen for probes: choose another --metrics-addr")]
     Listen(#[source] io::Error),
     /// The system refused threads or signal handlers.
-    #[error("cannot {what}")]
+    #[error("failed to {what}")]
     System {
         /// What was attempted.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It is not known how to reach the API server.
-    #[error("cannot reach the API server")]
+    /// The connection to the API server is not configured.
+    #[error("failed to configure the API server connection")]
     Client(#[from] support::client::Error),
-    /// A client cannot be made of what is known.
-    #[error("cannot make a client of the API server")]
+    /// The client cannot be created.
+    #[error("failed to create the API server client")]
     Connect(#[source] kube::Error),
-    /// Releases cannot be read as the flags say.
-    #[error("cannot make a client of registries: see --registry-ca-bundle and --release-cache")]
+    /// The flags for registries are invalid.
+    #[error("failed to create the registry client: check --registry-ca-bundle and --release-cache")]
     Releases(#[source] payload::InvalidAuthorities),
 }
 
 /// Why a step failed. It is tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot list {what}")]
+    #[error("failed to list {what}")]
     List { what: String, source: kube::Error },
-    #[error("cannot read {what}")]
+    #[error("failed to get {what}")]
     Read { what: String, source: kube::Error },
-    /// Objects may be there, and nobody can tell.
+    /// Objects of the kind may exist, and cannot be listed.
     #[error(
-        "the CRD {name} is there and the API server does not serve it: without it nobody can tell who owns a hosted cluster"
+        "CRD {name} exists and the API server does not serve it, so the owners of HostedClusters cannot be determined: check the status of the CRD"
     )]
     NotServed { name: String },
-    #[error("cannot mark HostedCluster {object}")]
-    Mark { object: String, source: kube::Error },
-    #[error("cannot write the status of HostedCluster {object}")]
+    #[error("failed to annotate HostedCluster {object}")]
+    Annotate { object: String, source: kube::Error },
+    #[error("failed to update the status of HostedCluster {object}")]
     Status { object: String, source: kube::Error },
-    #[error("cannot send an Event about HostedCluster {object}")]
+    #[error("failed to create an Event for HostedCluster {object}")]
     Event { object: String, source: kube::Error },
     #[error("failed to delete {object}")]
     Delete { object: String, source: kube::Error },
-    #[error("cannot delete Deployment {object}")]
+    #[error("failed to delete Deployment {object}")]
     Retire { object: String, source: kube::Error },
-    #[error(
-        "HostedCluster {object} is written to by others all the time: its mark cannot be decided"
-    )]
+    #[error("failed to annotate HostedCluster {object}: other clients keep changing it")]
     Contended { object: String },
-    /// One object of a plan; the condition tells of all.
+    /// One failed object; the condition lists all.
     #[error(transparent)]
     Apply(#[from] support::apply::Error),
-    #[error("cannot write {object}")]
+    #[error("failed to write {object}")]
     Write { object: String, source: kube::Error },
-    #[error("cannot build what HostedCluster {object} is made of")]
+    #[error("failed to render the objects of HostedCluster {object}")]
     Build {
         object: String,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    #[error("HostedCluster {object} cannot be read: {problem}")]
+    #[error("failed to read {object}: {problem}")]
     Unreadable { object: String, problem: String },
-    #[error("cannot make a certificate")]
+    #[error("failed to create a certificate")]
     Certificate(#[source] rcgen::Error),
     /// Another HostedCluster was quicker.
     #[error("failed to claim the control plane namespace of HostedCluster {object}: {message}")]
     ForeignNamespace { object: String, message: String },
-    #[error("cannot watch HostedClusters")]
+    #[error("failed to watch HostedClusters")]
     Watch(#[source] kube::runtime::watcher::Error),
 }
 
@@ -117,12 +115,12 @@ impl Error {
         move |source| Self::List { what, source }
     }
 
-    /// What was attempted, for a metric.
+    /// The failed step, as a metric label.
     pub(crate) fn step(&self) -> &'static str {
         match self {
             Self::List { .. } => "list",
             Self::Read { .. } | Self::NotServed { .. } => "read",
-            Self::Mark { .. } | Self::Contended { .. } => "mark",
+            Self::Annotate { .. } | Self::Contended { .. } => "mark",
             Self::Status { .. } => "status",
             Self::Event { .. } => "event",
             Self::Delete { .. } => "delete",
@@ -137,7 +135,7 @@ impl Error {
         match self {
             Self::List { source, .. }
             | Self::Read { source, .. }
-            | Self::Mark { source, .. }
+            | Self::Annotate { source, .. }
             | Self::Status { source, .. }
             | Self::Event { source, .. }
             | Self::Write { source, .. }
@@ -154,12 +152,12 @@ impl Error {
         }
     }
 
-    /// Whether somebody else has written in between.
+    /// Whether another client changed the object in between.
     pub(crate) fn is_conflict(&self) -> bool {
         self.client().is_some_and(is_conflict)
     }
 
-    /// Whether the object is not there any more.
+    /// Whether the object no longer exists.
     pub(crate) fn is_missing(&self) -> bool {
         self.client().is_some_and(is_missing)
     }
@@ -188,7 +186,7 @@ impl Report for Error {
             Self::Certificate(_) => "Internal",
             Self::List { source, .. }
             | Self::Read { source, .. }
-            | Self::Mark { source, .. }
+            | Self::Annotate { source, .. }
             | Self::Status { source, .. }
             | Self::Event { source, .. }
             | Self::Write { source, .. }

@@ -1,6 +1,6 @@
-//! Events on changes of a hosted cluster that somebody has to know: pure, but for the sending.
+//! Events for condition changes of a HostedCluster. Pure, except for creating them.
 //!
-//! A condition is told when it turns, and not while it stays as it is: a cluster that waits sends nothing.
+//! An Event is sent when a condition changes, not while it stays the same.
 
 use api::conditions::{ClusterCondition, ReadCondition as _, Status, find};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -13,22 +13,22 @@ use support::error::chain;
 
 use crate::context::Context;
 
-/// What an Event may say.
+/// The longest note of an Event.
 const LONGEST_NOTE: usize = 1000;
-/// What is being done when it is sent.
+/// The action of Events.
 const ACTION: &str = "Reconcile";
 
-/// When a condition is told.
+/// When an Event is sent for a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// Whenever it is bad: somebody has to change something.
+    /// Whenever it becomes unhealthy: a user has to act.
     Bad,
-    /// When it was good before: until then it only takes its time.
+    /// When it was healthy before: until then it is only in progress.
     Lost,
 }
 
-/// Conditions that are told of, what each says of a cluster that is well, and when it is told.
-const TOLD: [(ClusterCondition, Status, When); 17] = [
+/// Conditions with Events: the healthy status of each, and when an Event is sent.
+const RULES: [(ClusterCondition, Status, When); 17] = [
     (ClusterCondition::Available, Status::True, When::Lost),
     (ClusterCondition::Degraded, Status::False, When::Lost),
     (ClusterCondition::EtcdAvailable, Status::True, When::Lost),
@@ -96,10 +96,11 @@ const TOLD: [(ClusterCondition, Status, When); 17] = [
     ),
 ];
 
-/// The Events that are due after a status was written in place of another.
+/// The Events for the change from the old conditions to the new status.
 pub(crate) fn due(old: &[Condition], new: &Value) -> Vec<Event> {
-    let told = TOLD.iter();
-    told.filter_map(|(about, good, when)| event(*about, *good, *when, old, new))
+    let rules = RULES.iter();
+    rules
+        .filter_map(|(about, good, when)| event(*about, *good, *when, old, new))
         .collect()
 }
 
@@ -129,7 +130,7 @@ fn event(
     (status == good && is_over).then(|| made(EventType::Normal, about.as_str(), &note))
 }
 
-/// Whether the cluster was available before: what was bad then was told.
+/// Whether the cluster was available before: Events for unhealthy conditions were sent then.
 fn lasted(old: &[Condition], about: ClusterCondition) -> bool {
     about == ClusterCondition::Degraded
         || find(old, ClusterCondition::Available).is_some_and(|it| it.status() == Status::True)
@@ -159,7 +160,7 @@ fn made(type_: EventType, reason: &str, note: &str) -> Event {
     }
 }
 
-/// Sends what is due. An Event that cannot be sent holds nothing up: the condition says the same.
+/// Sends the Events. A failure is ignored: the condition has the same information.
 pub(crate) async fn send(
     cluster: &api::hypershift::v1beta1::HostedCluster,
     new: &Value,
@@ -175,7 +176,7 @@ pub(crate) async fn send(
 
 /// Sends a Warning Event about a HostedCluster that may not deserialize.
 pub(crate) async fn warn(cluster: &DynamicObject, reason: &str, note: &str, ctx: &Context) {
-    let regarding = cluster.object_ref(&crate::hosted_cluster::resource());
+    let regarding = cluster.object_ref(&crate::cluster_ref::resource());
     publish(&made(EventType::Warning, reason, note), &regarding, ctx).await;
 }
 
@@ -205,10 +206,10 @@ mod tests {
 
     /// Each row: a condition, what it was, what it is, and the reason of the Event.
     #[test]
-    fn what_turns_is_told_once() {
+    fn a_condition_change_sends_one_event() {
         let release = "ValidReleaseImage";
         for (about, was, is, expected) in [
-            // Somebody has to change something, from the first moment on.
+            // A user has to act, even at the first status.
             (
                 release,
                 None,
@@ -241,7 +242,7 @@ mod tests {
             ),
             (release, None, ("True", "AsExpected"), None),
             (release, None, ("Unknown", "StatusUnknown"), None),
-            // What takes its time is not told, and what is lost is.
+            // No Event while it is in progress, one when it is lost.
             (
                 "EtcdAvailable",
                 None,
@@ -278,7 +279,7 @@ mod tests {
                 ("True", "AsExpected"),
                 None,
             ),
-            // It is nobody's business.
+            // No Event is sent for it.
             (
                 "ClusterVersionProgressing",
                 Some(("True", "x")),
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_says_what_and_why_and_is_cut_where_a_character_ends() {
+    fn event_notes_are_truncated_at_character_boundaries() {
         let long = "ä".repeat(2000);
         let events = due(
             &[],

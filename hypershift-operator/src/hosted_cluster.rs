@@ -1,112 +1,79 @@
-//! What happens to one hosted cluster: whose it is, and if it is ours, the five steps.
+//! The HostedCluster reconciler: determines the owner, and runs the five steps if it is this operator.
 //!
 //! ```text
-//! read ── evidence ── verdict ──┬─> mark, or tell (condition.rs)
+//! read ── observed groups ── evaluation ──┬─> annotate, or publish the condition about the owner
 //!                               └─> pipeline: dereference ─> validate ─> build ─> apply ─> status
 //!                                                  │ being deleted
 //!                                                  └─> deletion
 //! ```
 //!
-//! What is decided is decided in pure code, of [`facts::Facts`]: `validate`, `build` and `status` have no client.
+//! Decisions are made in pure code, based on `crate::facts::Facts`: `validate`, `build` and `status` have no client.
 
 mod apply;
 pub(crate) mod build;
-mod condition;
 mod defaults;
 mod deletion;
 mod dereference;
-pub(crate) mod facts;
-#[cfg(test)]
-pub(crate) mod fixture;
-pub(crate) mod migrating;
-pub(crate) mod names;
+mod inputs;
 pub(crate) mod operator_image;
 mod pipeline;
-mod references;
+pub(crate) mod rendering;
 mod status;
 mod validate;
-pub(crate) mod wanted;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
-use api::annotations::Protocol;
-use api::names::control_plane_namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ApiResource, DynamicObject};
-use kube::core::PartialObjectMeta;
+use kube::api::DynamicObject;
 use kube::runtime::events::{Event, EventType};
 use kube::{Api, Resource as _};
 use ownership::{
-    Decision, Evaluation, Invalid, OwnershipAnnotation, Scope, capi_types, decide, evaluate,
+    Decision, Evaluation, Invalid, OwnershipAnnotation, capi_types, decide, evaluate,
     expected_types,
 };
-use serde_json::json;
 use support::controller::Action;
 
+use crate::cache::{self, Part};
+use crate::cluster_ref::{Id, protocol, resource};
 use crate::context::Context;
 use crate::control_plane_namespace;
 use crate::error::Error;
-use crate::migration;
-pub(crate) use condition::Condition;
-pub(crate) use dereference::{Cache, VirtualizationCache};
+use crate::handover;
+use crate::names::SCOPE_FIELD_MANAGER;
+use crate::owner_condition::{self, INVALID_STATE};
 
-/// Field manager of marks and of the condition.
-pub(crate) const MANAGER: &str = "hypershift-operator-scope";
-/// Field manager of all else.
-pub(crate) const MANAGER_OF_ALL: &str = "hypershift-operator";
-/// What is logged of a state that no writer of the protocol produces. Alerts and people look for it.
-const INVALID_STATE: &str = "Invalid annotation state detected";
-
-/// A HostedCluster, as far as its metadata tells.
-pub(crate) type Meta = PartialObjectMeta<DynamicObject>;
-
-/// Which hosted cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Id {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
-
-/// Where HostedClusters are.
-pub(crate) fn resource() -> ApiResource {
-    ApiResource {
-        group: "hypershift.openshift.io".to_owned(),
-        version: "v1beta1".to_owned(),
-        api_version: "hypershift.openshift.io/v1beta1".to_owned(),
-        kind: "HostedCluster".to_owned(),
-        plural: "hostedclusters".to_owned(),
+/// Determines the owner of a HostedCluster, and reconciles it if this operator is the owner.
+pub(crate) async fn reconcile(id: Id, ctx: Arc<Context>) -> Result<Action, Error> {
+    let key = cache::key(&id);
+    if let Some(action) = ctx.cache.clusters.unchanged(&key, &ctx.cache.index) {
+        return Ok(action);
     }
-}
-
-/// What its annotations say.
-pub(crate) fn protocol(metadata: &ObjectMeta) -> Protocol {
-    Protocol::read(metadata.annotations.as_ref().unwrap_or(&BTreeMap::new()))
-}
-
-/// Decides who owns the hosted cluster, and does this operator's part about it.
-pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Action, Error> {
-    let id = Id::of(&found.metadata);
     // client
-    let pass = ctx.passes.begin(&id).await;
+    let pass = ctx.in_flight.begin(&id).await;
+    let control_plane = id.control_plane_namespace();
+    let snapshot = ctx.cache.snapshot(
+        &control_plane,
+        Part::Owned,
+        &[(cache::NAMESPACES, &control_plane, &control_plane)],
+    );
     let Some(cluster) = read(&id, &ctx).await? else {
-        ctx.fleet.forget(&id);
+        ctx.cluster_states.forget(&id);
         return Ok(Action::await_change());
     };
     let namespace = control_plane_namespace::find(&ctx.client, &id.namespace, &id.name).await?;
     let protocol = namespace.protocol(protocol(&cluster.metadata));
     let expected = expected_types(&protocol);
-    let evidence = ctx.evidence.of_annotated(&namespace, expected).await?;
+    let observed_groups = ctx.observe_groups(&namespace, expected).await?;
     // pure
-    let verdict = evaluate(&protocol, evidence);
-    let decision = decide(ctx.scope, &verdict);
+    let evaluation = evaluate(&protocol, observed_groups);
+    let decision = decide(ctx.scope, &evaluation);
     // client
     tracing::debug!(
         namespace = id.namespace,
         name = id.name,
-        ?evidence,
-        ?verdict,
+        ?observed_groups,
+        ?evaluation,
         ?decision,
         "Decided"
     );
@@ -115,18 +82,19 @@ pub(crate) async fn reconcile(found: Arc<Meta>, ctx: Arc<Context>) -> Result<Act
         Decision::Skip => {
             drop(pass);
             if namespace.is_usable() {
-                migration::acknowledge(&ctx, &id, &cluster.metadata).await?;
+                handover::acknowledge(&ctx, &id, &cluster.metadata).await?;
             }
         }
-        Decision::Annotate(due) => mark(&id, &cluster.metadata, due, &ctx).await?,
-        Decision::ReportInvalid => publish(&id, &cluster, verdict, &ctx).await?,
+        Decision::Annotate(due) => annotate(&id, &cluster.metadata, due, &ctx).await?,
+        Decision::ReportInvalid => publish(&id, &cluster, evaluation, &ctx).await?,
         Decision::Reconcile => {
-            publish(&id, &cluster, verdict, &ctx).await?;
-            let side = capi_types(ctx.scope, &protocol, evidence);
-            action = pipeline::reconcile(cluster, side, &namespace, &ctx).await?;
+            publish(&id, &cluster, evaluation, &ctx).await?;
+            let types = capi_types(ctx.scope, &protocol, observed_groups);
+            let done = pipeline::reconcile(cluster, types, &namespace, snapshot, &ctx).await?;
+            action = done.settle(key, &ctx);
         }
     }
-    ctx.fleet.decided(id, verdict);
+    ctx.cluster_states.record(id, evaluation);
     Ok(action)
 }
 
@@ -138,70 +106,49 @@ async fn read(id: &Id, ctx: &Context) -> Result<Option<DynamicObject>, Error> {
     })
 }
 
-/// Writes the mark that is due, if the object is still the one that was judged.
-pub(crate) async fn mark(
+/// Writes an ownership annotation, if the object has not changed since it was evaluated.
+pub(crate) async fn annotate(
     id: &Id,
-    judged: &ObjectMeta,
+    evaluated: &ObjectMeta,
     due: OwnershipAnnotation,
     ctx: &Context,
 ) -> Result<(), Error> {
     let (annotation, value) = due.key_value();
     let annotations = BTreeMap::from([(annotation, value)]);
     let api: Api<DynamicObject> = ctx.hosted_clusters(id);
-    support::apply::annotate(&api, judged, &annotations, MANAGER)
+    support::apply::annotate(&api, evaluated, &annotations, SCOPE_FIELD_MANAGER)
         .await
-        .map_err(|source| Error::Mark {
+        .map_err(|source| Error::Annotate {
             object: id.to_string(),
             source,
         })?;
-    ctx.metrics.marked(due);
+    ctx.metrics.annotated(due);
     tracing::info!(
         namespace = id.namespace,
         name = id.name,
         annotation,
         value,
-        "HostedCluster marked"
+        "HostedCluster annotated"
     );
     Ok(())
 }
 
-/// The condition that this operator has to write, unless it is there.
-pub(crate) fn due(scope: Scope, cluster: &DynamicObject, verdict: Evaluation) -> Option<Condition> {
-    match decide(scope, &verdict) {
-        Decision::Skip | Decision::Annotate(_) => return None,
-        Decision::Reconcile | Decision::ReportInvalid => {}
-    }
-    let found = condition::find(cluster);
-    let failure = protocol(&cluster.metadata).failed;
-    let wanted = Condition::of(scope, verdict, failure.as_deref(), found.is_some())?;
-    let told = found.is_some_and(|found| wanted.is(found));
-    (!told).then_some(wanted)
-}
-
-/// The cluster without what is not looked at: a fleet of them fits into memory.
-pub(crate) fn slim(mut cluster: DynamicObject) -> DynamicObject {
-    cluster.metadata.managed_fields = None;
-    let told = condition::find(&cluster).cloned();
-    cluster.data = json!({ "status": { "conditions": Vec::from_iter(told) } });
-    cluster
-}
-
-/// Tells who owns it: by a condition, and by an Event when the state is invalid. Writes when that has changed only.
+/// Publishes the owner in a condition, and an Event if the state is invalid. Writes only on change.
 async fn publish(
     id: &Id,
     cluster: &DynamicObject,
-    verdict: Evaluation,
+    evaluation: Evaluation,
     ctx: &Context,
 ) -> Result<(), Error> {
-    let Some(wanted) = due(ctx.scope, cluster, verdict) else {
+    let Some(desired) = owner_condition::due(ctx.scope, cluster, evaluation) else {
         return Ok(());
     };
-    if let Some(invalid) = verdict.invalid {
+    if let Some(invalid) = evaluation.invalid {
         report(id, cluster, invalid, ctx).await?;
     }
     let api: Api<DynamicObject> = ctx.hosted_clusters(id);
-    let object = wanted.object(condition::find(cluster));
-    support::apply::status(&api, &cluster.metadata, object, MANAGER)
+    let object = desired.object(owner_condition::find(cluster));
+    support::apply::status(&api, &cluster.metadata, object, SCOPE_FIELD_MANAGER)
         .await
         .map_err(|source| Error::Status {
             object: id.to_string(),
@@ -220,7 +167,7 @@ async fn report(
         namespace = id.namespace,
         name = id.name,
         reason = invalid.reason(),
-        detail = %invalid,
+        error = %invalid,
         "{INVALID_STATE}"
     );
     let event = Event {
@@ -240,28 +187,6 @@ async fn report(
         })?;
     ctx.metrics.invalid_state(invalid);
     Ok(())
-}
-
-// === impl Id ===
-
-impl Id {
-    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
-        Self {
-            namespace: metadata.namespace.clone().unwrap_or_default(),
-            name: metadata.name.clone().unwrap_or_default(),
-        }
-    }
-
-    /// The namespace of its control plane, where its Cluster API objects are.
-    pub(crate) fn control_plane_namespace(&self) -> String {
-        control_plane_namespace(&self.namespace, &self.name)
-    }
-}
-
-impl fmt::Display for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
 }
 
 #[cfg(test)]

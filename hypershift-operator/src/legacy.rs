@@ -10,20 +10,20 @@ use support::reconcile::is_missing;
 use crate::context::Context;
 use crate::error::Error;
 
-/// What is due about operator-legacy.
+/// What to do about operator-legacy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// It is needed, and there.
+    /// It is needed, and exists.
     Keep,
-    /// It is there, and not needed.
+    /// It exists, and is not needed.
     Retire,
-    /// It is needed and not there: hosted clusters are without an operator until it is installed again.
+    /// It is needed and does not exist: hosted clusters have no operator until it is installed again.
     Missing,
-    /// It is not there, and not needed.
+    /// It does not exist, and is not needed.
     Gone,
 }
 
-/// What is due.
+/// What to do.
 fn step(needed: bool, running: bool) -> Step {
     match (needed, running) {
         (true, true) => Step::Keep,
@@ -48,22 +48,22 @@ fn api(ctx: &Context) -> Api<Deployment> {
     Api::namespaced(ctx.client.clone(), &ctx.legacy_deployment.namespace)
 }
 
-/// Removes operator-legacy when no hosted cluster needs it, and none is wanted back on standard types. Only the operator
+/// Deletes operator-legacy when no HostedCluster needs it, and no rollback to standard types is requested. Only the operator
 /// of private types does.
 ///
-/// `running` was read before the clusters were: one that was installed since then, for a way back that nobody had asked
-/// for yet, is another one.
-pub(crate) async fn tend(
+/// `running` was read before the clusters: one that was installed since then, for a rollback that was not requested
+/// yet, is another object.
+pub(crate) async fn reconcile(
     ctx: &Context,
     running: Option<PartialObjectMeta<Deployment>>,
-    verdicts: impl IntoIterator<Item = Evaluation>,
-    is_wanted_back: bool,
+    evaluations: impl IntoIterator<Item = Evaluation>,
+    is_rollback_requested: bool,
 ) -> Result<(), Error> {
     match ctx.scope {
         Scope::Private => {}
         Scope::Legacy | Scope::All => return Ok(()),
     }
-    let needed = needs_legacy_operator(verdicts) || is_wanted_back;
+    let needed = needs_legacy_operator(evaluations) || is_rollback_requested;
     ctx.metrics.legacy(needed, running.is_some());
     let Some(running) = running.filter(|_| step(needed, true) == Step::Retire) else {
         return Ok(());
@@ -71,7 +71,7 @@ pub(crate) async fn tend(
     let place = &ctx.legacy_deployment;
     match apply::delete(&api(ctx), &running.metadata).await {
         Ok(()) => {
-            tracing::info!(deployment = %place, "No HostedCluster is legacy: operator-legacy deleted");
+            tracing::info!(deployment = %place, "Deleted operator-legacy: no HostedCluster uses standard types");
             ctx.metrics.legacy(needed, false);
             Ok(())
         }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_retired_only_when_it_is_there_and_not_needed() {
+    fn operator_legacy_is_deleted_only_when_not_needed() {
         let steps = [(true, true), (true, false), (false, true), (false, false)];
         let steps = steps.map(|(needed, running)| step(needed, running));
         assert_eq!(steps, [Step::Keep, Step::Missing, Step::Retire, Step::Gone]);

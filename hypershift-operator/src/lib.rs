@@ -2,44 +2,55 @@
 //!
 //! ```text
 //! run ── lease ──> startup: scan, write missing ownership annotations ──> control: reconcile what is in scope
-//!                                                                    └──> drift: look again, retire operator-legacy
+//!                                                                    └──> resync: evaluate again, delete operator-legacy
 //! ```
 //!
 //! Which operator reconciles a hosted cluster, and which cluster a namespace belongs to, is decided by the crate
 //! `ownership`; `ownership-reader` reads what that is decided on.
 //!
 //! - `control_plane_namespace` claims the namespaces of control planes; code that writes into one needs the proof.
-//! - `survey` evaluates all clusters at once.
-//! - `startup` writes ownership annotations before anything is reconciled; `control` and `drift` go on with that.
-//! - `hosted_cluster` is what happens to one of them; `platform` is what differs between infrastructures.
-//! - [`capi`]: the kinds of Cluster API, on one side of the group table.
-//! - `census` counts clusters and pools for metrics; `events` tells of what turns.
+//! - `evaluation` evaluates all HostedClusters at once.
+//! - `startup` writes ownership annotations before anything is reconciled; `control` and `resync` continue.
+//! - `hosted_cluster` and `node_pool` reconcile one object; `platform` has what differs between infrastructures.
+//! - [`capi`]: the Cluster API kinds of standard or private types.
+//! - `cache` has what watches report, so that a reconcile in which nothing has changed makes no request.
+//! - `fleet_metrics` counts clusters and pools for metrics; `events` sends Events for condition changes.
 //! - `conversion`: renews the certificate of the conversion webhook.
 //! - `migration`: moves clusters from standard to private types, one after the other.
 //! - `legacy` removes operator-legacy when it is no longer needed.
 
 pub mod args;
+mod cache;
+mod canonical;
 pub mod capi;
-mod census;
+mod cluster_ref;
+mod cluster_states;
 mod config;
 mod context;
 mod control;
 mod control_plane_namespace;
 mod conversion;
-mod drift;
+mod desired;
 pub mod error;
+mod evaluation;
 mod events;
-mod fleet;
+mod facts;
+mod fleet_metrics;
+mod handover;
 mod hosted_cluster;
+mod in_flight;
 mod legacy;
+mod management;
 mod metrics;
 mod migration;
+mod names;
 mod node_pool;
+mod owner_condition;
 mod pause;
 mod platform;
+mod resync;
 mod run;
 mod startup;
-mod survey;
 mod watches;
 
 /// Runs a command line.

@@ -1,4 +1,4 @@
-//! What is counted. No label is made from an object's name; docs/metrics.md lists them all.
+//! The metrics of the operator. No label has an object's name; docs/metrics.md lists them all.
 
 #[cfg(test)]
 pub(crate) mod exposition;
@@ -16,9 +16,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-/// What all names begin with.
+/// The prefix of all names.
 pub(crate) const PREFIX: &str = "hypershift_operator";
-/// Buckets for the time that one look at all hosted clusters took.
+/// Label value of HostedClusters without an owner. Dashboards use it.
+const OWNER_UNDECIDED: &str = "nobody";
+/// Buckets for the duration of an evaluation of all HostedClusters.
 const SCAN: [f64; 8] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
 /// The metrics of the operator.
@@ -29,14 +31,14 @@ pub(crate) struct Metrics {
     failing: Gauge,
     invalid: Family<InvalidLabels, Gauge>,
     invalid_states: Family<InvalidLabels, Counter>,
-    marks: Family<MarkLabels, Counter>,
+    annotated: Family<AnnotationLabels, Counter>,
     errors: Family<ErrorLabels, Counter>,
     writes: Counter,
     legacy_needed: Gauge,
     legacy_running: Gauge,
 }
 
-/// What releases take in memory, read when it is scraped.
+/// Memory of the release cache, read at each scrape.
 #[derive(Debug)]
 pub(crate) struct ReleaseCache(pub(crate) payload::Releases);
 
@@ -51,7 +53,7 @@ struct InvalidLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct MarkLabels {
+struct AnnotationLabels {
     mark: &'static str,
 }
 
@@ -85,7 +87,7 @@ impl Metrics {
             failing: Gauge::default(),
             invalid: Family::default(),
             invalid_states: Family::default(),
-            marks: Family::default(),
+            annotated: Family::default(),
             errors: Family::default(),
             writes: Counter::default(),
             legacy_needed: Gauge::default(),
@@ -112,7 +114,7 @@ impl Metrics {
         );
         registry.register(
             "invalid_hostedclusters",
-            "HostedClusters whose annotations and objects contradict each other",
+            "HostedClusters with an invalid combination of annotations and objects",
             self.invalid.clone(),
         );
         registry.register(
@@ -122,7 +124,7 @@ impl Metrics {
         );
         registry.register(
             "legacy_running",
-            "Whether the Deployment of operator-legacy is there (1) or not (0)",
+            "Whether the Deployment of operator-legacy exists (1) or not (0)",
             self.legacy_running.clone(),
         );
     }
@@ -130,28 +132,28 @@ impl Metrics {
     fn register_work(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "scan_duration",
-            "Time that one look at the evidence of all HostedClusters took",
+            "Duration of one evaluation of all HostedClusters",
             Unit::Seconds,
             self.scan_duration.clone(),
         );
         registry.register(
             "invalid_states",
-            "Invalid states that were detected, each when it began",
+            "Invalid annotation states detected",
             self.invalid_states.clone(),
         );
         registry.register(
             "marks",
-            "HostedClusters that were marked private or legacy",
-            self.marks.clone(),
+            "Ownership annotations written to HostedClusters",
+            self.annotated.clone(),
         );
         registry.register(
             "reconcile_errors",
-            "Failed steps, by what was attempted and why it failed",
+            "Failed steps, by step and reason",
             self.errors.clone(),
         );
         registry.register(
             "writes",
-            "Objects of HostedClusters that were written since they were not as they should be",
+            "Objects of HostedClusters that were written because they differed from the desired state",
             self.writes.clone(),
         );
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
@@ -167,7 +169,7 @@ impl Metrics {
             Owner::New => "new",
             Owner::Legacy => "legacy",
             Owner::Migration => "migration",
-            Owner::Undecided => "nobody",
+            Owner::Undecided => OWNER_UNDECIDED,
         };
         let gauge = self.hosted_clusters.get_or_create(&OwnerLabels { owner });
         gauge.set(gauge_value(count));
@@ -192,12 +194,14 @@ impl Metrics {
         self.invalid_states.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn marked(&self, mark: OwnershipAnnotation) {
+    pub(crate) fn annotated(&self, mark: OwnershipAnnotation) {
         let mark = match mark {
             OwnershipAnnotation::Private => "private",
             OwnershipAnnotation::Legacy => "legacy",
         };
-        self.marks.get_or_create(&MarkLabels { mark }).inc();
+        self.annotated
+            .get_or_create(&AnnotationLabels { mark })
+            .inc();
     }
 
     pub(crate) fn error(&self, step: &'static str, reason: &'static str) {
@@ -241,14 +245,14 @@ mod tests {
         metrics.owned(Owner::Legacy, 3);
         metrics.invalid([Invalid::LegacyAndPrivate; 2].into_iter());
         metrics.invalid_state(Invalid::LegacyAndPrivate);
-        metrics.marked(OwnershipAnnotation::Legacy);
+        metrics.annotated(OwnershipAnnotation::Legacy);
         metrics.error("list", "Forbidden");
         metrics.legacy(true, true);
         exposition::of(&registry)
     }
 
     #[test]
-    fn names_are_those_that_alerts_know() {
+    fn metric_names_match_the_alerts() {
         let text = text();
         for line in [
             "hypershift_operator_hostedclusters{owner=\"legacy\"} 3",

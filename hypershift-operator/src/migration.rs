@@ -1,55 +1,51 @@
-//! Moves hosted clusters from standard to private types, and back when somebody asks for that.
+//! Migrates hosted clusters from standard to private types, and back on request.
 //!
 //! ```text
-//! drift ── survey ──> candidate (pure) ──> queue (pure): who is next ──> driver: one cluster, step after step
+//! resync ── evaluation ─> candidate (pure) ─> queue (pure): which is next ─> driver: one cluster, step by step
 //!                         │                                               │ objects: crate `migration`
-//!                         v                                               │ the rest: site
-//!                      census ──> metrics                                 │   mark      lock, commit, finish
-//!                                                                         │   handover  the old owner stands aside
+//!                         v                                               │ the rest: hooks
+//!                      state_counts ──> metrics                           │   annotations  lock, commit, finish
+//!                                                                         │   handover  the former owner acknowledges
 //!                                                                         │   quiesce   no controller runs
-//!                                                                         │   deploy    controllers of the other side
+//!                                                                         │   deploy    controllers of the other types
 //!                                                                         v   health    no worse than before
-//!                                                                       tell: condition, Events, log
+//!                                                                       report: condition, Events, log
 //! ```
 //!
-//! Which objects there are, what becomes of them and in which order is decided by the crate `migration`, which also
+//! Which objects are migrated, how and in which order is decided by the crate `migration`, which also
 //! keeps the journal. Here is what a hosted cluster adds to that. What is decided is pure (`candidate`, `queue`,
-//! `census`, `workloads`, `health`, `mark`); the rest reads and writes, and everything that it writes names the version
+//! `state_counts`, `workloads`, `health`, `annotations`); the rest reads and writes, and every write names the version
 //! that it was decided on.
 
-mod aside;
+mod annotations;
 mod candidate;
-mod census;
 mod control;
 mod deploy;
 mod driver;
 mod failure;
 mod handover;
 mod health;
-mod mark;
+mod hooks;
 mod metrics;
 mod observe;
+mod permissions;
 mod queue;
 mod quiesce;
-mod rights;
+mod report;
 mod settings;
-mod site;
-mod tell;
+mod state_counts;
 mod workloads;
 
 use api::annotations::{MIGRATION_ROLLBACK, ROLLBACK_REQUESTED};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-pub(crate) use aside::Passes;
-use census::Census;
 pub(crate) use control::{Migrations, run};
-pub(crate) use handover::acknowledge;
 pub(crate) use metrics::{Metrics, PREFIX};
-pub(crate) use settings::Settings;
+use state_counts::StateCounts;
 
-/// Whether somebody asks for the way back to standard types: operator-legacy has to be there for that.
-pub(crate) fn is_wanted_back(metadata: &ObjectMeta) -> bool {
+/// Whether a rollback to standard types is requested, which needs operator-legacy.
+pub(crate) fn is_rollback_requested(metadata: &ObjectMeta) -> bool {
     let annotations = metadata.annotations.as_ref();
-    let asked = annotations.and_then(|it| it.get(MIGRATION_ROLLBACK));
-    asked.is_some_and(|it| it == ROLLBACK_REQUESTED)
+    let requested = annotations.and_then(|it| it.get(MIGRATION_ROLLBACK));
+    requested.is_some_and(|it| it == ROLLBACK_REQUESTED)
 }

@@ -1,10 +1,10 @@
-//! What happens to one node pool: dereference, judge, plan, write, tell.
+//! The NodePool reconciler: dereference, validate, plan, write, update the status.
 //!
 //! ```text
 //! NodePool, HostedCluster, release, ConfigMaps, Secrets, Cluster API's objects
 //!    │ dereference (client)
 //!    v
-//! Facts ── judge (pure) ──> conditions, release, configuration, hashes, machine
+//! Facts ── validate (pure) ─> conditions, release, configuration, hashes, machine
 //!    │                            │ plan (pure)
 //!    │                            v
 //!    │   token and user-data Secrets, template, MachineDeployment or MachineSet, MachineHealthChecks
@@ -14,10 +14,9 @@
 //!
 //! The configuration, the release and the names of what they refer to make a hash. It names the two Secrets, and with
 //! them a new hash is a new machine; the template's name is a hash of its content for the same reason. Nothing that the
-//! API server adds by itself is in either.
+//! API server defaults is in either.
 
 mod autoscaling;
-pub(crate) mod canonical;
 mod cluster_config;
 mod conditions;
 mod config;
@@ -30,50 +29,56 @@ mod facts;
 mod fixtures;
 mod haproxy;
 mod health_check;
-mod judge;
-pub(crate) mod machines;
 mod manifest;
-pub(crate) mod names;
 mod observed;
 mod plan;
 mod secrets;
 mod status;
 mod token;
 mod unreadable;
+mod validate;
 mod workload;
 mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Api, ResourceExt as _};
 use ownership::{Decision, capi_types, decide, evaluate, expected_types, may_reconcile};
-use support::controller::Action;
+use support::controller::{Action, ObjectKey};
+use tokio::time::Instant;
 
+use crate::cache::{self, Cache, Object, Part, Recheck, Snapshot};
+use crate::cluster_ref::{Id, protocol};
 use crate::control_plane_namespace::{self, Namespace};
-use crate::hosted_cluster::{Id, protocol};
 use crate::pause::{Pause, pause};
 use conditions::Conditions;
 use control::Pools;
 pub(crate) use control::run;
 use error::Error;
 use facts::Facts;
-use judge::{Found, Stop};
 use plan::Plan;
+use validate::{Blocked, Evaluation};
 
-/// When a registry, or something else that is not watched, is asked again.
-const SOON: Duration = Duration::from_secs(30);
+/// Requeue interval for registries and other things that are not watched.
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reconciles a NodePool: reads what it depends on, evaluates it, writes its machines and its status.
 async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Action, Error> {
-    // client
+    let key = ObjectKey::of(&found.metadata);
     let owner = unreadable::owner(&found);
-    let _pass = pools.ctx.passes.begin(&owner).await;
+    let cache = &pools.ctx.cache;
+    if let Some(action) = cache.pools.unchanged(&key, &cache.index) {
+        return Ok(action);
+    }
+    // client
+    let _pass = pools.ctx.in_flight.begin(&owner).await;
+    let snapshot = snapshot(&key, &owner, cache);
     let Some(object) = read(&found, &pools).await? else {
         return Ok(Action::await_change());
     };
@@ -81,22 +86,29 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
     let client = &pools.ctx.client;
     let namespace = control_plane_namespace::find(client, &owner.namespace, &owner.name).await;
     let namespace = namespace.map_err(Error::Owner)?;
-    let side = match &cluster {
-        Some(cluster) => side(cluster, &namespace, &pools).await?,
+    let types = match &cluster {
+        Some(cluster) => reconciled_types(cluster, &namespace, &pools).await?,
         None => None,
     };
     let pool: NodePool = match unreadable::typed(&object) {
         Ok(pool) => pool,
-        Err(problem) if side.is_some() || cluster.is_none() => {
+        Err(problem) if types.is_some() || cluster.is_none() => {
+            if let Some(pool) = unreadable::for_deletion(&object) {
+                let deleted = delete(&pool, cluster.is_some(), types, &namespace, &pools).await;
+                // The API server may accept no change of an object that does not match its schema.
+                if !deleted.as_ref().is_err_and(Error::is_rejected) {
+                    return deleted;
+                }
+            }
             return unreadable::report(&object, "the NodePool", &problem, &pools).await;
         }
         // Another operator owns the cluster, and reports it.
         Err(_) => return Ok(Action::await_change()),
     };
     if pool.metadata.deletion_timestamp.is_some() {
-        return delete(&pool, cluster.is_some(), side, &namespace, &pools).await;
+        return delete(&pool, cluster.is_some(), types, &namespace, &pools).await;
     }
-    let (Some(cluster), Some(side)) = (cluster, side) else {
+    let (Some(cluster), Some(types)) = (cluster, types) else {
         return Ok(Action::await_change());
     };
     let cluster: HostedCluster = match unreadable::typed(&cluster) {
@@ -108,16 +120,17 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
         }
     };
     if let Some(message) = namespace.refusal(&owner.namespace, &owner.name) {
-        // Namespaces are not watched here.
         deletion::explain(&pool, "ForeignNamespace", message, &pools.writer).await?;
-        return Ok(Action::requeue(SOON));
+        return Ok(Action::requeue(RETRY_INTERVAL));
     }
-    let facts = dereference::facts(pool, cluster, side, &namespace, &pools.ctx).await?;
+    let snapshot =
+        snapshot.and_then(|snapshot| cache.index.also(snapshot, &inputs(&pool, &cluster)));
+    let facts = dereference::facts(pool, cluster, types, &namespace, &pools.ctx).await?;
     // pure
     let before = facts.pool.status.clone().unwrap_or_default().conditions;
     let mut conditions = Conditions::new(before, facts.pool.metadata.generation, facts.now);
     unreadable::clear(&mut conditions);
-    let (found, outcome) = judge::judge(&facts, &mut conditions);
+    let (found, outcome) = validate::validate(&facts, &mut conditions);
     let plan = match outcome {
         Ok(()) if facts.has_kubeconfig() => {
             plan::plan(&facts, &found, &conditions, &token::fresh())
@@ -129,13 +142,55 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
     let is_done = write(&facts, &found, plan.as_ref(), &pools).await?;
     let status = status::status(&facts, &found, &conditions, is_done);
     pools.writer.status(&facts.pool, &status).await?;
-    Ok(again(&facts, outcome))
+    let action = again(&facts, outcome);
+    if let Some((snapshot, again)) = snapshot.zip(settled(&facts, outcome, action)) {
+        cache.pools.settle(key, snapshot, again);
+    }
+    Ok(action)
 }
 
-/// Writes what is planned, and tells whether the nodes are what they should be.
+/// The watched versions of the pool, its cluster and the control plane namespace.
+fn snapshot(key: &ObjectKey, owner: &Id, cache: &Cache) -> Option<Snapshot> {
+    let objects = [
+        (cache::NODE_POOLS, key.namespace.as_str(), key.name.as_str()),
+        (
+            cache::HOSTED_CLUSTERS,
+            owner.namespace.as_str(),
+            owner.name.as_str(),
+        ),
+    ];
+    cache.snapshot(&owner.control_plane_namespace(), Part::All, &objects)
+}
+
+/// Objects that the pool and its cluster refer to.
+fn inputs<'a>(pool: &'a NodePool, cluster: &'a HostedCluster) -> Vec<Object<'a>> {
+    let home = cluster.metadata.namespace.as_deref().unwrap_or_default();
+    let spec = &cluster.spec;
+    let key = spec.ssh_key.iter().map(|it| &it.name);
+    let secrets = key.chain([&spec.pull_secret.name]);
+    let bundle = spec.additional_trust_bundle.iter().map(|it| &it.name);
+    let maps = bundle.chain(pool.spec.config.iter().map(|it| &it.name));
+    let secrets = secrets.map(|name| (cache::SECRETS, home, name.as_str()));
+    let maps = maps.map(|name| (cache::CONFIG_MAPS, home, name.as_str()));
+    secrets.chain(maps).collect()
+}
+
+/// When a pool whose watched inputs are unchanged is reconciled again.
+fn settled(facts: &Facts, outcome: Result<(), Blocked>, action: Action) -> Option<Recheck> {
+    let time = |rest| Recheck::At(Instant::now() + rest);
+    match (&facts.release, outcome) {
+        (Ok(_), Err(Blocked::Soon)) => None,
+        (Ok(_), _) => Some(action.requeue_after().map_or(Recheck::OnChange, time)),
+        (Err(unread), _) if unread.is_watched() => Some(Recheck::Every(RETRY_INTERVAL)),
+        // The registry is contacted again.
+        (Err(_), _) => None,
+    }
+}
+
+/// Applies the plan; returns whether the rollout is complete.
 async fn write(
     facts: &Facts,
-    found: &Found,
+    found: &Evaluation,
     plan: Option<&Plan>,
     pools: &Pools,
 ) -> Result<bool, Error> {
@@ -151,9 +206,9 @@ async fn write(
     let Some(plan) = plan else {
         return Ok(false);
     };
-    writer.hold(facts).await?;
+    writer.ensure_finalizer(facts).await?;
     writer.apply(namespace, facts, plan).await?;
-    // Judged by what was read before: what is new has not been seen by anybody yet.
+    // Based on what was read before: controllers have not observed the new objects yet.
     let is_done = status::is_rolled_out(facts, plan);
     let annotations = status::bookkeeping(facts, found, plan, is_done);
     writer.remember(&facts.pool, &annotations).await?;
@@ -163,38 +218,38 @@ async fn write(
 async fn delete(
     pool: &NodePool,
     has_cluster: bool,
-    side: Option<Side>,
+    types: Option<CapiTypes>,
     namespace: &Namespace,
     pools: &Pools,
 ) -> Result<Action, Error> {
-    let is_held = pool
+    let has_finalizer = pool
         .metadata
         .finalizers
         .iter()
         .flatten()
         .any(|it| it == write::FINALIZER);
-    if !is_held {
+    if !has_finalizer {
         return Ok(Action::await_change());
     }
-    let sides = match side {
-        Some(side) => vec![side],
+    let all_types = match types {
+        Some(types) => vec![types],
         None if has_cluster => return Ok(Action::await_change()),
         None => orphan(namespace, pools).await?,
     };
-    if sides.is_empty() {
-        return Ok(Action::requeue(SOON));
+    if all_types.is_empty() {
+        return Ok(Action::requeue(RETRY_INTERVAL));
     }
-    let pause = deletion::delete(pool, &sides, namespace, &pools.writer).await?;
+    let pause = deletion::delete(pool, &all_types, namespace, &pools.writer).await?;
     Ok(pause.map_or_else(Action::await_change, Action::requeue))
 }
 
-/// The sides to be cleaned up after a pool whose cluster is gone: all of this operator's, or none while there are
+/// The types to clean up after a pool whose cluster does not exist: all of this operator's, or none while there are
 /// objects on another one.
-async fn orphan(namespace: &Namespace, pools: &Pools) -> Result<Vec<Side>, Error> {
+async fn orphan(namespace: &Namespace, pools: &Pools) -> Result<Vec<CapiTypes>, Error> {
     let own = pools.ctx.scope.sides();
-    let found = pools.ctx.evidence.of(namespace).await;
+    let found = pools.ctx.observed_groups.of(namespace).await;
     let found = found.map_err(|error| Error::Owner(error.into()))?.sides();
-    if found.iter().all(|side| own.contains(side)) {
+    if found.iter().all(|types| own.contains(types)) {
         return Ok(own.to_vec());
     }
     Ok(Vec::new())
@@ -216,33 +271,35 @@ async fn cluster(id: &Id, pools: &Pools) -> Result<Option<DynamicObject>, Error>
     read.map_err(Error::read(format!("HostedCluster {id}")))
 }
 
-/// On which side the cluster's objects are, if it is ours.
-async fn side(
+/// The types of the cluster, if this operator owns it.
+async fn reconciled_types(
     cluster: &DynamicObject,
     namespace: &Namespace,
     pools: &Pools,
-) -> Result<Option<Side>, Error> {
+) -> Result<Option<CapiTypes>, Error> {
     let ctx = &pools.ctx;
     let protocol = namespace.protocol(protocol(&cluster.metadata));
     if !may_reconcile(ctx.scope, &protocol) {
         return Ok(None);
     }
     let expected = expected_types(&protocol);
-    let evidence = ctx.evidence.of_annotated(namespace, expected).await;
-    let evidence = evidence.map_err(|error| Error::Owner(error.into()))?;
-    Ok(match decide(ctx.scope, &evaluate(&protocol, evidence)) {
-        Decision::Reconcile => Some(capi_types(ctx.scope, &protocol, evidence)),
-        Decision::Skip | Decision::Annotate(_) | Decision::ReportInvalid => None,
-    })
+    let observed_groups = ctx.observe_groups(namespace, expected).await;
+    let observed_groups = observed_groups.map_err(Error::Owner)?;
+    Ok(
+        match decide(ctx.scope, &evaluate(&protocol, observed_groups)) {
+            Decision::Reconcile => Some(capi_types(ctx.scope, &protocol, observed_groups)),
+            Decision::Skip | Decision::Annotate(_) | Decision::ReportInvalid => None,
+        },
+    )
 }
 
-/// Whether machines can be made for the cluster: it stays, and its infrastructure has an id.
+/// Whether machines can be created for the cluster: it is not being deleted, and has an infrastructure ID.
 fn is_live(cluster: &HostedCluster) -> bool {
     cluster.metadata.deletion_timestamp.is_none() && cluster.spec.infra_id.is_some()
 }
 
-/// When the pool is looked at again, if nothing happens meanwhile.
-fn again(facts: &Facts, outcome: Result<(), Stop>) -> Action {
+/// The requeue interval of the pool.
+fn again(facts: &Facts, outcome: Result<(), Blocked>) -> Action {
     let paused = match pause(facts.pool.spec.paused_until.as_deref(), facts.now) {
         Pause::Until(time) => Some(time),
         Pause::Active | Pause::Over | Pause::Indefinite | Pause::Unreadable(_) => None,
@@ -250,7 +307,7 @@ fn again(facts: &Facts, outcome: Result<(), Stop>) -> Action {
     let times = paused.into_iter().chain(token::expiries(&facts.tokens));
     let next = times.map(|time| until(time, facts.now)).min();
     match (outcome, next) {
-        (Err(Stop::Soon), _) => Action::requeue(SOON),
+        (Err(Blocked::Soon), _) => Action::requeue(RETRY_INTERVAL),
         (_, Some(next)) => Action::requeue(next),
         (_, None) => Action::await_change(),
     }
@@ -260,3 +317,6 @@ fn until(time: Timestamp, now: Timestamp) -> Duration {
     let rest = Duration::try_from(time.duration_since(now)).unwrap_or_default();
     rest + Duration::from_secs(1)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,11 +9,11 @@ pub(crate) enum Pause {
     Active,
     /// It is, since the time that was given is over.
     Over,
-    /// It is not, until somebody says so.
+    /// It is paused until the field is removed.
     Indefinite,
     /// It is not, until then.
     Until(Timestamp),
-    /// Nobody can tell: it is, and the user is told.
+    /// The value is invalid: it is not paused, and the condition reports it.
     Unreadable(String),
 }
 
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_ends_by_itself_or_not() {
+    fn pauses_end_at_their_time() {
         let now: Timestamp = "2030-01-31T12:00:00Z".parse().unwrap();
         let later: Timestamp = "2030-01-31T12:00:01Z".parse().unwrap();
         for (text, expected) in [

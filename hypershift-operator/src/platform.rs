@@ -1,4 +1,4 @@
-//! Infrastructures that nodes run on: what differs between them, one directory each.
+//! Platforms: what differs between them, one directory each.
 //!
 //! To add one: a directory with `infrastructure.rs` that implements [`Infrastructure`], and a line in [`infrastructure`].
 
@@ -6,6 +6,7 @@ pub(crate) mod agent;
 pub(crate) mod aws;
 pub(crate) mod azure;
 pub(crate) mod kubevirt;
+pub(crate) mod machines;
 pub(crate) mod none;
 pub(crate) mod power_vs;
 
@@ -13,26 +14,26 @@ use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::Value;
 
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::wanted::Wanted;
+use crate::desired::Desired;
+use crate::facts::Facts;
 
-/// What a platform needs for a hosted cluster: pure.
+/// What differs between platforms of a HostedCluster: pure.
 pub(crate) trait Infrastructure: Sync {
-    /// The object that stands for the cluster's network and the like, once all that it needs is known. A platform
+    /// The infrastructure cluster object, once all that it needs is known. A platform
     /// without one has no Cluster in Cluster API.
     fn cluster(&self, facts: &Facts) -> ClusterIs;
 
-    /// The image of its controllers, if it has any. An error says where to give one.
+    /// The image of its provider, if it has one. An error has the way to configure it.
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String>;
 
-    /// What is missing of its credentials. `None` for a platform that has none.
+    /// Problems of its credentials. `None` for a platform without credentials.
     fn credentials(&self, facts: &Facts) -> Option<Vec<String>> {
         let _ = facts;
         None
     }
 
     /// Secrets with its credentials, for the control plane's namespace.
-    fn secrets(&self, facts: &Facts) -> Vec<Wanted> {
+    fn secrets(&self, facts: &Facts) -> Vec<Desired> {
         let _ = facts;
         Vec::new()
     }
@@ -48,13 +49,13 @@ pub(crate) trait Infrastructure: Sync {
     }
 
     /// Objects outside of the control plane's namespace. They are deleted with the cluster.
-    fn elsewhere(&self, facts: &Facts) -> Vec<Wanted> {
+    fn external_objects(&self, facts: &Facts) -> Vec<Desired> {
         let _ = facts;
         Vec::new()
     }
 }
 
-/// The image of controllers that no release has: of the annotation, else of the flag.
+/// The image of a provider that is not part of the release: from the annotation, or else from the flag.
 fn image_given(
     facts: &Facts,
     annotation: &str,
@@ -64,19 +65,19 @@ fn image_given(
     let given = facts.annotations().get(annotation);
     given.or(flag).cloned().map(Some).ok_or_else(|| {
         format!(
-            "there is no image of Cluster API's provider for {platform}: run the operator with \
+            "no image of the {platform} Cluster API provider is configured: run the operator with \
              --{}-capi-provider-image, or set the annotation {annotation}",
             platform.to_ascii_lowercase()
         )
     })
 }
 
-/// The object that stands for a cluster on its infrastructure.
+/// The infrastructure cluster object.
 #[derive(Debug)]
 pub(crate) enum ClusterIs {
-    /// As it is wanted.
-    Wanted(Box<Wanted>),
-    /// It comes when something is known that is not yet.
+    /// The desired object.
+    Desired(Box<Desired>),
+    /// It is not known yet.
     Later,
     /// There is none.
     Absent,
@@ -85,7 +86,7 @@ pub(crate) enum ClusterIs {
 /// A platform that this operator cannot run clusters on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "spec.platform.type is {name}, which this operator cannot run: create the cluster on AWS, Agent, KubeVirt or None"
+    "spec.platform.type is {name}, which this operator does not support: create the cluster on AWS, Agent, KubeVirt or None"
 )]
 pub(crate) struct Unsupported {
     name: String,
@@ -106,9 +107,9 @@ pub(crate) fn infrastructure(
     }
 }
 
-/// Adds items to a list that may not be there, in the form of the API.
+/// Appends items to an optional list.
 pub(crate) fn add<T: serde::de::DeserializeOwned>(list: &mut Option<Vec<T>>, items: Value) {
     let items: Vec<T> = serde_json::from_value(items)
-        .expect("invariant: the items are written here, in the form that the API has");
+        .expect("invariant: the items are literals in the form of the API");
     list.get_or_insert_default().extend(items);
 }

@@ -1,4 +1,4 @@
-//! `hypershift-operator run`: starts everything, and ends it in order.
+//! `hypershift-operator run`: starts all parts of the operator, and shuts them down gracefully.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,33 +21,33 @@ use support::{client, fence, telemetry};
 use tokio::sync::mpsc;
 
 use crate::args::RunArgs;
-use crate::census::{self, Census};
+use crate::cache;
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::Fatal;
+use crate::fleet_metrics::{self, FleetMetrics};
 use crate::metrics::{Metrics, PREFIX, ReleaseCache};
-use crate::{control, conversion, drift, migration, node_pool, startup};
+use crate::migration::Migrations;
+use crate::{control, conversion, migration, node_pool, resync, startup};
 
-/// Who asks, in the API server's audit log.
+/// The user agent, which the API server's audit log records.
 const PROGRAM: &str = concat!("hypershift-operator/", env!("CARGO_PKG_VERSION"));
-/// How long a lease is kept that is of no use.
-const PAUSE: Duration = Duration::from_secs(5);
-/// Hosted clusters that wait to be looked at again.
-const DRIFTED: usize = 64;
+/// How long the Lease is held when no client can be created, before another replica can take it.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a process has, whether it leads or not.
+/// What each replica has, leader or not.
 struct Operator {
     config: Config,
     kube: kube::Config,
     metrics: Arc<Metrics>,
     migration: Arc<migration::Metrics>,
-    census: Arc<Census>,
+    fleet_metrics: Arc<FleetMetrics>,
     health: Arc<Health>,
     controllers: Manager,
     releases: Releases,
 }
 
-/// Runs until a signal ends it.
+/// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Fatal> {
     let config = Config::new(args)?;
     telemetry::init(&args.logging, &["hypershift_operator"]);
@@ -65,7 +65,7 @@ async fn serve(config: Config, api_server: &ApiServerArgs) -> Result<(), Fatal> 
     let mut registry = Registry::default();
     let migration = registry.sub_registry_with_prefix(migration::PREFIX);
     let migration = Arc::new(migration::Metrics::new(migration));
-    let census = Census::new(&mut registry);
+    let fleet_metrics = FleetMetrics::new(&mut registry);
     let own = registry.sub_registry_with_prefix(PREFIX);
     let health = Health::new(own);
     let releases = Releases::new(config.releases.clone()).map_err(Fatal::Releases)?;
@@ -73,7 +73,7 @@ async fn serve(config: Config, api_server: &ApiServerArgs) -> Result<(), Fatal> 
     let operator = Operator {
         metrics: Metrics::new(own),
         migration,
-        census,
+        fleet_metrics,
         controllers: Manager::new(own, &health),
         health,
         releases,
@@ -97,20 +97,26 @@ async fn serve(config: Config, api_server: &ApiServerArgs) -> Result<(), Fatal> 
         ended = &mut work => return ended,
         () = signals.any() => {}
     }
-    let _ending = operator.health.check("shutdown", "the program is ending");
+    let _ending = operator.health.check("shutdown", "shutting down");
     signal.begin();
     let Ok(ended) = tokio::time::timeout(operator.config.drain, work).await else {
-        tracing::warn!("Work was cut: it did not end in time");
+        tracing::warn!("Shutdown timed out: aborting reconciles in flight");
         return Ok(());
     };
-    tracing::info!("Ended");
+    tracing::info!("Shut down");
     ended
+}
+
+/// Watches which namespaces hold objects of which API groups.
+async fn observe_groups(ctx: &Context, drain: Drain) {
+    let (client, reader) = (&ctx.client, &ctx.observed_groups);
+    cache::observed_groups::run(client, reader, &ctx.cache, drain).await;
 }
 
 // === impl Operator ===
 
 impl Operator {
-    /// Leads whenever it may, until the process is to end.
+    /// Leads while it holds the Lease, until the shutdown begins.
     async fn work(&self, metrics: lease::Metrics, drain: Drain) -> Result<(), Fatal> {
         if !self.config.leader_elect {
             let (_term, claim) = Claim::alone(&self.config.lease);
@@ -132,21 +138,22 @@ impl Operator {
         Ok(())
     }
 
-    /// One term. It is dropped where it stands when the lease is lost.
+    /// One term of leadership. The future is dropped when the Lease is lost.
     async fn lead(&self, claim: Claim, mut drain: Drain) {
         let client = match fence::client(self.kube.clone(), &claim, PROGRAM) {
             Ok(client) => client,
             Err(error) => {
-                tracing::error!(problem = chain(&error), "No client can be made");
-                // Another replica may have better luck.
-                let _ = tokio::time::timeout(PAUSE, drain.begun()).await;
+                tracing::error!(error = chain(&error), "Failed to create a client");
+                // Another replica may succeed.
+                let _ = tokio::time::timeout(RETRY_INTERVAL, drain.begun()).await;
                 return;
             }
         };
         let releases = self.releases.clone();
-        let (metrics, migration, epoch) = (&self.metrics, &self.migration, claim.epoch());
-        let ctx = Context::new(&self.config, client, releases, metrics, migration, epoch);
+        let (metrics, epoch) = (&self.metrics, claim.epoch());
+        let ctx = Context::new(&self.config, client, releases, metrics, epoch);
         let ctx = Arc::new(ctx);
+        let migrations = Migrations::new(self.config.migration.clone(), &self.migration);
         let scan = self
             .health
             .check("scan", "HostedClusters have not been scanned yet");
@@ -158,29 +165,41 @@ impl Operator {
             .health
             .check("watch", "HostedClusters are not watched yet");
         let pools = self.health.check("pools", "NodePools are not watched yet");
-        let (sender, receiver) = mpsc::channel(DRIFTED);
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let Some(writers) = ctx.cache.take_writers() else {
+            return;
+        };
         let (period, controllers) = (self.config.resync, &self.controllers);
-        // All that a leader does, one a line.
+        // All loops of a leader.
         let work = [
             control::run(
                 Arc::clone(&ctx),
                 controllers,
                 receiver,
+                writers.clusters,
                 &watch,
                 drain.clone(),
             )
             .boxed_local(),
-            drift::run(&ctx, sender, period, &scan, drain.clone()).boxed_local(),
-            node_pool::run(Arc::clone(&ctx), controllers, &pools, drain.clone()).boxed_local(),
-            census::run(&ctx, &self.census, drain.clone()).boxed_local(),
-            migration::run(&ctx, drain.clone()).boxed_local(),
-            self.keep_conversion(&ctx, drain.clone()).boxed_local(),
+            resync::run(&ctx, &migrations, sender, period, &scan, drain.clone()).boxed_local(),
+            node_pool::run(
+                Arc::clone(&ctx),
+                controllers,
+                writers.pools,
+                &pools,
+                drain.clone(),
+            )
+            .boxed_local(),
+            observe_groups(&ctx, drain.clone()).boxed_local(),
+            fleet_metrics::run(&ctx, &self.fleet_metrics, drain.clone()).boxed_local(),
+            migration::run(&ctx, &migrations, drain.clone()).boxed_local(),
+            self.renew_conversion(&ctx, drain.clone()).boxed_local(),
         ];
         join_all(work).await;
     }
 
-    /// Only the operator of private types has private CRDs, whose webhook it is.
-    async fn keep_conversion(&self, ctx: &Context, drain: Drain) {
+    /// Only private CRDs have the conversion webhook.
+    async fn renew_conversion(&self, ctx: &Context, drain: Drain) {
         if ctx.scope == Scope::Private {
             conversion::run(&ctx.client, &self.config.namespace, drain).await;
         }

@@ -1,28 +1,31 @@
-//! What a new leader does first: looks at every hosted cluster, and writes the marks that are due.
+//! The first scan of a new leader: evaluates every HostedCluster, and writes missing ownership annotations.
 //!
-//! Nothing is reconciled until all of it has succeeded, so that a cluster from the time before private types is never
-//! taken for a new one. A cluster that others write to all the time is left to its own reconciliation, which decides the
-//! same way before it does anything else: its author must not be able to hold up all others.
+//! No HostedCluster is reconciled until the scan has succeeded, so that one that was created before private types is
+//! never taken for a new one. A HostedCluster with repeated write conflicts is deferred to its own reconcile, which
+//! evaluates it first in the same way: one user's writes must not block all other HostedClusters.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use ownership::{Decision, Evaluation, Owner, OwnershipAnnotation, decide, evaluate};
+use support::controller::span;
 use support::error::chain;
 use support::health::Check;
 use support::reconcile::{Backoff, Report as _};
 use support::shutdown::Drain;
+use tracing::Instrument as _;
 
+use crate::cluster_ref::{Id, protocol};
 use crate::context::Context;
 use crate::control_plane_namespace;
 use crate::error::Error;
-use crate::hosted_cluster::{self, Id, protocol};
-use crate::survey::{self, Judged};
+use crate::evaluation::{self, EvaluatedCluster};
+use crate::hosted_cluster;
 
-/// Marks under way at once.
-const AT_ONCE: usize = 8;
-/// How often a mark is decided anew because somebody else was writing.
+/// HostedClusters that are annotated at the same time.
+const CONCURRENCY: usize = 8;
+/// Attempts for a HostedCluster with write conflicts; each evaluates it again.
 const ATTEMPTS: usize = 5;
 
-/// The scan has succeeded, or the process is to end.
+/// The scan has succeeded, or the shutdown has begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Scanned,
@@ -36,63 +39,68 @@ pub(crate) async fn run(ctx: &Context, check: &Check, drain: &mut Drain) -> Outc
         let failed = tokio::select! {
             biased;
             () = drain.begun() => return Outcome::Ending,
-            scanned = scan(ctx) => scanned.err(),
+            scanned = scan(ctx).instrument(span("scan")) => scanned.err(),
         };
         let Some(error) = failed else {
             check.pass();
             return Outcome::Scanned;
         };
         ctx.metrics.error(error.step(), error.reason());
-        let problem = chain(&error);
-        tracing::debug!(problem, "Scan failed");
-        check.fail(problem);
-        tokio::time::sleep(backoff.pause(error.retry())).await;
+        let pause = backoff.pause(error.retry());
+        let error = chain(&error);
+        tracing::debug!(error, "Failed to scan HostedClusters");
+        check.fail(error);
+        tokio::time::sleep(pause).await;
     }
 }
 
-/// Decides about every hosted cluster, and writes the marks that are due.
+/// Evaluates every HostedCluster, and writes missing ownership annotations.
 pub(crate) async fn scan(ctx: &Context) -> Result<(), Error> {
-    let judged = survey::classify(ctx).await?;
-    stream::iter(&judged)
+    let evaluated = evaluation::from_api(ctx).await?;
+    stream::iter(&evaluated)
         .map(Ok)
-        .try_for_each_concurrent(AT_ONCE, |one| settle(one, ctx))
+        .try_for_each_concurrent(CONCURRENCY, |one| annotate_cluster(one, ctx))
         .await?;
     let count = |owner| {
-        let verdicts = judged.iter().map(|one| one.verdict);
-        verdicts.filter(|verdict| verdict.owner == owner).count()
+        let evaluations = evaluated.iter().map(|one| one.evaluation);
+        evaluations
+            .filter(|evaluation| evaluation.owner == owner)
+            .count()
     };
     tracing::info!(
         new = count(Owner::New),
         legacy = count(Owner::Legacy),
         migration = count(Owner::Migration),
-        nobody = count(Owner::Undecided),
-        "HostedClusters scanned"
+        undecided = count(Owner::Undecided),
+        "Scanned HostedClusters"
     );
     Ok(())
 }
 
-/// Writes the mark that is due to a cluster; decides anew when somebody else has written to it.
-async fn settle(judged: &Judged, ctx: &Context) -> Result<(), Error> {
-    let mut current = judged.clone();
+/// Writes the missing ownership annotation of a HostedCluster. After a conflict the HostedCluster is evaluated again.
+async fn annotate_cluster(evaluated: &EvaluatedCluster, ctx: &Context) -> Result<(), Error> {
+    let mut current = evaluated.clone();
     for _ in 0..ATTEMPTS {
-        let written = match due(ctx, current.verdict) {
-            Some(mark) => hosted_cluster::mark(&current.id, &current.metadata, mark, ctx).await,
+        let written = match due_annotation(ctx, current.evaluation) {
+            Some(annotation) => {
+                hosted_cluster::annotate(&current.id, &current.metadata, annotation, ctx).await
+            }
             None => Ok(()),
         };
         match written {
             Ok(()) => {
                 let settled = Evaluation {
                     annotation: None,
-                    ..current.verdict
+                    ..current.evaluation
                 };
-                ctx.fleet.decided(current.id, settled);
+                ctx.cluster_states.record(current.id, settled);
                 return Ok(());
             }
             Err(error) if error.is_conflict() => {}
             Err(error) if error.is_missing() => return Ok(()),
             Err(error) => return Err(error),
         }
-        match judge_again(&current, ctx).await? {
+        match reevaluate(&current, ctx).await? {
             Some(again) => current = again,
             None => return Ok(()),
         }
@@ -101,8 +109,8 @@ async fn settle(judged: &Judged, ctx: &Context) -> Result<(), Error> {
     Ok(())
 }
 
-/// Leaves a cluster to its own reconciliation. Nothing was decided about it.
-fn defer(contended: &Judged, ctx: &Context) {
+/// Defers a HostedCluster to its own reconcile. No evaluation is recorded.
+fn defer(contended: &EvaluatedCluster, ctx: &Context) {
     let Id { namespace, name } = &contended.id;
     let error = Error::Contended {
         object: contended.id.to_string(),
@@ -116,16 +124,19 @@ fn defer(contended: &Judged, ctx: &Context) {
     );
 }
 
-fn due(ctx: &Context, verdict: Evaluation) -> Option<OwnershipAnnotation> {
-    match decide(ctx.scope, &verdict) {
-        Decision::Annotate(mark) => Some(mark),
+fn due_annotation(ctx: &Context, evaluation: Evaluation) -> Option<OwnershipAnnotation> {
+    match decide(ctx.scope, &evaluation) {
+        Decision::Annotate(annotation) => Some(annotation),
         Decision::Reconcile | Decision::ReportInvalid | Decision::Skip => None,
     }
 }
 
-/// The cluster as it is now, unless it is gone.
-async fn judge_again(judged: &Judged, ctx: &Context) -> Result<Option<Judged>, Error> {
-    let id = &judged.id;
+/// The HostedCluster as it is now, unless it was deleted.
+async fn reevaluate(
+    evaluated: &EvaluatedCluster,
+    ctx: &Context,
+) -> Result<Option<EvaluatedCluster>, Error> {
+    let id = &evaluated.id;
     let api = ctx.hosted_clusters(id);
     let found = api.get_metadata_opt(&id.name).await;
     let found = found.map_err(|source| Error::Read {
@@ -136,14 +147,14 @@ async fn judge_again(judged: &Judged, ctx: &Context) -> Result<Option<Judged>, E
         return Ok(None);
     };
     let namespace = control_plane_namespace::find(&ctx.client, &id.namespace, &id.name).await?;
-    let evidence = ctx.evidence.of(&namespace).await?;
+    let observed_groups = ctx.observed_groups.of(&namespace).await?;
     let protocol = namespace.protocol(protocol(&found.metadata));
-    Ok(Some(Judged {
+    Ok(Some(EvaluatedCluster {
         id: id.clone(),
-        verdict: evaluate(&protocol, evidence),
+        evaluation: evaluate(&protocol, observed_groups),
         is_refused: !namespace.is_usable(),
         metadata: found.metadata,
-        untold: true,
+        is_condition_due: true,
     }))
 }
 

@@ -1,4 +1,4 @@
-//! Why a migration is rolled back: a closed set, since metrics, annotations and people count on it.
+//! Why a migration is rolled back: a closed set, since metrics, annotations and users rely on it.
 
 use std::{fmt, str::FromStr, time::Duration};
 

@@ -1,6 +1,6 @@
 //! Which groups are moved, which way, and the swap of their names in an object.
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use capi_translate::Rules;
 use capi_translate::json::{Documents, Json};
 use capi_translate::place::{Action, Node, Shape};
@@ -12,7 +12,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Kinds whose `variables` hold the user's own values.
 const TOPOLOGY: [&str; 2] = ["Cluster", "ClusterClass"];
 
-/// Which way a migration goes.
+/// The direction of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -32,16 +32,16 @@ pub struct Groups {
 // === impl Direction ===
 
 impl Direction {
-    /// The side that objects are moved from.
-    pub fn source(self) -> Side {
+    /// The types that objects are moved from.
+    pub fn source(self) -> CapiTypes {
         match self {
-            Self::Forward => Side::Standard,
-            Self::Reverse => Side::Private,
+            Self::Forward => CapiTypes::Standard,
+            Self::Reverse => CapiTypes::Private,
         }
     }
 
-    /// The side that objects are moved to.
-    pub fn target(self) -> Side {
+    /// The types that objects are moved to.
+    pub fn target(self) -> CapiTypes {
         self.source().other()
     }
 
@@ -78,12 +78,12 @@ impl Groups {
 
     /// Whether objects of `group` are moved.
     pub fn is_source(&self, group: &str) -> bool {
-        self.side(group) == Some(self.direction.source())
+        self.capi_types(group) == Some(self.direction.source())
     }
 
     /// Whether moved objects end up in `group`.
     pub fn is_target(&self, group: &str) -> bool {
-        self.side(group) == Some(self.direction.target())
+        self.capi_types(group) == Some(self.direction.target())
     }
 
     /// The other name of a group.
@@ -100,7 +100,7 @@ impl Groups {
         )
     }
 
-    /// Swaps every name of a group that stands at a place for one; twice gives the object back.
+    /// Swaps every name of a group at a place for one; applying it twice returns the object.
     pub fn swap_object(&self, kind: &str, body: &mut Value) {
         let root = root(kind);
         self.walk(root, body);
@@ -119,8 +119,10 @@ impl Groups {
         found
     }
 
-    fn side(&self, group: &str) -> Option<Side> {
-        self.table().find(group.as_bytes()).map(|(_, side)| side)
+    fn capi_types(&self, group: &str) -> Option<CapiTypes> {
+        self.table()
+            .find(group.as_bytes())
+            .map(|(_, capi_types)| capi_types)
     }
 
     fn walk(&self, node: Node, value: &mut Value) {

@@ -1,4 +1,4 @@
-//! A verdict for every object of a snapshot: moved, given a new owner, or left, and why.
+//! A classification of every object of a snapshot: moved, given a new owner, or left, and why.
 
 mod graph;
 
@@ -39,7 +39,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "camelCase")]
 pub enum Verdict {
-    /// It gets a target in the other group, and goes.
+    /// It gets a target in the other group, and is deleted.
     Move {
         /// The target.
         #[serde(serialize_with = "as_text")]

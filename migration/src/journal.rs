@@ -34,7 +34,7 @@ pub struct Journal {
     pub fence: u64,
     /// The phase that is under way: forward, the one being done; backward, the one being undone.
     pub phase: Phase,
-    /// Whether it goes forward.
+    /// Whether it is being migrated, not rolled back.
     pub course: Course,
     /// When the phase was entered, in seconds since 1970.
     pub phase_started: i64,
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again_and_nothing_else() {
+    fn a_written_journal_round_trips() {
         let mut journal = Journal::begin("one", Direction::Reverse, 7, 11);
         journal.pauses.insert("Cluster x".into(), Pause::Absent);
         journal.originals = Some(Fingerprints::default());

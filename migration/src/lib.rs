@@ -8,7 +8,7 @@
 //!
 //! - [`object`], [`snapshot`]: what is read.
 //! - [`groups`]: which groups are moved, and the swap of their names in an object.
-//! - [`inventory`]: a verdict for every object; [`preflight`]: checks of the cluster; [`plan`]: both, as a dry run.
+//! - [`inventory`]: a classification of every object; [`preflight`]: checks of the cluster; [`plan`]: both, as a dry run.
 //! - [`target`]: the same object in the other group; [`reparent`]: new owners for what stays.
 //! - [`verify`]: what must be true, as functions.
 //! - [`journal`]: what is remembered between two steps.

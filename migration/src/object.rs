@@ -65,11 +65,11 @@ pub struct Owner {
     pub blocks_deletion: Option<bool>,
 }
 
-/// An answer of the API server that is no object.
+/// A response of the API server that is no object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("an object of kind {kind} came without {field}: the answer is not one of an API server")]
+#[error("an object of kind {kind} has no {field}: the response is not from an API server")]
 pub struct Malformed {
-    /// The kind that was asked for.
+    /// The kind that was requested.
     pub kind: String,
     /// The field that lacks.
     pub field: &'static str,
@@ -112,7 +112,7 @@ impl ObjectKey {
     }
 }
 
-/// `Kind.group namespace/name`, as people write it for `kubectl`.
+/// `Kind.group namespace/name`, as in `kubectl`.
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kind)?;
@@ -130,7 +130,7 @@ impl fmt::Display for ObjectKey {
 // === impl Object ===
 
 impl Object {
-    /// An object of `resource`. Items of lists come without `apiVersion` and `kind`, which are added.
+    /// An object of `resource`. Items of lists have no `apiVersion` and `kind`, which are added.
     pub fn new(resource: &Resource, mut body: Value) -> Result<Self, Malformed> {
         let malformed = |field| Malformed {
             kind: resource.kind.clone(),

@@ -52,7 +52,7 @@ pub enum Inverse {
     PauseAndQuiesce,
 }
 
-/// A roll-back that comes too late.
+/// A rollback that is too late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "phase {phase} cannot be rolled back, because the commit point is behind it: complete the migration"
@@ -114,7 +114,7 @@ impl Phase {
         Self::ALL.into_iter().find(|phase| *phase > self)
     }
 
-    /// Whether a failure in this phase is answered by undoing everything.
+    /// Whether a failure in this phase causes a rollback.
     ///
     /// The commit itself is one write, made or not made. A driver that does not know which observes first: made means
     /// [`Phase::Retire`], not made means that the write is tried again or rolled back from [`Phase::Health`].

@@ -89,21 +89,21 @@ impl fmt::Display for Plan {
             self.inventory.moved(),
             self.inventory.reparented(),
         )?;
-        let verdict = if self.may_begin() {
+        let outcome = if self.may_begin() {
             "may begin"
         } else {
             "may not begin"
         };
         write!(
             f,
-            "{} writes, about {} seconds. The migration {verdict}.",
+            "{} writes, about {} seconds. The migration {outcome}.",
             self.writes,
             self.estimate.as_secs()
         )
     }
 }
 
-/// One verdict, as people read it.
+/// One classification, human-readable.
 struct Described<'a>(&'a Verdict);
 
 impl fmt::Display for Described<'_> {

@@ -15,7 +15,7 @@ use crate::snapshot::Snapshot;
 /// What the server says that no object does.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// The CRDs of the target side's kinds and, for comparison, of the source side's.
+    /// The CRDs of the target kinds and, for comparison, of the source kinds.
     pub definitions: Vec<Definition>,
     /// The rights that a review refused.
     pub denied: Vec<Denied>,

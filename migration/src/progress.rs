@@ -1,4 +1,4 @@
-//! How far a migration is, in counts that people can follow.
+//! How far a migration is, in counts.
 
 use crate::groups::Groups;
 use crate::inventory::{originals, target_key};
@@ -18,7 +18,7 @@ pub struct Progress {
     pub done: usize,
     /// How many there are. Zero in phases that do not count objects.
     pub total: usize,
-    /// For people, for instance `copied 340 of 512 objects`.
+    /// Human-readable, for example `copied 340 of 512 objects`.
     pub message: String,
 }
 

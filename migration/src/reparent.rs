@@ -1,6 +1,6 @@
 //! New owners for objects that do not move but are owned by ones that do.
 //!
-//! Never is there an instant without an owner that lives: the new one comes beside the old, and only then goes the old.
+//! There is an existing owner at every instant: the new one is added to the old one, and then the old one is removed.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub fn add(groups: &Groups, snapshot: &Snapshot, dependent: &Object) -> Option<W
 
 /// The write that takes the old owners from a dependent that has the new ones; none when it has no old one.
 ///
-/// An owner whose target is gone has no successor, and is taken away, too.
+/// An owner whose target is gone has no successor, and is removed, too.
 pub fn drop(groups: &Groups, snapshot: &Snapshot, dependent: &Object) -> Option<Write> {
     let owned = owned(groups, snapshot, dependent);
     if owned.old.is_empty() {

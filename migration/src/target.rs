@@ -222,11 +222,11 @@ impl Way<'_> {
     }
 
     fn status(&self, original: &Object, target: &Object, current: Current) -> Option<Act> {
-        let wanted = status(self.groups, original, target.generation(), current);
-        if target.body().get("status") == wanted.as_ref() {
+        let desired = status(self.groups, original, target.generation(), current);
+        if target.body().get("status") == desired.as_ref() {
             return None;
         }
-        let change = match wanted {
+        let change = match desired {
             Some(status) => set("/status", status),
             None => json!({"op": "remove", "path": "/status"}),
         };

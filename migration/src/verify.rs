@@ -59,15 +59,16 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Invariant: no object has dead owners only, or the garbage collector deletes it. At every instant.
+/// Invariant: no object has only missing owners, or the garbage collector deletes it. At every instant.
 ///
 /// An owner of a kind that was not listed counts as alive: who knows.
-pub fn no_dead_owners(snapshot: &Snapshot) -> Vec<Violation> {
-    let dead = snapshot.objects().filter(|object| {
+pub fn no_missing_owners(snapshot: &Snapshot) -> Vec<Violation> {
+    let missing = snapshot.objects().filter(|object| {
         let owners = object.owners();
         !owners.is_empty() && !owners.iter().any(|owner| is_alive(snapshot, object, owner))
     });
-    dead.map(|object| Violation::new(object.key(), "has dead owners only"))
+    missing
+        .map(|object| Violation::new(object.key(), "has only missing owners"))
         .collect()
 }
 
@@ -82,7 +83,7 @@ pub fn one_controller(snapshot: &Snapshot) -> Vec<Violation> {
 }
 
 /// Invariant: no client sees the deletion of an original that still has finalizers, so that no provider deletes a
-/// machine. At every instant at which no controller of the source side runs.
+/// machine. At every instant at which no controller of the source types runs.
 pub fn no_finalizer_is_run(groups: &Groups, snapshot: &Snapshot) -> Vec<Violation> {
     let shown = originals(groups, snapshot).filter(|object| is_deleted_by_others(object));
     shown
@@ -167,7 +168,7 @@ pub fn changed_originals(
     violations
 }
 
-/// Targets whose originals were there when the copy began and are not any more.
+/// Targets of originals that existed when the copy began and no longer do.
 fn orphan_targets(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Vec<Violation> {
     let targets = snapshot
         .objects()
@@ -211,16 +212,16 @@ fn target_violation(
             differences.join(", ")
         ));
     }
-    let mut wanted = target::owners(groups, snapshot, original).found;
+    let mut desired = target::owners(groups, snapshot, original).found;
     let mut found = target.owners();
-    wanted.sort();
+    desired.sort();
     found.sort();
-    if wanted != found {
+    if desired != found {
         return violation("has a target with other owners".to_owned());
     }
     let served = snapshot.resource(&target.key().group, &target.key().kind)?;
-    let wanted = target::managed_fields(groups, snapshot, original, &served.served);
-    if !wanted.is_empty() && !equality::same_managers(&wanted, &target.managed_fields()) {
+    let desired = target::managed_fields(groups, snapshot, original, &served.served);
+    if !desired.is_empty() && !equality::same_managers(&desired, &target.managed_fields()) {
         return violation("has a target with other field owners".to_owned());
     }
     None

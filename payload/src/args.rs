@@ -23,7 +23,7 @@ const TAG_LIFETIME: Duration = Duration::from_mins(10);
 /// Images of the control-plane-operator.
 #[derive(Debug, Args)]
 pub struct OperatorImageArgs {
-    /// Image of the control-plane-operator for releases that have none, or whose own does not know private Cluster API
+    /// Image of the control-plane-operator for releases that have none, or with an own one that does not support private Cluster API
     /// types while the cluster is on them.
     #[arg(long, value_name = "IMAGE", env = "CONTROL_PLANE_OPERATOR_IMAGE")]
     pub control_plane_operator_image: Option<String>,
@@ -45,7 +45,18 @@ pub struct ReleaseArgs {
         value_parser = pair
     )]
     pub registry_overrides: Vec<(String, String)>,
-    /// Registries that are spoken to without TLS, by host and port. For registries of a test.
+    /// How registries are reached, and where releases are cached.
+    #[command(flatten)]
+    pub registries: RegistryArgs,
+    /// What registries and tenants may take.
+    #[command(flatten)]
+    pub limits: ReadLimits,
+}
+
+/// How registries are reached, and where releases are cached.
+#[derive(Debug, Args)]
+pub struct RegistryArgs {
+    /// Registries that are accessed over plain HTTP, by host and port, for testing.
     #[arg(
         long,
         value_name = "HOST[:PORT]",
@@ -53,15 +64,12 @@ pub struct ReleaseArgs {
         value_delimiter = ','
     )]
     pub insecure_registries: Vec<String>,
-    /// File with PEM certificates of authorities that registries are trusted by, beside the usual ones.
+    /// File with additional CA certificates for registries, PEM.
     #[arg(long, value_name = "FILE", env = "REGISTRY_CA_BUNDLE")]
     pub registry_ca_bundle: Option<PathBuf>,
-    /// Directory in which releases that were read are kept for the next start. Without it they are read again.
+    /// Directory to cache releases across restarts. If it is not set, releases are read again after a restart.
     #[arg(long, value_name = "DIRECTORY", env = "RELEASE_CACHE")]
     pub release_cache: Option<PathBuf>,
-    /// What registries and tenants may take.
-    #[command(flatten)]
-    pub limits: ReadLimits,
 }
 
 /// Limits of reading images, so that a slow registry of one tenant costs the others nothing.
@@ -173,6 +181,22 @@ impl InvalidFile {
 impl ReleaseArgs {
     /// The options that the flags set.
     pub fn options(&self) -> Result<Options, InvalidFile> {
+        Ok(Options {
+            believed: TAG_LIFETIME,
+            mirrors: Mirrors::default(),
+            overrides: Overrides::new(self.registry_overrides.clone()),
+            arch: Arch::Amd64,
+            limits: self.limits.limits(),
+            ..self.registries.options()?
+        })
+    }
+}
+
+// === impl RegistryArgs ===
+
+impl RegistryArgs {
+    /// The options that the flags set, with defaults for all others.
+    pub fn options(&self) -> Result<Options, InvalidFile> {
         let read = |path: &PathBuf| {
             fs::read(path).map_err(|error| {
                 let why = format!("cannot be read: {error}");
@@ -183,11 +207,7 @@ impl ReleaseArgs {
             plain_http: self.insecure_registries.iter().cloned().collect(),
             ca_bundle: self.registry_ca_bundle.as_ref().map(read).transpose()?,
             directory: self.release_cache.clone(),
-            believed: TAG_LIFETIME,
-            mirrors: Mirrors::default(),
-            overrides: Overrides::new(self.registry_overrides.clone()),
-            arch: Arch::Amd64,
-            limits: self.limits.limits(),
+            ..Options::default()
         })
     }
 }
@@ -269,8 +289,8 @@ mod tests {
         assert_eq!(fallback.as_deref(), Some("images.example.com/own:v1"));
         let args: ReleaseArgs = from_variables(&variables).unwrap();
         assert_eq!(args.registry_overrides.len(), 2);
-        assert_eq!(args.registry_ca_bundle, None);
-        assert_eq!(args.insecure_registries, [""; 0]);
+        assert_eq!(args.registries.registry_ca_bundle, None);
+        assert_eq!(args.registries.insecure_registries, [""; 0]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ labels! {
     Subcommands = "control-plane-operator-subcommands",
     /// Leaves the nodes' HAProxy to the NodePool controller.
     SkipsHaproxy = "control-plane-operator-skips-haproxy",
-    /// Its ignition server answers a health check.
+    /// Its ignition server serves a health check.
     IgnitionHealthz = "ignition-server-healthz-handler",
     /// Runs the ignition server itself.
     ManagesIgnitionServer = "control-plane-operator-manages-ignition-server",
@@ -55,7 +55,7 @@ labels! {
     ReportsNodeCount = "hosted-cluster-config-operator-reports-node-count",
     /// Makes a kubeconfig for a name of the user's choice.
     CustomKubeconfig = "control-plane-operator-supports-kas-custom-kubeconfig",
-    /// Can run a control plane whose Cluster API objects are in the private groups.
+    /// Can run a control plane with Cluster API objects in the private groups.
     PrivateTypes = "control-plane-operator-private-capi-types",
     /// Uses the component framework of version 2.
     V2 = "control-plane-operator.v2-isdefault",
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_say_what_is_possible() {
+    fn labels_determine_capabilities() {
         let labels = [
             (Capability::Subcommands.label(), "true"),
             (Capability::SkipsHaproxy.label(), ""),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_a_label_of_its_own() {
+    fn each_capability_has_its_own_label() {
         let labels: BTreeSet<_> = Capability::ALL.iter().map(|one| one.label()).collect();
         assert_eq!(labels.len(), Capability::ALL.len());
         assert!(

@@ -146,8 +146,8 @@ impl Directory {
             }
         }
         kept.sort();
-        let surplus = kept.len().saturating_sub(MOST_KEPT);
-        kept[..surplus]
+        let excess = kept.len().saturating_sub(MOST_KEPT);
+        kept[..excess]
             .iter()
             .try_for_each(|(_, path)| std::fs::remove_file(path))
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_again_unless_it_is_damaged() {
+    fn stored_contents_are_read_unless_malformed() {
         let home = tempfile::tempdir().unwrap();
         let kept = Directory::new(home.path().join("releases"));
         let digest = Digest::of(b"image");

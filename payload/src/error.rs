@@ -16,10 +16,10 @@ pub struct Error {
     retry_after: Option<Duration>,
 }
 
-/// How long a caller waits at most before it asks again for an image that is being read.
+/// The longest time until a caller retries an image that is being read.
 const LONGEST_RETRY: Duration = Duration::from_secs(15);
 
-/// What went wrong, as a closed set.
+/// The reason of a failure, as a closed set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The image reference is malformed.
@@ -69,7 +69,7 @@ impl Error {
         self
     }
 
-    /// The image is being read in the background, for this time already: the caller comes back later.
+    /// The image is being read in the background, for this time already: the caller returns later.
     pub(crate) fn in_progress(image: &str, since: Duration) -> Self {
         let detail = "the registry has not delivered it yet; it is read in the background";
         Self {
@@ -78,7 +78,7 @@ impl Error {
         }
     }
 
-    /// When to ask again for an image that is being read: the longer it takes, the later.
+    /// When to retry an image that is being read: the longer it takes, the later.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
@@ -109,7 +109,7 @@ impl Error {
         &self.image
     }
 
-    /// What went wrong.
+    /// The cause of a failure.
     pub fn kind(&self) -> Reason {
         self.reason
     }

@@ -1,4 +1,4 @@
-//! Reads in progress: those who ask for the same at the same time share one.
+//! Reads in progress: those who request the same at the same time share one.
 //!
 //! A flight runs in a task of its own: it ends when its limits say so, and not when those who wait for it go away.
 
@@ -12,8 +12,8 @@ use futures::future::{BoxFuture, Shared};
 use crate::error::{Error, Reason};
 use crate::memory::unpoisoned;
 
-pub(crate) type Answer<V> = Result<V, Error>;
-pub(crate) type Flight<V> = Shared<BoxFuture<'static, Answer<V>>>;
+pub(crate) type ReadResult<V> = Result<V, Error>;
+pub(crate) type Flight<V> = Shared<BoxFuture<'static, ReadResult<V>>>;
 
 /// Reads in progress, by what is read.
 pub(crate) struct Flights<K, V>(Arc<Mutex<HashMap<K, Flight<V>>>>);
@@ -33,7 +33,7 @@ where
     /// The read of `key` that is in progress, or a new one.
     pub(crate) fn join<F>(&self, key: K, read: impl FnOnce() -> F) -> Flight<V>
     where
-        F: Future<Output = Answer<V>> + Send + 'static,
+        F: Future<Output = ReadResult<V>> + Send + 'static,
     {
         let mut flights = unpoisoned(&self.0);
         if let Some(flight) = flights.get(&key) {
@@ -68,7 +68,7 @@ impl<K: Eq + Hash, V> Drop for Landing<K, V> {
 }
 
 /// Runs a read in a task of its own.
-pub(crate) fn spawn<V>(read: impl Future<Output = Answer<V>> + Send + 'static) -> Flight<V>
+pub(crate) fn spawn<V>(read: impl Future<Output = ReadResult<V>> + Send + 'static) -> Flight<V>
 where
     V: Clone + Send + Sync + 'static,
 {
@@ -98,17 +98,20 @@ mod tests {
             self.0.load(Ordering::Relaxed)
         }
 
-        fn read(&self, answer: Answer<u8>) -> impl Future<Output = Answer<u8>> + Send + 'static {
+        fn read(
+            &self,
+            result: ReadResult<u8>,
+        ) -> impl Future<Output = ReadResult<u8>> + Send + 'static {
             let count = self.0.clone();
             async move {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 count.fetch_add(1, Ordering::Relaxed);
-                answer
+                result
             }
         }
     }
 
-    fn error() -> Answer<u8> {
+    fn error() -> ReadResult<u8> {
         Err(Error::new("registry.example.com/a", Reason::NotFound, "no"))
     }
 
@@ -116,8 +119,8 @@ mod tests {
     async fn concurrent_readers_share_one_flight() {
         let (flights, source) = (Flights::new(), Source::default());
         let asking = (0..50).map(|_| flights.join("a", || source.read(Ok(1))));
-        for answer in join_all(asking).await {
-            assert_eq!(answer.unwrap(), 1);
+        for result in join_all(asking).await {
+            assert_eq!(result.unwrap(), 1);
         }
         assert_eq!(source.reads(), 1);
         let failing = (0..50).map(|_| flights.join("b", || source.read(error())));

@@ -1,4 +1,4 @@
-//! The file `image-references` of a release: an ImageStream whose tags are the components.
+//! The file `image-references` of a release: an ImageStream with a tag for each component.
 
 use std::collections::BTreeMap;
 

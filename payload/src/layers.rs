@@ -1,4 +1,4 @@
-//! Finds files in a layer of an image while it is downloaded; only the wanted files are kept.
+//! Finds files in a layer of an image while it is downloaded; only the requested files are kept.
 
 mod zstd;
 
@@ -17,7 +17,7 @@ const WHITEOUT: &str = ".wh.";
 /// An opaque whiteout: the directory's content is deleted from the layers below.
 const OPAQUE: &str = ".wh..wh..opq";
 
-/// The wanted files of a layer.
+/// The requested files of a layer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     /// Files and their content.
@@ -47,18 +47,18 @@ struct Limited<R> {
 }
 
 /// Scans a layer for files, with any compression. Stops when all are found.
-pub(crate) fn scan(layer: impl Read, wanted: &[&'static str]) -> Result<Found, Unreadable> {
+pub(crate) fn scan(layer: impl Read, desired: &[&'static str]) -> Result<Found, Unreadable> {
     let layer = unpacked(BufReader::new(layer)).map_err(Unreadable::Archive)?;
     let mut archive = Archive::new(Limited {
         source: layer,
         left: LARGEST_LAYER,
     });
     let mut found = Found::default();
-    // Raw: the wanted files have short names, and long ones would be held in memory.
+    // Raw: the requested files have short names, and long ones would be held in memory.
     for entry in archive.entries().map_err(unreadable)?.raw(true) {
         let entry = entry.map_err(unreadable)?;
-        take(entry, wanted, &mut found)?;
-        if found.files.len() == wanted.len() {
+        take(entry, desired, &mut found)?;
+        if found.files.len() == desired.len() {
             break;
         }
     }
@@ -85,19 +85,19 @@ fn unpacked<'a>(mut layer: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> 
 
 fn take(
     mut entry: Entry<'_, impl Read>,
-    wanted: &[&'static str],
+    desired: &[&'static str],
     found: &mut Found,
 ) -> Result<(), Unreadable> {
     let Some(path) = path_of(&entry) else {
         return Ok(());
     };
-    if let Some(&name) = wanted.iter().find(|&&name| name == path) {
+    if let Some(&name) = desired.iter().find(|&&name| name == path) {
         if entry.header().entry_type() == EntryType::Regular {
             found.files.insert(name, content(&mut entry, name)?);
         }
         return Ok(());
     }
-    let hidden = wanted.iter().filter(|name| hides(&path, name));
+    let hidden = desired.iter().filter(|name| hides(&path, name));
     found.gone.extend(hidden);
     Ok(())
 }

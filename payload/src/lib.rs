@@ -1,6 +1,6 @@
 //! The release payload: one image that names, by digest, every other image of an OpenShift release.
 //!
-//! [`Releases::get`] reads one from a registry, with a pull secret. The result, a [`Release`], answers which image a
+//! [`Releases::get`] reads one from a registry, with a pull secret. The result, a [`Release`], contains which image a
 //! component has, its version, its boot images and its architectures. [`skew`] says which release may follow which, and
 //! [`operator_image`] which image a hosted cluster's control-plane-operator runs.
 //!

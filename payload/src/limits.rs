@@ -17,7 +17,7 @@ pub struct Limits {
     pub reads_per_tenant: usize,
     /// How long a reconcile waits for a read that is in progress, before it is requeued.
     pub wait: Duration,
-    /// How much memory releases, labels and answers of registries may take, in bytes.
+    /// How much memory releases, labels and responses of registries may take, in bytes.
     pub memory: usize,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Broken {
 // === impl Limits ===
 
 impl Limits {
-    /// How long the error of a slow read is reported before the registry is asked again.
+    /// How long the error of a slow read is reported before the registry is read again.
     pub(crate) const RETRY_AFTER: Duration = Duration::from_mins(1);
     /// Layers that are downloaded at once by all tenants: each occupies a thread.
     pub(crate) const LAYERS_AT_ONCE: usize = 128;

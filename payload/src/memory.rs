@@ -144,7 +144,7 @@ mod tests {
 
     /// Check T12.
     #[tokio::test(start_paused = true)]
-    async fn memory_is_bounded_by_bytes_and_evicts_the_least_recently_used() {
+    async fn memory_is_bounded_by_bytes_with_lru_eviction() {
         let entry = 1000 + OVERHEAD;
         let memory = Memory::new(2 * entry);
         let owner = Arc::from("t");

@@ -44,7 +44,7 @@ impl Mirrors {
     pub fn of_image(&self, image: &str) -> Vec<String> {
         let longest = self.0.iter().filter(|(source, _)| covers(source, image));
         let mut matching: Vec<_> = longest.collect();
-        // The one that says most about the image comes first; what was listed first among equals.
+        // The most specific mirror is first; equally specific ones keep their order.
         matching.sort_by_key(|(source, _)| std::cmp::Reverse(source.len()));
         let mut places: Vec<String> = Vec::new();
         for (source, mirrors) in matching {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn mirrors_come_in_order_and_the_most_specific_first() {
+    fn mirrors_are_ordered_with_the_most_specific_first() {
         let mirrors = mirrors(&[
             ("a.example.com", &["m1.example.com", "m2.example.com/x"]),
             (
@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn going_there_and_back_gives_the_same_image(path in "[a-z]{1,5}(/[a-z]{1,5}){0,2}(:[a-z]{1,3})?") {
+        fn image_references_round_trip(path in "[a-z]{1,5}(/[a-z]{1,5}){0,2}(:[a-z]{1,3})?") {
             let there = overrides(&[("a.example.com/x", "b.example.com/y/z")]);
             let back = overrides(&[("b.example.com/y/z", "a.example.com/x")]);
             let image = format!("a.example.com/x/{path}");

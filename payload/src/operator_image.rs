@@ -1,6 +1,6 @@
 //! Which image the control-plane-operator of a hosted cluster runs, and whether that cluster can be on private types.
 //!
-//! The image that the cluster's annotation names comes first. On private types follow the table of overrides, the
+//! The image in the cluster's annotation takes precedence. With private types, next are the table of overrides, the
 //! release's own image if its labels say that it supports private types, and the image for all other releases. On
 //! standard types every release runs its own.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use api::annotations::cluster::{
     CONTROL_PLANE_OPERATOR_IMAGE, CONTROL_PLANE_OPERATOR_IMAGE_LABELS,
 };
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::HostedCluster;
 use support::error::chain;
 
@@ -29,7 +29,7 @@ const IMAGE: &str = "hypershift";
 /// Images of the control-plane-operator that the hypershift-operator is configured with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperatorImages {
-    /// The image for releases whose own cannot be run.
+    /// The image for releases with an own one that cannot be run.
     pub fallback: Option<String>,
     /// The images for single versions.
     pub overrides: Arc<OperatorOverrides>,
@@ -41,7 +41,7 @@ pub struct Question<'a> {
     /// The hosted cluster.
     pub cluster: &'a HostedCluster,
     /// The types that it is on, or is to be on.
-    pub side: Side,
+    pub side: CapiTypes,
     /// The release of the control plane, if it could be read.
     pub release: Option<&'a Release>,
     /// What the hypershift-operator is configured with.
@@ -100,7 +100,7 @@ pub enum Unfit {
     },
     /// Its labels could not be read.
     #[error(
-        "it cannot be told whether the control-plane-operator of release {version} ({image}) knows private Cluster API \
+        "it is unknown whether the control-plane-operator of release {version} ({image}) supports private Cluster API \
          types: its labels cannot be read: {why}: see that the pull secret and the mirrors lead to it, or name another \
          image for {version} in the table of --control-plane-operator-overrides"
     )]
@@ -147,7 +147,7 @@ pub fn candidate(question: &Question<'_>) -> Result<Candidate, Unfit> {
     let version = &release.version;
     let images = question.images;
     let otherwise = images.fallback.clone();
-    if question.side == Side::Standard {
+    if question.side == CapiTypes::Standard {
         let released = release.component(IMAGE).map(str::to_owned);
         return released
             .or_else(|missing| otherwise.ok_or(missing))
@@ -246,7 +246,7 @@ impl Compatibility {
         };
         let question = Question {
             cluster,
-            side: Side::Private,
+            side: CapiTypes::Private,
             release: Some(&release),
             images,
         };

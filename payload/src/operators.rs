@@ -39,7 +39,7 @@ pub struct OperatorOverrides(BTreeMap<(String, String), String>);
 /// An invalid table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOverrides {
-    /// The format is wrong.
+    /// The format is invalid.
     #[error(
         "it is not of the form platforms: {{aws: {{overrides: [{{version: 4.14.9, cpoImage: IMAGE}}]}}}}: {0}"
     )]

@@ -32,7 +32,7 @@ pub struct Credential {
 /// An invalid pull secret. The error never contains its content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPullSecret {
-    /// The format is wrong.
+    /// The format is invalid.
     #[error("the pull secret is not a JSON document with \"auths\" (line {line}, column {column})")]
     Document {
         /// The line of the error.

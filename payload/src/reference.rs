@@ -335,7 +335,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_read_is_written_alike(text in "\\PC{0,60}") {
+        fn parsed_references_print_the_same(text in "\\PC{0,60}") {
             if let Ok(reference) = text.parse::<Reference>() {
                 prop_assert_eq!(reference.to_string().to_lowercase(), text.to_lowercase());
                 // It can be put into a URL as it is.

@@ -122,19 +122,19 @@ impl<'a> Session<'a> {
     pub(crate) async fn files(
         &self,
         manifest: &ImageManifest,
-        wanted: &[&'static str],
+        desired: &[&'static str],
     ) -> Result<BTreeMap<&'static str, Vec<u8>>, Error> {
         if manifest.layers.len() > MOST_LAYERS {
             return Err(self.error(Reason::TooLarge, "it has more than 128 layers"));
         }
-        let mut wanted = wanted.to_vec();
+        let mut desired = desired.to_vec();
         let mut files = BTreeMap::new();
         for layer in manifest.layers.iter().rev() {
-            if wanted.is_empty() {
+            if desired.is_empty() {
                 break;
             }
-            let found = self.with_retries(|| self.scan(layer, &wanted)).await?;
-            wanted.retain(|name| !found.files.contains_key(name) && !found.gone.contains(name));
+            let found = self.with_retries(|| self.scan(layer, &desired)).await?;
+            desired.retain(|name| !found.files.contains_key(name) && !found.gone.contains(name));
             files.extend(found.files);
         }
         Ok(files)
@@ -191,16 +191,16 @@ impl<'a> Session<'a> {
     }
 
     /// Downloads a layer and scans it at the same time. It is downloaded completely, to verify its digest.
-    async fn scan(&self, layer: &Descriptor, wanted: &[&'static str]) -> Result<Found, Error> {
+    async fn scan(&self, layer: &Descriptor, desired: &[&'static str]) -> Result<Found, Error> {
         if layer.size > LARGEST_LAYER {
             return Err(self.error(Reason::TooLarge, "it has a layer of more than 4 GiB"));
         }
         let _turn = self.http.layers.acquire().await;
         let body = self.get(&format!("blobs/{}", layer.digest)).await?;
         let (sender, receiver) = mpsc::channel(AHEAD);
-        let wanted = wanted.to_vec();
+        let desired = desired.to_vec();
         let scan = tokio::task::spawn_blocking(move || {
-            layers::scan(ChannelReader::new(receiver), &wanted)
+            layers::scan(ChannelReader::new(receiver), &desired)
         });
         self.download(body.into_body(), layer, sender).await?;
         let scanned = scan.await.map_err(|error| {
@@ -249,7 +249,7 @@ impl<'a> Session<'a> {
         attempt().await
     }
 
-    /// Sends a GET request, and authenticates if the registry asks for it.
+    /// Sends a GET request, and authenticates if the registry requests it.
     async fn get(&self, path: &str) -> Result<Response<Incoming>, Error> {
         let known = self.authorization.lock().await.clone();
         let reply = self.request(path, known.as_ref()).await?;
@@ -306,7 +306,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The credentials in the form that the registry's challenge asks for.
+    /// The credentials in the form that the registry's challenge requests.
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Error> {
         let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
         let texts = challenges.filter_map(|value| value.to_str().ok());

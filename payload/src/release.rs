@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn components_are_overridden_and_kept_as_they_were() {
+    fn components_are_overridden_and_originals_are_kept() {
         let release = release(&[("etcd", "registry.example.com/etcd@sha256:1")]);
         let component = release.component("etcd").unwrap();
         assert_eq!(component, "mirror.example.com/copy/etcd@sha256:1");

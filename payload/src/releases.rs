@@ -28,7 +28,7 @@ use crate::reference::{Digest, Reference};
 use crate::registry::InvalidAuthorities;
 use crate::release::Release;
 use crate::tenants::Question;
-use source::{Answer, Source};
+use source::{Resolved, Source};
 
 /// The owner of what is read for no tenant.
 const OPERATOR: &str = "";
@@ -67,7 +67,7 @@ pub struct Releases {
 
 /// A question to registries, with the credentials as a hash.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Asked {
+pub(crate) struct Query {
     places: Vec<Reference>,
     credentials: [u8; 32],
 }
@@ -137,7 +137,7 @@ impl Releases {
 
     /// Reads for a tenant: the namespace of a HostedCluster.
     ///
-    /// Reads count against the tenant's limits and go on in the background. A caller waits for [`Limits::wait`] at most;
+    /// Reads count against the tenant's limits and continue in the background. A caller waits for [`Limits::wait`] at most;
     /// then it gets what was read before, else the error of the last read, else [`Reason::InProgress`].
     #[must_use]
     pub fn for_tenant(&self, namespace: &str) -> Self {
@@ -154,24 +154,24 @@ impl Releases {
 
     /// Reads a release. The layers of an image are read once for all; each pull secret has to show that it may read it.
     pub async fn get(&self, image: &str, pull_secret: &PullSecret) -> Result<Arc<Release>, Error> {
-        let asked = self.asked(image, pull_secret)?;
-        if let Some(release) = self.known(image, &asked) {
+        let query = self.query(image, pull_secret)?;
+        if let Some(release) = self.known(image, &query) {
             return Ok(release);
         }
         let Some(tenant) = self.tenant.clone() else {
-            return self.read(image, asked, pull_secret).await;
+            return self.read(image, query, pull_secret).await;
         };
         let read = || {
-            let (this, asked) = (self.clone(), asked.clone());
+            let (this, query) = (self.clone(), query.clone());
             let (image, pull_secret) = (image.to_owned(), pull_secret.clone());
-            async move { this.read(&image, asked, &pull_secret).await }
+            async move { this.read(&image, query, &pull_secret).await }
         };
         let question = Question {
             tenant,
-            read: (image.to_owned(), asked.clone()),
+            read: (image.to_owned(), query.clone()),
         };
         match self.source.reads.get(question, image, read).await {
-            Err(error) if error.is_transient() => self.last_known(image, &asked).ok_or(error),
+            Err(error) if error.is_transient() => self.last_known(image, &query).ok_or(error),
             read => read,
         }
     }
@@ -182,26 +182,26 @@ impl Releases {
         image: &str,
         pull_secret: &PullSecret,
     ) -> Result<Arc<BTreeMap<String, String>>, Error> {
-        let asked = self.asked(image, pull_secret)?;
-        let known = self.source.fresh(&asked);
+        let query = self.query(image, pull_secret)?;
+        let known = self.source.fresh(&query);
         if let Some(labels) = known.and_then(|it| self.source.labels.stale(&it.digest)) {
             return Ok(labels);
         }
         let Some(tenant) = self.tenant.clone() else {
-            return self.read_labels(image, asked, pull_secret).await;
+            return self.read_labels(image, query, pull_secret).await;
         };
         let read = || {
-            let (this, asked) = (self.clone(), asked.clone());
+            let (this, query) = (self.clone(), query.clone());
             let (image, pull_secret) = (image.to_owned(), pull_secret.clone());
-            async move { this.read_labels(&image, asked, &pull_secret).await }
+            async move { this.read_labels(&image, query, &pull_secret).await }
         };
         let question = Question {
             tenant,
-            read: asked.clone(),
+            read: query.clone(),
         };
         match self.source.label_reads.get(question, image, read).await {
             Err(error) if error.is_transient() => {
-                let last = self.source.last_known(&asked);
+                let last = self.source.last_known(&query);
                 let labels = last.and_then(|it| self.source.labels.stale(&it.digest));
                 labels.ok_or(error)
             }
@@ -213,25 +213,27 @@ impl Releases {
         self.tenant.clone().unwrap_or_else(|| Arc::from(OPERATOR))
     }
 
-    /// What needs no registry: a release that was read, of an image whose digest is still valid.
-    fn known(&self, image: &str, asked: &Asked) -> Option<Arc<Release>> {
-        let answer = self.source.fresh(asked)?;
-        self.remembered(image, &answer)
+    /// A release that needs no registry: it was read before, and the digest of its image is still valid.
+    fn known(&self, image: &str, query: &Query) -> Option<Arc<Release>> {
+        let resolved = self.source.fresh(query)?;
+        self.remembered(image, &resolved)
     }
 
     /// What was read before, while the registry does not deliver.
-    fn last_known(&self, image: &str, asked: &Asked) -> Option<Arc<Release>> {
-        let answer = self.source.last_known(asked)?;
-        let release = self.remembered(image, &answer)?;
+    fn last_known(&self, image: &str, query: &Query) -> Option<Arc<Release>> {
+        let resolved = self.source.last_known(query)?;
+        let release = self.remembered(image, &resolved)?;
         tracing::warn!(image, "Registry does not respond: using its last response");
         Some(release)
     }
 
-    fn remembered(&self, image: &str, answer: &Answer) -> Option<Arc<Release>> {
-        let view = self.view(image, answer);
+    fn remembered(&self, image: &str, resolved: &Resolved) -> Option<Arc<Release>> {
+        let view = self.view(image, resolved);
         let release = self.source.releases.stale(&view);
         release.or_else(|| {
-            let contents = self.source.stored_contents(&answer.digest, &self.owner())?;
+            let contents = self
+                .source
+                .stored_contents(&resolved.digest, &self.owner())?;
             Some(self.source.release(view, &contents, &self.owner()))
         })
     }
@@ -239,39 +241,39 @@ impl Releases {
     async fn read(
         &self,
         image: &str,
-        asked: Asked,
+        query: Query,
         pull_secret: &PullSecret,
     ) -> Result<Arc<Release>, Error> {
         let owner = self.owner();
-        let answer = self.source.find(asked, pull_secret, &owner).await;
-        let answer = answer.map_err(|error| error.about(image))?;
-        let contents = self.source.contents(&answer, pull_secret, &owner).await;
+        let resolved = self.source.find(query, pull_secret, &owner).await;
+        let resolved = resolved.map_err(|error| error.about(image))?;
+        let contents = self.source.contents(&resolved, pull_secret, &owner).await;
         let contents = contents.map_err(|error| error.about(image))?;
         Ok(self
             .source
-            .release(self.view(image, &answer), &contents, &owner))
+            .release(self.view(image, &resolved), &contents, &owner))
     }
 
     async fn read_labels(
         &self,
         image: &str,
-        asked: Asked,
+        query: Query,
         pull_secret: &PullSecret,
     ) -> Result<Arc<Labels>, Error> {
         let owner = self.owner();
-        let answer = self.source.find(asked, pull_secret, &owner).await;
-        let answer = answer.map_err(|error| error.about(image))?;
-        let labels = self.source.labels(answer, pull_secret, &owner).await;
+        let resolved = self.source.find(query, pull_secret, &owner).await;
+        let resolved = resolved.map_err(|error| error.about(image))?;
+        let labels = self.source.labels(resolved, pull_secret, &owner).await;
         labels.map_err(|error| error.about(image))
     }
 
-    fn asked(&self, image: &str, pull_secret: &PullSecret) -> Result<Asked, Error> {
+    fn query(&self, image: &str, pull_secret: &PullSecret) -> Result<Query, Error> {
         let places = self.places(image)?;
         let mut hash = Sha256::new();
         for place in &places {
             hash.update(pull_secret.fingerprint(place));
         }
-        Ok(Asked {
+        Ok(Query {
             credentials: hash.finalize().into(),
             places,
         })
@@ -294,12 +296,12 @@ impl Releases {
         Ok(places)
     }
 
-    fn view(&self, image: &str, answer: &Answer) -> View {
-        let place = answer.place.to_string();
+    fn view(&self, image: &str, resolved: &Resolved) -> View {
+        let place = resolved.place.to_string();
         View {
             image: image.to_owned(),
             mirror: (place != self.overrides.apply(image)).then_some(place),
-            digest: answer.digest.clone(),
+            digest: resolved.digest.clone(),
             overrides: self.overrides.clone(),
         }
     }

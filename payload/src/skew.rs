@@ -36,65 +36,65 @@ pub struct Cluster {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Too old.
-    #[error("{wanted} is older than the oldest supported release: choose one from {oldest} on", oldest = Minor::OLDEST)]
+    #[error("{desired} is older than the oldest supported release: choose one from {oldest} on", oldest = Minor::OLDEST)]
     TooOld {
         /// The desired version.
-        wanted: Version,
+        desired: Version,
     },
     /// Too new.
-    #[error("{wanted} is newer than this operator supports: choose one up to {newest}, or update the operator", newest = Minor::NEWEST)]
+    #[error("{desired} is newer than this operator supports: choose one up to {newest}, or update the operator", newest = Minor::NEWEST)]
     TooNew {
         /// The desired version.
-        wanted: Version,
+        desired: Version,
     },
     /// Back to an older minor version.
-    #[error("going back from {current} to {wanted} is not possible: choose {minor} or newer", minor = current.minor())]
+    #[error("going back from {current} to {desired} is not possible: choose {minor} or newer", minor = current.minor())]
     Downgrade {
         /// The current version.
         current: Version,
         /// The desired version.
-        wanted: Version,
+        desired: Version,
     },
     /// A cluster with OpenShift SDN stays where it is.
-    #[error("a cluster with OpenShiftSDN cannot go from {current} to {wanted}: it stays at {minor}", minor = current.minor())]
+    #[error("a cluster with OpenShiftSDN cannot go from {current} to {desired}: it stays at {minor}", minor = current.minor())]
     UpgradeWithSdn {
         /// The current version.
         current: Version,
         /// The desired version.
-        wanted: Version,
+        desired: Version,
     },
     /// OpenShift SDN is not in new clusters any more.
-    #[error("a new cluster of {wanted} cannot have OpenShiftSDN: choose OVNKubernetes")]
+    #[error("a new cluster of {desired} cannot have OpenShiftSDN: choose OVNKubernetes")]
     Sdn {
         /// The desired version.
-        wanted: Version,
+        desired: Version,
     },
     /// OVN-Kubernetes is not there yet.
-    #[error("a cluster of {wanted} cannot have OVNKubernetes: choose a release from 4.11 on")]
+    #[error("a cluster of {desired} cannot have OVNKubernetes: choose a release from 4.11 on")]
     Ovn {
         /// The desired version.
-        wanted: Version,
+        desired: Version,
     },
     /// Nodes ahead of their control plane.
     #[error(
-        "nodes of {wanted} cannot join a control plane of {control_plane}: upgrade the control plane first"
+        "nodes of {desired} cannot join a control plane of {control_plane}: upgrade the control plane first"
     )]
     AheadOfControlPlane {
         /// The pool's.
-        wanted: Version,
+        desired: Version,
         /// The control plane's.
         control_plane: Version,
     },
     /// Nodes too far behind.
     #[error(
-        "nodes of {wanted} are more than {MOST_BEHIND} minor versions behind the control plane's {control_plane}: upgrade the pool to {oldest} or newer"
+        "nodes of {desired} are more than {MOST_BEHIND} minor versions behind the control plane's {control_plane}: upgrade the pool to {oldest} or newer"
     )]
     TooFarBehind {
         /// The pool's.
-        wanted: Version,
+        desired: Version,
         /// The control plane's.
         control_plane: Version,
-        /// The oldest that goes with it.
+        /// The oldest compatible version.
         oldest: Minor,
     },
     /// The release has no images for the pool's machines.
@@ -111,30 +111,30 @@ pub enum Refused {
 
 /// Whether a hosted cluster may have a release; `current` is the one it has rolled out, if any.
 pub fn cluster_may_have(
-    wanted: &Version,
+    desired: &Version,
     current: Option<&Version>,
     cluster: &Cluster,
 ) -> Result<(), Refused> {
-    within_limits(wanted, cluster.limits)?;
+    within_limits(desired, cluster.limits)?;
     match current {
         Some(current) => {
-            upward(wanted, current)?;
-            upgrade_with(wanted, current, cluster.network)
+            upward(desired, current)?;
+            upgrade_with(desired, current, cluster.network)
         }
-        None => begin_with(wanted, *cluster),
+        None => begin_with(desired, *cluster),
     }
 }
 
 /// Whether a node pool may have a release: `current` is the one its nodes have, if any, and `control_plane` the one that the
 /// hosted cluster has rolled out.
 pub fn pool_may_have(
-    wanted: &Version,
+    desired: &Version,
     current: Option<&Version>,
     control_plane: &Version,
     cluster: &Cluster,
 ) -> Result<(), Refused> {
-    cluster_may_have(wanted, current, cluster)?;
-    not_ahead(wanted, control_plane)
+    cluster_may_have(desired, current, cluster)?;
+    not_ahead(desired, control_plane)
 }
 
 /// Whether the nodes of a pool go with the control plane: not ahead of it, and not more than three minor versions behind.
@@ -143,7 +143,7 @@ pub fn skew(pool: &Version, control_plane: &Version) -> Result<(), Refused> {
     let newest = control_plane.minor();
     match newest.behind(pool.minor()) {
         Some(behind) if behind > MOST_BEHIND => Err(Refused::TooFarBehind {
-            wanted: pool.clone(),
+            desired: pool.clone(),
             control_plane: control_plane.clone(),
             oldest: newest.back(MOST_BEHIND),
         }),
@@ -165,44 +165,44 @@ pub fn architecture(payload: PayloadArch, pool: Arch) -> Result<(), Refused> {
         .ok_or(Refused::Architecture { payload, pool })
 }
 
-fn within_limits(wanted: &Version, limits: Limits) -> Result<(), Refused> {
-    let (minor, wanted) = (wanted.minor(), wanted.clone());
+fn within_limits(desired: &Version, limits: Limits) -> Result<(), Refused> {
+    let (minor, desired) = (desired.minor(), desired.clone());
     match limits {
         Limits::Skipped => Ok(()),
-        Limits::Kept if minor < Minor::OLDEST => Err(Refused::TooOld { wanted }),
-        Limits::Kept if minor > Minor::NEWEST => Err(Refused::TooNew { wanted }),
+        Limits::Kept if minor < Minor::OLDEST => Err(Refused::TooOld { desired }),
+        Limits::Kept if minor > Minor::NEWEST => Err(Refused::TooNew { desired }),
         Limits::Kept => Ok(()),
     }
 }
 
 /// Patch versions go both ways; minor versions only up.
-fn upward(wanted: &Version, current: &Version) -> Result<(), Refused> {
-    if wanted.minor() >= current.minor() {
+fn upward(desired: &Version, current: &Version) -> Result<(), Refused> {
+    if desired.minor() >= current.minor() {
         return Ok(());
     }
     Err(Refused::Downgrade {
         current: current.clone(),
-        wanted: wanted.clone(),
+        desired: desired.clone(),
     })
 }
 
-fn upgrade_with(wanted: &Version, current: &Version, network: NetworkType) -> Result<(), Refused> {
-    if network != NetworkType::OpenShiftSdn || wanted.minor() == current.minor() {
+fn upgrade_with(desired: &Version, current: &Version, network: NetworkType) -> Result<(), Refused> {
+    if network != NetworkType::OpenShiftSdn || desired.minor() == current.minor() {
         return Ok(());
     }
     Err(Refused::UpgradeWithSdn {
         current: current.clone(),
-        wanted: wanted.clone(),
+        desired: desired.clone(),
     })
 }
 
-fn begin_with(wanted: &Version, cluster: Cluster) -> Result<(), Refused> {
-    let (ovn, wanted) = (wanted.minor() >= FIRST_WITH_OVN, wanted.clone());
+fn begin_with(desired: &Version, cluster: Cluster) -> Result<(), Refused> {
+    let (ovn, desired) = (desired.minor() >= FIRST_WITH_OVN, desired.clone());
     match cluster.network {
         NetworkType::OpenShiftSdn if ovn && cluster.platform != PlatformType::PowerVs => {
-            Err(Refused::Sdn { wanted })
+            Err(Refused::Sdn { desired })
         }
-        NetworkType::OvnKubernetes if !ovn => Err(Refused::Ovn { wanted }),
+        NetworkType::OvnKubernetes if !ovn => Err(Refused::Ovn { desired }),
         NetworkType::OpenShiftSdn
         | NetworkType::OvnKubernetes
         | NetworkType::Calico
@@ -217,7 +217,7 @@ fn not_ahead(pool: &Version, control_plane: &Version) -> Result<(), Refused> {
         return Ok(());
     }
     Err(Refused::AheadOfControlPlane {
-        wanted: pool.clone(),
+        desired: pool.clone(),
         control_plane: control_plane.clone(),
     })
 }
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn clusters_upgrade_within_supported_versions() {
         let (ovn, sdn) = (NetworkType::OvnKubernetes, NetworkType::OpenShiftSdn);
-        for (wanted, current, network, expected) in [
+        for (desired, current, network, expected) in [
             ("4.14.0", None, ovn, ""),
             ("5.1.0", None, ovn, ""),
             ("5.0.0", Some("4.22.3"), ovn, ""),
@@ -296,10 +296,10 @@ mod tests {
             ("4.14.2", None, NetworkType::Calico, ""),
         ] {
             let current = current.map(version);
-            let may = cluster_may_have(&version(wanted), current.as_ref(), &cluster(network));
+            let may = cluster_may_have(&version(desired), current.as_ref(), &cluster(network));
             let said = said(may);
             let fits = said.starts_with(expected) && said.is_empty() == expected.is_empty();
-            assert!(fits, "{current:?} to {wanted} with {network:?}: {said}");
+            assert!(fits, "{current:?} to {desired} with {network:?}: {said}");
         }
     }
 
@@ -318,7 +318,7 @@ mod tests {
             ..sdn
         };
         let current = version("4.22.0");
-        for (wanted, current, cluster, allowed) in [
+        for (desired, current, cluster, allowed) in [
             ("5.9.0", None, &ovn, true),
             ("4.12.0", None, &ovn, true),
             ("4.10.0", None, &ovn, false),
@@ -327,8 +327,8 @@ mod tests {
             ("4.12.0", None, &power, true),
             ("4.21.0", Some(&current), &ovn, false),
         ] {
-            let may = cluster_may_have(&version(wanted), current, cluster);
-            assert_eq!(may.is_ok(), allowed, "{wanted}: {may:?}");
+            let may = cluster_may_have(&version(desired), current, cluster);
+            assert_eq!(may.is_ok(), allowed, "{desired}: {may:?}");
         }
     }
 
@@ -365,7 +365,7 @@ mod tests {
     fn a_pool_follows_its_cluster() {
         let cluster = cluster(NetworkType::OvnKubernetes);
         let control_plane = version("4.22.5");
-        for (wanted, current, allowed) in [
+        for (desired, current, allowed) in [
             ("4.22.5", None, true),
             ("4.22.6", None, false),
             ("4.21.0", Some("4.22.0"), false),
@@ -373,8 +373,13 @@ mod tests {
             ("4.13.0", None, false),
         ] {
             let current = current.map(version);
-            let may = pool_may_have(&version(wanted), current.as_ref(), &control_plane, &cluster);
-            assert_eq!(may.is_ok(), allowed, "{wanted}: {may:?}");
+            let may = pool_may_have(
+                &version(desired),
+                current.as_ref(),
+                &control_plane,
+                &cluster,
+            );
+            assert_eq!(may.is_ok(), allowed, "{desired}: {may:?}");
         }
     }
 
@@ -399,7 +404,7 @@ mod tests {
         fn no_version_is_ahead_and_behind_at_once(a in 14_u64..24, x in 0_u64..4, b in 14_u64..24, y in 0_u64..4) {
             let (pool, control_plane) = (version(&format!("4.{a}.{x}")), version(&format!("4.{b}.{y}")));
             let both = [skew(&pool, &control_plane), skew(&control_plane, &pool)];
-            // One of the two is not ahead of the other, and only what is equal goes with each other both ways.
+            // At most one of the two is ahead, and only equal versions are compatible in both directions.
             prop_assert_eq!(both.iter().all(Result::is_ok), (a, x) == (b, y));
             prop_assert!(a.abs_diff(b) > 3 || both.iter().any(Result::is_ok));
         }

@@ -1,7 +1,7 @@
 //! Reads of tenants that do not trust each other: how many a tenant has at once, and how long a reconcile waits for one.
 //!
 //! A reconcile occupies one of few workers while it waits. So it waits briefly, only a few reconciles of one tenant wait
-//! at the same time, and none waits for a tenant of which a read already takes long. The read goes on in the background;
+//! at the same time, and none waits for a tenant of which a read already takes long. The read continues in the background;
 //! the reconcile is requeued, and finds what was read, or why it failed.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::error::Error;
-use crate::flights::{Answer, Flight, spawn};
+use crate::flights::{Flight, ReadResult, spawn};
 use crate::limits::Limits;
 use crate::memory::unpoisoned;
 
@@ -88,15 +88,15 @@ where
         }
     }
 
-    /// What was read, if it comes soon; else why it failed the last time, or that it is in progress.
+    /// The result of the read, if it is available soon; otherwise the last error, or that it is in progress.
     pub(crate) async fn get<F>(
         &self,
         question: Question<K>,
         image: &str,
         read: impl FnOnce() -> F,
-    ) -> Answer<V>
+    ) -> ReadResult<V>
     where
-        F: Future<Output = Answer<V>> + Send + 'static,
+        F: Future<Output = ReadResult<V>> + Send + 'static,
     {
         let (since, flight, last, waiting) = match self.step(question, read) {
             Step::Report(error) => return Err(error),
@@ -111,8 +111,8 @@ where
         if let Some(place) = waiting.as_ref().and_then(|it| it.try_acquire().ok()) {
             let ended = timeout(rest, flight).await;
             drop(place);
-            if let Ok(answer) = ended {
-                return answer;
+            if let Ok(result) = ended {
+                return result;
             }
         }
         let taken = since.elapsed().max(self.limits.wait);
@@ -121,7 +121,7 @@ where
 
     fn step<F>(&self, question: Question<K>, read: impl FnOnce() -> F) -> Step<V>
     where
-        F: Future<Output = Answer<V>> + Send + 'static,
+        F: Future<Output = ReadResult<V>> + Send + 'static,
     {
         let mut table = unpoisoned(&self.table);
         table.prune();
@@ -166,15 +166,15 @@ where
     /// Reads when it is the turn of the tenant, and records how it ended.
     fn start<F>(&self, question: Question<K>, tenant: Tenant, since: Instant, read: F) -> Flight<V>
     where
-        F: Future<Output = Answer<V>> + Send + 'static,
+        F: Future<Output = ReadResult<V>> + Send + 'static,
     {
         let (table, wait) = (self.table.clone(), self.limits.wait);
         spawn(async move {
             let turn = tenant.reading.acquire().await;
-            let answer = read.await;
+            let result = read.await;
             drop(turn);
             let slow = since.elapsed() >= wait;
-            let ended = match &answer {
+            let ended = match &result {
                 // It may have ended when no reconcile waited for it any more.
                 Err(error) if slow => Some(Read::Failed {
                     error: error.clone(),
@@ -189,7 +189,7 @@ where
             };
             drop(table);
             drop(running);
-            answer
+            result
         })
     }
 }
@@ -217,7 +217,7 @@ impl<K: Clone + Eq + std::hash::Hash, V> Table<K, V> {
         })
     }
 
-    /// Forgets errors that were not asked for again, and tenants without reads.
+    /// Forgets errors that were not requested again, and tenants without reads.
     fn prune(&mut self) {
         self.reads.retain(|_, read| match read {
             Read::Running { .. } => true,

@@ -46,7 +46,7 @@ impl Version {
         self.minor().kubernetes()
     }
 
-    /// What comes after the minor version, in the order of releases of one minor version.
+    /// The part after the minor version, in the order of releases of one minor version.
     pub(crate) fn patch(&self) -> (u64, &semver::Prerelease) {
         (self.0.patch, &self.0.pre)
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn five_follows_four() {
+    fn version_five_follows_version_four() {
         for (text, minor, kubernetes) in [
             ("4.14.0", 14, "1.27.0"),
             ("4.22.7", 22, "1.35.0"),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_supported_is_listed_from_the_newest_on() {
+    fn supported_versions_are_listed_newest_first() {
         let supported = Minor::supported();
         assert_eq!(supported[..4], ["5.1", "5.0", "4.23", "4.22"]);
         assert_eq!(supported.last().unwrap(), "4.14");

@@ -5,6 +5,7 @@
 
 mod applier;
 mod difference;
+mod memory;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 pub use applier::{Applied, Applier, Change, Deletion, Error, own, owner};
+pub use memory::{Desired, Known, Memory, Part};
 
 /// Sets annotations in one write, if the object has not changed since it was read.
 pub async fn annotate<K>(

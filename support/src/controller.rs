@@ -1,14 +1,14 @@
 //! The controller runner: all reconcile loops run here.
 //!
 //! ```text
-//! requests ──> queue ──> passes, at most `concurrency` ──> requeue, or backoff
+//! requests ──> queue ──> reconciles, at most `concurrency` ──> requeue, or backoff
 //!                ^        │ span, deadline, watchdog, metrics, Event on error
-//!                └────────┘ an object that changes while its pass runs
+//!                └────────┘ an object that changes while its reconcile runs
 //! ```
 //!
-//! An object has one pass at a time. Requests that come while it waits or runs are one more pass. A pass that fails, or
-//! does not end before its deadline, is retried with backoff. When the drain begins, no pass starts any more, and those
-//! that run are completed. When the runner is dropped, so are its passes.
+//! An object has one reconcile at a time. Requests that come while it waits or runs lead to one more. A reconcile that
+//! fails, or exceeds its deadline, is retried with backoff. When the drain begins, no reconcile starts any more, and
+//! those in flight are completed. When the runner is dropped, so are its reconciles.
 //!
 //! Reading, validating, building, applying and status are steps of the [`Reconciler`].
 
@@ -41,7 +41,7 @@ pub use key::ObjectKey;
 use metrics::Metrics;
 use queue::Queue;
 
-/// The deadline of a pass. Requests end long before; liveness fails a while after.
+/// The deadline of a reconcile. Requests end long before; liveness fails a while after.
 pub const DEADLINE: Duration = Duration::from_mins(8);
 /// Longest note of an Event, in characters.
 const NOTE: usize = 1000;
@@ -55,9 +55,9 @@ pub struct Settings {
     pub kind: &'static str,
     /// Objects that are reconciled at the same time.
     pub concurrency: usize,
-    /// Time from a request to its pass: requests seldom come alone.
+    /// Time from a request to its reconcile: requests seldom come alone.
     pub debounce: Duration,
-    /// Time after which a pass is aborted.
+    /// Time after which a reconcile is aborted.
     pub deadline: Duration,
 }
 
@@ -67,13 +67,13 @@ pub struct Action(Option<Duration>);
 
 /// Reconciles objects.
 pub trait Reconciler {
-    /// Why a pass failed.
+    /// Why a reconcile failed.
     type Error: Report;
 
-    /// One pass over an object, which may not exist any more.
+    /// Reconciles an object, which may not exist any more.
     fn reconcile(&self, key: &ObjectKey) -> impl Future<Output = Result<Action, Self::Error>>;
 
-    /// A pass has failed: for status conditions and other reports.
+    /// A reconcile has failed: for status conditions and other reports.
     fn failed(&self, key: &ObjectKey, failure: &Failure<Self::Error>) -> impl Future<Output = ()> {
         let _ = (key, failure);
         std::future::ready(())
@@ -86,7 +86,7 @@ pub trait Reconciler {
     }
 }
 
-/// Why a pass did not succeed.
+/// Why a reconcile did not succeed.
 #[derive(Debug)]
 pub enum Failure<E> {
     /// A step failed.
@@ -109,7 +109,7 @@ struct Failing {
     last: String,
 }
 
-/// A pass that has ended.
+/// A reconcile that has ended.
 struct Done<E> {
     key: ObjectKey,
     span: Span,
@@ -177,7 +177,7 @@ impl<E: Report> fmt::Display for Failure<E> {
     }
 }
 
-/// Adds the generation of the object to the span of its pass.
+/// Adds the generation of the object to the span of its reconcile.
 pub fn record_generation(generation: Option<i64>) {
     if let Some(generation) = generation {
         Span::current().record("generation", generation);
@@ -187,7 +187,7 @@ pub fn record_generation(generation: Option<i64>) {
 // === impl Manager ===
 
 impl Manager {
-    /// The metrics are in the registry; a pass that hangs fails the liveness of this health.
+    /// The metrics are in the registry; a reconcile that hangs fails the liveness of this health.
     pub fn new(registry: &mut Registry, health: &Health) -> Self {
         Self {
             metrics: Metrics::new(registry),
@@ -195,7 +195,7 @@ impl Manager {
         }
     }
 
-    /// Reconciles the objects of the requests until the drain has begun and all passes have ended. No pass starts before
+    /// Reconciles the objects of the requests until the drain has begun and all reconciles have ended. None starts before
     /// `ready` completes: a reconciler that reads from a cache waits there for its first list.
     pub async fn run<R: Reconciler>(
         &self,
@@ -241,7 +241,7 @@ impl Manager {
 // === impl Runner ===
 
 impl<'a, R: Reconciler> Runner<'a, R> {
-    /// One pass, with its span, deadline, watchdog and metrics.
+    /// One reconcile, with its span, deadline, watchdog and metrics.
     fn pass(&self, key: ObjectKey) -> impl Future<Output = Done<R::Error>> + use<'a, R> {
         let (manager, settings, reconciler) = (self.manager, self.settings, self.reconciler);
         // At the level of errors: a filter that passes an event passes the fields of its span.
@@ -340,7 +340,12 @@ fn publish(recorder: Recorder, object: ObjectReference, error: &str) {
     tokio::spawn(async move { recorder.publish(&event, &object).await });
 }
 
-/// A random number: the same in all lines of a pass, and in no others.
+/// The root span of one iteration of a loop that is not a controller.
+pub fn span(controller: &'static str) -> Span {
+    error_span!("reconcile", controller, reconcile_id = %reconcile_id())
+}
+
+/// A random ID that all log lines of a reconcile share.
 fn reconcile_id() -> String {
     // Each state has keys of its own.
     format!("{:016x}", RandomState::new().hash_one(()))

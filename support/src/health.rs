@@ -48,7 +48,7 @@ impl Health {
         Arc::new(health)
     }
 
-    /// The passes that run: one that hangs fails liveness.
+    /// The running reconciles: one that hangs fails liveness.
     pub fn watchdog(&self) -> &Arc<Watchdog> {
         &self.watchdog
     }
@@ -99,7 +99,7 @@ impl Health {
 // === impl Check ===
 
 impl Check {
-    /// The passes that run in the program of this check.
+    /// The running reconciles in the program of this check.
     pub fn watchdog(&self) -> &Arc<Watchdog> {
         &self.health.watchdog
     }

@@ -18,6 +18,7 @@
 //! # }
 //! ```
 
+mod pod_security;
 mod tcp;
 
 use std::collections::VecDeque;
@@ -27,6 +28,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kube::client::Body;
+pub use pod_security::restricted_violations;
 use serde_json::{Value, json};
 pub use tcp::{Reply, TcpServer};
 
@@ -41,6 +43,7 @@ struct State {
     expected: VecDeque<Expect>,
     /// Calls that may come at any time, any number of times.
     always: Vec<Expect>,
+    is_lenient: bool,
     problems: Vec<String>,
     seen: Vec<String>,
 }
@@ -172,6 +175,13 @@ impl Scenario {
         self
     }
 
+    /// Any other call may come, too: reads find nothing, and writes are answered with what they write.
+    #[must_use]
+    pub fn lenient(self) -> Self {
+        self.state().is_lenient = true;
+        self
+    }
+
     /// A client of this server.
     pub fn client(&self) -> kube::Client {
         let scenario = self.clone();
@@ -225,6 +235,9 @@ impl Scenario {
             if let Some(expect) = always {
                 return expect.answer.clone();
             }
+            if state.is_lenient {
+                return other(method, body);
+            }
         }
         let Some(expect) = state.expected.pop_front() else {
             let problem = format!("{method} {path}?{query}: no call was expected");
@@ -245,6 +258,14 @@ impl Scenario {
             return state.refuse(format!("{method} {path}: {sent} does not hold {part}"));
         }
         expect.answer
+    }
+}
+
+/// The answer to an unexpected call of a lenient scenario.
+fn other(method: &Method, body: &[u8]) -> Answer {
+    match *method {
+        Method::GET | Method::DELETE => Answer::error(404, "NotFound"),
+        _ => Answer::ok(&serde_json::from_slice(body).unwrap_or_default()),
     }
 }
 

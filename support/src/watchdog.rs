@@ -1,6 +1,6 @@
-//! Ages of passes that run: a metric, and a liveness check.
+//! Ages of running reconciles: a metric, and a liveness check.
 //!
-//! A pass has a deadline, at which it is dropped. One that runs on past its limit does not yield, or waits for something
+//! A reconcile has a deadline, at which it is dropped. One that runs past its limit does not yield, or waits for something
 //! that no deadline covers: only a restart helps, so it fails liveness.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,16 +15,16 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
-/// The age of a pass that fails liveness. Requests end long before.
+/// The age of a reconcile that fails liveness. Requests end long before.
 pub const HANG_LIMIT: Duration = Duration::from_mins(10);
 
-/// The passes that run in a process.
+/// The running reconciles in a process.
 #[derive(Debug, Default)]
 pub struct Watchdog {
     state: Mutex<State>,
 }
 
-/// A pass that runs. It has ended when this is dropped.
+/// A reconcile that runs. It has ended when this is dropped.
 #[derive(Debug)]
 pub struct Pass {
     id: u64,
@@ -35,7 +35,7 @@ pub struct Pass {
 struct State {
     next: u64,
     running: BTreeMap<u64, Running>,
-    /// The controllers that have had a pass: those at rest have the age 0.
+    /// The controllers that have reconciled: idle ones have the age 0.
     controllers: BTreeSet<&'static str>,
 }
 
@@ -61,7 +61,7 @@ impl Watchdog {
         watchdog
     }
 
-    /// A pass begins. Liveness fails if it runs for longer than the limit.
+    /// A reconcile begins. Liveness fails if it runs for longer than the limit.
     pub fn begin(
         self: &Arc<Self>,
         controller: &'static str,
@@ -85,14 +85,14 @@ impl Watchdog {
         }
     }
 
-    /// A line for each pass that has run past its limit.
+    /// A line for each reconcile that has run past its limit.
     pub fn hung(&self) -> Vec<String> {
         let state = self.state();
         let hung = state.running.values().filter(|pass| pass.is_hung());
         hung.map(Running::to_string).collect()
     }
 
-    /// The age of the oldest pass of each controller; 0 of one at rest.
+    /// The age of the oldest reconcile of each controller; 0 if it is idle.
     pub fn ages(&self) -> BTreeMap<&'static str, Duration> {
         let state = self.state();
         let mut ages: BTreeMap<_, _> = state

@@ -1,4 +1,4 @@
-//! Add-ons of a testbed with nodes: small stand-ins for what a platform provides and what is not available here.
+//! Add-ons of a testbed with nodes: small replacements for parts of a platform that are not available here.
 //!
 //! Volumes are made by the real local-path provisioner. Addresses for Services of type `LoadBalancer` and the names of
 //! Routes are handed out by loops in this process, and so are the rules that NetworkPolicies make; each ends when it is

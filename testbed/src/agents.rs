@@ -1,12 +1,12 @@
-//! What stands in for an Agent service on a testbed, and the hosts that it has discovered.
+//! A replacement of an Agent service on a testbed, and the hosts that it has discovered.
 //!
-//! On platform Agent three take part beside Cluster API, and none of them can be had here. Two are stand-ins: the
+//! Platform Agent needs three parts besides Cluster API, and none of them is available here. Two are stand-ins: the
 //! infrastructure provider, which runs as a pod of the control plane (`agent-stand-in`, an image that is pushed here),
 //! and the Agent service, which is this module. The hosts are real as far as machines of a testbed are ([`crate::guest`]).
 //!
 //! ```text
 //! provider: Agent, bound to a ClusterDeployment ──> service: its AgentClusterInstall says where, a Secret says the token
-//!           <── installed, in use                            ──> host: boots, asks for its configuration, joins
+//!           <── installed, in use                            ──> host: boots, requests its configuration, joins
 //! provider: Agent, given back ──> service: the host ends ──> known-unbound, and free for the next
 //! ```
 //!
@@ -48,7 +48,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The service, at work. Dropped, its hosts are gone.
 #[derive(Debug)]
 pub struct AgentService {
-    /// The image of what stands in for the provider.
+    /// The image of the stand-in for the provider.
     pub provider: String,
     hosts: Arc<Hosts>,
     watcher: JoinHandle<()>,
@@ -91,7 +91,7 @@ impl AgentService {
         .await
     }
 
-    /// What the hosts have said, for people who look for what went wrong.
+    /// The output of the hosts, for diagnosis.
     pub fn said(&self) -> String {
         self.hosts.said()
     }
@@ -112,7 +112,7 @@ pub async fn allow_consumer(admin: &ApiClient, agents: &str, consumer: &str) -> 
     Ok(())
 }
 
-/// Builds and pushes what stands in for the provider; gives its reference.
+/// Builds and pushes the stand-in for the provider; returns its reference.
 async fn provider_image(testbed: &NodeTestbed) -> Result<String> {
     let program = StaticProgram {
         package: PROVIDER,

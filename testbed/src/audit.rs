@@ -1,4 +1,4 @@
-//! The API server's audit log: who asked for what.
+//! The API server's audit log: who requested what.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,7 +18,7 @@ pub struct AuditLog {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark(u64);
 
-/// One answered request.
+/// One completed request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
@@ -27,9 +27,9 @@ pub struct Event {
     /// Path and query as they arrived at the API server.
     #[serde(rename = "requestURI")]
     pub uri: String,
-    /// Who asked.
+    /// The client.
     pub user: User,
-    /// The program that asked, in its own words.
+    /// The user agent.
     #[serde(default)]
     pub user_agent: String,
     /// When the request arrived, in microseconds of UTC: times sort as texts.
@@ -38,7 +38,7 @@ pub struct Event {
     /// What it was about.
     #[serde(default)]
     pub object_ref: ObjectRef,
-    /// What was answered.
+    /// What got a response.
     #[serde(default)]
     pub response_status: ResponseStatus,
 }
@@ -67,7 +67,7 @@ pub struct ObjectRef {
     pub subresource: String,
 }
 
-/// The answer of an [`Event`].
+/// The response of an [`Event`].
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct ResponseStatus {
     /// The HTTP status.
@@ -130,7 +130,7 @@ impl AuditLog {
         self.since(Mark(0))
     }
 
-    /// What was answered since the mark.
+    /// What got a response since the mark.
     pub fn since(&self, mark: Mark) -> Result<Vec<Event>> {
         let mut text = String::new();
         File::open(&self.path)

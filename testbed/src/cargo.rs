@@ -140,7 +140,7 @@ impl Program {
     }
 }
 
-/// For the people who wait for it.
+/// For the output.
 impl std::fmt::Display for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)?;

@@ -116,7 +116,7 @@ impl Authority {
         self.issue(name, params, ExtendedKeyUsagePurpose::ClientAuth)
     }
 
-    /// A bare key pair, as the API server wants it for signing service account tokens.
+    /// A key pair without certificate, with which the API server signs service account tokens.
     pub fn signing_key(&self, name: &str) -> Result<SigningKey> {
         let pair = KeyPair::generate().with_context(|| format!("cannot make the key {name}"))?;
         let key = SigningKey {

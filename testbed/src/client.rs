@@ -234,7 +234,7 @@ impl ApiClient {
         }
     }
 
-    /// Applies objects, in order, each to where discovery says that its kind lives.
+    /// Applies objects, in order, each at the path that discovery has for its kind.
     pub async fn apply(&self, objects: &[Value]) -> Result<()> {
         for object in objects {
             let path = self.path_of(object).await?;
@@ -275,8 +275,8 @@ impl ApiClient {
         let resources = remembered.get(api_version)?["resources"].as_array()?;
         resources.iter().find_map(|resource| {
             let plural = resource["name"].as_str()?;
-            let wanted = resource["kind"] == kind && !plural.contains('/');
-            wanted.then(|| (plural.to_owned(), resource["namespaced"] == true))
+            let desired = resource["kind"] == kind && !plural.contains('/');
+            desired.then(|| (plural.to_owned(), resource["namespaced"] == true))
         })
     }
 
@@ -299,7 +299,7 @@ impl ApiClient {
     }
 }
 
-/// The HTTP status with which the API server answered, when that is what the error is about.
+/// The HTTP status of the API server's response, if that is the cause of the error.
 pub fn status_code(error: &anyhow::Error) -> Option<u16> {
     error.chain().find_map(|cause| match cause.downcast_ref() {
         Some(kube::Error::Api(status)) => Some(status.code),

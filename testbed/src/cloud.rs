@@ -1,4 +1,4 @@
-//! A fake EC2: moto, which answers AWS's API, and a watcher that makes of each running instance a machine of the testbed.
+//! A fake EC2: moto, which serves AWS's API, and a watcher that makes of each running instance a machine of the testbed.
 
 mod client;
 mod server;
@@ -25,7 +25,7 @@ pub const ZONE: &str = "us-east-1a";
 /// A fake cloud that runs.
 #[derive(Debug)]
 pub struct FakeCloud {
-    /// Asks it.
+    /// A client for it.
     pub client: Cloud,
     /// What clusters in it are made with.
     pub network: Network,
@@ -89,7 +89,7 @@ impl FakeCloud {
             .collect()
     }
 
-    /// What machines have said, for people who look for what went wrong.
+    /// The output of machines, for diagnosis.
     pub fn said(&self) -> String {
         let guests = self
             .guests
@@ -110,7 +110,7 @@ impl FakeCloud {
         guests.get(instance)?.file(path)
     }
 
-    /// Kills the machine of an instance, without a word to the cloud: as when its power fails.
+    /// Kills the machine of an instance, without notice to the cloud, like a power failure.
     pub fn kill(&self, instance: &str) {
         let mut guests = self
             .guests
@@ -140,7 +140,7 @@ async fn watch(client: Cloud, fixture: Fixture, guests: Arc<Mutex<HashMap<String
                     }
                 }
             }
-            Err(error) => eprintln!("the fake cloud does not answer: {error:#}"),
+            Err(error) => eprintln!("the fake cloud does not respond: {error:#}"),
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -1,9 +1,9 @@
-//! A Cluster API cluster as its user sees it: its machines, whether it has settled, what is asked of it.
+//! A Cluster API cluster as its user sees it: its machines, whether it has settled, requests to it.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use serde_json::{Value, json};
 
 use crate::client::{ApiClient, Patch, Resource};
@@ -64,11 +64,11 @@ pub struct Shape {
     pub workers: usize,
 }
 
-/// The `apiVersion` that a standard one has on the given side.
-pub fn api_version(standard: &str, side: Side) -> String {
-    match side {
-        Side::Standard => standard.to_owned(),
-        Side::Private => {
+/// The `apiVersion` that a standard one has in the given types.
+pub fn api_version(standard: &str, capi_types: CapiTypes) -> String {
+    match capi_types {
+        CapiTypes::Standard => standard.to_owned(),
+        CapiTypes::Private => {
             let table = GroupTable::default();
             let swapped = table.swap_api_version(standard.as_bytes());
             swapped.map_or_else(
@@ -218,7 +218,7 @@ impl Cluster {
         .await
     }
 
-    /// Asks for its deletion.
+    /// Requests its deletion.
     pub async fn delete(&self) -> Result<()> {
         self.client
             .delete(&CLUSTERS.named(&self.namespace, &self.name))
@@ -226,9 +226,9 @@ impl Cluster {
     }
 }
 
-/// Whether owners of machines report `wanted` replicas between them: there, available and up to date, and have seen
+/// Whether owners of machines report `desired` replicas between them: there, available and up to date, and have seen
 /// their last change.
-fn check_replicas(owners: &[Value], wanted: usize) -> Result<()> {
+fn check_replicas(owners: &[Value], desired: usize) -> Result<()> {
     let sum = |field: &str| -> u64 {
         let each = owners.iter().map(|owner| owner["status"][field].as_u64());
         each.map(Option::unwrap_or_default).sum()
@@ -240,7 +240,7 @@ fn check_replicas(owners: &[Value], wanted: usize) -> Result<()> {
         "upToDateReplicas",
     ] {
         let found = sum(field);
-        ensure!(found == wanted as u64, "{field} is {found} of {wanted}");
+        ensure!(found == desired as u64, "{field} is {found} of {desired}");
     }
     for owner in owners {
         let (seen, last) = (

@@ -1,7 +1,7 @@
-//! A Cluster API world: stock managers on one side of the group table.
+//! A Cluster API installation: stock managers with one set of types of the group table.
 //!
-//! On the private side each manager has its own proxy and its own service account, whose roles name private groups
-//! only. On the standard side the managers speak to the API server themselves, with upstream's own roles: this is the
+//! With private types, each manager has its own proxy and its own service account, whose roles name private groups
+//! only. With standard types, the managers connect to the API server themselves, with upstream's own roles: this is the
 //! platform's Cluster API, the one that must never notice us.
 
 pub mod lasting;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use api::group::Side;
+use api::group::CapiTypes;
 
 use crate::binaries::{Binaries, Binary};
 use crate::certs::Authority;
@@ -33,7 +33,7 @@ const PLATFORM_NAMESPACE: &str = "capi-system";
 /// Which managers run where.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    side: Side,
+    capi_types: CapiTypes,
     managers: Vec<Manager>,
     /// Where the service accounts are.
     namespace: String,
@@ -47,26 +47,26 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct ClusterApi {
     managers: Vec<RunningManager>,
-    side: Side,
+    capi_types: CapiTypes,
     namespace: String,
     /// Held while the development provider runs.
     _only_provider: Option<Lock>,
 }
 
-/// One manager with what stands before it.
+/// One manager, with its proxy.
 #[derive(Debug)]
 pub struct RunningManager {
     /// Which one.
     pub manager: Manager,
     /// Its process.
     pub service: Service,
-    /// Its proxy, on the private side.
+    /// Its proxy, with private types.
     pub proxy: Option<Proxy>,
     /// Its identity.
     pub account: ServiceAccount,
 }
 
-/// What a testbed lends to the worlds in it.
+/// What a testbed provides for its Cluster APIs.
 #[derive(Debug)]
 pub(crate) struct Fixture<'a> {
     pub work_dir: &'a Arc<WorkDir>,
@@ -74,7 +74,7 @@ pub(crate) struct Fixture<'a> {
     pub binaries: &'a Binaries,
     pub authority: &'a Authority,
     pub endpoint: &'a Endpoint,
-    /// For the private side, which needs proxies.
+    /// For the private types, which needs proxies.
     pub proxies: Option<&'a Upstream>,
     pub progress: &'a Progress,
 }
@@ -86,7 +86,7 @@ impl Plan {
     #[must_use]
     pub fn hosted(namespace: &str) -> Self {
         Self {
-            side: Side::Private,
+            capi_types: CapiTypes::Private,
             managers: Manager::ALL.to_vec(),
             namespace: namespace.to_owned(),
             reach: Reach::Namespace(namespace.to_owned()),
@@ -106,7 +106,7 @@ impl Plan {
     #[must_use]
     pub fn legacy(namespace: &str, managers: &[Manager]) -> Self {
         Self {
-            side: Side::Standard,
+            capi_types: CapiTypes::Standard,
             managers: managers.to_vec(),
             namespace: format!("{namespace}-legacy"),
             reach: Reach::Namespace(namespace.to_owned()),
@@ -118,7 +118,7 @@ impl Plan {
     #[must_use]
     pub fn platform(managers: &[Manager]) -> Self {
         Self {
-            side: Side::Standard,
+            capi_types: CapiTypes::Standard,
             managers: managers.to_vec(),
             namespace: PLATFORM_NAMESPACE.to_owned(),
             reach: Reach::Cluster,
@@ -126,9 +126,9 @@ impl Plan {
         }
     }
 
-    /// The side that its managers work on.
-    pub fn side(&self) -> Side {
-        self.side
+    /// The types that its managers use.
+    pub fn capi_types(&self) -> CapiTypes {
+        self.capi_types
     }
 
     /// Where its service accounts are.
@@ -164,18 +164,18 @@ impl ClusterApi {
         }
         Ok(Self {
             managers,
-            side: plan.side,
+            capi_types: plan.capi_types,
             namespace: plan.namespace.clone(),
             _only_provider: only_provider,
         })
     }
 
-    /// The side that it works on.
-    pub fn side(&self) -> Side {
-        self.side
+    /// The types that it uses.
+    pub fn capi_types(&self) -> CapiTypes {
+        self.capi_types
     }
 
-    /// The namespace of its service accounts, by which worlds of one side are distinguished.
+    /// The namespace of its service accounts, which distinguishes Cluster APIs with the same types.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -241,7 +241,7 @@ impl RunningManager {
 async fn admit(manager: Manager, plan: &Plan, fixture: &Fixture<'_>) -> Result<ServiceAccount> {
     let (namespace, name) = (&plan.namespace, manager.name());
     let account = ServiceAccount::create(fixture.admin, fixture.work_dir, namespace, name).await?;
-    let roles = manager.roles(plan.side).await?;
+    let roles = manager.roles(plan.capi_types).await?;
     account.grant(fixture.admin, &roles, &plan.rights).await?;
     Ok(account)
 }
@@ -263,7 +263,7 @@ fn spawn_manager(
     let settings = Settings {
         kubeconfig,
         reach: &plan.reach,
-        side: plan.side,
+        capi_types: plan.capi_types,
         certificates: &certificates,
         ports: &ports,
         namespace: &plan.namespace,

@@ -1,4 +1,4 @@
-//! A HostedCluster whose control plane namespace belongs to another one: what its author can ask for, and what the owner
+//! A HostedCluster with a control plane namespace that belongs to another one: what its author can request, and what the owner
 //! has in the namespace.
 //!
 //! HostedClusters `clusters/a-b` and `clusters-a/b` share the namespace `clusters-a-b`. The annotation of the namespace
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use api::annotations::{
     MIGRATION_ACKNOWLEDGED, MIGRATION_IN_PROGRESS, MIGRATION_ROLLBACK, ROLLBACK_REQUESTED,
 };
-use api::group::{Side, core, infrastructure};
+use api::group::{CapiTypes, core, infrastructure};
 use serde_json::{Value, json};
 
 use crate::client::{ApiClient, Patch, Resource};
@@ -61,7 +61,7 @@ impl Collider<'_> {
             .collect()
     }
 
-    /// Asks for everything that an author can ask for, and deletes all of them: `unchanged` fails as soon as that changed
+    /// Requests everything that an author can request, and deletes all of them: `unchanged` fails as soon as that changed
     /// anything of the owner's.
     pub async fn attempt_everything(
         &self,
@@ -142,7 +142,7 @@ impl Collider<'_> {
         Ok(())
     }
 
-    /// Sets annotations that ask an operator for something in the namespace.
+    /// Sets annotations that request something of an operator in the namespace.
     async fn annotate(
         &self,
         annotations: &Value,
@@ -154,7 +154,7 @@ impl Collider<'_> {
             .await
     }
 
-    /// No migration begins or goes on, and nothing of the owner's changes. `lock` is what the author has set.
+    /// No migration begins or continues, and nothing of the owner's changes. `lock` is what the author has set.
     async fn has_no_effect(
         &self,
         lock: &Value,
@@ -206,8 +206,8 @@ pub fn pool(cluster: &str) -> String {
 }
 
 /// Objects for a control plane namespace that have the names of what the HostedCluster `other` would have there:
-/// Cluster API objects of these sides, an AWSEndpointService, a migration's journal, and what NodePools have.
-pub fn objects(namespace: &str, other: &str, sides: &[Side]) -> Vec<Value> {
+/// Cluster API objects of these types, an AWSEndpointService, a migration's journal, and what NodePools have.
+pub fn objects(namespace: &str, other: &str, sides: &[CapiTypes]) -> Vec<Value> {
     let mut objects = vec![
         json!({
             "apiVersion": HYPERSHIFT,
@@ -236,7 +236,11 @@ pub fn objects(namespace: &str, other: &str, sides: &[Side]) -> Vec<Value> {
             |name| json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } }),
         ),
     );
-    objects.extend(sides.iter().flat_map(|side| cluster_api(*side, other)));
+    objects.extend(
+        sides
+            .iter()
+            .flat_map(|capi_types| cluster_api(*capi_types, other)),
+    );
     for object in &mut objects {
         object["metadata"]["namespace"] = json!(namespace);
     }
@@ -244,8 +248,8 @@ pub fn objects(namespace: &str, other: &str, sides: &[Side]) -> Vec<Value> {
 }
 
 /// A cluster of Cluster API with a pool of machines, all of them paused.
-fn cluster_api(side: Side, other: &str) -> Vec<Value> {
-    let (core, infrastructure) = (core(side), infrastructure(side));
+fn cluster_api(capi_types: CapiTypes, other: &str) -> Vec<Value> {
+    let (core, infrastructure) = (core(capi_types), infrastructure(capi_types));
     let (infra, pool) = (format!("{other}-x7k2p"), pool(other));
     let reference =
         |kind: &str, name: &str| json!({ "apiGroup": infrastructure, "kind": kind, "name": name });

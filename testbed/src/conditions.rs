@@ -12,7 +12,7 @@ pub fn is_true(object: &Value, kind: &str) -> bool {
     find(object, kind).is_some_and(|one| one["status"] == "True")
 }
 
-/// Those that are not true, in words.
+/// Those that are not true, as text.
 pub fn untrue(object: &Value) -> String {
     let bad = all(object).filter(|one| one["status"] != "True");
     let reported = bad.map(|one| format!("{} {}: {}", one["type"], one["status"], one["message"]));

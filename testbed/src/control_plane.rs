@@ -34,7 +34,7 @@ pub struct ControlPlane {
     pub api_server: Service,
     /// What is stored.
     pub etcd: Etcd,
-    /// What was asked.
+    /// What was requested.
     pub audit: AuditLog,
     /// Issues further client certificates.
     pub authority: Authority,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use cli::crds::source::module;
 use serde_json::{Value, json};
 
@@ -20,20 +20,20 @@ const CRDS: Resource<'_> = Resource::new("apiextensions.k8s.io/v1", "customresou
 /// The Go modules that hold the CRDs of the testbed's Cluster API: core and kubeadm, and the development provider.
 const CLUSTER_API: [&str; 2] = ["sigs.k8s.io/cluster-api", "sigs.k8s.io/cluster-api/test"];
 
-/// Cluster API's CRDs on one side of the group table.
-pub async fn cluster_api(side: Side) -> Result<Vec<Value>> {
+/// Cluster API's CRDs with one set of types of the group table.
+pub async fn cluster_api(capi_types: CapiTypes) -> Result<Vec<Value>> {
     let standard = tokio::task::spawn_blocking(read_standard)
         .await
         .context("reading the CRDs was cut short")??;
-    match side {
-        Side::Standard => Ok(standard.into_iter().map(without_conversion).collect()),
-        Side::Private => cli::crds::derive(&GroupTable::default(), standard)
+    match capi_types {
+        CapiTypes::Standard => Ok(standard.into_iter().map(without_conversion).collect()),
+        CapiTypes::Private => cli::crds::derive(&GroupTable::default(), standard)
             .context("cannot derive the private CRDs"),
     }
 }
 
-/// The CRDs of the provider for AWS on one side of the group table.
-pub async fn aws(side: Side) -> Result<Vec<Value>> {
+/// The CRDs of the provider for AWS with one set of types of the group table.
+pub async fn aws(capi_types: CapiTypes) -> Result<Vec<Value>> {
     let read = || {
         let path = "sigs.k8s.io/cluster-api-provider-aws/v2";
         let version = Module::Aws.version_of(path)?;
@@ -44,17 +44,17 @@ pub async fn aws(side: Side) -> Result<Vec<Value>> {
     let standard = tokio::task::spawn_blocking(read)
         .await
         .context("reading the provider's CRDs was cut short")??;
-    match side {
-        Side::Standard => Ok(standard.into_iter().map(without_conversion).collect()),
-        Side::Private => cli::crds::derive(&GroupTable::default(), standard)
+    match capi_types {
+        CapiTypes::Standard => Ok(standard.into_iter().map(without_conversion).collect()),
+        CapiTypes::Private => cli::crds::derive(&GroupTable::default(), standard)
             .context("cannot derive the private CRDs"),
     }
 }
 
-/// All that hosted clusters need on one side: Cluster API's, and those of the provider for AWS.
-pub async fn of_hosted_clusters(side: Side) -> Result<Vec<Value>> {
-    let mut all = cluster_api(side).await?;
-    all.extend(aws(side).await?);
+/// All that hosted clusters need of given types: Cluster API's, and those of the provider for AWS.
+pub async fn of_hosted_clusters(capi_types: CapiTypes) -> Result<Vec<Value>> {
+    let mut all = cluster_api(capi_types).await?;
+    all.extend(aws(capi_types).await?);
     Ok(all)
 }
 

@@ -23,7 +23,7 @@ async fn write() -> Result<(PathBuf, usize)> {
     if std::fs::read_to_string(&file).is_ok_and(|found| found == text) {
         return Ok((file, text.len()));
     }
-    // Whole or not at all: a build may be going on.
+    // Whole or not at all: a build may be continuing.
     let fresh = file.with_extension("new");
     std::fs::write(&fresh, &text)
         .and_then(|()| std::fs::rename(&fresh, &file))

@@ -1,6 +1,6 @@
 //! etcd: started for the API server, and read directly to see what is really stored.
 //!
-//! Reading goes through etcd's JSON gateway (`/v3/kv/range`), so no further program is needed.
+//! Reads use etcd's JSON gateway (`/v3/kv/range`), so no further program is needed.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -78,14 +78,17 @@ impl Etcd {
 
     /// All keys that start with `prefix`, in order.
     pub async fn keys(&self, prefix: &str) -> Result<Vec<String>> {
-        let answer = self.range(prefix, true).await?;
-        entries(&answer).iter().map(|entry| key(entry)).collect()
+        let response = self.range(prefix, true).await?;
+        entries(&response).iter().map(|entry| key(entry)).collect()
     }
 
     /// All keys that start with `prefix`, with their bytes.
     pub async fn stored(&self, prefix: &str) -> Result<Vec<Stored>> {
-        let answer = self.range(prefix, false).await?;
-        entries(&answer).iter().map(|entry| stored(entry)).collect()
+        let response = self.range(prefix, false).await?;
+        entries(&response)
+            .iter()
+            .map(|entry| stored(entry))
+            .collect()
     }
 
     /// Writes a key as it is, past everything that an API server checks.
@@ -120,12 +123,12 @@ fn end_of(prefix: &[u8]) -> Vec<u8> {
             return end;
         }
     }
-    // A single zero byte stands for "no end".
+    // A single zero byte means "no end".
     vec![0]
 }
 
-fn entries(answer: &Value) -> Vec<&Value> {
-    answer["kvs"].as_array().into_iter().flatten().collect()
+fn entries(response: &Value) -> Vec<&Value> {
+    response["kvs"].as_array().into_iter().flatten().collect()
 }
 
 fn key(entry: &Value) -> Result<String> {
@@ -146,7 +149,7 @@ fn stored(entry: &Value) -> Result<Stored> {
 fn bytes(field: &Value) -> Result<Vec<u8>> {
     STANDARD
         .decode(field.as_str().unwrap_or_default())
-        .context("etcd's answer is not base64")
+        .context("etcd's response is not base64")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A machine of the fake cloud, or of none: Linux namespaces of its own, in which its user data is carried out.
 //!
 //! It has its own network, mounts, processes and host name, a container runtime of its own, and nothing that makes it a
-//! worker: that comes with the user data, which `ignite` (of `pod-tools`) carries out as Ignition would. What a worker
+//! worker: that is in the user data, which `ignite` (of `pod-tools`) carries out as Ignition would. What a worker
 //! finds on a machine of OpenShift's operating system it finds here too: the kubelet at /usr/bin/kubelet, the runtime's
 //! socket at /var/run/crio/crio.sock, and what the cloud's metadata say in /run/metadata/afterburn. What a machine
 //! without systemd and with control groups of version 1 needs of its kubelet is handed to it as a drop-in configuration.
@@ -45,7 +45,7 @@ pub struct Machine {
     pub user_data: Vec<u8>,
 }
 
-/// What machines stand on.
+/// What machines depend on.
 #[derive(Debug, Clone)]
 pub struct Fixture {
     work_dir: Arc<WorkDir>,
@@ -266,7 +266,7 @@ impl Drop for Guest {
     }
 }
 
-/// What the cloud's metadata service would say, in the form of the program that asks it. Without a cloud, nothing does.
+/// What the cloud's metadata service would say, in the form of the program that requests it. Without a cloud there is none.
 fn metadata(machine: &Machine) -> String {
     let Machine {
         instance,
@@ -285,7 +285,7 @@ fn metadata(machine: &Machine) -> String {
     )
 }
 
-/// For kubelets of units that ask for it: no cloud provider runs in the guest that would finish the node.
+/// For kubelets of units that request it: no cloud provider runs in the guest that would finish the node.
 fn environment(machine: &Machine) -> String {
     let Machine { name, address, .. } = machine;
     format!("KUBELET_NODE_NAME={name}\nKUBELET_NODE_IP={address}\nKUBELET_CLOUD_PROVIDER=\n")

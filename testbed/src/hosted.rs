@@ -1,14 +1,14 @@
-//! Hosted clusters on a testbed with nodes: what they stand on, and their life in a few calls.
+//! Hosted clusters on a testbed with nodes: their fixture, and their lifecycle in a few calls.
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
-//! use api::group::Side;
+//! use api::group::CapiTypes;
 //! use testbed::hosted::{self, Cluster};
 //! use testbed::node::NodeTestbed;
 //!
 //! hosted::play(NodeTestbed::builder("example"), async |fixture| {
-//!     fixture.install(Side::Private, &[]).await?;
-//!     let cluster = Cluster::new(fixture, "demo", Side::Private);
+//!     fixture.install(CapiTypes::Private, &[]).await?;
+//!     let cluster = Cluster::new(fixture, "demo", CapiTypes::Private);
 //!     cluster.create(&["--node-pool-replicas=1"]).await?;
 //!     let guest = cluster.comes_up().await?;
 //!     cluster.has_workers(&guest, 1).await?;
@@ -52,7 +52,7 @@ pub const NAMESPACE: &str = "clusters";
 pub const OPERATORS: &str = "hypershift";
 /// Who runs clusters on standard types once private ones are installed.
 pub const LEGACY: &str = "operator-legacy";
-/// Clusters, as their users ask for them.
+/// Clusters, as their users request them.
 pub const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
 /// Pools of workers.
 pub const NODE_POOLS: Resource<'_> = Resource::new(HYPERSHIFT, "nodepools");
@@ -73,7 +73,7 @@ const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
 /// Keeps a testbed whose scenario failed.
 const HOLD: &str = "HYPERSHIFT_TESTBED_HOLD";
 
-/// Goes through a scenario on a testbed of its own. Without root, it says so and does nothing.
+/// Runs a scenario on its own testbed. Without root, it reports that and does nothing.
 pub async fn play(
     builder: Builder,
     scenario: impl AsyncFnOnce(&Fixture) -> Result<()>,
@@ -84,7 +84,7 @@ pub async fn play(
     .await
 }
 
-/// Goes through a scenario that takes parts of the testbed away, and gives them back.
+/// Runs a scenario that removes and restores parts of the testbed.
 pub async fn play_with(
     builder: Builder,
     scenario: impl AsyncFnOnce(&mut Fixture) -> Result<()>,
@@ -105,7 +105,7 @@ pub async fn play_with(
     fixture.finish(outcome)
 }
 
-/// Whether a developer wants to look.
+/// Whether to keep the testbed for inspection.
 fn is_held() -> bool {
     std::env::var_os(HOLD).is_some()
 }

@@ -44,7 +44,7 @@ impl Hosts {
         })
     }
 
-    /// The address of a host, which is called by a word and a number.
+    /// The address of a host, which has a name with a number.
     pub fn address(&self, name: &str) -> Result<Ipv4Addr> {
         let number = name.rsplit('-').next().unwrap_or_default().parse();
         let number = number.with_context(|| format!("{name:?} has no number at its end"))?;

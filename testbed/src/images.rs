@@ -107,7 +107,7 @@ impl Image {
                 directory: "/usr/bin",
                 command: &["run"],
                 needs: &[CERTIFICATES],
-                capabilities: &[Capability::PrivateTypes],
+                capabilities: &[Capability::PrivateTypes, Capability::RestrictedPodSecurity],
             },
             Self::CapiProxy => Recipe {
                 package: "capi-proxy",
@@ -242,8 +242,8 @@ mod tests {
             .iter()
             .map(|image| image.recipe().package)
             .collect();
-        let wanted = format!("for package in {}; do", packages.join(" "));
-        assert!(build.contains(&wanted), "no {wanted:?} in {build}");
+        let desired = format!("for package in {}; do", packages.join(" "));
+        assert!(build.contains(&desired), "no {desired:?} in {build}");
         for image in Image::ALL {
             let installed = format!("target/{TARGET}/release/{}", image.recipe().program);
             assert!(build.contains(&installed), "no {installed:?} in {build}");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_image_from_elsewhere_is_named_by_digest() {
+    fn the_only_external_image_is_pinned_by_digest() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../Dockerfile");
         let text = std::fs::read_to_string(path).unwrap();
         let bases = text.lines().filter_map(|line| line.strip_prefix("FROM "));

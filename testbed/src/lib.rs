@@ -6,7 +6,7 @@
 //! ```text
 //! Testbed ── ControlPlane ── etcd, kube-apiserver, kube-controller-manager
 //!    │
-//!    └────── ClusterApi ──── a world on one side of the group table:
+//!    └────── ClusterApi ──── stock managers with one set of types of the group table:
 //!                            private:  manager ── its own capi-proxy ── API server
 //!                            standard: manager ── API server
 //! ```
@@ -17,6 +17,7 @@ pub mod add_ons;
 pub mod agents;
 pub mod audit;
 pub mod binaries;
+pub mod capi_storage;
 pub mod cargo;
 pub mod certs;
 pub mod client;
@@ -56,7 +57,6 @@ pub mod relay;
 pub mod rights;
 pub mod service;
 pub mod service_account;
-pub mod sides;
 pub mod signals;
 pub mod simulation;
 pub mod site;

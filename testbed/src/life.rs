@@ -26,7 +26,7 @@ enum Kind {
     Managed,
 }
 
-/// A cluster and how it is asked for changes.
+/// A cluster, and the way to request changes.
 #[derive(Debug)]
 pub struct Life {
     cluster: Cluster,
@@ -60,7 +60,7 @@ impl Life {
     }
 
     /// Scales, rolls out, and replaces a broken node.
-    pub async fn lives(&self) -> Result<()> {
+    pub async fn run_lifecycle(&self) -> Result<()> {
         let step = |what: &str| {
             self.progress
                 .step(format!("cluster {}: {what}", self.cluster.name))
@@ -85,7 +85,7 @@ impl Life {
         Ok(())
     }
 
-    /// Asks for so many workers, and waits until they are there beside the control plane, and no others.
+    /// Requests so many workers, and waits until they exist besides the control plane, and no others.
     pub async fn scale(&self, control_plane: usize, workers: usize) -> Result<()> {
         self.set_workers(workers).await?;
         self.settles(control_plane, workers).await?;

@@ -13,7 +13,7 @@ use crate::wait;
 /// The longest wait for another process's lock.
 const PATIENCE: Duration = Duration::from_hours(1);
 
-/// A held lock. Dropped, or with its process dead, it is free.
+/// A held lock. It is released when it is dropped or its process ends.
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_holds_it_and_then_the_next() {
+    async fn a_lock_has_one_holder_at_a_time() {
         let path = std::env::temp_dir().join(format!("lock-test-{}", std::process::id()));
         let first = Lock::try_take(&path).unwrap().unwrap();
         assert!(is_held(&path).unwrap());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::Value;
 
 use crate::binaries::{Binaries, Binary};
@@ -34,8 +34,8 @@ pub(crate) struct Settings<'a> {
     pub kubeconfig: &'a Path,
     /// What it looks after.
     pub reach: &'a Reach,
-    /// Which side it works on.
-    pub side: Side,
+    /// The types that it uses.
+    pub capi_types: CapiTypes,
     /// The directory of its webhook server's certificate.
     pub certificates: &'a Path,
     /// The ports that it listens on.
@@ -85,11 +85,11 @@ impl Manager {
         }
     }
 
-    /// The roles that it is given on a side: ours on private groups, upstream's own on standard ones.
-    pub(crate) async fn roles(self, side: Side) -> Result<Vec<Value>> {
-        match side {
-            Side::Private => fixtures::load(&self.private_roles()?),
-            Side::Standard => {
+    /// The roles that it has for given types: ours on private groups, upstream's own on standard ones.
+    pub(crate) async fn roles(self, capi_types: CapiTypes) -> Result<Vec<Value>> {
+        match capi_types {
+            CapiTypes::Private => fixtures::load(&self.private_roles()?),
+            CapiTypes::Standard => {
                 let sources = self.module().sources_of(self.go_module()).await?;
                 let mut roles = fixtures::load(&sources.join(self.upstream_role()))?;
                 for role in &mut roles {
@@ -142,7 +142,7 @@ impl Manager {
     }
 
     /// Its flags, wherever it runs.
-    pub(crate) fn flags(side: Side, reach: &Reach) -> Vec<String> {
+    pub(crate) fn flags(capi_types: CapiTypes, reach: &Reach) -> Vec<String> {
         let mut flags = vec![
             "--insecure-diagnostics".to_owned(),
             "--feature-gates=ClusterTopology=true".to_owned(),
@@ -151,7 +151,7 @@ impl Manager {
         if let Reach::Namespace(namespace) = reach {
             flags.push(format!("--namespace={namespace}"));
         }
-        if side == Side::Private || one_namespace {
+        if capi_types == CapiTypes::Private || one_namespace {
             // Private CRDs belong to the product's installer: their managers have no right to write them. And a manager that
             // sees one namespace cannot say which versions are stored in all.
             let phases = "StorageVersionMigration,CleanupManagedFields";
@@ -183,7 +183,7 @@ impl Manager {
             .environment("POD_UID", "00000000-0000-0000-0000-000000000000")
             // The in-memory provider puts it into control plane endpoints.
             .environment("POD_IP", "127.0.0.1");
-        let flags = Self::flags(settings.side, settings.reach);
+        let flags = Self::flags(settings.capi_types, settings.reach);
         Ok(flags.into_iter().fold(launch, Launch::arg))
     }
 }

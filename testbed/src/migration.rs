@@ -1,4 +1,4 @@
-//! Migrations between the two sides of the group table: clusters to move, what must be equal afterwards, crashes.
+//! Migrations between the two types of the group table: clusters to move, what must be equal afterwards, crashes.
 
 pub mod crash;
 pub mod object_snapshot;
@@ -30,7 +30,7 @@ pub struct Still;
 /// How a migration ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// Everything is on the target side.
+    /// Everything is of the target types.
     Moved(Counts),
     /// Everything is as it was.
     RolledBack(String),
@@ -92,7 +92,7 @@ pub async fn executor(client: &kube::Client, namespace: &str, manner: &Manner) -
     Ok(Executor::open(client.clone(), scope, &options).await?)
 }
 
-/// Begins a migration, or goes on with the one under way, until it has ended; `look` judges after every step.
+/// Begins a migration, or continues with the one under way, until it has ended; `look` checks after every step.
 pub async fn migrate(
     client: &kube::Client,
     namespace: &str,
@@ -109,9 +109,12 @@ pub async fn migrate(
         return Ok(end);
     }
     if manner.undo {
-        let asked = Failure::new(migration::failure::Reason::Conflict, "the test asks for it");
+        let requested = Failure::new(
+            migration::failure::Reason::Conflict,
+            "requested by the test",
+        );
         // Past the commit it is completed.
-        match executor.fail(asked).await {
+        match executor.fail(requested).await {
             Ok(()) | Err(Error::Failed(_)) => {}
             Err(error) => return aborted(Err(error))?.context("invariant: it is an error"),
         }

@@ -68,6 +68,14 @@ impl Module {
             .join(self.name())
     }
 
+    /// Its own programs: those that are composed of a module's packages here.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Node => &["coredns/main.go", "registry/main.go"],
+            _ => &[],
+        }
+    }
+
     /// The version at which it requires the Go module `path`.
     pub fn version_of(self, path: &str) -> Result<String> {
         let file = self.directory().join("go.mod");
@@ -77,10 +85,11 @@ impl Module {
             .with_context(|| format!("{} does not require {path}", file.display()))
     }
 
-    /// A hash of the module's `go.mod` and `go.sum` and of `flags`: what is built from them goes by this name.
+    /// A hash of the module's `go.mod`, `go.sum`, programs and of `flags`: build results have this name.
     pub fn fingerprint(self, flags: &str) -> Result<String> {
         let mut hash = Sha256::new();
-        for name in ["go.mod", "go.sum"] {
+        let sources = ["go.mod", "go.sum"].iter().chain(self.programs());
+        for name in sources {
             let file = self.directory().join(name);
             let bytes =
                 std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -101,13 +110,13 @@ impl Module {
             .output()
             .await
             .context(GO_MISSING)?;
-        let answer: Download = serde_json::from_slice(&output.stdout).with_context(|| {
+        let response: Download = serde_json::from_slice(&output.stdout).with_context(|| {
             format!(
-                "go mod download {path} gave no answer: {}",
+                "go mod download {path} printed no result: {}",
                 String::from_utf8_lossy(&output.stderr)
             )
         })?;
-        match answer {
+        match response {
             Download {
                 dir: Some(directory),
                 ..
@@ -156,10 +165,32 @@ mod tests {
     }
 
     #[test]
-    fn the_aws_provider_and_its_crds_are_of_one_version() {
+    fn the_aws_provider_and_its_crds_have_the_same_version() {
         let path = "sigs.k8s.io/cluster-api-provider-aws/v2";
         let of = |module: Module| module.version_of(path).unwrap();
         assert_eq!(of(Module::Aws), of(Module::Providers));
+    }
+
+    /// Packages are compiled once for two modules only if all that they import has the same version in both.
+    #[test]
+    fn modules_share_versions_of_kubernetes_libraries() {
+        for (module, other) in [
+            (Module::Storage, Module::Kubernetes),
+            (Module::ClusterApi, Module::Aws),
+        ] {
+            for path in [
+                "golang.org/x/net",
+                "golang.org/x/sys",
+                "golang.org/x/text",
+                "google.golang.org/protobuf",
+                "k8s.io/apimachinery",
+                "k8s.io/client-go",
+                "sigs.k8s.io/structured-merge-diff/v6",
+            ] {
+                let (version, expected) = (module.version_of(path), other.version_of(path));
+                assert_eq!(version.unwrap(), expected.unwrap(), "{module:?}: {path}");
+            }
+        }
     }
 
     #[test]

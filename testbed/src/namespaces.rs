@@ -1,7 +1,7 @@
 //! One set of Linux namespaces for each testbed: mounts, network, processes.
 //!
 //! What runs in it has fixed ports and may mount, route and filter as it likes; nothing of that is seen outside. A link
-//! to the rest of the machine, and one route over it, let tests and people reach everything in it: the API server, Services,
+//! to the rest of the machine, and one route over it, let tests and users reach everything in it: the API server, Services,
 //! pods. It ends as a whole, however its owner ends: its first process waits for the end of a pipe, then kills the others
 //! and removes the link and the control groups.
 
@@ -118,7 +118,7 @@ impl Namespaces {
         self.slot.left()
     }
 
-    /// Creates a control group; gives its path as the kubelet wants it.
+    /// Creates a control group; returns its path in the form of the kubelet.
     pub fn cgroup(&self, name: &str) -> Result<String> {
         self.slot.cgroups().create(name)
     }

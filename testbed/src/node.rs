@@ -85,7 +85,7 @@ pub struct NodeTestbed {
     pub control_plane: ControlPlane,
     /// The administrator's client.
     pub admin: ApiClient,
-    /// What people see.
+    /// The progress output.
     pub progress: Progress,
     images: HashMap<Image, String>,
     machine: Programs,
@@ -117,7 +117,7 @@ impl Builder {
         self
     }
 
-    /// What people see of it.
+    /// Its progress output.
     #[must_use]
     pub fn progress(mut self, progress: &Progress) -> Self {
         self.progress = progress.clone();
@@ -194,7 +194,7 @@ impl NodeTestbed {
         let reference = self.images.get(&image).map(String::as_str);
         reference.with_context(|| {
             format!(
-                "the testbed was started without the image {}: ask for it in the builder",
+                "the testbed was started without the image {}: add it in the builder",
                 image.name()
             )
         })
@@ -415,7 +415,7 @@ impl NodeTestbed {
     }
 }
 
-/// Has the machine have what nodes need of it, so that a start does not fail for want of a package.
+/// Installs what nodes need on the machine, so that a start does not fail because of a missing package.
 pub async fn furnish(progress: &Progress) -> Result<()> {
     packages::ensure(progress).await.map(drop)
 }

@@ -30,7 +30,7 @@ pub const SOON: Duration = Duration::from_mins(1);
 
 /// How often evidence is looked at: in tests often, unless they say how often.
 const RESYNC: &str = "resync-period";
-/// The flag that says how many hosted clusters are migrated at a time. Tests of all else want none.
+/// The flag that says how many hosted clusters are migrated at a time. Other tests use none.
 const MIGRATIONS: &str = "migration-concurrency";
 const LEASES: Resource<'_> = Resource::new("coordination.k8s.io/v1", "leases");
 
@@ -61,7 +61,7 @@ pub struct Times {
     retry: &'static str,
 }
 
-/// Where a replica finds its API server, or what stands before it.
+/// The address of the API server for a replica, or of its proxy.
 #[derive(Debug, Clone, Copy)]
 pub struct Server<'a> {
     /// Its URL.
@@ -146,7 +146,7 @@ impl Operator {
         }
     }
 
-    /// Its lease, if anybody holds it.
+    /// Its Lease, if it has a holder.
     pub async fn holder(self, admin: &ApiClient) -> Result<Option<Lease>> {
         let found = admin.find(&LEASES.named(NAMESPACE, self.lease())).await?;
         let spec = found.as_ref().map(|lease| &lease["spec"]);
@@ -178,7 +178,7 @@ impl Times {
         renew: "7s",
         retry: "1s",
     };
-    /// For those who wait for many leaders, and do not mind one that is lost by the way.
+    /// For tests that wait for many leaders, and tolerate a lost one.
     pub const SHORTEST: Self = Self {
         lease: "1s",
         renew: "700ms",
@@ -264,7 +264,7 @@ impl Identity {
         }
         Ok(Replica {
             service: Service::new(launch, testbed.work_dir(), plain_health(port, "/livez")?),
-            // Another client would hide an answer of 503 and ask again.
+            // Another client would hide a 503 response and retry.
             admin: RawClient::new(&format!("http://127.0.0.1:{port}"), None)?,
         })
     }
@@ -279,9 +279,9 @@ impl Replica {
     }
 
     async fn text(&self, path: &str) -> Result<String> {
-        let answer = self.admin.get(path).await?;
-        let status = answer.status;
-        let text = String::from_utf8(answer.bytes().await?)?;
+        let response = self.admin.get(path).await?;
+        let status = response.status;
+        let text = String::from_utf8(response.bytes().await?)?;
         ensure!(status.is_success(), "{path}: {status}: {text}");
         Ok(text)
     }
@@ -301,7 +301,7 @@ impl Replica {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Lets it continue.
     pub fn thaw(&self) {
         self.signal(Signal::CONT);
     }

@@ -84,7 +84,7 @@ pub struct Release {
     pub digest: String,
 }
 
-/// Pushes the image that stands in for others, without a payload; gives its reference.
+/// Pushes the stand-in image, without a payload; returns its reference.
 pub async fn stand_in_image(testbed: &NodeTestbed) -> Result<String> {
     let image = images::stand_in(&testbed.progress).await?;
     testbed.registry.push(STAND_INS, &image).await
@@ -190,7 +190,7 @@ impl Payload {
 
 impl Pushed {
     /// Pushes the release of a version. Nothing in it is the same image as in another one, as it is with those of
-    /// OpenShift: what an upgrade rolls out is seen by everybody who looks at images.
+    /// OpenShift: what an upgrade rolls out is visible in all images.
     pub async fn release(&self, registry: &Registry, version: &str) -> Result<Release> {
         let pushes = self
             .images

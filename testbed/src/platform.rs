@@ -1,11 +1,11 @@
 //! A platform's own Cluster API of another version: CRDs, its core manager, and a cluster that this one looks after.
 //!
-//! It is what an installation must never touch. So it is known byte for byte, and asked now and then to do something.
+//! It is what an installation must never touch. So it is known byte for byte, and gets requests now and then.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use serde_json::json;
 
 use crate::audit::AuditLog;
@@ -15,7 +15,7 @@ use crate::etcd::Stored;
 use crate::managers::Manager;
 use crate::modules::Module;
 use crate::service_account::ensure_namespace;
-use crate::{crds, fixtures, sides, wait};
+use crate::{capi_storage, crds, fixtures, wait};
 
 /// The only manager that it has.
 pub const MANAGER: Manager = Manager::PlatformCore;
@@ -28,14 +28,14 @@ const MACHINE_DEPLOYMENTS: Resource<'_> =
 const WITHIN: Duration = Duration::from_mins(2);
 /// How long nothing may be written to believe that nothing more will be.
 const CALM: Duration = Duration::from_secs(3);
-/// Who prepares and asks.
+/// The administrator.
 const ADMINISTRATOR: &str = "testbed-admin";
 /// Who says of a CRD that it is established.
 const API_SERVER: &str = "system:apiserver";
 /// Who empties a namespace that is deleted.
 const NAMESPACE_CONTROLLER: &str = "system:serviceaccount:kube-system:namespace-controller";
 
-/// A platform's own Cluster API, and what etcd held of it when it was last asked for something.
+/// A platform's own Cluster API, and what etcd held of it when it was last requested something.
 #[derive(Debug)]
 pub struct Platform {
     namespace: String,
@@ -80,7 +80,7 @@ impl Platform {
         Ok(platform)
     }
 
-    /// Asks it for so many machines, which only its manager makes.
+    /// Requests so many machines, which only its manager creates.
     pub async fn scales(
         &mut self,
         admin: &ApiClient,
@@ -106,7 +106,7 @@ impl Platform {
 
     /// Checks that each of its objects and CRDs is as it was, to the byte and to the revision.
     pub async fn is_unchanged(&self, control_plane: &ControlPlane) -> Result<()> {
-        let now = sides::world(&control_plane.etcd, Side::Standard).await?;
+        let now = capi_storage::stored(&control_plane.etcd, CapiTypes::Standard).await?;
         let changed: Vec<_> = now
             .iter()
             .filter(|one| !self.stored.contains(one))
@@ -121,7 +121,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Checks by the audit log that only its own manager, and the administrator who asked it for something, have
+    /// Checks by the audit log that only its own manager, and the administrator, have
     /// ever tried to write to a standard group or to its CRDs.
     pub fn is_its_own(&self, audit: &AuditLog) -> Result<()> {
         let table = GroupTable::default();
@@ -129,11 +129,13 @@ impl Platform {
         for event in audit.all()? {
             let group = event.object_ref.group_of_definition();
             let found = table.find(group.as_bytes());
-            if !event.is_write() || found.is_none_or(|(_, side)| side == Side::Private) {
+            if !event.is_write()
+                || found.is_none_or(|(_, capi_types)| capi_types == CapiTypes::Private)
+            {
                 continue;
             }
             let user = event.user.username.as_str();
-            // A namespace that goes takes whatever is in it along; the platform's stays.
+            // The deletion of a namespace deletes its content; the platform's stays.
             let emptied = event.verb == "deletecollection" && user == NAMESPACE_CONTROLLER;
             if emptied && event.object_ref.namespace != self.namespace {
                 continue;
@@ -164,10 +166,10 @@ impl Platform {
             Ok(())
         })
         .await?;
-        self.stored = wait::until("the platform to come to rest", WITHIN, async || {
-            let before = sides::world(&control_plane.etcd, Side::Standard).await?;
+        self.stored = wait::until("the platform to become idle", WITHIN, async || {
+            let before = capi_storage::stored(&control_plane.etcd, CapiTypes::Standard).await?;
             wait::throughout("calm", CALM, async || {
-                let now = sides::world(&control_plane.etcd, Side::Standard).await?;
+                let now = capi_storage::stored(&control_plane.etcd, CapiTypes::Standard).await?;
                 ensure!(now == before, "still changing");
                 Ok(())
             })

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_given_once_and_can_be_bound() {
+    fn a_port_is_allocated_once_and_can_be_bound() {
         let (one, two) = (allocate().unwrap(), allocate().unwrap());
         assert_ne!(one, two);
         TcpListener::bind((Ipv4Addr::LOCALHOST, one)).unwrap();

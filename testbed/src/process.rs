@@ -137,7 +137,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Where its output goes.
+    /// The file of its output.
     pub fn log(&self) -> &Path {
         &self.log
     }
@@ -146,7 +146,7 @@ impl Process {
     pub fn exited(&mut self) -> Result<Option<ExitStatus>> {
         self.child
             .try_wait()
-            .with_context(|| format!("cannot ask after {}", self.name))
+            .with_context(|| format!("failed to get the state of {}", self.name))
     }
 
     /// Sends a signal to the whole group.
@@ -154,7 +154,7 @@ impl Process {
         kill_group(self.child.id(), signal);
     }
 
-    /// Asks it to end, and kills it when it has not within `grace`.
+    /// Terminates it, and kills it if it has not ended within `grace`.
     pub async fn stop(mut self, grace: Duration) -> Result<()> {
         self.signal(Signal::TERM);
         let ended = wait::until("the end of a process", grace, async || {

@@ -1,4 +1,4 @@
-//! What is going on, for people: a spinner on a terminal, plain lines elsewhere.
+//! Progress output: a spinner on a terminal, plain lines elsewhere.
 //!
 //! It writes to standard error directly, so that a test's progress is seen without `--nocapture`.
 
@@ -122,7 +122,7 @@ impl Step {
         self.done_with("")
     }
 
-    /// Ends the step and adds what came of it to its line.
+    /// Ends the step and adds its result to its line.
     pub fn done_with(mut self, result: &str) -> Duration {
         let took = self.start.elapsed();
         self.finished = true;

@@ -91,7 +91,7 @@ impl Proxy {
         self.admin_port
     }
 
-    /// A client that goes through it.
+    /// A client that uses it.
     pub fn client(&self) -> Result<ApiClient> {
         ApiClient::plain(self.port)
     }

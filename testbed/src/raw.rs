@@ -21,20 +21,20 @@ pub struct RawClient {
     authorization: Option<HeaderValue>,
 }
 
-/// An answer whose body has not been read yet. Dropping it closes its connection.
+/// A response whose body has not been read yet. Dropping it closes its connection.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     /// The status code.
     pub status: StatusCode,
-    /// The headers, as they came.
+    /// The headers, as received.
     pub headers: HeaderMap,
     body: Body,
 }
 
-/// The lines of an answer that is still being sent.
+/// The lines of a response that is still being sent.
 #[derive(Debug)]
 pub struct Lines {
-    answer: Answer,
+    response: Response,
     buffer: BytesMut,
 }
 
@@ -85,7 +85,7 @@ impl RawClient {
     }
 
     /// Sends a request once.
-    pub async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Answer> {
+    pub async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Response> {
         let context = format!("{} {} at {}", request.method(), request.uri(), self.server);
         if let Some(authorization) = &self.authorization {
             let headers = request.headers_mut();
@@ -93,7 +93,7 @@ impl RawClient {
         }
         let response = self.client.send(request.map(Body::from)).await;
         let (parts, body) = response.context(context)?.into_parts();
-        Ok(Answer {
+        Ok(Response {
             status: parts.status,
             headers: parts.headers,
             body,
@@ -101,7 +101,7 @@ impl RawClient {
     }
 
     /// Sends a GET request.
-    pub async fn get(&self, path: &str) -> Result<Answer> {
+    pub async fn get(&self, path: &str) -> Result<Response> {
         let request = Request::get(path)
             .body(Vec::new())
             .with_context(|| format!("{path:?} is not a path"))?;
@@ -109,14 +109,14 @@ impl RawClient {
     }
 }
 
-// === impl Answer ===
+// === impl Response ===
 
-impl Answer {
+impl Response {
     /// The next piece of the body; nothing at its end. A body that is cut off is an error.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         while let Some(frame) = self.body.frame().await {
             let frame =
-                frame.map_err(|error| anyhow::anyhow!("the answer was cut off: {error}"))?;
+                frame.map_err(|error| anyhow::anyhow!("the response was truncated: {error}"))?;
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
             }
@@ -133,10 +133,10 @@ impl Answer {
         Ok(bytes)
     }
 
-    /// The body line by line, as it comes.
+    /// The body line by line, as it arrives.
     pub fn lines(self) -> Lines {
         Lines {
-            answer: self,
+            response: self,
             buffer: BytesMut::new(),
         }
     }
@@ -156,7 +156,7 @@ impl Lines {
                 return Ok(Some(self.buffer.split_to(searched + end + 1).freeze()));
             }
             searched = self.buffer.len();
-            match self.answer.chunk().await? {
+            match self.response.chunk().await? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),
                 None => return Ok(None),
             }

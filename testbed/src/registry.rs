@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::certs::write;
 use crate::images::{Archive, Blob};
 use crate::process::Launch;
-use crate::raw::{Answer, RawClient};
+use crate::raw::{RawClient, Response};
 use crate::service::{Service, plain_health_at};
 use crate::site::Site;
 use crate::work_dir::WorkDir;
@@ -104,8 +104,8 @@ impl Registry {
             return Ok(());
         }
         let start = Request::post(format!("/v2/{name}/blobs/uploads/")).body(Vec::new())?;
-        let answer = expect(self.client.send(start).await?, StatusCode::ACCEPTED).await?;
-        let upload = upload_path(&answer, &blob.digest)?;
+        let response = expect(self.client.send(start).await?, StatusCode::ACCEPTED).await?;
+        let upload = upload_path(&response, &blob.digest)?;
         let request = Request::put(upload)
             .header(header::CONTENT_TYPE, "application/octet-stream")
             .body(blob.bytes.to_vec())?;
@@ -115,8 +115,8 @@ impl Registry {
 }
 
 /// Where to put a blob, which the registry says in a header.
-fn upload_path(answer: &Answer, digest: &str) -> Result<String> {
-    let location = answer
+fn upload_path(response: &Response, digest: &str) -> Result<String> {
+    let location = response
         .headers
         .get(header::LOCATION)
         .and_then(|value| value.to_str().ok())
@@ -131,14 +131,14 @@ fn upload_path(answer: &Answer, digest: &str) -> Result<String> {
     Ok(format!("{path}{separator}digest={digest}"))
 }
 
-async fn expect(answer: Answer, status: StatusCode) -> Result<Answer> {
-    if answer.status == status {
-        return Ok(answer);
+async fn expect(response: Response, status: StatusCode) -> Result<Response> {
+    if response.status == status {
+        return Ok(response);
     }
-    let got = answer.status;
-    let said = answer.bytes().await?;
+    let got = response.status;
+    let said = response.bytes().await?;
     bail!(
-        "the registry answered {got}: {}",
+        "the registry returned {got}: {}",
         String::from_utf8_lossy(&said)
     )
 }

@@ -1,6 +1,6 @@
-//! An HTTP relay before an API server, that answers, holds or passes on what a test decides.
+//! An HTTP relay before an API server that responds to, holds or forwards requests, as a test decides.
 //!
-//! Clients come in plain HTTP on loopback. Their credentials are passed on, or the relay has its own.
+//! Clients connect with plain HTTP on loopback. Their credentials are passed on, or the relay has its own.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -27,27 +27,27 @@ use crate::raw::certificate;
 pub enum Moment {
     /// It has arrived, and the API server knows nothing of it.
     Arrived,
-    /// The API server has answered, and the client knows nothing of it.
-    Answered(StatusCode),
+    /// The API server has responded, and the client knows nothing of it.
+    Responded(StatusCode),
 }
 
-/// What becomes of it.
+/// What the relay does with it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// It goes on.
+pub enum Disposition {
+    /// It is forwarded.
     Pass,
-    /// It goes no further, and its client waits.
+    /// It is not forwarded, and its client waits.
     Hold,
-    /// This is answered, with success.
-    Say(Value),
-    /// It fails, as if the API server had said so.
+    /// The relay responds with this, and success.
+    Respond(Value),
+    /// It fails, as if the API server had rejected it.
     Fail(StatusCode),
 }
 
-/// Decides on each request, twice.
-pub trait Judge: Fn(&Parts, Moment) -> Verdict + Send + Sync + 'static {}
+/// Decides about each request, twice: on arrival and after the response.
+pub trait Intercept: Fn(&Parts, Moment) -> Disposition + Send + Sync + 'static {}
 
-impl<F: Fn(&Parts, Moment) -> Verdict + Send + Sync + 'static> Judge for F {}
+impl<F: Fn(&Parts, Moment) -> Disposition + Send + Sync + 'static> Intercept for F {}
 
 /// A relay on a port of its own.
 #[derive(Debug)]
@@ -58,36 +58,36 @@ pub struct Relay {
 
 struct Line<J> {
     upstream: kube::Client,
-    judge: J,
+    intercept: J,
 }
 
 // === impl Relay ===
 
 impl Relay {
     /// Before an API server; clients bring their tokens.
-    pub async fn before(endpoint: &Endpoint, judge: impl Judge) -> Result<Self> {
+    pub async fn before(endpoint: &Endpoint, intercept: impl Intercept) -> Result<Self> {
         let server = &endpoint.server;
         let url = server
             .parse()
             .with_context(|| format!("{server:?} is not a URL"))?;
         let mut config = kube::Config::new(url);
         config.root_cert = Some(vec![certificate(&endpoint.authority)?]);
-        Self::start(config, judge).await
+        Self::start(config, intercept).await
     }
 
     /// Before the API server of a kubeconfig, as its user.
-    pub async fn as_user_of(kubeconfig: &Path, judge: impl Judge) -> Result<Self> {
+    pub async fn as_user_of(kubeconfig: &Path, intercept: impl Intercept) -> Result<Self> {
         let read = Kubeconfig::read_from(kubeconfig)
             .with_context(|| format!("cannot read {}", kubeconfig.display()))?;
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(read, &options)
             .await
             .with_context(|| format!("cannot use {}", kubeconfig.display()))?;
-        Self::start(config, judge).await
+        Self::start(config, intercept).await
     }
 
-    async fn start(mut config: kube::Config, judge: impl Judge) -> Result<Self> {
-        // Who stands behind is to see every answer as it is.
+    async fn start(mut config: kube::Config, intercept: impl Intercept) -> Result<Self> {
+        // Clients of the relay have to see every response unchanged.
         config.default_retry = false;
         config.read_timeout = None;
         let upstream = kube::Client::try_from(config).context("cannot make the relay's client")?;
@@ -95,7 +95,10 @@ impl Relay {
             .await
             .context("cannot listen on loopback")?;
         let port = listener.local_addr()?.port();
-        let line = Arc::new(Line { upstream, judge });
+        let line = Arc::new(Line {
+            upstream,
+            intercept,
+        });
         Ok(Self {
             port,
             accepting: tokio::spawn(accept(listener, line)),
@@ -119,7 +122,7 @@ impl Drop for Relay {
     }
 }
 
-async fn accept<J: Judge>(listener: TcpListener, line: Arc<Line<J>>) {
+async fn accept<J: Intercept>(listener: TcpListener, line: Arc<Line<J>>) {
     // Connections end with the relay.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -128,13 +131,13 @@ async fn accept<J: Judge>(listener: TcpListener, line: Arc<Line<J>>) {
     }
 }
 
-async fn serve<J: Judge>(stream: TcpStream, line: Arc<Line<J>>) {
+async fn serve<J: Intercept>(stream: TcpStream, line: Arc<Line<J>>) {
     let service = service_fn(|request| {
         let line = Arc::clone(&line);
-        async move { Ok::<_, Infallible>(line.answer(request).await) }
+        async move { Ok::<_, Infallible>(line.response(request).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new();
-    // A client that goes away is its own affair.
+    // A client that disconnects is not an error.
     drop(
         connection
             .serve_connection(TokioIo::new(stream), service)
@@ -144,8 +147,8 @@ async fn serve<J: Judge>(stream: TcpStream, line: Arc<Line<J>>) {
 
 // === impl Line ===
 
-impl<J: Judge> Line<J> {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+impl<J: Intercept> Line<J> {
+    async fn response(&self, request: Request<Incoming>) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
         parts.headers.remove(header::HOST);
         if let Some(said) = self.ask(&parts, Moment::Arrived).await {
@@ -155,26 +158,26 @@ impl<J: Judge> Line<J> {
             return plain(StatusCode::BAD_REQUEST, "the request was not whole");
         };
         let onward = Request::from_parts(parts.clone(), Body::from(body.to_bytes().to_vec()));
-        let answer = match self.upstream.send(onward).await {
-            Ok(answer) => answer,
+        let response = match self.upstream.send(onward).await {
+            Ok(response) => response,
             Err(error) => return plain(StatusCode::BAD_GATEWAY, &error.to_string()),
         };
-        let moment = Moment::Answered(answer.status());
-        self.ask(&parts, moment).await.unwrap_or(answer)
+        let moment = Moment::Responded(response.status());
+        self.ask(&parts, moment).await.unwrap_or(response)
     }
 
-    /// What is said in place of going on, if anything ever is.
+    /// What is said in place of continuing, if anything ever is.
     async fn ask(&self, parts: &Parts, moment: Moment) -> Option<Response<Body>> {
-        match (self.judge)(parts, moment) {
-            Verdict::Pass => None,
-            Verdict::Hold => std::future::pending().await,
-            Verdict::Say(value) => {
-                let mut answer = plain(StatusCode::OK, &value.to_string());
+        match (self.intercept)(parts, moment) {
+            Disposition::Pass => None,
+            Disposition::Hold => std::future::pending().await,
+            Disposition::Respond(value) => {
+                let mut response = plain(StatusCode::OK, &value.to_string());
                 let kind = header::HeaderValue::from_static("application/json");
-                answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-                Some(answer)
+                response.headers_mut().insert(header::CONTENT_TYPE, kind);
+                Some(response)
             }
-            Verdict::Fail(status) => Some(failure(status)),
+            Disposition::Fail(status) => Some(failure(status)),
         }
     }
 }
@@ -188,14 +191,14 @@ fn failure(status: StatusCode) -> Response<Body> {
         "message": "the relay says so",
         "code": status.as_u16(),
     });
-    let mut answer = plain(status, &body.to_string());
+    let mut response = plain(status, &body.to_string());
     let kind = header::HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-    answer
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
 }
 
 fn plain(status: StatusCode, text: &str) -> Response<Body> {
-    let mut answer = Response::new(Body::from(text.as_bytes().to_vec()));
-    *answer.status_mut() = status;
-    answer
+    let mut response = Response::new(Body::from(text.as_bytes().to_vec()));
+    *response.status_mut() = status;
+    response
 }

@@ -14,7 +14,7 @@ use crate::work_dir::WorkDir;
 
 /// How long any component may take to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(90);
-/// How long any component may take to end when asked to.
+/// How long any component may take to terminate.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// A component of the testbed.
@@ -26,12 +26,12 @@ pub struct Service {
     process: Option<Process>,
 }
 
-/// Where a component says that it is ready: any success answer will do.
+/// The readiness endpoint of a component: any success response counts.
 #[derive(Debug, Clone)]
 pub struct Health {
     /// Reaches the component.
     pub client: ApiClient,
-    /// The path to ask.
+    /// The path of the endpoint.
     pub path: &'static str,
 }
 
@@ -63,7 +63,7 @@ impl Service {
         self.process.as_ref().map(Process::pid)
     }
 
-    /// Where its output goes.
+    /// The file of its output.
     pub fn log(&self) -> std::path::PathBuf {
         self.work_dir.log(self.launch.name())
     }
@@ -114,7 +114,7 @@ impl Service {
         self.ready().await
     }
 
-    /// Asks the program to end and waits for it.
+    /// Terminates the program and waits for it.
     pub async fn stop(&mut self) -> Result<()> {
         match self.process.take() {
             Some(process) => process.stop(STOP_WITHIN).await,

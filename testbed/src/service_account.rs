@@ -10,7 +10,7 @@ use crate::certs::write;
 use crate::client::{ApiClient, Patch, Resource};
 use crate::work_dir::WorkDir;
 
-/// How long a token lives: the shortest time that the API server grants.
+/// The lifetime of a token: the shortest that the API server grants.
 const LIFETIME: Duration = Duration::from_mins(10);
 /// How often it is replaced.
 const REFRESH: Duration = Duration::from_mins(4);
@@ -18,7 +18,7 @@ const REFRESH: Duration = Duration::from_mins(4);
 const NAMESPACES: Resource<'_> = Resource::new("v1", "namespaces");
 const SERVICE_ACCOUNTS: Resource<'_> = Resource::new("v1", "serviceaccounts");
 
-/// A service account whose token file is kept fresh for as long as this lives.
+/// A service account whose token file is renewed until this is dropped.
 #[derive(Debug)]
 pub struct ServiceAccount {
     namespace: String,
@@ -146,33 +146,33 @@ pub async fn ensure_control_plane_namespace(
 ) -> Result<String> {
     let name = api::names::control_plane_namespace(namespace, cluster);
     let owner = format!("{namespace}/{cluster}");
-    let wanted = json!({
+    let desired = json!({
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": { "name": name, "annotations": { "hypershift.openshift.io/cluster": owner } },
     });
     let path = format!("{}/{name}", NAMESPACES.all());
-    admin.patch(&path, Patch::Apply, &wanted).await?;
+    admin.patch(&path, Patch::Apply, &desired).await?;
     Ok(name)
 }
 
 async fn keep_fresh(admin: ApiClient, account: String, token: PathBuf) {
     loop {
         tokio::time::sleep(REFRESH).await;
-        // The old token lives for some minutes more, and the next round tries again.
+        // The old token is valid for some more minutes, and the next round retries.
         drop(renew(&admin, &account, &token).await);
     }
 }
 
-/// Asks for a new token and puts it in place of the old one in one step.
+/// Requests a new token and replaces the old one atomically.
 async fn renew(admin: &ApiClient, account: &str, file: &Path) -> Result<()> {
     let question = json!({
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": { "expirationSeconds": LIFETIME.as_secs() },
     });
-    let answer = admin.create(&format!("{account}/token"), &question).await?;
-    let token = answer["status"]["token"]
+    let response = admin.create(&format!("{account}/token"), &question).await?;
+    let token = response["status"]["token"]
         .as_str()
         .with_context(|| format!("the API server gave {account} no token"))?;
     let unfinished = file.with_extension("new");

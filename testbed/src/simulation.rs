@@ -1,7 +1,7 @@
 //! What a management cluster does for control planes, where there are no nodes: workloads become available, Services and
 //! Routes get addresses, and the control-plane-operator of each hosted cluster runs as a process.
 //!
-//! Nothing here decides anything: objects get the status that their controllers would write when all goes well.
+//! Nothing here decides anything: objects get the status that their controllers would write on success.
 
 mod desired;
 mod kinds;
@@ -39,7 +39,7 @@ const KINDS: [(&str, &str, &str, Outcome); 5] = [
     ("route.openshift.io", "v1", "Route", outcome::route),
 ];
 
-/// Goes on until it is dropped.
+/// Runs until it is dropped.
 #[derive(Debug)]
 pub struct Simulation {
     loops: Vec<JoinHandle<()>>,

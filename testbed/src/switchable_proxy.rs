@@ -1,4 +1,4 @@
-//! A TCP proxy on loopback whose target can be switched, or removed: clients keep its port while the target changes.
+//! A TCP proxy on loopback with a target that can be switched, or removed: clients keep its port while the target changes.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! The whole testbed: a control plane, and as many Cluster API worlds as a test needs.
+//! The whole testbed: a control plane, and as many Cluster APIs as a test needs.
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::json;
 
 use crate::binaries::{Binaries, Binary};
@@ -43,16 +43,16 @@ const TAIL_LINES: usize = 12;
 #[derive(Debug)]
 pub struct Testbed {
     // In the order in which they are to end.
-    worlds: Vec<ClusterApi>,
+    cluster_apis: Vec<ClusterApi>,
     user: Option<View>,
     /// etcd, API server, controller manager.
     pub control_plane: ControlPlane,
     /// The administrator's client, straight to the API server.
     pub admin: ApiClient,
-    /// What people see.
+    /// The progress output.
     pub progress: Progress,
     proxy_program: Option<PathBuf>,
-    installed: Vec<Side>,
+    installed: Vec<CapiTypes>,
     work_dir: Arc<WorkDir>,
 }
 
@@ -69,7 +69,7 @@ impl Testbed {
         step.done();
         let admin = control_plane.admin().await?;
         Ok(Self {
-            worlds: Vec::new(),
+            cluster_apis: Vec::new(),
             user: None,
             control_plane,
             admin,
@@ -144,9 +144,9 @@ impl Testbed {
         self.work_dir.keep();
     }
 
-    /// Takes the CRDs of a side for installed: the test has done it.
-    pub fn has_crds(&mut self, side: Side) {
-        self.installed.push(side);
+    /// Records that the test has installed the CRDs of these types.
+    pub fn has_crds(&mut self, capi_types: CapiTypes) {
+        self.installed.push(capi_types);
     }
 
     /// Starts kube-controller-manager, which is best done once the CRDs are installed.
@@ -157,52 +157,52 @@ impl Testbed {
         Ok(())
     }
 
-    /// Installs Cluster API's CRDs of one side, unless they are there.
-    pub async fn install_crds(&mut self, side: Side) -> Result<()> {
-        if self.installed.contains(&side) {
+    /// Installs Cluster API's CRDs of given types, unless they exist.
+    pub async fn install_crds(&mut self, capi_types: CapiTypes) -> Result<()> {
+        if self.installed.contains(&capi_types) {
             return Ok(());
         }
-        let which = match side {
-            Side::Standard => "standard",
-            Side::Private => "private",
+        let which = match capi_types {
+            CapiTypes::Standard => "standard",
+            CapiTypes::Private => "private",
         };
         let step = self.progress.step(format!("installing {which} CRDs"));
-        let crds = crds::cluster_api(side).await?;
+        let crds = crds::cluster_api(capi_types).await?;
         crds::install(&self.admin, &crds).await?;
-        self.installed.push(side);
+        self.installed.push(capi_types);
         step.done_with(&format!("{} CRDs", crds.len()));
         Ok(())
     }
 
-    /// Installs the CRDs that a plan needs, and starts its managers; gives the new world.
+    /// Installs the CRDs that a plan needs, and starts its managers; returns the new Cluster API.
     pub async fn add(&mut self, plan: &Plan) -> Result<&mut ClusterApi> {
         let binaries = Binaries::ensure(&plan.programs(), &self.progress).await?;
-        let proxies = match plan.side() {
-            Side::Standard => None,
-            Side::Private => Some(self.upstream().await?),
+        let proxies = match plan.capi_types() {
+            CapiTypes::Standard => None,
+            CapiTypes::Private => Some(self.upstream().await?),
         };
-        self.install_crds(plan.side()).await?;
-        let step = self.progress.step(match plan.side() {
-            Side::Standard => "starting stock managers, straight to the API server",
-            Side::Private => "starting stock managers, each behind its own proxy",
+        self.install_crds(plan.capi_types()).await?;
+        let step = self.progress.step(match plan.capi_types() {
+            CapiTypes::Standard => "starting stock managers, straight to the API server",
+            CapiTypes::Private => "starting stock managers, each behind its own proxy",
         });
         let endpoint = self.control_plane.endpoint();
         let fixture = self.fixture(&binaries, &endpoint, proxies.as_ref());
-        let world = ClusterApi::start(plan, &fixture).await?;
-        step.done_with(&format!("{} managers", world.managers().len()));
-        self.worlds.push(world);
+        let cluster_api = ClusterApi::start(plan, &fixture).await?;
+        step.done_with(&format!("{} managers", cluster_api.managers().len()));
+        self.cluster_apis.push(cluster_api);
         Ok(self
-            .worlds
+            .cluster_apis
             .last_mut()
             .expect("invariant: one was just pushed"))
     }
 
-    /// Starts a provider on standard types that lives on while its cluster changes sides.
+    /// Starts a provider on standard types that keeps running while its cluster migrates.
     pub async fn lasting_provider(&mut self, namespace: &str) -> Result<LastingProvider> {
         let manager = [Manager::DevProvider.binary()];
         let binaries = Binaries::ensure(&manager, &self.progress).await?;
         let upstream = self.upstream().await?;
-        self.install_crds(Side::Standard).await?;
+        self.install_crds(CapiTypes::Standard).await?;
         let endpoint = self.control_plane.endpoint();
         let fixture = self.fixture(&binaries, &endpoint, Some(&upstream));
         LastingProvider::start(namespace, &fixture).await
@@ -225,22 +225,24 @@ impl Testbed {
         }
     }
 
-    /// The Cluster API world on a side.
-    pub fn world(&mut self, side: Side) -> Result<&mut ClusterApi> {
-        self.worlds
+    /// The Cluster API with given types.
+    pub fn cluster_api(&mut self, capi_types: CapiTypes) -> Result<&mut ClusterApi> {
+        self.cluster_apis
             .iter_mut()
-            .find(|world| world.side() == side)
-            .with_context(|| format!("there is no Cluster API on the {side:?} side"))
+            .find(|cluster_api| cluster_api.capi_types() == capi_types)
+            .with_context(|| format!("there is no Cluster API with {capi_types:?} types"))
     }
 
-    /// Ends the Cluster API whose service accounts are in a namespace. Its objects stay.
+    /// Ends the Cluster API with service accounts in a namespace. Its objects stay.
     pub fn end_in(&mut self, namespace: &str) {
-        self.worlds.retain(|world| world.namespace() != namespace);
+        self.cluster_apis
+            .retain(|cluster_api| cluster_api.namespace() != namespace);
     }
 
-    /// Ends the Cluster API on a side. Its objects and its CRDs stay.
-    pub fn end(&mut self, side: Side) {
-        self.worlds.retain(|world| world.side() != side);
+    /// Ends the Cluster API with given types. Its objects and its CRDs stay.
+    pub fn end(&mut self, capi_types: CapiTypes) {
+        self.cluster_apis
+            .retain(|cluster_api| cluster_api.capi_types() != capi_types);
     }
 
     /// The API server as a client of Cluster API sees it through a proxy: private types under their standard names.
@@ -248,11 +250,11 @@ impl Testbed {
         self.user().await?.client()
     }
 
-    /// A side under its standard names: straight to the API server, or through a proxy.
-    pub async fn view_of(&mut self, side: Side) -> Result<ApiClient> {
-        match side {
-            Side::Standard => Ok(self.admin.clone()),
-            Side::Private => self.standard_view().await,
+    /// A client with standard names for given types: directly to the API server, or through a proxy.
+    pub async fn view_of(&mut self, capi_types: CapiTypes) -> Result<ApiClient> {
+        match capi_types {
+            CapiTypes::Standard => Ok(self.admin.clone()),
+            CapiTypes::Private => self.standard_view().await,
         }
     }
 

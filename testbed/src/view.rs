@@ -46,7 +46,7 @@ impl View {
         self.proxy.client()
     }
 
-    /// A kubeconfig, for people.
+    /// A kubeconfig, for users.
     pub fn kubeconfig(&self) -> &Path {
         self.proxy.kubeconfig()
     }

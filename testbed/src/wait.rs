@@ -49,7 +49,7 @@ pub async fn throughout(
     }
 }
 
-/// A duration as people read it: `1.2 s`.
+/// A human-readable duration: `1.2 s`.
 #[must_use]
 pub fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())

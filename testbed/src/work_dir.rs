@@ -35,7 +35,7 @@ pub struct WorkDir {
     directory: PathBuf,
     keeper: Child,
     kept: AtomicBool,
-    /// Held for as long as the testbed lives.
+    /// Held until the testbed is dropped.
     _lock: Lock,
 }
 

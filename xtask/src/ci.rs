@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Run only this step; may be given several times
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
-    /// Run only tests whose name contains this text (steps unit and e2e)
+    /// Run only tests with this text in their name (steps unit and e2e)
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// How many units of work run at once in step e2e: most tests are 1 unit, tests with nodes 2 [default: by processors

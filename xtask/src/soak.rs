@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: what tests show in seconds, for as long as wanted.
+//! `cargo xtask soak`: runs end-to-end scenarios for a given time.
 
 mod availability;
 mod migration;
@@ -39,7 +39,7 @@ const LIVE: [&str; 2] = [
     "migration_live",
     "migration_under_load_keeps_api_and_workers_available",
 ];
-/// The variables by which faults are chosen, and the test.
+/// The variables that select faults, and the test.
 const FAULTS: [&str; 3] = [
     "HYPERSHIFT_FAULTS",
     "HYPERSHIFT_FAULTS_SEED",
@@ -47,7 +47,7 @@ const FAULTS: [&str; 3] = [
 ];
 const OUTLIVED: &str = "hosted_clusters_survive_operator_failures";
 
-/// The modules whose tests need nodes.
+/// The modules with tests that need nodes.
 const NODES: [&str; 5] = [
     availability::REPLAYED[0],
     LIFE,
@@ -56,27 +56,27 @@ const NODES: [&str; 5] = [
     SIDE_BY_SIDE[0],
 ];
 
-/// What is soaked.
+/// The scenario.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Soak {
-    /// On three real nodes, what a hosted control plane is made of fails, one after another: pods, members of etcd and
-    /// their data, the management cluster's control plane, nodes. A client reads and writes the hosted API all the time;
-    /// what it sees is held to docs/failures.md. Needs root, and takes about ten minutes.
+    /// Failures of a hosted control plane on three real nodes, one after another: pods, members of etcd and their data,
+    /// the management cluster's control plane, nodes. A client reads and writes the hosted API all the time;
+    /// the result is compared with docs/failures.md. Requires root, and takes about ten minutes.
     Availability(availability::Availability),
-    /// Small clusters are moved between the standard and the private groups, to and fro. Each migration is killed at one
-    /// instant, before or after a write, and has to end with everything on one side and everything equal. One request of
+    /// Small clusters migrate between the standard and the private groups, in both directions. Each migration is killed
+    /// at one instant, before or after a write, and has to end with all objects in one group and everything equal. One request of
     /// ten fails in every fourth run, and kube-controller-manager is killed all the time.
     Migration(migration::Migration),
     /// Clusters of stock Cluster API, one of them of a class, are moved to the private groups while their managers are
-    /// away, live on behind proxies (they scale, roll out and are repaired), and are moved back. After each move nothing
-    /// may happen by itself for some time.
+    /// stopped, continue behind proxies (they scale, roll out and are repaired), and are moved back. After each move
+    /// there must be no change for some time.
     Managers {
-        /// For how long, for instance 5m or 1h.
+        /// Duration, for example 5m or 1h
         #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = time)]
         period: Duration,
     },
-    /// Hosted clusters on standard types, of which some cannot migrate, migrate by themselves while their operator is
-    /// killed. The others work on, report why, and migrate when they are fixed.
+    /// Hosted clusters on standard types migrate automatically while their operator is killed. Some of them cannot
+    /// migrate: they keep working, report why, and migrate when they are fixed.
     MigrationFleet {
         /// How many clusters there are.
         #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(5..=200))]
@@ -86,43 +86,43 @@ pub(crate) enum Soak {
         kills: u32,
     },
     /// A hosted cluster with a worker migrates while a client reads and writes its API, and a workload runs on its node.
-    /// The client may see no error, and the cloud no call that changes anything. Needs Linux and root, and takes about
+    /// The client must see no error, and the cloud must get no call that changes anything. Requires Linux and root, and takes about
     /// ten minutes.
     MigrationLive,
-    /// Two replicas of each operator, whose leaders are killed and frozen at random while hosted clusters change. The
-    /// audit log is judged at the end: no cluster written by two, none in two epochs at once.
+    /// Two replicas of each operator; their leaders are killed and frozen at random while hosted clusters change. The
+    /// audit log is checked at the end: no cluster is written by two operators, none in two epochs at once.
     Operator {
-        /// How long, for instance 5m or 1h.
+        /// Duration, for example 5m or 1h
         #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = time)]
         period: Duration,
     },
-    /// hypershift-operator and the control-plane-operator die at each write of a hosted cluster's life, before the API
-    /// server knows of it and after, and the cluster is deleted at each step of its making. What comes of it is compared
-    /// with a life without such deaths. Takes about an hour.
+    /// hypershift-operator and the control-plane-operator are killed at each write of a hosted cluster's lifecycle,
+    /// before the API server receives it and after, and the cluster is deleted at each step of its creation. The
+    /// result is compared with a lifecycle without kills. Takes about an hour.
     Faults {
-        /// Try one fault in so many, and not all of them.
+        /// Try one of this number of faults, instead of all.
         #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         one_in: u32,
-        /// Which ones these are: another number, another choice.
+        /// The seed that selects them.
         #[arg(long, value_name = "NUMBER", default_value_t = 1)]
         seed: u32,
         /// Try the part with this number, from 1, of the parts that --one-in and --seed divide all faults into: all parts
-        /// together try each fault once, one after the other, side by side, or on several machines.
+        /// together try each fault once, one after the other, in parallel, or on several machines.
         #[arg(long, value_name = "NUMBER")]
         part: Option<u32>,
     },
     /// A hosted cluster on the standard groups and one on the private ones, with a management cluster of two nodes to
-    /// themselves. Both have workers and workloads, are scaled and destroyed without the other's noticing, and neither
-    /// can read the other's Secrets or reach into it. Everything logs at trace, and no secret may be in a log. Needs
-    /// Linux and root, and takes about ten minutes.
+    /// themselves. Both have workers and workloads, are scaled and destroyed without effect on the other, and neither
+    /// can read the other's Secrets or reach its pods. Everything logs at trace, and no secret may be in a log.
+    /// Requires Linux and root, and takes about ten minutes.
     SideBySide,
-    /// Hosted clusters without a cloud: one whose machines an Agent service has, which are taken, given back and taken
-    /// again, and one whose user brings a machine. A stand-in takes the place of the provider for Agent and of its
-    /// service. Needs Linux and root, and takes about ten minutes.
+    /// Hosted clusters without a cloud: one with machines of an Agent service, which are bound, released and bound
+    /// again, and one with a machine that a user provides. A stand-in replaces the provider for Agent and its
+    /// service. Requires Linux and root, and takes about ten minutes.
     Platforms,
-    /// The whole life of a hosted cluster on nodes: workers join, run something, are scaled, repaired and upgraded, by
-    /// new machines and in place; the control plane is upgraded; all of it is destroyed. Tests do it on private types.
-    /// Needs Linux and root, and takes about ten minutes.
+    /// The whole lifecycle of a hosted cluster on nodes: workers join, run workloads, are scaled, repaired and upgraded,
+    /// by replacement and in place; the control plane is upgraded; everything is destroyed. Tests use private types.
+    /// Requires Linux and root, and takes about ten minutes.
     Life {
         /// The groups that its Cluster API objects are in.
         #[arg(long, value_enum, default_value_t = Types::Standard)]
@@ -228,7 +228,7 @@ fn tests(module: &str, chosen: &[&str], variables: &[(&str, String)]) -> Result<
     })
 }
 
-/// A number with `s`, `m` or `h`.
+/// A number with `s`, `m` or `h`. The parser of the API types is in a crate that xtask must not build.
 fn time(text: &str) -> Result<Duration, String> {
     let unit = match text.chars().last() {
         Some('s') => 1,
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_soaked_exists() {
+    fn soaked_tests_exist() {
         let read = |file: &str| {
             let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../e2e/tests");
             std::fs::read_to_string(format!("{tests}/{file}")).unwrap()

@@ -4,6 +4,7 @@ mod arrows;
 mod checks;
 mod graph;
 mod groups;
+mod modules;
 mod names;
 mod words;
 
@@ -30,7 +31,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// What is wrong, one line each.
+/// Findings, one line each.
 fn findings() -> Result<Vec<String>> {
     let files = sources::tracked()?;
     let mut findings = arrows::findings(&sources::metadata()?);
@@ -44,6 +45,7 @@ fn findings() -> Result<Vec<String>> {
     findings.extend(names::findings(&files));
     findings.extend(groups::findings(&files)?);
     findings.extend(checks::findings(&files)?);
+    findings.extend(modules::findings(&files)?);
     findings.extend(words::findings(&files)?);
     Ok(findings)
 }

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_says_all_that_is_demanded() {
+    fn rows_list_all_requirements() {
         let field = json!({
             "description": "First.\n\nSecond | third.",
             "type": "array",

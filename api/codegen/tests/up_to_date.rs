@@ -1,6 +1,6 @@
 //! What is generated is committed as the types describe it.
 
 #[test]
-fn generated_files_are_what_the_types_describe() {
+fn generated_files_match_the_types() {
     codegen::check().expect("`cargo xtask codegen` writes them");
 }

@@ -16,7 +16,7 @@ type Span = Annotation<Duration>;
 type List = Annotation<Vec<String>>;
 type Pairs = Annotation<BTreeMap<String, String>>;
 
-/// No certificates are made: somebody else brings them.
+/// No certificates are generated: a user provides them.
 pub const DISABLE_PKI_RECONCILIATION: Presence =
     Annotation::presence("hypershift.openshift.io/disable-pki-reconciliation");
 /// Any release is taken, however old or new.
@@ -69,7 +69,7 @@ pub const KUBE_API_SERVER_MAX_REQUESTS_INFLIGHT: Number =
 /// How many writing requests the API server works on at a time.
 pub const KUBE_API_SERVER_MAX_MUTATING_REQUESTS_INFLIGHT: Number =
     Annotation::number("hypershift.openshift.io/kube-apiserver-max-mutating-requests-inflight");
-/// How often the API server asks a client to connect anew.
+/// How often the API server asks a client to reconnect.
 pub const KUBE_API_SERVER_GOAWAY_CHANCE: Annotation<f64> =
     Annotation::fraction("hypershift.openshift.io/kube-apiserver-goaway-chance");
 /// The longest life of a service account's token.
@@ -88,7 +88,7 @@ pub const CLUSTER_SCHEDULED: Flag = Annotation::flag("hypershift.openshift.io/cl
 /// Further labels of the nodes for what serves requests.
 pub const REQUEST_SERVING_NODE_ADDITIONAL_SELECTOR: Pairs =
     Annotation::pairs("hypershift.openshift.io/request-serving-node-additional-selector");
-/// There is no Cluster API, no autoscaler and no approver: somebody else brings the nodes.
+/// There is no Cluster API, no autoscaler and no approver: a user provides the nodes.
 pub const DISABLE_MACHINE_MANAGEMENT: Presence =
     Annotation::presence("hypershift.openshift.io/disable-machine-management");
 /// There is no ignition server.
@@ -127,7 +127,7 @@ pub const RESTORED_FROM_BACKUP: Presence =
 /// Components that are scaled to nothing, so that a developer's own takes their place.
 pub const DEBUG_DEPLOYMENTS: List = Annotation::list("hypershift.openshift.io/debug-deployments");
 
-/// Prefix of annotations that change what a container asks for.
+/// Prefix of annotations that change the resource requests of a container.
 const RESOURCE_REQUEST_OVERRIDE: &str = "resource-request-override.hypershift.openshift.io/";
 
 /// Annotations that the HostedControlPlane has because its HostedCluster has them.
@@ -184,7 +184,7 @@ const MIRRORED_PREFIXES: [&str; 2] = [
     RESOURCE_REQUEST_OVERRIDE,
 ];
 
-/// What a container asks for instead of what it usually asks for.
+/// The resource requests of a container instead of the default ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceRequestOverride {
     /// The Deployment or `StatefulSet`.
@@ -204,7 +204,7 @@ pub fn is_mirrored(key: &str) -> bool {
         })
 }
 
-/// What containers ask for instead of what they usually ask for, in the order of the keys
+/// The resource requests of containers instead of the default ones, in the order of the keys
 /// `resource-request-override.hypershift.openshift.io/<workload>.<container>`.
 pub fn resource_request_overrides(
     annotations: &BTreeMap<String, String>,
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn annotations_of_the_cluster_reach_the_control_plane_as_far_as_it_needs_them() {
+    fn cluster_annotations_needed_by_the_control_plane_are_copied() {
         for (key, expected) in [
             (RESTART_DATE.key(), true),
             (DISABLE_PROFILING.key(), true),

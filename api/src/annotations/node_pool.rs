@@ -42,7 +42,7 @@ pub const RELEASE_VERSION: Annotation<String> =
 /// A patch of the virtual machines' template, as JSON.
 pub const KUBEVIRT_VM_JSONPATCH: Annotation<String> =
     Annotation::text("hypershift.openshift.io/kubevirt-vm-jsonpatch");
-/// `required`: machines answer questions about themselves to those only who hold a session's token.
+/// `required`: the metadata service of machines requires a session token.
 pub const EC2_METADATA_TOKENS: Annotation<String> =
     Annotation::text("hypershift.openshift.io/ec2-instance-metadata-http-tokens");
 /// Machines are spare capacity, which AWS may take back at any time; `spec.platform.aws.placement` is the newer way.

@@ -177,7 +177,7 @@ fn pairs(value: &str) -> Option<BTreeMap<String, String>> {
     items(value).into_iter().map(pair).collect()
 }
 
-/// Pairs of an annotation whose key is not known beforehand.
+/// Pairs of an annotation with a key that is not known beforehand.
 pub(super) fn read_pairs(
     key: &str,
     value: &str,

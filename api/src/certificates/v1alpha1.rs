@@ -49,7 +49,7 @@ pub struct CertificateSigningRequestApprovalStatus {}
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateRevocationRequestSpec {
-    /// The signer whose certificates are revoked.
+    /// The signer of the certificates to revoke.
     #[schemars(transform = immutable(
         "signerClass cannot change: create a CertificateRevocationRequest for the other signer"
     ))]
@@ -66,7 +66,7 @@ pub enum SignerClass {
     SreBreakGlass,
 }
 
-/// How far the revocation has come.
+/// Progress of the revocation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateRevocationRequestStatus {

@@ -11,7 +11,7 @@ pub enum Status {
     True,
     /// It is not.
     False,
-    /// Nobody knows, or nobody has said so yet.
+    /// Unknown, or not reported yet.
     Unknown,
 }
 
@@ -48,7 +48,7 @@ impl Status {
         }
     }
 
-    /// What a condition says. Any other word says nothing.
+    /// The status of a condition. Any other text is unknown.
     pub fn read(word: &str) -> Self {
         match word {
             "True" => Self::True,
@@ -96,7 +96,7 @@ mod tests {
     use crate::conditions::PoolCondition;
 
     #[test]
-    fn what_nobody_said_is_unknown() {
+    fn missing_conditions_are_unknown() {
         let conditions: Vec<NodePoolCondition> = serde_json::from_value(serde_json::json!([
             {"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-31T12:00:00Z"},
             {"type": "ValidReleaseImage", "status": "maybe", "lastTransitionTime": "2030-01-31T12:00:00Z"},

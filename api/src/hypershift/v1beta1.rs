@@ -2,12 +2,12 @@
 //!
 //! # How a kind is added
 //!
-//! 1. A file of its own, `<kind>.rs`, and a directory beside it when that grows past a screen or two.
+//! 1. A file of its own, `<kind>.rs`, and a directory next to it for a large kind.
 //!    Fields that several kinds share are in [`common`].
 //! 2. The spec derives what [`NodePoolSpec`] derives. `#[kube(schema = "disabled", ...)]` and the two `crates` are always
 //!    the same: the schema is not made by kube's derive but by `crate::schema`, which knows list types, rules and enums.
-//! 3. The kind implements `crds::Kind` (what it is; what `#[kube]` has no word for) and gets a line in `crds::ALL`.
-//! 4. Every field has a doc comment: `kubectl explain` shows it, so it speaks to users, without links to Rust items.
+//! 3. The kind implements `crds::Kind` (its description; what `#[kube]` has no attribute for) and gets a line in `crds::ALL`.
+//! 4. Every field has a doc comment: `kubectl explain` shows it, so write it for users, without links to Rust items.
 //! 5. `tests/data/parity/<crd name>.tsv` says what every property must be like, and `tests/parity.rs` compares.
 //!    Each rule has accepted and refused objects in `tests/data/rules/`, with one to begin from in `base/`, and
 //!    `tests/types.rs` reads and writes those that are accepted.
@@ -20,7 +20,7 @@
 //! | optional | `Option<T>`, or a `Vec` or map, with `#[serde(default, skip_serializing_if = "...")]` |
 //! | required | without `default`, and not an `Option` |
 //! | a default | `#[serde(default = "function")]`; where the field is an `Option`, `#[schemars(extend("default" = ...))]` |
-//! | an enum | a Rust enum whose variants have doc comments |
+//! | an enum | a Rust enum with doc comments on its variants |
 //! | bounds | `#[schemars(length(min = 1, max = 9))]`, `range(...)`, `regex(pattern = "...")`, `inner(length(...))` for items |
 //! | a rule | `#[schemars(transform = rule("CEL", "what to do"))]`, on a field or a type; several add up |
 //! | immutable | `#[schemars(transform = immutable("what to do"))]` |

@@ -118,7 +118,7 @@ pub struct Effects {
         skip_serializing_if = "Option::is_none"
     )]
     pub api_critical_priority_class_name: Option<String>,
-    /// What containers ask for, instead of what they usually ask for.
+    /// Resource requests of containers, instead of the default ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_requests: Vec<ResourceRequest>,
     /// How long a node may be unhealthy before its machine is replaced.
@@ -134,7 +134,7 @@ pub struct Effects {
     pub maximum_mutating_requests_inflight: Option<i64>,
 }
 
-/// What a container asks for.
+/// Resource requests of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceRequest {
@@ -167,7 +167,7 @@ pub struct Management {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConcurrencyConfiguration {
-    /// The span of time that is looked at.
+    /// The observed period.
     #[schemars(
         regex(pattern = r"^([0-9]+(\.[0-9]+)?(s|m|h))+$"),
         extend("default" = "10m"),
@@ -201,7 +201,7 @@ pub struct TransitionDelayConfiguration {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceBasedAutoscalingConfiguration {
-    /// Which part of a size's memory an API server may want before the next size is chosen, between 0 and 1.
+    /// Fraction of a size's memory that an API server may use before the next size is chosen, between 0 and 1.
     #[serde(
         rename = "kubeAPIServerMemoryFraction",
         default,

@@ -1,4 +1,4 @@
-//! From the schema that is derived from Rust types to one that an API server takes.
+//! From the schema that is derived from Rust types to one that an API server accepts.
 //!
 //! `Option` means that a field may be absent, not that it may be null, and an enum is one list of values.
 
@@ -56,7 +56,7 @@ fn drop_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// What the field says goes before what its type says; the rules of both hold.
+/// Attributes of the field take precedence over those of its type; the rules of both apply.
 fn hoist(outer: &mut Map<String, Value>, inner: Map<String, Value>) {
     for (key, value) in inner {
         match (outer.get_mut(&key), value) {
@@ -82,7 +82,7 @@ fn bound_width(schema: &mut Map<String, Value>) {
     schema.entry("maximum").or_insert_with(|| json!(i32::MAX));
 }
 
-/// Turns an enum whose variants are documented into one list of values, and keeps the documentation.
+/// Turns an enum with documented variants into one list of values, and keeps the documentation.
 fn join_values(schema: &mut Map<String, Value>) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else {
         return;
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_rust_means_becomes_what_an_api_server_takes() {
+    fn rust_schemas_become_structural_schemas() {
         for (name, derived, expected) in [
             (
                 "an optional text may be absent, not null",

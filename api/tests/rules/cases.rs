@@ -5,8 +5,8 @@
 //! `null` takes something away, and a number one past a list's end adds to it.
 //! With `was` it is an update, of the base with those changes to the base with the changes of `set`.
 //!
-//! - `refused` has words of the rule that the object breaks.
-//! - `invalid` has words of what the API server says to an object that breaks the schema and no rule.
+//! - `refused` is a part of the message of the rule that the object violates.
+//! - `invalid` is a part of the API server's message for an object that violates the schema and no rule.
 //! - Without either the object is accepted.
 //!
 //! The same cases are read by the tests in this directory and by those of the `e2e` crate on a real API server.
@@ -44,9 +44,9 @@ pub(crate) struct Case {
 pub(crate) enum Verdict {
     /// It is accepted.
     Accepted,
-    /// A rule refuses it with these words.
+    /// A rule rejects it with a message that has these texts.
     Refused(String),
-    /// The schema refuses it with these words.
+    /// The schema rejects it with a message that has these texts.
     Invalid(String),
 }
 

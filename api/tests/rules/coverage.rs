@@ -20,7 +20,7 @@ const NEVER_BROKEN: [(&str, &str); 4] = [
     ),
 ];
 
-/// A rule, and where it stands. `[]` is any item of a list, `{}` any value of a map.
+/// A rule, and its path. `[]` is any item of a list, `{}` any value of a map.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) path: String,

@@ -1,4 +1,4 @@
-//! Every rule has an object that it accepts and one that it refuses, in words that say what to do.
+//! Every rule has an object that it accepts and one that it refuses, with a message that says what to do.
 
 mod cases;
 mod coverage;
@@ -14,7 +14,7 @@ use cases::{Case, Verdict};
 use coverage::Coverage;
 
 #[test]
-fn rules_accept_and_refuse_as_the_table_says() {
+fn rules_accept_and_reject_as_listed() {
     let schemas = schemas();
     let mut report = String::new();
     for case in cases::all() {
@@ -27,7 +27,7 @@ fn rules_accept_and_refuse_as_the_table_says() {
 }
 
 #[test]
-fn every_rule_has_an_object_that_it_accepts_and_one_that_it_refuses() {
+fn every_rule_has_an_accepted_and_a_rejected_object() {
     let schemas = schemas();
     let mut covered: BTreeMap<_, Coverage> = BTreeMap::new();
     for case in cases::all() {
@@ -53,7 +53,7 @@ fn every_rule_has_an_object_that_it_accepts_and_one_that_it_refuses() {
 }
 
 #[test]
-fn every_message_is_for_people() {
+fn every_message_is_human_readable() {
     for (name, schema) in schemas() {
         for rule in coverage::rules(&schema) {
             let message = &rule.message;
@@ -100,7 +100,7 @@ fn complaint(case: &Case, errors: &[ValidationError]) -> Option<String> {
         Verdict::Accepted => Some(format!("should be accepted, and is refused: {found}")),
         Verdict::Refused(words) => {
             let missing = !errors.iter().any(|error| error.message.contains(words));
-            missing.then(|| format!("should be refused for {words:?}, and is: {found:?}"))
+            missing.then(|| format!("should be refused with {words:?}, and is: {found:?}"))
         }
         Verdict::Invalid(_) => None,
     }

@@ -1,7 +1,7 @@
 //! The self-managed serving certificate of the conversion webhook: issued, validated and renewed. Pure, except for the
 //! random numbers of a new key. `hypershift install` issues the first one, the leader of hypershift-operator renews it.
 //!
-//! Each certificate has its own CA, whose key is discarded immediately, so that it can never issue another one. The
+//! Each certificate has its own CA. The CA's key is discarded immediately, so that it can never issue another one. The
 //! newest CA and that of the served certificate are trusted: a renewal publishes both before it serves the new
 //! certificate.
 
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_wrong_cas_and_damage_need_a_renewal() {
+    fn invalid_names_cas_and_content_need_a_renewal() {
         let serving = Serving::renewed(None, SERVER, day(0)).unwrap();
         let other = Serving::renewed(None, SERVER, day(0)).unwrap();
         assert_eq!(serving.flaw(SERVER, day(0)), None);

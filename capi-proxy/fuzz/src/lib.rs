@@ -1,6 +1,6 @@
 //! What must hold for every input, one function for each fuzz target.
 //!
-//! The first byte of an input picks what the rest stands for, so that one corpus reaches every kind of document.
+//! The first byte of an input picks what the rest represents, so that one corpus reaches every kind of document.
 
 use std::sync::LazyLock;
 
@@ -156,7 +156,7 @@ pub fn protobuf(data: &[u8]) {
     assert_eq!(back, body, "a second swap does not give the input back");
 }
 
-/// Paths and queries: what is sent upstream has one reading, and swapping goes back and forth.
+/// Paths and queries: what is sent upstream is unambiguous, and swapping twice is the identity.
 pub fn target(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

@@ -258,7 +258,7 @@ struct Reader<'a> {
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// Inline data goes before a file, as in every Kubernetes client.
+    /// Inline data takes precedence over a file, as in every Kubernetes client.
     fn data(
         &self,
         field: &str,
@@ -295,7 +295,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A file goes before a token, as in every Kubernetes client: it is the one that is kept up to date.
+    /// A file takes precedence over a token, as in every Kubernetes client: it is the one that is kept up to date.
     fn token(&self, user: User) -> Option<Data> {
         match (user.token_file, user.token) {
             (Some(file), _) if !file.as_os_str().is_empty() => Some(self.file(&file)),

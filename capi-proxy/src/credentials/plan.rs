@@ -36,7 +36,7 @@ pub(crate) struct Endpoint {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) authority: Authority,
-    /// What stands before every path; no slash at its end.
+    /// Prefix of every path, without a trailing slash.
     pub(crate) prefix: String,
 }
 

@@ -178,7 +178,7 @@ impl Reader {
         }
     }
 
-    /// Another server: all or nothing, so that no token goes where it does not belong.
+    /// Another server: all or nothing, so that no token is sent to another server.
     fn replace(&mut self, plan: Plan) -> Result<(), Error> {
         let token = read_token(&plan)?;
         let pem = Pem::read(&plan)?;

@@ -254,7 +254,7 @@ impl Fields {
                 "the request has both Content-Length and Transfer-Encoding",
             )),
             (Some(1..), _, true) | (_, true, true) => Err(Violation::bad_request(
-                "a request that asks for another protocol has no body",
+                "a request for another protocol has no body",
             )),
             (_, _, true) => Ok(Framing::Upgrade),
             (_, true, false) => Ok(Framing::Chunked),

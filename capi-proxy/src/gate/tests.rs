@@ -14,7 +14,7 @@ const LIMITS: Limits = Limits {
     body: Duration::from_mins(1),
 };
 
-/// Feeds `input` in pieces of `size` bytes; what came through, and why the gate closed, if it did.
+/// Feeds `input` in pieces of `size` bytes; the output, and why the gate closed, if it did.
 fn feed(input: &[u8], size: usize) -> (Vec<u8>, Option<Violation>) {
     let mut gate = Gate::default();
     let (mut out, mut pending) = (Vec::new(), Vec::new());
@@ -437,7 +437,7 @@ async fn an_invalid_pipelined_request_is_rejected_in_turn() {
     let busy = connection.busy();
     tokio::select! {
         biased;
-        bytes = read_some(&mut gate) => panic!("read {bytes:?} while a request was being answered"),
+        bytes = read_some(&mut gate) => panic!("read {bytes:?} while a request was in progress"),
         () = tokio::task::yield_now() => {}
     }
     drop(busy);
@@ -445,7 +445,7 @@ async fn an_invalid_pipelined_request_is_rejected_in_turn() {
     assert!(stand_in.starts_with(b"GATE-REFUSED / HTTP/1.1\r\n"));
     tokio::select! {
         biased;
-        bytes = read_some(&mut gate) => panic!("read {bytes:?} before the refusal was answered"),
+        bytes = read_some(&mut gate) => panic!("read {bytes:?} before the response to the invalid request"),
         () = tokio::task::yield_now() => {}
     }
     drop(connection.busy());
@@ -552,7 +552,7 @@ async fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
     assert_eq!(read_some(&mut gate).await, GET);
     let busy = connection.busy();
     let waited = tokio::time::timeout(LIMITS.idle * 2, read_some(&mut gate)).await;
-    assert!(waited.is_err(), "an answer may take as long as it likes");
+    assert!(waited.is_err(), "a response has no time limit");
     drop(busy);
     assert_eq!(read_some(&mut gate).await, b"");
     assert!(connection.violation().is_none());

@@ -37,7 +37,7 @@ impl fmt::Debug for SharedSecret {
     }
 }
 
-/// Decides whose credentials the request uses, and removes the shared secret.
+/// Decides which credentials the request uses, and removes the shared secret.
 pub(crate) fn decide(
     secret: Option<&SharedSecret>,
     headers: &mut HeaderMap,

@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::gate;
-use crate::layer::Asked;
+use crate::layer::RequestContext;
 use crate::upstream::{BrokenOff, Outgoing};
 use capi_translate::Refusal;
 use capi_translate::body::{self, Plan, Translator};
@@ -26,7 +26,7 @@ const SMALL: u64 = 64 * 1024;
 
 /// The request that a body belongs to.
 pub(crate) struct Request<'a> {
-    pub(crate) asked: Asked<'a>,
+    pub(crate) context: RequestContext<'a>,
     pub(crate) headers: &'a HeaderMap,
     /// Maximum size of the body.
     pub(crate) limit: u64,
@@ -146,11 +146,11 @@ impl Request<'_> {
             .headers
             .get(CONTENT_TYPE)
             .map(|value| value.to_str().unwrap_or("?"));
-        let Asked {
+        let RequestContext {
             rules,
             target,
             method,
-        } = self.asked;
+        } = self.context;
         let plan = body::request(rules, target, method, content_type);
         let Plan::Translate(translator) = plan.map_err(Failure::refused_request)? else {
             return Ok(None);

@@ -7,11 +7,11 @@ use http::response::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 
 use super::request_body::Collected;
-use super::{Asked, response_headers};
+use super::{RequestContext, response_headers};
 use crate::body::{Body, Stream};
 use crate::exchange::Exchange;
 use crate::failure::Failure;
-use crate::upstream::{Answer, AnswerError};
+use crate::upstream::{ResponseBody, ResponseBodyError};
 use capi_translate::Refusal;
 use capi_translate::body::{self, Plan, Translator};
 
@@ -22,16 +22,16 @@ const MAX_WHOLE: u64 = 8 * 1024 * 1024;
 
 /// Translates a response.
 pub(crate) async fn translate(
-    asked: Asked<'_>,
-    response: Response<Answer>,
+    request_context: RequestContext<'_>,
+    response: Response<ResponseBody>,
     exchange: &mut Exchange,
 ) -> Result<Response<Body>, Failure> {
-    let Asked {
+    let RequestContext {
         rules,
         target,
         method,
-    } = asked;
-    let (mut parts, answer) = response.into_parts();
+    } = request_context;
+    let (mut parts, body) = response.into_parts();
     response_headers::rewrite(rules, target, &mut parts.headers);
     if !target.is_translated() || !has_body(method, parts.status) {
         if target.is_translated() {
@@ -40,7 +40,7 @@ pub(crate) async fn translate(
         }
         return Ok(Response::from_parts(
             parts,
-            Body::stream(Stream::pass(answer)),
+            Body::stream(Stream::pass(body)),
         ));
     }
     refuse_encoded(&parts.headers)?;
@@ -49,18 +49,18 @@ pub(crate) async fn translate(
         .get(CONTENT_TYPE)
         .map(|value| value.to_str().unwrap_or("?"));
     let plan = body::response(rules, target, parts.status, content_type);
-    match plan.map_err(|refusal| Failure::refused_answer(&refusal))? {
+    match plan.map_err(|refusal| Failure::refused_response(&refusal))? {
         Plan::Pass => Ok(Response::from_parts(
             parts,
-            Body::stream(Stream::pass(answer)),
+            Body::stream(Stream::pass(body)),
         )),
         Plan::Translate(translator) => {
             parts.headers.remove(CONTENT_LENGTH);
             if target.is_watch() && parts.status.is_success() {
-                let stream = Stream::translate(answer, translator, Bytes::new());
+                let stream = Stream::translate(body, translator, Bytes::new());
                 return Ok(Response::from_parts(parts, Body::stream(stream)));
             }
-            gather(parts, answer, translator, exchange).await
+            gather(parts, body, translator, exchange).await
         }
     }
 }
@@ -80,13 +80,13 @@ fn refuse_encoded(headers: &HeaderMap) -> Result<(), Failure> {
     }
     let refusal =
         Refusal::unsupported_media_type("it has a Content-Encoding that was not requested");
-    Err(Failure::refused_answer(&refusal))
+    Err(Failure::refused_response(&refusal))
 }
 
 /// Buffers a body until it ends or exceeds the limit.
 async fn gather(
     parts: Parts,
-    mut answer: Answer,
+    mut body: ResponseBody,
     mut translator: Box<Translator>,
     exchange: &mut Exchange,
 ) -> Result<Response<Body>, Failure> {
@@ -96,18 +96,18 @@ async fn gather(
         SMALL
     };
     let mut collected = Collected::default();
-    while let Some(frame) = answer.frame().await {
+    while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| broken_off(&error))?.into_data() else {
             continue;
         };
         collected.push(data);
         if collected.len() > limit {
-            return stream(parts, answer, translator, &collected.into_bytes(), exchange);
+            return stream(parts, body, translator, &collected.into_bytes(), exchange);
         }
     }
     let bytes = collected.into_bytes();
     let translated = exchange.time(|| translator.whole(&bytes));
-    let translated = translated.map_err(|refusal| Failure::refused_answer(&refusal))?;
+    let translated = translated.map_err(|refusal| Failure::refused_response(&refusal))?;
     exchange.count_names(translator.counts());
     Ok(Response::from_parts(
         parts,
@@ -117,7 +117,7 @@ async fn gather(
 
 fn stream(
     parts: Parts,
-    answer: Answer,
+    body: ResponseBody,
     mut translator: Box<Translator>,
     begun: &[u8],
     exchange: &mut Exchange,
@@ -126,16 +126,16 @@ fn stream(
         let refusal = Refusal::too_large(format!(
             "it exceeds {MAX_WHOLE} bytes and is not JSON: request JSON"
         ));
-        return Err(Failure::refused_answer(&refusal));
+        return Err(Failure::refused_response(&refusal));
     }
     let mut out = Vec::with_capacity(begun.len() + begun.len() / 8);
     exchange
         .time(|| translator.push(begun, &mut out))
-        .map_err(|refusal| Failure::refused_answer(&refusal))?;
-    let stream = Stream::translate(answer, translator, Bytes::from(out));
+        .map_err(|refusal| Failure::refused_response(&refusal))?;
+    let stream = Stream::translate(body, translator, Bytes::from(out));
     Ok(Response::from_parts(parts, Body::stream(stream)))
 }
 
-fn broken_off(error: &AnswerError) -> Failure {
+fn broken_off(error: &ResponseBodyError) -> Failure {
     Failure::bad_gateway(support::error::chain(error))
 }

@@ -81,7 +81,12 @@ pub struct ConversionArgs {
     /// Interval of readiness probes of the backends.
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub probe_interval: Time,
-    /// Time for reviews to complete after SIGTERM or SIGINT.
+    /// Time to keep serving after SIGTERM or SIGINT, until API servers no longer use this replica. It is not ready
+    /// meanwhile, and closes each connection after its next response. A second signal ends it. Without it, there is no
+    /// delay
+    #[arg(long, value_name = "TIME")]
+    pub shutdown_delay: Option<Time>,
+    /// Time for reviews to complete after the shutdown delay.
     #[arg(long, value_name = "TIME", default_value = "25s")]
     pub drain_timeout: Time,
     /// The log.

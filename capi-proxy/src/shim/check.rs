@@ -5,24 +5,24 @@ use super::object::Object;
 /// An invalid change by a conversion.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Mismatch {
-    #[error("the backend returned version {found:?} instead of {wanted:?}")]
-    Version { wanted: String, found: String },
+    #[error("the backend returned version {found:?} instead of {desired:?}")]
+    Version { desired: String, found: String },
     #[error("the backend returned kind {found:?}")]
     Kind { found: String },
     #[error("the backend changed metadata.{field}")]
     Metadata { field: String },
 }
 
-/// Checks that `converted` is `original` in the API version `wanted`: in metadata, only labels and annotations may
+/// Checks that `converted` is `original` in the API version `desired`: in metadata, only labels and annotations may
 /// differ.
 pub(crate) fn check(
     original: &Object<'_>,
     converted: &Object<'_>,
-    wanted: &str,
+    desired: &str,
 ) -> Result<(), Mismatch> {
-    if converted.name.api_version != wanted {
+    if converted.name.api_version != desired {
         return Err(Mismatch::Version {
-            wanted: wanted.to_owned(),
+            desired: desired.to_owned(),
             found: converted.name.api_version.clone(),
         });
     }

@@ -38,12 +38,12 @@ pub(super) struct Slot {
 struct Table {
     limits: Limits,
     /// The number of responses so far.
-    answers: u64,
-    open: Shares<Answered>,
+    reviews: u64,
+    open: Shares<Completed>,
 }
 
-/// The number of the last answer on a connection; zero before the first.
-type Answered = u64;
+/// The number of the last response on a connection; zero before the first.
+type Completed = u64;
 
 // === impl Connections ===
 
@@ -51,7 +51,7 @@ impl Connections {
     pub(super) fn new(limits: Limits, metrics: Metrics) -> Self {
         let table = Table {
             limits,
-            answers: 0,
+            reviews: 0,
             open: Shares::new(),
         };
         Self {
@@ -84,13 +84,13 @@ impl Connections {
 // === impl Slot ===
 
 impl Slot {
-    /// Records that a review was answered on this connection.
-    pub(super) fn answered(&self) {
+    /// Records that a review got a response on this connection.
+    pub(super) fn completed(&self) {
         let mut table = self.connections.lock();
-        table.answers += 1;
-        let now = table.answers;
-        if let Some(answered) = table.open.held_mut(self.id) {
-            *answered = now;
+        table.reviews += 1;
+        let now = table.reviews;
+        if let Some(completed) = table.open.held_mut(self.id) {
+            *completed = now;
         }
     }
 
@@ -165,10 +165,10 @@ mod tests {
 
     /// Check T06.
     #[test]
-    fn idle_connections_close_before_ones_that_were_answered() {
+    fn idle_connections_close_before_ones_with_responses() {
         let connections = connections(100, 3);
         let server = connections.accept(source(1));
-        server.answered();
+        server.completed();
         let flood: Vec<Slot> = (0..50).map(|_| connections.accept(source(1))).collect();
         assert!(!is_closing(&server));
         assert_eq!(flood.iter().filter(|slot| !is_closing(slot)).count(), 2);

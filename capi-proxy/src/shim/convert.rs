@@ -31,7 +31,7 @@ pub(crate) struct BackendError {
 
 /// The response to a review.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Reviewed {
     /// Its body.
     pub(crate) body: Vec<u8>,
     pub(crate) result: Result<Converted, Failure>,
@@ -72,8 +72,8 @@ struct Question<'r> {
 // === impl Converter ===
 
 impl<A: Ask> Converter<A> {
-    /// Answers a review; an invalid review is an error.
-    pub(crate) async fn answer(&self, body: &[u8]) -> Result<Answer, InvalidReview> {
+    /// Converts the objects of a review; an invalid review is an error.
+    pub(crate) async fn respond(&self, body: &[u8]) -> Result<Reviewed, InvalidReview> {
         let request = Request::read(body)?;
         let (body, result) = match self.convert(&request).await {
             Ok(objects) => {
@@ -86,7 +86,7 @@ impl<A: Ask> Converter<A> {
                 (review::failure(&request.uid, &message), Err(failure))
             }
         };
-        Ok(Answer { body, result })
+        Ok(Reviewed { body, result })
     }
 
     /// All objects in the desired version, in their order.
@@ -165,16 +165,16 @@ impl<A: Ask> Converter<A> {
         }
     }
 
-    /// Asks once.
+    /// Sends one request.
     async fn once(
         &self,
         question: Question<'_>,
         objects: &[&Object<'_>],
     ) -> Result<Vec<Vec<u8>>, Refused> {
-        let asked = self.question(question, objects)?;
-        let answer = self.ask.ask(question.backend, asked.into()).await;
-        let answer = answer.map_err(|error| Failure::Backend(error.to_string()))?;
-        self.read_answer(question, objects, &answer)
+        let review = self.question(question, objects)?;
+        let response = self.ask.ask(question.backend, review.into()).await;
+        let response = response.map_err(|error| Failure::Backend(error.to_string()))?;
+        self.read_response(question, objects, &response)
     }
 
     fn question(
@@ -193,16 +193,16 @@ impl<A: Ask> Converter<A> {
         Ok(review::question(question.uid, &desired, &swapped))
     }
 
-    fn read_answer(
+    fn read_response(
         &self,
         question: Question<'_>,
         objects: &[&Object<'_>],
-        answer: &[u8],
+        response: &[u8],
     ) -> Result<Vec<Vec<u8>>, Refused> {
         let useless = |problem: String| {
             Failure::Backend(format!("invalid response of the backend: {problem}"))
         };
-        let response = Response::read(answer).map_err(|error| useless(error.to_string()))?;
+        let response = Response::read(response).map_err(|error| useless(error.to_string()))?;
         if response.uid != question.uid {
             return Err(useless("uid of another review".to_owned()).into());
         }

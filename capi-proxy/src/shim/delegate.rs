@@ -1,6 +1,6 @@
 //! Calls backends, over one HTTP/2 connection each, which is reopened when it is lost.
 //!
-//! A conversion has no side effects, so a request whose response is lost is retried.
+//! A conversion has no side effects, so a request with a lost response is retried.
 
 use std::fmt;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(super) struct Backends {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) timeout: Duration,
-    pub(super) answer: usize,
+    pub(super) response: usize,
 }
 
 struct Backend {
@@ -80,7 +80,7 @@ enum AttemptError {
 // === impl Backends ===
 
 impl Backends {
-    /// Backends at these addresses, whose certificates are valid for `name`, or else for their host.
+    /// Backends at these addresses, with certificates for `name`, or else for their host.
     pub(super) fn new(
         authorities: &[Authority],
         name: Option<&str>,
@@ -123,8 +123,11 @@ impl Backends {
         let (mut pause, longest) = PAUSE;
         let end = tokio::time::Instant::now() + self.limits.timeout;
         loop {
-            let failed = match backend.ask_once(question.clone(), self.limits.answer).await {
-                Ok(answer) => return Ok(answer),
+            let failed = match backend
+                .ask_once(question.clone(), self.limits.response)
+                .await
+            {
+                Ok(response) => return Ok(response),
                 Err(failed @ (AttemptError::Status(_) | AttemptError::TooLong(_))) => {
                     return Err(failed);
                 }
@@ -144,15 +147,15 @@ impl Backends {
 impl Ask for Backends {
     async fn ask(&self, BackendId(id): BackendId, question: Bytes) -> Result<Bytes, BackendError> {
         let backend = &self.all[id];
-        let asked = tokio::time::timeout(
+        let attempts = tokio::time::timeout(
             self.limits.timeout,
             self.ask_with_retries(backend, question),
         );
-        let problem = match asked.await {
-            Ok(Ok(answer)) => return Ok(answer),
+        let problem = match attempts.await {
+            Ok(Ok(response)) => return Ok(response),
             Ok(Err(failed)) => failed.to_string(),
             Err(_) => {
-                // The connection may be dead.
+                // The connection may be broken.
                 backend.disconnect().await;
                 format!(
                     "does not respond within {} s",
@@ -179,12 +182,12 @@ impl Backend {
         let request = self.request(question)?;
         let broken =
             |error: &dyn std::error::Error| AttemptError::Broken(support::error::chain(error));
-        let answer = sender.send_request(request).await;
-        let answer = answer.map_err(|error| broken(&error))?;
-        if answer.status() != StatusCode::OK {
-            return Err(AttemptError::Status(answer.status()));
+        let response = sender.send_request(request).await;
+        let response = response.map_err(|error| broken(&error))?;
+        if response.status() != StatusCode::OK {
+            return Err(AttemptError::Status(response.status()));
         }
-        match Limited::new(answer.into_body(), most).collect().await {
+        match Limited::new(response.into_body(), most).collect().await {
             Ok(body) => Ok(body.to_bytes()),
             Err(error) if error.is::<http_body_util::LengthLimitError>() => {
                 Err(AttemptError::TooLong(most))

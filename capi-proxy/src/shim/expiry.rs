@@ -67,7 +67,7 @@ fn seconds(tag: u8, text: &str) -> Option<i64> {
     Some(((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second)
 }
 
-/// Days from 1970 to a date of the Gregorian calendar, whose years begin in March here.
+/// Days from 1970 to a date of the Gregorian calendar; years begin in March here.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -90,7 +90,7 @@ impl Memory {
 // === impl Reservation ===
 
 impl Reservation {
-    /// Reserves more; waits while reviews that were asked to end do so.
+    /// Reserves more; waits while reviews are being aborted.
     pub(super) async fn grow(&self, bytes: u64) -> Result<(), Refused> {
         let mut freed = self.memory.freed.subscribe();
         loop {

@@ -145,8 +145,8 @@ impl Metrics {
         );
     }
 
-    /// A review was answered.
-    pub(super) fn answered(&self, result: Result, objects: usize, took: Duration) {
+    /// A review got a response.
+    pub(super) fn completed(&self, result: Result, objects: usize, took: Duration) {
         self.reviews.get_or_create(&result.labels()).inc();
         self.objects
             .inc_by(u64::try_from(objects).unwrap_or(u64::MAX));
@@ -189,7 +189,7 @@ mod tests {
     fn conversion_alerts_use_existing_metrics() {
         let alerts = include_str!("../../../manifests/alerts/capi-conversion.yaml");
         let metrics = Metrics::new();
-        metrics.answered(Result::Converted, 3, Duration::from_millis(2));
+        metrics.completed(Result::Converted, 3, Duration::from_millis(2));
         let text = metrics.render();
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut found = 0;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use serde_json::{Value, json};
 
 use super::convert::{Converter, Failure};
@@ -92,8 +92,8 @@ async fn convert_samples(converter: &Converter<Backends>) -> Result<(), String> 
         if converter.routes.find(&probe.group, probe.kind).is_none() {
             continue;
         }
-        let answer = converter.answer(&probe.review).await;
-        match answer.map_err(|error| error.to_string())?.result {
+        let response = converter.respond(&probe.review).await;
+        match response.map_err(|error| error.to_string())?.result {
             Err(Failure::Object(message)) if !message.contains(CACHE_NOT_STARTED) => {}
             Err(failure) => return Err(failure.to_string()),
             Ok(_) => {}
@@ -105,11 +105,18 @@ async fn convert_samples(converter: &Converter<Backends>) -> Result<(), String> 
 /// A Cluster and a control plane with references to another kind.
 fn probes(table: &GroupTable) -> Vec<Probe> {
     let named = |label: &str| {
-        let mut pairs = table.pairs().iter().map(|pair| pair.name(Side::Private));
+        let mut pairs = table
+            .pairs()
+            .iter()
+            .map(|pair| pair.name(CapiTypes::Private));
         pairs.find(|name| name.starts_with(label))
     };
     // The core group.
-    let Some(core) = table.pairs().first().map(|pair| pair.name(Side::Private)) else {
+    let Some(core) = table
+        .pairs()
+        .first()
+        .map(|pair| pair.name(CapiTypes::Private))
+    else {
         return Vec::new();
     };
     let reference = json!({"apiGroup": core, "kind": "Cluster", "name": "probe"});

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::RETRY_AFTER;
+use http::header::{CONNECTION, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -54,10 +54,11 @@ const BUFFER: usize = 32 * 1024;
 /// Concurrent requests on one connection.
 const MAX_STREAMS: u32 = 100;
 /// Timeout for the client to read a response.
-const ANSWER_TIME: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Memory for the conversion of a review, in multiples of its size: the request to the backend, its response, the
 /// response to the client, and lists of objects.
 const CONVERSION_FACTOR: u64 = 5;
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -69,12 +70,14 @@ struct Shim {
     metrics: Metrics,
     limits: body::Limits,
     memory: Memory,
+    /// Begins with the shutdown delay.
+    stopping: Drain,
 }
 
-/// A listener whose connections come with the address of their client.
+/// A listener with connections that have the address of their client.
 struct Listener(TcpListener);
 
-/// What probes and scrapes are answered with.
+/// Responses to probes and scrapes.
 struct Probes {
     readiness: Arc<Readiness>,
     metrics: Metrics,
@@ -87,7 +90,7 @@ struct Client {
     slot: Slot,
 }
 
-/// A response body whose memory is reserved until it is sent.
+/// A response body with memory that is reserved until it is sent.
 struct ReservedBody {
     body: Vec<u8>,
     _reservation: Reservation,
@@ -111,10 +114,10 @@ pub(crate) fn run(args: &ConversionArgs) -> Result<(), Error> {
 
 /// Rejects routes for groups without a standard name, which no backend knows.
 fn check(args: &ConversionArgs, rules: &Rules) -> Result<(), Error> {
-    use api::group::Side;
+    use api::group::CapiTypes;
     let is_private = |group: &str| {
         let found = rules.table().find(group.as_bytes());
-        found.is_some_and(|(_, side)| side == Side::Private)
+        found.is_some_and(|(_, types)| types == CapiTypes::Private)
     };
     match args
         .backends
@@ -133,15 +136,16 @@ async fn serve(args: &ConversionArgs, rules: Rules) -> Result<(), Error> {
     let mut signals = Signals::new().map_err(Error::system("handle signals"))?;
     let metrics = Metrics::new();
     let readiness = Arc::new(Readiness::new(metrics.clone()));
-    let (latest, shim) = prepare(args, rules, &metrics)?;
+    let (stop, stopping) = shutdown::channel();
+    let (latest, shim) = prepare(args, rules, &metrics, stopping)?;
     let listener = listen::tcp(args.listen).await?;
     let admin = listen::tcp(args.admin_listen).await?;
     write_address_file(args, &listener, &admin)?;
 
     let (signal, drain) = shutdown::channel();
     let converter = Arc::clone(&shim.converter);
-    let (asked, interval) = (Arc::clone(&readiness), args.probe_interval.0);
-    let asking = tokio::spawn(async move { asked.run_probes(converter, interval).await });
+    let (checked, interval) = (Arc::clone(&readiness), args.probe_interval.0);
+    let probe_task = tokio::spawn(async move { checked.run_probes(converter, interval).await });
     let probes = Probes {
         readiness: Arc::clone(&readiness),
         metrics: metrics.clone(),
@@ -158,8 +162,10 @@ async fn serve(args: &ConversionArgs, rules: Rules) -> Result<(), Error> {
     tokio::spawn(accept(listener, latest, Arc::new(shim), connections, drain));
 
     signals.any().await;
-    asking.abort();
+    probe_task.abort();
     readiness.shutting_down();
+    stop.begin();
+    wait_for_clients(args, &mut signals).await;
     signal.begin();
     if tokio::time::timeout(args.drain_timeout.0, signal.all_ended())
         .await
@@ -171,10 +177,24 @@ async fn serve(args: &ConversionArgs, rules: Rules) -> Result<(), Error> {
     Ok(())
 }
 
+/// Keeps serving until API servers no longer use this replica, or a second signal arrives.
+///
+/// An API server does not repeat a review whose connection was closed, even if the connection was idle when the review
+/// was sent. So connections are closed after a response only, and those that are left have been idle for the whole time.
+async fn wait_for_clients(args: &ConversionArgs, signals: &mut Signals) {
+    let delay = args.shutdown_delay.map_or(Duration::ZERO, |delay| delay.0);
+    tracing::info!(?delay, "Waiting for API servers to use other replicas");
+    tokio::select! {
+        () = tokio::time::sleep(delay) => {}
+        () = signals.any() => tracing::info!("Ending the shutdown delay"),
+    }
+}
+
 fn prepare(
     args: &ConversionArgs,
     rules: Rules,
     metrics: &Metrics,
+    stopping: Drain,
 ) -> Result<(Latest, Shim), Error> {
     let files = Files {
         certificate: args.tls_cert_file.clone(),
@@ -187,7 +207,7 @@ fn prepare(
     let routes = Routes::new(args.backends.iter().cloned());
     let limits = Limits {
         timeout: args.backend_timeout.0,
-        answer: args.max_review,
+        response: args.max_review,
     };
     let name = args.backend_server_name.as_deref();
     let backends = Backends::new(routes.backends(), name, &latest, limits, metrics.clone())
@@ -204,6 +224,7 @@ fn prepare(
             time: args.read_timeout.0,
         },
         memory: Memory::new(args.max_memory),
+        stopping,
     };
     Ok((latest, shim))
 }
@@ -294,7 +315,7 @@ impl Shim {
         let _ = stream.set_nodelay(true);
         match tokio::time::timeout(HEAD_TIME, acceptor.accept(stream)).await {
             Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
-                self.http2(stream, client, drain).await;
+                self.http2(stream, client).await;
             }
             Ok(Ok(stream)) => self.http1(stream, client, drain).await,
             // Mostly clients that do not trust the certificate.
@@ -303,13 +324,10 @@ impl Shim {
         }
     }
 
-    async fn http2(
-        self: Arc<Self>,
-        stream: TlsStream<TcpStream>,
-        client: Arc<Client>,
-        mut drain: Drain,
-    ) {
-        let service = service_fn(|request| Arc::clone(&self).answer(request, Arc::clone(&client)));
+    async fn http2(self: Arc<Self>, stream: TlsStream<TcpStream>, client: Arc<Client>) {
+        // GOAWAY names the last request that is served, so clients know which ones to retry.
+        let mut stopping = self.stopping.clone();
+        let service = service_fn(|request| Arc::clone(&self).respond(request, Arc::clone(&client)));
         let serving = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(WINDOW)
@@ -320,7 +338,7 @@ impl Shim {
         let mut serving = std::pin::pin!(serving);
         let ended = tokio::select! {
             ended = serving.as_mut() => ended,
-            () = drain.begun() => {
+            () = stopping.begun() => {
                 serving.as_mut().graceful_shutdown();
                 serving.await
             }
@@ -334,7 +352,19 @@ impl Shim {
         client: Arc<Client>,
         mut drain: Drain,
     ) {
-        let service = service_fn(|request| Arc::clone(&self).answer(request, Arc::clone(&client)));
+        let service = service_fn(|request| {
+            let response = Arc::clone(&self).respond(request, Arc::clone(&client));
+            let stopping = self.stopping.clone();
+            async move {
+                let mut result = response.await;
+                if let Ok(response) = &mut result
+                    && stopping.has_begun()
+                {
+                    response.headers_mut().insert(CONNECTION, CLOSE);
+                }
+                result
+            }
+        });
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIME)
@@ -351,7 +381,7 @@ impl Shim {
         log_end(ended);
     }
 
-    async fn answer(
+    async fn respond(
         self: Arc<Self>,
         request: Request<Incoming>,
         client: Arc<Client>,
@@ -368,13 +398,13 @@ impl Shim {
         let begun = Instant::now();
         let reservation = self.memory.reserve(client.source);
         let end = reservation.end();
-        let answered = tokio::select! {
-            answered = self.review(request.into_body(), &reservation, begun) => answered,
+        let completed = tokio::select! {
+            completed = self.review(request.into_body(), &reservation, begun) => completed,
             () = end.notified() => Err(ReadError::Busy),
         };
-        Ok(match answered {
+        Ok(match completed {
             Ok(Ok(body)) => {
-                client.slot.answered();
+                client.slot.completed();
                 reserved_response(body, reservation, client.slot.close())
             }
             Ok(Err(error)) => text(StatusCode::BAD_REQUEST, format!("{error}\n")),
@@ -397,24 +427,24 @@ impl Shim {
     }
 
     async fn convert(&self, review: &[u8], begun: Instant) -> Result<Vec<u8>, InvalidReview> {
-        let answer = match self.converter.answer(review).await {
-            Ok(answer) => answer,
+        let response = match self.converter.respond(review).await {
+            Ok(response) => response,
             Err(error) => {
                 tracing::warn!(%error, "Rejecting malformed review");
                 self.count(metrics::Result::Malformed, 0, begun);
                 return Err(error);
             }
         };
-        let (result, objects) = match &answer.result {
+        let (result, objects) = match &response.result {
             Ok(Converted(count)) => (metrics::Result::Converted, *count),
             Err(Failure::Object(_)) => (metrics::Result::Object, 0),
             Err(Failure::Backend(_)) => (metrics::Result::Backend, 0),
         };
-        if let Err(error) = &answer.result {
+        if let Err(error) = &response.result {
             tracing::warn!(%error, "Conversion failed");
         }
         self.count(result, objects, begun);
-        Ok(answer.body)
+        Ok(response.body)
     }
 
     fn refuse(&self, error: ReadError, begun: Instant) -> Response<Full<Bytes>> {
@@ -436,11 +466,11 @@ impl Shim {
     }
 
     fn count(&self, result: metrics::Result, objects: usize, begun: Instant) {
-        self.metrics.answered(result, objects, begun.elapsed());
+        self.metrics.completed(result, objects, begun.elapsed());
     }
 }
 
-/// A response whose memory is reserved until it is sent. If the client does not read it, the connection is closed: after
+/// A response with memory that is reserved until it is sent. If the client does not read it, the connection is closed: after
 /// a timeout, or immediately when the memory is needed.
 fn reserved_response(
     body: Vec<u8>,
@@ -454,7 +484,7 @@ fn reserved_response(
         tokio::select! {
             _ = taken => return,
             () = end.notified() => {}
-            () = tokio::time::sleep(ANSWER_TIME) => {}
+            () = tokio::time::sleep(RESPONSE_TIMEOUT) => {}
         }
         close.notify_one();
     });

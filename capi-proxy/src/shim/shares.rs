@@ -1,4 +1,4 @@
-//! What clients hold of a limited resource, by source, and which of them is asked to give it up. Pure.
+//! The shares of clients in a limited resource, by source, and which of them has to release its share. Pure.
 //!
 //! Connections and memory are shared in the same way: when there is too little, the source that holds most gives up one
 //! of its shares. Which one that is depends on the resource.
@@ -22,7 +22,7 @@ pub(super) struct Shares<T> {
 pub(super) struct Share<T> {
     pub(super) source: Source,
     pub(super) held: T,
-    /// It was asked to end, and is not counted any more.
+    /// It is being aborted, and is no longer counted.
     evicted: bool,
     evict: Arc<Notify>,
 }
@@ -58,18 +58,18 @@ impl<T> Shares<T> {
         self.shares.remove(&id);
     }
 
-    /// All shares, including those that were asked to end.
+    /// All shares, including those that are being aborted.
     pub(super) fn all(&self) -> impl ExactSizeIterator<Item = &Share<T>> {
         self.shares.values()
     }
 
-    /// The shares that were not asked to end.
+    /// The shares that are not being aborted.
     pub(super) fn active(&self) -> impl Iterator<Item = (u64, &Share<T>)> {
         let shares = self.shares.iter().map(|(id, share)| (*id, share));
         shares.filter(|(_, share)| !share.evicted)
     }
 
-    /// The share, unless it was asked to end.
+    /// The share, unless it is being aborted.
     pub(super) fn get(&self, id: u64) -> Option<&Share<T>> {
         self.shares.get(&id).filter(|share| !share.evicted)
     }
@@ -88,7 +88,7 @@ impl<T> Shares<T> {
         usage
     }
 
-    /// Asks a share to end.
+    /// Aborts a share.
     pub(super) fn evict(&mut self, id: u64) {
         if let Some(share) = self.shares.get_mut(&id) {
             share.evicted = true;

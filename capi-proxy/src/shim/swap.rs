@@ -4,7 +4,7 @@ use capi_translate::json::{Documents, Json};
 use capi_translate::place::{Node, Shape};
 use capi_translate::{Direction, Refusal, Rules};
 
-/// Kinds whose `variables` contain user data.
+/// Kinds with user data in `variables`.
 const TOPOLOGY: [&str; 2] = ["Cluster", "ClusterClass"];
 
 /// Appends the translation of an object of this kind to `out`.

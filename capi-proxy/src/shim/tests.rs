@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use api::group::{GroupPair, Side};
+use api::group::{CapiTypes, GroupPair};
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use capi_translate::Rules;
 struct Backend {
     fault: Fault,
     /// Objects in each question.
-    asked: Mutex<Vec<usize>>,
+    requested: Mutex<Vec<usize>>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +41,12 @@ impl Ask for Backend {
         let question: Value = serde_json::from_slice(&question).expect("questions are JSON");
         let objects = question["request"]["objects"].as_array().expect("a list");
         let first = {
-            let mut asked = self.asked.lock().unwrap();
-            asked.push(objects.len());
-            asked.len() == 1
+            let mut requested = self.requested.lock().unwrap();
+            requested.push(objects.len());
+            requested.len() == 1
         };
         for object in objects {
-            let standard = core(Side::Standard);
+            let standard = core(CapiTypes::Standard);
             for place in ["/apiVersion", "/metadata/ownerReferences/0/apiVersion"] {
                 let found = object.pointer(place).and_then(Value::as_str);
                 assert!(
@@ -62,12 +62,12 @@ impl Ask for Backend {
             }),
             Fault::NoJson => Ok(Bytes::from_static(b"{\"kind\":")),
             Fault::Once if first => Ok(failed(&question, "not yet")),
-            fault => Ok(answer(&question, objects, fault)),
+            fault => Ok(response(&question, objects, fault)),
         }
     }
 }
 
-fn answer(question: &Value, objects: &[Value], fault: Fault) -> Bytes {
+fn response(question: &Value, objects: &[Value], fault: Fault) -> Bytes {
     if objects.iter().any(|one| one["spec"]["bad"] == true) {
         let message = if fault == Fault::NoReason {
             ""
@@ -106,24 +106,24 @@ fn wrapped(part: &Value) -> Bytes {
     review.to_string().into()
 }
 
-fn core(side: Side) -> String {
-    Rules::default().table().pairs()[0].name(side).to_owned()
+fn core(types: CapiTypes) -> String {
+    Rules::default().table().pairs()[0].name(types).to_owned()
 }
 
 fn converter(fault: Fault) -> Converter<Backend> {
-    let route = format!("{}=https://localhost:1", core(Side::Private));
+    let route = format!("{}=https://localhost:1", core(CapiTypes::Private));
     Converter {
         rules: Rules::default(),
         routes: Routes::new([route.parse().unwrap()]),
         ask: Backend {
             fault,
-            asked: Mutex::default(),
+            requested: Mutex::default(),
         },
     }
 }
 
 fn object(index: usize, version: &str, spec: &Value) -> Value {
-    let private = core(Side::Private);
+    let private = core(CapiTypes::Private);
     json!({
         "apiVersion": format!("{private}/{version}"),
         "kind": "Machine",
@@ -140,23 +140,23 @@ fn object(index: usize, version: &str, spec: &Value) -> Value {
 }
 
 fn question(objects: &[Value]) -> Vec<u8> {
-    let desired = format!("{}/v1beta1", core(Side::Private));
+    let desired = format!("{}/v1beta1", core(CapiTypes::Private));
     let request = json!({"uid": "the-uid", "desiredAPIVersion": desired, "objects": objects});
     wrapped(&json!({"request": request})).to_vec()
 }
 
 async fn ask(fault: Fault, objects: &[Value]) -> (Value, Result<Converted, Failure>) {
-    let answer = converter(fault).answer(&question(objects)).await.unwrap();
-    let mut body: Value = serde_json::from_slice(&answer.body).unwrap();
+    let response = converter(fault).respond(&question(objects)).await.unwrap();
+    let mut body: Value = serde_json::from_slice(&response.body).unwrap();
     assert_eq!(body["response"]["uid"], "the-uid");
-    (body["response"].take(), answer.result)
+    (body["response"].take(), response.result)
 }
 
 fn machines(count: usize) -> Vec<Value> {
-    let spec = json!({"infrastructureRef": {"apiGroup": format!("infrastructure.{}", core(Side::Private))}});
+    let spec = json!({"infrastructureRef": {"apiGroup": format!("infrastructure.{}", core(CapiTypes::Private))}});
     (0..count)
         .map(|index| {
-            // Some are there already, which the API server never asks for, and no backend should fail on them.
+            // Some are there already, which the API server never requests, and no backend should fail on them.
             let version = if index % 3 == 2 { "v1beta1" } else { "v1beta2" };
             object(index, version, &spec)
         })
@@ -174,7 +174,7 @@ async fn conversion_keeps_uid_count_order_and_metadata() {
         let converted = response["convertedObjects"].as_array().unwrap();
         let mut expected = objects;
         for object in &mut expected {
-            object["apiVersion"] = json!(format!("{}/v1beta1", core(Side::Private)));
+            object["apiVersion"] = json!(format!("{}/v1beta1", core(CapiTypes::Private)));
         }
         assert!(*converted == expected, "{count} objects differ");
     }
@@ -197,8 +197,8 @@ async fn a_failed_conversion_names_the_object() {
             .collect();
         objects[bad]["spec"]["bad"] = json!(true);
         let converter = converter(Fault::None);
-        let answer = converter.answer(&question(&objects)).await.unwrap();
-        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        let response = converter.respond(&question(&objects)).await.unwrap();
+        let body: Value = serde_json::from_slice(&response.body).unwrap();
         let result = &body["response"]["result"];
         assert_eq!(result["status"], "Failed");
         assert_eq!(
@@ -206,8 +206,8 @@ async fn a_failed_conversion_names_the_object() {
             format!("Machine clusters/m-{bad}: cannot unmarshal")
         );
         assert!(body["response"]["convertedObjects"].is_null());
-        let asked = converter.ask.asked.lock().unwrap().len();
-        assert!(asked <= 9, "{asked} questions for {count} objects");
+        let requested = converter.ask.requested.lock().unwrap().len();
+        assert!(requested <= 9, "{requested} questions for {count} objects");
     }
 }
 
@@ -293,9 +293,9 @@ async fn invalid_backend_responses_fail_the_review() {
 async fn kinds_without_a_backend_are_named() {
     let mut converter = converter(Fault::None);
     converter.routes = Routes::default();
-    let asked = question(&[object(0, "v1beta2", &json!({}))]);
-    let answer = converter.answer(&asked).await.unwrap();
-    let message = answer.result.unwrap_err().to_string();
+    let requested = question(&[object(0, "v1beta2", &json!({}))]);
+    let response = converter.respond(&requested).await.unwrap();
+    let message = response.result.unwrap_err().to_string();
     assert!(message.starts_with("Machine clusters/m-0: no backend converts kind Machine of "));
 }
 
@@ -318,7 +318,7 @@ async fn invalid_reviews_are_rejected_without_quoting_them() {
         ),
     ] {
         let error: InvalidReview = converter(Fault::None)
-            .answer(body.as_bytes())
+            .respond(body.as_bytes())
             .await
             .unwrap_err();
         assert_eq!(error.to_string(), expected, "{body}");
@@ -328,7 +328,7 @@ async fn invalid_reviews_are_rejected_without_quoting_them() {
 /// Check C04.
 #[tokio::test]
 async fn conversion_keeps_user_values() {
-    let private = core(Side::Private);
+    let private = core(CapiTypes::Private);
     let value = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "apiGroup": private});
     let spec = json!({"topology": {"variables": [{"name": "v", "value": value}]}});
     let mut cluster = object(0, "v1beta2", &spec);
@@ -397,7 +397,7 @@ proptest! {
         prop_assert_eq!(result, Ok(Converted(objects.len())));
         let mut expected = objects;
         for object in &mut expected {
-            object["apiVersion"] = json!(format!("{}/v1beta1", core(Side::Private)));
+            object["apiVersion"] = json!(format!("{}/v1beta1", core(CapiTypes::Private)));
         }
         prop_assert_eq!(response["convertedObjects"].to_string(), Value::from(expected).to_string());
     }
@@ -406,10 +406,10 @@ proptest! {
     #[test]
     fn reading_arbitrary_reviews_never_panics(body in prop::collection::vec(any::<u8>(), 0..200), cut in 0..2000_usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let _ = runtime.block_on(converter(Fault::None).answer(&body));
+        let _ = runtime.block_on(converter(Fault::None).respond(&body));
         let whole = question(&machines(2));
         let cut = cut.min(whole.len() - 1);
-        prop_assert!(runtime.block_on(converter(Fault::None).answer(&whole[..cut])).is_err());
+        prop_assert!(runtime.block_on(converter(Fault::None).respond(&whole[..cut])).is_err());
     }
 
     /// Check C02.

@@ -14,7 +14,7 @@ use tokio_rustls::client::TlsStream;
 use super::Limits;
 use crate::credentials::{Alpn, Endpoint, Identity, Session};
 
-/// How often the system asks whether a silent peer is alive, once it begins to ask.
+/// The interval of keepalive probes to a silent peer.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub(crate) enum ConnectError {
     Tcp { source: io::Error },
     #[error("no TLS")]
     Tls { source: io::Error },
-    #[error("no answer within {} s", .0.as_secs_f32())]
+    #[error("no response within {} s", .0.as_secs_f32())]
     Timeout(Duration),
     /// HTTP/2 was negotiated, and its handshake failed.
     #[error("no HTTP/2")]
@@ -124,7 +124,7 @@ async fn tcp(endpoint: &Endpoint) -> Result<TcpStream, ConnectError> {
     })
 }
 
-/// Sends small writes immediately, and detects a dead peer.
+/// Sends small writes immediately, and detects an unreachable peer.
 fn tune(stream: &TcpStream, limits: Limits) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);

@@ -9,7 +9,7 @@ use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 
 use super::connect::Connected;
-use super::{Answer, Outgoing};
+use super::{Outgoing, ResponseBody};
 
 /// Maximum number of idle connections per thread.
 const MAX_IDLE: usize = 32;
@@ -107,9 +107,9 @@ impl Connection {
     pub(super) async fn send(
         mut self,
         request: Request<Outgoing>,
-    ) -> Result<Response<Answer>, SendError> {
+    ) -> Result<Response<ResponseBody>, SendError> {
         match self.sender.try_send_request(request).await {
-            Ok(response) => Ok(response.map(|body| Answer::http1(body, self))),
+            Ok(response) => Ok(response.map(|body| ResponseBody::http1(body, self))),
             Err(mut error) => Err(SendError {
                 unsent: error.take_message().map(Box::new),
                 source: error.into_error(),

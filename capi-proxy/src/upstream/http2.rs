@@ -16,7 +16,7 @@ use h2::{Ping, PingPong, Reason};
 use http::Response;
 
 use super::connect::{ConnectError, Connected, Stream};
-use super::{Answer, Limits, Outbound, SendError};
+use super::{Limits, Outbound, ResponseBody, SendError};
 use crate::credentials::Session;
 
 /// Maximum number of watches on one connection.
@@ -176,7 +176,7 @@ async fn begin(
     Ok((sender, connection))
 }
 
-/// Runs a connection until it ends, is found dead, or is not needed any more.
+/// Runs a connection until it ends, is found broken, or is no longer needed.
 async fn run_connection(
     connection: Connection<Stream, Bytes>,
     ping: Option<PingPong>,
@@ -212,8 +212,8 @@ async fn keep_alive(
             return;
         }
         if let Some(ping) = &mut ping {
-            let answered = tokio::time::timeout(limits.pong, ping.ping(Ping::opaque())).await;
-            if !matches!(answered, Ok(Ok(_))) {
+            let responded = tokio::time::timeout(limits.pong, ping.ping(Ping::opaque())).await;
+            if !matches!(responded, Ok(Ok(_))) {
                 return;
             }
         }
@@ -278,18 +278,18 @@ impl StreamPermit {
         self,
         session: &Session,
         outbound: Outbound,
-    ) -> Result<Response<Answer>, h2::Error> {
+    ) -> Result<Response<ResponseBody>, h2::Error> {
         let sent = self
             .connection
             .sender
             .clone()
             .send_request(outbound.into_http2(session), true);
-        let answered = match sent {
+        let responded = match sent {
             Ok((response, _)) => response.await,
             Err(error) => Err(error),
         };
-        match answered {
-            Ok(response) => Ok(response.map(|body| Answer::http2(body, self))),
+        match responded {
+            Ok(response) => Ok(response.map(|body| ResponseBody::http2(body, self))),
             Err(error) => {
                 // After GOAWAY a server completes existing streams and accepts no new ones.
                 if error.is_go_away() || error.is_io() {

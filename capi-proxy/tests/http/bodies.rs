@@ -1,4 +1,4 @@
-//! Bodies of requests and answers: translated, streamed, limited, refused.
+//! Bodies of requests and responses: translated, streamed, limited, refused.
 
 use crate::harness::{
     Builder, Conn, Http1, MACHINE, MACHINES, PRIVATE, Proxy, Request, STANDARD, eventually, get,
@@ -12,25 +12,28 @@ async fn requests_and_responses_are_translated() {
     let server = Http1::plain(async |_, conn: &mut Conn| {
         let headers = "content-type: application/json\r\naudit-id: 7\r\nx-kubernetes-pf-flowschema-uid: b\r\n\
                        warning: 299 - \"cluster.hypershift.openshift.io/v1beta1 Machine is deprecated\"\r\n";
-        conn.answer(200, headers, PRIVATE.as_bytes()).await;
+        conn.respond(200, headers, PRIVATE.as_bytes()).await;
     });
     let proxy = Proxy::before(&server.url()).await;
     let headers =
         "content-type: application/json\r\nuser-agent: manager/v1 cluster.x-k8s.io/v1beta2\r\n";
     let path = format!("{MACHINE}?fieldManager=cluster.x-k8s.io");
-    let answer = proxy
+    let response = proxy
         .connect()
         .await
         .write("PUT", &path, headers, STANDARD.as_bytes())
         .await;
-    assert_eq!((answer.status, answer.text()), (200, STANDARD.to_owned()));
     assert_eq!(
-        answer.header("content-length"),
+        (response.status, response.text()),
+        (200, STANDARD.to_owned())
+    );
+    assert_eq!(
+        response.header("content-length"),
         Some(STANDARD.len().to_string().as_str())
     );
-    assert_eq!(answer.header("audit-id"), Some("7"));
+    assert_eq!(response.header("audit-id"), Some("7"));
     assert_eq!(
-        answer.header("warning"),
+        response.header("warning"),
         Some("299 - \"cluster.x-k8s.io/v1beta1 Machine is deprecated\"")
     );
     let sent = server.only();
@@ -56,10 +59,10 @@ async fn errors_keep_their_code_and_name_the_standard_group() {
     let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"machines.cluster.hypershift.openshift.io \"m\" not found","reason":"NotFound","details":{"name":"m","group":"cluster.hypershift.openshift.io","kind":"machines"},"code":404}"#;
     let server = Http1::plain(async move |_, conn: &mut Conn| conn.json(404, status).await);
     let proxy = Proxy::before(&server.url()).await;
-    let answer = get(&proxy, MACHINE).await;
-    assert_eq!(answer.status, 404);
+    let response = get(&proxy, MACHINE).await;
+    assert_eq!(response.status, 404);
     assert_eq!(
-        answer.text(),
+        response.text(),
         status.replace("cluster.hypershift.openshift.io", "cluster.x-k8s.io")
     );
 }
@@ -74,7 +77,7 @@ async fn etags_are_salted_and_unsalted() {
                     .await
             }
             _ => {
-                conn.answer(
+                conn.respond(
                     200,
                     "content-type: application/json\r\netag: \"abc\"\r\n",
                     b"{}",
@@ -110,7 +113,7 @@ async fn untranslatable_encodings_are_rejected() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         match request.path.rsplit('/').next() {
             Some("gzip") => {
-                conn.answer(
+                conn.respond(
                     200,
                     "content-type: application/json\r\ncontent-encoding: gzip\r\n",
                     b"??",
@@ -118,7 +121,7 @@ async fn untranslatable_encodings_are_rejected() {
                 .await
             }
             Some("cbor") => {
-                conn.answer(200, "content-type: application/cbor\r\n", b"??")
+                conn.respond(200, "content-type: application/cbor\r\n", b"??")
                     .await
             }
             _ => conn.json(200, PRIVATE).await,
@@ -157,7 +160,7 @@ async fn untranslatable_encodings_are_rejected() {
 async fn pod_logs_pass_unchanged() {
     let log = b"cluster.hypershift.openshift.io \xff\x00\n";
     let server = Http1::plain(async move |_, conn: &mut Conn| {
-        conn.answer(
+        conn.respond(
             200,
             "content-type: text/plain\r\ncontent-encoding: x\r\netag: \"a\"\r\n",
             log,
@@ -166,13 +169,13 @@ async fn pod_logs_pass_unchanged() {
     });
     let proxy = Proxy::before(&server.url()).await;
     let path = "/api/v1/namespaces/n/pods/p/log?follow=true";
-    let answer = proxy
+    let response = proxy
         .connect()
         .await
         .write("GET", path, "accept-encoding: gzip\r\naccept: x/y\r\n", b"")
         .await;
-    assert_eq!(answer.body, log);
-    assert_eq!(answer.header("etag"), Some("\"a\""));
+    assert_eq!(response.body, log);
+    assert_eq!(response.header("etag"), Some("\"a\""));
     let sent = server.only();
     assert_eq!(
         (sent.header("accept-encoding"), sent.header("accept")),
@@ -218,12 +221,12 @@ async fn large_bodies_are_streamed_and_small_ones_buffered() {
     assert!(large.text() == expected(5000));
 
     let body = expected(3000);
-    let answer = proxy
+    let response = proxy
         .connect()
         .await
         .write("POST", MACHINES, JSON, body.as_bytes())
         .await;
-    assert_eq!(answer.status, 201);
+    assert_eq!(response.status, 201);
     let sent = server.requests().pop().unwrap();
     assert!(sent.text() == body.replace("cluster.x-k8s.io", "cluster.hypershift.openshift.io"));
 }
@@ -238,7 +241,7 @@ async fn request_bodies_are_limited_with_any_framing() {
     client
         .send(format!("{head}content-length: 10485760\r\n\r\n"))
         .await;
-    client.answer().await.refusal(413);
+    client.response().await.refusal(413);
     assert!(server.requests().is_empty());
 
     let mut endless = proxy.connect().await;
@@ -251,7 +254,7 @@ async fn request_bodies_are_limited_with_any_framing() {
     for _ in 0..64 {
         endless.send(&chunk).await;
     }
-    endless.answer().await.refusal(413);
+    endless.response().await.refusal(413);
     assert!(server.requests().is_empty(), "half a body is no request");
 
     let small = Builder::new(&server.url())
@@ -280,8 +283,8 @@ async fn a_body_rejected_midway_is_not_forwarded() {
     let server = Http1::object("{}");
     let proxy = Proxy::before(&server.url()).await;
     let body = format!("[{}\"unfinished", "1234567890,".repeat(10_000));
-    let answer = proxy.connect().await.post(MACHINES, &body).await;
-    assert!(answer.refusal(400).len() > 10);
+    let response = proxy.connect().await.post(MACHINES, &body).await;
+    assert!(response.refusal(400).len() > 10);
     assert!(server.requests().is_empty());
     let errors = proxy
         .metric("hypershift_api_proxy_translation_errors_total{error_type=\"malformed\"}")
@@ -308,7 +311,7 @@ async fn a_disconnect_within_a_body_aborts_the_write() {
 }
 
 #[tokio::test]
-async fn expect_continue_is_answered_before_the_body() {
+async fn expect_continue_gets_a_response_before_the_body() {
     let server = Http1::object("{}");
     let proxy = Proxy::before(&server.url()).await;
     let mut client = proxy.connect().await;
@@ -320,7 +323,7 @@ async fn expect_continue_is_answered_before_the_body() {
         .await;
     assert_eq!(client.head().await.status, 100);
     client.send(STANDARD).await;
-    assert_eq!(client.answer().await.status, 200);
+    assert_eq!(client.response().await.status, 200);
     assert_eq!(
         (server.only().text(), server.only().header("expect")),
         (PRIVATE.to_owned(), None)
@@ -329,7 +332,7 @@ async fn expect_continue_is_answered_before_the_body() {
 
 /// Check F08.
 #[tokio::test]
-async fn a_damaged_response_is_an_error_or_truncated() {
+async fn a_malformed_response_is_an_error_or_truncated() {
     let good = format!("{{\"items\":[{}{{}}]}}", format!("{PRIVATE},").repeat(2000));
     let server = Http1::plain(async move |request: Request, conn: &mut Conn| {
         let whole = good.as_bytes();

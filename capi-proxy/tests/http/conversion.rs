@@ -66,7 +66,7 @@ impl Webhook {
             .arg(format!("--backend-server-name={NAME}"))
             .arg(format!("--backend={GROUP}=https://{backend}"))
             .args(args)
-            // As it is installed: what large reviews took goes back to the system.
+            // As installed: memory of large reviews is returned to the system.
             .env("MALLOC_ARENA_MAX", "2")
             .env("MALLOC_MMAP_THRESHOLD_", "131072")
             .stdin(Stdio::null())
@@ -124,9 +124,9 @@ impl Webhook {
     async fn converts(&self, sizes: impl IntoIterator<Item = usize>, tls: &Arc<ClientConfig>) {
         for size in sizes {
             let review = review(size);
-            let asked = ask(self.listen, Ipv4Addr::LOCALHOST, Arc::clone(tls), &review);
-            let answer = tokio::time::timeout(TIMEOUT, asked).await;
-            let (status, body) = answer.expect("a response").unwrap();
+            let exchange = ask(self.listen, Ipv4Addr::LOCALHOST, Arc::clone(tls), &review);
+            let response = tokio::time::timeout(TIMEOUT, exchange).await;
+            let (status, body) = response.expect("a response").unwrap();
             assert_eq!(status, 200, "{size}: {body}");
             assert!(body.contains(&format!("{GROUP}/v1beta1")), "{body:.300}");
         }
@@ -138,6 +138,16 @@ impl Webhook {
         let mut lines = status.lines();
         let line = lines.find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    /// Sends SIGTERM.
+    fn signal(&self) {
+        let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    async fn listen_is_closed(&self) -> bool {
+        TcpStream::connect(self.listen).await.is_err()
     }
 
     fn tls(&self, client: Option<&Leaf>) -> Arc<ClientConfig> {
@@ -209,14 +219,14 @@ async fn convert(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, In
     for object in objects.as_array_mut().into_iter().flatten() {
         object["apiVersion"] = review["request"]["desiredAPIVersion"].clone();
     }
-    let answer = json!({
+    let response = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
         "response": {
             "uid": review["request"]["uid"], "convertedObjects": objects,
             "result": {"status": "Success"},
         },
     });
-    Ok(Response::new(Full::new(answer.to_string().into())))
+    Ok(Response::new(Full::new(response.to_string().into())))
 }
 
 // === clients ===
@@ -261,16 +271,27 @@ async fn ask(
     review: &str,
 ) -> std::io::Result<(u16, String)> {
     let mut stream = connect(to, from, tls).await?;
-    send_head(&mut stream, review.len()).await?;
+    let (head, body) = exchange(&mut stream, review).await?;
+    Ok((head[9..12].parse().unwrap(), body))
+}
+
+/// Sends a review on an open connection; the head and the text of the response.
+async fn exchange(
+    stream: &mut TlsStream<TcpStream>,
+    review: &str,
+) -> std::io::Result<(String, String)> {
+    send_head(stream, review.len()).await?;
     stream.write_all(review.as_bytes()).await?;
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     let mut piece = vec![0; 16 * 1024];
     loop {
         let read = stream.read(&mut piece).await?;
-        answer.extend_from_slice(&piece[..read]);
-        let text = String::from_utf8_lossy(&answer).into_owned();
+        response.extend_from_slice(&piece[..read]);
+        let text = String::from_utf8_lossy(&response).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else {
-            assert_ne!(read, 0, "no answer, but {text:?}");
+            if read == 0 {
+                return Err(std::io::Error::other(format!("no response, but {text:?}")));
+            }
             continue;
         };
         let length = head
@@ -278,9 +299,9 @@ async fn ask(
             .find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.unwrap().parse().unwrap();
         if body.len() >= length {
-            return Ok((head[9..12].parse().unwrap(), body.to_owned()));
+            return Ok((head.to_owned(), body.to_owned()));
         }
-        assert_ne!(read, 0, "the answer is cut: {text:?}");
+        assert_ne!(read, 0, "the response is truncated: {text:?}");
     }
 }
 
@@ -389,13 +410,13 @@ async fn clients_need_a_certificate_when_a_client_ca_is_set() {
         (Some(clients.client()), true),
     ] {
         let tls = webhook.tls(client.as_ref());
-        let answer = ask(webhook.listen, Ipv4Addr::LOCALHOST, tls, &review).await;
-        let status = answer.map(|(status, _)| status).ok();
+        let response = ask(webhook.listen, Ipv4Addr::LOCALHOST, tls, &review).await;
+        let status = response.map(|(status, _)| status).ok();
         assert_eq!(status, served.then_some(200));
     }
 }
 
-/// Check T06: a client that does not go on loses its connection, and what is too large is refused by its length.
+/// Check T06: a client that stalls loses its connection, and what is too large is refused by its length.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_and_oversized_reviews_are_rejected() {
     let webhook = Webhook::start(&["--read-timeout=500ms", "--max-review=1000"]).await;
@@ -406,14 +427,14 @@ async fn slow_and_oversized_reviews_are_rejected() {
             .await
             .unwrap();
         send_head(&mut stream, length).await.unwrap();
-        let mut answer = Vec::new();
-        let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer));
+        let mut response = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut response));
         // A peer that closes without ceremony is fine here.
         let _ = read.await.expect("the connection is closed");
-        let answer = String::from_utf8_lossy(&answer);
+        let response = String::from_utf8_lossy(&response);
         assert!(
-            answer.starts_with(&format!("HTTP/1.1 {expected}")),
-            "{answer}"
+            response.starts_with(&format!("HTTP/1.1 {expected}")),
+            "{response}"
         );
     }
 }
@@ -431,4 +452,83 @@ async fn certificate_expiry_is_a_metric() {
         (webhook.metric(METRIC).await - 978_307_200.0).abs() < 1.0
     })
     .await;
+}
+
+/// An API server does not repeat a review whose connection was closed. So a replica that shuts down is not ready, serves
+/// what still arrives, on open connections and on new ones, and closes each connection with a response.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_shuts_down_closes_connections_after_a_response() {
+    let mut webhook = Webhook::start(&["--shutdown-delay=1h"]).await;
+    let tls = webhook.tls(None);
+    let review = review(10);
+    let open = async || connect(webhook.listen, Ipv4Addr::LOCALHOST, Arc::clone(&tls)).await;
+    let mut used = open().await.unwrap();
+    let (head, _) = exchange(&mut used, &review).await.unwrap();
+    assert!(!head.contains("connection: close"), "{head}");
+    let idle = open().await.unwrap();
+
+    webhook.signal();
+    eventually("the webhook is not ready", async || {
+        webhook.ask_admin("/readyz").await.0 == 503
+    })
+    .await;
+    for mut stream in [used, idle, open().await.unwrap()] {
+        let (head, body) = exchange(&mut stream, &review).await.unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert!(head.contains("connection: close"), "{head}");
+        assert!(body.contains(&format!("{GROUP}/v1beta1")), "{body}");
+        let mut rest = Vec::new();
+        // A peer that closes without a TLS alert is fine here.
+        let _ = stream.read_to_end(&mut rest).await;
+        assert!(rest.is_empty(), "the connection is closed");
+    }
+
+    // A second signal ends the delay.
+    webhook.signal();
+    eventually("the webhook ends", async || {
+        webhook.listen_is_closed().await
+    })
+    .await;
+    let status = webhook.child.wait().unwrap();
+    assert!(status.success(), "{status}");
+}
+
+/// Replaces a replica under load on connections that are kept open: no review is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_review_is_lost_while_a_replica_shuts_down() {
+    const CLIENTS: usize = 8;
+    let webhook = Webhook::start(&["--shutdown-delay=1s"]).await;
+    let tls = webhook.tls(None);
+    let mut clients = JoinSet::new();
+    let served = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    for _ in 0..CLIENTS {
+        let (to, tls, served) = (webhook.listen, Arc::clone(&tls), Arc::clone(&served));
+        clients.spawn(async move { reviews_until_closed(to, tls, &served).await });
+    }
+    let load = || served.load(std::sync::atomic::Ordering::Relaxed);
+    eventually("reviews are served", async || load() > 10 * CLIENTS).await;
+    webhook.signal();
+    let lost: Vec<_> = clients.join_all().await.into_iter().flatten().collect();
+    assert!(lost.is_empty(), "of {} reviews: {lost:?}", load());
+}
+
+/// Sends reviews on a connection, as long as it is kept open; why one was lost.
+async fn reviews_until_closed(
+    to: SocketAddr,
+    tls: Arc<ClientConfig>,
+    served: &std::sync::atomic::AtomicUsize,
+) -> Option<std::io::Error> {
+    let review = review(10);
+    let mut stream = match connect(to, Ipv4Addr::LOCALHOST, tls).await {
+        Ok(stream) => stream,
+        Err(error) => return Some(error),
+    };
+    loop {
+        match exchange(&mut stream, &review).await {
+            // The API server opens its next connection to another replica.
+            Ok((head, _)) if head.contains("connection: close") => return None,
+            Ok(_) => served.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
+            Err(error) => return Some(error),
+        };
+    }
 }

@@ -13,7 +13,7 @@ use crate::harness::{
     get,
 };
 
-/// Answers only to the token of the moment.
+/// Accepts only the current token.
 fn guarded() -> (Http1, Arc<Mutex<String>>) {
     let token = Arc::new(Mutex::new("first".to_owned()));
     let accepted = Arc::clone(&token);

@@ -19,7 +19,7 @@ async fn overload_responses_are_forwarded_without_retry() {
         let body = format!(
             "{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"code\":{status}}}"
         );
-        conn.answer(
+        conn.respond(
             status,
             "content-type: application/json\r\nretry-after: 7\r\n",
             body.as_bytes(),
@@ -28,9 +28,9 @@ async fn overload_responses_are_forwarded_without_retry() {
     });
     let proxy = Proxy::before(&server.url()).await;
     for (path, code) in [("/api/v1/busy", 429), (MACHINE, 503), (WATCH, 503)] {
-        let answer = get(&proxy, path).await;
+        let response = get(&proxy, path).await;
         assert_eq!(
-            (answer.status, answer.header("retry-after")),
+            (response.status, response.header("retry-after")),
             (code, Some("7"))
         );
     }
@@ -45,9 +45,9 @@ async fn overload_responses_are_forwarded_without_retry() {
 #[tokio::test]
 async fn an_unreachable_server_is_a_retriable_error() {
     let proxy = Builder::new("http://127.0.0.1:1").serve().await;
-    for answer in [get(&proxy, MACHINE).await, get(&proxy, WATCH).await] {
-        assert_eq!(answer.header("retry-after"), Some("1"));
-        let message = answer.refusal(503);
+    for response in [get(&proxy, MACHINE).await, get(&proxy, WATCH).await] {
+        assert_eq!(response.header("retry-after"), Some("1"));
+        let message = response.refusal(503);
         assert!(
             message.contains("http://127.0.0.1:1") && message.contains("refused"),
             "{message}"
@@ -71,13 +71,13 @@ async fn a_write_without_response_is_not_retried() {
         .await;
     // On a fresh connection, and on one that was used before.
     for _ in 0..2 {
-        let answer = proxy.connect().await.post(MACHINES, STANDARD).await;
+        let response = proxy.connect().await.post(MACHINES, STANDARD).await;
         assert_eq!(
-            answer.header("retry-after"),
+            response.header("retry-after"),
             None,
             "whether it was written is unknown"
         );
-        answer.refusal(502);
+        response.refusal(502);
         assert_eq!(get(&proxy, MACHINE).await.status, 200);
     }
     let writes = server
@@ -93,7 +93,7 @@ async fn a_write_without_response_is_not_retried() {
 async fn a_read_on_a_closed_connection_is_retried() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
         // A kept connection is closed when its second request arrives.
-        if request.path.contains("second") && conn.answered() > 0 {
+        if request.path.contains("second") && conn.responded() > 0 {
             conn.close();
         } else {
             conn.json(200, PRIVATE).await;
@@ -145,7 +145,7 @@ async fn a_slow_and_lossy_network_keeps_the_order_of_events() {
 /// Check F04.
 #[tokio::test]
 async fn connecting_times_out() {
-    // A listener that takes connections and never says a word.
+    // A listener that accepts connections and sends nothing.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let pki = Pki::new();
     let server = format!("https://{}", silent.local_addr().unwrap());
@@ -156,7 +156,7 @@ async fn connecting_times_out() {
         .await;
     for path in [MACHINE, WATCH] {
         let message = get(&proxy, path).await.refusal(503);
-        assert!(message.contains("no answer within 0.3 s"), "{message}");
+        assert!(message.contains("no response within 0.3 s"), "{message}");
     }
 }
 

@@ -84,10 +84,10 @@ async fn ambiguous_requests_are_rejected_and_close_the_connection() {
     for (name, request, code) in cases {
         let mut client = proxy.connect().await;
         client.send(request + SMUGGLED).await;
-        let answer = client.answer().await;
-        assert_eq!(answer.status, code, "{name}");
-        answer.refusal(code);
-        assert_eq!(answer.header("connection"), Some("close"), "{name}");
+        let response = client.response().await;
+        assert_eq!(response.status, code, "{name}");
+        response.refusal(code);
+        assert_eq!(response.header("connection"), Some("close"), "{name}");
         assert_eq!(client.end().await, b"", "{name}: nothing follows");
     }
     assert!(server.requests().is_empty(), "{:#?}", server.requests());
@@ -105,8 +105,12 @@ async fn a_smuggled_request_is_not_forwarded() {
             "{good}GET /api/v1/secrets HTTP/1.1\nhost: localhost\n\n"
         ))
         .await;
-    assert_eq!(client.answer().await.status, 200, "the first is answered");
-    client.answer().await.refusal(400);
+    assert_eq!(
+        client.response().await.status,
+        200,
+        "the first gets a response"
+    );
+    client.response().await.refusal(400);
     assert_eq!(client.end().await, b"");
     assert!(server.only().path.ends_with("/machines/m"));
 }
@@ -127,7 +131,7 @@ async fn invalid_chunked_framing_is_rejected() {
     ] {
         let mut client = proxy.connect().await;
         client.send(format!("{post}{bad}{SMUGGLED}")).await;
-        client.answer().await.refusal(400);
+        client.response().await.refusal(400);
         assert_eq!(client.end().await, b"", "{bad:?}");
     }
     assert!(server.requests().is_empty(), "{:#?}", server.requests());
@@ -135,12 +139,12 @@ async fn invalid_chunked_framing_is_rejected() {
     client
         .send(format!("{post}1\r\n{{\r\n1\r\n}}\r\n0\r\nx: y\r\n\r\n"))
         .await;
-    assert_eq!(client.answer().await.status, 200);
+    assert_eq!(client.response().await.status, 200);
     assert_eq!(server.only().text(), "{}");
 }
 
 #[tokio::test]
-async fn pipelined_requests_are_answered_in_order() {
+async fn pipelined_requests_get_responses_in_order() {
     let server = Http1::plain(async |request, conn: &mut Conn| {
         conn.json(200, &format!("\"{}\"", request.path)).await
     });
@@ -151,7 +155,7 @@ async fn pipelined_requests_are_answered_in_order() {
     client.send((0..20).map(request).collect::<String>()).await;
     for number in 0..20 {
         assert_eq!(
-            client.answer().await.text(),
+            client.response().await.text(),
             format!("\"/api/v1/pods/{number}\"")
         );
     }
@@ -243,7 +247,7 @@ async fn slow_clients_time_out_and_watches_stay_open() {
                 let head = format!("POST {MACHINES} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
                 client.send(head + "content-length: 100\r\n\r\n{").await;
             }
-            client.answer().await.refusal(408);
+            client.response().await.refusal(408);
         });
     }
     clients.join_all().await;
@@ -262,5 +266,5 @@ async fn a_request_that_arrives_byte_by_byte_is_served() {
     for byte in format!("GET {MACHINE} HTTP/1.1\r\nhost: localhost\r\n\r\n").bytes() {
         client.send([byte]).await;
     }
-    assert_eq!(client.answer().await.status, 200);
+    assert_eq!(client.response().await.status, 200);
 }

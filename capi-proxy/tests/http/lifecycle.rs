@@ -50,8 +50,11 @@ async fn shutdown_drains_requests_and_ends_watches() {
         let refused = tokio::net::TcpStream::connect(&proxy.listen).await;
         assert!(refused.is_err(), "no connection is accepted any more");
         finish.send(()).unwrap();
-        let answer = busy.answer().await;
-        assert_eq!((answer.status, answer.text()), (200, STANDARD.to_owned()));
+        let response = busy.response().await;
+        assert_eq!(
+            (response.status, response.text()),
+            (200, STANDARD.to_owned())
+        );
         let (status, _) = proxy.ended().await;
         assert_eq!(status.code(), Some(0));
     }

@@ -130,11 +130,11 @@ async fn churn(proxy: &Proxy, time: Duration) {
 #[tokio::test]
 async fn concurrent_clients_get_their_own_responses() {
     let server = Http1::plain(async |request: Request, conn: &mut Conn| {
-        let answer = format!(
+        let response = format!(
             "{{\"apiVersion\":\"cluster.hypershift.openshift.io/v1beta2\",\"path\":\"{}\"}}",
             request.path
         );
-        conn.json(200, &answer).await;
+        conn.json(200, &response).await;
     });
     let proxy = Proxy::before(&server.url()).await;
     let mut clients = JoinSet::new();
@@ -143,14 +143,14 @@ async fn concurrent_clients_get_their_own_responses() {
         clients.spawn(async move {
             let mut client = Client::connect(&address).await;
             for request in 0..50 {
-                let answer = client
+                let response = client
                     .get(&format!("/api/v1/nodes/{number}-{request}"))
                     .await;
                 assert_eq!(
-                    answer.json()["path"],
+                    response.json()["path"],
                     format!("/api/v1/nodes/{number}-{request}")
                 );
-                assert_eq!(answer.json()["apiVersion"], "cluster.x-k8s.io/v1beta2");
+                assert_eq!(response.json()["apiVersion"], "cluster.x-k8s.io/v1beta2");
             }
         });
     }

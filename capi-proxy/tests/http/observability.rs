@@ -13,14 +13,14 @@ async fn no_secret_is_logged_at_any_level() {
         for level in ["error", "warn", "info", "debug", "trace"] {
             let server = Http1::plain(async |request: Request, conn: &mut Conn| {
                 match request.path.as_str() {
-                path if path.contains("broken") => conn.json(200, "{\"apiVersion\":\"cluster.hypershift.openshift.io/v1\",\"data\":\"s3cr3t-answer\"").await,
+                path if path.contains("broken") => conn.json(200, "{\"apiVersion\":\"cluster.hypershift.openshift.io/v1\",\"data\":\"s3cr3t-response\"").await,
                 path if path.contains("lost") => conn.close(),
                 path if path.contains("watch") => {
                     conn.begin(200).await;
                     conn.chunk("{\"type\":\"ADDED\",\"object\":{\"data\":\"s3cr3t-event\"}}\n]").await;
                     conn.chunk("").await;
                 }
-                _ => conn.answer(200, "content-type: application/json\r\nx: s3cr3t-header\r\n", b"{\"a\":\"s3cr3t-answer\"}").await,
+                _ => conn.respond(200, "content-type: application/json\r\nx: s3cr3t-header\r\n", b"{\"a\":\"s3cr3t-response\"}").await,
             }
             });
             let flags = [
@@ -95,7 +95,7 @@ async fn the_log_has_fields_and_constant_messages() {
             async |request: Request, conn: &mut Conn| match request.path.as_str() {
                 path if path.contains("lost") => conn.close(),
                 path if path.contains("cbor") => {
-                    conn.answer(200, "content-type: application/cbor\r\n", b"x")
+                    conn.respond(200, "content-type: application/cbor\r\n", b"x")
                         .await
                 }
                 _ => {
@@ -182,9 +182,9 @@ async fn probes_and_metrics_have_no_cluster_data_and_bounded_size() {
         ("/", 404),
         ("/api/v1/secrets", 404),
     ] {
-        let answer = proxy.admin(path).await;
-        assert_eq!(answer.status, code, "{path}");
-        assert!(!answer.text().contains("hidden"));
+        let response = proxy.admin(path).await;
+        assert_eq!(response.status, code, "{path}");
+        assert!(!response.text().contains("hidden"));
     }
     assert_eq!(
         client.get("/healthz").await.text(),
@@ -210,13 +210,13 @@ async fn stored_standard_names_are_counted_and_shown_as_private() {
         }
     });
     let proxy = Proxy::before(&server.url()).await;
-    let answer = get(&proxy, "/api/v1/namespaces/n/secrets/s").await;
+    let response = get(&proxy, "/api/v1/namespaces/n/secrets/s").await;
     assert!(
-        answer
+        response
             .text()
             .contains("cluster.hypershift.openshift.io/v1beta2"),
         "{}",
-        answer.text()
+        response.text()
     );
     get(&proxy, WATCH).await;
     let count = proxy

@@ -1,4 +1,4 @@
-//! Who may ask for what, and with whose permissions.
+//! Who may request what, and with whose permissions.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -50,12 +50,12 @@ async fn duplicate_query_parameters_follow_the_api_server() {
         Http1::plain(async |_, conn: &mut Conn| conn.json(200, "{\"kind\":\"Status\"}").await);
     let proxy = Proxy::before(&server.url()).await;
     let path = "/api/v1/pods?watch=false&watch=true";
-    let answer = get(&proxy, path).await;
+    let response = get(&proxy, path).await;
     assert_eq!(server.only().path, path);
     assert_eq!(
-        answer.header("content-length"),
+        response.header("content-length"),
         Some("17"),
-        "an ordinary answer is not a stream"
+        "an ordinary response is not a stream"
     );
 }
 
@@ -79,7 +79,7 @@ async fn foreign_hosts_and_web_pages_are_rejected_before_forwarding() {
         client
             .send(format!("GET {MACHINE} HTTP/1.1\r\n{headers}\r\n"))
             .await;
-        client.answer().await.refusal(403);
+        client.response().await.refusal(403);
     }
     assert!(server.requests().is_empty());
     for host in ["localhost:1", "127.0.0.1", "[::1]:8080", "proxy.internal"] {
@@ -87,7 +87,7 @@ async fn foreign_hosts_and_web_pages_are_rejected_before_forwarding() {
         client
             .send(format!("GET {MACHINE} HTTP/1.1\r\nhost: {host}\r\n\r\n"))
             .await;
-        assert_eq!(client.answer().await.status, 200, "{host}");
+        assert_eq!(client.response().await.status, 200, "{host}");
     }
     let seen = server.requests();
     assert!(
@@ -117,7 +117,7 @@ async fn connection_header_cannot_remove_other_headers() {
                 "GET {MACHINE} HTTP/1.1\r\nhost: localhost\r\nimpersonate-user: alice\r\nconnection: {named}\r\n\r\n"
             ))
             .await;
-        client.answer().await.refusal(400);
+        client.response().await.refusal(400);
     }
     assert!(server.requests().is_empty());
 }
@@ -234,7 +234,7 @@ async fn redirects_are_forwarded_and_not_followed() {
     let elsewhere = Http1::object(PRIVATE);
     let location = elsewhere.url();
     let server = Http1::plain(async move |_, conn: &mut Conn| {
-        conn.answer(
+        conn.respond(
             307,
             &format!("location: {location}/apis/cluster.hypershift.openshift.io/v1beta2\r\n"),
             b"",
@@ -242,10 +242,10 @@ async fn redirects_are_forwarded_and_not_followed() {
         .await;
     });
     let proxy = Proxy::before(&server.url()).await;
-    let answer = get(&proxy, MACHINE).await;
-    assert_eq!(answer.status, 307);
+    let response = get(&proxy, MACHINE).await;
+    assert_eq!(response.status, 307);
     let expected = format!("{}/apis/cluster.x-k8s.io/v1beta2", elsewhere.url());
-    assert_eq!(answer.header("location"), Some(expected.as_str()));
+    assert_eq!(response.header("location"), Some(expected.as_str()));
     assert!(
         elsewhere.requests().is_empty(),
         "our token stays where it belongs"
@@ -298,12 +298,12 @@ async fn the_shared_secret_is_required_and_not_forwarded() {
             .refusal(401);
     }
     assert!(server.requests().is_empty());
-    let answer = proxy
+    let response = proxy
         .connect()
         .await
         .write("GET", MACHINE, "authorization: Bearer open sesame\r\n", b"")
         .await;
-    assert_eq!(answer.status, 200);
+    assert_eq!(response.status, 200);
     assert_eq!(
         server.only().header("authorization"),
         Some("Bearer the-proxys-token")
@@ -345,7 +345,7 @@ async fn private_names_from_clients_are_translated_or_denied() {
     assert_eq!(
         server.only().path,
         "/apis/cluster.x-k8s.io/v1beta2/machines",
-        "where RBAC answers"
+        "where RBAC decides"
     );
     let denying = Builder::new(&server.url())
         .args(&["--deny-private-names"])

@@ -70,7 +70,7 @@ async fn unknown_upgrades_are_rejected_and_close_the_connection() {
         client
             .send(request + "GET /api/v1/secrets HTTP/1.1\r\nhost: localhost\r\n\r\n")
             .await;
-        client.answer().await.refusal(400);
+        client.response().await.refusal(400);
         assert_eq!(client.end().await, b"");
     }
     assert!(server.requests().is_empty());
@@ -89,9 +89,12 @@ async fn a_refused_upgrade_closes_the_connection() {
                     + "GET /api/v1/secrets HTTP/1.1\r\nhost: localhost\r\n\r\n",
             )
             .await;
-        let answer = client.answer().await;
-        assert_eq!((answer.status, answer.text()), (status, "{}".to_owned()));
-        assert_eq!(answer.header("connection"), Some("close"));
+        let response = client.response().await;
+        assert_eq!(
+            (response.status, response.text()),
+            (status, "{}".to_owned())
+        );
+        assert_eq!(response.header("connection"), Some("close"));
         assert_eq!(client.end().await, b"", "a second request is not read");
         assert_eq!(server.only().path, EXEC);
     }
@@ -136,7 +139,7 @@ async fn an_upgrade_to_another_protocol_is_a_bad_gateway() {
     let proxy = Proxy::before(&server.url()).await;
     let mut client = proxy.connect().await;
     client.send(upgrade(EXEC, "websocket")).await;
-    client.answer().await.refusal(502);
+    client.response().await.refusal(502);
     assert_eq!(client.end().await, b"");
 }
 
@@ -177,7 +180,7 @@ async fn an_unrequested_upgrade_is_a_bad_gateway() {
         ] {
             let mut client = proxy.connect().await;
             client.send(request).await;
-            client.answer().await.refusal(502);
+            client.response().await.refusal(502);
             assert_eq!(client.end().await, b"");
         }
     }

@@ -10,14 +10,14 @@ use crate::harness::{
 };
 
 /// An HTTP/2 server that allows 100 watches a connection, as Kubernetes does.
-fn kubernetes<F>(pki: &Pki, answer: F) -> Http2
+fn kubernetes<F>(pki: &Pki, response: F) -> Http2
 where
     F: AsyncFn(http::Request<()>, &mut crate::harness::Watch) + Send + 'static,
 {
     Http2::watches(
         pki.tls(&pki.server("127.0.0.1"), &["h2", "http/1.1"]),
         100,
-        answer,
+        response,
     )
 }
 
@@ -131,8 +131,8 @@ async fn a_rejected_watch_is_an_ordinary_error() {
     let status = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 1 (9)","reason":"Expired","code":410}"#;
     let server = Http1::plain(async move |_, conn: &mut Conn| conn.json(410, status).await);
     let proxy = Proxy::before(&server.url()).await;
-    let answer = get(&proxy, WATCH).await;
-    assert_eq!((answer.status, answer.text()), (410, status.to_owned()));
+    let response = get(&proxy, WATCH).await;
+    assert_eq!((response.status, response.text()), (410, status.to_owned()));
 }
 
 /// Check W06.
@@ -164,7 +164,7 @@ async fn only_a_completed_watch_ends_cleanly() {
 
 /// Check F08.
 #[tokio::test]
-async fn events_before_a_damaged_event_are_delivered() {
+async fn events_before_a_malformed_event_are_delivered() {
     let server = Http1::plain(async |_, conn: &mut Conn| {
         conn.begin(200).await;
         conn.chunk(event(1, 1) + &event(2, 1)).await;
@@ -184,8 +184,8 @@ async fn events_before_a_damaged_event_are_delivered() {
 
 /// Check W06.
 #[tokio::test]
-async fn a_watch_on_a_dead_connection_ends() {
-    // Behind the relay the server falls silent without a word, as behind a broken network.
+async fn a_watch_on_a_broken_connection_ends() {
+    // The relay stops forwarding without closing, like a broken network.
     let pki = Pki::new();
     let server = kubernetes(&pki, async |_, watch| {
         watch.send(event(1, 1)).await;
@@ -203,7 +203,7 @@ async fn a_watch_on_a_dead_connection_ends() {
     assert_eq!(client.lines(1).await, translated(&event(1, 1)));
     assert!(
         client.is_silent(Duration::from_secs(4)).await,
-        "pings are answered"
+        "pings get responses"
     );
     relay.freeze();
     assert_eq!(client.chunk().await, None, "the watch ends");

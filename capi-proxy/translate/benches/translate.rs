@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use api::group::Side;
+use api::group::CapiTypes;
 use capi_translate::Rules;
 use capi_translate::body::{self, Plan, Translator};
 use capi_translate::target::Target;
@@ -24,24 +24,24 @@ fn main() {
 
 /// The small and frequent case: reading one object.
 #[divan::bench]
-fn answer_of_one_machine(bencher: Bencher) {
-    let answers = Answers::new(&format!("{MACHINES}/m"), MACHINE.trim_end());
+fn response_of_one_machine(bencher: Bencher) {
+    let responses = Responses::new(&format!("{MACHINES}/m"), MACHINE.trim_end());
     bencher
-        .counter(answers.size())
-        .bench_local(|| answers.whole());
+        .counter(responses.size())
+        .bench_local(|| responses.whole());
 }
 
-/// A watch event, as it arrives: in one piece, through a translator that lives as long as the watch.
+/// A watch event, as it arrives: in one piece, through a translator of the lifetime of the watch.
 #[divan::bench]
 fn watch_event(bencher: Bencher) {
     let event = format!(
         "{{\"type\":\"MODIFIED\",\"object\":{}}}\n",
         MACHINE.trim_end()
     );
-    let answers = Answers::new(&format!("{MACHINES}?watch=true"), &event);
-    let mut translator = answers.translator();
+    let responses = Responses::new(&format!("{MACHINES}?watch=true"), &event);
+    let mut translator = responses.translator();
     let mut out = Vec::with_capacity(2 * PIECE);
-    bencher.counter(answers.size()).bench_local(|| {
+    bencher.counter(responses.size()).bench_local(|| {
         out.clear();
         translator
             .push(black_box(event.as_bytes()), &mut out)
@@ -53,19 +53,19 @@ fn watch_event(bencher: Bencher) {
 /// A long list, as a stream.
 #[divan::bench(args = [1, 10])]
 fn list_of_megabytes(bencher: Bencher, megabytes: usize) {
-    let answers = Answers::new(MACHINES, &list(MACHINE.trim_end(), megabytes));
+    let responses = Responses::new(MACHINES, &list(MACHINE.trim_end(), megabytes));
     bencher
-        .counter(answers.size())
-        .bench_local(|| answers.stream());
+        .counter(responses.size())
+        .bench_local(|| responses.stream());
 }
 
 /// A long list in which nothing changes, as a stream and as a whole.
 #[divan::bench(args = [Way::Stream, Way::Whole])]
 fn list_without_our_names(bencher: Bencher, way: Way) {
-    let answers = Answers::new(NODES, &list(&foreign(MACHINE.trim_end()), 1));
-    bencher.counter(answers.size()).bench_local(|| match way {
-        Way::Stream => answers.stream(),
-        Way::Whole => answers.whole(),
+    let responses = Responses::new(NODES, &list(&foreign(MACHINE.trim_end()), 1));
+    bencher.counter(responses.size()).bench_local(|| match way {
+        Way::Stream => responses.stream(),
+        Way::Whole => responses.whole(),
     });
 }
 
@@ -132,13 +132,13 @@ impl Names {
 }
 
 /// One response's body, to be translated again and again.
-struct Answers {
+struct Responses {
     rules: Rules,
     target: Target,
     body: Vec<u8>,
 }
 
-impl Answers {
+impl Responses {
     fn new(path: &str, body: &str) -> Self {
         let rules = Rules::default();
         let target = Target::parse(&rules, path).expect("the path is canonical");
@@ -208,9 +208,9 @@ fn foreign(text: &str) -> String {
         .pairs()
         .first()
         .expect("the default table is not empty");
-    [Side::Private, Side::Standard]
+    [CapiTypes::Private, CapiTypes::Standard]
         .iter()
-        .fold(text.to_owned(), |text, &side| {
-            text.replace(pair.name(side), "machine.openshift.io")
+        .fold(text.to_owned(), |text, &types| {
+            text.replace(pair.name(types), "machine.openshift.io")
         })
 }

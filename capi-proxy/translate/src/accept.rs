@@ -1,13 +1,13 @@
-//! The Accept header: only alternatives that the API server will answer in JSON.
+//! The Accept header: only alternatives for which the API server responds with JSON.
 //!
-//! Nearly every client takes JSON when it is offered nothing else, so answers need one translator, but for the `OpenAPI`
+//! Nearly every client accepts JSON if nothing else is offered, so responses need one translator, except for the `OpenAPI`
 //! v2 document: `client-go` takes that as protobuf only. The header is split
 //! exactly as the API server splits it (at every comma and semicolon, quotes or not), so that what is kept here means
 //! the same there.
 
 use super::{Refusal, target::Target};
 
-/// What clients ask for when any encoding will do.
+/// What clients request when any encoding will do.
 const JSON: &str = "application/json";
 /// The `OpenAPI` v2 document as protobuf: its name, and how older clients and servers spell it.
 const OPENAPI_PROTOBUF: [&str; 2] = [
@@ -17,7 +17,7 @@ const OPENAPI_PROTOBUF: [&str; 2] = [
 
 /// The Accept header to send upstream for the one that the client sent; `None` sends none.
 ///
-/// Protobuf alternatives become their JSON form with the same parameters, since clients that ask for protobuf decode by
+/// Protobuf alternatives become their JSON form with the same parameters, since clients that request protobuf decode by
 /// the response's content type.
 pub fn rewrite(target: &Target, accept: Option<&str>) -> Result<Option<String>, Refusal> {
     if !target.is_translated() {
@@ -42,12 +42,12 @@ fn openapi_protobuf(target: &Target, accept: &str) -> Option<String> {
     if !target.is_openapi_v2() {
         return None;
     }
-    let wanted = accept.split(',').map(str::trim).filter(|alternative| {
+    let desired = accept.split(',').map(str::trim).filter(|alternative| {
         let media_type = alternative.split(';').next().unwrap_or_default().trim();
         is_openapi_protobuf(&media_type.to_ascii_lowercase())
     });
-    let wanted: Vec<&str> = wanted.collect();
-    (!wanted.is_empty()).then(|| wanted.join(","))
+    let desired: Vec<&str> = desired.collect();
+    (!desired.is_empty()).then(|| desired.join(","))
 }
 
 /// The alternatives of `accept` that JSON satisfies, as JSON; `None` when there are none.
@@ -66,7 +66,7 @@ fn refusal(target: &Target) -> Refusal {
         "this resource"
     };
     Refusal::not_acceptable(format!(
-        "{document} is not served in any of these forms: ask for application/json in the Accept header"
+        "{document} is not served in any of these forms: request application/json in the Accept header"
     ))
 }
 

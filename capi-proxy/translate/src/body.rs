@@ -110,7 +110,7 @@ pub fn response(
             rules,
             Direction::Response,
             documents,
-            target.answer_root(status),
+            target.response_root_for(status),
         )),
         "text/plain" if target.is_openapi_index() && status.is_success() => Ok(json(
             rules,
@@ -123,7 +123,7 @@ pub fn response(
             Ok(buffered(rules, Whole::OpenApiProtobuf))
         }
         other => Err(Refusal::unsupported_media_type(format!(
-            "the API server answered with the content type {other:?}, which cannot be translated"
+            "the API server responded with the content type {other:?}, which cannot be translated"
         ))),
     }
 }
@@ -220,7 +220,7 @@ impl Translator {
         }
     }
 
-    /// The body is read whole before anything comes out.
+    /// The body is read completely before there is output.
     pub fn is_buffering(&self) -> bool {
         matches!(self.format, Format::Buffered { .. })
     }

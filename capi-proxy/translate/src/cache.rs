@@ -1,7 +1,7 @@
 //! `ETag`s and `OpenAPI` hashes, salted with the table's version.
 //!
 //! Both are digests of the untranslated document. A client that filled its cache through another table, or without the
-//! proxy, would find the digest still right and its document wrong. So clients see `<digest>.<version>`, and only a
+//! proxy, would find a matching digest and a wrong document. So clients see `<digest>.<version>`, and only a
 //! digest with our own version is shown to the API server as its own.
 
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ pub fn hash_down(rules: &Rules, hash: &str) -> String {
 
 /// The API server's own hash for the one in a client's `OpenAPI` URL.
 ///
-/// Empty when it does not carry our salt. The API server takes an empty hash for none: it answers with the document of
+/// Empty when it does not carry our salt. The API server takes an empty hash for none: it responds with the document of
 /// now and without the promise that it never changes. The bare hash could match, and would make a shared cache keep our
 /// translation under the untranslated document's URL.
 pub fn hash_up(rules: &Rules, hash: &str) -> String {

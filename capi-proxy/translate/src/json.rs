@@ -1,22 +1,25 @@
 //! The streaming JSON translator: any chunk split, bounded memory, bytes that hold no place stay as they are.
 //!
-//! One pass over the bytes. The scanner checks the grammar as it goes, so that a damaged or truncated body is noticed,
-//! and asks the trie of [places](super::place) what a string is when it meets one. Unchanged runs are copied in one
+//! One pass over the bytes. The scanner checks the grammar on the way, so that a damaged or truncated body is noticed,
+//! and looks up each string in the trie of [places](super::place). Unchanged runs are copied in one
 //! piece. What is held back between chunks is at most one field name or one string at a place.
 
+mod fields;
 mod number;
 mod scan;
+mod token;
 mod utf8;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use api::group::Side;
+use api::group::CapiTypes;
 
 use super::place::{Action, Node};
 use super::{Counts, Direction, Refusal, Rules, name};
 use number::Number;
 use scan::{StringScan, skip_plain, skip_whitespace};
+use token::{decode, write_string};
 use utf8::Utf8;
 
 /// Nesting limit, the API server's own (Go's `encoding/json` refuses more).
@@ -45,9 +48,9 @@ pub struct Json {
     state: State,
     /// The object or array that the scanner is in.
     current: Frame,
-    /// What `current` stands in, outermost first; empty outside of any.
+    /// The containers of `current`, outermost first; empty outside of any.
     parents: Vec<Frame>,
-    /// Where the value that comes next stands.
+    /// The node of the next value.
     child: Node,
     string: StringScan,
     number: Number,
@@ -121,7 +124,7 @@ impl Chunk<'_, '_> {
 // === impl Json ===
 
 impl Json {
-    /// A translator for one body whose root stands at `root`.
+    /// A translator for one body with its root at `root`.
     pub fn new(rules: &Rules, direction: Direction, documents: Documents, root: Node) -> Self {
         Self {
             rules: rules.clone(),
@@ -185,83 +188,6 @@ impl Json {
     /// What has been swapped so far.
     pub fn counts(&self) -> Counts {
         self.counts
-    }
-
-    /// The common run of compact JSON: fields without white space or escapes that lie whole in this chunk.
-    ///
-    /// It decides nothing that [`Json::step`] would not decide the same way: it stops, in a state that `step` knows,
-    /// before whatever is of another form, and at the end of the chunk. What it saves is the way through the states
-    /// for each of the four or more tokens of a field.
-    fn run(&mut self, chunk: &mut Chunk<'_, '_>) -> Result<(), Refusal> {
-        let input = chunk.input;
-        let mut at = chunk.at;
-        let mut after_value = self.state == State::AfterValue;
-        if self.current.kind != Container::Object {
-            return Ok(());
-        }
-        let state = loop {
-            if after_value {
-                match input.get(at) {
-                    Some(b',') => at += 1,
-                    Some(b'}') if self.parents.len() > 1 => {
-                        at += 1;
-                        self.current = self
-                            .parents
-                            .pop()
-                            .expect("invariant: an object has a parent");
-                        if self.current.kind == Container::Object {
-                            continue;
-                        }
-                        break State::AfterValue;
-                    }
-                    _ => break State::AfterValue,
-                }
-                self.state = State::Key;
-            }
-            // Here the state is `Key` or `FirstKey`, and a field name comes next.
-            let Some((name, first)) = plain_field(input, at) else {
-                break self.state;
-            };
-            let value = name.end + 2;
-            let Some(child) = self.current.node.plain_child(&input[name]) else {
-                break self.state;
-            };
-            match first {
-                b'"' => {
-                    let end = skip_plain(input, value + 1);
-                    if input.get(end) != Some(&b'"') {
-                        break self.state;
-                    }
-                    if let Some(action) = child.action() {
-                        self.edit(action, value + 1..end, chunk);
-                    }
-                    at = end + 1;
-                    after_value = true;
-                }
-                b'{' => {
-                    at = value;
-                    if child == Node::Opaque && input.get(at + 1) == Some(&b'}') {
-                        // An empty object, of which `fieldsV1` has many.
-                        at += 2;
-                        after_value = true;
-                        continue;
-                    }
-                    self.child = child;
-                    chunk.at = at;
-                    self.open(Container::Object, State::FirstKey, chunk)?;
-                    at = chunk.at;
-                    after_value = input.get(at) == Some(&b'}');
-                }
-                _ => {
-                    self.child = child;
-                    at = value;
-                    break State::Value;
-                }
-            }
-        };
-        self.state = state;
-        chunk.at = at;
-        Ok(())
     }
 
     #[inline]
@@ -412,7 +338,7 @@ impl Json {
         self.state = State::Colon;
     }
 
-    /// Begins to collect a token that is escaped or goes on in the next chunk.
+    /// Begins to collect a token that is escaped or continues in the next chunk.
     fn hold(&mut self, state: State, chunk: &mut Chunk<'_, '_>) {
         chunk.copy_to(chunk.at);
         self.held.clear();
@@ -470,7 +396,7 @@ impl Json {
         self.held.clear();
     }
 
-    /// Lets go of a token that has grown too long to be a name.
+    /// Releases a token that is too long to be a name.
     fn limit_held(&mut self, chunk: &mut Chunk<'_, '_>, state: State) {
         let is_text = state == State::InPlace && self.child.action() == Some(Action::Text);
         let limit = if is_text { MAX_TEXT } else { MAX_NAME };
@@ -551,7 +477,7 @@ impl Json {
         Ok(())
     }
 
-    /// Swaps a token without escapes that lies whole in this chunk; `content` is what stands between its quotes.
+    /// Swaps a token without escapes that is completely in this chunk; `content` is the text between its quotes.
     #[inline]
     fn edit(&mut self, action: Action, content: Range<usize>, chunk: &mut Chunk<'_, '_>) {
         let Ok(text) = std::str::from_utf8(&chunk.input[content.clone()]) else {
@@ -583,14 +509,14 @@ impl Json {
         Some(changed)
     }
 
-    fn count(&mut self, to: Side) {
+    fn count(&mut self, to: CapiTypes) {
         match to {
-            Side::Standard => self.counts.to_standard += 1,
-            Side::Private => self.counts.to_private += 1,
+            CapiTypes::Standard => self.counts.to_standard += 1,
+            CapiTypes::Private => self.counts.to_private += 1,
         }
     }
 
-    /// Error answers, answers to DELETE and error events are a `metav1.Status` where the URL promises something else.
+    /// Error responses, responses to DELETE and error events are a `metav1.Status` where the URL promises something else.
     /// The server writes its two names before everything in it that is a place.
     #[inline]
     fn mark_status(&mut self, action: Action, text: &str) {
@@ -633,10 +559,10 @@ impl Json {
     }
 
     fn in_literal(&mut self, chunk: &mut Chunk<'_, '_>) -> Result<(), Refusal> {
-        while let (Some(&byte), Some((&wanted, rest))) =
+        while let (Some(&byte), Some((&desired, rest))) =
             (chunk.input.get(chunk.at), self.literal.split_first())
         {
-            if byte != wanted {
+            if byte != desired {
                 return Err(unexpected(byte));
             }
             chunk.at += 1;
@@ -647,38 +573,6 @@ impl Json {
         }
         Ok(())
     }
-}
-
-/// The name of the field at `at` and the first byte of its value, if the name has no escapes, lies whole in `input`, and
-/// no white space surrounds the colon.
-#[inline]
-fn plain_field(input: &[u8], at: usize) -> Option<(Range<usize>, u8)> {
-    if input.get(at) != Some(&b'"') {
-        return None;
-    }
-    let end = skip_plain(input, at + 1);
-    match input.get(end..end + 3) {
-        Some(&[b'"', b':', first]) => Some((at + 1..end, first)),
-        _ => None,
-    }
-}
-
-/// The text of a token; `None` where it is no Unicode text (lone surrogates), which no name is.
-fn decode(raw: &[u8], escaped: bool) -> Option<Cow<'_, str>> {
-    if !escaped {
-        return std::str::from_utf8(raw).ok().map(Cow::Borrowed);
-    }
-    let quoted = [b"\"", raw, b"\""].concat();
-    serde_json::from_slice::<String>(&quoted)
-        .ok()
-        .map(Cow::Owned)
-}
-
-/// Appends `text` as a JSON string that begins with `first`: a quote, or the space or comma that parts two pieces of a text.
-fn write_string(out: &mut Vec<u8>, first: u8, text: &str) {
-    let start = out.len();
-    serde_json::to_writer(&mut *out, text).expect("invariant: a string is written to memory");
-    out[start] = first;
 }
 
 #[cold]

@@ -1,6 +1,6 @@
 //! JSON Patch bodies (RFC 6902): each `value` is translated at the place that its `path` points to.
 //!
-//! A `value` may stand before its `path`, so the body is read whole; the API server's own cap bounds it.
+//! A `value` may precede its `path`, so the body is read completely; the API server's own cap bounds it.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ struct Operation<'a> {
     value: Option<&'a RawValue>,
 }
 
-/// Swaps the names in the values of a patch for an object that stands at `root`.
+/// Swaps the names in the values of a patch for an object at `root`.
 ///
 /// Refuses what is no JSON Patch, and a path that itself names a quota by its group.
 pub fn swap(rules: &Rules, root: Node, input: &[u8], out: &mut Vec<u8>) -> Result<Counts, Refusal> {
@@ -53,7 +53,7 @@ pub fn swap(rules: &Rules, root: Node, input: &[u8], out: &mut Vec<u8>) -> Resul
     Ok(counts)
 }
 
-/// Follows a JSON pointer; an index is an array's element and stands where the array stands.
+/// Follows a JSON pointer; an index is an array's element, at the node of the array.
 fn resolve(rules: &Rules, root: Node, path: &str) -> Result<Node, Refusal> {
     path.split('/').skip(1).try_fold(root, |node, token| {
         if token == "-" || token.bytes().all(|byte| byte.is_ascii_digit()) {

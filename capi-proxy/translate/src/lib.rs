@@ -29,7 +29,7 @@ pub mod yaml;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use memchr::memmem::Finder;
 
 /// The table of groups and the digest that caches are salted with. Cheap to clone.
@@ -101,10 +101,9 @@ impl Rules {
 
     /// Whether `text` holds a private name, as a part of whatever.
     fn names_private(&self, text: &[u8]) -> bool {
-        self.table()
-            .pairs()
-            .iter()
-            .any(|pair| memchr::memmem::find(text, pair.name(Side::Private).as_bytes()).is_some())
+        self.table().pairs().iter().any(|pair| {
+            memchr::memmem::find(text, pair.name(CapiTypes::Private).as_bytes()).is_some()
+        })
     }
 
     fn spellings(&self) -> &name::Spellings {
@@ -115,10 +114,9 @@ impl Rules {
 /// The shortest set of texts of which every name of the table contains one, and the start of an escape.
 fn needles(table: &GroupTable) -> Arc<[Needle]> {
     let names = || {
-        table
-            .pairs()
-            .iter()
-            .flat_map(|pair| [Side::Standard, Side::Private].map(|side| pair.name(side)))
+        table.pairs().iter().flat_map(|pair| {
+            [CapiTypes::Standard, CapiTypes::Private].map(|types| pair.name(types))
+        })
     };
     let is_minimal = |name: &&str| !names().any(|other| other != *name && name.contains(other));
     let mut needles: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -193,13 +191,13 @@ impl ErrorType {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// HTTP status code, when a request is refused. A refused answer is a 502 whatever this says.
+    /// HTTP status code, when a request is refused. A rejected response is always a 502.
     pub code: u16,
     /// `metav1.StatusReason`, for instance `BadRequest`.
     pub reason: &'static str,
     /// Metric label.
     pub error_type: ErrorType,
-    /// For people: what was wrong and what to do. Never holds a byte of a body.
+    /// Human-readable: the cause and the way out. Never contains a byte of a body.
     pub message: String,
 }
 
@@ -259,7 +257,7 @@ impl Refusal {
 pub struct Counts {
     /// Private names that became standard.
     pub to_standard: u64,
-    /// Standard names that became private. In a response this is the trace of a writer that goes around the proxy.
+    /// Standard names that became private. In a response this shows that a writer bypasses the proxy.
     pub to_private: u64,
     /// Strings of a response that still hold a private name, outside the deny list; see [`Rules::checking_leaks`].
     pub leaks: u64,

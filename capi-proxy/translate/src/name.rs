@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 
 use super::place::Action;
 use super::{Direction, Rules, cache, text};
@@ -12,14 +12,14 @@ use super::{Direction, Rules, cache, text};
 /// A swapped string in three borrowed parts, so that the hot path allocates nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Swapped<'a> {
-    /// What stands before the group, unchanged.
+    /// The text before the group, unchanged.
     pub before: &'a str,
     /// The group's new name, in the spelling of the place.
     pub name: &'a str,
-    /// What stands after the group, unchanged.
+    /// The text after the group, unchanged.
     pub after: &'a str,
-    /// The side that the new name belongs to.
-    pub to: Side,
+    /// The types that the new name belongs to.
+    pub to: CapiTypes,
 }
 
 impl fmt::Display for Swapped<'_> {
@@ -57,7 +57,7 @@ pub fn swap_owned(
     direction: Direction,
     action: Action,
     text: &str,
-) -> Option<(String, Option<Side>)> {
+) -> Option<(String, Option<CapiTypes>)> {
     match action {
         Action::Text => match (direction, text::swap(rules, text)) {
             (Direction::Response, Cow::Owned(changed)) => Some((changed, None)),
@@ -71,11 +71,11 @@ pub fn swap_owned(
 // === places of the API's own objects ===
 
 fn plain<'a>(rules: &'a Rules, text: &'a str, at: Range<usize>) -> Option<Swapped<'a>> {
-    let (pair, side) = rules.table().find(&text.as_bytes()[at.clone()])?;
-    Some(replace(text, at, pair.name(side.other()), side.other()))
+    let (pair, types) = rules.table().find(&text.as_bytes()[at.clone()])?;
+    Some(replace(text, at, pair.name(types.other()), types.other()))
 }
 
-fn replace<'a>(text: &'a str, at: Range<usize>, name: &'a str, to: Side) -> Swapped<'a> {
+fn replace<'a>(text: &'a str, at: Range<usize>, name: &'a str, to: CapiTypes) -> Swapped<'a> {
     Swapped {
         before: &text[..at.start],
         name,
@@ -204,8 +204,8 @@ impl Spellings {
     pub(super) fn new(table: &GroupTable) -> Self {
         let both = |pair: &api::group::GroupPair| {
             (
-                Spelling::new(pair.name(Side::Standard)),
-                Spelling::new(pair.name(Side::Private)),
+                Spelling::new(pair.name(CapiTypes::Standard)),
+                Spelling::new(pair.name(CapiTypes::Private)),
             )
         };
         Self(table.pairs().iter().map(both).collect())
@@ -219,13 +219,13 @@ impl Spellings {
             .find(|spelling| found(spelling))
     }
 
-    /// The other side's spelling of the group whose spelling `found` accepts.
-    fn other(&self, found: impl Fn(&Spelling) -> bool) -> Option<(&Spelling, Side)> {
+    /// The other spelling of the group that `found` accepts.
+    fn other(&self, found: impl Fn(&Spelling) -> bool) -> Option<(&Spelling, CapiTypes)> {
         self.0.iter().find_map(|(standard, private)| {
             if found(standard) {
-                Some((private, Side::Private))
+                Some((private, CapiTypes::Private))
             } else if found(private) {
-                Some((standard, Side::Standard))
+                Some((standard, CapiTypes::Standard))
             } else {
                 None
             }
@@ -349,7 +349,7 @@ mod tests {
                 "{:?}",
                 row.action
             );
-            assert_eq!(there.map(|s| s.to), Some(Side::Private));
+            assert_eq!(there.map(|s| s.to), Some(CapiTypes::Private));
             let back = swap(&rules, row.action, row.private);
             assert_eq!(
                 back.map(|s| s.to_string()).as_deref(),

@@ -1,7 +1,7 @@
 //! The places that hold a group, as a trie over field names.
 //!
-//! A [`Node`] is a position in a document; [`Node::child`] follows a field, arrays are transparent (an element stands
-//! where its array stands). What decides is the URL, which picks the root, and the names of the fields above a string;
+//! A [`Node`] is a position in a document; [`Node::child`] follows a field, arrays are transparent (an element is
+//! at the node of its array). The URL, which selects the root, and the names of the fields above a string decide;
 //! no decision waits for a later sibling.
 
 /// What a string at a place is, and so how it is swapped (see [`super::name`]).
@@ -88,7 +88,7 @@ pub enum Node {
     WatchEvent(Shape),
     /// One object.
     Object(Shape),
-    /// `metadata` of an object whose name is qualified by a group.
+    /// `metadata` of an object with a name that is qualified by a group.
     QualifiedMetadata,
     /// `rows` of a Table.
     TableRows(Shape),
@@ -100,7 +100,7 @@ pub enum Node {
     MatchResources,
     /// `spec.resourceAttributes` of an access review.
     ResourceAttributes,
-    /// A map whose keys are names of quotas.
+    /// A map with names of quotas as keys.
     QuotaMap,
     /// `metav1.Status`; whether its `details.name` is qualified depends on the URL.
     Status(Shape),

@@ -2,8 +2,8 @@
 //!
 //! client-go sends built-in kinds in this encoding and has no fallback when it is refused. A body is four magic bytes and
 //! an envelope (`runtime.Unknown`) with the type's name and the object. Only the fields on the way to a group are read
-//! (see `kinds`); all others keep their bytes, also those that no one here knows. Other answers
-//! are never protobuf, because the API server is not asked for it (see [`super::accept`]).
+//! (see `kinds`); all others keep their bytes, also unknown ones. Other responses
+//! are never protobuf, because the API server is not requested it (see [`super::accept`]).
 
 mod kinds;
 mod plan;
@@ -55,7 +55,7 @@ pub fn swap(
 
 /// Swaps the names in an `OpenAPI` v2 document, which is a message without an envelope, appending the result to `out`.
 ///
-/// It is the only answer in this encoding: some clients take it in no other. On an error `out` is left as it was.
+/// It is the only response in this encoding: some clients accept no other one. On an error `out` is left as it was.
 pub fn swap_openapi(rules: &Rules, input: &[u8], out: &mut Vec<u8>) -> Result<Counts, Refusal> {
     let mut plan = Plan::new(rules, input);
     plan.document(&kinds::openapi::DOCUMENT)?;
@@ -138,7 +138,7 @@ impl<'b> Envelope<'b> {
 
 /// Refuses an object of an unknown kind in which a string, at any depth, is a group of the table or an API version.
 ///
-/// Without the kind's description strings cannot be distinguished from messages, so this looks for names that stand behind their
+/// Without the kind's description strings cannot be distinguished from messages, so this looks for names that follow their
 /// own length.
 fn refuse_groups_outside_metadata(
     rules: &Rules,

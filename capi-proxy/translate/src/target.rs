@@ -13,12 +13,12 @@ use super::{Refusal, Rules, name};
 use path::Segments;
 use resource::Resource;
 
-/// Subresources whose bytes belong to a workload, not to the API.
+/// Subresources with bytes of a workload, not of the API.
 const STREAMS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 /// Subresources that may switch protocols.
 const UPGRADES: [&str; 4] = ["attach", "exec", "portforward", "proxy"];
 
-/// What a URL asks for, and how to ask the API server for it.
+/// What a URL requests, and the request to the API server for it.
 #[derive(Debug, Clone)]
 pub struct Target {
     upstream: String,
@@ -99,7 +99,7 @@ impl Target {
         matches!(&self.endpoint, Endpoint::Resource(resource) if resource.has_subresource(&UPGRADES))
     }
 
-    /// `/openapi/v2`, which some clients want as protobuf only.
+    /// `/openapi/v2`, which some clients accept as protobuf only.
     pub fn is_openapi_v2(&self) -> bool {
         matches!(self.endpoint, Endpoint::OpenApiV2)
     }
@@ -152,8 +152,8 @@ impl Target {
         }
     }
 
-    /// Where the body of a response with this status starts: an error is a document even where a watch was asked for.
-    pub(super) fn answer_root(&self, status: http::StatusCode) -> Node {
+    /// Where the body of a response with this status starts: an error is a document even where a watch was requested.
+    pub(super) fn response_root_for(&self, status: http::StatusCode) -> Node {
         if status.is_success() {
             self.response_root()
         } else {
@@ -273,7 +273,7 @@ impl Endpoint {
         let Self::Resource(resource) = self else {
             return false;
         };
-        resource.watch_prefix || query.is_some_and(query::asks_to_watch)
+        resource.watch_prefix || query.is_some_and(query::requests_watch)
     }
 
     fn swap_query(&self, rules: &Rules, query: &str) -> String {

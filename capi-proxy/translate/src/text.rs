@@ -7,15 +7,15 @@
 
 use std::borrow::Cow;
 
-use api::group::Side;
+use api::group::CapiTypes;
 
 use super::Rules;
 
-/// What may stand before a name, apart from the start of the text and a [`PATHS`] entry.
+/// What may precede a name, apart from the start of the text and a [`PATHS`] entry.
 const OPENERS: [char; 13] = [
     '"', '\'', '`', '(', '[', '{', '<', '>', '=', ':', ',', ';', '|',
 ];
-/// What may stand behind a name, apart from the end of the text and `/v1...`. The backslash begins an escaped quote.
+/// What may follow a name, apart from the end of the text and `/v1...`. The backslash begins an escaped quote.
 const CLOSERS: [char; 16] = [
     '"', '\'', '`', ')', ']', '}', '<', '>', '=', ':', ',', ';', '|', '?', '!', '\\',
 ];
@@ -65,7 +65,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The standard name for the private group that `word` is or ends with, and the length of what stands before it.
+/// The standard name for the private group that `word` is or ends with, and the length of the text before it.
 fn standard_name<'r>(rules: &'r Rules, word: &str) -> Option<(usize, &'r str)> {
     if let Some(name) = standard_group(rules, word) {
         return Some((0, name));
@@ -79,8 +79,8 @@ fn standard_name<'r>(rules: &'r Rules, word: &str) -> Option<(usize, &'r str)> {
 
 fn standard_group<'r>(rules: &'r Rules, group: &str) -> Option<&'r str> {
     match rules.table().find(group.as_bytes())? {
-        (pair, Side::Private) => Some(pair.name(Side::Standard)),
-        (_, Side::Standard) => None,
+        (pair, CapiTypes::Private) => Some(pair.name(CapiTypes::Standard)),
+        (_, CapiTypes::Standard) => None,
     }
 }
 

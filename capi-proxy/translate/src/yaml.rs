@@ -1,6 +1,6 @@
-//! YAML bodies of requests: names are replaced where they stand, every other byte stays.
+//! YAML bodies of requests: names are replaced in place, every other byte is unchanged.
 //!
-//! The parser's events say what a document means and where each scalar stands. The API server reads the same bytes with
+//! The parser's events say what a document means and the position of each scalar. The API server reads the same bytes with
 //! an older parser, so whatever the two could read differently is refused rather than guessed at, as are aliases: what
 //! they repeat may be a place in one spot and a value in another.
 
@@ -14,7 +14,7 @@ use super::{Counts, Refusal, Rules, place::Node};
 use scalar::Scalar;
 use walk::Walk;
 
-/// Swaps the names in one YAML document that stands at `root`, appending the result to `out`.
+/// Swaps the names in one YAML document at `root`, appending the result to `out`.
 ///
 /// On an error `out` is left as it was.
 pub fn swap(rules: &Rules, root: Node, input: &[u8], out: &mut Vec<u8>) -> Result<Counts, Refusal> {

@@ -29,7 +29,7 @@ struct Exchange {
     response_body: String,
 }
 
-/// One exchange on both sides.
+/// One exchange with both types.
 struct Pair {
     name: String,
     standard: Exchange,
@@ -117,7 +117,7 @@ fn translated_request(rules: &Rules, from: &Exchange, piece: usize) -> (String, 
 }
 
 /// The response of `from`, as a client sees it who sent the request of `client`.
-fn translated_answer(
+fn translated_response(
     rules: &Rules,
     client: &Exchange,
     from: &Exchange,
@@ -128,7 +128,7 @@ fn translated_answer(
     run(plan, &from.response_body, piece)
 }
 
-/// The recorded standard answer as a client of the proxy sees it.
+/// The recorded standard response as a client of the proxy sees it.
 fn expected(rules: &Rules, standard: &Exchange) -> String {
     let salted = cache::hash_down(rules, "HASH");
     standard
@@ -155,9 +155,9 @@ fn recorded_responses_are_translated_to_standard_names() {
     } in pairs()
     {
         for piece in [1, 7, 4096, usize::MAX] {
-            let (answer, counts) = translated_answer(&rules, &standard, &private, piece);
+            let (response, counts) = translated_response(&rules, &standard, &private, piece);
             assert_eq!(
-                without_quota_fields(&answer),
+                without_quota_fields(&response),
                 expected(&rules, &standard),
                 "{name}, in pieces of {piece}"
             );
@@ -199,8 +199,8 @@ fn recorded_requests_are_translated_to_private_names() {
             let (body, _) = translated_request(&rules, &standard, piece);
             assert_eq!(body, private.request_body, "{name}, in pieces of {piece}");
         }
-        let asked = standard.request.get("accept").map(String::as_str);
-        let upstream = accept::rewrite(&target, asked).unwrap();
+        let requested = standard.request.get("accept").map(String::as_str);
+        let upstream = accept::rewrite(&target, requested).unwrap();
         assert_eq!(upstream.as_ref(), private.request.get("accept"), "{name}");
     }
 }
@@ -218,11 +218,11 @@ fn recorded_bodies_round_trip() {
         let (body, counts) = translated_request(&rules, &private, usize::MAX);
         assert_eq!(body, standard.request_body, "{name}");
         assert_eq!(counts.to_private, 0, "{name}");
-        // Free text goes one way, and hashes are salted once.
+        // Free text is translated in one direction, and hashes are salted once.
         if standard.status.is_success() && name != "openapi-index.http" {
-            let (answer, _) = translated_answer(&rules, &private, &standard, usize::MAX);
+            let (response, _) = translated_response(&rules, &private, &standard, usize::MAX);
             assert_eq!(
-                without_quota_fields(&answer),
+                without_quota_fields(&response),
                 without_quota_fields(&private.response_body),
                 "{name}"
             );

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use api::group::{GroupPair, GroupTable, Side};
+use api::group::{CapiTypes, GroupPair, GroupTable};
 use serde_json::{Map, Value};
 
 use super::{Refusal, kube_version::KubeVersion};
@@ -152,7 +152,7 @@ pub(crate) fn is_looked_up(plural: &str) -> bool {
 
 /// Whether controllers look for contract labels on the CRDs of a group.
 pub(crate) fn required(pair: &GroupPair) -> bool {
-    let standard = pair.name(Side::Standard);
+    let standard = pair.name(CapiTypes::Standard);
     let first_label = standard.split('.').next().unwrap_or_default();
     let own = GroupTable::default().find(standard.as_bytes()).is_some();
     !(own && WITHOUT_CONTRACT.contains(&first_label))
@@ -256,7 +256,7 @@ mod tests {
             .pairs()
             .iter()
             .filter(|pair| required(pair))
-            .map(|pair| pair.name(Side::Standard))
+            .map(|pair| pair.name(CapiTypes::Standard))
             .collect();
         assert_eq!(
             needed,

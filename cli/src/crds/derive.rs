@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use api::group::{GroupPair, GroupTable, Side};
+use api::group::{CapiTypes, GroupPair, GroupTable};
 use serde_json::{Map, Value};
 
 use super::{
@@ -219,10 +219,10 @@ impl Derivation {
         }
         let group = text(&object["spec"]["group"], "spec.group")?;
         match self.table.find(group.as_bytes()) {
-            Some((pair, Side::Standard)) => Ok(Class::Crd(pair)),
-            Some((pair, Side::Private)) => Err(Refusal::AlreadyPrivate {
+            Some((pair, CapiTypes::Standard)) => Ok(Class::Crd(pair)),
+            Some((pair, CapiTypes::Private)) => Err(Refusal::AlreadyPrivate {
                 group: group.to_owned(),
-                standard: pair.name(Side::Standard).to_owned(),
+                standard: pair.name(CapiTypes::Standard).to_owned(),
             }),
             None => Ok(Class::Other(SkipReason::UnpairedGroup(group.to_owned()))),
         }
@@ -246,7 +246,7 @@ impl Derivation {
         let served = self.rewrite_spec(object(root.get_mut("spec"), "spec")?, pair)?;
         let plural = text(&root["spec"]["names"]["plural"], "spec.names.plural")?;
         let plural = plural.to_owned();
-        let name = format!("{plural}.{}", pair.name(Side::Private));
+        let name = format!("{plural}.{}", pair.name(CapiTypes::Private));
         let metadata = object(root.get_mut("metadata"), "metadata")?;
         contract::ensure(metadata, pair, &self.contract_labels)?;
         let unusual = contract::check_served(metadata, &plural, &served)?;
@@ -277,7 +277,7 @@ impl Derivation {
                 .filter_map(|version| version.pointer_mut("/schema/openAPIV3Schema"))
                 .for_each(schema::strip_descriptions);
         }
-        spec.insert("group".to_owned(), pair.name(Side::Private).into());
+        spec.insert("group".to_owned(), pair.name(CapiTypes::Private).into());
         // The stanza comes first, where upstream's build puts it, whether or not the source had one.
         spec.shift_remove("conversion");
         spec.shift_insert(0, "conversion".to_owned(), self.conversion.stanza());
@@ -304,7 +304,7 @@ fn check(crd: &Value, pair: &GroupPair) -> Result<(), Refusal> {
             expected,
         });
     }
-    let name = format!("{given}.{}", pair.name(Side::Standard));
+    let name = format!("{given}.{}", pair.name(CapiTypes::Standard));
     if text(&crd["metadata"]["name"], "metadata.name")? != name {
         return Err(Refusal::Name { expected: name });
     }

@@ -308,22 +308,12 @@ impl Outputs {
     }
 }
 
-/// A number with `s`, `m` or `h`.
+/// A duration as in Kubernetes, such as `90s` or `1h30m`.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err("write a number with s, m or h, for instance 5m".to_owned()),
-    };
-    let seconds = number
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(seconds));
-    match seconds {
-        Some(seconds @ 1..=86_400) => Ok(Duration::from_secs(seconds)),
-        _ => Err("write a time between 1s and 24h".to_owned()),
+    let time = api::hypershift::v1beta1::common::Duration(text.to_owned()).length();
+    match time {
+        Ok(time) if (Duration::from_secs(1)..=Duration::from_hours(24)).contains(&time) => Ok(time),
+        Ok(_) => Err("write a time between 1s and 24h".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }

@@ -19,7 +19,7 @@ pub(crate) use definitions::{derive, early, keep_trust};
 pub(crate) use look::complete;
 pub(crate) use objects::{deployment_id, objects, renewal};
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use control_plane_component::sidecar;
 use conversion_certificates::Serving;
 use serde_json::Value;
@@ -83,7 +83,7 @@ impl Setup {
     fn routes(&self) -> impl Iterator<Item = (String, usize)> {
         let backends = self.backends.iter().enumerate();
         backends.flat_map(|(index, (backend, _))| {
-            let groups = backend.groups(&GroupTable::default(), Side::Private);
+            let groups = backend.groups(&GroupTable::default(), CapiTypes::Private);
             groups.into_iter().map(move |group| (group, index))
         })
     }

@@ -4,7 +4,7 @@ use crate::Usage;
 
 /// An image that an installation needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Needed {
+pub(crate) struct Needed {
     /// The flag that names another one.
     flag: &'static str,
     /// The environment variable that does.
@@ -14,7 +14,7 @@ pub(super) struct Needed {
 }
 
 /// The image of both operators.
-pub(super) const OPERATOR: Needed = Needed {
+pub(crate) const OPERATOR: Needed = Needed {
     flag: "--hypershift-image",
     variable: "HYPERSHIFT_IMAGE",
     released: option_env!("HYPERSHIFT_RELEASE_OPERATOR_IMAGE"),
@@ -30,6 +30,11 @@ pub(super) const PROXY: Needed = Needed {
 // === impl Needed ===
 
 impl Needed {
+    /// The image of this command's release, if it is of one.
+    pub(crate) fn released(self) -> Option<&'static str> {
+        self.released.filter(|image| !image.trim().is_empty())
+    }
+
     /// The image to run.
     pub(super) fn or_released(self, given: Option<&str>) -> Result<&str, Usage> {
         let Self {

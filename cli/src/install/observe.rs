@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::annotations::{MIGRATION_ROLLBACK, Protocol, ROLLBACK_REQUESTED};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ownership::{Namespaces, ObservedGroups, evaluate, needs_legacy_operator};
 use serde_json::Value;
@@ -26,7 +26,7 @@ const FIELDS: usize = 5;
 struct Served {
     group: String,
     plural: String,
-    side: Side,
+    side: CapiTypes,
     path: String,
 }
 
@@ -80,7 +80,7 @@ async fn cluster_api(cluster: &Cluster) -> kube::Result<Vec<Served>> {
     let table = GroupTable::default();
     let mut kinds: Vec<Served> = Vec::new();
     for (group, side) in table.pairs().iter().flat_map(|pair| {
-        [Side::Standard, Side::Private].map(|side| (pair.name(side).to_owned(), side))
+        [CapiTypes::Standard, CapiTypes::Private].map(|side| (pair.name(side).to_owned(), side))
     }) {
         let Some(found) = cluster.find(&format!("/apis/{group}")).await? else {
             continue;

@@ -1,6 +1,6 @@
 //! The Deployments of the operators, with what every pod of theirs has.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::{Value, json};
 
 use super::kind::Kind;
@@ -65,19 +65,19 @@ impl Operator {
     }
 
     /// The sides on which it writes objects of Cluster API.
-    pub(crate) fn sides(self, types: &Types) -> &'static [Side] {
+    pub(crate) fn sides(self, types: &Types) -> &'static [CapiTypes] {
         match types {
             // Hosted clusters may be private already, from an installation before this one.
-            Types::Standard => &[Side::Private, Side::Standard],
+            Types::Standard => &[CapiTypes::Private, CapiTypes::Standard],
             Types::Private(_) => self.sides_beside_private(),
         }
     }
 
     /// The same where there are private types.
-    pub(crate) fn sides_beside_private(self) -> &'static [Side] {
+    pub(crate) fn sides_beside_private(self) -> &'static [CapiTypes] {
         match self {
-            Self::New => &[Side::Private],
-            Self::Legacy => &[Side::Standard],
+            Self::New => &[CapiTypes::Private],
+            Self::Legacy => &[CapiTypes::Standard],
         }
     }
 }

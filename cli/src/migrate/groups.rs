@@ -9,7 +9,7 @@ pub(super) mod report;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use api::group::Side;
+use api::group::CapiTypes;
 use clap::{Args, ValueEnum};
 use kube::Client;
 use migration::failure::Reason;
@@ -108,8 +108,8 @@ pub(crate) struct RolledBack(#[source] Failure);
 fn after_help() -> String {
     let groups = format!(
         "--from {} --to {} \\\n    --namespace clusters-one",
-        api::group::core(Side::Standard),
-        api::group::core(Side::Private)
+        api::group::core(CapiTypes::Standard),
+        api::group::core(CapiTypes::Private)
     );
     format!(
         "Before the commit every step can be undone, and is when something fails; after it the migration is only \

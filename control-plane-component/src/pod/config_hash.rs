@@ -1,14 +1,14 @@
-//! A hash over what a pod mounts, so that new contents replace the pods.
+//! A hash of mounted configuration, so that changed content rolls out new pods.
 
 use k8s_openapi::api::core::v1::{PodSpec, Volume};
 
 use crate::objects::Objects;
 
 pub(super) const KEY: &str = "component.hypershift.openshift.io/config-hash";
-/// It grows while the cluster runs, and components reload it.
+/// Excluded: it grows while the cluster runs, and components reload it.
 const WITHOUT: &str = "client-ca";
 
-/// The hash over every value of every Secret and `ConfigMap` that a pod mounts.
+/// Returns the hash of every value of every Secret and `ConfigMap` that a pod mounts.
 pub(super) fn of(pod: &PodSpec, mounted: &Objects) -> String {
     let volumes = pod.volumes.iter().flatten();
     let sources = volumes.flat_map(sources);
@@ -21,7 +21,7 @@ pub(super) fn of(pod: &PodSpec, mounted: &Objects) -> String {
     hashes.concat()
 }
 
-/// The objects that a volume is made from.
+/// Returns the source objects of a volume.
 fn sources(volume: &Volume) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     if let Some(name) = volume
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_fnv() {
+    fn hash_matches_fnv1a_vectors() {
         // Values of the algorithm's own test suite.
         for (text, hash) in [
             ("", 0x811c_9dc5),

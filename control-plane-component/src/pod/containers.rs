@@ -1,10 +1,10 @@
-//! What is the same in all containers: where images come from, and what is kept of their end.
+//! Settings of all containers: images, termination messages and root file systems.
 
 use k8s_openapi::api::core::v1::{PodSpec, SecurityContext};
 
 use super::{Context, Result, containers_mut};
 
-/// Replaces names of images by pull specs of the release.
+/// Replaces image names with pull specs of the release.
 pub(super) fn images(pod: &mut PodSpec, context: &Context<'_>) -> Result<()> {
     for container in containers_mut(pod) {
         if let Some(name) = &container.image {
@@ -21,7 +21,7 @@ pub(super) fn images(pod: &mut PodSpec, context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Messages of failed containers; read-only root file systems.
+/// Sets the termination message policy and read-only root file systems.
 pub(super) fn defaults(pod: &mut PodSpec) {
     for container in containers_mut(pod) {
         container.termination_message_policy = Some("FallbackToLogsOnError".to_owned());

@@ -1,17 +1,17 @@
-//! The containers by which a pod reaches the guest's network.
+//! The proxy containers through which a pod reaches the guest's network.
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec};
 
 use super::PROGRAM;
 use super::{
-    Component, Context, Result, add_volume, config_volume, mount, secret_volume, small_requests,
+    Component, Context, Result, add_volume, config_volume, helper_requests, mount, secret_volume,
 };
 
 const CERT_VOLUME: &str = "konnectivity-proxy-cert";
 const CA_VOLUME: &str = "konnectivity-proxy-ca";
 const KUBECONFIG_PATH: &str = "/etc/kubernetes/secrets/kubeconfig";
 
-/// Adds the proxies that the component asks for.
+/// Adds the proxies that the component declares.
 pub(super) fn add(component: &Component, context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
     let Some(proxy) = &component.konnectivity else {
         return Ok(());
@@ -44,7 +44,7 @@ fn container(kind: &str, flags: &[&str], kubeconfig: &str, image: &str) -> Conta
             value: Some(format!("{KUBECONFIG_PATH}/kubeconfig")),
             value_from: None,
         }]),
-        resources: Some(small_requests()),
+        resources: Some(helper_requests()),
         volume_mounts: Some(vec![
             mount(kubeconfig, KUBECONFIG_PATH),
             mount(CERT_VOLUME, "/etc/konnectivity/proxy-client"),

@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 
 use super::{Component, Context, Workload};
 
-/// Who made a workload.
+/// Label: the operator that manages a workload.
 const MANAGED_BY: &str = "hypershift.openshift.io/managed-by";
-/// The hosted control plane that a pod, or a route, belongs to.
+/// Label: the hosted control plane that a pod or a Route belongs to.
 pub(crate) const HOSTED_CONTROL_PLANE: &str = "hypershift.openshift.io/hosted-control-plane";
 const OURS: &str = "control-plane-operator";
 const COMPONENT: &str = "hypershift.openshift.io/control-plane-component";
@@ -19,10 +19,10 @@ const EVICT_LOCAL: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-
 
 /// Labels that selectors of the control plane use.
 const SELECTED: [&str; 3] = ["app", "k8s-app", "kubevirt.io"];
-/// Prefixes of further ones.
+/// Prefixes of such labels.
 const SELECTED_PREFIXES: [&str; 3] = [LABEL_DOMAIN, "hypershift.openshift.io", "kubevirt.io"];
 
-/// Says who made a workload.
+/// Sets the managed-by label of a workload.
 pub(super) fn managed_by(workload: &mut Workload) {
     let labels = workload.metadata().labels.get_or_insert_default();
     labels.insert(MANAGED_BY.to_owned(), OURS.to_owned());
@@ -35,7 +35,7 @@ pub(super) fn annotate(template: &mut PodTemplateSpec, key: &str, value: String)
     annotations.insert(key.to_owned(), value);
 }
 
-/// Sets the labels of the pods: policies and services select by them.
+/// Sets the pod labels that NetworkPolicies and Services select by.
 pub(super) fn pod(component: &Component, context: &Context<'_>, template: &mut PodTemplateSpec) {
     let metadata = template.metadata.get_or_insert_default();
     let labels = metadata.labels.get_or_insert_default();
@@ -57,7 +57,7 @@ pub(super) fn pod(component: &Component, context: &Context<'_>, template: &mut P
     }
 }
 
-/// Whether a label is not a user's to set: policies and services select pods by it.
+/// Whether users cannot set a label, because NetworkPolicies and Services select pods by it.
 pub fn is_reserved(key: &str) -> bool {
     let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
     SELECTED.contains(&key)
@@ -66,7 +66,7 @@ pub fn is_reserved(key: &str) -> bool {
             .any(|it| prefix == *it || prefix.ends_with(&format!(".{it}")))
 }
 
-/// Sets the annotations of the pods. A new value replaces them all: of the release, or of the date of a restart.
+/// Sets the pod annotations. A new release or restart date rolls out new pods.
 pub(super) fn annotations(context: &Context<'_>, template: &mut PodTemplateSpec) {
     annotate(
         template,

@@ -1,21 +1,26 @@
-//! The containers that ask the guest for tokens of its service accounts.
+//! Token minter containers: they request tokens of the guest's service accounts.
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::api::core::v1::{Container, ExecAction, PodSpec, Probe};
 
-use super::{Component, Context, PROGRAM, Result, add_volume, empty_volume, mount, small_requests};
+use super::{
+    Component, Context, PROGRAM, Result, add_volume, empty_volume, helper_requests, mount,
+};
 use crate::declaration::{Minter, TokenFor, TokenFrom};
 
 const OPENSHIFT_PATH: &str = "/var/run/secrets/openshift/serviceaccount";
+/// How long the first token may take, in seconds. A minter retries by itself until the hosted API server is available, which
+/// can take many minutes in a new cluster: a restart would not help, and would look like an error.
+const STARTUP_SECONDS: i32 = 3600;
 const KUBERNETES_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Adds those that the component asks for, as native sidecars: they run before all others.
+/// Adds the declared token minters as native sidecars, which start before the other containers.
 pub(super) fn add(component: &Component, context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
-    let wanted = component
+    let enabled = component
         .minters
         .iter()
-        .filter(|minter| minter.is_wanted(context));
-    for minter in wanted {
+        .filter(|minter| minter.is_enabled(context));
+    for minter in enabled {
         let image = context.release.image("token-minter")?;
         let volume = minter.volume();
         let container = minter.container(context, image);
@@ -30,8 +35,8 @@ pub(super) fn add(component: &Component, context: &Context<'_>, pod: &mut PodSpe
 }
 
 impl Minter {
-    /// A cloud that does not federate needs no token.
-    fn is_wanted(&self, context: &Context<'_>) -> bool {
+    /// Clouds without workload identity federation need no token.
+    fn is_enabled(&self, context: &Context<'_>) -> bool {
         self.for_ == TokenFor::ApiServer
             || matches!(context.platform(), PlatformType::Aws | PlatformType::Azure)
             || context.predicates == crate::Predicates::Ignored
@@ -49,7 +54,7 @@ impl Minter {
         format!("{}-token", self.kind())
     }
 
-    /// Where the main container finds the token.
+    /// Where the main container mounts the token.
     fn path(&self) -> &'static str {
         match self.for_ {
             TokenFor::Cloud => OPENSHIFT_PATH,
@@ -90,7 +95,7 @@ impl Minter {
             image_pull_policy: Some("IfNotPresent".to_owned()),
             command: Some(vec![PROGRAM.to_owned(), "token-minter".to_owned()]),
             args: Some(args),
-            resources: Some(small_requests()),
+            resources: Some(helper_requests()),
             restart_policy: (!self.oneshot).then(|| "Always".to_owned()),
             startup_probe: (!self.oneshot).then(|| file_exists(&token)),
             volume_mounts: Some(mounts),
@@ -99,7 +104,7 @@ impl Minter {
     }
 }
 
-/// The image holds this program and nothing else, so it looks for the file itself.
+/// The image has no shell, so the probe runs this binary.
 fn file_exists(path: &str) -> Probe {
     let command = [PROGRAM, "file-exists", path];
     Probe {
@@ -107,7 +112,7 @@ fn file_exists(path: &str) -> Probe {
             command: Some(command.map(str::to_owned).into()),
         }),
         period_seconds: Some(1),
-        failure_threshold: Some(30),
+        failure_threshold: Some(STARTUP_SECONDS),
         ..Probe::default()
     }
 }

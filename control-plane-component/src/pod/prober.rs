@@ -1,11 +1,11 @@
-//! The init container that waits until the guest's API server is of use.
+//! The init container that waits for the guest's API server and the declared prerequisites.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 
 use super::volumes::SERVICE_ACCOUNT_KUBECONFIG;
 use super::{Component, Context, PROGRAM, Result, mount};
 
-/// Adds it, as the first to run.
+/// Adds it as the first init container.
 pub(super) fn add(component: &Component, context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
     let Some(prober) = &component.prober else {
         return Ok(());

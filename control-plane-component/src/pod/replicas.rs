@@ -1,4 +1,4 @@
-//! How many replicas there are, and how they are replaced.
+//! Replicas and update strategy.
 
 use api::annotations::cluster::DEBUG_DEPLOYMENTS;
 use k8s_openapi::api::apps::v1::{DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
@@ -8,7 +8,7 @@ use super::{Component, Context, Result, Workload};
 use crate::declaration::Class;
 use crate::error::Error;
 
-/// Sets the number of replicas; gives it.
+/// Sets and returns the number of replicas.
 pub(super) fn set(
     component: &Component,
     context: &Context<'_>,
@@ -22,18 +22,18 @@ pub(super) fn set(
         .map_err(|error| Error::Invalid {
             field: error.key.clone(),
             value: error.value.clone(),
-            way_out: format!("write {}", error.expected),
+            hint: format!("write {}", error.expected),
         })?;
     let number = match *replicas {
         _ if debugged.is_some_and(|names| names.iter().any(|name| name == component.name)) => 0,
         Some(fixed) => fixed,
-        None => wanted(component, context),
+        None => default_replicas(component, context),
     };
     *replicas = Some(number);
     Ok(number)
 }
 
-fn wanted(component: &Component, context: &Context<'_>) -> i32 {
+fn default_replicas(component: &Component, context: &Context<'_>) -> i32 {
     if context.is_single_replica() {
         return 1;
     }
@@ -42,11 +42,11 @@ fn wanted(component: &Component, context: &Context<'_>) -> i32 {
     }
     match component.traits.class {
         Class::Etcd | Class::ApiCritical => 3,
-        Class::Usual => 2,
+        Class::Standard => 2,
     }
 }
 
-/// Sets how replicas are replaced.
+/// Sets the rolling update strategy.
 pub(super) fn strategy(component: &Component, replicas: i32, workload: &mut Workload) {
     let Workload::Deployment(deployment) = workload else {
         return;

@@ -1,4 +1,4 @@
-//! What containers ask for: the manifest's requests, those of the live workload, and overrides.
+//! Resource requests: those of the manifest, of the live workload, and overrides.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::{Component, Context, Result, Workload, containers_mut};
 use crate::error::Error;
 
-/// A device: what is asked for is also the limit.
+/// An extended resource: its request must equal its limit.
 const DEVICE: &str = "aro.openshift.io/swift-nic";
 
-/// Keeps the requests of the live workload: an autoscaler may have set them.
-pub(super) fn keep_live(component: &Component, context: &Context<'_>, workload: &mut Workload) {
+/// Keeps the requests of the live workload, because an autoscaler may have set them.
+pub(super) fn preserve_live(component: &Component, context: &Context<'_>, workload: &mut Workload) {
     let Some(live) = context
         .objects
         .get(workload.group(), workload.kind(), component.name)
@@ -36,7 +36,7 @@ pub(super) fn keep_live(component: &Component, context: &Context<'_>, workload: 
     }
 }
 
-/// Annotations of the hosted control plane that say what a container asks for.
+/// Applies the resource request overrides in annotations of the hosted control plane.
 pub(super) fn overrides(
     component: &Component,
     context: &Context<'_>,
@@ -46,16 +46,18 @@ pub(super) fn overrides(
         resource_request_overrides(context.annotations()).map_err(|error| Error::Invalid {
             field: error.key.clone(),
             value: error.value.clone(),
-            way_out: format!("write {}", error.expected),
+            hint: format!("write {}", error.expected),
         })?;
     let pod = template.spec.get_or_insert_default();
-    for wish in overrides
+    for request_override in overrides
         .iter()
-        .filter(|wish| wish.workload == component.name)
+        .filter(|request_override| request_override.workload == component.name)
     {
-        for container in containers_mut(pod).filter(|container| container.name == wish.container) {
+        for container in
+            containers_mut(pod).filter(|container| container.name == request_override.container)
+        {
             let resources = container.resources.get_or_insert_default();
-            for (name, amount) in &wish.requests {
+            for (name, amount) in &request_override.requests {
                 let amount = Quantity(amount.clone());
                 if name == DEVICE {
                     let limits = resources.limits.get_or_insert_default();

@@ -1,4 +1,4 @@
-//! Where pods run, and which of them go first.
+//! Scheduling: priority classes, tolerations and affinities.
 
 use api::annotations::cluster::{
     API_CRITICAL_PRIORITY_CLASS, CONTROL_PLANE_PRIORITY_CLASS, ETCD_PRIORITY_CLASS,
@@ -23,7 +23,7 @@ const REQUEST_SERVING: &str = "hypershift.openshift.io/request-serving-component
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// The class of priority, and the nodes that users chose.
+/// Sets the priority class, and the node selector that users configured.
 pub(super) fn priority(
     component: &Component,
     context: &Context<'_>,
@@ -32,11 +32,11 @@ pub(super) fn priority(
     let (class, annotation) = match component.traits.class {
         Class::Etcd => ("hypershift-etcd", &ETCD_PRIORITY_CLASS),
         Class::ApiCritical => ("hypershift-api-critical", &API_CRITICAL_PRIORITY_CLASS),
-        Class::Usual => ("hypershift-control-plane", &CONTROL_PLANE_PRIORITY_CLASS),
+        Class::Standard => ("hypershift-control-plane", &CONTROL_PLANE_PRIORITY_CLASS),
     };
-    let wish = annotation.get(context.annotations()).map_err(invalid)?;
+    let requested = annotation.get(context.annotations()).map_err(invalid)?;
     let pod = template.spec.get_or_insert_default();
-    pod.priority_class_name = Some(wish.unwrap_or_else(|| class.to_owned()));
+    pod.priority_class_name = Some(requested.unwrap_or_else(|| class.to_owned()));
     if !context.spec().node_selector.is_empty() {
         pod.node_selector = Some(context.spec().node_selector.clone());
     }
@@ -45,13 +45,14 @@ pub(super) fn priority(
 
 fn invalid(error: api::annotations::AnnotationError) -> Error {
     Error::Invalid {
-        way_out: format!("write {}", error.expected),
+        hint: format!("write {}", error.expected),
         field: error.key,
         value: error.value,
     }
 }
 
-/// Tolerations and affinities: to nodes for control planes, to the nodes of this one, and to its other pods.
+/// Sets tolerations and affinities: for control plane nodes, for the nodes of this control plane, and for its other
+/// pods.
 pub(super) fn placement(
     component: &Component,
     context: &Context<'_>,
@@ -60,17 +61,17 @@ pub(super) fn placement(
     let isolated = context.is_dedicated() && component.traits.request_serving;
     let pod = template.spec.get_or_insert_default();
     let tolerations = pod.tolerations.get_or_insert_default();
-    tolerations.push(tolerates(CONTROL_PLANE, "true"));
-    tolerations.push(tolerates(CLUSTER, context.namespace()));
+    tolerations.push(toleration(CONTROL_PLANE, "true"));
+    tolerations.push(toleration(CLUSTER, context.namespace()));
     if isolated {
-        tolerations.push(tolerates(REQUEST_SERVING, "true"));
+        tolerations.push(toleration(REQUEST_SERVING, "true"));
     }
     tolerations.extend(context.spec().tolerations.iter().cloned());
     let affinity = pod.affinity.get_or_insert_with(Affinity::default);
     affinity.node_affinity = Some(NodeAffinity {
         preferred_during_scheduling_ignored_during_execution: Some(vec![
-            prefers(CONTROL_PLANE, "true", 50),
-            prefers(CLUSTER, context.namespace(), 100),
+            preference(CONTROL_PLANE, "true", 50),
+            preference(CLUSTER, context.namespace(), 100),
         ]),
         required_during_scheduling_ignored_during_execution: if isolated {
             Some(isolation(context)?)
@@ -79,13 +80,13 @@ pub(super) fn placement(
         },
     });
     affinity.pod_affinity = Some(PodAffinity {
-        preferred_during_scheduling_ignored_during_execution: Some(vec![near(context)]),
+        preferred_during_scheduling_ignored_during_execution: Some(vec![colocation(context)]),
         ..PodAffinity::default()
     });
     Ok(())
 }
 
-/// The nodes that serve the requests of this cluster and of no other one.
+/// Selects the nodes that serve only the requests of this cluster.
 fn isolation(context: &Context<'_>) -> Result<NodeSelector> {
     let additional = REQUEST_SERVING_NODE_ADDITIONAL_SELECTOR
         .get(context.annotations())
@@ -104,7 +105,7 @@ fn isolation(context: &Context<'_>) -> Result<NodeSelector> {
     })
 }
 
-/// Keeps the replicas apart.
+/// Spreads the replicas over zones and nodes.
 pub(super) fn spread(
     component: &Component,
     context: &Context<'_>,
@@ -115,7 +116,7 @@ pub(super) fn spread(
         return;
     }
     let labels = template.metadata.get_or_insert_default().labels.clone();
-    let apart = |key: &str| PodAffinityTerm {
+    let anti_affinity = |key: &str| PodAffinityTerm {
         label_selector: Some(LabelSelector {
             match_labels: labels.clone(),
             ..LabelSelector::default()
@@ -123,27 +124,31 @@ pub(super) fn spread(
         topology_key: key.to_owned(),
         ..PodAffinityTerm::default()
     };
-    // Zones of such clouds are often fewer than replicas.
-    let softly = context.is_on(PlatformType::KubeVirt);
+    // These clouds often have fewer zones than replicas.
+    let is_zone_preferred = context.is_on(PlatformType::KubeVirt);
     let pod = template.spec.get_or_insert_default();
     let affinity = pod.affinity.get_or_insert_with(Affinity::default);
-    affinity.pod_anti_affinity = Some(if softly {
+    affinity.pod_anti_affinity = Some(if is_zone_preferred {
         PodAntiAffinity {
-            preferred_during_scheduling_ignored_during_execution: Some(vec![weighted(apart(ZONE))]),
-            required_during_scheduling_ignored_during_execution: Some(vec![apart(HOSTNAME)]),
+            preferred_during_scheduling_ignored_during_execution: Some(vec![weighted(
+                anti_affinity(ZONE),
+            )]),
+            required_during_scheduling_ignored_during_execution: Some(vec![anti_affinity(
+                HOSTNAME,
+            )]),
         }
     } else {
         PodAntiAffinity {
             preferred_during_scheduling_ignored_during_execution: None,
             required_during_scheduling_ignored_during_execution: Some(vec![
-                apart(ZONE),
-                apart(HOSTNAME),
+                anti_affinity(ZONE),
+                anti_affinity(HOSTNAME),
             ]),
         }
     });
 }
 
-fn tolerates(key: &str, value: &str) -> Toleration {
+fn toleration(key: &str, value: &str) -> Toleration {
     Toleration {
         key: Some(key.to_owned()),
         operator: Some("Equal".to_owned()),
@@ -161,7 +166,7 @@ fn is_one_of(key: &str, value: &str) -> NodeSelectorRequirement {
     }
 }
 
-fn prefers(key: &str, value: &str, weight: i32) -> PreferredSchedulingTerm {
+fn preference(key: &str, value: &str, weight: i32) -> PreferredSchedulingTerm {
     PreferredSchedulingTerm {
         weight,
         preference: NodeSelectorTerm {
@@ -171,8 +176,8 @@ fn prefers(key: &str, value: &str, weight: i32) -> PreferredSchedulingTerm {
     }
 }
 
-/// Pods of one control plane are close to each other.
-fn near(context: &Context<'_>) -> WeightedPodAffinityTerm {
+/// Prefers nodes that run other pods of the control plane.
+fn colocation(context: &Context<'_>) -> WeightedPodAffinityTerm {
     let label = (
         HOSTED_CONTROL_PLANE.to_owned(),
         context.namespace().to_owned(),

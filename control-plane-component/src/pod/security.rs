@@ -1,20 +1,23 @@
-//! What pods may do.
+//! Token mounts and security contexts of pods.
 
-use k8s_openapi::api::core::v1::{PodSecurityContext, PodSpec};
+use k8s_openapi::api::core::v1::{
+    Capabilities, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext,
+};
 
-use super::{Component, Context};
+use super::{Component, Context, containers_mut};
 use crate::declaration::Class;
 
-/// With it, pods of the API server look at metrics of the management cluster.
+/// Annotation: pods of the API server access the metrics server of the management cluster.
 const NEED_METRICS: &str = "hypershift.openshift.io/need-metrics-server-access";
 
-/// Mounts a token for the management cluster's API server only where it is used.
+/// Mounts a token for the management cluster's API server only if the component uses it.
 pub(super) fn token(component: &Component, context: &Context<'_>, pod: &mut PodSpec) {
     let needed = component.traits.management_api || context.annotation(NEED_METRICS).is_some();
     pod.automount_service_account_token = Some(needed);
 }
 
-/// The user that pods run as, where the management cluster does not choose one.
+/// Sets the user of pods, and what the pod security standard `restricted` requires, if the management cluster has no
+/// security context constraints (SCCs), which complete pods. Older SCCs reject pods that name a seccomp profile.
 pub(super) fn context(component: &Component, context: &Context<'_>, pod: &mut PodSpec) {
     let Some(uid) = context.settings.uid else {
         return;
@@ -25,5 +28,22 @@ pub(super) fn context(component: &Component, context: &Context<'_>, pod: &mut Po
     security.run_as_user = Some(uid);
     if component.traits.class == Class::Etcd {
         security.fs_group = Some(uid);
+    }
+    security.run_as_non_root = Some(true);
+    security
+        .seccomp_profile
+        .get_or_insert_with(|| SeccompProfile {
+            type_: "RuntimeDefault".to_owned(),
+            localhost_profile: None,
+        });
+    for container in containers_mut(pod) {
+        let security = container
+            .security_context
+            .get_or_insert_with(SecurityContext::default);
+        security.allow_privilege_escalation = Some(false);
+        let capabilities = security
+            .capabilities
+            .get_or_insert_with(Capabilities::default);
+        capabilities.drop = Some(vec!["ALL".to_owned()]);
     }
 }

@@ -1,4 +1,4 @@
-//! What pods get, by what the component and the hosted control plane are like.
+//! Pod settings by component declaration and hosted control plane.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ spec:
 ",
 )];
 
-/// The workload of a component, for a hosted control plane with changes.
+/// Renders the workload of a component for a changed hosted control plane.
 fn rendered(
     component: impl FnOnce(Component) -> Component,
     changes: &[(&str, Value)],
@@ -52,7 +52,7 @@ fn attempt(
     let hcp = serde_json::from_value(hcp).unwrap();
     let settings = Settings {
         own_image: "registry.example.com/own".to_owned(),
-        capi: api::group::Side::Private,
+        capi_types: api::group::CapiTypes::Private,
         capi_proxy_image: Some("registry.example.com/proxy".to_owned()),
         uid: Some(1001),
         ..Settings::new("own")
@@ -66,7 +66,7 @@ fn attempt(
         infra: &Infra::default(),
         objects: &objects,
         settings: &settings,
-        predicates: Predicates::Asked,
+        predicates: Predicates::Evaluated,
     };
     let component = component(Component::new("router", &DEPLOYMENT).api_critical());
     Ok(render(&component, &context)?.workload.unwrap())
@@ -77,7 +77,7 @@ fn pod(workload: &Value) -> &Value {
 }
 
 #[test]
-fn replicas_and_their_replacement_follow_policy_and_kind() {
+fn replicas_and_strategy_follow_availability_policy() {
     let dedicated =
         json!({ "hypershift.openshift.io/topology": "dedicated-request-serving-components" });
     let debugged = json!({ "hypershift.openshift.io/debug-deployments": "x,router" });
@@ -117,7 +117,7 @@ fn replicas_and_their_replacement_follow_policy_and_kind() {
 }
 
 #[test]
-fn new_contents_of_what_is_mounted_replace_the_pods() {
+fn changed_config_rolls_out_new_pods() {
     let config = |value: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "c" }, "data": { "a": value } });
     let hash = |objects| {
         let workload = rendered(|component| component, &[], objects);
@@ -130,7 +130,7 @@ fn new_contents_of_what_is_mounted_replace_the_pods() {
 }
 
 #[test]
-fn pods_are_locked_down_and_only_some_have_a_token() {
+fn pods_are_hardened_and_mount_tokens_only_if_needed() {
     for (management, expected) in [(false, false), (true, true)] {
         let workload = rendered(
             |component| {
@@ -146,6 +146,8 @@ fn pods_are_locked_down_and_only_some_have_a_token() {
         let pod = pod(&workload);
         assert_eq!(pod["automountServiceAccountToken"], expected);
         assert_eq!(pod["securityContext"]["runAsUser"], 1001);
+        let violations = support::testing::restricted_violations(pod);
+        assert_eq!(violations, Vec::<String>::new());
         assert_eq!(
             pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"],
             true
@@ -156,7 +158,7 @@ fn pods_are_locked_down_and_only_some_have_a_token() {
 }
 
 #[test]
-fn requests_of_the_live_workload_are_kept_unless_overridden() {
+fn live_resource_requests_are_kept_unless_overridden() {
     let mut live: Value = serde_saphyr::from_str(DEPLOYMENT[0].yaml).unwrap();
     live["spec"]["template"]["spec"]["containers"][0]["resources"] =
         json!({ "requests": { "cpu": "7" } });
@@ -166,13 +168,13 @@ fn requests_of_the_live_workload_are_kept_unless_overridden() {
     };
     assert_eq!(cpu(&[], vec![live.clone()]), "7");
     let key = "resource-request-override.hypershift.openshift.io/router.main";
-    let wish = [("metadata/annotations", json!({ key: "cpu=9,memory=1Gi" }))];
-    assert_eq!(cpu(&wish, vec![live]), "9");
+    let overrides = [("metadata/annotations", json!({ key: "cpu=9,memory=1Gi" }))];
+    assert_eq!(cpu(&overrides, vec![live]), "9");
 }
 
-#[test]
-fn helpers_run_before_the_component_in_their_order() {
-    let workload = rendered(
+/// A component with all helper containers.
+fn with_helpers() -> Value {
+    rendered(
         |component| {
             component
                 .management_api()
@@ -188,7 +190,12 @@ fn helpers_run_before_the_component_in_their_order() {
         },
         &[],
         Vec::new(),
-    );
+    )
+}
+
+#[test]
+fn init_containers_are_added_in_order() {
+    let workload = with_helpers();
     let names: Vec<_> = pod(&workload)["initContainers"]
         .as_array()
         .unwrap()
@@ -205,18 +212,30 @@ fn helpers_run_before_the_component_in_their_order() {
     );
 }
 
+/// Check F03: the hosted API server of a new cluster starts much later than the pod.
 #[test]
-fn an_annotation_that_cannot_be_read_is_an_error_that_says_the_way_out() {
+fn token_minters_are_not_restarted_while_they_wait() {
+    let workload = with_helpers();
+    let minter = &pod(&workload)["initContainers"][2];
+    assert_eq!(minter["name"], "cloud-token-minter");
+    assert_eq!(minter["restartPolicy"], "Always");
+    let probe = &minter["startupProbe"];
+    let seconds = |field: &str| probe[field].as_i64().unwrap();
+    assert!(seconds("periodSeconds") * seconds("failureThreshold") >= 1800);
+}
+
+#[test]
+fn invalid_annotations_are_errors_with_a_hint() {
     let key = "resource-request-override.hypershift.openshift.io/router";
-    let wish = [("metadata/annotations", json!({ key: "much" }))];
-    let error = attempt(|component| component, &wish, Vec::new()).unwrap_err();
+    let overrides = [("metadata/annotations", json!({ key: "much" }))];
+    let error = attempt(|component| component, &overrides, Vec::new()).unwrap_err();
     let text = error.to_string();
     assert!(text.contains(key) && text.contains("write "), "{text}");
 }
 
-/// Check T10: labels that policies and services select by are not a user's to set, and the manifest's own stay.
+/// Check T10: users cannot set labels that NetworkPolicies and Services select by, and those of the manifest stay.
 #[test]
-fn user_labels_override_none_that_selectors_use() {
+fn user_labels_cannot_override_selector_labels() {
     let labels = json!({
         "app": "kube-apiserver",
         "hypershift.openshift.io/need-management-kas-access": "true",

@@ -1,4 +1,4 @@
-//! Volumes that all pods have, and the modes of all.
+//! Volumes of all pods, and file modes.
 
 use k8s_openapi::api::core::v1::PodSpec;
 
@@ -8,7 +8,7 @@ const TEMPORARY: &str = "tmp-dir";
 const TEMPORARY_PATH: &str = "/tmp";
 pub(super) const SERVICE_ACCOUNT_KUBECONFIG: &str = "service-account-kubeconfig";
 
-/// Sets the modes of files where nothing is said.
+/// Sets the default file modes.
 pub(super) fn modes(pod: &mut PodSpec) {
     for volume in pod.volumes.iter_mut().flatten() {
         if let Some(source) = &mut volume.config_map {
@@ -39,7 +39,7 @@ pub(super) fn service_account_kubeconfig(component: &Component, pod: &mut PodSpe
     }
 }
 
-/// Gives each container a `/tmp`: its root file system is read-only.
+/// Mounts `/tmp` in each container, because root file systems are read-only.
 pub(super) fn temporary(pod: &mut PodSpec) {
     add_volume(pod, empty_volume(TEMPORARY, None));
     for container in &mut pod.containers {

@@ -27,7 +27,7 @@ pub(super) fn proxy(image: &str) -> Container {
         args: Some(vec![
             "serve".to_owned(),
             format!("--listen={LISTEN}"),
-            // The kubelet and Prometheus come by the pod's address, of either family.
+            // The kubelet and Prometheus connect to the pod IP, of either family.
             format!("--admin-listen=[::]:{ADMIN_PORT}"),
         ]),
         ports: Some(vec![ContainerPort {
@@ -36,7 +36,7 @@ pub(super) fn proxy(image: &str) -> Container {
             protocol: Some("TCP".to_owned()),
             ..ContainerPort::default()
         }]),
-        // Liveness and not readiness at the start: controllers can wait for an API server by themselves.
+        // The startup probe checks liveness only: controllers can wait for an API server themselves.
         startup_probe: Some(probe("/healthz", 1, 30)),
         liveness_probe: Some(probe("/healthz", 10, 3)),
         readiness_probe: Some(probe("/readyz", 5, 3)),
@@ -60,7 +60,7 @@ fn probe(path: &str, period_seconds: i32, failure_threshold: i32) -> Probe {
     }
 }
 
-/// No limits: throttled or killed, the proxy would take every controller beside it down.
+/// No limits: a throttled or killed proxy would break every controller in the pod.
 fn requests() -> ResourceRequirements {
     let quantity = |name: &str, amount: &str| (name.to_owned(), Quantity(amount.to_owned()));
     ResourceRequirements {
@@ -72,7 +72,7 @@ fn requests() -> ResourceRequirements {
     }
 }
 
-/// What the `restricted` Pod Security Standard asks for, and a read-only root file system.
+/// The `restricted` Pod Security Standard, and a read-only root file system.
 fn security_context() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),

@@ -1,4 +1,4 @@
-//! The kubeconfig that leads to the proxy. It holds no credentials: the proxy adds the pod's own.
+//! The kubeconfig for the proxy. It holds no credentials: the proxy adds the pod's.
 
 use std::collections::BTreeMap;
 

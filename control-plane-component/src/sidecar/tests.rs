@@ -1,4 +1,4 @@
-//! A Deployment with the sidecar, against a golden file, and the Deployments that cannot have it.
+//! A Deployment with the sidecar against a golden file, and rejected Deployments.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::*;
 
-/// A change that makes a Deployment unfit.
+/// A change that makes the sidecar unusable.
 type Change = fn(&mut Deployment);
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sidecar");
@@ -52,13 +52,13 @@ fn pod(deployment: &mut Deployment) -> &mut PodSpec {
 }
 
 #[test]
-fn adds_the_proxy_and_points_every_container_at_it() {
+fn adds_the_proxy_and_sets_kubeconfig_in_all_containers() {
     assert_golden("deployment.yaml", &with_sidecar());
     assert_golden("configmap.yaml", &config_map("clusters-example"));
 }
 
 #[test]
-fn a_second_time_changes_nothing_and_a_newer_image_only_the_image() {
+fn adding_the_sidecar_again_is_idempotent() {
     let mut deployment = with_sidecar();
     sidecar().add_to(&mut deployment).unwrap();
     assert_eq!(deployment, with_sidecar());
@@ -73,7 +73,7 @@ fn a_second_time_changes_nothing_and_a_newer_image_only_the_image() {
 }
 
 #[test]
-fn a_default_container_that_was_chosen_stays() {
+fn existing_default_container_annotation_is_kept() {
     let mut deployment: Deployment = read("input.yaml");
     let template: &mut PodTemplateSpec = &mut deployment.spec.as_mut().unwrap().template;
     let chosen = BTreeMap::from([(
@@ -93,7 +93,7 @@ fn a_default_container_that_was_chosen_stays() {
 }
 
 #[test]
-fn refuses_deployments_in_which_it_could_not_work() {
+fn rejects_deployments_that_conflict_with_the_proxy() {
     let container = || "manager".to_owned();
     let deployment = || "capi-provider".to_owned();
     let port_taken = |port| SidecarError::PortTaken {
@@ -166,6 +166,6 @@ fn refuses_deployments_in_which_it_could_not_work() {
         change(&mut input);
         let before = input.clone();
         assert_eq!(sidecar().add_to(&mut input), Err(expected));
-        assert_eq!(input, before, "a refused deployment is left as it was");
+        assert_eq!(input, before, "a rejected deployment is not changed");
     }
 }

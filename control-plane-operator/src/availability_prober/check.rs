@@ -1,4 +1,4 @@
-//! What a component can wait for, and how it is asked for.
+//! The checks that a component can wait for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,19 +14,19 @@ use serde_json::Value;
 use support::error::chain;
 use support::reconcile::is_missing;
 
-/// Where the cluster's Infrastructure is.
+/// Path of the cluster's Infrastructure.
 const INFRASTRUCTURE: &str = "/apis/config.openshift.io/v1/infrastructures/cluster";
 
-/// One thing to wait for.
+/// A check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Check {
     /// A kind is served.
     Api(RequiredApi),
-    /// The Infrastructure `cluster` is there.
+    /// The Infrastructure `cluster` exists.
     Infrastructure,
-    /// Pods are gone.
+    /// Pods are deleted.
     PodsGone(LabeledPods),
-    /// A ClusterRoleBinding is there.
+    /// A ClusterRoleBinding exists.
     ClusterRoleBinding(String),
 }
 
@@ -45,14 +45,14 @@ pub struct LabeledPods {
     label: String,
 }
 
-/// Whether a URL answers with success.
-pub(super) async fn answers(client: &kube::Client, path: &str) -> Result<(), String> {
+/// Checks that a URL responds with a 2xx status.
+pub(super) async fn probe_url(client: &kube::Client, path: &str) -> Result<(), String> {
     let request = Request::get(path)
         .body(Body::empty())
         .map_err(|error| error.to_string())?;
     match client.send(request).await {
-        Ok(answer) if answer.status().is_success() => Ok(()),
-        Ok(answer) => Err(format!("it answers {}", answer.status())),
+        Ok(response) if response.status().is_success() => Ok(()),
+        Ok(response) => Err(format!("HTTP status {}", response.status())),
         Err(error) => Err(chain(&error)),
     }
 }
@@ -69,7 +69,7 @@ impl RequiredApi {
     }
 
     fn is_in(&self, list: &APIResourceList) -> bool {
-        // Subresources have a name with a slash, and often the kind of their resource.
+        // Subresources have a slash in their name, and often the kind of their resource.
         let resources = list.resources.iter();
         resources
             .filter(|resource| !resource.name.contains('/'))
@@ -88,7 +88,7 @@ impl FromStr for RequiredApi {
                 version: (*version).to_owned(),
                 kind: (*kind).to_owned(),
             }),
-            _ => Err("write GROUP,VERSION,KIND; GROUP is empty for Kubernetes' core".to_owned()),
+            _ => Err("expected GROUP,VERSION,KIND; GROUP is empty for the core group".to_owned()),
         }
     }
 }
@@ -102,7 +102,7 @@ impl FromStr for LabeledPods {
                 namespace: namespace.to_owned(),
                 label: label.to_owned(),
             }),
-            _ => Err("write NAMESPACE/KEY=VALUE".to_owned()),
+            _ => Err("expected NAMESPACE/KEY=VALUE".to_owned()),
         }
     }
 }
@@ -115,9 +115,12 @@ impl fmt::Display for Check {
                 version,
                 kind,
             }) => write!(f, "kind {kind} of {group}/{version}"),
-            Self::Infrastructure => f.write_str("the Infrastructure cluster"),
+            Self::Infrastructure => f.write_str("Infrastructure cluster"),
             Self::PodsGone(LabeledPods { namespace, label }) => {
-                write!(f, "no pods with {label} in {namespace}")
+                write!(
+                    f,
+                    "deletion of pods with label {label} in namespace {namespace}"
+                )
             }
             Self::ClusterRoleBinding(name) => write!(f, "ClusterRoleBinding {name}"),
         }
@@ -127,15 +130,15 @@ impl fmt::Display for Check {
 // === impl Check ===
 
 impl Check {
-    /// Whether it is fulfilled; if not, what is missing.
-    pub(super) async fn ask(&self, client: &kube::Client) -> Result<(), String> {
+    /// Runs the check; the error says what is missing.
+    pub(super) async fn run(&self, client: &kube::Client) -> Result<(), String> {
         match self {
             Self::Api(api) => api_is_served(client, api).await,
-            Self::Infrastructure => found(get::<Value>(client, INFRASTRUCTURE).await),
+            Self::Infrastructure => check_exists(get::<Value>(client, INFRASTRUCTURE).await),
             Self::PodsGone(pods) => pods_are_gone(client, pods).await,
             Self::ClusterRoleBinding(name) => {
                 let api: Api<ClusterRoleBinding> = Api::all(client.clone());
-                found(api.get_metadata(name).await)
+                check_exists(api.get_metadata(name).await)
             }
         }
     }
@@ -145,8 +148,8 @@ async fn api_is_served(client: &kube::Client, api: &RequiredApi) -> Result<(), S
     let list = get::<APIResourceList>(client, &api.path()).await;
     match list {
         Ok(list) if api.is_in(&list) => Ok(()),
-        Ok(_) => Err("it is not served yet".to_owned()),
-        Err(error) => found::<()>(Err(error)),
+        Ok(_) => Err("not served yet".to_owned()),
+        Err(error) => check_exists::<()>(Err(error)),
     }
 }
 
@@ -158,7 +161,7 @@ async fn pods_are_gone(client: &kube::Client, pods: &LabeledPods) -> Result<(), 
     if left == 0 {
         return Ok(());
     }
-    Err(format!("{left} are left"))
+    Err(format!("{left} pods still exist"))
 }
 
 async fn get<T: serde::de::DeserializeOwned>(client: &kube::Client, path: &str) -> kube::Result<T> {
@@ -168,8 +171,8 @@ async fn get<T: serde::de::DeserializeOwned>(client: &kube::Client, path: &str) 
     client.request(request).await
 }
 
-fn found<T>(answer: kube::Result<T>) -> Result<(), String> {
-    match answer {
+fn check_exists<T>(response: kube::Result<T>) -> Result<(), String> {
+    match response {
         Ok(_) => Ok(()),
         Err(error) if is_missing(&error) => Err(StatusCode::NOT_FOUND.to_string()),
         Err(error) => Err(chain(&error)),
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_waited_for_is_read_strictly() {
+    fn check_flags_are_validated() {
         for text in ["a.b,v1,C", ",v1,Pod"] {
             assert!(text.parse::<RequiredApi>().is_ok(), "{text}");
         }
@@ -201,14 +204,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_check_asks_the_cluster() {
+    async fn checks_query_the_cluster() {
         let networks = json!({ "groupVersion": "a.b/v1", "resources": [
             { "name": "networks", "kind": "Network", "namespaced": false, "singularName": "", "verbs": [] },
             { "name": "networks/status", "kind": "Status", "namespaced": false, "singularName": "", "verbs": [] },
         ]});
         let binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/x";
         let pod = json!({ "metadata": { "name": "p" } });
-        for (check, path, answer, expected) in [
+        for (check, path, response, expected) in [
             (
                 api("a.b,v1,Network"),
                 "/apis/a.b/v1",
@@ -264,22 +267,22 @@ mod tests {
                 false,
             ),
         ] {
-            let scenario = Scenario::new([Expect::get(path).answer(answer)]);
-            let asked = check.ask(&scenario.client()).await;
-            assert_eq!(asked.is_ok(), expected, "{check}: {asked:?}");
+            let scenario = Scenario::new([Expect::get(path).answer(response)]);
+            let requested = check.run(&scenario.client()).await;
+            assert_eq!(requested.is_ok(), expected, "{check}: {requested:?}");
             scenario.finish();
         }
     }
 
     #[tokio::test]
-    async fn a_target_counts_by_its_status() {
-        for (answer, expected) in [
+    async fn target_check_requires_a_success_status() {
+        for (response, expected) in [
             (Answer::ok(&json!({})), true),
             (Answer::error(500, "InternalError"), false),
         ] {
-            let scenario = Scenario::new([Expect::get("/readyz").answer(answer)]);
-            let asked = answers(&scenario.client(), "/readyz").await;
-            assert_eq!(asked.is_ok(), expected, "{asked:?}");
+            let scenario = Scenario::new([Expect::get("/readyz").answer(response)]);
+            let requested = probe_url(&scenario.client(), "/readyz").await;
+            assert_eq!(requested.is_ok(), expected, "{requested:?}");
         }
     }
 }

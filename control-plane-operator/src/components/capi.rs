@@ -1,35 +1,35 @@
-//! What components that use Cluster API need: its groups in their Roles, and a kubeconfig.
+//! Settings of components that use Cluster API: API groups in their Roles, and a kubeconfig.
 
 use api::annotations::cluster::DISABLE_MACHINE_MANAGEMENT;
 use api::group;
-use api::group::Side;
+use api::group::CapiTypes;
 use control_plane_component::{Context, Result, sidecar};
 use k8s_openapi::api::rbac::v1::Role;
 
-/// Replaces `<core>` and `<infrastructure>` in a Role by the groups that objects are stored in. No others are named:
-/// components have no permissions for the platform's own Cluster API.
+/// Replaces `<core>` and `<infrastructure>` in a Role with the API groups that objects are stored in. It grants no
+/// others: components have no permissions for the platform's own Cluster API.
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 pub(crate) fn role(context: &Context<'_>, role: &mut Role) -> Result<()> {
-    let side = context.settings.capi;
+    let capi_types = context.settings.capi_types;
     let rules = role.rules.iter_mut().flatten();
     for group in rules.filter_map(|rule| rule.api_groups.as_mut()).flatten() {
         match group.as_str() {
-            "<core>" => *group = group::core(side),
-            "<infrastructure>" => *group = group::infrastructure(side),
+            "<core>" => *group = group::core(capi_types),
+            "<infrastructure>" => *group = group::infrastructure(capi_types),
             _ => {}
         }
     }
     Ok(())
 }
 
-/// The flag that leads a program to the proxy. Some prefer the pod's own account to the variable `KUBECONFIG`, so
+/// The flag with the proxy's kubeconfig. Some programs prefer the in-cluster config to the variable `KUBECONFIG`, so
 /// they need the flag.
 pub(crate) fn management_kubeconfig(context: &Context<'_>, flag: &str) -> Option<String> {
-    let is_private = context.settings.capi == Side::Private;
+    let is_private = context.settings.capi_types == CapiTypes::Private;
     is_private.then(|| format!("{flag}={}", sidecar::kubeconfig_path()))
 }
 
-/// Whether machines are managed, and the guest can be reached.
+/// Whether machine management is enabled, and the guest's kubeconfig exists.
 pub(crate) fn manages_machines(context: &Context<'_>) -> bool {
     let status = context.hcp.status.as_ref();
     let is_reachable = status.is_some_and(|status| status.kube_config.is_some());

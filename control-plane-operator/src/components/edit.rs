@@ -1,4 +1,4 @@
-//! Small changes of manifests that adapt functions make.
+//! Helpers of adapt functions to edit manifests.
 
 use control_plane_component::settings::Pairs;
 use control_plane_component::{Context, Error, Result, Workload};
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// A container of a pod, or init container, by name. It is an error if the manifest has none.
+/// Returns a container or init container by name, or an error if the manifest has none.
 pub(crate) fn container<'a>(pod: &'a mut PodSpec, name: &str) -> Result<&'a mut Container> {
     pod.init_containers
         .iter_mut()
@@ -16,15 +16,14 @@ pub(crate) fn container<'a>(pod: &'a mut PodSpec, name: &str) -> Result<&'a mut 
         .ok_or_else(|| Error::missing(format!("container {name}"), "in the manifest"))
 }
 
-/// The pod of a workload.
+/// Returns the pod spec of a workload.
 pub(crate) fn pod(workload: &mut Workload) -> &mut PodSpec {
     workload.template().spec.get_or_insert_default()
 }
 
-/// A part of a pod that is written here, in the form that the API has.
-pub(crate) fn written<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
-    serde_json::from_value(value)
-        .expect("invariant: what is written here has the form that the API has")
+/// Deserializes a JSON literal to an API type.
+pub(crate) fn from_json<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
+    serde_json::from_value(value).expect("invariant: the literal matches the API type")
 }
 
 /// Adds arguments.
@@ -32,7 +31,7 @@ pub(crate) fn args(container: &mut Container, args: impl IntoIterator<Item = Str
     container.args.get_or_insert_default().extend(args);
 }
 
-/// Adds a variable, or replaces it.
+/// Sets an environment variable.
 pub(crate) fn env(container: &mut Container, name: &str, value: impl Into<String>) {
     let variables = container.env.get_or_insert_default();
     variables.retain(|variable| variable.name != name);
@@ -43,7 +42,7 @@ pub(crate) fn env(container: &mut Container, name: &str, value: impl Into<String
     });
 }
 
-/// Replaces the image by one that an annotation names.
+/// Overrides the image with the value of an annotation.
 pub(crate) fn image_by(context: &Context<'_>, container: &mut Container, annotation: &str) {
     if let Some(image) = context
         .annotation(annotation)
@@ -53,7 +52,7 @@ pub(crate) fn image_by(context: &Context<'_>, container: &mut Container, annotat
     }
 }
 
-/// A flag and its pairs, if there are any.
+/// Returns a flag and its pairs, unless they are empty.
 pub(crate) fn pairs(flag: &str, pairs: &Pairs) -> Vec<String> {
     if pairs.0.is_empty() {
         return Vec::new();
@@ -61,7 +60,7 @@ pub(crate) fn pairs(flag: &str, pairs: &Pairs) -> Vec<String> {
     vec![flag.to_owned(), pairs.to_string()]
 }
 
-/// How many pods may be gone at a time.
+/// Sets how many pods may be unavailable.
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 pub(crate) fn disruption_budget(
     context: &Context<'_>,

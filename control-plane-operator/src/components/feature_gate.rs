@@ -1,19 +1,19 @@
-//! The guest's `FeatureGate`: the one that is asked for, and the one that the release made of it.
+//! The guest's `FeatureGate`: as requested, and as rendered by the release.
 
 use control_plane_component::{Context, Error, Result};
 use serde_json::{Value, json};
 
-/// The `ConfigMap` that holds what the release made of it.
+/// The `ConfigMap` with the rendered `FeatureGate`.
 pub(crate) const CONFIG_MAP: &str = "feature-gate";
-/// The key in it.
+/// Key in the `ConfigMap`.
 pub(crate) const KEY: &str = "feature-gate.yaml";
 
-/// Features and whether they are on, in the order in which the release lists them: those that are on first.
+/// Features and whether they are enabled, in the order of the release: enabled ones first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Features(pub(crate) Vec<(String, bool)>);
 
-/// The `FeatureGate` that the hosted control plane asks for, as YAML.
-pub(crate) fn wanted(context: &Context<'_>) -> String {
+/// The `FeatureGate` that the hosted control plane requests, as YAML.
+pub(crate) fn requested(context: &Context<'_>) -> String {
     let configuration = context.spec().configuration.as_ref();
     let gate = configuration.and_then(|configuration| configuration.feature_gate.as_ref());
     let mut spec = json!({});
@@ -33,7 +33,7 @@ pub(crate) fn wanted(context: &Context<'_>) -> String {
 }
 
 impl Features {
-    /// What the release made of it.
+    /// Reads the rendered `FeatureGate`.
     pub(crate) fn of(context: &Context<'_>) -> Result<Self> {
         let missing = || Error::missing(format!("ConfigMap {CONFIG_MAP}"), format!("key {KEY}"));
         let text = context
@@ -52,12 +52,12 @@ impl Features {
         ))
     }
 
-    /// Whether a feature is on.
+    /// Whether a feature is enabled.
     pub(crate) fn is_on(&self, feature: &str) -> bool {
         self.0.iter().any(|(name, on)| name == feature && *on)
     }
 
-    /// As a flag has them: `Name=true`.
+    /// Formats them for a flag: `Name=true`.
     pub(crate) fn flags(&self) -> Vec<String> {
         let flags = self.0.iter();
         flags.map(|(name, on)| format!("{name}={on}")).collect()

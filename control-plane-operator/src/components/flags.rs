@@ -1,11 +1,11 @@
-//! Flags that many programs of a control plane take alike.
+//! Flags that several components share.
 
 use api::annotations::cluster::DISABLE_PROFILING;
 use control_plane_component::{Context, Error, Result};
 
 use super::feature_gate::Features;
 
-/// Versions and ciphers of TLS.
+/// TLS version and ciphers.
 pub(crate) fn tls(context: &Context<'_>) -> Vec<String> {
     let tls = context.tls();
     let version = format!("--tls-min-version={}", tls.version());
@@ -13,7 +13,7 @@ pub(crate) fn tls(context: &Context<'_>) -> Vec<String> {
     [version].into_iter().chain(ciphers).collect()
 }
 
-/// Features that are on and off, as the release made them.
+/// Feature gates, as rendered by the release.
 pub(crate) fn features(context: &Context<'_>) -> Result<Vec<String>> {
     let features = Features::of(context)?.flags().into_iter();
     Ok(features
@@ -21,15 +21,15 @@ pub(crate) fn features(context: &Context<'_>) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Turns profiling off, where an annotation asks for that.
+/// Disables profiling if an annotation requests it.
 pub(crate) fn profiling(context: &Context<'_>, component: &str) -> Result<Option<String>> {
-    let silent = DISABLE_PROFILING
+    let disabled = DISABLE_PROFILING
         .get(context.annotations())
         .map_err(|error| Error::Invalid {
-            way_out: format!("write {}", error.expected),
+            hint: format!("write {}", error.expected),
             field: error.key,
             value: error.value,
         })?;
-    let is_silent = silent.is_some_and(|names| names.iter().any(|name| name == component));
-    Ok(is_silent.then(|| "--profiling=false".to_owned()))
+    let is_disabled = disabled.is_some_and(|names| names.iter().any(|name| name == component));
+    Ok(is_disabled.then(|| "--profiling=false".to_owned()))
 }

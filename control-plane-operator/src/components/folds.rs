@@ -1,6 +1,6 @@
-//! A component owns its facts: one that is declared here gets all that others get, without a table elsewhere.
+//! A component declares everything about itself: the example component needs no entry in another file.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::HostedControlPlane;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use control_plane_component::dependency::dependencies;
@@ -15,15 +15,15 @@ use super::example::{NAME, SIGNER, component};
 use crate::hosted_control_plane::kinds;
 use crate::{infra, pki};
 
-/// Looks at a control plane on private types of a highly available cluster that collects telemetry.
-fn with<T>(objects: &Objects, look: impl FnOnce(&Context<'_>) -> T) -> T {
+/// Calls `inspect` with a highly available control plane on private types that collects telemetry metrics.
+fn with<T>(objects: &Objects, inspect: impl FnOnce(&Context<'_>) -> T) -> T {
     let text =
         include_str!("../../../control-plane-component/tests/data/base/hosted-control-plane.yaml");
     let mut hcp: HostedControlPlane = serde_saphyr::from_str(text).unwrap();
     hcp.spec.controller_availability_policy =
         serde_json::from_value(json!("HighlyAvailable")).unwrap();
     let settings = Settings {
-        capi: Side::Private,
+        capi_types: CapiTypes::Private,
         capi_proxy_image: Some("registry.example.com/proxy".to_owned()),
         metrics_set: Some(MetricsSet::Telemetry),
         served_groups: ["monitoring.coreos.com", "route.openshift.io"]
@@ -32,14 +32,14 @@ fn with<T>(objects: &Objects, look: impl FnOnce(&Context<'_>) -> T) -> T {
         ..Settings::new("own")
     };
     let release = Release::default();
-    look(&Context {
+    inspect(&Context {
         hcp: &hcp,
         release: &release,
         user_release: &release,
         infra: &Infra::default(),
         objects,
         settings: &settings,
-        predicates: Predicates::Asked,
+        predicates: Predicates::Evaluated,
     })
 }
 
@@ -56,36 +56,41 @@ fn manifest(kind: &str) -> Value {
 }
 
 #[test]
-fn a_declared_component_gets_its_certificate() {
+fn declared_components_get_certificates() {
     with(&Objects::default(), |context| {
         let leaves = pki::leaves(&[component()], context);
         let leaf = leaves.iter().find(|leaf| leaf.secret == "example-serving");
         assert!(leaf.unwrap().names.contains(&NAME.to_owned()));
         let authorities = pki::authorities(&[component()], context);
         assert!(authorities.contains(&SIGNER));
-        // All of the others have theirs in the same way.
+        // Without components there are no certificates.
         assert_eq!(pki::leaves(&[], context), []);
-        let made = pki::objects(&[component()], context, pki::Scope::All, Timestamp::now());
-        let made = Objects::from_iter(made.unwrap());
-        let serving = made.secret_value("example-serving", "tls.crt");
-        assert!(serving.is_some(), "{made:?}");
-        let signer = made.secret_value(SIGNER.secret, "ca.crt").unwrap();
-        let bundle = made.config_value("example-ca", "ca.crt").unwrap();
+        let issued = pki::objects(
+            &[component()],
+            context,
+            pki::CertificateSet::All,
+            Timestamp::now(),
+        );
+        let issued = Objects::from_iter(issued.unwrap());
+        let serving = issued.secret_value("example-serving", "tls.crt");
+        assert!(serving.is_some(), "{issued:?}");
+        let signer = issued.secret_value(SIGNER.secret, "ca.crt").unwrap();
+        let bundle = issued.config_value("example-ca", "ca.crt").unwrap();
         assert_eq!(bundle.trim().as_bytes(), signer.trim_ascii());
     });
 }
 
 #[test]
-fn a_declared_component_is_published_and_its_old_services_are_deleted() {
+fn declared_components_are_published() {
     let old =
         json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "example-old" } });
     let objects = Objects::from_iter([old]);
     with(&objects, |context| {
-        let desired = infra::wanted(&[component()], context);
+        let desired = infra::desired(&[component()], context);
         for kind in ["Service", "Route"] {
-            let is_there =
+            let is_published =
                 |object: &Value| object["kind"] == kind && object["metadata"]["name"] == NAME;
-            assert!(desired.objects.iter().any(is_there), "{kind}");
+            assert!(desired.objects.iter().any(is_published), "{kind}");
         }
         let deleted: Vec<_> = desired
             .deletions
@@ -102,7 +107,7 @@ fn a_declared_component_is_published_and_its_old_services_are_deleted() {
 
 /// Check O06.
 #[test]
-fn kinds_of_a_declared_component_are_watched() {
+fn kinds_of_declared_components_are_watched() {
     let kind = ("networking.k8s.io/v1", "NetworkPolicy");
     let kind = (kind.0.to_owned(), kind.1.to_owned());
     assert!(kinds(&[component()]).contains(&kind));
@@ -110,7 +115,7 @@ fn kinds_of_a_declared_component_are_watched() {
 }
 
 #[test]
-fn a_declared_component_gets_monitor_budget_replicas_and_proxy() {
+fn declared_components_get_monitor_pdb_replicas_and_proxy() {
     let monitor = manifest("ServiceMonitor");
     let rule = &monitor["spec"]["endpoints"][0]["metricRelabelings"][0];
     assert_eq!(
@@ -130,7 +135,7 @@ fn a_declared_component_gets_monitor_budget_replicas_and_proxy() {
 }
 
 #[test]
-fn a_declared_component_waits_for_what_it_depends_on() {
+fn declared_components_wait_for_dependencies() {
     with(&Objects::default(), |context| {
         assert_eq!(
             dependencies(&component(), context),
@@ -140,9 +145,9 @@ fn a_declared_component_waits_for_what_it_depends_on() {
     });
 }
 
-/// A migration stops the Deployments with this label: hypershift-operator does not know the names.
+/// A migration stops the Deployments with this label; hypershift-operator does not depend on their names.
 #[test]
-fn a_declared_component_is_handed_over_in_a_migration() {
+fn declared_components_are_labeled_for_migration() {
     let deployment = manifest("Deployment");
     let labels = serde_json::from_value(deployment["metadata"]["labels"].clone()).unwrap();
     let found = CapiUse::from_labels(Some(&labels));

@@ -1,4 +1,4 @@
-//! Kubeconfigs of the guest: made from a client certificate and an authority that are there as Secrets.
+//! Kubeconfigs of the guest, built from the Secrets of a client certificate and of an authority.
 
 use control_plane_component::{Context, Error, Result};
 use k8s_openapi::ByteString;
@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 const KEY: &str = "kubeconfig";
 const AUTHORITY: &str = "root-ca";
 
-/// What a kubeconfig is made of.
+/// Input of a kubeconfig.
 #[derive(Debug, Clone)]
 pub(crate) struct Kubeconfig<'a> {
     /// URL of the API server.
     pub(crate) server: String,
-    /// Certificates of authorities, as PEM.
+    /// CA certificates, PEM.
     pub(crate) authority: &'a [u8],
-    /// Certificate and key of the user, as PEM.
+    /// Client certificate and key, PEM.
     pub(crate) user: (&'a [u8], &'a [u8]),
 }
 
 // === impl Kubeconfig ===
 
 impl Kubeconfig<'_> {
-    /// As text.
+    /// Formats it as YAML.
     pub(crate) fn text(&self) -> String {
         let (certificate, key) = self.user;
         yaml(&json!({
@@ -47,12 +47,12 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-/// JSON is YAML, and a form that never changes by itself.
+/// Formats a value as YAML. JSON, the fallback, is valid YAML.
 pub(crate) fn yaml(value: &Value) -> String {
     serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string())
 }
 
-/// The value of a Secret that has to be there.
+/// Returns a value of a required Secret.
 pub(crate) fn secret_value(context: &Context<'_>, name: &str, key: &str) -> Result<Vec<u8>> {
     context
         .objects
@@ -60,13 +60,13 @@ pub(crate) fn secret_value(context: &Context<'_>, name: &str, key: &str) -> Resu
         .ok_or_else(|| Error::missing(format!("Secret {name}"), format!("key {key}")))
 }
 
-/// A kubeconfig for the user of a client certificate.
+/// Builds a kubeconfig for a client certificate.
 pub(crate) fn text(context: &Context<'_>, certificate: &str, server: String) -> Result<String> {
     let authority = secret_value(context, AUTHORITY, "ca.crt")?;
     with_authority(context, certificate, server, &authority)
 }
 
-/// The same, with authorities of the caller's.
+/// Builds a kubeconfig with custom CA certificates.
 pub(crate) fn with_authority(
     context: &Context<'_>,
     certificate: &str,
@@ -91,13 +91,13 @@ pub(crate) fn with_authority(
     Ok(kubeconfig.text())
 }
 
-/// Puts a text into a Secret.
+/// Sets a key of a Secret.
 pub(crate) fn put(secret: &mut Secret, key: &str, text: String) {
     let data = secret.data.get_or_insert_default();
     data.insert(key.to_owned(), ByteString(text.into_bytes()));
 }
 
-/// Adapts the Secret with the kubeconfig of a component of the control plane: by the Service of the API server.
+/// Adapts the kubeconfig Secret of a control plane component, which uses the API server's Service.
 pub(crate) fn service(
     certificate: &'static str,
 ) -> impl Fn(&Context<'_>, &mut Secret) -> Result<()> + Send + Sync {
@@ -108,7 +108,7 @@ pub(crate) fn service(
     }
 }
 
-/// Adapts the Secret with the kubeconfig of a container in the pod of the API server.
+/// Adapts the kubeconfig Secret of a container in the API server's pod.
 pub(crate) fn local(
     certificate: &'static str,
 ) -> impl Fn(&Context<'_>, &mut Secret) -> Result<()> + Send + Sync {

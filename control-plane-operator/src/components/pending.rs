@@ -1,7 +1,8 @@
-//! Components that this operator does not run yet: their certificates, Services and Routes are there already, because other
-//! parts of a hosted cluster refer to them.
+//! Components that this operator does not run yet: their certificates, Services and Routes exist already, because other
+//! components refer to them.
 //!
-//! Each is declared like a component that runs, without manifests. When it gets some, it gets its own folder.
+//! They are declared like other components, but without manifests. A component that gets manifests moves to its own
+//! directory.
 
 mod clouds;
 mod metrics_forwarding;

@@ -1,4 +1,4 @@
-//! Questions to etcd, by the JSON form that it serves beside gRPC.
+//! A client of etcd's JSON gateway.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use support::error::chain;
 
 use super::plan::Member;
 
-/// How long a connection may take.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// How long a question may take.
-const ASK_TIME: Duration = Duration::from_secs(10);
-/// How long defragmenting may take: etcd serves nothing meanwhile.
-const DEFRAGMENT_TIME: Duration = Duration::from_mins(2);
+/// Timeout of connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of defragmenting: the member is blocked meanwhile.
+const DEFRAGMENT_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A client's certificate and the authority of servers.
+/// Files of the client certificate and of the server CA.
 #[derive(Debug, Clone)]
 pub(super) struct Credentials {
     pub(super) ca: PathBuf,
@@ -25,11 +25,11 @@ pub(super) struct Credentials {
     pub(super) key: PathBuf,
 }
 
-/// A way to one member.
+/// A connection to one member.
 #[derive(Clone)]
 pub(super) struct Connection(kube::Client);
 
-/// What a member says of itself.
+/// Status of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Status {
     pub(super) size: u64,
@@ -39,33 +39,33 @@ pub(super) struct Status {
     problem: Option<String>,
 }
 
-/// Etcd cannot be asked.
+/// A request to etcd failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// A file cannot be read.
-    #[error("cannot read {}", path.display())]
+    /// A file is not readable.
+    #[error("failed to read {}", path.display())]
     File {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// The certificate's authority is not in its file.
-    #[error("{} holds no certificate", path.display())]
+    /// The CA file contains no certificate.
+    #[error("{} contains no certificate", path.display())]
     NoCertificate { path: PathBuf },
-    /// A member's address is none.
-    #[error("{url:?} is no address of a member")]
+    /// The URL of a member is invalid.
+    #[error("invalid member URL {url:?}")]
     Address { url: String },
-    /// No client can be made, or no answer is given.
-    #[error("etcd cannot be asked for {what}")]
-    Ask {
+    /// Creating the client or the request failed.
+    #[error("failed to request {what} from etcd")]
+    Request {
         what: &'static str,
         source: kube::Error,
     },
-    /// It takes too long.
-    #[error("etcd took too long over {what}")]
-    Late { what: &'static str },
+    /// The request timed out.
+    #[error("timed out requesting {what} from etcd")]
+    Timeout { what: &'static str },
 }
 
-/// Numbers of 64 bits are strings in this form.
+/// 64-bit numbers are strings in this format.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct RawStatus {
@@ -97,7 +97,7 @@ struct RawMember {
     client_urls: Vec<String>,
 }
 
-/// A number, or a string with one.
+/// A number, possibly in a string.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "serde_json::Value")]
 struct Number(u64);
@@ -124,24 +124,27 @@ impl Default for RawStatus {
     }
 }
 
-/// All members, with what each says of itself.
-pub(super) async fn look(credentials: &Credentials, any: &Uri) -> Result<Vec<Member>, Error> {
+/// Returns all members with their status.
+pub(super) async fn observe_members(
+    credentials: &Credentials,
+    any: &Uri,
+) -> Result<Vec<Member>, Error> {
     let members = Connection::open(credentials, &any.to_string())?
         .members()
         .await?;
-    let mut looked = Vec::new();
+    let mut observed = Vec::new();
     for member in members {
         let url = member.client_urls.into_iter().next().unwrap_or_default();
         let status = match Connection::open(credentials, &url) {
             Ok(connection) => connection.status().await,
             Err(error) => Err(error),
         };
-        looked.push(judged(member.name, url, status));
+        observed.push(member_of(member.name, url, status));
     }
-    Ok(looked)
+    Ok(observed)
 }
 
-fn judged(name: String, url: String, status: Result<Status, Error>) -> Member {
+fn member_of(name: String, url: String, status: Result<Status, Error>) -> Member {
     let status = status.unwrap_or_else(|error| Status {
         size: 0,
         in_use: 0,
@@ -163,7 +166,7 @@ fn judged(name: String, url: String, status: Result<Status, Error>) -> Member {
 // === impl Connection ===
 
 impl Connection {
-    /// Files are read each time: certificates are renewed.
+    /// Connects to a member. Files are read each time, because certificates are renewed.
     pub(super) fn open(credentials: &Credentials, url: &str) -> Result<Self, Error> {
         let address = || Error::Address {
             url: url.to_owned(),
@@ -176,26 +179,30 @@ impl Connection {
         config.root_cert = Some(authorities(&credentials.ca)?);
         config.auth_info.client_certificate = Some(text(&credentials.certificate));
         config.auth_info.client_key = Some(text(&credentials.key));
-        config.connect_timeout = Some(CONNECT_TIME);
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
         config.default_retry = false;
-        // Not `support::client`: defragmenting takes longer than a write to an API server may, so `ask` has the limits.
+        // Not `support::client`: its write timeout is too short for defragmenting, so `call` sets timeouts.
         let client = kube::Client::try_from(config);
-        client.map(Self).map_err(|source| Error::Ask {
+        client.map(Self).map_err(|source| Error::Request {
             what: "anything",
             source,
         })
     }
 
     async fn members(&self) -> Result<Vec<RawMember>, Error> {
-        let answer: Members = self
-            .ask("its members", "/v3/cluster/member/list", ASK_TIME)
+        let response: Members = self
+            .call(
+                "the member list",
+                "/v3/cluster/member/list",
+                REQUEST_TIMEOUT,
+            )
             .await?;
-        Ok(answer.members)
+        Ok(response.members)
     }
 
     pub(super) async fn status(&self) -> Result<Status, Error> {
         let raw: RawStatus = self
-            .ask("its status", "/v3/maintenance/status", ASK_TIME)
+            .call("the status", "/v3/maintenance/status", REQUEST_TIMEOUT)
             .await?;
         Ok(raw.into())
     }
@@ -203,22 +210,22 @@ impl Connection {
     pub(super) async fn defragment(&self) -> Result<(), Error> {
         let path = "/v3/maintenance/defragment";
         let what = "defragmenting";
-        let done: Result<serde_json::Value, _> = self.ask(what, path, DEFRAGMENT_TIME).await;
+        let done: Result<serde_json::Value, _> = self.call(what, path, DEFRAGMENT_TIMEOUT).await;
         done.map(drop)
     }
 
-    async fn ask<T: DeserializeOwned>(
+    async fn call<T: DeserializeOwned>(
         &self,
         what: &'static str,
         path: &str,
         time: Duration,
     ) -> Result<T, Error> {
-        let failed = |source| Error::Ask { what, source };
+        let failed = |source| Error::Request { what, source };
         let request = Request::post(path).body(b"{}".to_vec());
         let request = request.map_err(|error| failed(kube::Error::HttpError(error)))?;
         match tokio::time::timeout(time, self.0.request(request)).await {
-            Ok(answer) => answer.map_err(failed),
-            Err(_) => Err(Error::Late { what }),
+            Ok(response) => response.map_err(failed),
+            Err(_) => Err(Error::Timeout { what }),
         }
     }
 }
@@ -265,7 +272,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn answers_are_read_as_etcd_writes_them() {
+    async fn etcd_responses_are_parsed() {
         let status = json!({
             "header": { "cluster_id": "1", "member_id": "18446744073709551615", "raft_term": "2" },
             "version": "3.6.5", "dbSize": "209715200", "leader": "18446744073709551615",
@@ -295,13 +302,16 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_does_not_answer_is_unwell() {
-        let member = judged("a".into(), String::new(), Err(Error::Late { what: "x" }));
-        assert_eq!(member.problem.as_deref(), Some("etcd took too long over x"));
+    fn unreachable_members_are_unhealthy() {
+        let member = member_of("a".into(), String::new(), Err(Error::Timeout { what: "x" }));
+        assert_eq!(
+            member.problem.as_deref(),
+            Some("timed out requesting x from etcd")
+        );
     }
 
     #[test]
-    fn addresses_have_a_scheme_and_a_host() {
+    fn invalid_member_urls_are_rejected() {
         let credentials = Credentials {
             ca: "/none".into(),
             certificate: "/none".into(),

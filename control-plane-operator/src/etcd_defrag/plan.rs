@@ -1,41 +1,41 @@
-//! Which members are defragmented, and in which order. Pure.
+//! Selects the members to defragment, and their order. Pure.
 
-/// A member of etcd as it says of itself.
+/// A member of etcd, with its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) url: String,
-    /// Bytes of its database's file.
+    /// Size of its database file in bytes.
     pub(super) size: u64,
-    /// Those of them that hold data.
+    /// Bytes in use.
     pub(super) in_use: u64,
     pub(super) is_leader: bool,
     pub(super) is_learner: bool,
-    /// Why it cannot be asked, or what it complains about.
+    /// Why its status is unknown, or the alarm that it reports.
     pub(super) problem: Option<String>,
 }
 
-/// From where on it is worth it.
+/// Thresholds for defragmenting.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Bytes of the file.
+    /// Minimum size of the file in bytes.
     pub(super) size: u64,
-    /// Percent of it that are free.
+    /// Minimum percentage of free space.
     pub(super) percent: u64,
 }
 
-/// Nothing is done to a cluster that is not well.
+/// A member is unhealthy, so no member is defragmented.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("member {member} is not well: {problem}")]
-pub(super) struct Unwell {
+#[error("member {member} is unhealthy: {problem}")]
+pub(super) struct Unhealthy {
     member: String,
     problem: String,
 }
 
-/// The members to defragment, the leader last.
-pub(super) fn due(members: &[Member], limits: Limits) -> Result<Vec<&Member>, Unwell> {
-    if let Some((member, problem)) = unwell(members) {
-        return Err(Unwell { member, problem });
+/// Returns the members to defragment, the leader last.
+pub(super) fn select(members: &[Member], limits: Limits) -> Result<Vec<&Member>, Unhealthy> {
+    if let Some((member, problem)) = unhealthy(members) {
+        return Err(Unhealthy { member, problem });
     }
     let mut due: Vec<_> = members
         .iter()
@@ -45,7 +45,7 @@ pub(super) fn due(members: &[Member], limits: Limits) -> Result<Vec<&Member>, Un
     Ok(due)
 }
 
-fn unwell(members: &[Member]) -> Option<(String, String)> {
+fn unhealthy(members: &[Member]) -> Option<(String, String)> {
     let mut members = members.iter();
     members.find_map(|member| Some((member.name.clone(), member.problem.clone()?)))
 }
@@ -77,17 +77,17 @@ mod tests {
             in_use,
             is_leader: name == "leader",
             is_learner: name == "learner",
-            problem: (name == "ill").then(|| "it does not answer".to_owned()),
+            problem: (name == "ill").then(|| "timed out".to_owned()),
         }
     }
 
     fn names(members: &[Member]) -> Vec<String> {
-        let due = due(members, LIMITS).unwrap();
+        let due = select(members, LIMITS).unwrap();
         due.iter().map(|member| member.name.clone()).collect()
     }
 
     #[test]
-    fn size_and_share_decide() {
+    fn size_and_fragmentation_select_members() {
         for (size, in_use, expected) in [
             (100, 55, true),
             (100, 56, false),
@@ -102,18 +102,15 @@ mod tests {
     }
 
     #[test]
-    fn the_leader_is_last_and_a_learner_left_alone() {
+    fn leader_is_last_and_learners_are_skipped() {
         let members = ["leader", "a", "learner", "b"].map(|name| member(name, 200, 10));
         assert_eq!(names(&members), ["a", "b", "leader"]);
     }
 
     #[test]
-    fn nothing_is_done_while_a_member_is_ill() {
+    fn unhealthy_members_prevent_defragmentation() {
         let members = [member("a", 200, 10), member("ill", 0, 0)];
-        let error = due(&members, LIMITS).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "member ill is not well: it does not answer"
-        );
+        let error = select(&members, LIMITS).unwrap_err();
+        assert_eq!(error.to_string(), "member ill is unhealthy: timed out");
     }
 }

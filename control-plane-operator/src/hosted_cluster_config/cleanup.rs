@@ -1,7 +1,7 @@
-//! Before a hosted cluster is deleted: load balancers and volumes that it has made in its cloud.
+//! Deletes load balancers and volumes of a hosted cluster before the cluster is deleted.
 //!
-//! They could not be found once its API server is gone. New ones are refused meanwhile, by a webhook whose Service does
-//! not exist, so that the API server has no way to let them pass.
+//! They could not be found once its API server is deleted. Creating new ones is blocked meanwhile by a webhook whose
+//! Service does not exist.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -18,34 +18,34 @@ use support::error::chain;
 use support::reconcile::is_missing;
 
 use super::context::Context;
-use super::control_plane::{self, Wanted};
+use super::control_plane::{self, DesiredCondition};
 use super::error::Error;
 
-/// How often it is looked at what is left.
+/// Polling interval for the remaining resources.
 pub(super) const PERIOD: Duration = Duration::from_secs(5);
-/// A cluster that does not answer so often in a row has nothing that could be cleaned up.
-const FAILURES: u32 = 5;
-/// Nor has one that does not answer for so long after its deletion.
-const LONGEST: SignedDuration = SignedDuration::from_mins(5);
+/// Consecutive failures after which the cleanup is skipped, because the cluster is unreachable.
+const FAILURE_THRESHOLD: u32 = 5;
+/// Time since the deletion after which the cleanup of an unreachable cluster is skipped.
+const CLEANUP_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
-/// What is left in the hosted cluster.
+/// Remaining resources in the hosted cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Left {
-    balancers: Vec<String>,
+struct Remaining {
+    load_balancers: Vec<String>,
     claims: Vec<String>,
     volumes: Vec<String>,
 }
 
-/// Failures in a row. There is one hosted cluster for each process.
+/// Consecutive failures. Each process has exactly one hosted cluster.
 static FAILED: Mutex<u32> = Mutex::new(0);
 
-/// Cleans up, if the cluster is being deleted and says that it wants this.
+/// Cleans up if the cluster is being deleted and requests it.
 pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
-    let Some(object) = ctx.control_plane().await?.filter(|it| is_wanted(it)) else {
+    let Some(object) = ctx.control_plane().await?.filter(|it| is_requested(it)) else {
         return Ok(());
     };
-    let left = clean(ctx).await;
-    let failures = count(left.is_err());
+    let remaining = delete_cloud_resources(ctx).await;
+    let failures = count(remaining.is_err());
     let deleted = object
         .metadata
         .deletion_timestamp
@@ -54,12 +54,12 @@ pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     let since = deleted.map_or(SignedDuration::ZERO, |time| {
         Timestamp::now().duration_since(time)
     });
-    let wanted = verdict(&left, failures, since);
+    let desired = condition(&remaining, failures, since);
     let generation = object.metadata.generation;
     control_plane::write(&ctx.control_planes(), &object, |status| {
         control_plane::set(
             status,
-            std::slice::from_ref(&wanted),
+            std::slice::from_ref(&desired),
             generation,
             Timestamp::now(),
         );
@@ -75,49 +75,58 @@ fn count(is_failure: bool) -> u32 {
     *failed
 }
 
-fn is_wanted(object: &DynamicObject) -> bool {
-    let wanted = CLEANUP_CLOUD_RESOURCES.get(object.annotations());
-    object.metadata.deletion_timestamp.is_some() && matches!(wanted, Ok(Some(true)))
+fn is_requested(object: &DynamicObject) -> bool {
+    let desired = CLEANUP_CLOUD_RESOURCES.get(object.annotations());
+    object.metadata.deletion_timestamp.is_some() && matches!(desired, Ok(Some(true)))
 }
 
-fn verdict(left: &Result<Left, Error>, failures: u32, waited: SignedDuration) -> Wanted {
-    let (status, reason, message) = match left {
-        Ok(left) if *left == Left::default() => (
+fn condition(
+    remaining: &Result<Remaining, Error>,
+    failures: u32,
+    waited: SignedDuration,
+) -> DesiredCondition {
+    let (status, reason, message) = match remaining {
+        Ok(remaining) if *remaining == Remaining::default() => (
             Status::True,
             "AsExpected",
-            "Nothing is left of load balancers and volumes".to_owned(),
+            "All load balancers and volumes are deleted".to_owned(),
         ),
-        Ok(left) => (Status::False, "RemainingCloudResources", left.to_string()),
-        Err(error) if failures >= FAILURES || waited >= LONGEST => (
+        Ok(remaining) => (
+            Status::False,
+            "RemainingCloudResources",
+            remaining.to_string(),
+        ),
+        Err(error) if failures >= FAILURE_THRESHOLD || waited >= CLEANUP_TIMEOUT => (
             Status::True,
             "CloudResourcesCleanupSkipped",
             format!(
-                "the hosted cluster does not answer: look for what it has made in the cloud yourself ({})",
+                "Skipped cleanup: the hosted cluster is unreachable ({}). Check the cloud account for leftover \
+                 load balancers and volumes.",
                 chain(error)
             ),
         ),
         Err(error) => (Status::False, "CleanupFailed", chain(error)),
     };
-    Wanted {
-        about: ClusterCondition::CloudResourcesDestroyed,
+    DesiredCondition {
+        type_: ClusterCondition::CloudResourcesDestroyed,
         status,
         reason,
         message,
     }
 }
 
-/// Deletes, and says what is not gone yet.
-async fn clean(ctx: &Context) -> Result<Left, Error> {
-    ctx.applier.apply(&barrier()?).await?;
-    Ok(Left {
-        balancers: balancers(ctx).await?,
+/// Deletes cloud resources, and returns those that still exist.
+async fn delete_cloud_resources(ctx: &Context) -> Result<Remaining, Error> {
+    ctx.applier.apply(&blocking_webhook()?).await?;
+    Ok(Remaining {
+        load_balancers: load_balancers(ctx).await?,
         claims: claims(ctx).await?,
         volumes: volumes(ctx).await?,
     })
 }
 
-/// Refuses what would make something in the cloud.
-fn barrier() -> Result<ValidatingWebhookConfiguration, Error> {
+/// Blocks the creation of objects that create cloud resources.
+fn blocking_webhook() -> Result<ValidatingWebhookConfiguration, Error> {
     let object = json!({
         "metadata": { "name": "block-resources" },
         "webhooks": [{
@@ -137,44 +146,46 @@ fn barrier() -> Result<ValidatingWebhookConfiguration, Error> {
         }],
     });
     serde_json::from_value(object).map_err(|error| Error::Form {
-        object: "the webhook that keeps new load balancers away".to_owned(),
+        object: "ValidatingWebhookConfiguration block-resources".to_owned(),
         problem: error.to_string(),
     })
 }
 
-async fn balancers(ctx: &Context) -> Result<Vec<String>, Error> {
+async fn load_balancers(ctx: &Context) -> Result<Vec<String>, Error> {
     let api: Api<Service> = Api::all(ctx.guest.clone());
     let list = api.list(&ListParams::default()).await;
     let list = list.map_err(Error::client("list Services of the hosted cluster"))?;
-    let balancers = list.items.into_iter().filter(|service| {
+    let load_balancers = list.items.into_iter().filter(|service| {
         let spec = service.spec.as_ref();
         spec.and_then(|spec| spec.type_.as_deref()) == Some("LoadBalancer")
     });
-    delete_all(ctx, balancers.collect::<Vec<_>>()).await
+    delete_all(ctx, load_balancers.collect::<Vec<_>>()).await
 }
 
-/// Claims go once no pod uses them.
+/// Deletes claims, and the pods that block their deletion.
 async fn claims(ctx: &Context) -> Result<Vec<String>, Error> {
     let api: Api<PersistentVolumeClaim> = Api::all(ctx.guest.clone());
     let list = api.list(&ListParams::default()).await;
     let claims = list
-        .map_err(Error::client("list claims of the hosted cluster"))?
+        .map_err(Error::client(
+            "list PersistentVolumeClaims of the hosted cluster",
+        ))?
         .items;
     if claims.is_empty() {
         return Ok(Vec::new());
     }
-    let left = delete_all(ctx, claims).await?;
+    let remaining = delete_all(ctx, claims).await?;
     let pods: Api<Pod> = Api::all(ctx.guest.clone());
     let list = pods.list(&ListParams::default()).await;
     let pods = list
-        .map_err(Error::client("list pods of the hosted cluster"))?
+        .map_err(Error::client("list Pods of the hosted cluster"))?
         .items;
     delete_all(
         ctx,
         pods.into_iter().filter(uses_a_claim).collect::<Vec<_>>(),
     )
     .await?;
-    Ok(left)
+    Ok(remaining)
 }
 
 fn uses_a_claim(pod: &Pod) -> bool {
@@ -183,12 +194,14 @@ fn uses_a_claim(pod: &Pod) -> bool {
     volumes.any(|volume| volume.persistent_volume_claim.is_some())
 }
 
-/// Those that go with their claim.
+/// Returns volumes that will be deleted with their claim.
 async fn volumes(ctx: &Context) -> Result<Vec<String>, Error> {
     let api: Api<PersistentVolume> = Api::all(ctx.guest.clone());
     let list = api.list(&ListParams::default()).await;
-    let list = list.map_err(Error::client("list volumes of the hosted cluster"))?;
-    let goes = |volume: &PersistentVolume| {
+    let list = list.map_err(Error::client(
+        "list PersistentVolumes of the hosted cluster",
+    ))?;
+    let is_deleted_with_claim = |volume: &PersistentVolume| {
         let spec = volume.spec.as_ref();
         let policy = spec.and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
         policy != Some("Retain") && spec.is_some_and(|spec| spec.claim_ref.is_some())
@@ -196,12 +209,12 @@ async fn volumes(ctx: &Context) -> Result<Vec<String>, Error> {
     Ok(list
         .items
         .iter()
-        .filter(|volume| goes(volume))
-        .map(place)
+        .filter(|volume| is_deleted_with_claim(volume))
+        .map(object_name)
         .collect())
 }
 
-/// Deletes those that are not being deleted, and names all that are left.
+/// Deletes objects that are not being deleted yet, and returns the names of all.
 async fn delete_all<K>(ctx: &Context, objects: Vec<K>) -> Result<Vec<String>, Error>
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
@@ -220,29 +233,29 @@ where
             .await
         {
             Ok(_) => {
-                tracing::info!(kind = %K::kind(&()), object = place(object), "Deleted before its cluster")
+                tracing::info!(kind = %K::kind(&()), object = object_name(object), "Deleted cloud resource")
             }
             Err(error) if is_missing(&error) => {}
             Err(error) => {
-                let what = format!("delete {} {}", K::kind(&()), place(object));
+                let what = format!("delete {} {}", K::kind(&()), object_name(object));
                 return Err(Error::client(what)(error));
             }
         }
     }
-    Ok(objects.iter().map(place).collect())
+    Ok(objects.iter().map(object_name).collect())
 }
 
-fn place<K: kube::Resource>(object: &K) -> String {
+fn object_name<K: kube::Resource>(object: &K) -> String {
     match object.namespace() {
         Some(namespace) => format!("{namespace}/{}", object.name_any()),
         None => object.name_any(),
     }
 }
 
-impl std::fmt::Display for Left {
+impl std::fmt::Display for Remaining {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let parts = [
-            ("load balancers", &self.balancers),
+            ("load balancers", &self.load_balancers),
             ("claims", &self.claims),
             ("volumes", &self.volumes),
         ];
@@ -254,7 +267,7 @@ impl std::fmt::Display for Left {
                 format!("{} {what} ({first}{more})", names.len())
             })
             .collect();
-        write!(f, "not gone yet: {}", parts.join("; "))
+        write!(f, "Waiting for deletion of {}", parts.join("; "))
     }
 }
 
@@ -263,58 +276,58 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_named_and_a_dead_cluster_given_up() {
-        let left = |count: usize| {
-            Ok(Left {
-                balancers: (0..count).map(|index| format!("a/s-{index}")).collect(),
-                ..Left::default()
+    fn remaining_resources_are_reported_until_unreachable() {
+        let remaining = |count: usize| {
+            Ok(Remaining {
+                load_balancers: (0..count).map(|index| format!("a/s-{index}")).collect(),
+                ..Remaining::default()
             })
         };
-        let dead = || Err(Error::waiting("an answer"));
+        let unreachable = || Err(Error::waiting("an answer"));
         let minute = SignedDuration::from_mins(1);
-        for (left, failures, waited, status, reason) in [
-            (left(0), 0, minute, Status::True, "AsExpected"),
+        for (remaining, failures, waited, status, reason) in [
+            (remaining(0), 0, minute, Status::True, "AsExpected"),
             (
-                left(1),
+                remaining(1),
                 0,
-                LONGEST,
+                CLEANUP_TIMEOUT,
                 Status::False,
                 "RemainingCloudResources",
             ),
-            (dead(), 1, minute, Status::False, "CleanupFailed"),
+            (unreachable(), 1, minute, Status::False, "CleanupFailed"),
             (
-                dead(),
-                FAILURES,
+                unreachable(),
+                FAILURE_THRESHOLD,
                 minute,
                 Status::True,
                 "CloudResourcesCleanupSkipped",
             ),
             (
-                dead(),
+                unreachable(),
                 1,
-                LONGEST,
+                CLEANUP_TIMEOUT,
                 Status::True,
                 "CloudResourcesCleanupSkipped",
             ),
         ] {
-            let wanted = verdict(&left, failures, waited);
-            assert_eq!((wanted.status, wanted.reason), (status, reason));
+            let desired = condition(&remaining, failures, waited);
+            assert_eq!((desired.status, desired.reason), (status, reason));
         }
-        let wanted = verdict(&left(5), 0, minute);
+        let desired = condition(&remaining(5), 0, minute);
         assert_eq!(
-            wanted.message,
-            "not gone yet: 5 load balancers (a/s-0, a/s-1, a/s-2, ...)"
+            desired.message,
+            "Waiting for deletion of 5 load balancers (a/s-0, a/s-1, a/s-2, ...)"
         );
     }
 
     #[test]
-    fn new_load_balancers_have_no_way_in() {
-        let webhooks = barrier().unwrap().webhooks.unwrap();
+    fn new_load_balancers_are_blocked() {
+        let webhooks = blocking_webhook().unwrap().webhooks.unwrap();
         assert_eq!(webhooks[0].failure_policy.as_deref(), Some("Fail"));
     }
 
     #[test]
-    fn a_cluster_is_cleaned_when_it_goes_and_says_so() {
+    fn cleanup_requires_deletion_and_annotation() {
         for (deleted, annotation, expected) in [
             (true, "true", true),
             (true, "false", false),
@@ -327,7 +340,7 @@ mod tests {
                 object["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
             }
             assert_eq!(
-                is_wanted(&serde_json::from_value(object).unwrap()),
+                is_requested(&serde_json::from_value(object).unwrap()),
                 expected
             );
         }

@@ -1,4 +1,4 @@
-//! What all passes have: clients of both clusters, and caches of what they look at.
+//! The context of all controllers: clients of both clusters, and caches.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -23,35 +23,34 @@ use support::health::{Check, Health};
 use support::reconcile::{Backoff, is_missing};
 use support::watch::watch_failed;
 
-use super::drive::{Subject, Wake, drive};
+use super::controller::{Schedule, Subject, Wake, run_controller};
 use super::error::Error;
 use super::machines::{self, Machine};
 use super::{
-    Args, NodeClients, Part, cleanup, control_plane, in_place, nodes, resources, signing, spot,
-    status,
+    Args, ControllerName, NodeClients, cleanup, control_plane, in_place, nodes, resources, signing,
+    spot, status,
 };
-use crate::settings::CapiTypes;
 use crate::tool;
 
-/// Who writes into the hosted cluster, as its API server keeps it.
+/// Field manager in the hosted cluster.
 const MANAGER: &str = "hosted-cluster-config-operator";
-/// The platform that never has Machines.
-const WITHOUT_MACHINES: &str = "IBMCloud";
-/// The one that a control plane has whose machines Cluster API knows nothing of, or an Agent service has found.
-const PERHAPS_MACHINES: &str = "None";
-/// How often a pass runs without a change.
+/// A platform without Machines.
+const IBM_CLOUD: &str = "IBMCloud";
+/// The platform of control planes with machines outside of Cluster API, or with Agents.
+const PLATFORM_NONE: &str = "None";
+/// Resync period.
 const PERIOD: Duration = Duration::from_mins(1);
 
-/// What all passes have.
+/// The context of all controllers.
 pub(super) struct Context {
     pub(super) management: kube::Client,
     pub(super) guest: kube::Client,
-    /// Writes into the hosted cluster.
+    /// Applies objects in the hosted cluster.
     pub(super) applier: Applier,
     pub(super) namespace: String,
     pub(super) node_clients: NodeClients,
     pub(super) signer_ca: Option<PathBuf>,
-    /// Image of the daemon that upgrades nodes where they are.
+    /// Image of the machine-config-daemon for in-place upgrades.
     pub(super) daemon_image: Option<String>,
     pub(super) machine: kube::api::ApiResource,
     machine_set: kube::api::ApiResource,
@@ -65,7 +64,7 @@ pub(super) struct Context {
     requests: Store<CertificateSigningRequest>,
 }
 
-/// The writing ends of the caches.
+/// The writers of the caches.
 struct Caches {
     control_planes: Writer<DynamicObject>,
     machines: Writer<DynamicObject>,
@@ -77,7 +76,7 @@ struct Caches {
 // === impl Context ===
 
 impl Context {
-    /// Runs all passes for as long as the process leads.
+    /// Runs all controllers while the process is the leader.
     pub(super) async fn run(
         args: &Args,
         management: kube::Client,
@@ -88,18 +87,18 @@ impl Context {
         let (ctx, caches) = Self::new(args, management, guest).await;
         let (hcp_wake, wake) = (Wake::new(), Wake::new());
         let mut work = ctx.watches(caches, &hcp_wake, &wake, health);
-        for part in &args.controllers {
-            work.push(ctx.part(*part, manager, &hcp_wake, &wake));
+        for controller in &args.controllers {
+            work.push(ctx.controller(*controller, manager, &hcp_wake, &wake));
         }
         futures::future::join_all(work).await;
     }
 
     async fn new(args: &Args, management: kube::Client, guest: kube::Client) -> (Self, Caches) {
-        let side = match args.capi_types {
-            CapiTypes::Private => api::group::Side::Private,
-            CapiTypes::Standard => api::group::Side::Standard,
-        };
-        let (machine, machine_set) = (machines::resource(side), machines::set_resource(side));
+        let capi_types = args.capi_types;
+        let (machine, machine_set) = (
+            machines::resource(capi_types),
+            machines::set_resource(capi_types),
+        );
         let caches = Caches {
             control_planes: Writer::new(control_plane::resource()),
             machines: Writer::new(machine.clone()),
@@ -133,30 +132,30 @@ impl Context {
         (ctx, caches)
     }
 
-    /// Keeps the caches, and wakes the passes that look at them.
+    /// Updates the caches, and triggers the controllers that read them.
     fn watches(
         &self,
         caches: Caches,
         hcp: &Wake,
-        fleet: &Wake,
+        cluster: &Wake,
         health: &Arc<Health>,
     ) -> Vec<LocalBoxFuture<'_, ()>> {
         let check = |name, text| health.check(name, text);
-        let wakes = || vec![fleet.clone()];
+        let wakes = || vec![cluster.clone()];
         let mut work: Vec<LocalBoxFuture<'_, ()>> = vec![
-            Box::pin(keep(
+            Box::pin(run_watch(
                 self.in_namespace(&control_plane::resource()),
                 caches.control_planes,
-                vec![hcp.clone(), fleet.clone()],
+                vec![hcp.clone(), cluster.clone()],
                 check("control-plane", "the HostedControlPlane is not watched yet"),
             )),
-            Box::pin(keep(
+            Box::pin(run_watch(
                 Api::all(self.guest.clone()),
                 caches.nodes,
                 wakes(),
                 check("nodes", "Nodes are not watched yet"),
             )),
-            Box::pin(keep(
+            Box::pin(run_watch(
                 Api::all(self.guest.clone()),
                 caches.requests,
                 wakes(),
@@ -164,13 +163,13 @@ impl Context {
             )),
         ];
         if self.has_machines {
-            work.push(Box::pin(keep(
+            work.push(Box::pin(run_watch(
                 self.in_namespace(&self.machine),
                 caches.machines,
                 wakes(),
                 check("machines", "Machines are not watched yet"),
             )));
-            work.push(Box::pin(keep(
+            work.push(Box::pin(run_watch(
                 self.in_namespace(&self.machine_set),
                 caches.machine_sets,
                 wakes(),
@@ -184,80 +183,88 @@ impl Context {
         Api::namespaced_with(self.management.clone(), &self.namespace, resource)
     }
 
-    fn part<'a>(
+    fn controller<'a>(
         &'a self,
-        part: Part,
+        controller: ControllerName,
         manager: &'a Manager,
         hcp: &'a Wake,
-        fleet: &'a Wake,
+        cluster: &'a Wake,
     ) -> LocalBoxFuture<'a, ()> {
+        let (name, wake, period) = match controller {
+            ControllerName::Resources => ("resources", hcp, PERIOD),
+            ControllerName::Signing => ("signing", cluster, PERIOD),
+            ControllerName::Node => ("node", cluster, PERIOD),
+            ControllerName::Hcpstatus => ("hcpstatus", cluster, PERIOD),
+            ControllerName::Spotremediation => ("spotremediation", cluster, PERIOD),
+            ControllerName::Inplaceupgrader => ("inplaceupgrader", cluster, in_place::PERIOD),
+            ControllerName::Cleanup => ("cleanup", hcp, cleanup::PERIOD),
+        };
+        let schedule = Schedule { name, wake, period };
         let subject = &self.subject;
-        match part {
-            Part::Resources => {
+        match controller {
+            ControllerName::Resources => {
                 let pass = || resources::pass(self);
-                Box::pin(drive("resources", manager, hcp, PERIOD, subject, pass))
+                Box::pin(run_controller(schedule, manager, subject, pass))
             }
-            Part::Signing => {
+            ControllerName::Signing => {
                 let pass = || signing::pass(self);
-                Box::pin(drive("signing", manager, fleet, PERIOD, subject, pass))
+                Box::pin(run_controller(schedule, manager, subject, pass))
             }
-            Part::Node => {
+            ControllerName::Node => {
                 let pass = || nodes::pass(self);
-                Box::pin(drive("node", manager, fleet, PERIOD, subject, pass))
+                Box::pin(run_controller(schedule, manager, subject, pass))
             }
-            Part::Hcpstatus => {
+            ControllerName::Hcpstatus => {
                 let pass = || status::pass(self);
-                Box::pin(drive("hcpstatus", manager, fleet, PERIOD, subject, pass))
+                Box::pin(run_controller(schedule, manager, subject, pass))
             }
-            Part::Spotremediation => {
-                let (name, pass) = ("spotremediation", || spot::pass(self));
-                Box::pin(drive(name, manager, fleet, PERIOD, subject, pass))
+            ControllerName::Spotremediation => {
+                let pass = || spot::pass(self);
+                Box::pin(run_controller(schedule, manager, subject, pass))
             }
-            Part::Inplaceupgrader => {
-                let (name, pass) = ("inplaceupgrader", || in_place::pass(self));
-                let period = in_place::PERIOD;
-                Box::pin(drive(name, manager, fleet, period, subject, pass))
+            ControllerName::Inplaceupgrader => {
+                let pass = || in_place::pass(self);
+                Box::pin(run_controller(schedule, manager, subject, pass))
             }
-            Part::Cleanup => {
+            ControllerName::Cleanup => {
                 let pass = || cleanup::pass(self);
-                let period = cleanup::PERIOD;
-                Box::pin(drive("cleanup", manager, hcp, period, subject, pass))
+                Box::pin(run_controller(schedule, manager, subject, pass))
             }
         }
     }
 
-    /// The HostedControlPlane, if it is this program's to act on.
+    /// Returns the HostedControlPlane if its release is this operator's.
     pub(super) async fn control_plane(&self) -> Result<Option<Arc<DynamicObject>>, Error> {
         let found = self.any_control_plane().await?;
-        Ok(found.filter(|it| is_of(it, self.release.as_deref())))
+        Ok(found.filter(|it| is_of_release(it, self.release.as_deref())))
     }
 
-    /// The HostedControlPlane of any release. During an upgrade the running program goes on reporting its status.
+    /// Returns the HostedControlPlane of any release. During an upgrade, the old program continues to report status.
     pub(super) async fn any_control_plane(&self) -> Result<Option<Arc<DynamicObject>>, Error> {
-        ready(&self.control_planes, "the HostedControlPlane").await?;
+        wait_until_synced(&self.control_planes, "the HostedControlPlane").await?;
         let found = self
             .control_planes
             .find(|it| it.name_any() == self.subject.name);
         Ok(found)
     }
 
-    /// The kind, to write to.
+    /// API client for writes.
     pub(super) fn control_planes(&self) -> Api<DynamicObject> {
         let resource = control_plane::resource();
         Api::namespaced_with(self.management.clone(), &self.namespace, &resource)
     }
 
     pub(super) async fn nodes(&self) -> Result<Vec<Arc<Node>>, Error> {
-        ready(&self.nodes, "Nodes").await?;
+        wait_until_synced(&self.nodes, "Nodes").await?;
         Ok(self.nodes.state())
     }
 
     pub(super) async fn requests(&self) -> Result<Vec<Arc<CertificateSigningRequest>>, Error> {
-        ready(&self.requests, "CertificateSigningRequests").await?;
+        wait_until_synced(&self.requests, "CertificateSigningRequests").await?;
         Ok(self.requests.state())
     }
 
-    /// The kind, to write to.
+    /// API client for writes.
     pub(super) fn machine_set_api(&self) -> Api<DynamicObject> {
         Api::namespaced_with(self.management.clone(), &self.namespace, &self.machine_set)
     }
@@ -266,7 +273,7 @@ impl Context {
         if !self.has_machines {
             return Ok(Vec::new());
         }
-        ready(&self.machine_sets, "MachineSets").await?;
+        wait_until_synced(&self.machine_sets, "MachineSets").await?;
         Ok(self.machine_sets.state())
     }
 
@@ -274,7 +281,7 @@ impl Context {
         if !self.has_machines {
             return Ok(Vec::new());
         }
-        ready(&self.machines, "Machines").await?;
+        wait_until_synced(&self.machines, "Machines").await?;
         let machines = self.machines.state();
         Ok(machines
             .iter()
@@ -283,15 +290,15 @@ impl Context {
     }
 }
 
-/// Whether there may be Machines. Without Cluster API on the management cluster there is nothing to look at.
+/// Whether Machines can exist. Without Cluster API on the management cluster, they are not watched.
 async fn may_have_machines(
     platform: &str,
     management: &kube::Client,
     machine: &kube::api::ApiResource,
 ) -> bool {
     match platform {
-        WITHOUT_MACHINES => false,
-        PERHAPS_MACHINES => {
+        IBM_CLOUD => false,
+        PLATFORM_NONE => {
             let served = management.list_api_group_resources(&machine.api_version);
             !matches!(served.await, Err(error) if is_missing(&error))
         }
@@ -299,14 +306,14 @@ async fn may_have_machines(
     }
 }
 
-/// Whether a HostedControlPlane is of the release that this program is part of, where that is known.
-fn is_of(found: &DynamicObject, release: Option<&str>) -> bool {
+/// Whether a HostedControlPlane has this operator's release, if it is known.
+fn is_of_release(found: &DynamicObject, release: Option<&str>) -> bool {
     let image = found.data["spec"]["releaseImage"].as_str();
     release.is_none_or(|release| image == Some(release))
 }
 
-/// A cache that is not full yet is no truth.
-async fn ready<K>(store: &Store<K>, what: &str) -> Result<(), Error>
+/// Waits for the initial list: decisions on a partial cache would be wrong.
+async fn wait_until_synced<K>(store: &Store<K>, what: &str) -> Result<(), Error>
 where
     K: 'static + Lookup + Clone,
     K::DynamicType: Eq + Hash + Clone,
@@ -314,12 +321,12 @@ where
     let full = tokio::time::timeout(Duration::from_secs(1), store.wait_until_ready()).await;
     match full {
         Ok(Ok(())) => Ok(()),
-        _ => Err(Error::waiting(format!("a first list of {what}"))),
+        _ => Err(Error::waiting(format!("the initial list of {what}"))),
     }
 }
 
-/// Keeps a cache, and says when it changes.
-async fn keep<K>(api: Api<K>, writer: Writer<K>, wakes: Vec<Wake>, check: Check)
+/// Updates a cache from a watch, and triggers controllers on changes.
+async fn run_watch<K>(api: Api<K>, writer: Writer<K>, wakes: Vec<Wake>, check: Check)
 where
     K: kube::Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Unpin,
@@ -348,10 +355,10 @@ mod tests {
 
     use super::*;
 
-    /// Machines of an Agent service are Cluster API's, although the control plane says that it has no platform.
+    /// Agent clusters have Machines, although their control plane has platform None.
     #[tokio::test]
-    async fn machines_are_looked_for_wherever_there_may_be_some() {
-        let machine = machines::resource(api::group::Side::Private);
+    async fn machines_are_watched_where_they_can_exist() {
+        let machine = machines::resource(api::group::CapiTypes::Private);
         let path = format!("/apis/{}", machine.api_version);
         let list = json!({ "groupVersion": machine.api_version, "resources": [] });
         for (platform, answer, expected) in [
@@ -360,8 +367,8 @@ mod tests {
             ("None", Some(Answer::ok(&list)), true),
             ("None", Some(Answer::error(404, "NotFound")), false),
         ] {
-            let asked = answer.map(|answer| Expect::get(&path).answer(answer));
-            let scenario = Scenario::new(asked);
+            let requested = answer.map(|answer| Expect::get(&path).answer(answer));
+            let scenario = Scenario::new(requested);
             let found = may_have_machines(platform, &scenario.client(), &machine).await;
             assert_eq!(found, expected, "{platform}");
             scenario.finish();
@@ -369,11 +376,11 @@ mod tests {
     }
 
     #[test]
-    fn a_control_plane_of_another_release_is_left_alone() {
+    fn control_planes_of_other_releases_are_skipped() {
         let found = json!({ "metadata": { "name": "a" }, "spec": { "releaseImage": "new" } });
         let found: DynamicObject = serde_json::from_value(found).unwrap();
         for (release, expected) in [(Some("new"), true), (Some("old"), false), (None, true)] {
-            assert_eq!(is_of(&found, release), expected, "{release:?}");
+            assert_eq!(is_of_release(&found, release), expected, "{release:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The HostedControlPlane: what is read of it, and how its status is written.
+//! Reads the HostedControlPlane, and writes its status.
 //!
-//! Its status has writers beside this program, and fields that have to be `null`. So it is written as a whole, under the
-//! condition that it is still the one that was read, and only when something differs.
+//! Its status has other writers, and fields that must be `null`. Therefore it is replaced with a resource version
+//! precondition, and only when something differs.
 
 use api::conditions::{ClusterCondition, Status};
 use api::hypershift::v1beta1::HostedControlPlane;
@@ -13,26 +13,26 @@ use support::reconcile::is_conflict;
 
 use super::error::Error;
 
-/// Attempts after conflicts with other writers.
+/// Maximum attempts after conflicts.
 const ATTEMPTS: usize = 5;
-/// Who writes, as the API server keeps it.
+/// Field manager.
 const MANAGER: &str = "hosted-cluster-config-operator";
 
-/// A condition as it should be.
+/// The desired state of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wanted {
-    pub(super) about: ClusterCondition,
+pub(super) struct DesiredCondition {
+    pub(super) type_: ClusterCondition,
     pub(super) status: Status,
     pub(super) reason: &'static str,
     pub(super) message: String,
 }
 
-/// The kind.
+/// Returns the API resource.
 pub(super) fn resource() -> ApiResource {
     ApiResource::erase::<HostedControlPlane>(&())
 }
 
-/// The object with the fields that its type knows.
+/// Converts the object to its type.
 pub(super) fn typed(object: &DynamicObject) -> Result<HostedControlPlane, Error> {
     let unusable = |error: serde_json::Error| Error::Form {
         object: "the HostedControlPlane".to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn typed(object: &DynamicObject) -> Result<HostedControlPlane, Error>
     serde_json::from_value(value).map_err(unusable)
 }
 
-/// Writes a status, if `change` changes any of it. `known` may be old.
+/// Writes the status if `change` changes it. `known` may be outdated.
 pub(super) async fn write(
     api: &Api<DynamicObject>,
     known: &DynamicObject,
@@ -50,7 +50,7 @@ pub(super) async fn write(
 ) -> Result<(), Error> {
     let mut object = known.clone();
     let name = object.metadata.name.clone().unwrap_or_default();
-    let what = || format!("write the status of HostedControlPlane {name}");
+    let what = || format!("update status of HostedControlPlane {name}");
     for _ in 0..ATTEMPTS {
         let before = object.data["status"].clone();
         let mut status = match &before {
@@ -74,36 +74,41 @@ pub(super) async fn write(
         }
     }
     Err(Error::waiting(
-        "a quiet moment to write the HostedControlPlane's status",
+        "a status update of the HostedControlPlane without a conflict",
     ))
 }
 
 /// Sets conditions. The transition time changes only with the status.
-pub(super) fn set(status: &mut Value, wanted: &[Wanted], generation: Option<i64>, now: Timestamp) {
+pub(super) fn set(
+    status: &mut Value,
+    desired: &[DesiredCondition],
+    generation: Option<i64>,
+    now: Timestamp,
+) {
     if !status["conditions"].is_array() {
         status["conditions"] = json!([]);
     }
     let Some(conditions) = status["conditions"].as_array_mut() else {
         return;
     };
-    for condition in wanted {
-        let about = condition.about.as_str();
-        let known = conditions.iter().position(|it| it["type"] == about);
+    for condition in desired {
+        let type_ = condition.type_.as_str();
+        let known = conditions.iter().position(|it| it["type"] == type_);
         let index = known.unwrap_or_else(|| {
-            conditions.push(json!({ "type": about }));
+            conditions.push(json!({ "type": type_ }));
             conditions.len() - 1
         });
         condition.write(&mut conditions[index], generation, now);
     }
 }
 
-// === impl Wanted ===
+// === impl DesiredCondition ===
 
-impl Wanted {
+impl DesiredCondition {
     fn write(&self, known: &mut Value, generation: Option<i64>, now: Timestamp) {
         let status = self.status.as_str();
         if known["status"] != status || !known["lastTransitionTime"].is_string() {
-            // Conditions have no parts of seconds.
+            // Condition times have a resolution of one second.
             let seconds = Timestamp::from_second(now.as_second()).unwrap_or(now);
             known["lastTransitionTime"] = json!(seconds.to_string());
         }
@@ -122,9 +127,9 @@ mod tests {
 
     use super::*;
 
-    fn wanted(status: Status) -> Wanted {
-        Wanted {
-            about: ClusterCondition::DataPlaneConnectionAvailable,
+    fn desired(status: Status) -> DesiredCondition {
+        DesiredCondition {
+            type_: ClusterCondition::DataPlaneConnectionAvailable,
             status,
             reason: "AsExpected",
             message: "all is well".to_owned(),
@@ -132,19 +137,19 @@ mod tests {
     }
 
     #[test]
-    fn a_time_changes_with_the_status_only() {
+    fn transition_time_changes_only_with_status() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let mut status = json!({ "conditions": [{ "type": "Available", "status": "True" }] });
         set(
             &mut status,
-            &[wanted(Status::True)],
+            &[desired(Status::True)],
             Some(3),
             at("2030-01-01T00:00:00.5Z"),
         );
         let first = status.clone();
         set(
             &mut status,
-            &[wanted(Status::True)],
+            &[desired(Status::True)],
             Some(3),
             at("2030-01-02T00:00:00Z"),
         );
@@ -155,7 +160,7 @@ mod tests {
         );
         set(
             &mut status,
-            &[wanted(Status::False)],
+            &[desired(Status::False)],
             Some(3),
             at("2030-01-03T00:00:00Z"),
         );
@@ -167,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn o05_only_a_change_is_written_and_a_conflict_decided_anew() {
+    async fn status_is_written_on_change_and_retried_on_conflict() {
         let one = "/apis/hypershift.openshift.io/v1beta1/namespaces/a/hostedcontrolplanes/b";
         let object = |version: &str, count: i64| {
             json!({

@@ -1,34 +1,34 @@
-//! Why a pass could not do all that it should.
+//! Errors of reconciling.
 
 use support::apply;
 use support::error::chain;
 use support::reconcile::{Report, Retry, client_reason};
 
-/// What failed.
+/// An error of reconciling.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// The API server refused, or was not reached.
-    #[error("cannot {what}")]
+    /// A request failed.
+    #[error("failed to {what}")]
     Client {
-        /// What was attempted, with its object.
+        /// The operation and its object.
         what: String,
         /// Why.
         source: kube::Error,
     },
-    /// An object could not be written.
+    /// Applying an object failed.
     #[error(transparent)]
     Apply(#[from] apply::Error),
-    /// Several things failed, one independently of the other.
+    /// Several independent errors.
     #[error("{}", .0.iter().map(|error| chain(error)).collect::<Vec<_>>().join("; "))]
     Several(Vec<Error>),
-    /// Something that is needed is not there yet.
+    /// A prerequisite does not exist yet.
     #[error("waiting for {what}")]
     Waiting {
         /// What.
         what: String,
     },
-    /// An object is not what it should be.
-    #[error("{object} cannot be used: {problem}")]
+    /// An object is invalid.
+    #[error("invalid {object}: {problem}")]
     Form {
         /// The object.
         object: String,
@@ -38,7 +38,7 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// What was attempted, for `map_err`.
+    /// Creates an error of a failed request, for `map_err`.
     pub(super) fn client(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let what = what.into();
         move |source| Self::Client { what, source }

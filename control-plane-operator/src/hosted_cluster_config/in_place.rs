@@ -1,4 +1,4 @@
-//! Upgrades nodes of a pool where they are, a few at a time.
+//! In-place upgrades of a pool's nodes, a few at a time.
 //!
 //! ```text
 //! MachineSet: target != current        Node: desiredConfig = target ──> machine-config-daemon
@@ -6,8 +6,8 @@
 //!   current = target  <── all nodes have it  currentConfig = target, state Done
 //! ```
 //!
-//! The daemon on the node applies the payload. It comes with the release; where its image is not known here, another
-//! program has to start it, and everything beside it is done just the same.
+//! The machine-config-daemon on the node applies the payload. If its image is not set, it must be started by other
+//! means; the other steps are the same.
 
 mod daemon;
 mod drain;
@@ -30,16 +30,16 @@ use super::error::Error;
 use super::machines::Machine;
 use plan::{Member, Pool};
 
-/// Who writes, as the API servers keep it.
+/// Field manager.
 const MANAGER: &str = "hosted-cluster-config-operator";
-/// Polling interval for what is not watched: payloads, and pods that are being evicted.
+/// Polling interval for objects that are not watched: payloads, and evicted pods.
 pub(super) const PERIOD: Duration = Duration::from_secs(5);
-/// Why an upgrade goes on, on the MachineSet.
-const GOING_ON: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressTrue";
-/// Why it does not.
-const STUCK: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse";
+/// MachineSet annotation: progress of the upgrade.
+const IN_PROGRESS: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressTrue";
+/// MachineSet annotation: failure of the upgrade.
+const FAILED: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse";
 
-/// One step of each upgrade. Without one nothing is read but caches.
+/// Advances each upgrade by one step. Without an upgrade, only caches are read.
 pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     let sets = ctx.machine_sets().await?;
     let pools = sets.iter().filter_map(|set| Some((set, pool(set)?)));
@@ -51,7 +51,7 @@ pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     };
     let mut first = Ok(());
     for (set, pool) in behind {
-        // One pool that is stuck does not keep the others back.
+        // A failing pool does not block the others.
         let done = upgrade(ctx, set, &pool, &machines).await;
         first = first.and(done);
     }
@@ -59,7 +59,7 @@ pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     first
 }
 
-/// A pool that is upgraded where it is. Others have no target here.
+/// Reads a pool with in-place upgrades. Other pools have no target annotation.
 fn pool(set: &DynamicObject) -> Option<Pool> {
     let annotations = set.annotations();
     let target = annotations.get(TARGET_CONFIG_VERSION.key())?;
@@ -69,7 +69,7 @@ fn pool(set: &DynamicObject) -> Option<Pool> {
         name: reference.rsplit('/').next()?.to_owned(),
         target: target.clone(),
         current: annotations.get(CURRENT_CONFIG_VERSION.key()).cloned(),
-        most_at_once: usize::try_from(most.unwrap_or(1)).unwrap_or(1).max(1),
+        max_unavailable: usize::try_from(most.unwrap_or(1)).unwrap_or(1).max(1),
     })
 }
 
@@ -85,29 +85,29 @@ async fn upgrade(
     let plan = plan::plan(pool, &members);
     if plan.is_done() {
         finish(ctx, pool, &members).await?;
-        // Before the status is updated: upgraded pools are skipped.
+        // Before the status is updated, because upgraded pools are skipped.
         daemon::remove(ctx, pool).await?;
         return annotate(&sets, set, &plan.annotations(pool)).await;
     }
-    if plan.is_under_way() {
+    if plan.is_in_progress() {
         let payload = payload(ctx, pool).await?;
         daemon::prepare(ctx, pool, payload, &plan).await?;
     }
     let api: Api<Node> = Api::all(ctx.guest.clone());
-    for node in &plan.begin {
+    for node in &plan.start {
         let change = json!({ "metadata": { "annotations": { plan::DESIRED: pool.target } } });
         patch(&api, node, &change).await?;
         tracing::info!(
             node,
             pool = pool.name,
             target = pool.target,
-            "Upgrade of a node begins"
+            "Starting in-place upgrade"
         );
     }
     annotate(&sets, set, &plan.annotations(pool)).await
 }
 
-/// The nodes of a MachineSet's Machines.
+/// Returns the members of a MachineSet.
 fn members(
     set: &DynamicObject,
     pool: &Pool,
@@ -131,18 +131,18 @@ async fn payload(ctx: &Context, pool: &Pool) -> Result<Vec<u8>, Error> {
     let name = pool.token_name();
     let secrets: Api<Secret> = Api::namespaced(ctx.management.clone(), &ctx.namespace);
     let found = secrets.get_opt(&name).await;
-    let found = found.map_err(Error::client(format!("read Secret {name}")))?;
+    let found = found.map_err(Error::client(format!("get Secret {name}")))?;
     let payload = found.and_then(|secret| secret.data?.remove("payload"));
-    let payload = payload.ok_or_else(|| Error::waiting(format!("the payload in Secret {name}")))?;
+    let payload = payload.ok_or_else(|| Error::waiting(format!("key payload of Secret {name}")))?;
     Ok(payload.0)
 }
 
-/// Machines say which release they run.
+/// Annotates the Machines with the release that they run.
 async fn finish(ctx: &Context, pool: &Pool, members: &[Member]) -> Result<(), Error> {
     let name = pool.token_name();
     let secrets: Api<Secret> = Api::namespaced(ctx.management.clone(), &ctx.namespace);
     let found = secrets.get_opt(&name).await;
-    let found = found.map_err(Error::client(format!("read Secret {name}")))?;
+    let found = found.map_err(Error::client(format!("get Secret {name}")))?;
     let Some(version) = found.and_then(|secret| secret.data?.remove("release-version")) else {
         return Ok(());
     };
@@ -156,18 +156,22 @@ async fn finish(ctx: &Context, pool: &Pool, members: &[Member]) -> Result<(), Er
         let change = json!({ "metadata": { "annotations": { RELEASE_VERSION.key(): version } } });
         patch(&api, &member.machine, &change).await?;
     }
-    tracing::info!(pool = pool.name, target = pool.target, "Pool is upgraded");
+    tracing::info!(
+        pool = pool.name,
+        target = pool.target,
+        "Completed in-place upgrade"
+    );
     Ok(())
 }
 
-/// Writes annotations of a MachineSet that differ; `None` takes one away.
+/// Updates annotations of a MachineSet; `None` removes one.
 async fn annotate(
     sets: &Api<DynamicObject>,
     set: &DynamicObject,
-    wanted: &BTreeMap<&str, Option<String>>,
+    desired: &BTreeMap<&str, Option<String>>,
 ) -> Result<(), Error> {
     let known = set.annotations();
-    let differs = wanted
+    let differs = desired
         .iter()
         .any(|(key, value)| known.get(*key) != value.as_ref());
     if !differs {
@@ -175,12 +179,12 @@ async fn annotate(
     }
     let change = json!({ "metadata": {
         "resourceVersion": set.metadata.resource_version,
-        "annotations": wanted,
+        "annotations": desired,
     } });
     patch(sets, &set.name_any(), &change).await
 }
 
-/// After a conflict, the next pass decides again.
+/// Conflicts are ignored, because the next reconcile decides again.
 async fn patch<K>(api: &Api<K>, name: &str, change: &Value) -> Result<(), Error>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
@@ -196,6 +200,6 @@ where
         Err(error) if is_conflict(&error) || is_missing(&error) => Ok(()),
         done => done
             .map(drop)
-            .map_err(Error::client(format!("write to {name}"))),
+            .map_err(Error::client(format!("patch {name}"))),
     }
 }

@@ -1,14 +1,14 @@
-//! Machines of Cluster API, as far as they matter here, and which of them is which Node. Pure.
+//! Cluster API Machines, and their Nodes. Pure.
 
 use std::collections::BTreeMap;
 
-use api::group::{self, Side};
+use api::group::{self, CapiTypes};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use serde_json::Value;
 
-/// The version that stock controllers store.
+/// The storage version.
 const VERSION: &str = "v1beta2";
 
 /// A Machine.
@@ -17,22 +17,22 @@ pub(super) struct Machine {
     pub(super) name: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) annotations: BTreeMap<String, String>,
-    /// The infrastructure's name of it.
+    /// Provider ID.
     pub(super) provider_id: Option<String>,
-    /// The Node that it has become.
+    /// Name of its Node.
     pub(super) node: Option<String>,
-    /// Type and address, as the infrastructure says.
+    /// Type and address, from the infrastructure provider.
     pub(super) addresses: Vec<(String, String)>,
     pub(super) is_deleted: bool,
-    /// The Secret that it was made with.
+    /// Name of its bootstrap Secret.
     pub(super) data_secret: Option<String>,
-    /// What looks after it: a MachineSet.
+    /// UID of its MachineSet.
     pub(super) owner: Option<String>,
 }
 
-/// The kind on a side.
-pub(super) fn resource(side: Side) -> ApiResource {
-    let group = group::core(side);
+/// Returns the API resource of Machines.
+pub(super) fn resource(capi_types: CapiTypes) -> ApiResource {
+    let group = group::core(capi_types);
     ApiResource {
         api_version: format!("{group}/{VERSION}"),
         group,
@@ -42,19 +42,19 @@ pub(super) fn resource(side: Side) -> ApiResource {
     }
 }
 
-/// The kind beside it: what looks after Machines.
-pub(super) fn set_resource(side: Side) -> ApiResource {
+/// Returns the API resource of MachineSets.
+pub(super) fn set_resource(capi_types: CapiTypes) -> ApiResource {
     ApiResource {
         kind: "MachineSet".to_owned(),
         plural: "machinesets".to_owned(),
-        ..resource(side)
+        ..resource(capi_types)
     }
 }
 
-/// The Machine of a Node: the one that says so, or the one of the same provider's name.
+/// Finds the Machine of a Node, by node reference or by provider ID.
 pub(super) fn of_node<'a>(machines: &'a [Machine], node: &Node) -> Option<&'a Machine> {
     let name = node.name_any();
-    let said = machines
+    let by_reference = machines
         .iter()
         .find(|machine| machine.node.as_deref() == Some(&name));
     let provider_id = node
@@ -64,13 +64,13 @@ pub(super) fn of_node<'a>(machines: &'a [Machine], node: &Node) -> Option<&'a Ma
     let same = |machine: &&Machine| {
         provider_id.is_some_and(|id| !id.is_empty() && machine.provider_id.as_deref() == Some(id))
     };
-    said.or_else(|| machines.iter().find(same))
+    by_reference.or_else(|| machines.iter().find(same))
 }
 
 // === impl Machine ===
 
 impl Machine {
-    /// Reads what the API server gives.
+    /// Parses an object.
     pub(super) fn read(object: &DynamicObject) -> Self {
         let text = |pointer: &str| {
             let found = object.data.pointer(pointer).and_then(Value::as_str);
@@ -89,7 +89,7 @@ impl Machine {
         }
     }
 
-    /// Whether the infrastructure gives it this address or name.
+    /// Whether the infrastructure reports this address or name.
     pub(super) fn has_address(&self, address: &str) -> bool {
         let mut addresses = self.addresses.iter();
         addresses.any(|(_, known)| known.eq_ignore_ascii_case(address))
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_found_by_name_or_by_the_providers() {
+    fn nodes_match_machines_by_name_or_provider_id() {
         let object = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
             "metadata": { "name": "m-1" },

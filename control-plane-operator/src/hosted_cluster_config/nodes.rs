@@ -1,4 +1,4 @@
-//! Labels and taints of a pool, from its Machines to their Nodes.
+//! Propagates a pool's labels and taints from Machines to Nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use super::context::Context;
 use super::error::Error;
 use super::machines::{self, Machine};
 
-/// Labels of a Machine that are meant for its Node have this before their key.
+/// Prefix of Machine labels that are propagated to the Node.
 const MANAGED: &str = "managed.hypershift.openshift.io.";
-/// What every node of a pool is.
+/// Role label of every node of a pool.
 const WORKER: &str = "node-role.kubernetes.io/worker";
-/// The keys of labels that were set here, so that they go when the pool drops them.
+/// Node annotation: keys of the propagated labels, so that dropped labels can be removed.
 const LABELS_SET: &str = "hypershift.openshift.io/managed-node-labels";
-/// The taints that were set here, as JSON.
+/// Node annotation: the propagated taints, as JSON.
 const TAINTS_SET: &str = "hypershift.openshift.io/managed-node-taints";
-/// Who writes, as the API server keeps it.
+/// Field manager.
 const MANAGER: &str = "hosted-cluster-config-operator";
 
-/// Has each Node with a Machine be labelled and tainted as its pool says.
+/// Reconciles labels and taints of each Node that has a Machine.
 pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     let machines = ctx.machines().await?;
     let api: Api<Node> = Api::all(ctx.guest.clone());
@@ -47,18 +47,18 @@ async fn write(api: &Api<Node>, name: &str, change: &Value) -> Result<(), Error>
     };
     match api.patch(name, &params, &Patch::Merge(change)).await {
         Ok(_) => {
-            tracing::info!(node = name, "Node has its pool's labels and taints");
+            tracing::info!(node = name, "Updated labels and taints");
             Ok(())
         }
-        // Its next change comes through the cache.
+        // The next watch event triggers another reconcile.
         Err(error) if is_conflict(&error) || is_missing(&error) => Ok(()),
         Err(error) => Err(Error::client(format!("label Node {name}"))(error)),
     }
 }
 
-/// The change that a Node needs, if any. It holds for the Node as it was seen.
+/// Returns the patch for a Node, if any, with a resource version precondition.
 fn change(node: &Node, machine: &Machine) -> Result<Option<Value>, Error> {
-    let labels = label_change(node, &wanted_labels(machine));
+    let labels = label_change(node, &desired_labels(machine));
     let taints = taint_change(node, machine)?;
     if labels.is_none() && taints.is_none() {
         return Ok(None);
@@ -77,7 +77,7 @@ fn change(node: &Node, machine: &Machine) -> Result<Option<Value>, Error> {
     Ok(Some(change))
 }
 
-fn wanted_labels(machine: &Machine) -> BTreeMap<String, String> {
+fn desired_labels(machine: &Machine) -> BTreeMap<String, String> {
     let managed = machine.labels.iter().filter_map(|(key, value)| {
         let key = key.strip_prefix(MANAGED)?;
         Some((key.to_owned(), value.clone()))
@@ -89,15 +89,15 @@ fn wanted_labels(machine: &Machine) -> BTreeMap<String, String> {
     managed.chain(pool).chain(worker).collect()
 }
 
-/// The change of labels, and the keys that are ours after it.
-fn label_change(node: &Node, wanted: &BTreeMap<String, String>) -> Option<(Value, Value)> {
-    let keys = wanted.keys().cloned().collect::<Vec<_>>().join(",");
+/// Returns the patch of labels, and the keys of the propagated labels.
+fn label_change(node: &Node, desired: &BTreeMap<String, String>) -> Option<(Value, Value)> {
+    let keys = desired.keys().cloned().collect::<Vec<_>>().join(",");
     let before = node
         .annotations()
         .get(LABELS_SET)
         .cloned()
         .unwrap_or_default();
-    let differs = wanted
+    let differs = desired
         .iter()
         .any(|(key, value)| node.labels().get(key) != Some(value));
     if !differs && before == keys {
@@ -105,22 +105,22 @@ fn label_change(node: &Node, wanted: &BTreeMap<String, String>) -> Option<(Value
     }
     let dropped: BTreeSet<_> = before
         .split(',')
-        .filter(|key| !key.is_empty() && !wanted.contains_key(*key))
+        .filter(|key| !key.is_empty() && !desired.contains_key(*key))
         .collect();
-    let mut labels = json!(wanted);
+    let mut labels = json!(desired);
     for key in dropped {
         labels[key] = Value::Null;
     }
     Some((labels, json!(keys)))
 }
 
-/// All taints after the change, and those that are ours. Others' taints stay as they are.
+/// Returns all taints after the change, and the propagated ones. Other taints stay.
 fn taint_change(node: &Node, machine: &Machine) -> Result<Option<(Value, Value)>, Error> {
-    let wanted = match machine.annotations.get(TAINTS.key()) {
+    let desired = match machine.annotations.get(TAINTS.key()) {
         None => Vec::new(),
         Some(text) => read_taints(text).ok_or_else(|| Error::Form {
             object: format!("annotation {} of Machine {}", TAINTS.key(), machine.name),
-            problem: "it is no list of taints".to_owned(),
+            problem: "not a list of taints".to_owned(),
         })?,
     };
     let set = node.annotations().get(TAINTS_SET);
@@ -131,18 +131,18 @@ fn taint_change(node: &Node, machine: &Machine) -> Result<Option<(Value, Value)>
         .and_then(|value| value.as_array().cloned())
         .unwrap_or_default();
     let ours = |taint: &Value| {
-        [&wanted, &before]
+        [&desired, &before]
             .iter()
             .any(|list| list.iter().any(|it| same(it, taint)))
     };
     let mut all: Vec<_> = live.iter().filter(|taint| !ours(taint)).cloned().collect();
-    all.extend(wanted.iter().cloned());
+    all.extend(desired.iter().cloned());
     let is_settled =
-        wanted.iter().all(|it| live.contains(it)) && all.len() == live.len() && before == wanted;
+        desired.iter().all(|it| live.contains(it)) && all.len() == live.len() && before == desired;
     if is_settled {
         return Ok(None);
     }
-    let set = Value::from(wanted).to_string();
+    let set = Value::from(desired).to_string();
     Ok(Some((Value::from(all), json!(set))))
 }
 
@@ -152,7 +152,7 @@ fn read_taints(text: &str) -> Option<Vec<Value>> {
     taints.iter().all(valid).then_some(taints)
 }
 
-/// A node has one taint of a key and an effect.
+/// Taints are unique by key and effect.
 fn same(a: &Value, b: &Value) -> bool {
     a["key"] == b["key"] && a["effect"] == b["effect"]
 }
@@ -182,7 +182,7 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    /// The node after the change, as a merge patch leaves it.
+    /// Applies a merge patch to the node.
     fn changed(node: &Node, change: &Value) -> Node {
         let mut value = serde_json::to_value(node).unwrap();
         json_merge(&mut value, change);
@@ -209,7 +209,7 @@ mod tests {
     const GPU: &str = r#"[{"key":"gpu","value":"yes","effect":"NoSchedule"}]"#;
 
     #[test]
-    fn o05_a_node_is_changed_once() {
+    fn node_changes_are_idempotent() {
         let fresh = node(json!({
             "metadata": { "name": "n", "resourceVersion": "5", "labels": { "own": "1" } },
             "spec": { "taints": [{ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" }] },
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_pool_drops_goes_and_nothing_else() {
+    fn only_dropped_labels_and_taints_are_removed() {
         let fresh = node(json!({ "metadata": { "name": "n", "labels": { "own": "1" } } }));
         let with = machine(&[("managed.hypershift.openshift.io.zone", "a")], GPU);
         let labelled = changed(&fresh, &change(&fresh, &with).unwrap().unwrap());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taint_that_changes_is_replaced() {
+    fn changed_taints_are_replaced() {
         let fresh = node(json!({ "metadata": { "name": "n" } }));
         let tainted = changed(
             &fresh,
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_annotation_that_cannot_be_read_is_told() {
+    fn invalid_taint_annotations_are_errors() {
         let fresh = node(json!({ "metadata": { "name": "n" } }));
         for text in ["", "{}", r#"[{"key":"a"}]"#] {
             assert!(change(&fresh, &machine(&[], text)).is_err(), "{text}");

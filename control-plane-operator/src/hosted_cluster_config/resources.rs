@@ -1,9 +1,9 @@
-//! What a hosted cluster needs inside before nodes can join and pods can find its API server.
+//! Objects in the hosted cluster that nodes need to join, and pods need to find the API server.
 
 mod copies;
 mod endpoints;
 mod namespaces;
-mod rights;
+mod rbac;
 
 use api::conditions::{ClusterCondition, Status};
 use jiff::Timestamp;
@@ -13,25 +13,25 @@ use support::apply::Applier;
 use support::error::chain;
 
 use super::context::Context;
-use super::control_plane::{self, Wanted};
+use super::control_plane::{self, DesiredCondition};
 use super::error::Error;
 
-/// Has all of it be there, and says in the HostedControlPlane how that went.
+/// Applies the objects, and reports the result in a condition of the HostedControlPlane.
 pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     let Some(object) = ctx.control_plane().await? else {
         return Ok(());
     };
     if object.metadata.deletion_timestamp.is_some() {
-        // The cluster goes: nothing is put into it any more.
+        // The cluster is being deleted.
         return Ok(());
     }
     let done = apply(ctx, &object).await;
-    let wanted = verdict(&done);
+    let desired = condition(&done);
     let generation = object.metadata.generation;
     control_plane::write(&ctx.control_planes(), &object, |status| {
         control_plane::set(
             status,
-            std::slice::from_ref(&wanted),
+            std::slice::from_ref(&desired),
             generation,
             Timestamp::now(),
         );
@@ -40,31 +40,31 @@ pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     done
 }
 
-fn verdict(done: &Result<(), Error>) -> Wanted {
+fn condition(done: &Result<(), Error>) -> DesiredCondition {
     let (status, reason, message) = match done {
         Ok(()) => (
             Status::True,
             "AsExpected",
-            "All objects of the hosted cluster are in place".to_owned(),
+            "All objects of the hosted cluster are applied".to_owned(),
         ),
         Err(error) => (Status::False, "ReconcileError", chain(error)),
     };
-    Wanted {
-        about: ClusterCondition::ConfigOperatorReconciliationSucceeded,
+    DesiredCondition {
+        type_: ClusterCondition::ConfigOperatorReconciliationSucceeded,
         status,
         reason,
         message,
     }
 }
 
-/// One failure does not keep the rest back, and all of them are reported.
+/// Applies all objects; a failure does not stop the others, and all failures are reported.
 async fn apply(ctx: &Context, object: &kube::api::DynamicObject) -> Result<(), Error> {
     let hcp = control_plane::typed(object)?;
     let applier = &ctx.applier;
     let results = [
-        // What lets nodes join comes first.
-        basics(ctx, applier).await,
-        reach(&hcp, applier).await,
+        // Objects that nodes need to join come first.
+        apply_basics(ctx, applier).await,
+        apply_endpoints(&hcp, applier).await,
         copy(ctx, &hcp, applier).await,
     ];
     let mut failed: Vec<_> = results.into_iter().filter_map(Result::err).collect();
@@ -78,11 +78,11 @@ async fn apply(ctx: &Context, object: &kube::api::DynamicObject) -> Result<(), E
     }
 }
 
-async fn basics(ctx: &Context, applier: &Applier) -> Result<(), Error> {
-    for role in rights::roles() {
+async fn apply_basics(ctx: &Context, applier: &Applier) -> Result<(), Error> {
+    for role in rbac::roles() {
         applier.apply(&role).await?;
     }
-    for binding in rights::bindings(ctx.node_clients) {
+    for binding in rbac::bindings(ctx.node_clients) {
         applier.apply(&binding).await?;
     }
     for namespace in namespaces::all() {
@@ -91,12 +91,12 @@ async fn basics(ctx: &Context, applier: &Applier) -> Result<(), Error> {
     Ok(())
 }
 
-async fn reach(
+async fn apply_endpoints(
     hcp: &api::hypershift::v1beta1::HostedControlPlane,
     applier: &Applier,
 ) -> Result<(), Error> {
-    let place = endpoints::Place::of(hcp).await?;
-    applier.apply(&place.slice()).await?;
+    let endpoint = endpoints::ApiEndpoint::of(hcp).await?;
+    applier.apply(&endpoint.slice()).await?;
     Ok(())
 }
 
@@ -108,14 +108,14 @@ async fn copy(
     let secrets: Api<Secret> = Api::namespaced(ctx.management.clone(), &ctx.namespace);
     let name = &hcp.spec.pull_secret.name;
     let source = secrets.get(name).await;
-    let source = source.map_err(Error::client(format!("read Secret {name}")))?;
+    let source = source.map_err(Error::client(format!("get Secret {name}")))?;
     for copy in copies::pull_secrets(&source) {
         copies::apply_pull_secret(applier, hcp, copy).await?;
     }
     if hcp.spec.additional_trust_bundle.is_some() {
         let maps: Api<ConfigMap> = Api::namespaced(ctx.management.clone(), &ctx.namespace);
         let source = maps.get(copies::USER_CA).await;
-        let source = source.map_err(Error::client("read ConfigMap user-ca-bundle"))?;
+        let source = source.map_err(Error::client("get ConfigMap user-ca-bundle"))?;
         applier.apply(&copies::user_ca(&source)).await?;
     }
     if let Some(file) = &ctx.signer_ca {

@@ -1,8 +1,8 @@
-//! Grants kubelets the certificates that are theirs, and no others.
+//! Approves `CertificateSigningRequests` of kubelets for their own names and addresses only.
 //!
-//! No request is denied: another approver may grant what is not granted here.
+//! No request is denied, because another approver may approve it.
 
-mod judge;
+mod evaluate;
 mod request;
 
 use jiff::Timestamp;
@@ -15,10 +15,10 @@ use support::reconcile::{is_conflict, is_missing};
 use super::NodeClients;
 use super::context::Context;
 use super::error::Error;
-use judge::{Fleet, Verdict};
+use evaluate::{Decision, Inventory};
 use request::Request;
 
-/// Who writes, as the API server keeps it.
+/// Field manager.
 const MANAGER: &str = "hosted-cluster-config-operator";
 
 /// Evaluates every pending request.
@@ -30,43 +30,53 @@ pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     }
     let nodes = ctx.nodes().await?;
     let machines = ctx.machines().await?;
-    let fleet = Fleet {
+    let inventory = Inventory {
         nodes: &nodes,
         machines: &machines,
-        grants_clients: ctx.node_clients == NodeClients::Machines,
+        approves_clients: ctx.node_clients == NodeClients::Machines,
     };
     let api: Api<CertificateSigningRequest> = Api::all(ctx.guest.clone());
     for object in pending {
-        let verdict = match Request::read(&object) {
-            Ok(request) => fleet.judge(&request),
-            Err(problem) => Verdict::Leave(problem),
+        let decision = match Request::read(&object) {
+            Ok(request) => inventory.evaluate(&request),
+            Err(problem) => Decision::Ignore(problem),
         };
-        follow(&api, &object, verdict).await?;
+        apply_decision(&api, &object, decision).await?;
     }
     Ok(())
 }
 
-async fn follow(
+async fn apply_decision(
     api: &Api<CertificateSigningRequest>,
     object: &CertificateSigningRequest,
-    verdict: Verdict,
+    decision: Decision,
 ) -> Result<(), Error> {
     let name = object.name_any();
     let requestor = object.spec.username.as_deref().unwrap_or_default();
-    match verdict {
-        Verdict::Leave(problem) => {
-            tracing::debug!(request = name, requestor, problem, "Request left alone");
+    match decision {
+        Decision::Ignore(problem) => {
+            tracing::debug!(
+                request = name,
+                requestor,
+                problem,
+                "Skipping CertificateSigningRequest"
+            );
             Ok(())
         }
-        Verdict::Grant(message) => {
-            grant(api, object, message).await?;
-            tracing::info!(request = name, requestor, message, "Request granted");
+        Decision::Approve(message) => {
+            approve(api, object, message).await?;
+            tracing::info!(
+                request = name,
+                requestor,
+                message,
+                "Approved CertificateSigningRequest"
+            );
             Ok(())
         }
     }
 }
 
-async fn grant(
+async fn approve(
     api: &Api<CertificateSigningRequest>,
     object: &CertificateSigningRequest,
     message: &str,
@@ -81,15 +91,15 @@ async fn grant(
         .patch_approval(&name, &params, &Patch::Merge(&change))
         .await
     {
-        // Another approver has decided it.
+        // Another approver was faster.
         Err(error) if is_conflict(&error) || is_missing(&error) => Ok(()),
         done => done.map(drop).map_err(Error::client(format!(
-            "grant CertificateSigningRequest {name}"
+            "approve CertificateSigningRequest {name}"
         ))),
     }
 }
 
-/// Applies only to the version of the request that was evaluated.
+/// The resource version limits the approval to the evaluated request.
 fn approval(object: &CertificateSigningRequest, message: &str, now: Timestamp) -> Value {
     json!({
         "metadata": { "resourceVersion": object.metadata.resource_version },

@@ -1,6 +1,6 @@
-//! Machines that the cloud is about to take away are replaced before it does.
+//! Replaces Machines of spot instances that the cloud is about to terminate.
 //!
-//! The node termination handler taints their Nodes; to delete the Machine drains the Node and has another one made.
+//! The node termination handler taints their Nodes; deleting the Machine drains the Node and creates a replacement.
 
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, DynamicObject, Preconditions};
@@ -11,23 +11,26 @@ use super::context::Context;
 use super::error::Error;
 use super::machines::{self, Machine};
 
-/// Taints of the node termination handler.
+/// Prefix of the node termination handler's taints.
 const TAINT: &str = "aws-node-termination-handler/";
-/// Machines that can be taken away.
+/// Label of Machines on spot instances.
 const INTERRUPTIBLE: &str = "hypershift.openshift.io/interruptible-instance";
 
-/// Deletes the Machines of Nodes that are being taken away.
+/// Deletes the Machines of Nodes with a termination taint.
 pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     let machines = ctx.machines().await?;
     let nodes = ctx.nodes().await?;
-    for machine in nodes.iter().filter_map(|node| doomed(node, &machines)) {
+    for machine in nodes
+        .iter()
+        .filter_map(|node| interrupted_machine(node, &machines))
+    {
         delete(ctx, machine).await?;
     }
     Ok(())
 }
 
-/// The Machine of a Node that is being taken away, if it is still to be deleted.
-fn doomed<'a>(node: &Node, machines: &'a [Machine]) -> Option<&'a Machine> {
+/// Returns the spot Machine of a Node with a termination taint, unless it is being deleted.
+fn interrupted_machine<'a>(node: &Node, machines: &'a [Machine]) -> Option<&'a Machine> {
     let taints = node.spec.as_ref()?.taints.as_ref()?;
     taints.iter().find(|taint| taint.key.starts_with(TAINT))?;
     let machine = machines::of_node(machines, node)?;
@@ -55,7 +58,7 @@ async fn delete(ctx: &Context, machine: &Machine) -> Result<(), Error> {
         Ok(_) => {
             tracing::info!(
                 machine = name,
-                "Machine is being taken away by the cloud: deleted"
+                "Deleted Machine of interrupted spot instance"
             );
             Ok(())
         }
@@ -71,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_marked_machines_of_tainted_nodes_are_deleted() {
+    fn only_spot_machines_of_tainted_nodes_are_deleted() {
         let machine = |is_spot: bool, is_deleted: bool| Machine {
             name: "m".to_owned(),
             node: Some("n".to_owned()),
@@ -92,7 +95,7 @@ mod tests {
             let node = json!({ "metadata": { "name": "n" }, "spec": { "taints": [{ "key": key, "effect": "NoSchedule" }] } });
             let node: Node = serde_json::from_value(node).unwrap();
             assert_eq!(
-                doomed(&node, std::slice::from_ref(&machine)).is_some(),
+                interrupted_machine(&node, std::slice::from_ref(&machine)).is_some(),
                 expected,
                 "{key} {machine:?}"
             );

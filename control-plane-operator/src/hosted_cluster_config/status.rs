@@ -1,5 +1,4 @@
-//! What the HostedControlPlane says of the hosted cluster: its nodes, its release, and whether both sides reach each
-//! other.
+//! Status of the hosted cluster in the HostedControlPlane: nodes, release, and connectivity.
 
 mod connection;
 mod version;
@@ -14,14 +13,14 @@ use super::context::Context;
 use super::control_plane;
 use super::error::Error;
 
-/// Finds all of it, and writes what differs.
+/// Updates the status.
 pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
-    // Also of a release that this program is not of: the components' history shows an upgrade from its first moment.
+    // Of any release, so that an upgrade is reported from its start.
     let Some(object) = ctx.any_control_plane().await? else {
         return Ok(());
     };
     let nodes = ctx.nodes().await?;
-    let reached = connection::ask(ctx, &nodes).await;
+    let kubelet = connection::check_kubelet(ctx, &nodes).await;
     let cluster_version = cluster_version(ctx).await?;
     let generation = object.metadata.generation;
     control_plane::write(&ctx.control_planes(), &object, |status| {
@@ -30,19 +29,19 @@ pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
         if let Some(versions) = versions {
             status["versionStatus"] = versions;
         }
-        conditions.extend(connection::conditions(&reached));
+        conditions.extend(connection::conditions(&kubelet));
         control_plane::set(status, &conditions, generation, Timestamp::now());
     })
     .await
 }
 
-/// The ClusterVersion of the hosted cluster, where there is one.
+/// Returns the ClusterVersion of the hosted cluster, if it exists.
 async fn cluster_version(ctx: &Context) -> Result<Option<DynamicObject>, Error> {
     let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
     let resource = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
     let api: Api<DynamicObject> = Api::all_with(ctx.guest.clone(), &resource);
     match api.get_opt("version").await {
         Err(error) if is_missing(&error) => Ok(None),
-        found => found.map_err(Error::client("read the ClusterVersion")),
+        found => found.map_err(Error::client("get ClusterVersion version")),
     }
 }

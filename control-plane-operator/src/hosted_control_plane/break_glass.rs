@@ -1,7 +1,7 @@
-//! Requests for break-glass credentials: nothing here acts on them yet, and each of them says so.
+//! Break-glass credential requests. They are not implemented yet, and each request reports that.
 //!
-//! A CertificateRevocationRequest gets a condition. A CertificateSigningRequestApproval has no conditions: it gets a
-//! Warning Event. Each is written once, and again only after it has been changed.
+//! A CertificateRevocationRequest gets a condition. A CertificateSigningRequestApproval has no conditions, so it gets a
+//! Warning Event. Each is written once, and again only after a change.
 
 use std::time::Duration;
 
@@ -28,14 +28,14 @@ use support::shutdown::Drain;
 const MANAGER: &str = "control-plane-operator-break-glass";
 const REVOCATION: &str = "CertificateRevocationRequest";
 const REASON: &str = "NotImplemented";
-/// The last step of a revocation, which is what its user waits for.
+/// Condition of the last step of a revocation, which users wait for.
 const REVOKED: &str = "PreviousCertificatesRevoked";
-const NOT_REVOKED: &str = "This version does not revoke certificates: nothing acts on this request, and all certificates \
-                           stay valid. To revoke access, remove the RBAC bindings of the user in the hosted cluster.";
-const NOT_APPROVED: &str = "This version does not sign break-glass certificates: nothing acts on this approval. Use the \
+const NOT_REVOKED: &str = "Certificate revocation is not implemented: this request is ignored, and all \
+    certificates stay valid. To revoke access, remove the RBAC bindings of the user in the hosted cluster.";
+const NOT_APPROVED: &str = "Signing of break-glass certificates is not implemented: this approval is ignored. Use the \
                             kubeconfig that HostedCluster.status.kubeconfig names.";
 
-/// Why a request could not be reported on.
+/// Reporting on a request failed.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 struct Failed(#[from] Error);
@@ -47,7 +47,7 @@ struct Controller {
     found: Store<DynamicObject>,
 }
 
-/// Reports on the requests of a namespace until the shutdown begins.
+/// Reports on the requests of a namespace until shutdown.
 pub(super) async fn run(client: &kube::Client, namespace: &str, manager: &Manager, drain: Drain) {
     let approval = "CertificateSigningRequestApproval";
     let kinds = [
@@ -96,7 +96,7 @@ async fn control(
         .backoff(Backoff::default())
         .reflect(writer)
         .applied_objects()
-        // Where the kind is not served, there are no requests.
+        // If the kind is not served, there are no requests.
         .filter_map(async |found| Some(ObjectKey::of(&found.ok()?.metadata)));
     let ready = std::future::ready(());
     manager
@@ -129,7 +129,7 @@ impl Report for Failed {
     }
 }
 
-/// Says that nothing acts on a request, unless it says so already.
+/// Reports that a request is ignored, unless that is already reported.
 async fn report(
     applier: &Applier,
     resource: &ApiResource,
@@ -151,16 +151,16 @@ async fn report(
         .map(drop)
 }
 
-/// The status of a revocation that nothing acts on; none if that is its status.
+/// Returns the status of an ignored revocation, unless it is already set.
 fn status(found: &DynamicObject, now: Timestamp) -> Option<Value> {
     let conditions = found.data["status"]["conditions"].as_array();
-    let is_said = conditions.into_iter().flatten().any(|condition| {
+    let is_reported = conditions.into_iter().flatten().any(|condition| {
         condition["type"] == REVOKED
             && condition["reason"] == REASON
             && condition["message"] == NOT_REVOKED
             && condition["observedGeneration"] == json!(found.metadata.generation)
     });
-    (!is_said).then(|| {
+    (!is_reported).then(|| {
         json!({
             "metadata": { "name": found.metadata.name, "namespace": found.metadata.namespace },
             "status": { "conditions": [{
@@ -175,7 +175,7 @@ fn status(found: &DynamicObject, now: Timestamp) -> Option<Value> {
     })
 }
 
-/// The Event of an approval. Its name and its times are those of the approval: written twice, it is the same.
+/// The Event of an approval. Its name and times are derived from the approval, so that writing it is idempotent.
 fn event(resource: &ApiResource, found: &DynamicObject) -> Value {
     let uid = found.uid().unwrap_or_default();
     let created = &found.metadata.creation_timestamp;
@@ -218,9 +218,9 @@ mod tests {
         (value.clone(), serde_json::from_value(value).unwrap())
     }
 
-    /// Finding T15: a revocation was accepted, and nothing said that it was ignored.
+    /// Finding T15: a revocation was accepted, and silently ignored.
     #[tokio::test]
-    async fn a_revocation_says_once_that_nothing_acts_on_it() {
+    async fn revocations_are_reported_as_not_implemented_once() {
         let resource = ApiResource::erase::<CertificateRevocationRequest>(&());
         let (value, found) = object("CertificateRevocationRequest", &json!({}));
         let path = format!("{GROUP}/certificaterevocationrequests/a");
@@ -235,12 +235,12 @@ mod tests {
         ]);
         let applier = Applier::new(scenario.client(), MANAGER);
         report(&applier, &resource, &found).await.unwrap();
-        let (_, said) = object("CertificateRevocationRequest", &expected["status"]);
-        report(&applier, &resource, &said).await.unwrap();
+        let (_, reported) = object("CertificateRevocationRequest", &expected["status"]);
+        report(&applier, &resource, &reported).await.unwrap();
         scenario.finish();
     }
 
-    /// A request that could not be reported on is not forgotten until it changes.
+    /// A failed report is retried even if the request does not change.
     #[tokio::test(start_paused = true)]
     async fn a_failed_report_is_retried() {
         let resource = ApiResource::erase::<Approval>(&());
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_approval_gets_a_warning_event_that_is_the_same_each_time() {
+    async fn approvals_get_an_idempotent_warning_event() {
         let resource = ApiResource::erase::<Approval>(&());
         let (_, found) = object("CertificateSigningRequestApproval", &json!({}));
         let path = "/api/v1/namespaces/clusters-a/events/a.u";

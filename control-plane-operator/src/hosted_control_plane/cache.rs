@@ -1,4 +1,4 @@
-//! The objects that a pass reads, kept up to date by watches.
+//! A cache of the objects that a pass reads, updated by watches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use support::error::chain;
 use tokio::sync::Notify;
 
-/// Kinds of objects that are made in code, and not of manifests: API version and kind.
-const IN_CODE: [(&str, &str); 5] = [
+/// API version and kind of objects that are rendered in code instead of manifests.
+const RENDERED_IN_CODE: [(&str, &str); 5] = [
     ("v1", "ConfigMap"),
     ("v1", "Secret"),
     ("v1", "Service"),
     ("v1", "ServiceAccount"),
     ("route.openshift.io/v1", "Route"),
 ];
-/// Kinds that are read and reported on.
-const OWN: [(&str, &str); 2] = [
+/// API version and kind of objects whose status is reported.
+const REPORTED: [(&str, &str); 2] = [
     ("hypershift.openshift.io/v1beta1", "ControlPlaneComponent"),
     ("hypershift.openshift.io/v1beta1", HOSTED_CONTROL_PLANE),
 ];
 const HOSTED_CONTROL_PLANE: &str = "HostedControlPlane";
-/// The name of this operator's own Deployment.
+/// Name of this operator's Deployment.
 const OPERATOR: &str = "control-plane-operator";
-/// Annotation: the hosted cluster that an object is made for.
+/// Annotation: the HostedCluster that owns an object.
 const CLUSTER: &str = "hypershift.openshift.io/cluster";
 
-/// One kind's objects.
+/// The cached objects of one kind.
 struct Kind {
     resource: ApiResource,
     api: Api<DynamicObject>,
@@ -46,9 +46,9 @@ struct Kind {
     absent: Notify,
 }
 
-/// The kinds that are watched for these components, as API version and kind: all that is written.
+/// Returns API version and kind of all objects that these components write, which must be watched.
 pub(crate) fn kinds(components: &[Component]) -> BTreeSet<(String, String)> {
-    let fixed = IN_CODE.iter().chain(&OWN);
+    let fixed = RENDERED_IN_CODE.iter().chain(&REPORTED);
     let mut all: BTreeSet<_> = fixed
         .map(|(version, kind)| ((*version).to_owned(), (*kind).to_owned()))
         .collect();
@@ -68,7 +68,8 @@ pub(super) struct Cache {
 // === impl Cache ===
 
 impl Cache {
-    /// An empty one, of the kinds that these components are made of. Kinds that the management cluster does not serve are left out.
+    /// Creates an empty cache for the kinds of these components. Kinds that the management cluster does not serve are
+    /// omitted.
     pub(super) fn new(
         client: &kube::Client,
         namespace: &str,
@@ -99,7 +100,7 @@ impl Cache {
         }
     }
 
-    /// Keeps it up to date, for ever.
+    /// Runs the watches.
     pub(super) async fn watch(&self) {
         join_all(self.kinds.iter().map(|kind| self.watch_kind(kind))).await;
     }
@@ -110,7 +111,7 @@ impl Cache {
             return;
         };
         let events = watcher(kind.api.clone(), watcher::Config::default());
-        // Not read, and large.
+        // Dropped, because they are large and never read.
         let events = events.modify(|object| object.metadata.managed_fields = None);
         let events = reflector(writer, events).default_backoff();
         let mut events = std::pin::pin!(events);
@@ -124,30 +125,30 @@ impl Cache {
                     tracing::debug!(
                         kind = kind.resource.kind,
                         problem = chain(&error),
-                        "Cannot watch"
+                        "Failed to watch"
                     );
                 }
             }
         }
     }
 
-    /// Completes when everything that is served has been listed once.
-    pub(super) async fn filled(&self) {
+    /// Completes when the initial lists of all served kinds are complete.
+    pub(super) async fn wait_until_synced(&self) {
         for kind in &self.kinds {
             tokio::select! {
-                // It fails only when the watch has ended, and then so does this term.
+                // It fails only when the watch has ended, which ends the term.
                 _ = kind.store.wait_until_ready() => {}
                 () = kind.absent.notified() => {}
             }
         }
     }
 
-    /// Completes when something has changed since it last did.
+    /// Completes after the next change.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// All objects, but the hosted control plane.
+    /// Returns all objects except the HostedControlPlane.
     pub(super) fn objects(&self) -> Objects {
         let kinds = self
             .kinds
@@ -167,36 +168,37 @@ impl Cache {
         self.kinds.iter().find(|kind| kind.resource.kind == name)
     }
 
-    /// The hosted control plane: the one of the namespace. What cannot be read as one is told by the API server.
+    /// Returns the HostedControlPlane of the namespace.
     ///
-    /// The name of a namespace does not say which cluster it belongs to, so that objects of two may be in it. This
-    /// operator's own Deployment names the one that it was made for.
+    /// Two clusters can have the same control plane namespace. The annotation of this operator's Deployment identifies
+    /// the cluster.
     pub(super) fn hosted_control_plane(&self) -> Option<HostedControlPlane> {
         let kind = self.kind(HOSTED_CONTROL_PLANE)?;
         let deployments = self.kind("Deployment").map(|kind| kind.store.state());
         let mut deployments = deployments.into_iter().flatten();
         let own = deployments.find(|it| it.metadata.name.as_deref() == Some(OPERATOR));
         let cluster = own.as_deref().and_then(cluster_of);
-        let object = choose(kind.store.state(), cluster)?;
+        let object = select(kind.store.state(), cluster)?;
         let read = serde_json::from_value(value(&kind.resource, &object));
         read.inspect_err(|error| {
             tracing::error!(
                 problem = chain(error),
-                "The HostedControlPlane has a form that this version does not know"
+                "Failed to parse the HostedControlPlane"
             );
         })
         .ok()
     }
 }
 
-/// The hosted cluster that an object is made for, as `<namespace>/<name>`.
+/// Returns the HostedCluster that owns an object, as `<namespace>/<name>`.
 fn cluster_of(object: &DynamicObject) -> Option<&str> {
     let annotations = object.metadata.annotations.as_ref()?;
     annotations.get(CLUSTER).map(String::as_str)
 }
 
-/// The one that is made for the cluster. If none says so, the only one that says nothing else; nothing if it is not clear.
-fn choose(mut found: Vec<Arc<DynamicObject>>, cluster: Option<&str>) -> Option<Arc<DynamicObject>> {
+/// Selects the HostedControlPlane of the cluster. Without an exact match, the only one without an annotation; `None` if
+/// it is ambiguous.
+fn select(mut found: Vec<Arc<DynamicObject>>, cluster: Option<&str>) -> Option<Arc<DynamicObject>> {
     if let Some(cluster) = cluster {
         let exact = found.iter().find(|it| cluster_of(it) == Some(cluster));
         if let Some(exact) = exact {
@@ -208,7 +210,7 @@ fn choose(mut found: Vec<Arc<DynamicObject>>, cluster: Option<&str>) -> Option<A
     found.is_empty().then_some(only)
 }
 
-/// Whether the API server knows no such kind. Its definition may be installed later: the watch goes on trying.
+/// Whether the kind is not served. The watch is retried, because its CRD may be installed later.
 fn is_absent(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404)
 }
@@ -228,9 +230,9 @@ mod tests {
     use super::*;
     use crate::components;
 
-    /// Check O06: a change of what is not watched would cause no pass.
+    /// Check O06: a change of a kind that is not watched would not trigger a reconcile.
     #[test]
-    fn every_kind_that_is_written_is_watched() {
+    fn all_written_kinds_are_watched() {
         let watched = kinds(components::all());
         for component in components::all() {
             for asset in component.assets() {
@@ -257,7 +259,7 @@ mod tests {
 
     /// T01: two clusters may have the same control plane namespace, and only one of them owns it.
     #[test]
-    fn a_hosted_control_plane_of_another_cluster_is_not_reconciled() {
+    fn control_planes_of_other_clusters_are_not_reconciled() {
         let hcp = |name: &str, cluster: Option<&str>| {
             let annotations = cluster.map(|cluster| serde_json::json!({ CLUSTER: cluster }));
             let object =
@@ -279,14 +281,14 @@ mod tests {
             (vec![own(), other()], None, None),
             (vec![], cluster, None),
         ] {
-            let chosen = choose(found, cluster);
+            let chosen = select(found, cluster);
             let name = chosen.and_then(|it| it.metadata.name.clone());
             assert_eq!(name.as_deref(), expected);
         }
     }
 
     #[test]
-    fn only_a_kind_that_is_not_there_is_not_waited_for() {
+    fn only_unserved_kinds_are_not_waited_for() {
         let refused = |code: u16| {
             let status = kube::core::Status::failure("", "").with_code(code);
             watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status)))

@@ -1,4 +1,4 @@
-//! What has to happen before the control plane goes: the guest gives back what it made in the cloud.
+//! Deletion: waits until the guest has cleaned up its cloud resources.
 
 use std::time::Duration;
 
@@ -13,71 +13,71 @@ use serde_json::json;
 
 use super::error::Error;
 
-/// Holds the control plane until the guest has given back what it made.
+/// Finalizer that blocks the deletion until cloud resources are cleaned up.
 const FINALIZER: &str = "hypershift.openshift.io/finalizer";
-/// How long that may take.
-const PATIENCE: Duration = Duration::from_mins(10);
+/// Time after which the deletion continues without cleanup.
+const CLEANUP_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// What is due.
+/// The next step of the deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
-    /// The control plane is to be held when it is deleted.
-    Hold,
-    /// The control plane is being deleted and waits for the guest.
+pub(super) enum DeletionStep {
+    /// Add the finalizer, because cleanup is enabled.
+    AddFinalizer,
+    /// The control plane is being deleted; wait for the cleanup.
     Wait,
-    /// The control plane may go.
-    Release,
-    /// It is being deleted, and nothing of ours holds it.
-    Nothing,
-    /// It is not being deleted.
+    /// Remove the finalizer.
+    RemoveFinalizer,
+    /// It is being deleted, and the finalizer is removed.
+    Done,
+    /// It is not being deleted; reconcile it.
     Reconcile,
 }
 
-/// What is due: pure.
-pub(super) fn due(hcp: &HostedControlPlane, now: Timestamp) -> Due {
+/// Decides the next step. Pure.
+pub(super) fn next_step(hcp: &HostedControlPlane, now: Timestamp) -> DeletionStep {
     let none = std::collections::BTreeMap::new();
     let annotations = hcp.metadata.annotations.as_ref().unwrap_or(&none);
-    let cleans = CLEANUP_CLOUD_RESOURCES.is_true(annotations);
-    let held = hcp
+    let is_cleanup_enabled = CLEANUP_CLOUD_RESOURCES.is_true(annotations);
+    let has_finalizer = hcp
         .metadata
         .finalizers
         .iter()
         .flatten()
         .any(|finalizer| finalizer == FINALIZER);
     let Some(since) = &hcp.metadata.deletion_timestamp else {
-        return if cleans && !held {
-            Due::Hold
+        return if is_cleanup_enabled && !has_finalizer {
+            DeletionStep::AddFinalizer
         } else {
-            Due::Reconcile
+            DeletionStep::Reconcile
         };
     };
-    if !held {
-        return Due::Nothing;
+    if !has_finalizer {
+        return DeletionStep::Done;
     }
     let conditions = hcp
         .status
         .as_ref()
         .map_or(&[][..], |status| &status.conditions);
-    let clean = is_true(conditions, Type::CloudResourcesDestroyed.as_str());
+    let is_cleaned_up = is_true(conditions, Type::CloudResourcesDestroyed.as_str());
     let waited = Duration::try_from(now.duration_since(since.0)).unwrap_or_default();
-    if clean || !cleans || waited > PATIENCE {
-        Due::Release
+    if is_cleaned_up || !is_cleanup_enabled || waited > CLEANUP_TIMEOUT {
+        DeletionStep::RemoveFinalizer
     } else {
-        Due::Wait
+        DeletionStep::Wait
     }
 }
 
-/// Sets or removes the finalizer, if the object is still as it was read.
-pub(super) async fn hold(
+/// Adds or removes the finalizer, with a resource version precondition.
+pub(super) async fn set_finalizer(
     client: &kube::Client,
     hcp: &HostedControlPlane,
-    held: bool,
+    has_finalizer: bool,
 ) -> Result<(), Error> {
     let namespace = hcp.metadata.namespace.as_deref().unwrap_or_default();
     let name = hcp.metadata.name.as_deref().unwrap_or_default();
     let mut finalizers = hcp.metadata.finalizers.clone().unwrap_or_default();
     finalizers.retain(|finalizer| finalizer != FINALIZER);
-    if held {
+    if has_finalizer {
         finalizers.push(FINALIZER.to_owned());
     }
     let patch = json!({ "metadata": {

@@ -1,29 +1,29 @@
-//! Why a pass could not be gone through to its end. It is tried again.
+//! Errors of reconciling, which are retried.
 
 use support::error::chain;
 use support::reconcile::{Report, Retry, client_reason};
 
-/// Why a pass failed.
+/// An error of reconciling.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error(transparent)]
     Apply(#[from] support::apply::Error),
-    #[error("cannot list Secrets of namespace {namespace}")]
+    #[error("failed to list Secrets of namespace {namespace}")]
     List {
         namespace: String,
         source: kube::Error,
     },
-    #[error("certificates cannot be made")]
+    #[error("failed to issue certificates")]
     Certificates(#[from] crate::pki::Error),
-    #[error("the thread that makes certificates has ended")]
+    #[error("the thread that issues certificates panicked")]
     Thread(#[from] tokio::task::JoinError),
-    #[error("failed to write {}", listed(.0))]
+    #[error("failed to apply {}", listed(.0))]
     Components(Vec<(&'static str, Error)>),
-    #[error("cannot write to HostedControlPlane {object}")]
+    #[error("failed to patch HostedControlPlane {object}")]
     Write { object: String, source: kube::Error },
 }
 
-/// All components that could not be written, each with its cause.
+/// Formats the failed components with their errors.
 fn listed(failed: &[(&'static str, Error)]) -> String {
     let each = failed
         .iter()

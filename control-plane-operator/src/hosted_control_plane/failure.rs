@@ -9,17 +9,17 @@ use serde_json::json;
 use support::apply::Applier;
 use support::error::chain;
 
-use super::status::Verdict;
+use super::status::Evaluation;
 
-/// Field manager of the one condition: a pass that succeeds takes it back, with all others.
+/// Field manager of the condition `Degraded`; a successful reconcile replaces it.
 const MANAGER: &str = "control-plane-operator-failure";
-/// Failures in a row before the condition is set: conflicts and short outages are not reported.
-const PATIENCE: u32 = 3;
+/// Consecutive failures before the condition is set, so that conflicts and short outages are not reported.
+const FAILURE_THRESHOLD: u32 = 3;
 
-/// Passes that have failed in a row.
+/// Counts consecutive failures.
 pub(super) struct Failures {
     applier: Applier,
-    in_a_row: u32,
+    consecutive: u32,
 }
 
 // === impl Failures ===
@@ -28,40 +28,40 @@ impl Failures {
     pub(super) fn new(client: kube::Client) -> Self {
         Self {
             applier: Applier::new(client, MANAGER),
-            in_a_row: 0,
+            consecutive: 0,
         }
     }
 
-    /// A pass has succeeded.
-    pub(super) fn over(&mut self) {
-        self.in_a_row = 0;
+    /// Records a successful reconcile.
+    pub(super) fn reset(&mut self) {
+        self.consecutive = 0;
     }
 
-    /// A pass has failed. The status is updated at best effort.
-    pub(super) async fn add(&mut self, hcp: Option<&HostedControlPlane>, error: &str) {
-        self.in_a_row = self.in_a_row.saturating_add(1);
-        let Some(hcp) = hcp.filter(|_| self.in_a_row >= PATIENCE) else {
+    /// Records a failed reconcile. The status is updated on a best-effort basis.
+    pub(super) async fn record(&mut self, hcp: Option<&HostedControlPlane>, error: &str) {
+        self.consecutive = self.consecutive.saturating_add(1);
+        let Some(hcp) = hcp.filter(|_| self.consecutive >= FAILURE_THRESHOLD) else {
             return;
         };
-        if let Err(error) = self.tell(hcp, error).await {
+        if let Err(error) = self.update_status(hcp, error).await {
             tracing::debug!(error = chain(&error), "Failed to update status");
         }
     }
 
-    async fn tell(
+    async fn update_status(
         &self,
         hcp: &HostedControlPlane,
         error: &str,
     ) -> Result<(), support::apply::Error> {
-        let verdict = Verdict {
+        let evaluation = Evaluation {
             status: "True",
-            ..Verdict::no(
+            ..Evaluation::no(
                 ClusterCondition::Degraded,
                 CommonReason::ReconciliationError.as_str(),
                 error.to_owned(),
             )
         };
-        let condition = verdict.condition(hcp, &Time(Timestamp::now()));
+        let condition = evaluation.condition(hcp, &Time(Timestamp::now()));
         let resource = ApiResource::erase::<HostedControlPlane>(&());
         let object = json!({
             "metadata": { "name": hcp.metadata.name, "namespace": hcp.metadata.namespace },
@@ -94,22 +94,22 @@ mod tests {
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
         let group = "/apis/hypershift.openshift.io/v1beta1";
         let path = format!("{group}/namespaces/{namespace}/hostedcontrolplanes/{name}");
-        let told = json!({ "status": { "conditions": [{
+        let expected = json!({ "status": { "conditions": [{
             "type": "Degraded", "status": "True", "reason": "ReconciliationError",
         }] } });
         let scenario = Scenario::new([
             Expect::get(&path).answer(Answer::ok(&object)),
             Expect::patch(&format!("{path}/status"))
-                .body(told)
+                .body(expected)
                 .answer(Answer::ok(&object)),
         ]);
         let mut failures = Failures::new(scenario.client());
         let error = "failed to list Secrets of namespace clusters-one";
-        failures.add(Some(&hcp), error).await;
-        failures.add(Some(&hcp), error).await;
-        failures.over();
-        for _ in 0..PATIENCE {
-            failures.add(Some(&hcp), error).await;
+        failures.record(Some(&hcp), error).await;
+        failures.record(Some(&hcp), error).await;
+        failures.reset();
+        for _ in 0..FAILURE_THRESHOLD {
+            failures.record(Some(&hcp), error).await;
         }
         scenario.finish();
     }

@@ -1,4 +1,4 @@
-//! Which releases the control plane has run: pure.
+//! The release history of the control plane. Pure.
 
 use api::hypershift::v1beta1::versions::{
     ControlPlaneUpdateHistory, ControlPlaneUpdateState, ControlPlaneVersionStatus, ReleaseInfo,
@@ -6,10 +6,10 @@ use api::hypershift::v1beta1::versions::{
 use control_plane_component::Release;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// How many releases are remembered.
+/// Maximum length of the history.
 const MOST: usize = 100;
 
-/// The history with the present release first; `complete` says that all components run it.
+/// Returns the history with the current release first; `complete` means that all components run it.
 pub(super) fn next(
     before: Option<&ControlPlaneVersionStatus>,
     release: &Release,
@@ -31,7 +31,7 @@ pub(super) fn next(
             version: release.version.clone(),
             image: release.pull_spec.clone(),
         };
-        // A release that was left before it was complete has come to its end, too.
+        // A superseded release gets a completion time even if its rollout was not complete.
         if let Some(left) = history.first_mut() {
             left.completion_time.get_or_insert_with(|| now.clone());
         }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_is_begun_once_and_completed_once() {
+    fn release_history_has_one_entry_per_release() {
         let at = |second| Time(Timestamp::from_second(second).unwrap());
         let one = next(None, &release("4.20.0"), false, Some(1), &at(1));
         assert_eq!(one.history.len(), 1);

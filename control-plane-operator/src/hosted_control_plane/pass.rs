@@ -1,4 +1,4 @@
-//! One pass over the hosted control plane.
+//! One reconcile of the hosted control plane.
 
 use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
@@ -16,43 +16,43 @@ use support::error::chain;
 
 use super::Operator;
 use super::cache::Cache;
-use super::deletion::{self, Due as Ending};
+use super::deletion::{self, DeletionStep};
 use super::error::Error;
-use super::release::{Pair, Reader, missing_images};
-use super::status::{self, Verdict};
+use super::release::{Reader, ReleasePair, missing_images};
+use super::status::{self, Evaluation};
 use crate::infra;
-use crate::pki::Scope;
+use crate::pki::CertificateSet;
 
-/// One pass after the other.
+/// Reconciles the hosted control plane.
 pub(super) struct Pass<'a> {
     pub(super) operator: &'a Operator,
     pub(super) cache: &'a Cache,
     pub(super) writer: ObjectWriter,
     pub(super) reader: Reader,
-    /// Why reconciling is skipped, as it was last logged.
-    pub(super) told: Option<String>,
+    /// Last logged reason for skipping the reconcile.
+    pub(super) skip_reason: Option<String>,
 }
 
-/// What a pass has read, and what it adds to that.
-pub(super) struct World {
+/// The state of one reconcile: inputs, and objects written so far.
+pub(super) struct ReconcileScope {
     pub(super) hcp: HostedControlPlane,
-    pub(super) releases: Pair,
+    pub(super) releases: ReleasePair,
     pub(super) infra: Infra,
     pub(super) objects: Objects,
 }
 
-/// The results of all components.
+/// Results of all components.
 #[derive(Default)]
 struct Outcome {
-    /// Those that cannot be rendered.
+    /// Components that failed to render.
     problems: Vec<(&'static str, control_plane_component::Error)>,
-    /// All that could not be written.
+    /// The error if components failed to apply.
     failed: Option<Error>,
 }
 
-// === impl World ===
+// === impl ReconcileScope ===
 
-impl World {
+impl ReconcileScope {
     pub(super) fn context<'a>(&'a self, operator: &'a Operator) -> Context<'a> {
         Context {
             hcp: &self.hcp,
@@ -61,44 +61,46 @@ impl World {
             infra: &self.infra,
             objects: &self.objects,
             settings: &operator.settings,
-            predicates: Predicates::Asked,
+            predicates: Predicates::Evaluated,
         }
     }
 }
 
 impl Pass<'_> {
-    /// Reconciles once; returns whether the control plane is available.
+    /// Reconciles once, and returns whether the control plane is available.
     pub(super) async fn run(&mut self) -> Result<bool, Error> {
         let Some(hcp) = self.cache.hosted_control_plane() else {
-            self.tell("There is no HostedControlPlane in the namespace");
+            self.log_skip("no HostedControlPlane in the namespace");
             return Ok(false);
         };
-        match deletion::due(&hcp, Timestamp::now()) {
-            Ending::Hold => deletion::hold(&self.operator.client, &hcp, true).await?,
-            Ending::Release => {
-                deletion::hold(&self.operator.client, &hcp, false).await?;
+        match deletion::next_step(&hcp, Timestamp::now()) {
+            DeletionStep::AddFinalizer => {
+                deletion::set_finalizer(&self.operator.client, &hcp, true).await?
+            }
+            DeletionStep::RemoveFinalizer => {
+                deletion::set_finalizer(&self.operator.client, &hcp, false).await?;
                 return Ok(true);
             }
-            Ending::Nothing => return Ok(true),
-            Ending::Wait | Ending::Reconcile => {}
+            DeletionStep::Done => return Ok(true),
+            DeletionStep::Wait | DeletionStep::Reconcile => {}
         }
         if hcp.spec.release_image != self.operator.operate_on {
-            // An operator of another release would undo what that one's does.
-            self.tell("The HostedControlPlane is of another release than this operator");
+            // Two operators of different releases would fight.
+            self.log_skip("the HostedControlPlane has another release than this operator");
             return Ok(false);
         }
         if is_paused(&hcp, Timestamp::now()) {
-            self.tell("The HostedControlPlane is paused");
+            self.log_skip("the HostedControlPlane is paused");
             return Ok(false);
         }
-        self.told = None;
+        self.skip_reason = None;
         self.reconcile(hcp).await
     }
 
-    fn tell(&mut self, why: &str) {
-        if self.told.as_deref() != Some(why) {
-            tracing::info!(why, "Nothing is done");
-            self.told = Some(why.to_owned());
+    fn log_skip(&mut self, why: &str) {
+        if self.skip_reason.as_deref() != Some(why) {
+            tracing::info!(why, "Skipping reconcile");
+            self.skip_reason = Some(why.to_owned());
         }
     }
 
@@ -112,73 +114,78 @@ impl Pass<'_> {
         let (releases, unavailable) = match releases {
             Ok(releases) => (releases, None),
             Err(unavailable) => (
-                Pair {
+                ReleasePair {
                     control_plane: Release::default(),
                     user: Release::default(),
                 },
                 Some(unavailable),
             ),
         };
-        let mut world = World {
+        let mut scope = ReconcileScope {
             hcp,
             releases,
             infra: Infra::default(),
             objects,
         };
         if let Some(unavailable) = unavailable {
-            // A control plane that is half of an unknown release is worse than none.
-            let verdict = Verdict::no(
+            // Without the release, components cannot be rendered consistently.
+            let evaluation = Evaluation::no(
                 Type::ValidReleaseInfo,
                 unavailable.reason,
                 unavailable.message,
             );
-            world.infra = infra::facts(self.operator.components, &world.context(self.operator));
-            return self.write_status(&world, vec![verdict], false, false).await;
+            scope.infra = infra::facts(self.operator.components, &scope.context(self.operator));
+            return self
+                .write_status(&scope, vec![evaluation], false, false)
+                .await;
         }
         // infrastructure
-        let missing = self.infrastructure(&mut world).await?;
-        let mut verdicts = vec![status::infrastructure(&missing)];
+        let missing = self.infrastructure(&mut scope).await?;
+        let mut evaluations = vec![status::infrastructure(&missing)];
         // certificates, and components in their order
         let mut outcome = Outcome::default();
         if missing.is_empty() {
-            self.default_account(&mut world).await?;
-            self.etcd_first(&mut world).await?;
-            self.certificates(&mut world, Scope::All).await?;
-            self.kubeadmin(&mut world).await?;
-            outcome = self.components(&mut world).await;
+            self.default_account(&mut scope).await?;
+            self.etcd_first(&mut scope).await?;
+            self.certificates(&mut scope, CertificateSet::All).await?;
+            self.kubeadmin(&mut scope).await?;
+            outcome = self.components(&mut scope).await;
         }
-        let context = world.context(self.operator);
-        verdicts.push(match missing_images(&context, &outcome.problems) {
-            Some(message) => Verdict::no(Type::ValidReleaseInfo, "MissingImages", message),
-            None => Verdict::yes(Type::ValidReleaseInfo),
+        let context = scope.context(self.operator);
+        evaluations.push(match missing_images(&context, &outcome.problems) {
+            Some(message) => Evaluation::no(Type::ValidReleaseInfo, "MissingImages", message),
+            None => Evaluation::yes(Type::ValidReleaseInfo),
         });
-        verdicts.push(configuration(&outcome.problems));
+        evaluations.push(configuration(&outcome.problems));
         let written = self
-            .write_status(&world, verdicts, true, outcome.failed.is_some())
+            .write_status(&scope, evaluations, true, outcome.failed.is_some())
             .await;
         outcome.failed.map_or(written, Err)
     }
 
-    async fn infrastructure(&mut self, world: &mut World) -> Result<Vec<&'static str>, Error> {
-        let wanted = infra::wanted(self.operator.components, &world.context(self.operator));
-        for which in &wanted.deletions {
-            self.writer.delete(which).await?;
-            world.objects.remove(which);
+    async fn infrastructure(
+        &mut self,
+        scope: &mut ReconcileScope,
+    ) -> Result<Vec<&'static str>, Error> {
+        let desired = infra::desired(self.operator.components, &scope.context(self.operator));
+        for identity in &desired.deletions {
+            self.writer.delete(identity).await?;
+            scope.objects.remove(identity);
         }
-        for object in &wanted.objects {
-            self.writer.apply(object, &mut world.objects).await?;
+        for object in &desired.objects {
+            self.writer.apply(object, &mut scope.objects).await?;
         }
-        world.infra = infra::facts(self.operator.components, &world.context(self.operator));
-        let context = world.context(self.operator);
+        scope.infra = infra::facts(self.operator.components, &scope.context(self.operator));
+        let context = scope.context(self.operator);
         Ok(infra::missing(
             self.operator.components,
             &context,
-            &world.infra,
+            &scope.infra,
         ))
     }
 
-    /// Pods without an account of their own pull images with the cluster's pull secret, too.
-    async fn default_account(&mut self, world: &mut World) -> Result<(), Error> {
+    /// The default service account gets the pull secret, for pods without their own account.
+    async fn default_account(&mut self, scope: &mut ReconcileScope) -> Result<(), Error> {
         let account = json!({
             "apiVersion": "v1",
             "kind": "ServiceAccount",
@@ -187,24 +194,29 @@ impl Pass<'_> {
         });
         Ok(self
             .writer
-            .apply(&hashed(account), &mut world.objects)
+            .apply(&hashed(account), &mut scope.objects)
             .await?)
     }
 
-    /// Reconciles all components in their order. One that fails does not stop the others, and none of the failures is
-    /// dropped: what cannot be rendered is reported, and what cannot be written is tried again.
-    async fn components(&mut self, world: &mut World) -> Outcome {
+    /// Reconciles all components in order. A failing component does not stop the others. Render errors are reported in
+    /// conditions, and apply errors are retried.
+    async fn components(&mut self, scope: &mut ReconcileScope) -> Outcome {
         let mut outcome = Outcome::default();
         let mut failed = Vec::new();
-        for component in self.operator.components.iter().filter(|it| it.runs()) {
-            match self.component(component, world).await {
+        for component in self
+            .operator
+            .components
+            .iter()
+            .filter(|it| it.has_workload())
+        {
+            match self.component(component, scope).await {
                 Ok(None) => {}
                 Ok(Some(problem)) => outcome.problems.push((component.name, problem)),
                 Err(error) => {
                     tracing::warn!(
                         component = component.name,
                         error = chain(&error),
-                        "Failed to write component"
+                        "Failed to apply component"
                     );
                     failed.push((component.name, error));
                 }
@@ -217,39 +229,42 @@ impl Pass<'_> {
     pub(super) async fn component(
         &mut self,
         component: &Component,
-        world: &mut World,
+        scope: &mut ReconcileScope,
     ) -> Result<Option<control_plane_component::Error>, Error> {
-        let context = world.context(self.operator);
-        let waits = missing_dependencies(component, &context);
+        let context = scope.context(self.operator);
+        let waiting_for = missing_dependencies(component, &context);
         let rendered = match render(component, &context) {
             Ok(rendered) => rendered,
             Err(problem) => {
-                // Its inputs may be written by what it waits for.
-                let told = waits.is_empty().then(|| chain(&problem));
-                self.tell_of(component, &Rendered::default(), world, told)
+                // Its dependencies may still have to write its inputs.
+                let error = waiting_for.is_empty().then(|| chain(&problem));
+                self.update_component_status(component, &Rendered::default(), scope, error)
                     .await?;
-                return Ok(waits.is_empty().then_some(problem));
+                return Ok(waiting_for.is_empty().then_some(problem));
             }
         };
         let mut problem = None;
-        for which in &rendered.deletions {
-            if world.objects.find(which).is_some() {
-                self.writer.delete(which).await?;
-                world.objects.remove(which);
+        for identity in &rendered.deletions {
+            if scope.objects.find(identity).is_some() {
+                self.writer.delete(identity).await?;
+                scope.objects.remove(identity);
             }
         }
         if rendered.workload.is_none() {
-            return self.forget(component, world).await.map(|()| None);
+            return self
+                .delete_component_status(component, scope)
+                .await
+                .map(|()| None);
         }
-        if waits.is_empty()
-            && let Err(error) = self.write_component(&rendered, &mut world.objects).await
+        if waiting_for.is_empty()
+            && let Err(error) = self.write_component(&rendered, &mut scope.objects).await
         {
             problem = Some(error);
         }
-        self.tell_of(
+        self.update_component_status(
             component,
             &rendered,
-            world,
+            scope,
             problem.as_ref().map(|error| chain(error)),
         )
         .await?;
@@ -259,22 +274,26 @@ impl Pass<'_> {
     async fn write_component(
         &mut self,
         rendered: &Rendered,
-        there: &mut Objects,
+        existing: &mut Objects,
     ) -> Result<(), support::apply::Error> {
         for manifest in &rendered.manifests {
             if manifest.writer == control_plane_component::declaration::Writer::Framework {
-                self.writer.apply(&manifest.object, there).await?;
+                self.writer.apply(&manifest.object, existing).await?;
             }
         }
         if let Some(workload) = &rendered.workload {
-            self.writer.apply(workload, there).await?;
+            self.writer.apply(workload, existing).await?;
         }
         Ok(())
     }
 
-    /// A component that is disabled has no `ControlPlaneComponent`.
-    async fn forget(&mut self, component: &Component, world: &mut World) -> Result<(), Error> {
-        if world
+    /// Deletes the `ControlPlaneComponent` of a disabled component.
+    async fn delete_component_status(
+        &mut self,
+        component: &Component,
+        scope: &mut ReconcileScope,
+    ) -> Result<(), Error> {
+        if scope
             .objects
             .get(GROUP, "ControlPlaneComponent", component.name)
             .is_none()
@@ -282,19 +301,19 @@ impl Pass<'_> {
             return Ok(());
         }
         let api_version = "hypershift.openshift.io/v1beta1";
-        let which = Identity::new(api_version, "ControlPlaneComponent", component.name);
-        self.writer.delete(&which).await?;
-        world.objects.remove(&which);
+        let identity = Identity::new(api_version, "ControlPlaneComponent", component.name);
+        self.writer.delete(&identity).await?;
+        scope.objects.remove(&identity);
         Ok(())
     }
 
-    /// Writes the `ControlPlaneComponent`.
-    async fn tell_of(
+    /// Writes the `ControlPlaneComponent` and its status.
+    async fn update_component_status(
         &mut self,
         component: &Component,
         rendered: &Rendered,
-        world: &mut World,
-        problem: Option<String>,
+        scope: &mut ReconcileScope,
+        error: Option<String>,
     ) -> Result<(), Error> {
         let kinds = [
             ("apps", "Deployment"),
@@ -304,29 +323,29 @@ impl Pass<'_> {
         ];
         let live = kinds
             .iter()
-            .find_map(|(group, kind)| world.objects.get(group, kind, component.name));
-        let before = world
+            .find_map(|(group, kind)| scope.objects.get(group, kind, component.name));
+        let before = scope
             .objects
             .get(GROUP, "ControlPlaneComponent", component.name);
         let before_status: ControlPlaneComponentStatus = before
             .and_then(|before| serde_json::from_value(before["status"].clone()).ok())
             .unwrap_or_default();
-        let waits_for = missing_dependencies(component, &world.context(self.operator));
-        let wanted = rendered.workload.as_ref();
-        let seen = Observation {
+        let waiting_for = missing_dependencies(component, &scope.context(self.operator));
+        let desired = rendered.workload.as_ref();
+        let observation = Observation {
             name: component.name,
             workload: live,
             is_current: live
-                .zip(wanted)
-                .is_some_and(|(live, wanted)| same_hash(live, wanted)),
-            waits_for: &waits_for,
-            problem,
+                .zip(desired)
+                .is_some_and(|(live, desired)| same_hash(live, desired)),
+            waiting_for: &waiting_for,
+            error,
         };
         let status = component_status(
-            &seen,
+            &observation,
             rendered.resources.clone(),
-            &world.releases.control_plane.version,
-            world.hcp.metadata.generation,
+            &scope.releases.control_plane.version,
+            scope.hcp.metadata.generation,
             &before_status,
             &Time(Timestamp::now()),
         );
@@ -339,24 +358,24 @@ impl Pass<'_> {
             "metadata": { "name": component.name },
             "spec": {},
         });
-        adopt(&mut object, &world.context(self.operator));
-        self.writer.apply(&object, &mut world.objects).await?;
+        adopt(&mut object, &scope.context(self.operator));
+        self.writer.apply(&object, &mut scope.objects).await?;
         object["status"] = without_nulls(json!(status));
         self.writer.status(object.clone(), &Value::Null).await?;
-        world.objects.insert(object);
+        scope.objects.insert(object);
         Ok(())
     }
 
     async fn write_status(
         &mut self,
-        world: &World,
-        verdicts: Vec<Verdict>,
+        scope: &ReconcileScope,
+        evaluations: Vec<Evaluation>,
         has_release: bool,
         has_failed: bool,
     ) -> Result<bool, Error> {
-        let context = world.context(self.operator);
+        let context = scope.context(self.operator);
         let now = Time(Timestamp::now());
-        let conditions = status::conditions(&context, verdicts, has_failed, &now);
+        let conditions = status::conditions(&context, evaluations, has_failed, &now);
         let is_available = is_true(&conditions, Type::Available.as_str());
         let mut fields = status::fields(&context, is_available);
         status::versions(&context, has_release, &now, &mut fields);
@@ -367,35 +386,35 @@ impl Pass<'_> {
             "metadata": { "name": context.name(), "namespace": context.namespace() },
             "status": fields,
         });
-        // What is not known is not written.
-        let live = json!({ "status": world.hcp.status });
+        // Unknown fields are not written.
+        let live = json!({ "status": scope.hcp.status });
         self.writer.status(without_nulls(object), &live).await?;
         Ok(is_available)
     }
 }
 
-/// What the user's configuration lacks.
-fn configuration(problems: &[(&'static str, control_plane_component::Error)]) -> Verdict {
+/// Evaluates the user's configuration.
+fn configuration(problems: &[(&'static str, control_plane_component::Error)]) -> Evaluation {
     let type_ = Type::ValidHostedControlPlaneConfiguration;
     let invalid = problems
         .iter()
         .find(|(_, error)| matches!(error, control_plane_component::Error::Invalid { .. }));
     match invalid {
-        Some((component, error)) => Verdict::no(
+        Some((component, error)) => Evaluation::no(
             type_,
             "InvalidConfiguration",
             format!("{component}: {error}"),
         ),
-        None => Verdict::yes(type_),
+        None => Evaluation::yes(type_),
     }
 }
 
-fn same_hash(live: &Value, wanted: &Value) -> bool {
+fn same_hash(live: &Value, desired: &Value) -> bool {
     let hash = |object: &Value| {
         object["metadata"]["annotations"][control_plane_component::render::DESIRED_STATE_HASH]
             .clone()
     };
-    hash(live) == hash(wanted)
+    hash(live) == hash(desired)
 }
 
 fn is_paused(hcp: &HostedControlPlane, now: Timestamp) -> bool {

@@ -1,4 +1,4 @@
-//! The releases of a hosted control plane: that of its components, and that of the cluster.
+//! The releases of a hosted control plane: of its components, and of the cluster.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ pub(super) struct Reader {
 
 /// Both releases.
 #[derive(Debug, Clone)]
-pub(super) struct Pair {
+pub(super) struct ReleasePair {
     pub(super) control_plane: Release,
     pub(super) user: Release,
 }
 
-/// A release cannot be had: why, in words for a condition.
+/// A release is unavailable: reason and message for a condition.
 #[derive(Debug, Clone)]
 pub(super) struct Unavailable {
     pub(super) reason: &'static str,
@@ -34,23 +34,23 @@ impl Reader {
         Self { releases }
     }
 
-    /// Looks both up, with the cluster's own pull secret. What was read once is kept.
+    /// Reads both releases with the cluster's pull secret. Releases are cached.
     pub(super) async fn read(
         &self,
         hcp: &HostedControlPlane,
         objects: &Objects,
         settings: &Settings,
-    ) -> Result<Pair, Unavailable> {
+    ) -> Result<ReleasePair, Unavailable> {
         let name = &hcp.spec.pull_secret.name;
         let credentials = objects
             .secret_value(name, ".dockerconfigjson")
             .ok_or_else(|| Unavailable {
                 reason: "SecretNotFound",
-                message: format!("Secret {name} is not there, or has no key .dockerconfigjson"),
+                message: format!("Waiting for Secret {name} with key .dockerconfigjson"),
             })?;
         let credentials = PullSecret::parse(&credentials).map_err(|error| Unavailable {
             reason: "InvalidConfiguration",
-            message: format!("Secret {name} cannot be used: {error}"),
+            message: format!("Invalid Secret {name}: {error}"),
         })?;
         let user = &hcp.spec.release_image;
         let own = hcp
@@ -63,7 +63,7 @@ impl Reader {
         let with_overrides = |release: &payload::Release| {
             Release::from(release).with_overrides(&settings.own_image, &settings.image_overrides)
         };
-        Ok(Pair {
+        Ok(ReleasePair {
             control_plane: with_overrides(&control_plane),
             user: with_overrides(&user),
         })
@@ -84,7 +84,7 @@ async fn get(
         })
 }
 
-/// Images that components name and the release does not have.
+/// Returns a message about images that the release does not contain, if any.
 pub(super) fn missing_images(
     context: &Context<'_>,
     problems: &[(&'static str, control_plane_component::Error)],
@@ -98,7 +98,7 @@ pub(super) fn missing_images(
     names.dedup();
     (!names.is_empty()).then(|| {
         format!(
-            "release {} has no image for {}",
+            "Release {} has no image {}",
             context.release.version,
             names.join(", ")
         )

@@ -1,4 +1,4 @@
-//! What is secret: certificates with their keys, and the password of the first user. Each is made once.
+//! Secrets: certificates with their keys, and the kubeadmin password. Each is created once.
 
 use control_plane_component::{Context, Objects, Predicates};
 use jiff::Timestamp;
@@ -7,50 +7,50 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use support::error::chain;
 
 use super::error::Error;
-use super::pass::{Pass, World};
-use crate::kubeadmin::{self, Due};
-use crate::pki::Scope;
+use super::pass::{Pass, ReconcileScope};
+use crate::kubeadmin::{self, PasswordStep};
+use crate::pki::CertificateSet;
 use crate::{components, pki};
 
 // === impl Pass ===
 
 impl Pass<'_> {
-    /// Keys take long to make: etcd, for which nearly all others wait, starts while theirs are made.
-    pub(super) async fn etcd_first(&mut self, world: &mut World) -> Result<(), Error> {
-        let context = world.context(self.operator);
+    /// Issues the certificates of etcd first, because generating keys is slow, and etcd can start meanwhile.
+    pub(super) async fn etcd_first(&mut self, scope: &mut ReconcileScope) -> Result<(), Error> {
+        let context = scope.context(self.operator);
         if !pki::is_due(self.operator.components, &context, Timestamp::now()) {
             return Ok(());
         }
-        self.certificates(world, Scope::Etcd).await?;
+        self.certificates(scope, CertificateSet::Etcd).await?;
         if let Some(etcd) = components::first()
-            && let Err(error) = self.component(etcd, world).await
+            && let Err(error) = self.component(etcd, scope).await
         {
-            // It is reported when all components are reconciled.
-            tracing::debug!(problem = chain(&error), "etcd cannot be written yet");
+            // It is reported when all components are reconciled below.
+            tracing::debug!(problem = chain(&error), "Failed to apply etcd early");
         }
         Ok(())
     }
 
-    /// Makes what is due.
+    /// Issues certificates that are due.
     pub(super) async fn certificates(
         &mut self,
-        world: &mut World,
-        scope: Scope,
+        scope: &mut ReconcileScope,
+        set: CertificateSet,
     ) -> Result<(), Error> {
         let now = Timestamp::now();
-        let context = world.context(self.operator);
+        let context = scope.context(self.operator);
         if pki::is_due(self.operator.components, &context, now) {
-            // The watch may lag behind what the last pass wrote: no certificate is made twice.
-            self.read_secrets(&mut world.objects).await?;
+            // Read Secrets live, because the watch may lag, and no certificate must be issued twice.
+            self.read_secrets(&mut scope.objects).await?;
         }
         let (hcp, infra, objects) = (
-            world.hcp.clone(),
-            world.infra.clone(),
-            world.objects.clone(),
+            scope.hcp.clone(),
+            scope.infra.clone(),
+            scope.objects.clone(),
         );
-        let (releases, settings) = (world.releases.clone(), self.operator.settings.clone());
+        let (releases, settings) = (scope.releases.clone(), self.operator.settings.clone());
         let components = self.operator.components;
-        let made = tokio::task::spawn_blocking(move || {
+        let issued = tokio::task::spawn_blocking(move || {
             let context = Context {
                 hcp: &hcp,
                 release: &releases.control_plane,
@@ -58,31 +58,31 @@ impl Pass<'_> {
                 infra: &infra,
                 objects: &objects,
                 settings: &settings,
-                predicates: Predicates::Asked,
+                predicates: Predicates::Evaluated,
             };
-            pki::objects(components, &context, scope, now)
+            pki::objects(components, &context, set, now)
         });
-        for object in made.await?? {
-            self.writer.apply(&object, &mut world.objects).await?;
+        for object in issued.await?? {
+            self.writer.apply(&object, &mut scope.objects).await?;
         }
         Ok(())
     }
 
-    /// The password of the user `kubeadmin`. It is made once: the watch may lag behind what the last pass wrote.
-    pub(super) async fn kubeadmin(&mut self, world: &mut World) -> Result<(), Error> {
-        if kubeadmin::due(&world.context(self.operator)) == Due::Make {
-            self.read_secrets(&mut world.objects).await?;
+    /// Reconciles the kubeadmin password. Secrets are read live before it is created, because the watch may lag.
+    pub(super) async fn kubeadmin(&mut self, scope: &mut ReconcileScope) -> Result<(), Error> {
+        if kubeadmin::next_step(&scope.context(self.operator)) == PasswordStep::Create {
+            self.read_secrets(&mut scope.objects).await?;
         }
-        match kubeadmin::due(&world.context(self.operator)) {
-            Due::Nothing => {}
-            Due::Make => {
-                if let Some(secret) = kubeadmin::made(&world.context(self.operator)) {
-                    self.writer.apply(&secret, &mut world.objects).await?;
+        match kubeadmin::next_step(&scope.context(self.operator)) {
+            PasswordStep::Keep => {}
+            PasswordStep::Create => {
+                if let Some(secret) = kubeadmin::new_secret(&scope.context(self.operator)) {
+                    self.writer.apply(&secret, &mut scope.objects).await?;
                 }
             }
-            Due::Delete(which) => {
-                self.writer.delete(&which).await?;
-                world.objects.remove(&which);
+            PasswordStep::Delete(identity) => {
+                self.writer.delete(&identity).await?;
+                scope.objects.remove(&identity);
             }
         }
         Ok(())

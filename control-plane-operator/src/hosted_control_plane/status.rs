@@ -4,7 +4,9 @@ use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::versions::ControlPlaneUpdateState;
 use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
 use control_plane_component::dependency::GROUP;
-use control_plane_component::status::{AVAILABLE, ROLLOUT_COMPLETE, is_true};
+use control_plane_component::status::{
+    AVAILABLE, ROLLOUT_COMPLETE, is_true, waiting_for_deployment,
+};
 use control_plane_component::{Component, Context, Objects};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -13,22 +15,22 @@ use serde_json::{Value, json};
 use super::history;
 use crate::components;
 
-/// A condition, before it is compared with the former one.
+/// A condition without its times.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct Evaluation {
     pub(super) type_: Type,
     pub(super) status: &'static str,
     pub(super) reason: String,
     pub(super) message: String,
 }
 
-impl Verdict {
+impl Evaluation {
     pub(super) fn yes(type_: Type) -> Self {
         Self {
             type_,
             status: "True",
             reason: "AsExpected".to_owned(),
-            message: "All is well".to_owned(),
+            message: "As expected".to_owned(),
         }
     }
 
@@ -48,11 +50,11 @@ impl Verdict {
         }
     }
 
-    fn holds(&self) -> bool {
+    fn is_met(&self) -> bool {
         self.status == "True"
     }
 
-    /// As a condition; it keeps its time as long as its status is the same.
+    /// Converts it to a condition; the transition time changes only with the status.
     pub(super) fn condition(self, hcp: &HostedControlPlane, now: &Time) -> Condition {
         let before = hcp.status.iter().flat_map(|status| &status.conditions);
         let same = before
@@ -70,28 +72,28 @@ impl Verdict {
     }
 }
 
-/// Whether the infrastructure has its addresses.
-pub(super) fn infrastructure(missing: &[&str]) -> Verdict {
+/// Whether all required addresses are known.
+pub(super) fn infrastructure(missing: &[&str]) -> Evaluation {
     if missing.is_empty() {
-        return Verdict::yes(Type::InfrastructureReady);
+        return Evaluation::yes(Type::InfrastructureReady);
     }
-    let message = format!("not known yet: {}", missing.join(", "));
-    Verdict::no(Type::InfrastructureReady, "WaitingForAvailable", message)
+    let message = format!("Waiting for {}", missing.join(", "));
+    Evaluation::no(Type::InfrastructureReady, "WaitingForAvailable", message)
 }
 
 /// Whether etcd has a quorum.
-fn etcd(context: &Context<'_>) -> Verdict {
+fn etcd(context: &Context<'_>) -> Evaluation {
     if !context.is_etcd_managed() {
-        return Verdict::yes(Type::EtcdAvailable);
+        return Evaluation::yes(Type::EtcdAvailable);
     }
     let Some(set) = context
         .objects
         .typed::<StatefulSet>("apps", "StatefulSet", "etcd")
     else {
-        return Verdict::no(
+        return Evaluation::no(
             Type::EtcdAvailable,
             "StatefulSetNotFound",
-            "the StatefulSet etcd is not there yet",
+            "Waiting for StatefulSet etcd to be created",
         );
     };
     let members = set.spec.and_then(|spec| spec.replicas).unwrap_or(1);
@@ -100,100 +102,92 @@ fn etcd(context: &Context<'_>) -> Verdict {
         .and_then(|status| status.ready_replicas)
         .unwrap_or(0);
     if ready > members / 2 {
-        return Verdict {
+        return Evaluation {
             reason: "QuorumAvailable".to_owned(),
             message: format!("{ready} of {members} members are ready"),
-            ..Verdict::yes(Type::EtcdAvailable)
+            ..Evaluation::yes(Type::EtcdAvailable)
         };
     }
     let message = format!(
-        "{ready} of {members} members are ready, and {} are needed",
+        "{ready} of {members} members are ready; {} are required for a quorum",
         members / 2 + 1
     );
-    Verdict::no(Type::EtcdAvailable, "EtcdWaitingForQuorum", message)
+    Evaluation::no(Type::EtcdAvailable, "EtcdWaitingForQuorum", message)
 }
 
-/// Whether the API server answers.
-fn api_server(context: &Context<'_>) -> Verdict {
+/// Whether the API server is available.
+fn api_server(context: &Context<'_>) -> Evaluation {
     let type_ = Type::KubeApiServerAvailable;
     let Some(deployment) =
         context
             .objects
             .typed::<Deployment>("apps", "Deployment", "kube-apiserver")
     else {
-        return Verdict::no(
+        return Evaluation::no(
             type_,
             "NotFound",
-            "the Deployment kube-apiserver is not there yet",
+            "Waiting for Deployment kube-apiserver to be created",
         );
     };
-    let conditions = deployment
-        .status
-        .and_then(|status| status.conditions)
-        .unwrap_or_default();
-    match conditions
-        .iter()
-        .find(|condition| condition.type_ == AVAILABLE)
-    {
-        Some(condition) if condition.status == "True" => Verdict::yes(type_),
-        Some(condition) => {
-            let message = condition.message.clone().unwrap_or_default();
-            Verdict::no(type_, "WaitingForAvailable", message)
-        }
-        None => Verdict::no(
-            type_,
-            "WaitingForAvailable",
-            "the Deployment kube-apiserver has no pod that is ready yet",
-        ),
+    let status = deployment.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    if conditions.any(|it| it.type_ == AVAILABLE && it.status == "True") {
+        return Evaluation::yes(type_);
     }
+    let message = waiting_for_deployment(&deployment, "kube-apiserver");
+    Evaluation::no(type_, "WaitingForAvailable", message)
 }
 
-/// Whether the cluster can be used. Until it could for the first time, every component has to be there.
-fn available(context: &Context<'_>, needed: &[&Verdict]) -> Verdict {
+/// Whether the control plane is available. Until it is available for the first time, every component must be available.
+fn available(context: &Context<'_>, needed: &[&Evaluation]) -> Evaluation {
     let type_ = Type::Available;
-    if let Some(lacks) = needed.iter().find(|verdict| !verdict.holds()) {
-        return Verdict::no(
+    if let Some(unmet) = needed.iter().find(|evaluation| !evaluation.is_met()) {
+        return Evaluation::no(
             type_,
-            &lacks.reason,
-            format!("{}: {}", lacks.type_, lacks.message),
+            &unmet.reason,
+            format!("{}: {}", unmet.type_, unmet.message),
         );
     }
     if kubeconfig(context).is_none() {
-        return Verdict::no(
+        return Evaluation::no(
             type_,
             "KubeconfigWaitingForCreate",
-            "the kubeconfig is not there yet",
+            "Waiting for the admin kubeconfig to be created",
         );
     }
     let waiting = unavailable(context);
     if !was_available(context) && !waiting.is_empty() {
-        let message = format!("components are not available yet: {}", waiting.join(", "));
-        return Verdict::no(type_, "ComponentsNotAvailable", message);
+        let message = format!(
+            "Waiting for components to become available: {}",
+            waiting.join(", ")
+        );
+        return Evaluation::no(type_, "ComponentsNotAvailable", message);
     }
-    Verdict::yes(type_)
+    Evaluation::yes(type_)
 }
 
-/// Whether something that has worked does not.
-fn degraded(context: &Context<'_>) -> Verdict {
+/// Whether components are unavailable after the control plane has been available.
+fn degraded(context: &Context<'_>) -> Evaluation {
     let type_ = Type::Degraded;
     let waiting = unavailable(context);
     if was_available(context) && !waiting.is_empty() {
-        return Verdict {
+        return Evaluation {
             status: "True",
-            ..Verdict::no(
+            ..Evaluation::no(
                 type_,
                 "UnavailableReplicas",
-                format!("components are not available: {}", waiting.join(", ")),
+                format!("Components are not available: {}", waiting.join(", ")),
             )
         };
     }
-    Verdict {
+    Evaluation {
         status: "False",
-        ..Verdict::yes(type_)
+        ..Evaluation::yes(type_)
     }
 }
 
-/// Whether the cluster could be used at any time: now, or when a release was complete.
+/// Whether the control plane has been available before.
 fn was_available(context: &Context<'_>) -> bool {
     let Some(status) = &context.hcp.status else {
         return false;
@@ -208,13 +202,13 @@ fn was_available(context: &Context<'_>) -> bool {
     completed || status.ready || is_true(&status.conditions, AVAILABLE)
 }
 
-fn wanted(context: &Context<'_>) -> impl Iterator<Item = &'static Component> {
+fn enabled_components(context: &Context<'_>) -> impl Iterator<Item = &'static Component> {
     components::all()
         .iter()
-        .filter(|component| component.is_wanted(context))
+        .filter(|component| component.is_enabled(context))
 }
 
-fn told(objects: &Objects, name: &str) -> ControlPlaneComponentStatus {
+fn component_status(objects: &Objects, name: &str) -> ControlPlaneComponentStatus {
     let object = objects.get(GROUP, "ControlPlaneComponent", name);
     let status = object
         .map(|object| object["status"].clone())
@@ -223,69 +217,74 @@ fn told(objects: &Objects, name: &str) -> ControlPlaneComponentStatus {
 }
 
 fn unavailable(context: &Context<'_>) -> Vec<&'static str> {
-    let all = wanted(context).map(|component| component.name);
-    all.filter(|name| !is_true(&told(context.objects, name).conditions, AVAILABLE))
-        .collect()
+    let all = enabled_components(context).map(|component| component.name);
+    all.filter(|name| {
+        !is_true(
+            &component_status(context.objects, name).conditions,
+            AVAILABLE,
+        )
+    })
+    .collect()
 }
 
 /// Whether all components run the release.
 fn is_rolled_out(context: &Context<'_>) -> bool {
-    wanted(context).all(|component| {
-        let told = told(context.objects, component.name);
-        told.version.as_deref() == Some(context.release.version.as_str())
-            && is_true(&told.conditions, ROLLOUT_COMPLETE)
+    enabled_components(context).all(|component| {
+        let status = component_status(context.objects, component.name);
+        status.version.as_deref() == Some(context.release.version.as_str())
+            && is_true(&status.conditions, ROLLOUT_COMPLETE)
     })
 }
 
-/// Name and key of the administrator's kubeconfig, once it is there.
+/// Name and key of the administrator's kubeconfig, if it exists.
 fn kubeconfig(context: &Context<'_>) -> Option<Value> {
-    let wish = context.spec().kubeconfig.as_ref();
-    let name = wish.map_or("admin-kubeconfig", |wish| wish.name.as_str());
-    let key = wish.map_or("kubeconfig", |wish| wish.key.as_str());
+    let requested = context.spec().kubeconfig.as_ref();
+    let name = requested.map_or("admin-kubeconfig", |requested| requested.name.as_str());
+    let key = requested.map_or("kubeconfig", |requested| requested.key.as_str());
     context.objects.secret_value(name, key)?;
     Some(json!({ "name": name, "key": key }))
 }
 
-/// All conditions. As long as writes fail, `Degraded` stays as it is: a few failures in a row set it, and the next pass
-/// that succeeds clears it.
+/// Returns all conditions. While applying fails, `Degraded` stays unchanged: consecutive failures set it, and the next
+/// successful reconcile clears it.
 pub(super) fn conditions(
     context: &Context<'_>,
-    mut verdicts: Vec<Verdict>,
+    mut evaluations: Vec<Evaluation>,
     has_failed: bool,
     now: &Time,
 ) -> Vec<Condition> {
-    verdicts.push(etcd(context));
-    verdicts.push(api_server(context));
-    let needed: Vec<_> = verdicts.iter().collect();
+    evaluations.push(etcd(context));
+    evaluations.push(api_server(context));
+    let needed: Vec<_> = evaluations.iter().collect();
     let available = available(context, &needed);
-    verdicts.push(available);
-    verdicts.push(Verdict::unknown(
+    evaluations.push(available);
+    evaluations.push(Evaluation::unknown(
         Type::ExternalDnsReachable,
-        "names are not looked up from here",
+        "DNS names are not checked",
     ));
     let kept = if has_failed {
-        current(context, Type::Degraded)
+        existing_condition(context, Type::Degraded)
     } else {
         None
     };
     if kept.is_none() {
-        verdicts.push(degraded(context));
+        evaluations.push(degraded(context));
     }
-    let decided = verdicts
+    let decided = evaluations
         .into_iter()
-        .map(|verdict| verdict.condition(context.hcp, now));
+        .map(|evaluation| evaluation.condition(context.hcp, now));
     decided.chain(kept).collect()
 }
 
-/// A condition as it is.
-fn current(context: &Context<'_>, type_: Type) -> Option<Condition> {
+/// Returns an existing condition.
+fn existing_condition(context: &Context<'_>, type_: Type) -> Option<Condition> {
     let status = context.hcp.status.as_ref()?;
     let mut all = status.conditions.iter();
     all.find(|condition| condition.type_ == type_.as_str())
         .cloned()
 }
 
-/// Adds which versions there have been. What is known stays known while the registry cannot be asked.
+/// Sets the version history. It is kept while the registry is unavailable.
 pub(super) fn versions(context: &Context<'_>, has_release: bool, now: &Time, fields: &mut Value) {
     let before = context.hcp.status.as_ref();
     let history = before.and_then(|status| status.control_plane_version.as_ref());
@@ -314,7 +313,7 @@ pub(super) fn versions(context: &Context<'_>, has_release: bool, now: &Time, fie
     fields["releaseImage"] = json!(image);
 }
 
-/// All of the status but conditions and versions: what is known so far.
+/// Returns the status without conditions and versions.
 pub(super) fn fields(context: &Context<'_>, is_available: bool) -> Value {
     let mut status = json!({
         "ready": is_available,
@@ -339,7 +338,7 @@ pub(super) fn fields(context: &Context<'_>, is_available: bool) -> Value {
     if context.objects.secret_value(custom, "kubeconfig").is_some() {
         status["customKubeconfig"] = json!({ "name": custom, "key": "kubeconfig" });
     }
-    if let Some(password) = crate::kubeadmin::told(context) {
+    if let Some(password) = crate::kubeadmin::status(context) {
         status["kubeadminPassword"] = password;
     }
     status

@@ -1,8 +1,8 @@
-//! Which connections are served when there are more of them than places.
+//! Admission of connections when the limit is reached.
 //!
-//! A connection has a place from the moment it is accepted. Until it has shown a token it can lose the place to a newer
-//! one: the peer with the most such connections gives up its oldest. A machine with a token keeps its place, so that
-//! connections that send nothing cannot keep machines out, however many they are.
+//! Each accepted connection takes a slot. Until it presents a valid token, a newer connection can evict it: the peer
+//! with the most such connections loses its oldest. Machines with a token keep their slot, so that idle connections
+//! cannot block them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,39 +10,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// How many connections there may be.
+/// Connection limits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// At once.
+    /// Concurrent connections.
     pub(super) total: usize,
-    /// Of one peer, as long as they have not shown a token.
+    /// Concurrent connections of one peer without a valid token.
     pub(super) per_peer: usize,
 }
 
-/// An IPv4 address, or an IPv6 network: a host has a /64 for itself.
+/// An IPv4 address, or an IPv6 /64 network, because a host typically owns a /64.
 type Peer = u128;
 
 #[derive(Debug)]
-struct Place {
+struct Slot {
     peer: Peer,
     has_token: bool,
-    /// Dropped with the place, which ends the connection.
-    _held: oneshot::Sender<()>,
+    /// Dropping it closes the connection.
+    _eviction: oneshot::Sender<()>,
 }
 
-/// The places.
+/// All slots.
 #[derive(Debug)]
-struct Places {
+struct Slots {
     limits: Limits,
     next: u64,
-    taken: BTreeMap<u64, Place>,
+    taken: BTreeMap<u64, Slot>,
 }
 
-/// Gives places to connections.
+/// Assigns slots to connections.
 #[derive(Debug, Clone)]
-pub(super) struct Admission(Arc<Mutex<Places>>);
+pub(super) struct Admission(Arc<Mutex<Slots>>);
 
-/// A place. It is free again when this is dropped.
+/// A slot, released on drop.
 #[derive(Debug)]
 pub(super) struct Permit {
     admission: Admission,
@@ -53,24 +53,24 @@ pub(super) struct Permit {
 
 impl Admission {
     pub(super) fn new(limits: Limits) -> Self {
-        let places = Places {
+        let slots = Slots {
             limits,
             next: 0,
             taken: BTreeMap::new(),
         };
-        Self(Arc::new(Mutex::new(places)))
+        Self(Arc::new(Mutex::new(slots)))
     }
 
-    /// A place for a connection, and what completes when the connection loses it. None where machines with a token have
-    /// all places.
+    /// Takes a slot for a connection; the receiver completes when the connection is evicted. `None` if machines with a
+    /// token hold all slots.
     pub(super) fn admit(&self, peer: IpAddr) -> Option<(Permit, oneshot::Receiver<()>)> {
-        let (held, lost) = oneshot::channel();
-        let id = self.places().take(of(peer), held)?;
+        let (eviction, lost) = oneshot::channel();
+        let id = self.slots().take(of(peer), eviction)?;
         let admission = self.clone();
         Some((Permit { admission, id }, lost))
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,24 +78,24 @@ impl Admission {
 // === impl Permit ===
 
 impl Permit {
-    /// The connection has shown a token: it keeps its place.
+    /// Marks the connection as authenticated, so that it is not evicted.
     pub(super) fn keep(&self) {
-        if let Some(place) = self.admission.places().taken.get_mut(&self.id) {
-            place.has_token = true;
+        if let Some(slot) = self.admission.slots().taken.get_mut(&self.id) {
+            slot.has_token = true;
         }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.admission.places().taken.remove(&self.id);
+        self.admission.slots().taken.remove(&self.id);
     }
 }
 
-// === impl Places ===
+// === impl Slots ===
 
-impl Places {
-    fn take(&mut self, peer: Peer, held: oneshot::Sender<()>) -> Option<u64> {
+impl Slots {
+    fn take(&mut self, peer: Peer, eviction: oneshot::Sender<()>) -> Option<u64> {
         if self.waiting().filter(|(_, of)| *of == peer).count() >= self.limits.per_peer {
             self.evict(peer);
         }
@@ -105,22 +105,22 @@ impl Places {
         }
         let id = self.next;
         self.next = self.next.wrapping_add(1);
-        let place = Place {
+        let slot = Slot {
             peer,
             has_token: false,
-            _held: held,
+            _eviction: eviction,
         };
-        self.taken.insert(id, place);
+        self.taken.insert(id, slot);
         Some(id)
     }
 
-    /// Connections that have not shown a token, the oldest first.
+    /// Connections without a valid token, the oldest first.
     fn waiting(&self) -> impl Iterator<Item = (u64, Peer)> {
-        let waiting = self.taken.iter().filter(|(_, place)| !place.has_token);
-        waiting.map(|(id, place)| (*id, place.peer))
+        let waiting = self.taken.iter().filter(|(_, slot)| !slot.has_token);
+        waiting.map(|(id, slot)| (*id, slot.peer))
     }
 
-    /// The peer with the most connections that have not shown a token.
+    /// The peer with the most connections without a valid token.
     fn busiest(&self) -> Option<Peer> {
         let mut counts: BTreeMap<Peer, usize> = BTreeMap::new();
         for (_, peer) in self.waiting() {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_peer_gives_up_its_oldest_connection() {
+    fn busiest_peer_loses_its_oldest_connection() {
         let admission = admission(4, 3);
         let (_first, mut first) = admission.admit(peer("10.0.0.1")).unwrap();
         let (_second, mut second) = admission.admit(peer("10.0.0.1")).unwrap();
@@ -170,13 +170,13 @@ mod tests {
         let (_other, mut other) = admission.admit(peer("10.0.0.2")).unwrap();
         let _machine = admission.admit(peer("10.0.0.3")).unwrap();
         assert!(is_lost(&mut first) && !is_lost(&mut second));
-        // A peer has as many as it may have, and not more, although there are places.
+        // The per-peer limit applies although slots are free.
         let _again = admission.admit(peer("10.0.0.1")).unwrap();
         assert!(is_lost(&mut second) && !is_lost(&mut third) && !is_lost(&mut other));
     }
 
     #[test]
-    fn one_peer_never_has_all_places() {
+    fn one_peer_cannot_take_all_slots() {
         let admission = admission(8, 2);
         let all: Vec<_> = (0..5)
             .map(|_| admission.admit(peer("fd00::1")).unwrap())
@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_with_a_token_keeps_its_place() {
+    fn connections_with_a_token_keep_their_slot() {
         let admission = admission(2, 2);
         let (machine, mut kept) = admission.admit(peer("10.0.0.1")).unwrap();
         machine.keep();
         for _ in 0..10 {
             drop(admission.admit(peer("10.0.0.1")).unwrap());
         }
-        let (other, _held) = admission.admit(peer("10.0.0.1")).unwrap();
+        let (other, _eviction) = admission.admit(peer("10.0.0.1")).unwrap();
         let _newer = admission.admit(peer("10.0.0.2")).unwrap();
         assert!(!is_lost(&mut kept));
         drop(other);
@@ -206,9 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn machines_with_a_token_are_never_displaced() {
+    fn machines_with_a_token_are_never_evicted() {
         let admission = admission(1, 1);
-        let (machine, _held) = admission.admit(peer("10.0.0.1")).unwrap();
+        let (machine, _eviction) = admission.admit(peer("10.0.0.1")).unwrap();
         machine.keep();
         assert!(admission.admit(peer("10.0.0.2")).is_none());
         drop(machine);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_peer_and_a_mapped_address_is_ipv4() {
+    fn ipv6_networks_and_mapped_addresses_are_one_peer() {
         assert_eq!(of(peer("fd00::1")), of(peer("fd00::ffff")));
         assert_ne!(of(peer("fd00::1")), of(peer("fd00:0:0:1::1")));
         assert_eq!(of(peer("::ffff:10.0.0.1")), of(peer("10.0.0.1")));

@@ -1,6 +1,6 @@
-//! Payloads by token, for as long as they may be asked for.
+//! A cache of payloads by token.
 //!
-//! Tokens themselves are not kept: only what they hash to, so that neither a look-up's time nor a dump reveals one.
+//! Only hashes of tokens are stored, so that neither timing nor a memory dump reveals a token.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,19 +10,19 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-/// How long a payload is kept without being rendered again.
+/// How long a payload is kept after it was rendered.
 pub(super) const LIFETIME: Duration = Duration::from_hours(11);
 
 type Key = [u8; 32];
 
-/// What a machine with the right token gets.
+/// The payload of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The Secret that the token is in.
+    /// Name of the token's Secret.
     pub(super) secret: String,
     /// The pool, as `<namespace>/<name>`.
     pub(super) pool: String,
-    /// Ignition.
+    /// The Ignition config.
     pub(super) payload: Bytes,
 }
 
@@ -35,27 +35,27 @@ pub(super) struct Cache {
 // === impl Cache ===
 
 impl Cache {
-    /// Keeps a payload under these tokens, and under no others of its Secret.
+    /// Stores a payload for these tokens, and removes other tokens of its Secret.
     pub(super) fn put(&self, tokens: &[&str], entry: &Entry) {
         let until = Instant::now() + LIFETIME;
         let mut entries = self.entries();
-        entries.retain(|_, (known, until)| known.secret != entry.secret && is_alive(*until));
+        entries.retain(|_, (known, until)| known.secret != entry.secret && is_valid(*until));
         for token in tokens.iter().filter(|token| !token.is_empty()) {
             entries.insert(key(token), (entry.clone(), until));
         }
     }
 
-    /// What a token gives.
+    /// Returns the payload of a token.
     pub(super) fn get(&self, token: &str) -> Option<Entry> {
         let entries = self.entries();
         let (entry, until) = entries.get(&key(token))?;
-        is_alive(*until).then(|| entry.clone())
+        is_valid(*until).then(|| entry.clone())
     }
 
-    /// Drops what a Secret gave: its tokens are worth nothing any more.
+    /// Removes the payloads of a Secret.
     pub(super) fn forget(&self, secret: &str) {
         self.entries()
-            .retain(|_, (known, until)| known.secret != secret && is_alive(*until));
+            .retain(|_, (known, until)| known.secret != secret && is_valid(*until));
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<Key, (Entry, Instant)>> {
@@ -63,7 +63,7 @@ impl Cache {
     }
 }
 
-fn is_alive(until: Instant) -> bool {
+fn is_valid(until: Instant) -> bool {
     Instant::now() < until
 }
 
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn payloads_live_until_they_are_forgotten_or_old() {
+    async fn payloads_expire_or_are_removed() {
         let cache = Cache::default();
         cache.put(&["new", "old", ""], &entry("a"));
         cache.put(&["other"], &entry("b"));
         assert_eq!(cache.get("old"), Some(entry("a")));
         assert_eq!(cache.get(""), None);
-        // A rotation: the token before the last is worth nothing any more.
+        // After a rotation, the token before the previous one is invalid.
         cache.put(&["newer", "new"], &entry("a"));
         assert_eq!(cache.get("old"), None);
         assert_eq!(cache.get("newer"), Some(entry("a")));

@@ -1,4 +1,4 @@
-//! What the ignition server counts.
+//! Metrics of the ignition server.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -6,10 +6,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// Bounds of the time that a payload takes, in seconds.
+/// Buckets of the payload generation time, in seconds.
 const BUCKETS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 
-/// All counters.
+/// All metrics.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
     requests: Family<Pool, Counter>,
@@ -20,9 +20,9 @@ pub(super) struct Metrics {
     pub(super) dropped: Counter,
 }
 
-/// From the Secret, never from what a client says.
+/// Labels come from the Secret, never from the client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-// The label's name is that of dashboards in use.
+// Existing dashboards use this label name.
 #[allow(non_snake_case)]
 struct Pool {
     nodePool: String,
@@ -41,26 +41,26 @@ impl Metrics {
             dropped: Counter::default(),
         };
         let registry = registry.sub_registry_with_prefix("ign_server");
-        let text = "Payloads that machines of a pool were given";
+        let text = "Payloads served to machines of a pool";
         registry.register("get_request", text, metrics.requests.clone());
-        let text = "Seconds that it took to make a payload";
+        let text = "Time to generate a payload in seconds";
         registry.register(
             "payload_generation_seconds",
             text,
             metrics.generation.clone(),
         );
-        let text = "Payloads that were made and kept";
+        let text = "Payloads generated and cached";
         registry.register("payload_cache", text, metrics.cached.clone());
-        let text = "Requests with a token for which there was no payload";
+        let text = "Requests with a token that has no payload";
         registry.register("payload_cache_miss", text, metrics.missed.clone());
-        let text = "Tokens that were renewed";
+        let text = "Rotated tokens";
         registry.register("token_rotation", text, metrics.rotated.clone());
-        let text = "Connections that gave up their place before they showed a token";
+        let text = "Connections evicted before they presented a valid token";
         registry.register("connections_dropped", text, metrics.dropped.clone());
         metrics
     }
 
-    /// A machine of this pool was given its payload.
+    /// Counts a served payload.
     pub(super) fn served(&self, pool: &str) {
         let labels = Pool {
             nodePool: pool.to_owned(),

@@ -1,7 +1,7 @@
-//! The payload of a new machine: Ignition that makes it a worker of the hosted cluster. Pure.
+//! Renders the Ignition config of a worker. Pure.
 //!
 //! ```text
-//! facts of the control plane ──> files and units of ours ─┐
+//! facts of the control plane ──> default files and units ─┐
 //! MachineConfigs of the pool ── by name, later wins ──────┴─ merge ──> Ignition 3.2
 //! KubeletConfig, ContainerRuntimeConfig, mirrors ──> the files that they are about
 //! ```
@@ -24,12 +24,12 @@ use serde_json::{Value, json};
 use file::{PRIVATE, PUBLIC, Unit, file};
 use manifests::Manifests;
 
-/// The version of Ignition that is written: all releases of the operating system in use read it.
+/// Ignition version of payloads; all supported operating system releases accept it.
 const IGNITION: &str = "3.2.0";
-/// Where the operating system looks for authorities that it does not bring.
+/// Path of additional trusted CAs in the operating system.
 const TRUST_BUNDLE: &str = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt";
 
-/// Renders the Ignition of a pool.
+/// Renders the Ignition config of a pool.
 pub(super) fn render(facts: &Facts, config: &str) -> Result<Value, InvalidConfig> {
     let manifests = Manifests::read(config)?;
     let mut ignition = base(facts, &manifests)?;
@@ -39,7 +39,7 @@ pub(super) fn render(facts: &Facts, config: &str) -> Result<Value, InvalidConfig
     Ok(ignition)
 }
 
-/// What is ours.
+/// The base config, without the pool's MachineConfigs.
 fn base(facts: &Facts, manifests: &Manifests) -> Result<Value, InvalidConfig> {
     let mut files = vec![
         file(
@@ -77,7 +77,7 @@ fn users(facts: &Facts) -> Vec<Value> {
     vec![json!({ "name": "core", "sshAuthorizedKeys": keys })]
 }
 
-/// Programs that pull images and call cloud APIs use the proxy.
+/// Drop-ins for services that pull images or call cloud APIs.
 fn proxied() -> [Unit; 2] {
     ["crio.service", "kubelet.service"].map(|name| {
         Unit::new(name).with_drop_in(
@@ -87,7 +87,7 @@ fn proxied() -> [Unit; 2] {
     })
 }
 
-/// A unit may come in several parts.
+/// Merges units by name.
 fn merge_units(units: Vec<Unit>) -> Value {
     let mut merged = json!({ "systemd": { "units": [] } });
     for unit in units {

@@ -16,46 +16,42 @@ use tokio::sync::mpsc;
 
 use super::token::Token;
 
-/// The source of Events.
+/// Source component of Events.
 const COMPONENT: &str = "ignition-server";
 
-/// Records each Secret whose name is received, until all senders are gone.
+/// Records each received Secret name, until all senders are dropped.
 pub(super) async fn run(
     client: kube::Client,
     namespace: String,
     mut names: mpsc::Receiver<String>,
 ) {
-    let mut marked = HashSet::new();
+    let mut annotated = HashSet::new();
     while let Some(name) = names.recv().await {
-        match tell(&client, &namespace, &name, marked.contains(&name)).await {
+        match record(&client, &namespace, &name, annotated.contains(&name)).await {
             Ok(()) => {
-                marked.insert(name);
+                annotated.insert(name);
             }
             Err(error) => {
                 let problem = chain(&error);
-                tracing::warn!(
-                    secret = name,
-                    problem,
-                    "Machine came, and it cannot be told"
-                );
+                tracing::warn!(secret = name, problem, "Failed to record ignition request");
             }
         }
     }
 }
 
-async fn tell(
+async fn record(
     client: &kube::Client,
     namespace: &str,
     name: &str,
-    is_marked: bool,
+    is_annotated: bool,
 ) -> kube::Result<()> {
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
     let Some(found) = api.get_metadata_opt(name).await? else {
         return Ok(());
     };
     let metadata = found.metadata;
-    if !is_marked && !Token::is_reached(&metadata) {
-        mark(&api, &metadata).await?;
+    if !is_annotated && !Token::is_reached(&metadata) {
+        annotate_reached(&api, &metadata).await?;
     }
     let events: Api<Event> = Api::namespaced(client.clone(), namespace);
     events
@@ -64,8 +60,8 @@ async fn tell(
         .map(drop)
 }
 
-/// Retried after a conflict: a token may just have been renewed.
-async fn mark(api: &Api<Secret>, read: &ObjectMeta) -> kube::Result<()> {
+/// Annotates the Secret; retried after a conflict with a token rotation.
+async fn annotate_reached(api: &Api<Secret>, read: &ObjectMeta) -> kube::Result<()> {
     let annotations = BTreeMap::from([(IGNITION_REACHED.key(), "True")]);
     let mut read = read.clone();
     loop {
@@ -99,7 +95,7 @@ fn event(namespace: &str, secret: &ObjectMeta) -> Event {
         },
         type_: Some("Normal".to_owned()),
         reason: Some("GetPayload".to_owned()),
-        message: Some("A machine has fetched its configuration".to_owned()),
+        message: Some("Machine fetched its Ignition config".to_owned()),
         source: Some(EventSource {
             component: Some(COMPONENT.to_owned()),
             ..EventSource::default()
@@ -119,7 +115,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_mark_is_written_once() {
+    async fn reached_annotation_is_written_once() {
         let one = "/api/v1/namespaces/a/secrets/token-x";
         let fresh =
             json!({ "metadata": { "name": "token-x", "uid": "u", "resourceVersion": "1" } });

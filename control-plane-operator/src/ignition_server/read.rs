@@ -1,4 +1,4 @@
-//! Reads what payloads are made of.
+//! Reads the inputs of payloads.
 
 use std::fmt::Debug;
 
@@ -12,9 +12,9 @@ use support::reconcile::is_missing;
 
 use super::payload::{Facts, Proxy, cluster_dns};
 
-/// Where a cluster's Services are, unless it says otherwise.
+/// Default Service CIDR.
 const SERVICES: &str = "172.31.0.0/16";
-/// What is never reached through a proxy.
+/// Hosts that are never reached through the proxy.
 const NEVER_PROXIED: [&str; 5] = [
     ".cluster.local",
     ".svc",
@@ -23,26 +23,26 @@ const NEVER_PROXIED: [&str; 5] = [
     "localhost",
 ];
 
-/// Something that a payload needs is not there, or cannot be read.
+/// An input of payloads is missing.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// It will come: the control plane is being rolled out.
-    #[error("{object} is not there yet: it comes with the control plane")]
+    /// It does not exist yet, because the control plane is being rolled out.
+    #[error("waiting for {object}")]
     Missing { object: String },
-    /// It is there without what is needed of it.
+    /// A key is missing.
     #[error("{object} has no key {key}")]
     NoKey { object: String, key: &'static str },
-    /// There is more than one control plane, and none is named.
+    /// The HostedControlPlane is ambiguous.
     #[error(
         "namespace {namespace} has more than one HostedControlPlane: pass --hosted-control-plane"
     )]
     Ambiguous { namespace: String },
-    /// The API server does not give it.
-    #[error("cannot read {object}")]
+    /// The request failed.
+    #[error("failed to get {object}")]
     Read { object: String, source: kube::Error },
 }
 
-/// Reads all that payloads of all pools have in common.
+/// Reads the inputs that all pools share.
 pub(super) async fn facts(
     client: &kube::Client,
     namespace: &str,
@@ -72,9 +72,9 @@ pub(super) async fn facts(
     })
 }
 
-/// The HostedControlPlane of this name; without one, the only one of the namespace.
+/// Returns the HostedControlPlane by name, or the only one of the namespace.
 ///
-/// Two clusters may have the same control plane namespace, and machines of one must not get what is the other's.
+/// Two clusters can have the same control plane namespace, and machines must not get secrets of the other cluster.
 async fn control_plane(
     client: &kube::Client,
     namespace: &str,
@@ -84,7 +84,7 @@ async fn control_plane(
     if let Some(name) = name {
         return get(&api, format!("HostedControlPlane {name}"), name).await;
     }
-    let object = || format!("the HostedControlPlane of {namespace}");
+    let object = || format!("the HostedControlPlane of namespace {namespace}");
     let list = api.list(&ListParams::default()).await;
     let list = list.map_err(|source| Error::Read {
         object: object(),
@@ -125,7 +125,7 @@ async fn text(api: &Api<ConfigMap>, name: &str, key: &'static str) -> Result<Str
     value.ok_or(Error::NoKey { object, key })
 }
 
-/// A cluster may have no SSH key.
+/// SSH keys are optional.
 async fn ssh_keys(api: &Api<Secret>, name: &str) -> Result<Vec<String>, Error> {
     if name.is_empty() {
         return Ok(Vec::new());
@@ -186,7 +186,7 @@ fn proxy(hcp: &HostedControlPlane) -> Option<Proxy> {
     })
 }
 
-/// The cluster's own networks, and its API server.
+/// The cluster's networks and API server, which are reached without the proxy.
 fn networks(hcp: &HostedControlPlane) -> Vec<String> {
     let mut all: Vec<_> = service_networks(hcp)
         .into_iter()

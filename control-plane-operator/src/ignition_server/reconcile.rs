@@ -1,4 +1,4 @@
-//! Keeps the payload of each token at hand, and the tokens fresh.
+//! Renders the payload of each token, and rotates tokens.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,15 +26,15 @@ use super::cache::{Cache, Entry};
 use super::metrics::Metrics;
 use super::payload::{self, Facts};
 use super::read;
-use super::token::{self, AS_EXPECTED, Duty, Malformed, Token};
+use super::token::{self, AS_EXPECTED, Malformed, Token, TokenAction};
 
-/// Who writes, as the API server keeps it.
+/// Field manager.
 pub(super) const MANAGER: &str = "ignition-server";
-/// How often a payload is rendered again, for changes of its inputs.
-const REFRESH: Duration = Duration::from_mins(5);
-/// Before what is missing is looked for again.
-const SOON: Duration = Duration::from_secs(5);
-/// How the Secrets of tokens are reconciled.
+/// How often payloads are rendered again, because their inputs are not watched.
+const REFRESH_INTERVAL: Duration = Duration::from_mins(5);
+/// Delay before missing inputs are read again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// Settings of the token controller.
 const SETTINGS: Settings = Settings {
     controller: "token",
     kind: "Secret",
@@ -45,7 +45,7 @@ const SETTINGS: Settings = Settings {
 
 type Meta = PartialObjectMeta<Secret>;
 
-/// What reconciling needs.
+/// Dependencies of the controller.
 pub(super) struct Context {
     pub(super) client: kube::Client,
     pub(super) namespace: String,
@@ -55,14 +55,14 @@ pub(super) struct Context {
     pub(super) metrics: Metrics,
 }
 
-/// A Secret could not be dealt with.
+/// Reconciling a Secret failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("cannot read the Secret of a token")]
+    #[error("failed to get the token Secret")]
     Read(#[source] kube::Error),
-    #[error("cannot write to the Secret of a token")]
+    #[error("failed to patch the token Secret")]
     Write(#[source] kube::Error),
-    #[error("there is no randomness for a token")]
+    #[error("failed to generate random bytes for a token")]
     Random,
 }
 
@@ -101,7 +101,7 @@ impl Reconciler for Context {
     }
 }
 
-/// Reconciles for as long as the process runs.
+/// Runs the controller.
 pub(super) async fn run(ctx: &Context, manager: &Manager, check: &Check) {
     let api: Api<Meta> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
     let cache = Arc::clone(&ctx.cache);
@@ -118,7 +118,7 @@ pub(super) async fn run(ctx: &Context, manager: &Manager, check: &Check) {
         .touched_objects();
     let requests = events.filter_map(|event| {
         let key = match event {
-            // Most Secrets of the namespace are something else.
+            // Most Secrets of the namespace are not tokens.
             Ok(found) if token::is_token(&found.metadata) => Some(ObjectKey::of(&found.metadata)),
             Ok(_) => None,
             Err(error) => {
@@ -128,7 +128,7 @@ pub(super) async fn run(ctx: &Context, manager: &Manager, check: &Check) {
         };
         std::future::ready(key)
     });
-    // It ends with the process: each write is complete by itself.
+    // It is aborted with the process, which is safe because each write is atomic.
     let (_signal, drain) = shutdown::channel();
     let ready = std::future::ready(());
     manager.run(SETTINGS, ctx, requests, ready, drain).await;
@@ -141,17 +141,17 @@ fn failed(error: &watcher::Error, check: &Check) {
     }
 }
 
-/// Deals with one Secret, and says when to look at it again.
+/// Reconciles a Secret, and returns when to requeue it.
 async fn reconcile(name: &str, ctx: &Context) -> Result<Duration, Error> {
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
     let found = api.get_opt(name).await.map_err(Error::Read)?;
     let Some(secret) = found.filter(|secret| token::is_token(&secret.metadata)) else {
         ctx.cache.forget(name);
-        return Ok(REFRESH);
+        return Ok(REFRESH_INTERVAL);
     };
     let now = Timestamp::now();
-    let duty = token::duty(&secret.metadata, now);
-    if duty == Duty::Delete {
+    let action = token::next_action(&secret.metadata, now);
+    if action == TokenAction::Delete {
         ctx.cache.forget(name);
         tracing::info!(name, "Deleted expired token");
         return delete(&api, &secret).await;
@@ -160,16 +160,16 @@ async fn reconcile(name: &str, ctx: &Context) -> Result<Duration, Error> {
         Ok(token) => token,
         Err(error) => return Ok(malformed(name, &error)),
     };
-    if duty == Duty::Rotate {
+    if action == TokenAction::Rotate {
         let change = token.rotation(&token::uuid(random()?), now);
         patch(&api, name, &change).await?;
         ctx.metrics.rotated.inc();
         tracing::info!(name, "Rotated token");
-        // The change is seen, and what it brings is kept then.
-        return Ok(SOON);
+        // The payload is cached after the watch delivers the change.
+        return Ok(RETRY_INTERVAL);
     }
     let again = render(name, &token, &api, ctx).await?;
-    let Duty::Wait(time) = duty else {
+    let TokenAction::Wait(time) = action else {
         return Ok(again);
     };
     Ok(again.min(time))
@@ -182,33 +182,33 @@ async fn facts(ctx: &Context) -> Result<Facts, read::Error> {
 
 fn malformed(name: &str, error: &Malformed) -> Duration {
     tracing::warn!(name, %error, "Skipping Secret that is not a token");
-    REFRESH
+    REFRESH_INTERVAL
 }
 
 async fn delete(api: &Api<Secret>, secret: &Secret) -> Result<Duration, Error> {
     match apply::delete(api, &secret.metadata).await {
-        Ok(()) => Ok(REFRESH),
-        // Another replica was quicker, or it is a new one of the same name.
-        Err(error) if is_missing(&error) || is_conflict(&error) => Ok(SOON),
+        Ok(()) => Ok(REFRESH_INTERVAL),
+        // Another replica was faster, or the Secret was recreated.
+        Err(error) if is_missing(&error) || is_conflict(&error) => Ok(RETRY_INTERVAL),
         Err(error) => Err(Error::Write(error)),
     }
 }
 
-/// Makes the payload, keeps it, and says in the Secret how it went.
+/// Renders and caches the payload, and reports the result in the Secret.
 async fn render(
     name: &str,
     token: &Token,
     api: &Api<Secret>,
     ctx: &Context,
 ) -> Result<Duration, Error> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let facts = match facts(ctx).await {
         Ok(mut facts) => {
             facts.taints.clone_from(&token.taints);
             facts
         }
         Err(error) => {
-            tell(
+            update_status(
                 name,
                 token,
                 api,
@@ -216,7 +216,7 @@ async fn render(
                 None,
             )
             .await?;
-            return Ok(SOON);
+            return Ok(RETRY_INTERVAL);
         }
     };
     match payload::render(&facts, &token.config) {
@@ -227,31 +227,31 @@ async fn render(
                 pool: token.pool.clone(),
                 payload: payload.clone(),
             };
-            ctx.cache.put(&[&token.current, &token.before], &entry);
+            ctx.cache.put(&[&token.current, &token.previous], &entry);
             ctx.metrics.cached.inc();
             ctx.metrics
                 .generation
-                .observe(begun.elapsed().as_secs_f64());
+                .observe(started.elapsed().as_secs_f64());
             let message = "Payload generated successfully";
-            tell(name, token, api, (AS_EXPECTED, message), Some(&payload)).await?;
+            update_status(name, token, api, (AS_EXPECTED, message), Some(&payload)).await?;
         }
         Err(error) => {
             ctx.cache.forget(name);
             let message = error.to_string();
-            tell(name, token, api, ("InvalidConfig", &message), None).await?;
+            update_status(name, token, api, ("InvalidConfig", &message), None).await?;
         }
     }
-    Ok(REFRESH)
+    Ok(REFRESH_INTERVAL)
 }
 
-async fn tell(
+async fn update_status(
     name: &str,
     token: &Token,
     api: &Api<Secret>,
     (reason, message): (&str, &str),
     payload: Option<&[u8]>,
 ) -> Result<(), Error> {
-    let Some(change) = token.verdict(reason, message, payload) else {
+    let Some(change) = token.status_patch(reason, message, payload) else {
         return Ok(());
     };
     tracing::info!(

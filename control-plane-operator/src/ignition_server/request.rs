@@ -1,4 +1,4 @@
-//! What a machine asks, and what it is answered. Pure.
+//! Handles requests of machines. Pure.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,12 +10,12 @@ use super::cache::{Cache, Entry};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-/// Ignition waits and asks again when it hears this, and gives up on most other answers.
-const NOT_YET: StatusCode = StatusCode::NETWORK_AUTHENTICATION_REQUIRED;
+/// Ignition retries after this status; most other statuses are final.
+const RETRY_LATER: StatusCode = StatusCode::NETWORK_AUTHENTICATION_REQUIRED;
 
-/// An answer, and whom it was for.
+/// A response, and what was served.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct PayloadResponse {
     pub(super) response: Response<Bytes>,
     pub(super) served: Served,
 }
@@ -25,37 +25,43 @@ pub(super) struct Answer {
 pub(super) enum Served {
     /// A payload.
     Payload(Entry),
-    /// Nothing: the token is not known, or not yet.
+    /// No payload: the token is unknown.
     Missed,
-    /// Something else.
+    /// Another response.
     Other,
 }
 
-/// Answers a request.
-pub(super) fn answer<B>(request: &Request<B>, cache: &Cache) -> Answer {
+/// Handles a request.
+pub(super) fn handle<B>(request: &Request<B>, cache: &Cache) -> PayloadResponse {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return other(StatusCode::METHOD_NOT_ALLOWED, "only GET is served\n");
+        return plain_text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET and HEAD are supported\n",
+        );
     }
     match request.uri().path() {
-        "/healthz" => other(StatusCode::OK, "ok\n"),
+        "/healthz" => plain_text(StatusCode::OK, "ok\n"),
         "/ignition" => payload(request.headers(), cache),
-        _ => other(StatusCode::NOT_FOUND, "there is /ignition and /healthz\n"),
+        _ => plain_text(
+            StatusCode::NOT_FOUND,
+            "not found: use /ignition or /healthz\n",
+        ),
     }
 }
 
-fn payload(headers: &HeaderMap, cache: &Cache) -> Answer {
+fn payload(headers: &HeaderMap, cache: &Cache) -> PayloadResponse {
     let Some(token) = token(headers) else {
-        let text = "show the token as: Authorization: Bearer BASE64\n";
-        return other(StatusCode::UNAUTHORIZED, text);
+        let text = "missing or invalid header: Authorization: Bearer BASE64_TOKEN\n";
+        return plain_text(StatusCode::UNAUTHORIZED, text);
     };
     match cache.get(&token) {
-        Some(entry) => Answer {
+        Some(entry) => PayloadResponse {
             response: response(StatusCode::OK, JSON, entry.payload.clone()),
             served: Served::Payload(entry),
         },
-        None => Answer {
+        None => PayloadResponse {
             served: Served::Missed,
-            ..other(NOT_YET, "there is no payload for this token, or not yet\n")
+            ..plain_text(RETRY_LATER, "no payload for this token yet\n")
         },
     }
 }
@@ -72,8 +78,8 @@ fn token(headers: &HeaderMap) -> Option<String> {
         .filter(|token| !token.is_empty())
 }
 
-fn other(status: StatusCode, text: &'static str) -> Answer {
-    Answer {
+fn plain_text(status: StatusCode, text: &'static str) -> PayloadResponse {
+    PayloadResponse {
         response: response(status, TEXT, Bytes::from_static(text.as_bytes())),
         served: Served::Other,
     }
@@ -101,16 +107,16 @@ mod tests {
         cache
     }
 
-    fn ask(method: Method, path: &str, authorization: Option<&str>) -> Answer {
+    fn send(method: Method, path: &str, authorization: Option<&str>) -> PayloadResponse {
         let mut request = Request::builder().method(method).uri(path);
         if let Some(value) = authorization {
             request = request.header(AUTHORIZATION, value);
         }
-        answer(&request.body(()).unwrap(), &cache())
+        handle(&request.body(()).unwrap(), &cache())
     }
 
     #[test]
-    fn machines_are_told_apart_by_their_token() {
+    fn payload_requests_are_authorized_by_token() {
         let bearer = |token: &str| format!("Bearer {}", STANDARD.encode(token));
         for (authorization, expected) in [
             (Some(bearer("0b7c")), 200),
@@ -123,15 +129,15 @@ mod tests {
             (Some("MGI3Yw==".to_owned()), 401),
             (None, 401),
         ] {
-            let answer = ask(Method::GET, "/ignition", authorization.as_deref());
-            assert_eq!(answer.response.status(), expected, "{authorization:?}");
-            let is_payload = matches!(answer.served, Served::Payload(_));
+            let response = send(Method::GET, "/ignition", authorization.as_deref());
+            assert_eq!(response.response.status(), expected, "{authorization:?}");
+            let is_payload = matches!(response.served, Served::Payload(_));
             assert_eq!(is_payload, expected == 200);
         }
     }
 
     #[test]
-    fn nothing_else_is_served() {
+    fn other_paths_and_methods_are_rejected() {
         for (method, path, expected) in [
             (Method::GET, "/healthz", 200),
             (Method::GET, "/", 404),
@@ -139,9 +145,9 @@ mod tests {
             (Method::GET, "/config/worker", 404),
             (Method::POST, "/ignition", 405),
         ] {
-            let answer = ask(method, path, None);
-            assert_eq!(answer.response.status(), expected, "{path}");
-            assert_eq!(answer.served, Served::Other);
+            let response = send(method, path, None);
+            assert_eq!(response.response.status(), expected, "{path}");
+            assert_eq!(response.served, Served::Other);
         }
     }
 }

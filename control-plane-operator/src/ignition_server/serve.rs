@@ -28,34 +28,34 @@ use super::metrics::Metrics;
 use super::request::{self, Served};
 use crate::error::Usage;
 
-/// How long a handshake, or a request's head, may take.
+/// Timeout of a TLS handshake and of a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection may take as a whole: a machine on a slow link gets its payload in it.
+/// Timeout of a connection; long enough for slow links.
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// Connections at once. Behind a proxy all machines are one peer, whose requests are complete when they come.
+/// Connection limits. Behind a proxy all machines are one peer, so its limit is high.
 pub(super) const LIMITS: Limits = Limits {
     total: 512,
     per_peer: 256,
 };
 
-/// What is served, and who hears of it.
+/// The HTTPS server.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) cache: Arc<Cache>,
     pub(super) metrics: Metrics,
-    /// Names of Secrets whose payload was fetched.
+    /// Queue of Secret names whose payload was fetched.
     pub(super) reached: mpsc::Sender<String>,
-    /// Who has a place.
+    /// Admission of connections.
     pub(super) admission: Admission,
 }
 
-/// Accepts connections with the address of the machine.
+/// Accepts connections with the peer address.
 struct Machines(TcpListener);
 
-/// Reads the certificate. A new one comes with a new pod: its Secret is part of the pod's hash.
+/// Reads the certificate. It is never reloaded, because a new one rolls out new pods.
 pub(super) fn tls(certificate: &Path, key: &Path) -> Result<ServerConfig, Usage> {
     let unusable = |path: &Path, problem: String| Usage {
-        message: format!("{} cannot be used: {problem}", path.display()),
+        message: format!("failed to use {}: {problem}", path.display()),
     };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)
@@ -79,7 +79,7 @@ impl Accept for Machines {
 // === impl Server ===
 
 impl Server {
-    /// Serves, for ever.
+    /// Runs the server.
     pub(super) async fn run(self, listener: TcpListener, tls: ServerConfig) {
         let acceptor = TlsAcceptor::from(Arc::new(tls));
         let machines = Machines(listener);
@@ -94,7 +94,7 @@ impl Server {
         .await;
     }
 
-    /// Serves a connection in a task of its own, if there is a place.
+    /// Serves a connection in a new task, if it is admitted.
     fn serve(&self, stream: TcpStream, from: IpAddr, acceptor: TlsAcceptor) {
         let Some((permit, lost)) = self.admission.admit(from) else {
             self.metrics.dropped.inc();
@@ -112,16 +112,16 @@ impl Server {
     }
 
     async fn connection(&self, stream: TcpStream, acceptor: TlsAcceptor, permit: &Permit) {
-        // Clients that end a handshake early are not worth a log line.
+        // Failed handshakes are not logged, because clients can cause them at will.
         let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(stream)).await
         else {
             return;
         };
         let service = service_fn(|request| {
-            let answer = self.answer(&request, permit);
-            async { Ok::<_, Infallible>(answer) }
+            let response = self.respond(&request, permit);
+            async { Ok::<_, Infallible>(response) }
         });
-        // A machine asks once: its place is free again as soon as it has its answer.
+        // Machines send one request: without keep-alive the slot is released after the response.
         let serving = Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
@@ -130,14 +130,14 @@ impl Server {
         let _ = tokio::time::timeout(TIMEOUT, serving).await;
     }
 
-    fn answer(&self, request: &Request<Incoming>, permit: &Permit) -> Response<Full<Bytes>> {
-        let answer = request::answer(request, &self.cache);
-        match answer.served {
+    fn respond(&self, request: &Request<Incoming>, permit: &Permit) -> Response<Full<Bytes>> {
+        let response = request::handle(request, &self.cache);
+        match response.served {
             Served::Payload(entry) => {
                 permit.keep();
                 tracing::info!(pool = entry.pool, secret = entry.secret, "Payload fetched");
                 self.metrics.served(&entry.pool);
-                // When many are served at once, the first of them are recorded.
+                // If the queue is full, the request is not recorded.
                 let _ = self.reached.try_send(entry.secret);
             }
             Served::Missed => {
@@ -145,7 +145,7 @@ impl Server {
             }
             Served::Other => {}
         }
-        answer.response.map(Full::new)
+        response.response.map(Full::new)
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     use super::super::cache::Entry;
     use super::*;
 
-    /// Starts a server with one payload, and gives its address and a client that trusts it.
+    /// Starts a server with one payload, and returns its address and a client that trusts it.
     async fn started(limits: Limits) -> (SocketAddr, TlsConnector) {
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -204,14 +204,14 @@ mod tests {
         let request =
             format!("GET /ignition HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        response
     }
 
-    /// Finding T18: connections that sent nothing took all places for as long as a request's head may take.
+    /// Finding T18: idle connections occupied all slots until the head timeout.
     #[tokio::test]
-    async fn silent_connections_do_not_keep_machines_out() {
+    async fn idle_connections_do_not_block_machines() {
         let limits = Limits {
             total: 8,
             per_peer: 4,
@@ -222,22 +222,22 @@ mod tests {
             silent.push(TcpStream::connect(address).await.unwrap());
         }
         let fetched = tokio::time::timeout(HEAD_TIMEOUT / 2, fetch(address, &connector)).await;
-        let answer = fetched.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        assert!(answer.ends_with("the payload"), "{answer}");
+        let response = fetched.unwrap();
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+        assert!(response.ends_with("the payload"), "{response}");
         drop(silent);
     }
 
     #[tokio::test]
-    async fn a_connection_ends_with_its_answer() {
+    async fn connections_close_after_the_response() {
         let limits = Limits {
             total: 1,
             per_peer: 1,
         };
         let (address, connector) = started(limits).await;
         for _ in 0..3 {
-            let answer = fetch(address, &connector).await;
-            assert!(answer.contains("connection: close"), "{answer}");
+            let response = fetch(address, &connector).await;
+            assert!(response.contains("connection: close"), "{response}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The Secret of a token: what it says, and what is to be done with it. Pure.
+//! Token Secrets: parsing, and the next action. Pure.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -20,24 +20,24 @@ use serde_json::{Value, json};
 
 use super::cache::LIFETIME;
 
-/// Half of a payload's life: then there is a new token, and the old one is good for the other half.
+/// Rotation interval: half of a payload's lifetime, so that the previous token stays valid for the other half.
 const ROTATION: SignedDuration =
     SignedDuration::from_hours(5).saturating_add(SignedDuration::from_mins(30));
-/// Nothing of a pool is longer, when it is unpacked.
-const LONGEST: u64 = 16 << 20;
-/// How a gzip stream begins.
+/// Maximum size of a decompressed pool configuration.
+const MAX_CONFIG_SIZE: u64 = 16 << 20;
+/// Magic bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// The reason of a payload that could be made.
+/// Reason of a rendered payload.
 pub(super) const AS_EXPECTED: &str = "AsExpected";
 
-/// What a Secret says.
+/// A parsed token Secret.
 #[derive(Clone)]
 pub(super) struct Token {
     pub(super) metadata: ObjectMeta,
-    /// The token that new machines are given.
+    /// The current token, for new machines.
     pub(super) current: String,
-    /// The one that machines know that are starting.
-    pub(super) before: String,
+    /// The previous token, for machines that are booting.
+    pub(super) previous: String,
     /// Manifests, as YAML.
     pub(super) config: String,
     /// The release's version.
@@ -46,45 +46,45 @@ pub(super) struct Token {
     pub(super) pool: String,
     /// Taints of the pool's nodes.
     pub(super) taints: Vec<Value>,
-    /// Whether the payload itself is wanted in the Secret.
+    /// Whether the payload is stored in the Secret, for in-place upgrades.
     pub(super) is_in_place: bool,
     data: BTreeMap<String, ByteString>,
 }
 
-/// A Secret that says it is a token's and is none.
+/// The Secret is not a valid token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub(super) struct Malformed {
     problem: String,
 }
 
-/// The next step for a Secret, whatever its configuration.
+/// The next action for a Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Duty {
-    /// Its time is over.
+pub(super) enum TokenAction {
+    /// Delete it, because it has expired.
     Delete,
-    /// It is old enough for a new token.
+    /// Rotate the token.
     Rotate,
-    /// Nothing, for so long.
+    /// Wait for this duration.
     Wait(Duration),
 }
 
-/// Whether a Secret is a token's.
+/// Whether a Secret is a token.
 pub(super) fn is_token(metadata: &ObjectMeta) -> bool {
     let annotations = metadata.annotations.as_ref();
     annotations.is_some_and(|all| matches!(IGNITION_CONFIG.get(all), Ok(Some(true))))
 }
 
-/// What time demands.
-pub(super) fn duty(metadata: &ObjectMeta, now: Timestamp) -> Duty {
+/// Decides the next action.
+pub(super) fn next_action(metadata: &ObjectMeta, now: Timestamp) -> TokenAction {
     if let Some(expires) = time(metadata, TOKEN_EXPIRATION.key()) {
-        // It expires: machines that know it may still use it, and it needs no successor.
-        return left(expires, now).map_or(Duty::Delete, Duty::Wait);
+        // An outdated token is not rotated; it stays valid until it expires.
+        return left(expires, now).map_or(TokenAction::Delete, TokenAction::Wait);
     }
     let Some(generated) = time(metadata, LAST_TOKEN_GENERATION_TIME.key()) else {
-        return Duty::Rotate;
+        return TokenAction::Rotate;
     };
-    left(generated + ROTATION, now).map_or(Duty::Rotate, Duty::Wait)
+    left(generated + ROTATION, now).map_or(TokenAction::Rotate, TokenAction::Wait)
 }
 
 fn time(metadata: &ObjectMeta, annotation: &str) -> Option<Timestamp> {
@@ -125,12 +125,12 @@ impl Token {
         let text = |key: &str| text(&data, key);
         let token = text("token")?;
         if token.is_empty() {
-            return Err(Malformed::new("there is no token in it"));
+            return Err(Malformed::new("key token is empty"));
         }
         let annotations = secret.metadata.annotations.clone().unwrap_or_default();
         let upgrade_type = annotations.get(UPGRADE_TYPE.key());
         Ok(Self {
-            before: text("old_token")?,
+            previous: text("old_token")?,
             config: config(&data)?,
             version: text("release-version")?,
             pool: annotations
@@ -145,28 +145,28 @@ impl Token {
         })
     }
 
-    /// Whether a machine has come with it.
+    /// Whether a machine has fetched the payload.
     pub(super) fn is_reached(metadata: &ObjectMeta) -> bool {
         let annotations = metadata.annotations.as_ref();
         annotations.is_some_and(|all| matches!(IGNITION_REACHED.get(all), Ok(Some(true))))
     }
 
-    /// The patch that reports how rendering went; none if it is reported already.
-    pub(super) fn verdict(
+    /// Returns the patch that reports the result of rendering; `None` if it is already reported.
+    pub(super) fn status_patch(
         &self,
         reason: &str,
         message: &str,
         payload: Option<&[u8]>,
     ) -> Option<Value> {
         let mut data = json!({});
-        let mut wanted = vec![
+        let mut desired = vec![
             ("reason", reason.as_bytes().to_vec()),
             ("message", message.as_bytes().to_vec()),
         ];
         if let Some(payload) = payload.filter(|_| self.is_in_place) {
-            wanted.push(("payload", packed(payload)));
+            desired.push(("payload", compressed(payload)));
         }
-        for (key, value) in wanted {
+        for (key, value) in desired {
             if self.data.get(key).map(|known| &known.0) != Some(&value) {
                 data[key] = json!(STANDARD.encode(value));
             }
@@ -177,7 +177,7 @@ impl Token {
         Some(json!({ "metadata": self.precondition(), "data": data }))
     }
 
-    /// The change that brings a new token. Machines that are starting know the one before.
+    /// Returns the patch that rotates the token. Booting machines can still use the previous one.
     pub(super) fn rotation(&self, fresh: &str, now: Timestamp) -> Value {
         let mut metadata = self.precondition();
         metadata["annotations"] = json!({ LAST_TOKEN_GENERATION_TIME.key(): now.to_string() });
@@ -190,7 +190,7 @@ impl Token {
         })
     }
 
-    /// Another replica may have written: then the change is decided again.
+    /// The precondition of a patch: if another replica has written, the change is decided again.
     fn precondition(&self) -> Value {
         json!({
             "uid": self.metadata.uid,
@@ -212,13 +212,13 @@ impl Malformed {
 fn text(data: &BTreeMap<String, ByteString>, key: &str) -> Result<String, Malformed> {
     let bytes = data.get(key).map_or(&[][..], |value| &value.0);
     let text = std::str::from_utf8(bytes);
-    let text = text.map_err(|_| Malformed::new(format!("its key {key} is no text")))?;
+    let text = text.map_err(|_| Malformed::new(format!("key {key} is not UTF-8")))?;
     Ok(text.to_owned())
 }
 
-/// The manifests: as they are, packed, or packed and encoded.
+/// Reads the manifests: plain, gzipped, or gzipped and base64-encoded.
 fn config(data: &BTreeMap<String, ByteString>) -> Result<String, Malformed> {
-    let unusable = || Malformed::new("its key config is no text, packed or not");
+    let unusable = || Malformed::new("key config is neither text nor gzip");
     let Some(ByteString(bytes)) = data.get("config") else {
         return Ok(String::new());
     };
@@ -227,19 +227,21 @@ fn config(data: &BTreeMap<String, ByteString>) -> Result<String, Malformed> {
         return String::from_utf8(bytes.clone()).map_err(|_| unusable());
     }
     let mut text = String::new();
-    let mut unpacked = GzDecoder::new(&*decoded).take(LONGEST);
-    unpacked.read_to_string(&mut text).map_err(|_| unusable())?;
+    let mut decompressed = GzDecoder::new(&*decoded).take(MAX_CONFIG_SIZE);
+    decompressed
+        .read_to_string(&mut text)
+        .map_err(|_| unusable())?;
     Ok(text)
 }
 
-/// Packed and encoded; the same bytes for the same payload.
-fn packed(payload: &[u8]) -> Vec<u8> {
+/// Compresses and encodes a payload deterministically.
+fn compressed(payload: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
     let mut writer = GzBuilder::new()
         .mtime(0)
         .write(Vec::new(), Compression::best());
     let written = writer.write_all(payload).and_then(|()| writer.finish());
-    let bytes = written.expect("invariant: memory takes what is written to it");
+    let bytes = written.expect("invariant: writing to memory cannot fail");
     STANDARD.encode(bytes).into_bytes()
 }
 
@@ -248,7 +250,7 @@ fn taints(annotation: Option<&String>) -> Vec<Value> {
     taints.unwrap_or_default()
 }
 
-/// A payload outlives the token that it was made for by half.
+/// A payload must live for two rotations.
 const _: () = assert!(ROTATION.as_secs() * 2 == LIFETIME.as_secs().cast_signed());
 
 #[cfg(test)]
@@ -293,32 +295,38 @@ mod tests {
     }
 
     #[test]
-    fn time_decides_what_is_due() {
+    fn token_action_depends_on_time() {
         let now: Timestamp = "2030-01-01T12:00:00Z".parse().unwrap();
         let generated = LAST_TOKEN_GENERATION_TIME.key();
         let expires = TOKEN_EXPIRATION.key();
         for (annotations, expected) in [
             (
                 vec![(generated, "2030-01-01T11:59:00Z")],
-                Duty::Wait(Duration::from_mins(329)),
+                TokenAction::Wait(Duration::from_mins(329)),
             ),
-            (vec![(generated, "2030-01-01T06:30:00Z")], Duty::Rotate),
-            (vec![(generated, "2029-01-01T06:30:00Z")], Duty::Rotate),
-            (vec![(generated, "yesterday")], Duty::Rotate),
-            (vec![], Duty::Rotate),
-            // An outdated token is never renewed.
+            (
+                vec![(generated, "2030-01-01T06:30:00Z")],
+                TokenAction::Rotate,
+            ),
+            (
+                vec![(generated, "2029-01-01T06:30:00Z")],
+                TokenAction::Rotate,
+            ),
+            (vec![(generated, "yesterday")], TokenAction::Rotate),
+            (vec![], TokenAction::Rotate),
+            // An outdated token is never rotated.
             (
                 vec![
                     (generated, "2029-01-01T06:30:00Z"),
                     (expires, "2030-01-01T12:00:10Z"),
                 ],
-                Duty::Wait(Duration::from_secs(10)),
+                TokenAction::Wait(Duration::from_secs(10)),
             ),
-            (vec![(expires, "2030-01-01T12:00:00Z")], Duty::Delete),
-            (vec![(expires, "2030-01-01T11:00:00Z")], Duty::Delete),
+            (vec![(expires, "2030-01-01T12:00:00Z")], TokenAction::Delete),
+            (vec![(expires, "2030-01-01T11:00:00Z")], TokenAction::Delete),
         ] {
             assert_eq!(
-                duty(&metadata(&annotations), now),
+                next_action(&metadata(&annotations), now),
                 expected,
                 "{annotations:?}"
             );
@@ -326,9 +334,9 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_read_however_they_are_packed() {
+    fn configs_are_read_plain_gzipped_or_encoded() {
         let text = b"kind: MachineConfig\n".as_slice();
-        let encoded = packed(text);
+        let encoded = compressed(text);
         let gzip = STANDARD.decode(&encoded).unwrap();
         for config in [text, &encoded, &gzip] {
             let token =
@@ -345,38 +353,40 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_written_once() {
+    fn status_patch_is_empty_if_unchanged() {
         let token = |data: &[(&str, &[u8])], kind| {
             let data = [&[("token", b"t".as_slice())], data].concat();
             Token::read(secret(kind, &data)).unwrap()
         };
         let fresh = token(&[], "Replace");
-        let change = fresh.verdict(AS_EXPECTED, "done", Some(b"{}")).unwrap();
+        let change = fresh
+            .status_patch(AS_EXPECTED, "done", Some(b"{}"))
+            .unwrap();
         assert_eq!(change["metadata"]["resourceVersion"], "7");
         assert_eq!(
             change["data"],
             json!({ "reason": STANDARD.encode(AS_EXPECTED), "message": STANDARD.encode("done") })
         );
-        let told = [("reason", AS_EXPECTED.as_bytes()), ("message", b"done")];
+        let reported = [("reason", AS_EXPECTED.as_bytes()), ("message", b"done")];
         assert_eq!(
-            token(&told, "Replace").verdict(AS_EXPECTED, "done", Some(b"{}")),
+            token(&reported, "Replace").status_patch(AS_EXPECTED, "done", Some(b"{}")),
             None
         );
-        let in_place = token(&told, "InPlace")
-            .verdict(AS_EXPECTED, "done", Some(b"{}"))
+        let in_place = token(&reported, "InPlace")
+            .status_patch(AS_EXPECTED, "done", Some(b"{}"))
             .unwrap();
         assert_eq!(
             in_place["data"]["payload"],
-            json!(STANDARD.encode(packed(b"{}")))
+            json!(STANDARD.encode(compressed(b"{}")))
         );
-        let failed = token(&told, "InPlace")
-            .verdict("InvalidConfig", "no", None)
+        let failed = token(&reported, "InPlace")
+            .status_patch("InvalidConfig", "no", None)
             .unwrap();
         assert!(failed["data"].get("payload").is_none());
     }
 
     #[test]
-    fn a_rotation_keeps_the_token_before() {
+    fn rotation_keeps_the_previous_token() {
         let token = Token::read(secret("Replace", &[("token", b"first")])).unwrap();
         let now = "2030-01-01T12:00:00Z".parse().unwrap();
         let change = token.rotation("second", now);
@@ -386,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids_have_their_form() {
+    fn uuids_have_version_4() {
         assert_eq!(uuid([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
         assert_eq!(uuid([0; 16]), "00000000-0000-4000-8000-000000000000");
     }

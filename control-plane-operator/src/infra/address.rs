@@ -1,4 +1,4 @@
-//! Addresses of services, from the statuses of Services and Routes: what components have in common.
+//! Helpers that read addresses from the statuses of Services and Routes.
 
 use api::hypershift::v1beta1::services::PublishingStrategyType::{LoadBalancer, NodePort, Route};
 use api::hypershift::v1beta1::services::{ServicePublishingStrategy, ServiceType};
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The port of all Routes.
 pub(crate) const HTTPS: i32 = 443;
 
-/// The address of a service, by its Service or its Route.
+/// Returns the address of a published service, from its Service or Route.
 pub(crate) fn of(context: &Context<'_>, service: ServiceType, name: &str, route: &str) -> Endpoint {
     let Some(strategy) = context.strategy(service) else {
         return Endpoint::default();
@@ -45,7 +45,7 @@ pub(crate) fn of(context: &Context<'_>, service: ServiceType, name: &str, route:
     }
 }
 
-/// The host that is asked for in a Route.
+/// Returns the configured host name of a Route.
 pub(crate) fn route_host(strategy: &ServicePublishingStrategy) -> Option<String> {
     let host = strategy
         .route
@@ -61,7 +61,7 @@ fn port(context: &Context<'_>, service: &str, field: &str) -> i32 {
         .unwrap_or_default()
 }
 
-/// The address that a load balancer got.
+/// Returns the address of a load balancer.
 pub(crate) fn balancer(context: &Context<'_>, service: &str) -> Option<String> {
     let ingress =
         &context.objects.get("", "Service", service)?["status"]["loadBalancer"]["ingress"][0];
@@ -71,7 +71,7 @@ pub(crate) fn balancer(context: &Context<'_>, service: &str) -> Option<String> {
     address.map(str::to_owned)
 }
 
-/// The address of a Service that is not balanced.
+/// Returns the cluster IP of a `ClusterIP` Service.
 pub(crate) fn cluster_ip(context: &Context<'_>, service: &str) -> Option<String> {
     let spec = &context.objects.get("", "Service", service)?["spec"];
     let address = spec["clusterIP"]

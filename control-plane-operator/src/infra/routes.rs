@@ -1,4 +1,4 @@
-//! Routes by which a control plane is published.
+//! Routes that publish a control plane.
 
 use api::hypershift::v1beta1::services::PublishingStrategyType::Route as ByRoute;
 use api::hypershift::v1beta1::services::ServiceType;
@@ -11,22 +11,19 @@ const HOSTED_CONTROL_PLANE: &str = "hypershift.openshift.io/hosted-control-plane
 const INTERNAL: &str = "hypershift.openshift.io/internal-route";
 const VISIBILITY: &str = "hypershift.openshift.io/route-visibility";
 
-/// Who a Route is for.
+/// The audience of a Route.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Everybody.
+    /// Public.
     External,
-    /// The cluster's own network, by a name that users chose.
+    /// The cluster's network, with a configured host name.
     Private,
-    /// The cluster's own network, by a name of ours.
+    /// The cluster's network, with a generated host name.
     Internal,
 }
 
-/// The host that is asked for, if a service is published by a Route.
-#[expect(
-    clippy::option_option,
-    reason = "a Route may be asked for without a host"
-)]
+/// Returns the configured host name if a service is published by a Route.
+#[expect(clippy::option_option, reason = "the host name of a Route is optional")]
 pub(crate) fn by_route<'a>(context: &Context<'a>, service: ServiceType) -> Option<Option<&'a str>> {
     let strategy = context
         .strategy(service)
@@ -38,7 +35,8 @@ pub(crate) fn by_route<'a>(context: &Context<'a>, service: ServiceType) -> Optio
     Some(host.filter(|host| !host.is_empty()))
 }
 
-/// The host of an external Route. Without one, the management cluster's domain decides, or its router.
+/// Returns the host of an external Route: the configured one, or one in the default ingress domain. `None` lets the
+/// router decide.
 pub(crate) fn chosen(context: &Context<'_>, name: &str, host: Option<&str>) -> Option<String> {
     let domain = &context.settings.default_ingress_domain;
     match host {
@@ -48,7 +46,7 @@ pub(crate) fn chosen(context: &Context<'_>, name: &str, host: Option<&str>) -> O
     }
 }
 
-/// A Route of this name to a Service.
+/// Creates a Route to a Service.
 pub(crate) fn route(
     context: &Context<'_>,
     (name, service): (&str, &str),
@@ -56,7 +54,7 @@ pub(crate) fn route(
     reach: Reach,
 ) -> Value {
     let mut labels = Map::new();
-    // What only the cluster's own network sees is never for the management cluster's router.
+    // Internal Routes are never served by the management cluster's router.
     if labels_routes(context) || reach == Reach::Internal {
         labels.insert(HOSTED_CONTROL_PLANE.to_owned(), json!(context.namespace()));
     }

@@ -1,4 +1,4 @@
-//! Services by which a control plane is published.
+//! Services that publish a control plane.
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::PublishingStrategyType::{LoadBalancer, NodePort};
@@ -10,7 +10,7 @@ const EXTERNAL_DNS: &str = "external-dns.alpha.kubernetes.io/hostname";
 const AWS: &str = "service.beta.kubernetes.io/aws-load-balancer";
 const AZURE_INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 
-/// A Service that is being put together.
+/// A builder of Services.
 pub(crate) struct Service {
     name: &'static str,
     app: &'static str,
@@ -21,17 +21,17 @@ pub(crate) struct Service {
     pub(crate) spec: Map<String, Value>,
 }
 
-/// Who a load balancer is for.
+/// The audience of a load balancer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    Everybody,
-    OwnNetwork,
+    Public,
+    Private,
 }
 
 // === impl Service ===
 
 impl Service {
-    /// A Service of the pods of an app, within the management cluster.
+    /// Creates a `ClusterIP` Service for pods with an app label.
     pub(crate) fn new(name: &'static str, app: &'static str, port: Value) -> Self {
         Self {
             name,
@@ -44,19 +44,19 @@ impl Service {
         }
     }
 
-    /// A Service that the guest's own Services lead to.
+    /// Creates a Service that is the backend of a Service in the guest.
     pub(crate) fn internal(name: &'static str, target: i32) -> Self {
         let port = json!({ "name": "https", "port": 443, "targetPort": target, "protocol": "TCP" });
         Self::new(name, name, port)
     }
 
-    /// Selects pods by their component, too, and has that label itself.
+    /// Adds the component label to the Service and to its selector.
     pub(crate) fn labeled_by_component(mut self) -> Self {
         self.is_labeled_by_component = true;
         self
     }
 
-    /// Publishes by what is asked for: a Route leads to a Service of the cluster.
+    /// Applies the publishing strategy. A Route needs only a `ClusterIP` Service.
     pub(crate) fn publish(&mut self, context: &Context<'_>, service: ServiceType) {
         let Some(strategy) = context.strategy(service) else {
             return;
@@ -64,14 +64,14 @@ impl Service {
         match strategy.type_ {
             NodePort => self.node_port(strategy),
             LoadBalancer => {
-                self.load_balancer(context, Reach::Everybody);
+                self.load_balancer(context, Reach::Public);
                 self.host(strategy);
             }
             _ => {}
         }
     }
 
-    /// Opens a port of the nodes.
+    /// Makes it a `NodePort` Service.
     pub(crate) fn node_port(&mut self, strategy: &ServicePublishingStrategy) {
         self.type_ = "NodePort";
         let port = strategy.node_port.as_ref().and_then(|node| node.port);
@@ -80,7 +80,7 @@ impl Service {
         }
     }
 
-    /// Asks for a load balancer.
+    /// Makes it a LoadBalancer Service.
     pub(crate) fn load_balancer(&mut self, context: &Context<'_>, reach: Reach) {
         self.type_ = "LoadBalancer";
         let mut set = |key: String, value: &str| {
@@ -93,16 +93,16 @@ impl Service {
                     set(format!("{AWS}-cross-zone-load-balancing-enabled"), "true");
                 }
                 match reach {
-                    Reach::OwnNetwork => set(format!("{AWS}-internal"), "true"),
-                    Reach::Everybody => {}
+                    Reach::Private => set(format!("{AWS}-internal"), "true"),
+                    Reach::Public => {}
                 }
             }
-            (PlatformType::Azure, Reach::OwnNetwork) => set(AZURE_INTERNAL.to_owned(), "true"),
+            (PlatformType::Azure, Reach::Private) => set(AZURE_INTERNAL.to_owned(), "true"),
             _ => {}
         }
     }
 
-    /// Says that a load balancer for everybody has an address in the internet, where that is not the default.
+    /// Makes the load balancer internet-facing where that is not the default.
     pub(crate) fn internet_facing(&mut self, context: &Context<'_>) {
         if context.is_on(PlatformType::Aws) {
             let scheme = (format!("{AWS}-scheme"), json!("internet-facing"));
@@ -110,7 +110,7 @@ impl Service {
         }
     }
 
-    /// Lets a load balancer take connections only from the ranges that may reach the API server, if there are such.
+    /// Restricts the load balancer to the CIDRs that may access the API server, if configured.
     pub(crate) fn allow_cidr_blocks(&mut self, context: &Context<'_>) {
         let networking = context
             .networking()
@@ -125,7 +125,7 @@ impl Service {
         }
     }
 
-    /// The name that the load balancer gets in DNS.
+    /// Sets the external DNS name of the load balancer.
     pub(crate) fn host(&mut self, strategy: &ServicePublishingStrategy) {
         let balancer = strategy.load_balancer.as_ref();
         if let Some(host) = balancer.and_then(|balancer| balancer.hostname.as_deref()) {
@@ -134,7 +134,7 @@ impl Service {
         }
     }
 
-    /// As an object.
+    /// Builds the object.
     pub(crate) fn object(self) -> Value {
         let mut labels = Map::new();
         labels.insert("app".to_owned(), json!(self.app));

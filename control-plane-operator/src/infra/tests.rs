@@ -1,4 +1,4 @@
-//! The thirteen ways of publishing that users run, each with what is made of it; and addresses from statuses.
+//! Services and Routes of thirteen publishing configurations, and addresses from statuses.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ fn balanced(service: &str) -> Value {
     json!({ "service": service, "servicePublishingStrategy": { "type": "LoadBalancer" } })
 }
 
-/// Services by Routes, with one of them in another way.
+/// All services published by Routes, with an optional exception.
 fn publishing(instead: Option<Value>) -> Value {
     let mut all = vec![
         route("APIServer", Some("api.test.example.com")),
@@ -161,8 +161,8 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Does something with the context of a case.
-fn with<R>(case: &Case, objects: &Objects, work: impl FnOnce(&Context<'_>) -> R) -> R {
+/// Calls a function with the context of a case.
+fn with_context<R>(case: &Case, objects: &Objects, work: impl FnOnce(&Context<'_>) -> R) -> R {
     let hcp = json!({
         "apiVersion": "hypershift.openshift.io/v1beta1",
         "kind": "HostedControlPlane",
@@ -192,12 +192,12 @@ fn with<R>(case: &Case, objects: &Objects, work: impl FnOnce(&Context<'_>) -> R)
         infra: &Infra::default(),
         objects,
         settings: &settings,
-        predicates: Predicates::Asked,
+        predicates: Predicates::Evaluated,
     };
     work(&context)
 }
 
-/// One line an object: what sets it apart.
+/// Formats objects, one per line.
 fn summary(objects: &[Value]) -> String {
     let mut text = String::new();
     for object in objects {
@@ -242,11 +242,11 @@ fn summary(objects: &[Value]) -> String {
 }
 
 #[test]
-fn ways_of_publishing_make_their_services_and_routes() {
+fn publishing_strategies_render_services_and_routes() {
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/infra");
     for case in cases() {
-        let found = with(&case, &Objects::default(), |context| {
-            summary(&wanted(components::declared(), context).objects)
+        let found = with_context(&case, &Objects::default(), |context| {
+            summary(&desired(components::declared(), context).objects)
         });
         let path = directory.join(format!("{}.txt", case.name));
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -254,7 +254,7 @@ fn ways_of_publishing_make_their_services_and_routes() {
             std::fs::write(&path, &found).unwrap();
         }
         let expected = std::fs::read_to_string(&path).unwrap_or_default();
-        // In which order they are written does not matter.
+        // The order does not matter.
         let sorted = |text: &str| {
             let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
             lines.sort_unstable();
@@ -263,23 +263,23 @@ fn ways_of_publishing_make_their_services_and_routes() {
         assert_eq!(
             sorted(&found),
             sorted(&expected),
-            "{} (UPDATE_GOLDEN=1 writes it anew)",
+            "{} (UPDATE_GOLDEN=1 rewrites it)",
             case.name
         );
     }
 }
 
 #[test]
-fn addresses_come_from_statuses() {
+fn addresses_are_read_from_statuses() {
     let case = case("", aws("Public"), Some(balanced("APIServer")));
     let mut objects = Objects::default();
-    let (before, lacks) = with(&case, &objects, |context| {
+    let (before, missing_addresses) = with_context(&case, &objects, |context| {
         let infra = facts(components::declared(), context);
-        let lacks = missing(components::declared(), context, &infra);
-        (infra, lacks)
+        let missing_addresses = missing(components::declared(), context, &infra);
+        (infra, missing_addresses)
     });
     assert!(
-        !before.api.is_known() && lacks.contains(&"the address of the API server"),
+        !before.api.is_known() && missing_addresses.contains(&"the address of the API server"),
         "{before:?}"
     );
     objects.insert(json!({
@@ -288,7 +288,7 @@ fn addresses_come_from_statuses() {
         "spec": { "ports": [{ "port": 6443 }] },
         "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.7" }] } },
     }));
-    let after = with(&case, &objects, |context| {
+    let after = with_context(&case, &objects, |context| {
         facts(components::declared(), context)
     });
     assert_eq!(after.api.url(), "https://192.0.2.7:6443");
@@ -299,12 +299,12 @@ fn addresses_come_from_statuses() {
 }
 
 #[test]
-fn what_is_published_in_another_way_is_deleted() {
+fn objects_of_other_strategies_are_deleted() {
     let case = case("", aws("Public"), Some(balanced("APIServer")));
     let left = json!({ "apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": { "name": "kube-apiserver" } });
     let objects = Objects::from_iter([left]);
-    let deletions = with(&case, &objects, |context| {
-        wanted(components::declared(), context).deletions
+    let deletions = with_context(&case, &objects, |context| {
+        desired(components::declared(), context).deletions
     });
     let names: Vec<_> = deletions
         .iter()

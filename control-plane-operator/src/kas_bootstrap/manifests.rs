@@ -1,4 +1,4 @@
-//! Manifests of a directory, in the order in which they can be applied, and how one of them is.
+//! Reads manifests from a directory, and applies them in dependency order.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,41 +9,41 @@ use kube::discovery;
 use serde_json::Value;
 use support::apply::{self, Applier};
 
-/// Endings of files that are looked at.
+/// Extensions of manifest files.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
-/// What the renderers are given; it is no result of theirs.
+/// Directory with the renderers' input, which is not applied.
 const INPUT: &str = "input";
 
 /// One object to apply.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Manifest(Value);
 
-/// A directory cannot be read as manifests.
+/// Reading manifests failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreadable {
-    /// The system refuses.
-    #[error("cannot read {}", path.display())]
+    /// An I/O error.
+    #[error("failed to read {}", path.display())]
     File {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// The file is no YAML. Its text is not quoted.
-    #[error("{} is neither YAML nor JSON, from line {line} on", path.display())]
+    /// A file is not valid YAML. Its content is not quoted, because it may be secret.
+    #[error("{} is neither valid YAML nor JSON at line {line}", path.display())]
     Text { path: PathBuf, line: u64 },
 }
 
-/// An object cannot be applied.
+/// Applying an object failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// Its kind is not served (yet).
-    #[error("its kind is not served")]
+    /// Its kind is not served yet.
+    #[error("the kind is not served")]
     Kind(#[source] kube::Error),
-    /// The object is refused.
+    /// The API server rejected the object.
     #[error(transparent)]
     Apply(#[from] apply::Error),
 }
 
-/// All objects of all files below a directory: namespaces and definitions first, then by name of the file.
+/// Reads all objects below a directory: Namespaces and CRDs first, then by file name.
 pub(super) fn read(directory: &Path) -> Result<Vec<Manifest>, Unreadable> {
     let mut files = Vec::new();
     collect(directory, &mut files)?;
@@ -84,7 +84,7 @@ fn objects(file: &Path) -> Result<Vec<Value>, Unreadable> {
         path: file.to_owned(),
         source,
     })?;
-    // As kubectl reads it: a name `on` is no truth value.
+    // As in kubectl, `on` is not a boolean.
     let options = serde_saphyr::options! { strict_booleans: true };
     let documents: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(&text, options);
     let documents = documents.map_err(|error| Unreadable::Text {
@@ -94,7 +94,7 @@ fn objects(file: &Path) -> Result<Vec<Value>, Unreadable> {
     Ok(documents.into_iter().flat_map(flatten).collect())
 }
 
-/// A List is what is in it; anything without a kind is nothing.
+/// Expands lists; documents without a kind are ignored.
 fn flatten(document: Value) -> Vec<Value> {
     let kind = document["kind"].as_str().unwrap_or_default();
     if kind.is_empty() {
@@ -122,7 +122,7 @@ impl Manifest {
         found.unwrap_or_default()
     }
 
-    /// Has the object be as it is written, with its status if it has one.
+    /// Applies the object, and its status if it has one.
     pub(super) async fn apply(&self, applier: &Applier) -> Result<(), Error> {
         let resource = self.resource(applier.client()).await?;
         applier.apply_value(&resource, self.0.clone()).await?;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_come_before_their_objects() {
+    fn crds_are_applied_before_their_objects() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = dir.path().join(name);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_yaml_is_refused_without_quoting_it() {
+    fn invalid_yaml_is_rejected_without_quoting_it() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.yaml"), "a: [secret\n").unwrap();
         let error = support::error::chain(&read(dir.path()).unwrap_err());
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_status_is_written_after_its_object() {
+    async fn status_is_applied_after_its_object() {
         let gates = "/apis/config.openshift.io/v1/featuregates/cluster";
         let object = json!({
             "apiVersion": "config.openshift.io/v1",

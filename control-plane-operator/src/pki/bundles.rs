@@ -1,4 +1,4 @@
-//! `ConfigMaps` with the certificates of authorities that are trusted.
+//! CA bundle `ConfigMaps`.
 
 use std::collections::BTreeMap;
 
@@ -8,54 +8,58 @@ use serde_json::{Value, json};
 
 use super::plan::BUNDLE;
 
-/// The bundle of those whose users the API server knows.
+/// Bundle of the authorities of client certificates.
 const CLIENT: &str = "client-ca";
 
-/// Key of our own authorities.
+/// Key of bundles with generated authorities.
 const KEY: &str = "ca.crt";
-/// Key of authorities that users bring.
+/// Key of bundles with users' authorities.
 const USER_KEY: &str = "ca-bundle.crt";
 /// The last line of a certificate.
 const END: &str = "-----END CERTIFICATE-----\n";
-/// Authorities that the break-glass signers add.
+/// ConfigMap with authorities of the break-glass signers.
 const TOTAL_CLIENT: &str = "total-client-ca";
-/// Authorities that the user trusts, and where they are handed on.
+/// ConfigMap with the user's CA bundle, and its copy.
 const USER: (&str, &str) = ("user-ca-bundle", "trusted-ca-bundle-managed");
 
-/// All bundles.
-pub(super) fn all(authorities: &[Authority], context: &Context<'_>, there: &Objects) -> Vec<Value> {
+/// Returns all bundles.
+pub(super) fn all(
+    authorities: &[Authority],
+    context: &Context<'_>,
+    existing: &Objects,
+) -> Vec<Value> {
     let mut members: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for authority in authorities {
         for bundle in authority.bundles {
             let members = members.entry(bundle).or_default();
-            members.push(trusted(authority.secret, there));
+            members.push(trusted(authority.secret, existing));
         }
     }
-    let total = there.config_value(TOTAL_CLIENT, USER_KEY);
+    let total = existing.config_value(TOTAL_CLIENT, USER_KEY);
     members.entry(CLIENT).or_default().extend(total);
     let mut bundles: Vec<_> = members
         .into_iter()
         .map(|(name, members)| {
-            let live = there.config_value(name, KEY);
-            config_map(name, KEY, &in_live_order(join(&members), live))
+            let live = existing.config_value(name, KEY);
+            config_map(name, KEY, &keep_live_order(join(&members), live))
         })
         .collect();
     bundles.push(config_map(
         "oauth-master-ca-bundle",
         KEY,
-        &oauth(context, there),
+        &oauth(context, existing),
     ));
     let (user, managed) = USER;
     bundles.push(config_map(
         managed,
         USER_KEY,
-        &there.config_value(user, USER_KEY).unwrap_or_default(),
+        &existing.config_value(user, USER_KEY).unwrap_or_default(),
     ));
     bundles
 }
 
-/// A bundle as it is, if it has the same certificates: their order means nothing, and a change would be noticed by pods.
-fn in_live_order(bundle: String, live: Option<String>) -> String {
+/// Keeps the live bundle if it has the same certificates, because a changed order would roll out pods.
+fn keep_live_order(bundle: String, live: Option<String>) -> String {
     let certificates = |text: &str| {
         let mut all: Vec<_> = text.split_inclusive(END).map(str::trim).collect();
         all.sort_unstable();
@@ -65,8 +69,8 @@ fn in_live_order(bundle: String, live: Option<String>) -> String {
         .unwrap_or(bundle)
 }
 
-/// Whom the OAuth server's clients trust.
-fn oauth(context: &Context<'_>, there: &Objects) -> String {
+/// The bundle for clients of the OAuth server.
+fn oauth(context: &Context<'_>, existing: &Objects) -> String {
     let configuration = context.spec().configuration.as_ref();
     let certs = configuration
         .and_then(|configuration| configuration.api_server.as_ref())
@@ -76,17 +80,17 @@ fn oauth(context: &Context<'_>, there: &Objects) -> String {
         .flat_map(|certs| &certs.named_certificates);
     let named = named.filter_map(|named| {
         let secret = named.serving_certificate.as_ref()?;
-        String::from_utf8(there.secret_value(&secret.name, "tls.crt")?).ok()
+        String::from_utf8(existing.secret_value(&secret.name, "tls.crt")?).ok()
     });
-    let mut all = vec![trusted("root-ca", there)];
+    let mut all = vec![trusted("root-ca", existing)];
     all.extend(named);
-    all.extend(there.config_value(USER.0, USER_KEY));
+    all.extend(existing.config_value(USER.0, USER_KEY));
     join(&all)
 }
 
-/// All certificates of an authority that are trusted.
-pub(crate) fn trusted(secret: &str, there: &Objects) -> String {
-    let value = |key: &str| there.secret_value(secret, key);
+/// Returns the trusted certificates of an authority, PEM.
+pub(crate) fn trusted(secret: &str, existing: &Objects) -> String {
+    let value = |key: &str| existing.secret_value(secret, key);
     let pem = value(BUNDLE)
         .or_else(|| value("ca.crt"))
         .or_else(|| value("tls.crt"));
@@ -120,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bundle_of_the_same_certificates_keeps_its_order() {
+    fn bundles_with_the_same_certificates_keep_their_order() {
         let bundle = |names: &[&str]| -> String {
             let pem = |name: &&str| format!("-----BEGIN CERTIFICATE-----\n{name}\n{END}");
             names.iter().map(pem).collect()
@@ -131,7 +135,7 @@ mod tests {
             (Some(bundle(&["b", "a", "a"])), bundle(&["a", "b"])),
             (None, bundle(&["a", "b"])),
         ] {
-            assert_eq!(in_live_order(bundle(&["a", "b"]), live), expected);
+            assert_eq!(keep_live_order(bundle(&["a", "b"]), live), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Makes keys and certificates. An RSA key takes a tenth of a second or more.
+//! Generates keys and certificates. An RSA key takes 0.1 s or more.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use serde_json::{Value, json};
 
 use super::Error;
 use super::bundles::trusted;
-use super::desired::AUTHORITY_LIFE;
+use super::desired::AUTHORITY_VALIDITY;
 use super::plan::{BUNDLE, NEXT, PREVIOUS, SIGNER, SIGNING_KEY, Step, signer_hash};
 use crate::components::kubeconfig::{Kubeconfig, base64};
 
-/// Clocks differ: a certificate is good a little before it is made.
-const EARLIER: Duration = Duration::from_mins(5);
+/// Certificates are backdated to tolerate clock skew.
+const CLOCK_SKEW: Duration = Duration::from_mins(5);
 
 type Data = BTreeMap<String, Vec<u8>>;
 
-/// The Secret of an authority after a step.
+/// Returns the Secret of an authority after a step.
 pub(super) fn authority(
     authority: &Authority,
     step: Step,
-    there: &Objects,
+    existing: &Objects,
     now: Timestamp,
 ) -> Result<Value, Error> {
     let (certificate, key) = authority.form.pair();
-    let mut data: Data = there
+    let mut data: Data = existing
         .secret(authority.secret)
         .and_then(|secret| secret.data)
         .unwrap_or_default()
@@ -73,7 +73,7 @@ pub(super) fn authority(
     ))
 }
 
-/// Copies under other keys, and the bundle of all that is trusted.
+/// Adds copies under other keys, and the bundle of trusted certificates.
 fn complete(form: Form, data: &mut Data) {
     let (certificate, key) = form.pair();
     let get = |data: &Data, key: &str| data.get(key).cloned().unwrap_or_default();
@@ -92,14 +92,14 @@ fn complete(form: Form, data: &mut Data) {
     data.insert(BUNDLE.to_owned(), trusted.concat());
 }
 
-/// The Secret of a certificate; none while its authority is not there.
+/// Returns the Secret of a certificate; `None` while its authority does not exist.
 pub(super) fn leaf(
     leaf: &Leaf,
-    there: &Objects,
+    existing: &Objects,
     context: &Context<'_>,
     now: Timestamp,
 ) -> Result<Option<Value>, Error> {
-    let value = |key: &str| there.secret_value(leaf.authority, key);
+    let value = |key: &str| existing.secret_value(leaf.authority, key);
     let signer = value("ca.crt")
         .zip(value("ca.key"))
         .or_else(|| value("tls.crt").zip(value("tls.key")));
@@ -108,7 +108,7 @@ pub(super) fn leaf(
     };
     let issuer = issuer(leaf.authority, &authority, &key)?;
     let (pem, private) = signed(leaf, &issuer, now)?;
-    let bundle = trusted(leaf.authority, there);
+    let bundle = trusted(leaf.authority, existing);
     let (certificate, key) = leaf.form.pair();
     let mut data = Data::from([(certificate, pem.clone()), (key, private.clone())]);
     if leaf.form != Form::Tls {
@@ -116,7 +116,7 @@ pub(super) fn leaf(
     }
     let mut label = None;
     if leaf.form == Form::Kubeconfig {
-        let root = trusted("root-ca", there);
+        let root = trusted("root-ca", existing);
         let kubeconfig = Kubeconfig {
             server: context.api_service_url(),
             authority: root.as_bytes(),
@@ -125,7 +125,7 @@ pub(super) fn leaf(
         data.insert("kubeconfig".to_owned(), kubeconfig.text().into_bytes());
         label = Some("local");
     }
-    let signer = (SIGNER.to_owned(), signer_hash(leaf.authority, there));
+    let signer = (SIGNER.to_owned(), signer_hash(leaf.authority, existing));
     let annotations = BTreeMap::from([signer]);
     Ok(Some(secret(
         &leaf.secret,
@@ -136,7 +136,7 @@ pub(super) fn leaf(
     )))
 }
 
-/// The Secret with the key that signs the guest's tokens.
+/// Returns the Secret with the signing key of service account tokens.
 pub(super) fn signing_key() -> Result<Value, Error> {
     let (name, private, public) = SIGNING_KEY;
     let pair = key_pair(name)?;
@@ -192,7 +192,7 @@ fn issuer(secret: &str, certificate: &[u8], key: &[u8]) -> Result<Issuer<'static
 
 fn self_signed(authority: &Authority, now: Timestamp) -> Result<(Vec<u8>, Vec<u8>), Error> {
     let pair = key_pair(authority.secret)?;
-    let mut params = params(now, AUTHORITY_LIFE);
+    let mut params = params(now, AUTHORITY_VALIDITY);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages.push(KeyUsagePurpose::KeyCertSign);
     let mut subject = DistinguishedName::new();
@@ -215,7 +215,7 @@ fn signed(
 ) -> Result<(Vec<u8>, Vec<u8>), Error> {
     let pair = key_pair(&leaf.secret)?;
     let names = CertificateParams::new(leaf.names.clone()).map_err(failed(&leaf.secret))?;
-    let mut params = params(now, leaf.life);
+    let mut params = params(now, leaf.validity);
     params.subject_alt_names = names.subject_alt_names;
     params.use_authority_key_identifier_extension = true;
     params.extended_key_usages = match leaf.usage {
@@ -225,7 +225,7 @@ fn signed(
             ExtendedKeyUsagePurpose::ClientAuth,
             ExtendedKeyUsagePurpose::ServerAuth,
         ],
-        Usage::Unsaid => Vec::new(),
+        Usage::Unrestricted => Vec::new(),
     };
     let mut subject = DistinguishedName::new();
     for group in &leaf.organizations {
@@ -242,7 +242,7 @@ fn signed(
     ))
 }
 
-/// The library takes one value of a kind; the second group goes by the number of the same kind.
+/// The library accepts one value per attribute type; further groups use the same type by its OID.
 fn organization(index: usize) -> DnType {
     if index == 0 {
         DnType::OrganizationName
@@ -251,14 +251,14 @@ fn organization(index: usize) -> DnType {
     }
 }
 
-/// What all certificates have in common.
-fn params(now: Timestamp, life: Duration) -> CertificateParams {
+/// Common parameters of all certificates.
+fn params(now: Timestamp, validity: Duration) -> CertificateParams {
     let seconds = u64::try_from(now.as_second()).unwrap_or_default();
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     let now = epoch + Duration::from_secs(seconds);
     let mut params = CertificateParams::default();
-    params.not_before = now - EARLIER;
-    params.not_after = now + life;
+    params.not_before = now - CLOCK_SKEW;
+    params.not_after = now + validity;
     params.key_usages = vec![
         KeyUsagePurpose::KeyEncipherment,
         KeyUsagePurpose::DigitalSignature,

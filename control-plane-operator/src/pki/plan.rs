@@ -1,63 +1,63 @@
-//! What has to be done about an authority or a certificate: decided by what is there and what is wanted.
+//! Plans the next step of an authority or a certificate, from live and desired state.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use control_plane_component::Objects;
-use control_plane_component::certificate::{Authority, LIFE, Leaf};
+use control_plane_component::certificate::{Authority, DEFAULT_VALIDITY, Leaf};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::read;
 
 const DAY: Duration = Duration::from_hours(24);
-/// How long before its end a leaf is renewed.
+/// Renewal period of a leaf before it expires.
 const RENEW: Duration = DAY.saturating_mul(30);
-/// How long before its end an authority gets a successor: no leaf may outlive it.
-const ROTATE: Duration = LIFE.saturating_add(RENEW);
-/// How long a successor is only trusted, before it signs: everybody has read the bundles by then.
+/// Rotation period of an authority before it expires, so that no leaf outlives it.
+const ROTATE: Duration = DEFAULT_VALIDITY.saturating_add(RENEW);
+/// How long a successor is only trusted before it signs, so that all clients have read the bundles.
 pub const INTRODUCED: Duration = DAY;
 
-/// The certificate of an authority's successor, before it signs.
+/// Keys of an authority's successor before it signs.
 pub(super) const NEXT: (&str, &str) = ("next.crt", "next.key");
-/// The certificate of an authority's predecessor, for as long as it lives.
+/// Key of an authority's predecessor until it expires.
 pub(super) const PREVIOUS: &str = "previous.crt";
-/// All certificates of an authority that are trusted.
+/// Returns the trusted certificates of an authority, PEM.
 pub(crate) const BUNDLE: &str = "bundle.crt";
-/// Hash of the authority that a leaf was signed by.
+/// Annotation: hash of the authority that signed a leaf.
 pub(super) const SIGNER: &str = "hypershiftlite.openshift.io/ca-hash";
-/// The signing key of service accounts.
+/// Secret and keys of the service account signing key.
 pub(super) const SIGNING_KEY: (&str, &str, &str) = (
     "sa-signing-key",
     "service-account.key",
     "service-account.pub",
 );
 
-/// What has to be done.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Nothing.
     Keep,
-    /// It is issued, or issued again.
+    /// Issue it.
     Issue,
-    /// Its successor is made, and trusted from now on.
+    /// Create its successor, which is trusted from now on.
     Introduce,
-    /// Its successor takes over.
+    /// Let the successor sign.
     Promote,
-    /// Its predecessor has ended, and is forgotten.
+    /// Remove the expired predecessor.
     Forget,
 }
 
-/// What has to be done about an authority.
-pub fn authority(authority: &Authority, there: &Objects, now: Timestamp) -> Step {
+/// Plans the next step of an authority.
+pub fn authority(authority: &Authority, existing: &Objects, now: Timestamp) -> Step {
     let (certificate, key) = authority.form.pair();
-    let value = |key: &str| there.secret_value(authority.secret, key);
+    let value = |key: &str| existing.secret_value(authority.secret, key);
     let read_at = |key: &str| value(key).as_deref().and_then(read::certificate);
     let (Some(current), Some(_)) = (read_at(&certificate), value(&key)) else {
         return Step::Issue;
     };
     if current.until <= now {
-        // Nothing that it has signed is of use any more.
+        // It has expired, so its certificates have, too.
         return Step::Issue;
     }
     if let Some(next) = read_at(NEXT.0) {
@@ -77,9 +77,9 @@ pub fn authority(authority: &Authority, there: &Objects, now: Timestamp) -> Step
     Step::Keep
 }
 
-/// What has to be done about a certificate.
-pub fn leaf(leaf: &Leaf, there: &Objects, now: Timestamp) -> Step {
-    let Some(secret) = there.secret(&leaf.secret) else {
+/// Plans the next step of a certificate.
+pub fn leaf(leaf: &Leaf, existing: &Objects, now: Timestamp) -> Step {
+    let Some(secret) = existing.secret(&leaf.secret) else {
         return Step::Issue;
     };
     let (certificate, key) = leaf.form.pair();
@@ -95,29 +95,29 @@ pub fn leaf(leaf: &Leaf, there: &Objects, now: Timestamp) -> Step {
     let (Some(read), true) = (read, data.contains_key(&key)) else {
         return Step::Issue;
     };
-    let wanted_names: BTreeSet<_> = leaf.names.iter().cloned().collect();
-    let wanted_groups: BTreeSet<_> = leaf.organizations.iter().cloned().collect();
-    let is_as_wanted = read.common_name == leaf.common_name
-        && read.organizations == wanted_groups
-        && read.names == wanted_names
+    let desired_names: BTreeSet<_> = leaf.names.iter().cloned().collect();
+    let desired_groups: BTreeSet<_> = leaf.organizations.iter().cloned().collect();
+    let is_up_to_date = read.common_name == leaf.common_name
+        && read.organizations == desired_groups
+        && read.names == desired_names
         && read.usage == leaf.usage
-        && signer == Some(signer_hash(leaf.authority, there))
-        && life(&read) <= leaf.life.saturating_add(DAY);
-    if is_as_wanted && !is_near(read.until, RENEW.min(leaf.life / 3), now) {
+        && signer == Some(signer_hash(leaf.authority, existing))
+        && validity(&read) <= leaf.validity.saturating_add(DAY);
+    if is_up_to_date && !is_near(read.until, RENEW.min(leaf.validity / 3), now) {
         return Step::Keep;
     }
     Step::Issue
 }
 
-/// Whether the key that signs the guest's tokens is missing. It is never replaced: all tokens would become invalid.
-pub(super) fn lacks_signing_key(there: &Objects) -> bool {
+/// Whether the service account signing key is missing. It is never replaced, because that would invalidate all tokens.
+pub(super) fn needs_signing_key(existing: &Objects) -> bool {
     let (secret, private, _) = SIGNING_KEY;
-    there.secret_value(secret, private).is_none()
+    existing.secret_value(secret, private).is_none()
 }
 
-/// Which authority signs, and whom it has others trust: a leaf also holds the bundle.
-pub(super) fn signer_hash(authority: &str, there: &Objects) -> String {
-    let value = |key: &str| there.secret_value(authority, key).unwrap_or_default();
+/// Hash of an authority's certificate and bundle, because a leaf's Secret also contains the bundle.
+pub(super) fn signer_hash(authority: &str, existing: &Objects) -> String {
+    let value = |key: &str| existing.secret_value(authority, key).unwrap_or_default();
     let own = value("ca.crt");
     let own = if own.is_empty() {
         value("tls.crt")
@@ -133,7 +133,7 @@ pub(super) fn signer_hash(authority: &str, there: &Objects) -> String {
     hash
 }
 
-fn life(read: &read::Read) -> Duration {
+fn validity(read: &read::Read) -> Duration {
     Duration::try_from(read.until.duration_since(read.from)).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! What a certificate says, as far as it is compared with what it should say.
+//! Parses certificates, to compare them with the desired state.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::X509Certificate;
 
-/// What a certificate says.
+/// A parsed certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Read {
     pub(super) common_name: String,
@@ -20,7 +20,7 @@ pub(super) struct Read {
     pub(super) until: Timestamp,
 }
 
-/// Reads the first certificate of a PEM file.
+/// Parses the first certificate of a PEM file.
 pub(super) fn certificate(pem: &[u8]) -> Option<Read> {
     let pem = Pem::iter_from_buffer(pem).next()?.ok()?;
     let certificate = pem.parse_x509().ok()?;
@@ -76,12 +76,12 @@ fn address(bytes: &[u8]) -> Option<String> {
 
 fn usage(certificate: &X509Certificate<'_>) -> Usage {
     let Ok(Some(extension)) = certificate.extended_key_usage() else {
-        return Usage::Unsaid;
+        return Usage::Unrestricted;
     };
     match (extension.value.client_auth, extension.value.server_auth) {
         (true, true) => Usage::Both,
         (true, false) => Usage::Client,
         (false, true) => Usage::Server,
-        (false, false) => Usage::Unsaid,
+        (false, false) => Usage::Unrestricted,
     }
 }

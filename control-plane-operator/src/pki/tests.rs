@@ -1,4 +1,4 @@
-//! Certificates over time: made once, kept, renewed, and an authority that is rotated under them.
+//! Certificates over time: issue, renewal, and rotation of an authority.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use crate::components;
 const DAY: Duration = Duration::from_hours(24);
 
 /// A control plane and its objects.
-struct World {
+struct Fixture {
     hcp: api::hypershift::v1beta1::HostedControlPlane,
     objects: Objects,
 }
 
-fn world() -> World {
+fn fixture() -> Fixture {
     let text =
         include_str!("../../../control-plane-component/tests/data/base/hosted-control-plane.yaml");
-    World {
+    Fixture {
         hcp: serde_saphyr::from_str(text).unwrap(),
         objects: Objects::default(),
     }
 }
 
-impl World {
-    /// Reconciles; gives the names of the Secrets that were written.
+impl Fixture {
+    /// Reconciles, and returns the names of the written Secrets.
     fn reconcile(&mut self, now: Timestamp) -> Vec<String> {
-        self.reconcile_scope(Scope::All, now)
+        self.reconcile_set(CertificateSet::All, now)
     }
 
-    fn reconcile_scope(&mut self, scope: Scope, now: Timestamp) -> Vec<String> {
+    fn reconcile_set(&mut self, set: CertificateSet, now: Timestamp) -> Vec<String> {
         let release = Release::default();
         let settings = Settings::new("own");
         let context = Context {
@@ -44,9 +44,9 @@ impl World {
             infra: &Infra::default(),
             objects: &self.objects,
             settings: &settings,
-            predicates: Predicates::Asked,
+            predicates: Predicates::Evaluated,
         };
-        let written = objects(components::declared(), &context, scope, now).unwrap();
+        let written = objects(components::declared(), &context, set, now).unwrap();
         let names = written.iter().filter(|object| object["kind"] == "Secret");
         let mut names: Vec<_> = names
             .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
@@ -66,7 +66,7 @@ impl World {
         read::certificate(&self.pem(secret, key)).unwrap().until
     }
 
-    /// Whether a certificate is signed by an authority of a bundle, by rustls' own verifier.
+    /// Whether a certificate is signed by an authority of a bundle.
     fn is_trusted(&self, leaf: &str, bundle: &str) -> bool {
         let bundle = self.objects.config_value(bundle, "ca.crt").unwrap();
         let leaf = self.pem(leaf, "tls.crt");
@@ -83,7 +83,7 @@ impl World {
     }
 }
 
-/// The identifier of the key that signed, or of the own key.
+/// Returns the authority key identifier, or the subject key identifier.
 fn key_id(certificate: &x509_parser::certificate::X509Certificate<'_>, of_signer: bool) -> Vec<u8> {
     use x509_parser::extensions::ParsedExtension;
     let mut extensions = certificate.extensions().iter();
@@ -103,10 +103,10 @@ fn start() -> Timestamp {
 }
 
 #[test]
-fn certificates_are_made_once_kept_and_renewed_a_month_before_their_end() {
-    let mut world = world();
+fn certificates_are_renewed_a_month_before_expiry() {
+    let mut fixture = fixture();
     let now = start();
-    let made = world.reconcile(now);
+    let made = fixture.reconcile(now);
     for name in [
         "root-ca",
         "etcd-server-tls",
@@ -116,9 +116,9 @@ fn certificates_are_made_once_kept_and_renewed_a_month_before_their_end() {
     ] {
         assert!(made.contains(&name.to_owned()), "{name} is not in {made:?}");
     }
-    assert_eq!(world.reconcile(now + DAY), Vec::<String>::new());
-    assert_eq!(world.reconcile(now + 334 * DAY), Vec::<String>::new());
-    let renewed = world.reconcile(now + 336 * DAY);
+    assert_eq!(fixture.reconcile(now + DAY), Vec::<String>::new());
+    assert_eq!(fixture.reconcile(now + 334 * DAY), Vec::<String>::new());
+    let renewed = fixture.reconcile(now + 336 * DAY);
     assert!(
         renewed.contains(&"kas-server-crt".to_owned()),
         "{renewed:?}"
@@ -128,15 +128,15 @@ fn certificates_are_made_once_kept_and_renewed_a_month_before_their_end() {
         !renewed.contains(&"sa-signing-key".to_owned()),
         "{renewed:?}"
     );
-    let hcco = read::certificate(&world.pem("hcco-client", "tls.crt")).unwrap();
+    let hcco = read::certificate(&fixture.pem("hcco-client", "tls.crt")).unwrap();
     assert_eq!(hcco.organizations.len(), 2, "{hcco:?}");
-    assert!(world.is_trusted("kas-server-crt", "root-ca"));
+    assert!(fixture.is_trusted("kas-server-crt", "root-ca"));
 }
 
 #[test]
-fn what_etcd_starts_with_is_made_first_and_kept() {
-    let mut world = world();
-    let first = world.reconcile_scope(Scope::Etcd, start());
+fn etcd_certificates_are_issued_first() {
+    let mut fixture = fixture();
+    let first = fixture.reconcile_set(CertificateSet::Etcd, start());
     let expected = [
         "etcd-client-tls",
         "etcd-metrics-client-tls",
@@ -147,100 +147,103 @@ fn what_etcd_starts_with_is_made_first_and_kept() {
     ];
     assert_eq!(first, expected);
     for bundle in ["etcd-ca", "etcd-metrics-ca"] {
-        assert!(world.objects.config_value(bundle, "ca.crt").is_some());
+        assert!(fixture.objects.config_value(bundle, "ca.crt").is_some());
     }
-    assert_eq!(world.objects.config_value("root-ca", "ca.crt"), None);
-    let rest = world.reconcile(start());
+    assert_eq!(fixture.objects.config_value("root-ca", "ca.crt"), None);
+    let rest = fixture.reconcile(start());
     assert!(rest.contains(&"root-ca".to_owned()), "{rest:?}");
     assert!(!rest.iter().any(|name| first.contains(name)), "{rest:?}");
 }
 
 #[test]
-fn a_certificate_whose_names_change_is_made_anew_and_no_other_one() {
-    let mut world = world();
-    world.reconcile(start());
+fn changed_names_reissue_only_that_certificate() {
+    let mut fixture = fixture();
+    fixture.reconcile(start());
     let services = json!([{ "cidr": "172.31.0.0/16" }]);
-    let mut networking = json!(world.hcp.spec.networking);
+    let mut networking = json!(fixture.hcp.spec.networking);
     networking["serviceNetwork"] = services;
-    world.hcp.spec.networking = serde_json::from_value(networking).unwrap();
-    assert_eq!(world.reconcile(start() + DAY), ["kas-server-crt"]);
+    fixture.hcp.spec.networking = serde_json::from_value(networking).unwrap();
+    assert_eq!(fixture.reconcile(start() + DAY), ["kas-server-crt"]);
 }
 
-/// Finding T08: an address that is not in canonical form made a new certificate in every pass.
+/// Finding T08: an address that is not in canonical form reissued the certificate in every reconcile.
 #[test]
 fn addresses_in_any_form_do_not_reissue_certificates() {
-    let mut world = world();
-    let mut networking = json!(world.hcp.spec.networking);
+    let mut fixture = fixture();
+    let mut networking = json!(fixture.hcp.spec.networking);
     networking["apiServer"] = json!({ "advertiseAddress": "FD00:0:0::1" });
     networking["serviceNetwork"] = json!([{ "cidr": "FD02::/112" }]);
-    world.hcp.spec.networking = serde_json::from_value(networking).unwrap();
-    world.reconcile(start());
-    assert_eq!(world.reconcile(start() + DAY), [""; 0]);
+    fixture.hcp.spec.networking = serde_json::from_value(networking).unwrap();
+    fixture.reconcile(start());
+    assert_eq!(fixture.reconcile(start() + DAY), [""; 0]);
 }
 
 #[test]
-fn an_authority_is_rotated_with_a_time_in_which_both_are_trusted() {
-    let mut world = world();
-    world.reconcile(start());
-    let end = world.until("root-ca", "ca.crt");
-    let old = world.pem("root-ca", "ca.crt");
-    let bundle = |world: &World| world.objects.config_value("root-ca", "ca.crt").unwrap();
-    let trusts = |world: &World, pem: &[u8]| {
-        bundle(world).contains(std::str::from_utf8(pem).unwrap().trim())
+fn authority_rotation_trusts_both_authorities() {
+    let mut fixture = fixture();
+    fixture.reconcile(start());
+    let end = fixture.until("root-ca", "ca.crt");
+    let old = fixture.pem("root-ca", "ca.crt");
+    let bundle = |fixture: &Fixture| fixture.objects.config_value("root-ca", "ca.crt").unwrap();
+    let trusts = |fixture: &Fixture, pem: &[u8]| {
+        bundle(fixture).contains(std::str::from_utf8(pem).unwrap().trim())
     };
-    // Introduced: trusted, and signs nothing yet.
+    // Introduced: trusted, but does not sign yet.
     let introduced = end - 390 * DAY;
-    world.reconcile(introduced);
-    let new = world.pem("root-ca", "next.crt");
-    assert_eq!(world.pem("root-ca", "ca.crt"), old);
-    assert!(trusts(&world, &old) && trusts(&world, &new));
-    assert!(world.is_trusted("kas-server-crt", "root-ca"));
-    assert_eq!(world.reconcile(introduced + DAY / 2), Vec::<String>::new());
+    fixture.reconcile(introduced);
+    let new = fixture.pem("root-ca", "next.crt");
+    assert_eq!(fixture.pem("root-ca", "ca.crt"), old);
+    assert!(trusts(&fixture, &old) && trusts(&fixture, &new));
+    assert!(fixture.is_trusted("kas-server-crt", "root-ca"));
+    assert_eq!(
+        fixture.reconcile(introduced + DAY / 2),
+        Vec::<String>::new()
+    );
     // Promoted: signs everything.
-    let promoted = world.reconcile(introduced + 2 * DAY);
+    let promoted = fixture.reconcile(introduced + 2 * DAY);
     assert!(
         promoted.contains(&"kas-server-crt".to_owned()),
         "{promoted:?}"
     );
-    assert_eq!(world.pem("root-ca", "ca.crt"), new);
-    assert!(trusts(&world, &old) && trusts(&world, &new));
-    assert!(world.is_trusted("kas-server-crt", "root-ca"));
-    // Forgotten, once it has ended.
-    world.reconcile(end + DAY);
-    assert!(!trusts(&world, &old) && trusts(&world, &new));
+    assert_eq!(fixture.pem("root-ca", "ca.crt"), new);
+    assert!(trusts(&fixture, &old) && trusts(&fixture, &new));
+    assert!(fixture.is_trusted("kas-server-crt", "root-ca"));
+    // Removed after it has expired.
+    fixture.reconcile(end + DAY);
+    assert!(!trusts(&fixture, &old) && trusts(&fixture, &new));
 }
 
 #[test]
-fn what_shows_the_way_to_somebody_elses_etcd_is_handed_on_whole_or_not_at_all() {
-    let mut world = world();
-    world.hcp.spec.etcd = serde_json::from_value(json!({
+fn unmanaged_etcd_credentials_are_copied_only_when_complete() {
+    let mut fixture = fixture();
+    fixture.hcp.spec.etcd = serde_json::from_value(json!({
         "managementType": "Unmanaged",
         "unmanaged": {
             "endpoint": "https://etcd.example.com:2379", "tls": { "clientSecret": { "name": "client" } },
         },
     }))
     .unwrap();
-    // Users issue certificates themselves: this is copied all the same.
-    world.hcp.metadata.annotations = Some(BTreeMap::from([(
+    // It is copied although PKI reconciliation is disabled.
+    fixture.hcp.metadata.annotations = Some(BTreeMap::from([(
         "hypershift.openshift.io/disable-pki-reconciliation".to_owned(),
         "true".to_owned(),
     )]));
     let client = |data: serde_json::Value| json!({ "kind": "Secret", "metadata": { "name": "client" }, "data": data });
-    world.objects.insert(client(
+    fixture.objects.insert(client(
         json!({ "etcd-client.crt": "YQ==", "etcd-client.key": "Yg==" }),
     ));
-    assert_eq!(world.reconcile(start()), [""; 0]);
-    world.objects.insert(client(
+    assert_eq!(fixture.reconcile(start()), [""; 0]);
+    fixture.objects.insert(client(
         json!({ "etcd-client.crt": "YQ==", "etcd-client.key": "Yg==", "etcd-client-ca.crt": "Yw==" }),
     ));
-    assert_eq!(world.reconcile(start()), ["etcd-client-tls"]);
-    assert_eq!(world.pem("etcd-client-tls", "etcd-client.key"), b"b");
-    let authority = world.objects.config_value("etcd-ca", "ca.crt");
+    assert_eq!(fixture.reconcile(start()), ["etcd-client-tls"]);
+    assert_eq!(fixture.pem("etcd-client-tls", "etcd-client.key"), b"b");
+    let authority = fixture.objects.config_value("etcd-ca", "ca.crt");
     assert_eq!(authority.as_deref(), Some("c"));
 }
 
 /// Whether a text advises to delete the Secret of a certificate authority.
-fn advises_a_hard_cut(text: &str) -> bool {
+fn advises_deletion(text: &str) -> bool {
     text.split(['.', '\n', '|']).any(|sentence| {
         let sentence = sentence.to_lowercase();
         let is_about = |words: &[&str]| words.iter().any(|word| sentence.contains(word));
@@ -258,10 +261,10 @@ fn advises_a_hard_cut(text: &str) -> bool {
     })
 }
 
-/// Check T13: an authority that is deleted is trusted by no node and no kubeconfig, so neither the error nor a page
-/// advises it.
+/// Check T13: deleting an authority breaks trust of all nodes and kubeconfigs, so neither the error nor the
+/// documentation advises it.
 #[test]
-fn nothing_advises_a_hard_cut_of_an_authority() {
+fn documentation_never_advises_deleting_an_authority() {
     let error = Error::Authority {
         secret: "root-ca".to_owned(),
         source: rcgen::KeyPair::from_pem("damaged").unwrap_err(),
@@ -283,7 +286,7 @@ fn nothing_advises_a_hard_cut_of_an_authority() {
     let mut count = 0;
     for path in texts {
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(!advises_a_hard_cut(&text), "{}", path.display());
+        assert!(!advises_deletion(&text), "{}", path.display());
         count += 1;
     }
     assert!(count > 20, "{count} pages");
@@ -296,6 +299,6 @@ fn nothing_advises_a_hard_cut_of_an_authority() {
         ("Do not delete the Secret of the authority.", false),
         ("Delete the Secret of the certificate.", false),
     ] {
-        assert_eq!(advises_a_hard_cut(text), expected, "{text}");
+        assert_eq!(advises_deletion(text), expected, "{text}");
     }
 }

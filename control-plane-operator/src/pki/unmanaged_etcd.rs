@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use crate::components::kubeconfig::base64;
 
-/// The Secret that clients of etcd have, and its keys: the certificate and the private key.
+/// The client certificate Secret of etcd, and its keys.
 const CLIENT: (&str, [&str; 2]) = ("etcd-client-tls", ["etcd-client.crt", "etcd-client.key"]);
-/// The `ConfigMap` with the authority of etcd's servers.
+/// The `ConfigMap` with the CA of etcd's servers.
 const AUTHORITY: &str = "etcd-ca";
-/// The key of the user's Secret with it.
+/// Key of the CA in the user's Secret.
 const AUTHORITY_KEY: &str = "etcd-client-ca.crt";
 
-/// Both, once the user's Secret is there with all its keys. Half of it is of no use to anybody.
+/// Returns both objects, once the user's Secret has all keys.
 pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
     let Some(unmanaged) = &context.spec().etcd.unmanaged else {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! The EndpointSlice of one pod. Its account may get, create and update, so that is how it is written.
+//! The EndpointSlice of one pod. Its service account may only get, create and update it, so server-side apply is not
+//! used.
 
 use std::net::IpAddr;
 
@@ -8,12 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::Api;
 use kube::api::PostParams;
 
-/// Who looks after the slice: Kubernetes' controller deletes those of its own that it does not know.
+/// Value of the managed-by label, so that the built-in controller does not delete the slice.
 const MANAGER: &str = "control-plane-operator";
-/// Ports of a member of etcd.
+/// Ports of an etcd member.
 const PORTS: [(&str, i32); 2] = [("peer", 2380), ("etcd-client", 2379)];
 
-/// A pod under a headless Service.
+/// A pod of a headless Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) pod: String,
@@ -25,7 +26,7 @@ pub(super) struct Entry {
 // === impl Entry ===
 
 impl Entry {
-    /// Reads POD.SERVICE.NAMESPACE.svc, with or without what follows.
+    /// Parses POD.SERVICE.NAMESPACE.svc, with an optional suffix.
     pub(super) fn new(name: &str, address: IpAddr) -> Result<Self, String> {
         let mut labels = name.split('.');
         let mut next = || labels.next().filter(|label| !label.is_empty());
@@ -37,7 +38,7 @@ impl Entry {
                 address,
             }),
             _ => Err(format!(
-                "{name:?} is not the name of a pod: --self-register needs POD.SERVICE.NAMESPACE.svc"
+                "invalid pod name {name:?}: --self-register requires POD.SERVICE.NAMESPACE.svc"
             )),
         }
     }
@@ -107,32 +108,32 @@ fn port((name, port): (&str, i32)) -> EndpointPort {
     }
 }
 
-/// Writes the slice, unless it is there as it should be.
+/// Creates or updates the slice, if it differs.
 pub(super) async fn write(client: &kube::Client, entry: &Entry) -> kube::Result<()> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &entry.namespace);
     let pod = pods.get(&entry.pod).await?;
     let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), &entry.namespace);
-    let mut wanted = entry.slice(&pod);
-    let name = wanted.metadata.name.clone().unwrap_or_default();
+    let mut desired = entry.slice(&pod);
+    let name = desired.metadata.name.clone().unwrap_or_default();
     let params = PostParams::default();
     let Some(found) = slices.get_opt(&name).await? else {
-        return slices.create(&params, &wanted).await.map(drop);
+        return slices.create(&params, &desired).await.map(drop);
     };
-    if is_same(&found, &wanted) {
+    if is_same(&found, &desired) {
         return Ok(());
     }
-    if found.address_type != wanted.address_type {
-        tracing::warn!(name, "The EndpointSlice is of another family of addresses");
+    if found.address_type != desired.address_type {
+        tracing::warn!(name, "EndpointSlice has another address family");
     }
-    wanted.metadata.resource_version = found.metadata.resource_version;
-    slices.replace(&name, &params, &wanted).await.map(drop)
+    desired.metadata.resource_version = found.metadata.resource_version;
+    slices.replace(&name, &params, &desired).await.map(drop)
 }
 
-fn is_same(found: &EndpointSlice, wanted: &EndpointSlice) -> bool {
-    found.endpoints == wanted.endpoints
-        && found.ports == wanted.ports
-        && found.metadata.labels == wanted.metadata.labels
-        && found.metadata.owner_references == wanted.metadata.owner_references
+fn is_same(found: &EndpointSlice, desired: &EndpointSlice) -> bool {
+    found.endpoints == desired.endpoints
+        && found.ports == desired.ports
+        && found.metadata.labels == desired.metadata.labels
+        && found.metadata.owner_references == desired.metadata.owner_references
 }
 
 #[cfg(test)]
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_pods_have_four_parts() {
+    fn pod_dns_names_are_parsed() {
         let address = "10.0.0.7".parse().unwrap();
         assert_eq!(entry().service, "etcd-discovery");
         assert!(Entry::new("a.b.c.svc.cluster.local", address).is_ok());
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slice_is_made_changed_and_left_alone() {
+    async fn slices_are_created_updated_or_unchanged() {
         let ready: Pod = serde_json::from_value(pod()).unwrap();
         let slice = serde_json::to_value(entry().slice(&ready)).unwrap();
         let mut of_before = slice.clone();

@@ -16,10 +16,10 @@ use crate::error::Failure;
 
 /// Key of the kubeconfig in its Secret.
 const KEY: &str = "kubeconfig";
-/// No token is renewed more often.
-const LEAST: Duration = Duration::from_secs(10);
+/// Minimum renewal interval.
+const MIN_RENEWAL: Duration = Duration::from_secs(10);
 
-/// Whose token, and for whom.
+/// A service account, and the audience of its token.
 #[derive(Debug, Clone)]
 pub(super) struct Account {
     pub(super) namespace: String,
@@ -28,31 +28,31 @@ pub(super) struct Account {
     pub(super) lifetime: Duration,
 }
 
-/// A token, and how long it is good for.
+/// A token and its remaining lifetime.
 pub(super) struct Token {
     pub(super) token: String,
     pub(super) lifetime: Duration,
 }
 
-/// The API server gave no token.
+/// The `TokenRequest` has no token in its status.
 #[derive(Debug, thiserror::Error)]
-#[error("the API server answers without a token")]
+#[error("the API server returned no token")]
 struct NoToken;
 
-/// A Secret holds no kubeconfig.
+/// A Secret contains no kubeconfig.
 #[derive(Debug, thiserror::Error)]
-#[error("Secret {namespace}/{name} has no usable key {KEY}")]
+#[error("Secret {namespace}/{name} has no valid kubeconfig in key {KEY}")]
 struct NoKubeconfig {
     namespace: String,
     name: String,
 }
 
-/// How long to wait before the next one: four fifths of its life.
+/// Returns when to renew a token: after 80% of its lifetime.
 pub(super) fn renewal(lifetime: Duration) -> Duration {
-    (lifetime * 4 / 5).max(LEAST)
+    (lifetime * 4 / 5).max(MIN_RENEWAL)
 }
 
-/// The way to the hosted cluster by a Secret of the management cluster.
+/// Reads the kubeconfig of the hosted cluster from a Secret in the management cluster.
 pub(super) async fn config_of_secret(namespace: &str, name: &str) -> Result<kube::Config, Failure> {
     let client = support::client::connect(kube::Config::infer().await?)?;
     let secrets: Api<Secret> = Api::namespaced(client, namespace);
@@ -64,7 +64,7 @@ pub(super) async fn config_of_secret(namespace: &str, name: &str) -> Result<kube
     let data = secret.data.unwrap_or_default();
     let text = data.get(KEY).ok_or_else(unusable)?;
     let text = std::str::from_utf8(&text.0).map_err(|_| unusable())?;
-    // The parser's own error would quote the file.
+    // The parser's error is dropped, because it would quote the file.
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| unusable())?;
     let options = KubeConfigOptions::default();
     Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?)
@@ -73,11 +73,11 @@ pub(super) async fn config_of_secret(namespace: &str, name: &str) -> Result<kube
 // === impl Account ===
 
 impl Account {
-    /// Asks for a token; makes the account when that is what is missing.
+    /// Requests a token; creates the service account if it does not exist.
     pub(super) async fn mint(&self, client: &kube::Client) -> Result<Token, Failure> {
         match self.request(client).await {
             Err(error) if is_missing(&error) => self.create(client).await?,
-            answer => return Ok(token(answer?)?),
+            response => return Ok(token(response?)?),
         }
         Ok(token(self.request(client).await?)?)
     }
@@ -120,8 +120,8 @@ impl fmt::Display for Account {
     }
 }
 
-fn token(answer: TokenRequest) -> Result<Token, NoToken> {
-    let status = answer.status.ok_or(NoToken)?;
+fn token(response: TokenRequest) -> Result<Token, NoToken> {
+    let status = response.status.ok_or(NoToken)?;
     if status.token.is_empty() {
         return Err(NoToken);
     }
@@ -143,16 +143,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_renewed_before_they_end() {
+    fn tokens_are_renewed_before_expiry() {
         assert_eq!(renewal(Duration::from_hours(1)), Duration::from_mins(48));
-        assert_eq!(renewal(Duration::ZERO), LEAST);
+        assert_eq!(renewal(Duration::ZERO), MIN_RENEWAL);
     }
 
     #[tokio::test]
-    async fn a_missing_account_is_made() {
+    async fn missing_service_accounts_are_created() {
         let accounts = "/api/v1/namespaces/kube-system/serviceaccounts";
         let request = format!("{accounts}/capa/token");
-        let answer = json!({
+        let response = json!({
             "metadata": {},
             "spec": { "audiences": ["openshift"] },
             "status": { "token": "t", "expirationTimestamp": "2999-01-01T00:00:00Z" },
@@ -164,7 +164,7 @@ mod tests {
                 .answer(Answer::ok(&json!({ "metadata": { "name": "capa" } }))),
             Expect::post(&request)
                 .body(json!({ "spec": { "audiences": ["openshift"], "expirationSeconds": 3600 } }))
-                .answer(Answer::ok(&answer)),
+                .answer(Answer::ok(&response)),
         ]);
         let account = Account {
             namespace: "kube-system".into(),

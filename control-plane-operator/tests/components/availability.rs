@@ -1,4 +1,4 @@
-//! How many replicas there are, how they are kept apart, on which nodes they may be, and where their data come from.
+//! Replicas, anti-affinity, node placement, and etcd restore.
 
 use control_plane_component::Predicates;
 use control_plane_operator::components;
@@ -14,11 +14,10 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 const TOPOLOGY: &str = "hypershift.openshift.io/topology";
 const DEDICATED: &str = "dedicated-request-serving-components";
 
-/// Component, replicas, whether they are spread over zones, and how many more and fewer there may be while they are
-/// replaced.
+/// Component, replicas, whether they are spread over zones, and maxSurge and maxUnavailable.
 type Row = (&'static str, i32, bool, Option<(i32, i32)>);
 
-/// What is known of components that run on several nodes. Every other one has a replica.
+/// Components with several replicas. All others have one.
 const HIGHLY_AVAILABLE: [Row; 8] = [
     ("etcd", 3, true, None),
     ("kube-apiserver", 3, true, Some((0, 1))),
@@ -42,15 +41,15 @@ fn dedicated(annotations: &[(&str, &str)]) -> Input {
     changed(&[("/metadata/annotations", all)])
 }
 
-/// All Deployments and `StatefulSets`, by component.
+/// Returns all Deployments and `StatefulSets`, by component.
 fn workloads(input: &Input) -> Vec<(&'static str, Value)> {
     let all = components::all().iter();
     let found = all.flat_map(|component| {
         let files = input.component(component).unwrap().into_iter();
         let objects = files.map(|file| file.object);
         let kinds = [json!("Deployment"), json!("StatefulSet")];
-        let wanted = objects.filter(move |object| kinds.contains(&object["kind"]));
-        wanted
+        let selected_objects = objects.filter(move |object| kinds.contains(&object["kind"]));
+        selected_objects
             .map(|object| (component.name, object))
             .collect::<Vec<_>>()
     });
@@ -61,8 +60,8 @@ fn affinity(workload: &Value) -> &Value {
     &workload["spec"]["template"]["spec"]["affinity"]
 }
 
-/// The keys of which no two replicas may have the same value.
-fn apart(workload: &Value) -> Vec<&str> {
+/// Returns the topology keys of required anti-affinity.
+fn anti_affinity_keys(workload: &Value) -> Vec<&str> {
     let rule = "requiredDuringSchedulingIgnoredDuringExecution";
     let terms = affinity(workload)["podAntiAffinity"][rule].as_array();
     let terms = terms.into_iter().flatten();
@@ -72,14 +71,14 @@ fn apart(workload: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn replicas_are_as_many_as_their_component_needs_and_apart() {
+fn replicas_and_anti_affinity_match_the_component() {
     for (component, workload) in workloads(&input::base()) {
         let row = HIGHLY_AVAILABLE.iter().find(|row| row.0 == component);
         let (replicas, spread, replaced) =
             row.map_or((1, false, None), |row| (row.1, row.2, row.3));
         assert_eq!(workload["spec"]["replicas"], replicas, "{component}");
         let expected: &[&str] = if spread { &[ZONE, HOSTNAME] } else { &[] };
-        assert_eq!(apart(&workload), expected, "{component}");
+        assert_eq!(anti_affinity_keys(&workload), expected, "{component}");
         if let Some((surge, unavailable)) = replaced {
             let expected = json!({ "maxSurge": surge, "maxUnavailable": unavailable });
             let strategy = &workload["spec"]["strategy"]["rollingUpdate"];
@@ -89,7 +88,7 @@ fn replicas_are_as_many_as_their_component_needs_and_apart() {
 }
 
 #[test]
-fn replicas_are_told_apart_by_labels_that_they_have_and_no_other_pod() {
+fn anti_affinity_selects_only_own_replicas() {
     let rule = "requiredDuringSchedulingIgnoredDuringExecution";
     for (component, workload) in workloads(&input::base()) {
         let labels = &workload["spec"]["template"]["metadata"]["labels"];
@@ -103,10 +102,10 @@ fn replicas_are_told_apart_by_labels_that_they_have_and_no_other_pod() {
 }
 
 #[test]
-fn a_single_replica_stands_alone() {
+fn single_replicas_have_no_anti_affinity() {
     for (component, workload) in workloads(&single()) {
         assert_eq!(workload["spec"]["replicas"], 1, "{component}");
-        assert!(apart(&workload).is_empty(), "{component}");
+        assert!(anti_affinity_keys(&workload).is_empty(), "{component}");
     }
     let members = |input: &Input| {
         let set = object(input, "etcd", "StatefulSet", "etcd");
@@ -120,7 +119,7 @@ fn a_single_replica_stands_alone() {
 }
 
 #[test]
-fn one_replica_at_a_time_may_be_drained_and_the_only_one_never() {
+fn pdbs_allow_draining_one_of_several_replicas() {
     for (component, budget) in [
         ("etcd", "etcd"),
         ("kube-apiserver", "kube-apiserver"),
@@ -133,7 +132,7 @@ fn one_replica_at_a_time_may_be_drained_and_the_only_one_never() {
         let only = of(&single());
         assert_eq!(only["spec"]["minAvailable"], 1, "{component}");
         assert_eq!(only["spec"]["maxUnavailable"], Value::Null, "{component}");
-        // A budget counts ready pods only.
+        // Unready pods can always be evicted.
         let policy = &several["spec"]["unhealthyPodEvictionPolicy"];
         assert_eq!(policy, "AlwaysAllow", "{component}");
         let selected = &several["spec"]["selector"]["matchLabels"]["app"];
@@ -148,7 +147,7 @@ fn one_replica_at_a_time_may_be_drained_and_the_only_one_never() {
 }
 
 #[test]
-fn every_pod_may_be_on_nodes_that_are_kept_for_control_planes_and_for_its_own() {
+fn pods_tolerate_control_plane_and_cluster_taints() {
     for (component, workload) in workloads(&input::base()) {
         let pod = &workload["spec"]["template"]["spec"];
         let tolerations = pod["tolerations"].as_array().unwrap();
@@ -167,7 +166,7 @@ fn every_pod_may_be_on_nodes_that_are_kept_for_control_planes_and_for_its_own() 
 }
 
 #[test]
-fn nodes_that_serve_requests_of_one_cluster_take_what_serves_and_nothing_else() {
+fn dedicated_nodes_run_only_request_serving_components() {
     let selector = "hypershift.openshift.io/request-serving-node-additional-selector";
     let input = dedicated(&[(selector, "size=large")]);
     let serving = "hypershift.openshift.io/request-serving-component";
@@ -199,7 +198,7 @@ fn nodes_that_serve_requests_of_one_cluster_take_what_serves_and_nothing_else() 
 }
 
 #[test]
-fn each_member_restores_the_same_snapshot_as_its_part_of_one_cluster() {
+fn members_restore_the_same_snapshot() {
     let url = "https://backups.example.com/snapshot.db";
     let storage = json!({ "type": "PersistentVolume", "restoreSnapshotURL": [url] });
     let etcd = json!({ "managementType": "Managed", "managed": { "storage": storage } });
@@ -211,7 +210,7 @@ fn each_member_restores_the_same_snapshot_as_its_part_of_one_cluster() {
     );
     let init = set["spec"]["template"]["spec"]["initContainers"].as_array();
     let names: Vec<_> = init.unwrap().iter().map(|one| &one["name"]).collect();
-    // Whether there is a cluster to join is known before a snapshot is taken for one.
+    // A member checks for an existing cluster before it restores the snapshot.
     assert_eq!(names, ["ensure-dns", "reset-member", "etcd-init"]);
     let restorer = &init.unwrap()[2];
     let variables = restorer["env"].as_array().unwrap();
@@ -231,7 +230,7 @@ fn each_member_restores_the_same_snapshot_as_its_part_of_one_cluster() {
 }
 
 #[test]
-fn an_etcd_that_somebody_else_runs_is_used_and_not_made() {
+fn unmanaged_etcd_is_used_and_not_rendered() {
     let endpoint = "https://etcd.example.com:2379";
     let etcd = json!({ "managementType": "Unmanaged", "unmanaged": {
         "endpoint": endpoint, "tls": { "clientSecret": { "name": "etcd-client" } },
@@ -248,7 +247,7 @@ fn an_etcd_that_somebody_else_runs_is_used_and_not_made() {
     let init = server["spec"]["template"]["spec"]["initContainers"].as_array();
     let mut init = init.unwrap().iter();
     assert!(!init.any(|container| container["name"] == "wait-for-etcd"));
-    input.predicates = Predicates::Asked;
+    input.predicates = Predicates::Evaluated;
     let made = workloads(&input);
     assert!(
         made.iter().all(|(component, _)| *component != "etcd"),

@@ -1,4 +1,4 @@
-//! How objects in etcd are encrypted: golden files of what each way adds to the API server.
+//! Encryption at rest: golden files of the changes to the API server for each provider.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::input;
 
 const AWS_KEY: &str = "arn:aws:kms:us-east-1:123456789012:key/active";
 
-/// The input with a way of encryption.
+/// The input with encryption.
 fn encrypted(encryption: &Value) -> Input {
     let mut input = input::base();
     let mut hcp = json!(input.hosted_control_plane);
@@ -37,8 +37,8 @@ fn kms(provider: &str, field: &str, settings: &Value) -> Value {
     json!({ "type": "kms", "kms": { "provider": provider, field: settings } })
 }
 
-/// Each way, and its golden file.
-fn ways() -> Vec<(&'static str, Value)> {
+/// Each configuration, and its golden file.
+fn cases() -> Vec<(&'static str, Value)> {
     let azure_key =
         |version: &str| json!({ "keyVaultName": "vault", "keyName": "key", "keyVersion": version });
     let ibm_key = |version: i64| {
@@ -134,7 +134,7 @@ fn ways() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// An object of the API server's component.
+/// Returns an object of the API server's component.
 fn object(input: &Input, kind: &str, name: &str) -> Value {
     let mut all = components::all().iter();
     let component = all.find(|it| it.name == "kube-apiserver").unwrap();
@@ -144,7 +144,7 @@ fn object(input: &Input, kind: &str, name: &str) -> Value {
     found.unwrap_or_default()
 }
 
-/// What is in one list and not in the other, by name.
+/// Returns entries of one list that are not in the other, by name.
 fn added(with: &Value, without: &Value) -> Vec<Value> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let before: BTreeSet<String> = list(without)
@@ -156,7 +156,7 @@ fn added(with: &Value, without: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// What encryption adds, as one document.
+/// Returns all additions of encryption as one document.
 fn addition(input: &Input) -> Value {
     let pod = |input: &Input| {
         object(input, "Deployment", "kube-apiserver")["spec"]["template"]["spec"].clone()
@@ -185,9 +185,9 @@ fn base64_text(text: &str) -> String {
 }
 
 #[test]
-fn every_way_of_encryption_adds_what_its_golden_file_says() {
+fn encryption_matches_golden_files() {
     let directory = input::root().join("tests/golden-encryption");
-    for (name, encryption) in ways() {
+    for (name, encryption) in cases() {
         let text = yaml(&addition(&encrypted(&encryption)));
         let path = directory.join(format!("{name}.yaml"));
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -205,7 +205,7 @@ fn every_way_of_encryption_adds_what_its_golden_file_says() {
 }
 
 #[test]
-fn the_server_is_told_of_encryption_only_where_there_is_some() {
+fn encryption_flag_is_set_only_if_configured() {
     let config = |input: &Input| {
         let map = object(input, "ConfigMap", "kas-config");
         let text = map["data"]["config.json"].as_str().unwrap().to_owned();
@@ -213,7 +213,7 @@ fn the_server_is_told_of_encryption_only_where_there_is_some() {
     };
     let argument = "encryption-provider-config";
     assert!(config(&input::base())["apiServerArguments"][argument].is_null());
-    for (name, encryption) in ways() {
+    for (name, encryption) in cases() {
         let file = &config(&encrypted(&encryption))["apiServerArguments"][argument];
         assert_eq!(
             file,
@@ -223,11 +223,11 @@ fn the_server_is_told_of_encryption_only_where_there_is_some() {
     }
 }
 
-/// Objects that were stored by another version can be read only if providers have the same names.
+/// Objects that were encrypted by another version can be decrypted only if provider names are the same.
 #[test]
-fn names_of_keys_are_those_that_existing_clusters_have() {
+fn key_names_are_stable() {
     let name = |way: &str, pointer: &str| {
-        let (_, encryption) = ways().into_iter().find(|(name, _)| *name == way).unwrap();
+        let (_, encryption) = cases().into_iter().find(|(name, _)| *name == way).unwrap();
         let addition = addition(&encrypted(&encryption));
         let providers = &addition["configuration"]["resources"][0]["providers"];
         providers
@@ -264,8 +264,8 @@ fn fnv1(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn a_plugin_without_an_image_is_told_with_the_way_out() {
-    let (_, encryption) = ways().pop().unwrap();
+fn missing_plugin_images_are_reported_with_a_hint() {
+    let (_, encryption) = cases().pop().unwrap();
     let mut input = encrypted(&encryption);
     input.hosted_control_plane.metadata.annotations = None;
     let mut all = components::all().iter();

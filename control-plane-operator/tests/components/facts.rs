@@ -1,20 +1,20 @@
-//! Objects as lines `Kind/name path = value`, so that two of them can be compared one fact at a time.
+//! Objects as lines `Kind/name path = value`, to compare them field by field.
 //!
-//! Facts come from JSON descriptions of the components of another implementation, where text that holds a configuration
-//! is written as `{format, value}`, and scripts as `{script, description}`. They become lines with `@json` or `@yaml` in
-//! the path, and `<script>`.
+//! Facts are generated from JSON descriptions of the components of another implementation, where embedded configuration
+//! is `{format, value}`, and scripts are `{script, description}`. They become lines with `@json` or `@yaml` in the
+//! path, and `<script>`.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Path to value, both as text.
+/// Path and value, both as text.
 pub(crate) type Facts = BTreeMap<String, String>;
 
 const HASH: &str = "component.hypershift.openshift.io/config-hash";
 pub(crate) const SCRIPT: &str = "<script>";
 
-/// The facts of a described component.
+/// Returns the facts of a described component.
 pub(crate) fn described(component: &Value) -> Facts {
     let mut facts = Facts::new();
     for object in component["objects"].as_array().unwrap() {
@@ -37,7 +37,7 @@ pub(crate) fn described(component: &Value) -> Facts {
     facts
 }
 
-/// The facts of a rendered object. `embedded` are the places that hold a configuration as text.
+/// Returns the facts of a rendered object. `embedded` are the paths of embedded configuration.
 pub(crate) fn rendered(object: &Value, embedded: &Embedded) -> Facts {
     let mut facts = Facts::new();
     let mut object = object.clone();
@@ -56,14 +56,14 @@ pub(crate) fn rendered(object: &Value, embedded: &Embedded) -> Facts {
     facts
 }
 
-/// The places that hold a configuration as text, and its format.
+/// Paths of embedded configuration, with the format.
 #[derive(Debug, Default)]
 pub(crate) struct Embedded(BTreeMap<String, String>);
 
 // === impl Embedded ===
 
 impl Embedded {
-    /// The places that facts name.
+    /// Collects the paths from facts.
     pub(crate) fn of(facts: &Facts) -> Self {
         let mut places = BTreeMap::new();
         for format in ["json", "yaml"] {

@@ -1,4 +1,4 @@
-//! Golden files of every component: what a user gets, to be read.
+//! Golden files of every component.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use control_plane_operator::render::yaml;
 use crate::input;
 
 #[test]
-fn components_are_rendered_to_their_golden_files() {
+fn components_match_golden_files() {
     let input = input::base();
     let directory = input::root().join("tests/golden");
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
@@ -38,7 +38,7 @@ fn components_are_rendered_to_their_golden_files() {
     }
     assert!(
         different.is_empty(),
-        "UPDATE_GOLDEN=1 writes them anew: {different:#?}"
+        "UPDATE_GOLDEN=1 rewrites them: {different:#?}"
     );
 }
 

@@ -1,15 +1,15 @@
-//! The input of `control-plane-component/tests/data/base`, as the renderer takes it.
+//! The input of `control-plane-component/tests/data/base`, as input of the renderer.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use api::group::Side;
+use api::group::CapiTypes;
 use control_plane_component::settings::{Pairs, Settings};
 use control_plane_component::{Predicates, Release};
 use control_plane_operator::render::Input;
 
-/// Images of a release in which each image is its own name: what is rendered shows which one was meant.
+/// Image names of a release; each image is its own name, so that golden files show which one is used.
 const IMAGES: &str = include_str!("../../../control-plane-component/tests/data/base/images.txt");
 
 /// The crate's directory.
@@ -53,7 +53,7 @@ fn settings(image_overrides: BTreeMap<String, String>) -> Settings {
         image_overrides,
         registry_overrides: pairs("registry=override"),
         openshift_img_overrides: pairs("registry=override"),
-        capi: Side::Standard,
+        capi_types: CapiTypes::Standard,
         capi_proxy_image: None,
         default_ingress_domain: String::new(),
         uid: None,

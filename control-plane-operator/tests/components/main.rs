@@ -1,9 +1,6 @@
-//! What components are rendered to: as golden files, and compared with what is known of the same components elsewhere.
+//! Rendered components, compared with golden files and with reference facts.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, which is all it has to do"
-)]
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 mod availability;
 mod encryption;
@@ -11,4 +8,5 @@ mod facts;
 mod golden;
 mod input;
 mod parity;
+mod pod_security;
 mod variants;

@@ -1,4 +1,4 @@
-//! Our components are like those that users already run: fact by fact, but for differences that have a reason.
+//! Compares components with the reference facts; intended differences are listed with a reason.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,11 +10,11 @@ use control_plane_operator::components;
 use crate::facts::{self, Embedded, Facts, SCRIPT};
 use crate::input;
 
-/// Where the described release is pulled from. No real registry is named in this project.
+/// Registry of the described release, replaced by an example registry.
 const REAL_RELEASE: &str = concat!("quay", ".io/openshift-release-dev/ocp-release");
 const RELEASE: &str = "registry.example.com/release";
 
-/// Ends of paths with a value that the API server gives anyway, or that says nothing.
+/// Path suffixes of default and empty values.
 const DEFAULTS: [(&str, &str); 30] = [
     ("volumeClaimTemplates[0].apiVersion", "\"v1\""),
     ("volumeClaimTemplates[0].kind", "\"PersistentVolumeClaim\""),
@@ -48,7 +48,7 @@ const DEFAULTS: [(&str, &str); 30] = [
     (".terminationMessagePath", "\"/dev/termination-log\""),
 ];
 
-/// Ends of paths that are computed, and differ with every render or every release of ours.
+/// Path suffixes of computed values.
 const COMPUTED: [&str; 7] = [
     ".message",
     ".lastTransitionTime",
@@ -59,7 +59,7 @@ const COMPUTED: [&str; 7] = [
     ".expr",
 ];
 
-/// Differences that are right: component, path (with `*` for anything) and the reason.
+/// Intended differences: component, path (with wildcards `*`) and reason.
 const ALLOWED: &[(&str, &str, &str)] = &[
     (
         "*",
@@ -174,7 +174,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     (
         "cluster-version-operator",
         "Deployment/cluster-version-operator *[CLUSTER_VERSION_JSON].value@json.status*",
-        "what Go writes of a status that nobody has set",
+        "Go serializes an empty status",
     ),
 ];
 
@@ -200,9 +200,9 @@ fn ours(component: &Component, facts: &Facts) -> Facts {
         .collect()
 }
 
-fn is_told(path: &str, value: &str) -> bool {
+fn is_compared(path: &str, value: &str) -> bool {
     let computed = COMPUTED.iter().any(|end| path.ends_with(end));
-    // Go writes empty fields; they are not compared.
+    // Go serializes empty fields; they are not compared.
     let unset = path.contains("@json.") && ["\"\"", "0", "null"].contains(&value)
         || path.ends_with("auditConfig.enabled") && value == "false";
     let default = unset
@@ -245,12 +245,12 @@ fn differences(component: &Component) -> Vec<String> {
     let mut differences = Vec::new();
     for path in paths.filter(|path| !is_allowed(component.name, path)) {
         let pair = (theirs.get(path), ours.get(path));
-        let told = |value: Option<&String>| value.is_some_and(|value| is_told(path, value));
+        let compared = |value: Option<&String>| value.is_some_and(|value| is_compared(path, value));
         let same = match pair {
             (Some(expected), Some(value)) => {
-                expected == value || expected == SCRIPT || !told(pair.0) && !told(pair.1)
+                expected == value || expected == SCRIPT || !compared(pair.0) && !compared(pair.1)
             }
-            _ => !told(pair.0) && !told(pair.1),
+            _ => !compared(pair.0) && !compared(pair.1),
         };
         if !same {
             let show = |value: Option<&String>| value.map_or("-", String::as_str).to_owned();
@@ -265,7 +265,7 @@ fn differences(component: &Component) -> Vec<String> {
 }
 
 #[test]
-fn components_are_like_those_that_users_already_run() {
+fn components_match_reference_facts() {
     let mut text = String::new();
     for component in components::all() {
         for difference in differences(component) {
@@ -292,7 +292,7 @@ fn write_facts() {
         let text = text.replace(REAL_RELEASE, RELEASE);
         let facts = facts::described(&serde_json::from_str(&text).unwrap());
         let mut lines = format!(
-            "# What {} is like, one fact a line: tests/components/facts.rs.\n",
+            "# Reference facts of {}, one per line: tests/components/facts.rs.\n",
             component.name
         );
         for (path, value) in facts {

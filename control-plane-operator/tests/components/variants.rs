@@ -1,6 +1,6 @@
-//! What components are like for control planes that are not described by the facts.
+//! Components in configurations that the reference facts do not cover.
 
-use api::group::{self, Side};
+use api::group::{self, CapiTypes};
 use clap::Parser as _;
 use control_plane_operator::args::Cli;
 use control_plane_operator::components;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::input;
 
-/// The input with changes: `path` is a JSON pointer into the hosted control plane.
+/// Returns the input with changes: `path` is a JSON pointer into the hosted control plane.
 pub(crate) fn changed(changes: &[(&str, Value)]) -> Input {
     let mut input = input::base();
     let mut hcp = json!(input.hosted_control_plane);
@@ -21,15 +21,15 @@ pub(crate) fn changed(changes: &[(&str, Value)]) -> Input {
     input
 }
 
-/// The input of a management cluster with private groups.
+/// Returns the input of a management cluster with private types.
 fn private() -> Input {
     let mut input = input::base();
-    input.settings.capi = Side::Private;
+    input.settings.capi_types = CapiTypes::Private;
     input.settings.capi_proxy_image = Some("images.example.com/proxy".to_owned());
     input
 }
 
-/// An object of a component; null, if there is none.
+/// Returns an object of a component, or null.
 pub(crate) fn object(input: &Input, component: &str, kind: &str, name: &str) -> Value {
     let mut all = components::all().iter();
     let component = all.find(|other| other.name == component).unwrap();
@@ -43,7 +43,7 @@ fn deployment(input: &Input, name: &str) -> Value {
     object(input, name, "Deployment", name)
 }
 
-/// Command and arguments of a workload's first container.
+/// Returns command and arguments of a workload's first container.
 fn line(workload: &Value) -> Vec<String> {
     let container = &workload["spec"]["template"]["spec"]["containers"][0];
     let words = ["command", "args"].map(|field| container[field].as_array());
@@ -68,15 +68,15 @@ fn groups(input: &Input, component: &str) -> Vec<String> {
 }
 
 #[test]
-fn roles_name_the_groups_of_one_side_only() {
+fn roles_grant_only_the_groups_in_use() {
     for component in [
         "cluster-autoscaler",
         "hosted-cluster-config-operator",
         "machine-approver",
     ] {
         for (input, own, other) in [
-            (input::base(), Side::Standard, Side::Private),
-            (private(), Side::Private, Side::Standard),
+            (input::base(), CapiTypes::Standard, CapiTypes::Private),
+            (private(), CapiTypes::Private, CapiTypes::Standard),
         ] {
             let named = groups(&input, component);
             assert!(named.contains(&group::core(own)), "{component}: {named:?}");
@@ -88,7 +88,7 @@ fn roles_name_the_groups_of_one_side_only() {
 }
 
 #[test]
-fn programs_that_speak_cluster_api_are_led_to_the_proxy() {
+fn cluster_api_clients_use_the_proxy() {
     for (component, flag) in [
         ("cluster-autoscaler", "--cloud-config"),
         ("machine-approver", "--management-cluster-kubeconfig"),
@@ -109,9 +109,9 @@ fn programs_that_speak_cluster_api_are_led_to_the_proxy() {
     }
 }
 
-/// Check F06: the alerts on the proxy go by namespace and pod, which a monitor of pods adds.
+/// Check F06: the proxy's alerts aggregate by namespace and pod, labels that a `PodMonitor` adds.
 #[test]
-fn the_proxies_of_a_control_plane_are_monitored() {
+fn control_plane_proxies_are_monitored() {
     let monitor = |input: &Input| {
         let component = "hosted-cluster-config-operator";
         object(input, component, "PodMonitor", "capi-proxy")
@@ -137,7 +137,7 @@ fn the_proxies_of_a_control_plane_are_monitored() {
 }
 
 #[test]
-fn the_operator_inside_the_cluster_is_told_the_side() {
+fn config_operator_gets_the_capi_types() {
     let component = "hosted-cluster-config-operator";
     assert_flag(&private(), component, "--capi-types=private");
     let line = line(&deployment(&input::base(), component));
@@ -148,7 +148,7 @@ fn the_operator_inside_the_cluster_is_told_the_side() {
 }
 
 #[test]
-fn one_replica_is_enough_where_users_say_so() {
+fn single_replica_policy_is_respected() {
     let single = changed(&[("/spec/controllerAvailabilityPolicy", json!("SingleReplica"))]);
     for component in [
         "ignition-server",
@@ -166,7 +166,7 @@ fn one_replica_is_enough_where_users_say_so() {
 }
 
 #[test]
-fn nodes_may_be_silent_for_longer_on_ibm_cloud() {
+fn ibm_cloud_has_a_longer_node_grace_period() {
     let ibm = changed(&[("/spec/platform/type", json!("IBMCloud"))]);
     let manager = "kube-controller-manager";
     assert_flag(&ibm, manager, "--node-monitor-grace-period=55s");
@@ -177,7 +177,7 @@ fn nodes_may_be_silent_for_longer_on_ibm_cloud() {
 }
 
 #[test]
-fn nodes_get_address_ranges_where_the_network_asks_for_that() {
+fn node_cidrs_are_allocated_if_enabled() {
     let own = changed(&[
         ("/spec/networking/networkType", json!("Other")),
         ("/spec/networking/allocateNodeCIDRs", json!("Enabled")),
@@ -192,7 +192,7 @@ fn nodes_get_address_ranges_where_the_network_asks_for_that() {
 }
 
 #[test]
-fn profiling_ends_where_an_annotation_names_the_component() {
+fn profiling_is_disabled_by_annotation() {
     let name = "hypershift.openshift.io/disable-profiling";
     let silent = changed(&[("/metadata/annotations", json!({ name: "kube-scheduler" }))]);
     assert_flag(&silent, "kube-scheduler", "--profiling=false");
@@ -201,7 +201,7 @@ fn profiling_ends_where_an_annotation_names_the_component() {
 }
 
 #[test]
-fn the_autoscaler_has_the_clusters_kubeconfig_and_options() {
+fn autoscaler_gets_kubeconfig_and_options() {
     let input = changed(&[
         ("/spec/infraID", json!("dev-x7k2p")),
         ("/spec/autoscaling", json!({ "maxNodesTotal": 9 })),
@@ -213,7 +213,7 @@ fn the_autoscaler_has_the_clusters_kubeconfig_and_options() {
 }
 
 #[test]
-fn machines_reach_ignition_by_a_port_of_nodes() {
+fn ignition_can_be_published_by_node_port() {
     let published = json!([{ "service": "Ignition", "servicePublishingStrategy": {
         "type": "NodePort", "nodePort": { "address": "192.0.2.7", "port": 30007 },
     } }]);
@@ -227,7 +227,7 @@ fn machines_reach_ignition_by_a_port_of_nodes() {
 }
 
 #[test]
-fn the_router_leads_by_name_and_lets_no_other_text_in() {
+fn router_config_routes_by_sni_without_injection() {
     let mut input = input::base();
     let route = |name: &str, host: &str, namespace: &str| {
         json!({
@@ -254,16 +254,16 @@ fn the_router_leads_by_name_and_lets_no_other_text_in() {
     }));
     let config = object(&input, "router", "ConfigMap", "router");
     let config = config["data"]["haproxy.cfg"].as_str().unwrap();
-    let (_, ways) = config.split_once("req_ssl_hello_type 1 }\n").unwrap();
+    let (_, cases) = config.split_once("req_ssl_hello_type 1 }\n").unwrap();
     assert_eq!(
-        ways,
+        cases,
         "  use_backend kube-apiserver if { req_ssl_sni -i api.example.com }\n\n\
          backend kube-apiserver\n  server kube-apiserver 198.51.100.9:6443\n"
     );
 }
 
 #[test]
-fn the_agent_answers_for_servers_by_their_addresses() {
+fn konnectivity_agent_serves_cluster_ips() {
     let mut input = input::base();
     input.objects.insert(json!({
         "kind": "Service", "metadata": { "name": "openshift-apiserver" },
@@ -273,7 +273,7 @@ fn the_agent_answers_for_servers_by_their_addresses() {
     assert_flag(&input, agent, "ipv4=198.51.100.3&ipv4=&ipv4=");
 }
 
-/// The script and the variables of an init container.
+/// Returns an init container.
 fn init<'a>(workload: &'a Value, name: &str) -> &'a Value {
     let init = workload["spec"]["template"]["spec"]["initContainers"].as_array();
     let mut init = init.unwrap().iter();
@@ -281,7 +281,7 @@ fn init<'a>(workload: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn the_release_is_applied_without_what_others_manage() {
+fn payload_omits_manifests_managed_elsewhere() {
     let operator = "cluster-version-operator";
     let storage = "0000_50_cluster-storage-operator_10_deployment-ibm-cloud-managed.yaml";
     let login = "0000_50_console-operator_01-oauth.yaml";
@@ -322,7 +322,7 @@ fn the_release_is_applied_without_what_others_manage() {
 }
 
 #[test]
-fn the_clusters_version_has_what_users_ask_for() {
+fn cluster_version_has_the_configured_fields() {
     let input = changed(&[
         (
             "/spec/clusterID",
@@ -356,14 +356,14 @@ fn the_clusters_version_has_what_users_ask_for() {
     assert_eq!(enabled.len(), 15);
 }
 
-/// What a container is started with, if that is our own program.
+/// Returns the command line of a container that runs this binary.
 fn own_line(container: &Value) -> Option<Vec<String>> {
     let words = ["command", "args"].map(|field| container[field].as_array());
     let words = words.into_iter().flatten().flatten();
     let mut line: Vec<_> = words
         .map(|word| word.as_str().unwrap().to_owned())
         .collect();
-    // The pod passes it as a variable.
+    // The pod sets it as an environment variable.
     if line.get(1).is_some_and(|name| name == "ignition-server") {
         line.push("--namespace=hcp-namespace".to_owned());
     }
@@ -373,7 +373,7 @@ fn own_line(container: &Value) -> Option<Vec<String>> {
 }
 
 #[test]
-fn our_own_program_takes_what_it_is_started_with() {
+fn rendered_command_lines_are_accepted() {
     for input in [input::base(), private()] {
         for (component, started) in [
             ("cluster-autoscaler", 1),
@@ -399,7 +399,7 @@ fn our_own_program_takes_what_it_is_started_with() {
     }
 }
 
-/// The rules by which a monitor keeps, drops and labels series.
+/// Returns the relabel rules of a monitor.
 fn rules(input: &Input, component: &str) -> Vec<Value> {
     let monitor = object(input, component, "ServiceMonitor", component);
     let rules = &monitor["spec"]["endpoints"][0]["metricRelabelings"];
@@ -407,7 +407,7 @@ fn rules(input: &Input, component: &str) -> Vec<Value> {
 }
 
 #[test]
-fn series_say_which_cluster_they_are_of() {
+fn series_have_the_cluster_id_label() {
     let id = "7f3c9d52-0a51-4a63-9a3e-0f6f0c1f2b11";
     let input = changed(&[("/spec/clusterID", json!(id))]);
     for component in ["kube-apiserver", "etcd", "kube-scheduler"] {
@@ -427,7 +427,7 @@ fn series_say_which_cluster_they_are_of() {
 }
 
 #[test]
-fn as_many_series_are_kept_as_the_set_of_metrics_says() {
+fn metrics_set_selects_the_kept_series() {
     use api::hypershift::v1beta1::monitoring::MetricsSet;
     let kept = |input: &Input| {
         let mut rules = rules(input, "kube-apiserver").into_iter();
@@ -437,7 +437,7 @@ fn as_many_series_are_kept_as_the_set_of_metrics_says() {
     assert_eq!(
         kept(&input),
         None,
-        "without a set nobody leaves anything out"
+        "without a metrics set, all series are kept"
     );
     input.settings.metrics_set = Some(MetricsSet::Telemetry);
     assert!(
@@ -447,7 +447,7 @@ fn as_many_series_are_kept_as_the_set_of_metrics_says() {
             .unwrap()
             .contains("apiserver_request_total")
     );
-    // The cluster's own choice takes precedence.
+    // The cluster's own metrics set takes precedence.
     let mut own = changed(&[("/spec/monitoring", json!({ "metricsSet": "All" }))]);
     own.settings.metrics_set = Some(MetricsSet::Telemetry);
     assert_eq!(kept(&own), None);

@@ -22,7 +22,7 @@ pub struct Figures {
     pub throughput: BTreeMap<Peer, Throughput>,
     /// Memory of each peer.
     pub memory: BTreeMap<Peer, Memory>,
-    /// From the start of the process to the first right answer.
+    /// From the start of the process to the first correct response.
     pub cold_starts: BTreeMap<Peer, ColdStart>,
     /// The translator by itself.
     pub translation: Translation,
@@ -64,7 +64,7 @@ pub struct Percentiles {
 /// A peer under pressure.
 #[derive(Debug, Serialize)]
 pub struct Throughput {
-    /// Answers a second.
+    /// Responses per second.
     pub requests_per_second: f64,
     /// Processor time of the peer for a thousand requests, in milliseconds. The server's own is not shown.
     pub cpu_millis_per_thousand: Option<f64>,
@@ -73,7 +73,7 @@ pub struct Throughput {
 /// Peaks of a peer's memory, in KiB, each taken on a fresh process (sum over its processes).
 #[derive(Debug, Serialize)]
 pub struct Memory {
-    /// After the first answer.
+    /// After the first response.
     pub idle: u64,
     /// Under a steady load of requests and watches.
     pub steady: u64,
@@ -88,8 +88,8 @@ pub struct Memory {
 /// Medians over several starts, in milliseconds.
 #[derive(Debug, Serialize)]
 pub struct ColdStart {
-    /// Until a small GET is answered.
-    pub first_answer_millis: f64,
+    /// Until a small GET gets a response.
+    pub first_response_millis: f64,
     /// Until the program itself says that it is ready, where it has a way to say so.
     pub ready_millis: Option<f64>,
 }

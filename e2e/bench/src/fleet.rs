@@ -1,14 +1,15 @@
-//! hypershift-operator with many hosted clusters: how long it takes to make them, what each of them costs in memory, and
-//! what it does at rest.
+//! Benchmark of hypershift-operator with many HostedClusters: the time to create their objects, the memory of each, and
+//! the load at rest.
 //!
-//! The API server and etcd are real; control planes, machines and nodes are told to be there. Times come from
-//! the API server's audit log: of a cluster, from the answer to its creation to the last object that the operator wrote
-//! for it. Memory and processor time are the operator's own.
+//! The API server and etcd are real; control planes, machines and nodes are simulated. Times come from the API server's
+//! audit log: from the creation of a HostedCluster to the last object that the operator wrote for it. Memory and CPU time
+//! are those of the operator.
 
-mod deeds;
+mod requests;
 mod stage;
 pub mod table;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -16,73 +17,73 @@ use serde::Serialize;
 
 use super::statistics::{figure, percentile};
 use super::usage::{Group, Share};
-use deeds::Deeds;
+use requests::Requests;
 use stage::Stage;
 use testbed::progress::Progress;
 use testbed::testbed::Testbed;
 use testbed::wait;
 
-/// How many, and how long.
+/// The size of the benchmark.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Clusters that are made at once.
+    /// HostedClusters that are created at once.
     pub burst: usize,
-    /// Clusters at rest, the others among them.
+    /// HostedClusters at rest, including those.
     pub fleet: usize,
-    /// Workers of each.
+    /// Nodes of each.
     pub nodes: usize,
-    /// How long rest is looked at.
+    /// How long the load at rest is measured.
     pub rest: Duration,
 }
 
-/// What was measured.
+/// The results.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figures {
-    /// Processors.
+    /// CPUs.
     pub cores: usize,
-    /// The part of them that others used.
+    /// The share of them that other processes used.
     pub used_by_others: f64,
-    /// Clusters made at once.
+    /// HostedClusters created at once.
     pub burst: usize,
-    /// Seconds until one of them had all its objects: the middle one, and all but the slowest of twenty.
+    /// Seconds until a HostedCluster had all its objects, p50.
     pub p50: f64,
     /// The same, p95.
     pub p95: f64,
     /// Seconds from the first creation to the last object.
     pub total: f64,
-    /// Processor seconds of the operator meanwhile.
+    /// CPU seconds of the operator meanwhile.
     pub cpu: f64,
-    /// Objects that it wrote for each.
+    /// Objects that it created for each.
     pub objects: f64,
-    /// MiB without a cluster.
+    /// MiB without HostedClusters.
     pub empty: f64,
-    /// MiB with the fleet, and the most that there ever was.
+    /// MiB with all HostedClusters.
     pub full: f64,
-    /// The most that there ever was, in MiB.
+    /// The maximum, in MiB.
     pub peak: f64,
-    /// Clusters in the fleet.
+    /// HostedClusters at rest.
     pub fleet: usize,
-    /// Seconds of rest.
+    /// Seconds at rest.
     pub rest: f64,
-    /// Writes in that time but of its lease.
+    /// Writes in that time, except of its Lease.
     pub writes: usize,
-    /// Reads in that time.
-    pub reads: usize,
-    /// Processors used in that time.
+    /// Reads in that time, by verb and resource.
+    pub reads: BTreeMap<String, usize>,
+    /// CPUs used in that time.
     pub rest_cores: f64,
 }
 
 // === impl Plan ===
 
 impl Plan {
-    /// Enough to judge by.
+    /// The size for comparisons with the targets.
     pub const FULL: Self = Self {
         burst: 100,
         fleet: 1000,
         nodes: 2,
         rest: Duration::from_mins(1),
     };
-    /// Every part once, to see that the bench itself works.
+    /// A small size that runs every part once, to test the benchmark itself.
     pub const QUICK: Self = Self {
         burst: 5,
         fleet: 10,
@@ -94,13 +95,13 @@ impl Plan {
 // === impl Figures ===
 
 impl Figures {
-    /// MiB of a hosted cluster.
+    /// MiB of each HostedCluster.
     pub fn each(&self) -> f64 {
         (self.full - self.empty) / figure(self.fleet as u64)
     }
 }
 
-/// Starts all that is needed, measures, and ends it.
+/// Starts the testbed, measures, and stops it.
 pub async fn run(plan: Plan, progress: Progress) -> Result<Figures> {
     let mut testbed = Testbed::start("bench-operators", progress).await?;
     let outcome = measure(plan, &mut testbed).await;
@@ -111,7 +112,7 @@ async fn measure(plan: Plan, testbed: &mut Testbed) -> Result<Figures> {
     let mut stage = Stage::open(testbed).await?;
     let share = Share::start()?;
     let operator = stage.start_operator().await?;
-    stage.is_calm().await?;
+    stage.wait_until_idle().await?;
     let empty = resident(operator)?;
     let progress = &stage.testbed.progress;
     let step = progress.step(format!("{} clusters at once", plan.burst));
@@ -120,11 +121,11 @@ async fn measure(plan: Plan, testbed: &mut Testbed) -> Result<Figures> {
         operator.cpu_seconds()?,
     );
     stage.create(0..plan.burst).await?;
-    let (deeds, mut seconds) = wait::until("all objects", stage::PATIENCE, async || {
-        stage.is_calm().await?;
-        let deeds = Deeds::read(&stage, mark)?;
-        let seconds = deeds.seconds(plan.burst)?;
-        Ok((deeds, seconds))
+    let (requests, mut seconds) = wait::until("all objects", stage::TIMEOUT, async || {
+        stage.wait_until_idle().await?;
+        let requests = Requests::read(&stage, mark)?;
+        let seconds = requests.seconds(plan.burst)?;
+        Ok((requests, seconds))
     })
     .await?;
     let cpu = operator.cpu_seconds()? - before;
@@ -132,23 +133,21 @@ async fn measure(plan: Plan, testbed: &mut Testbed) -> Result<Figures> {
         percentile(&mut seconds, 50.0),
         percentile(&mut seconds, 95.0),
     );
-    let total = deeds.total()?;
-    // Told now, because the rest takes long and may be cut.
-    step.done_with(&format!(
-        "one in {p50:.1} s, nineteen of twenty in {p95:.1} s, all in {total:.1} s"
-    ));
+    let total = requests.total()?;
+    // Printed now, because the rest takes long and may be interrupted.
+    step.done_with(&format!("p50 {p50:.1} s, p95 {p95:.1} s, all {total:.1} s"));
     let step = progress.step(format!(
         "{} clusters with {} nodes each",
         plan.fleet, plan.nodes
     ));
-    stage.come_up(0..plan.burst, plan.nodes).await?;
+    stage.simulate(0..plan.burst, plan.nodes).await?;
     for first in (plan.burst..plan.fleet).step_by(plan.burst) {
         let clusters = first..(first + plan.burst).min(plan.fleet);
         stage.create(clusters.clone()).await?;
-        stage.come_up(clusters, plan.nodes).await?;
+        stage.simulate(clusters, plan.nodes).await?;
     }
-    stage.is_available(plan.fleet).await?;
-    stage.is_calm().await?;
+    stage.wait_until_available(plan.fleet).await?;
+    stage.wait_until_idle().await?;
     step.done();
     let full = resident(operator)?;
     let step = progress.step(format!("{} at rest", wait::seconds(plan.rest)));
@@ -158,11 +157,11 @@ async fn measure(plan: Plan, testbed: &mut Testbed) -> Result<Figures> {
     );
     tokio::time::sleep(plan.rest).await;
     let rest_cores = (operator.cpu_seconds()? - before) / plan.rest.as_secs_f64();
-    let at_rest = Deeds::read(&stage, mark)?;
+    let at_rest = Requests::read(&stage, mark)?;
     step.done();
     Ok(Figures {
         cores: std::thread::available_parallelism()
-            .context("cannot count the processors")?
+            .context("failed to count CPUs")?
             .get(),
         used_by_others: share.of_others()?,
         burst: plan.burst,
@@ -170,7 +169,7 @@ async fn measure(plan: Plan, testbed: &mut Testbed) -> Result<Figures> {
         p95,
         total,
         cpu,
-        objects: deeds.objects(),
+        objects: requests.objects(),
         empty,
         full,
         peak: figure(operator.peak_kib()?) / 1024.0,
@@ -182,7 +181,7 @@ async fn measure(plan: Plan, testbed: &mut Testbed) -> Result<Figures> {
     })
 }
 
-/// What it has in memory, in MiB.
+/// Resident memory, in MiB.
 fn resident(operator: Group) -> Result<f64> {
     Ok(figure(operator.resident_kib()?) / 1024.0)
 }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_slows_a_whole_round_adds_nothing() {
+    fn delays_of_a_whole_round_add_nothing() {
         let rounds = Rounds::from([
             (Peer::Direct, vec![[10.0; 4], [50.0; 4], [11.0; 4]]),
             (Peer::Relay, vec![[13.0; 4], [53.0; 4], [15.0; 4]]),

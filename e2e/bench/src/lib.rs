@@ -10,7 +10,7 @@
 //!
 //! Figures are differences and ratios within the run: absolute times say more about the machine than about the peers.
 //! The load client, the relay and the fake API server are crate `load`, built with optimisations; this module starts
-//! the processes, gives out the jobs, reads `/proc`, and judges.
+//! the processes, assigns the jobs, reads `/proc`, and evaluates the figures.
 
 pub mod figures;
 pub mod fleet;
@@ -41,13 +41,13 @@ use usage::Share;
 
 /// No run, however slow the machine, may take longer.
 const DEADLINE: Duration = Duration::from_mins(10);
-/// Open files for a thousand watches on both sides of a peer.
+/// Open files for a thousand watches with both types of a peer.
 const OPEN_FILES: u64 = 8192;
 
 /// How thorough a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// Enough samples to judge by.
+    /// Enough samples to evaluate.
     Full,
     /// Every part once, to see that the bench itself works.
     Quick,

@@ -32,17 +32,17 @@ enum Command {
     ///
     /// The clusters are made without managers. Everything stays on loopback and ends with the command.
     Migration(migration::Migration),
-    /// Have hypershift-operator make 100 hosted clusters at once and keep 1,000, and look at what it needs for that
+    /// Benchmark hypershift-operator with 100 HostedClusters created at once and 1,000 at rest
     ///
     /// Takes about fifteen minutes, and more the first time. API server and etcd are real; control planes and nodes are
-    /// told to be there. Everything stays on loopback and ends with the command. Let nothing else run meanwhile.
+    /// simulated. Everything stays on loopback and ends with the command. Let nothing else run meanwhile.
     Operators(Operators),
 }
 
 /// Flags of `bench operators`.
 #[derive(Debug, Args)]
 struct Operators {
-    /// Measure too little to judge by, to see that the bench itself works
+    /// Take few samples, to check that the bench itself works; the figures are not meaningful
     #[arg(long)]
     quick: bool,
     /// Hosted clusters that are kept at last
@@ -56,10 +56,10 @@ struct Operators {
 /// Flags of `bench proxy`.
 #[derive(Debug, Args)]
 struct Proxy {
-    /// Measure too little to judge by, in less than a minute, to see that the bench itself works
+    /// Take few samples, in less than a minute, to check that the bench itself works
     #[arg(long)]
     quick: bool,
-    /// Write all figures and verdicts to this file, too
+    /// Also write all figures and evaluations to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -114,7 +114,7 @@ async fn proxy(Proxy { quick, json }: &Proxy) -> Result<ExitCode> {
     if let Some(path) = json {
         write(
             path,
-            &json!({ "figures": figures, "targets": target::judge(&figures) }),
+            &json!({ "figures": figures, "targets": target::evaluate(&figures) }),
         )?;
     }
     Ok(ExitCode::SUCCESS)

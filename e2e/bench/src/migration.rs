@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use api::group::Side;
+use api::group::CapiTypes;
 use clap::Args;
 use serde_json::json;
 use testbed::migration::timing::{self, Figures, Fit};
@@ -37,8 +37,8 @@ pub(crate) async fn run(flags: &Migration) -> Result<ExitCode> {
 }
 
 async fn measure(testbed: &mut Testbed, flags: &Migration) -> Result<(Vec<Figures>, Fit)> {
-    for side in [Side::Standard, Side::Private] {
-        testbed.install_crds(side).await?;
+    for capi_types in [CapiTypes::Standard, CapiTypes::Private] {
+        testbed.install_crds(capi_types).await?;
     }
     testbed.start_controller_manager().await?;
     let mut figures = Vec::new();

@@ -105,8 +105,8 @@ pub(super) async fn version(program: &Path) -> Result<String> {
         .to_owned())
 }
 
-/// A reverse proxy to a TLS upstream with connections kept alive on both sides. Answers are buffered, as nginx does
-/// unless told otherwise, but never on disk; watches are not buffered.
+/// A reverse proxy to a TLS upstream with connections kept alive with both types. Responses are buffered, as nginx does
+/// by default, but never on disk; watches are not buffered.
 pub(super) fn configuration(settings: &Settings<'_>) -> String {
     let Settings {
         port,

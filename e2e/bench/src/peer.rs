@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Peer {
-    /// Nothing in between: the client speaks TLS to the server.
+    /// No proxy: the client connects to the server with TLS.
     Direct,
     /// A relay that copies bytes.
     Relay,
@@ -31,7 +31,7 @@ impl Peer {
     ];
     /// Those that are processes of their own.
     pub const PROXIES: [Self; 4] = [Self::Relay, Self::Nginx, Self::KubectlProxy, Self::Ours];
-    /// Those whose cold start is of interest: programs that people run.
+    /// Peers with a relevant cold start: programs that users run.
     pub const PROGRAMS: [Self; 3] = [Self::Nginx, Self::KubectlProxy, Self::Ours];
 
     /// The name in tables.

@@ -20,9 +20,9 @@ use testbed::work_dir::WorkDir;
 
 /// The name of the directory; it lets only one bench run at a time.
 const NAME: &str = "bench";
-/// The token that the fake API server asks for.
+/// The token that the fake API server requests.
 const TOKEN: &str = "bench-token";
-/// When a peer that does not answer is given up.
+/// When a peer that does not respond is given up.
 const ANSWER_WITHIN_MILLIS: u64 = 20_000;
 /// When a peer that does not end is killed.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
@@ -103,10 +103,10 @@ impl<'p> Stage<'p> {
         self.upstream.stop(STOP_WITHIN).await
     }
 
-    /// Starts a peer and waits for its first answer.
+    /// Starts a peer and waits for its first response.
     pub(super) async fn start(&mut self, peer: Peer) -> Result<Running> {
         let running = self.launch(peer)?;
-        let job = first_answer(&running.target, None);
+        let job = first_response(&running.target, None);
         self.perform(&running, &job).await?;
         Ok(running)
     }
@@ -183,7 +183,7 @@ impl<'p> Stage<'p> {
         Ok(prepared)
     }
 
-    /// Clients of the server and of the relay speak TLS and show a token; the other peers do that for them.
+    /// Clients of the server and of the relay use TLS and send a token; the other peers do that for them.
     fn target(&self, peer: Peer, port: u16) -> Target {
         let credentials = Credentials {
             authority: self.files.authority.clone(),
@@ -247,8 +247,8 @@ impl<'p> Stage<'p> {
 }
 
 /// A job that waits for a peer.
-pub(super) fn first_answer(target: &Target, path: Option<&str>) -> Job {
-    Job::FirstAnswer {
+pub(super) fn first_response(target: &Target, path: Option<&str>) -> Job {
+    Job::FirstResponse {
         target: target.clone(),
         path: path.map(str::to_owned),
         within_millis: ANSWER_WITHIN_MILLIS,
@@ -259,7 +259,7 @@ fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// A peer whose process has not been started yet.
+/// A peer with a process that has not been started yet.
 #[derive(Debug)]
 pub(super) struct Prepared {
     peer: Peer,
@@ -293,7 +293,7 @@ impl Prepared {
 // === impl Running ===
 
 impl Running {
-    /// Its processes. The fake API server belongs to nobody.
+    /// Its processes. The fake API server is counted for no peer.
     pub(super) fn group(&self) -> Option<Group> {
         self.process.as_ref().map(|process| Group(process.pid()))
     }
@@ -319,7 +319,7 @@ pub(super) async fn stop_all(running: Vec<Running>) -> Result<()> {
 pub(super) fn samples(outcome: Outcome) -> Result<Vec<f64>> {
     match outcome {
         Outcome::Samples(nanos) => Ok(nanos.into_iter().map(super::statistics::micros).collect()),
-        other => anyhow::bail!("the load client answers with {other:?} instead of samples"),
+        other => anyhow::bail!("the load client returned {other:?} instead of samples"),
     }
 }
 
@@ -327,7 +327,7 @@ pub(super) fn samples(outcome: Outcome) -> Result<Vec<f64>> {
 pub(super) fn rate(outcome: &Outcome) -> Result<(u64, f64)> {
     match outcome {
         Outcome::Rate { requests, seconds } => Ok((*requests, *seconds)),
-        other => anyhow::bail!("the load client answers with {other:?} instead of a rate"),
+        other => anyhow::bail!("the load client returned {other:?} instead of a rate"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Cold starts: from the start of the process to the first right answer.
+//! Cold starts: from the start of the process to the first correct response.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use load::wire::{Outcome, Spelling, Target};
 use super::figures::ColdStart;
 use super::peer::Peer;
 use super::plan::Plan;
-use super::stage::{Stage, first_answer};
+use super::stage::{Stage, first_response};
 use super::statistics::{median, micros};
 use testbed::progress::Progress;
 
@@ -19,8 +19,8 @@ const READY_PATH: &str = "/readyz";
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sign {
-    /// A small GET is answered.
-    Answer,
+    /// A small GET gets a response.
+    FakeResponse,
     /// The program says that it is ready.
     Ready,
 }
@@ -32,14 +32,14 @@ pub(super) async fn measure(
     progress: &Progress,
 ) -> Result<BTreeMap<Peer, ColdStart>> {
     let step = progress.step(format!("cold start, {} times each", plan.cold_starts));
-    let mut answers: BTreeMap<Peer, Vec<f64>> = BTreeMap::new();
+    let mut responses: BTreeMap<Peer, Vec<f64>> = BTreeMap::new();
     let mut ready: BTreeMap<Peer, Vec<f64>> = BTreeMap::new();
     for _ in 0..plan.cold_starts {
         for peer in Peer::PROGRAMS {
-            answers
+            responses
                 .entry(peer)
                 .or_default()
-                .extend(once(stage, peer, Sign::Answer).await?);
+                .extend(once(stage, peer, Sign::FakeResponse).await?);
             ready
                 .entry(peer)
                 .or_default()
@@ -47,22 +47,22 @@ pub(super) async fn measure(
         }
     }
     step.done();
-    let figures = |(peer, answers): (Peer, Vec<f64>)| {
+    let figures = |(peer, responses): (Peer, Vec<f64>)| {
         let ready = ready.get(&peer).filter(|times| !times.is_empty());
         let start = ColdStart {
-            first_answer_millis: median(&answers),
+            first_response_millis: median(&responses),
             ready_millis: ready.map(|times| median(times)),
         };
         (peer, start)
     };
-    Ok(answers.into_iter().map(figures).collect())
+    Ok(responses.into_iter().map(figures).collect())
 }
 
 /// One start, in milliseconds; nothing when the program has no such sign.
 async fn once(stage: &mut Stage<'_>, peer: Peer, sign: Sign) -> Result<Option<f64>> {
     let prepared = stage.prepare(peer)?;
     let job = match (sign, prepared.admin) {
-        (Sign::Answer, _) => first_answer(&prepared.target, None),
+        (Sign::FakeResponse, _) => first_response(&prepared.target, None),
         (Sign::Ready, None) => return Ok(None),
         (Sign::Ready, Some(address)) => {
             let target = Target {
@@ -70,10 +70,10 @@ async fn once(stage: &mut Stage<'_>, peer: Peer, sign: Sign) -> Result<Option<f6
                 spelling: Spelling::Standard,
                 credentials: None,
             };
-            first_answer(&target, Some(READY_PATH))
+            first_response(&target, Some(READY_PATH))
         }
     };
-    // The client is asking already when the program starts.
+    // The client already sends requests when the program starts.
     stage.give(&job).await?;
     let start = clock::now();
     let running = prepared.start(stage)?;
@@ -81,6 +81,6 @@ async fn once(stage: &mut Stage<'_>, peer: Peer, sign: Sign) -> Result<Option<f6
     running.stop().await?;
     match outcome {
         Outcome::At(time) => Ok(Some(micros(time.saturating_sub(start)) / 1_000.0)),
-        other => bail!("the load client answers with {other:?} instead of a point in time"),
+        other => bail!("the load client returned {other:?} instead of a point in time"),
     }
 }

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_samples_that_were_taken() {
+    fn percentiles_are_actual_samples() {
         let mut samples: Vec<f64> = (1..=200).rev().map(f64::from).collect();
         let shown = PERCENTILES.map(|percent| percentile(&mut samples, percent));
         assert_eq!(

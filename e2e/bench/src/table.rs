@@ -1,11 +1,11 @@
-//! A run's figures as tables for people.
+//! A run's figures as human-readable tables.
 
 use std::fmt::Write;
 
 use load::wire::Speeds;
 
 use super::figures::{Delays, Figures, Memory, Peer};
-use super::target::{Verdict, judge, mib};
+use super::target::{Evaluation, evaluate, mib};
 
 /// From this share on, the machine was not the run's own.
 const BUSY_SHARE: f64 = 0.1;
@@ -27,7 +27,7 @@ pub fn render(figures: &Figures) -> String {
         ("Peak memory, MiB", memory(figures)),
         ("Cold start, ms", cold_starts(figures)),
         ("Translation, GB/s on one core", translation(figures)),
-        ("Targets", verdicts(&judge(figures))),
+        ("Targets", evaluations(&evaluate(figures))),
     ];
     for (title, table) in sections {
         // Writing to a string cannot fail.
@@ -128,7 +128,7 @@ fn memory(figures: &Figures) -> Table {
 }
 
 fn cold_starts(figures: &Figures) -> Table {
-    let mut table = Table::new(["peer", "first answer", "ready"]);
+    let mut table = Table::new(["peer", "first response", "ready"]);
     for (peer, found) in &figures.cold_starts {
         let ready = found
             .ready_millis
@@ -136,7 +136,7 @@ fn cold_starts(figures: &Figures) -> Table {
             .unwrap_or_default();
         table.row(vec![
             peer.name().to_owned(),
-            format!("{:.1}", found.first_answer_millis),
+            format!("{:.1}", found.first_response_millis),
             ready,
         ]);
     }
@@ -165,14 +165,14 @@ fn translation(figures: &Figures) -> Table {
     table
 }
 
-fn verdicts(verdicts: &[Verdict]) -> Table {
+fn evaluations(evaluations: &[Evaluation]) -> Table {
     let mut table = Table::new(["target", "found", "bound", ""]);
-    for Verdict {
+    for Evaluation {
         what,
         found,
         bound,
         met,
-    } in verdicts
+    } in evaluations
     {
         let mark = match met {
             Some(true) => "PASS",

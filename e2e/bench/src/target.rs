@@ -1,6 +1,6 @@
 //! The speed that the proxy promises, and whether a run has met it.
 //!
-//! Promises about a real API server (p95 of real calls, lists of a real server) are not judged here: the server of this
+//! Promises about a real API server (p95 of real calls, lists of a real server) are not evaluated here: the server of this
 //! bench is a fake that costs next to nothing.
 
 use serde::Serialize;
@@ -21,9 +21,9 @@ const COLD_START_MILLIS: f64 = 20.0;
 /// The bound of the translator's speed, in gigabytes a second.
 const GIGABYTES: f64 = 1.0;
 
-/// One promise, and what came of it.
+/// One target, and whether it is met.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct Evaluation {
     /// What is promised.
     pub what: String,
     /// The figure of this run.
@@ -35,32 +35,32 @@ pub struct Verdict {
 }
 
 /// All promises.
-pub fn judge(figures: &Figures) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
+pub fn evaluate(figures: &Figures) -> Vec<Evaluation> {
+    let mut evaluations = Vec::new();
     for delays in &figures.calls {
         if delays.what.starts_with("LIST") {
-            verdicts.extend(half_of_nginx(delays));
+            evaluations.extend(half_of_nginx(delays));
         } else {
-            verdicts.extend(near_the_relay(delays, "added p50", 1.1));
-            verdicts.extend(below_nginx(delays));
+            evaluations.extend(near_the_relay(delays, "added p50", 1.1));
+            evaluations.extend(below_nginx(delays));
         }
     }
-    verdicts.extend(near_the_relay(&figures.watch, "delivery, added p50", 1.2));
+    evaluations.extend(near_the_relay(&figures.watch, "delivery, added p50", 1.2));
     let throughput = |peer| figures.throughput.get(&peer);
     if let (Some(ours), Some(nginx)) = (throughput(Peer::Ours), throughput(Peer::Nginx)) {
-        verdicts.extend(pressure(ours, nginx));
+        evaluations.extend(pressure(ours, nginx));
     }
     if let Some(ours) = figures.memory.get(&Peer::Ours) {
-        verdicts.extend(memory(ours));
+        evaluations.extend(memory(ours));
     }
-    verdicts.extend(translation(figures));
-    verdicts.extend(cold_start(figures));
-    verdicts
+    evaluations.extend(translation(figures));
+    evaluations.extend(cold_start(figures));
+    evaluations
 }
 
 /// At most `bound`, both as `unit` with one digit.
-fn at_most(what: impl Into<String>, found: f64, bound: f64, unit: &str) -> Verdict {
-    Verdict {
+fn at_most(what: impl Into<String>, found: f64, bound: f64, unit: &str) -> Evaluation {
+    Evaluation {
         what: what.into(),
         found: format!("{found:.1} {unit}"),
         bound: format!("<= {bound:.1} {unit}"),
@@ -69,14 +69,14 @@ fn at_most(what: impl Into<String>, found: f64, bound: f64, unit: &str) -> Verdi
 }
 
 /// At most `factor` times what another peer adds, in microseconds.
-fn at_most_of(what: String, found: f64, factor: f64, peer: f64) -> Verdict {
-    let verdict = at_most(what, found, peer * factor, "us");
-    let met = verdict.met.filter(|_| peer > RESOLUTION);
-    Verdict { met, ..verdict }
+fn at_most_of(what: String, found: f64, factor: f64, peer: f64) -> Evaluation {
+    let evaluation = at_most(what, found, peer * factor, "us");
+    let met = evaluation.met.filter(|_| peer > RESOLUTION);
+    Evaluation { met, ..evaluation }
 }
 
-fn at_least(what: impl Into<String>, found: f64, bound: f64, unit: &str) -> Verdict {
-    Verdict {
+fn at_least(what: impl Into<String>, found: f64, bound: f64, unit: &str) -> Evaluation {
+    Evaluation {
         what: what.into(),
         found: format!("{found:.1} {unit}"),
         bound: format!(">= {bound:.1} {unit}"),
@@ -84,7 +84,7 @@ fn at_least(what: impl Into<String>, found: f64, bound: f64, unit: &str) -> Verd
     }
 }
 
-fn near_the_relay(delays: &Delays, what: &str, factor: f64) -> Option<Verdict> {
+fn near_the_relay(delays: &Delays, what: &str, factor: f64) -> Option<Evaluation> {
     let (ours, relay) = (
         delays.added.get(&Peer::Ours)?,
         delays.added.get(&Peer::Relay)?,
@@ -93,8 +93,8 @@ fn near_the_relay(delays: &Delays, what: &str, factor: f64) -> Option<Verdict> {
     Some(at_most_of(what, ours.p50, factor, relay.p50))
 }
 
-/// The percentile that is furthest above nginx's, or nearest to it, stands for all.
-fn below_nginx(delays: &Delays) -> Option<Verdict> {
+/// The percentile that is furthest above nginx's, or nearest to it, is shown for all.
+fn below_nginx(delays: &Delays) -> Option<Evaluation> {
     let (ours, nginx) = (
         delays.added.get(&Peer::Ours)?,
         delays.added.get(&Peer::Nginx)?,
@@ -121,7 +121,7 @@ fn pairs(ours: &Percentiles, nginx: &Percentiles) -> [(&'static str, f64, f64); 
     ]
 }
 
-fn half_of_nginx(delays: &Delays) -> Option<Verdict> {
+fn half_of_nginx(delays: &Delays) -> Option<Evaluation> {
     let (ours, nginx) = (
         delays.added.get(&Peer::Ours)?,
         delays.added.get(&Peer::Nginx)?,
@@ -130,8 +130,8 @@ fn half_of_nginx(delays: &Delays) -> Option<Verdict> {
     Some(at_most_of(what, ours.p50, 0.5, nginx.p50))
 }
 
-fn pressure(ours: &Throughput, nginx: &Throughput) -> Vec<Verdict> {
-    let mut verdicts = vec![at_least(
+fn pressure(ours: &Throughput, nginx: &Throughput) -> Vec<Evaluation> {
+    let mut evaluations = vec![at_least(
         "throughput >= nginx",
         ours.requests_per_second,
         nginx.requests_per_second,
@@ -139,17 +139,17 @@ fn pressure(ours: &Throughput, nginx: &Throughput) -> Vec<Verdict> {
     )];
     if let (Some(ours), Some(nginx)) = (ours.cpu_millis_per_thousand, nginx.cpu_millis_per_thousand)
     {
-        verdicts.push(at_most(
+        evaluations.push(at_most(
             "CPU per 1,000 requests <= nginx",
             ours,
             nginx,
             "ms",
         ));
     }
-    verdicts
+    evaluations
 }
 
-fn memory(ours: &Memory) -> [Verdict; 4] {
+fn memory(ours: &Memory) -> [Evaluation; 4] {
     let Memory {
         idle,
         steady,
@@ -180,7 +180,7 @@ pub(super) fn mib(kib: u64) -> f64 {
     super::statistics::figure(kib) / 1024.0
 }
 
-fn translation(figures: &Figures) -> [Verdict; 2] {
+fn translation(figures: &Figures) -> [Evaluation; 2] {
     let (list, unchanged) = (&figures.translation.list, &figures.translation.unchanged);
     let bound = unchanged.search / SEARCH_FACTOR;
     [
@@ -199,14 +199,14 @@ fn translation(figures: &Figures) -> [Verdict; 2] {
     ]
 }
 
-fn cold_start(figures: &Figures) -> Option<Verdict> {
+fn cold_start(figures: &Figures) -> Option<Evaluation> {
     let ours = figures.cold_starts.get(&Peer::Ours)?;
     let slowest = ours
         .ready_millis
         .unwrap_or_default()
-        .max(ours.first_answer_millis);
+        .max(ours.first_response_millis);
     Some(at_most(
-        "cold start, ready and answering",
+        "cold start, ready and responding",
         slowest,
         COLD_START_MILLIS,
         "ms",
@@ -244,10 +244,10 @@ mod tests {
             "GET",
             [relay, nginx, (Peer::Ours, [22.1, 59.0, 71.0, 79.0])],
         );
-        let verdict = below_nginx(&bad).unwrap();
+        let evaluation = below_nginx(&bad).unwrap();
         assert!(
-            verdict.met == Some(false) && verdict.what.contains("p95"),
-            "{verdict:?}"
+            evaluation.met == Some(false) && evaluation.what.contains("p95"),
+            "{evaluation:?}"
         );
         assert_eq!(near_the_relay(&bad, "p50", 1.1).unwrap().met, Some(false));
     }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_seems_to_add_nothing_is_no_bound() {
+    fn a_peer_below_the_resolution_is_no_bound() {
         let noise = delays(
             "LIST 10 MB",
             [
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_a_peer_gives_no_verdict_on_it() {
+    fn a_missing_peer_is_not_evaluated() {
         let mut alone = delays(
             "GET",
             [

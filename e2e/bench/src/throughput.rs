@@ -1,4 +1,4 @@
-//! How many requests a peer answers under pressure, and what they cost it.
+//! How many requests a peer serves under load, and their cost.
 
 use std::collections::BTreeMap;
 

@@ -25,6 +25,6 @@ pub(super) async fn measure(
     step.done();
     match outcome {
         Outcome::Translation(translation) => Ok(translation),
-        other => bail!("the load client answers with {other:?} instead of speeds"),
+        other => bail!("the load client returned {other:?} instead of speeds"),
     }
 }

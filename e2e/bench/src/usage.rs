@@ -68,7 +68,7 @@ impl Group {
             let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            // A process that ends in between is nobody's member.
+            // A process that ends in between is not counted.
             let Ok(fields) = fields(&format!("/proc/{pid}/stat")) else {
                 continue;
             };
@@ -91,7 +91,7 @@ fn status_kib(pid: u32, field: &str) -> Result<u64> {
         .find_map(|line| line.strip_prefix(field))
         .and_then(|value| value.trim().strip_suffix(" kB"))
         .and_then(|value| value.parse().ok())
-        .with_context(|| format!("{path} does not tell {field}"))
+        .with_context(|| format!("{path} has no {field}"))
 }
 
 /// The fields of a process's `stat` behind its command's name, which may hold anything.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn others_never_use_more_than_everything() {
+    fn other_processes_never_use_more_than_the_total() {
         let share = Share::start().unwrap();
         let (_, start) = machine().unwrap();
         while machine().unwrap().1 - start < 3 {

@@ -66,7 +66,7 @@ impl Worker {
             .next_line()
             .await
             .context("cannot read from the load client")?;
-        let line = line.context("the load client has ended: its message stands above")?;
+        let line = line.context("the load client has ended: see its message above")?;
         match serde_json::from_str(&line).context("cannot understand the load client")? {
             Outcome::Failed(reason) => bail!(reason),
             outcome => Ok(outcome),

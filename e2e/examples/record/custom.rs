@@ -1,12 +1,12 @@
 //! The definitions of the custom resources.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::{Value, json};
 
 use crate::exchanges::on_side;
 
 /// Two small definitions; the second one's kind is deprecated, for the sake of the warning.
-pub(crate) fn crds(side: Side) -> Vec<Value> {
+pub(crate) fn crds(capi_types: CapiTypes) -> Vec<Value> {
     let spec = json!({
         "type": "object",
         "required": ["clusterName"],
@@ -60,7 +60,12 @@ pub(crate) fn crds(side: Side) -> Vec<Value> {
         })
     };
     vec![
-        crd(&on_side(side, "{core}"), "machines", "Machine", false),
-        crd(&on_side(side, "{infra}"), "devmachines", "DevMachine", true),
+        crd(&on_side(capi_types, "{core}"), "machines", "Machine", false),
+        crd(
+            &on_side(capi_types, "{infra}"),
+            "devmachines",
+            "DevMachine",
+            true,
+        ),
     ]
 }

@@ -1,6 +1,6 @@
 //! The requests: two small custom resources, and everything around them that names their groups.
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 
 /// One request.
 #[derive(Debug)]
@@ -15,15 +15,15 @@ pub(crate) struct Exchange {
 /// What each row says of a request. `{core}` and `{infra}` are the two groups.
 type Row = (&'static str, &'static str, &'static str, Kind, &'static str);
 
-/// How a request is sent and what it asks for.
+/// How a request is sent and what it requests.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// A body of this content type, and a JSON answer.
+    /// A body of this content type, and a JSON response.
     Body(&'static str),
-    /// No body, and an answer in one of these forms.
+    /// No body, and a response in one of these forms.
     Accept(&'static str),
     /// As a user without any permissions.
-    Nobody,
+    Unprivileged,
 }
 
 const JSON: Kind = Kind::Accept("application/json");
@@ -239,7 +239,7 @@ const ROWS: &[Row] = &[
         "machine-forbidden",
         "GET",
         "/apis/{core}/v1beta2/namespaces/default/machines/m",
-        Kind::Nobody,
+        Kind::Unprivileged,
         "",
     ),
     (
@@ -329,13 +329,13 @@ const ROWS: &[Row] = &[
 ];
 
 /// All requests of one side, in order.
-pub(crate) fn all(side: Side) -> Vec<Exchange> {
+pub(crate) fn all(capi_types: CapiTypes) -> Vec<Exchange> {
     let exchange = |&(name, method, path, kind, body): &Row| Exchange {
         name,
         method,
-        path: on_side(side, path),
+        path: on_side(capi_types, path),
         headers: headers(kind),
-        body: on_side(side, body),
+        body: on_side(capi_types, body),
     };
     ROWS.iter().map(exchange).collect()
 }
@@ -345,15 +345,15 @@ fn headers(kind: Kind) -> Vec<(&'static str, String)> {
     match kind {
         Kind::Body(content_type) => vec![json, ("content-type", content_type.to_owned())],
         Kind::Accept(accept) => vec![("accept", accept.to_owned())],
-        Kind::Nobody => vec![json, ("impersonate-user", "nobody".to_owned())],
+        Kind::Unprivileged => vec![json, ("impersonate-user", "unprivileged".to_owned())],
     }
 }
 
-/// `text` with the two groups' names on `side`.
-pub(crate) fn on_side(side: Side, text: &str) -> String {
+/// `text` with the two groups' names on `capi_types`.
+pub(crate) fn on_side(capi_types: CapiTypes, text: &str) -> String {
     let table = GroupTable::default();
-    let name = |standard: &str| match (side, table.swap(standard.as_bytes())) {
-        (Side::Private, Some(private)) => private.to_owned(),
+    let name = |standard: &str| match (capi_types, table.swap(standard.as_bytes())) {
+        (CapiTypes::Private, Some(private)) => private.to_owned(),
         _ => standard.to_owned(),
     };
     text.replace("{core}", &name("cluster.x-k8s.io"))
@@ -361,6 +361,7 @@ pub(crate) fn on_side(side: Side, text: &str) -> String {
 }
 
 /// The `OpenAPI` documents of the two groups.
-pub(crate) fn documents(side: Side) -> [String; 2] {
-    ["{core}", "{infra}"].map(|group| on_side(side, &format!("/openapi/v3/apis/{group}/v1beta2")))
+pub(crate) fn documents(capi_types: CapiTypes) -> [String; 2] {
+    ["{core}", "{infra}"]
+        .map(|group| on_side(capi_types, &format!("/openapi/v3/apis/{group}/v1beta2")))
 }

@@ -1,5 +1,5 @@
-//! Records what a real API server answers, once for standard types and once for private ones, with the same requests:
-//! the bodies in `capi-proxy/translate/tests/data`, which the proxy's translator is held to.
+//! Records responses of a real API server, once for standard types and once for private ones, with the same requests:
+//! the bodies in `capi-proxy/translate/tests/data`, which the tests of the proxy's translator use.
 //!
 //! ```console
 //! cargo run -p e2e --example record
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use api::group::Side;
+use api::group::CapiTypes;
 use http::{Request, Response};
 use kube::client::Body;
 use testbed::client::ApiClient;
@@ -30,7 +30,7 @@ use testbed::wait;
 use exchanges::Exchange;
 use sanitise::Sanitiser;
 
-/// Headers of answers that a translator may look at or change.
+/// Headers of responses that a translator may look at or change.
 const HEADERS: [&str; 2] = ["content-type", "warning"];
 
 /// How long new kinds may be missing in `OpenAPI`.
@@ -38,25 +38,25 @@ const DESCRIBED_WITHIN: Duration = Duration::from_mins(1);
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    for side in [Side::Standard, Side::Private] {
+    for capi_types in [CapiTypes::Standard, CapiTypes::Private] {
         let testbed = Testbed::start("record", Progress::detect()).await?;
-        let outcome = record(&testbed, side).await;
+        let outcome = record(&testbed, capi_types).await;
         testbed.finish(outcome)?;
     }
     Ok(())
 }
 
-async fn record(testbed: &Testbed, side: Side) -> Result<()> {
+async fn record(testbed: &Testbed, capi_types: CapiTypes) -> Result<()> {
     let step = testbed
         .progress
-        .step(format!("recording the {side:?} side"));
-    crds::install(&testbed.admin, &custom::crds(side)).await?;
-    openapi_is_complete(&testbed.admin, side).await?;
-    let directory = directory(side);
+        .step(format!("recording the {capi_types:?} side"));
+    crds::install(&testbed.admin, &custom::crds(capi_types)).await?;
+    openapi_is_complete(&testbed.admin, capi_types).await?;
+    let directory = directory(capi_types);
     std::fs::create_dir_all(&directory)
         .with_context(|| format!("cannot create {}", directory.display()))?;
     let mut sanitiser = Sanitiser::default();
-    let exchanges = exchanges::all(side);
+    let exchanges = exchanges::all(capi_types);
     for exchange in &exchanges {
         let record = converse(&testbed.admin, exchange, &mut sanitiser)
             .await
@@ -70,17 +70,17 @@ async fn record(testbed: &Testbed, side: Side) -> Result<()> {
 }
 
 /// The API server describes new kinds a little later than it serves them.
-async fn openapi_is_complete(client: &ApiClient, side: Side) -> Result<()> {
-    for path in exchanges::documents(side) {
+async fn openapi_is_complete(client: &ApiClient, capi_types: CapiTypes) -> Result<()> {
+    for path in exchanges::documents(capi_types) {
         wait::until(&path, DESCRIBED_WITHIN, async || client.get(&path).await).await?;
     }
     Ok(())
 }
 
-fn directory(side: Side) -> PathBuf {
-    let name = match side {
-        Side::Standard => "standard",
-        Side::Private => "private",
+fn directory(capi_types: CapiTypes) -> PathBuf {
+    let name = match capi_types {
+        CapiTypes::Standard => "standard",
+        CapiTypes::Private => "private",
     };
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../capi-proxy/translate/tests/data")
@@ -106,7 +106,7 @@ async fn converse(
     let response = client.kube().send(request.body(body)?).await?;
     record.push_str(&head(&response)?);
     let body = response.into_body().collect_bytes().await?;
-    let body = std::str::from_utf8(&body).context("the answer is not text")?;
+    let body = std::str::from_utf8(&body).context("the response is not text")?;
     record.push_str(&sanitiser.clean(&trim::trimmed(exchange.name, body)?));
     Ok(record)
 }

@@ -1,4 +1,4 @@
-//! Makes large documents small: what says the same of other groups, or the same again, goes.
+//! Shortens large documents: removes what repeats for other groups.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -12,7 +12,7 @@ pub(crate) fn trimmed(name: &str, body: &str) -> Result<String> {
     }
 }
 
-/// Descriptions are most of an `OpenAPI` document: each ends after its first words.
+/// Descriptions are most of an `OpenAPI` document: each is truncated.
 fn without_descriptions(body: &str) -> String {
     const DESCRIPTION: &str = "\"description\":\"";
     const KEPT: usize = 24;

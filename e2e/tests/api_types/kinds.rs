@@ -94,7 +94,7 @@ impl Kind {
             .await
     }
 
-    /// The server took the names, the subresources and the words.
+    /// The server accepted the names, the subresources and the descriptions.
     pub(crate) async fn is_as_defined(&self, admin: &ApiClient) -> Result<()> {
         let list = admin.get(&format!("/apis/{}", self.api_version)).await?;
         let resources = list["resources"].as_array().context("no resources")?;
@@ -120,7 +120,7 @@ impl Kind {
         self.is_explained(admin).await
     }
 
-    /// `kubectl explain` reads its words from there.
+    /// `kubectl explain` reads its descriptions from there.
     async fn is_explained(&self, admin: &ApiClient) -> Result<()> {
         let document = admin
             .get(&format!("/openapi/v3/apis/{}", self.api_version))

@@ -13,7 +13,7 @@ use crate::api_types::kinds::Kind;
 
 const NODE_POOLS: &str = "nodepools.hypershift.openshift.io";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
-/// The place of the rule that comes later.
+/// The path of the rule that a later version adds.
 const IMAGE: &str =
     "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/release/properties/image";
 const RULES: &str = "x-kubernetes-validations";

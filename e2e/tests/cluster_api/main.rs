@@ -2,13 +2,13 @@
 //!
 //! One ordered scenario on one testbed, because bringing machines up takes most of its time. What it shows:
 //!
-//! 1. With only private CRDs installed, clusters created through the proxy in the standard groups come up, and etcd
+//! 1. With only private CRDs installed, clusters created through the proxy in the standard groups start, and etcd
 //!    holds no key of a standard group.
 //! 2. Scaling, rollouts, remediation and deletion end clean; the garbage collector, restarted in the middle, collects
 //!    no Secret that is still owned.
 //! 3. A cluster of a `ClusterClass` does the same; two minutes at rest bring no write.
 //! 4. The platform's own Cluster API on the same API server, with objects of the same names: neither sees the other's,
-//!    and each world survives the end of the other (R32).
+//!    and each Cluster API keeps working after the other is removed (R32).
 
 mod platform;
 mod rest;
@@ -16,7 +16,7 @@ mod secrets;
 mod stored;
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::client::ApiClient;
 use testbed::cluster::Cluster;
 use testbed::cluster_api::Plan;
@@ -34,14 +34,14 @@ const HOSTED: &str = "clusters-one";
 const PLATFORM: &str = "platform";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cluster_api_runs_on_private_types_beside_the_platform() -> Result<()> {
+async fn cluster_api_runs_on_private_types_next_to_the_platform() -> Result<()> {
     let mut testbed = Testbed::start("cluster-api", Progress::detect()).await?;
     let outcome = scenario(&mut testbed).await;
     testbed.finish(outcome)
 }
 
 async fn scenario(testbed: &mut Testbed) -> Result<()> {
-    testbed.install_crds(Side::Private).await?;
+    testbed.install_crds(CapiTypes::Private).await?;
     testbed.start_controller_manager().await?;
     testbed.add(&Plan::hosted(HOSTED)).await?;
     let view = testbed.standard_view().await?;
@@ -61,7 +61,11 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
     step.done();
 
     let secrets = secrets::of_clusters(&view, HOSTED, &["one", "two"]).await?;
-    let ((), (), platform) = tokio::try_join!(one.lives(), two.lives(), disturb(testbed, &view))?;
+    let ((), (), platform) = tokio::try_join!(
+        one.run_lifecycle(),
+        two.run_lifecycle(),
+        disturb(testbed, &view)
+    )?;
 
     let step = testbed.progress.step("two minutes at rest");
     let writes_before = rest::writes(testbed, mark)?;
@@ -73,24 +77,26 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
     ensure!(left == secrets, "Secrets were {secrets:?} and are {left:?}");
     secrets::none_wrongly_collected(testbed, &view, HOSTED).await?;
 
-    let step = testbed.progress.step("each world outlives the other");
+    let step = testbed
+        .progress
+        .step("each Cluster API keeps working after the other is removed");
     one.ends().await?;
     platform.is_unchanged(testbed).await?;
     platform.keeps_apart(testbed, HOSTED).await?;
-    let private = stored::world(&testbed.control_plane.etcd, Side::Private).await?;
+    let private = stored::stored(&testbed.control_plane.etcd, CapiTypes::Private).await?;
     platform.ends(testbed).await?;
     secrets::collector_is_awake(&view, HOSTED).await?;
-    let after = stored::world(&testbed.control_plane.etcd, Side::Private).await?;
+    let after = stored::stored(&testbed.control_plane.etcd, CapiTypes::Private).await?;
     ensure!(
         private == after,
-        "the end of the platform's world changed private objects"
+        "removing the platform's Cluster API changed private objects"
     );
     step.done();
 
     let step = testbed.progress.step("the last cluster ends");
     two.ends().await?;
     secrets::all_gone(&view, HOSTED).await?;
-    testbed.world(Side::Private)?.check()?;
+    testbed.cluster_api(CapiTypes::Private)?.check()?;
     step.done();
     Ok(())
 }
@@ -104,7 +110,9 @@ async fn disturb(testbed: &mut Testbed, view: &ApiClient) -> Result<Platform> {
         .progress
         .step("proxies and kube-controller-manager are killed and started again");
     for manager in Manager::ALL {
-        let running = testbed.world(Side::Private)?.manager_mut(manager)?;
+        let running = testbed
+            .cluster_api(CapiTypes::Private)?
+            .manager_mut(manager)?;
         let proxy = running.proxy.as_mut().context("it has no proxy")?;
         proxy.service.kill();
         proxy.service.start().await?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use serde_json::json;
 use testbed::client::{ApiClient, Resource};
 use testbed::cluster::{CLUSTERS, MACHINE_DEPLOYMENTS, MACHINES};
@@ -96,7 +96,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Checks that neither world sees the other's objects, nor ever asked for them, and that what was created through the
+    /// Checks that neither Cluster API sees or ever requested objects of the other, and that what was created through the
     /// proxy while both kinds of CRDs were there is stored in private groups only (R32).
     pub(crate) async fn keeps_apart(&self, testbed: &mut Testbed, hosted: &str) -> Result<()> {
         let view = testbed.standard_view().await?;
@@ -117,7 +117,7 @@ impl Platform {
             );
             ensure!(within(other) == 0, "{own} sees the machines of {other}");
         }
-        for stored in stored::world(&testbed.control_plane.etcd, Side::Standard).await? {
+        for stored in stored::stored(&testbed.control_plane.etcd, CapiTypes::Standard).await? {
             let own = stored.key.contains(&format!("/{}/", self.namespace));
             let crd = stored.key.starts_with(stored::CRDS);
             ensure!(own || crd, "{} is stored in a standard group", stored.key);
@@ -125,7 +125,7 @@ impl Platform {
         the_other_side_is_not_used(testbed)
     }
 
-    /// Ends the platform's world: its objects by its own manager, then its manager and its CRDs.
+    /// Removes the platform's Cluster API: its objects with its own manager, then the manager and the CRDs.
     pub(crate) async fn ends(self, testbed: &mut Testbed) -> Result<()> {
         let admin = testbed.admin.clone();
         admin
@@ -137,7 +137,7 @@ impl Platform {
             Ok(())
         })
         .await?;
-        testbed.end(Side::Standard);
+        testbed.end(CapiTypes::Standard);
         for crd in stored_crds(&admin).await? {
             admin.delete(&format!("{}/{crd}", CRDS.all())).await?;
         }
@@ -150,32 +150,36 @@ impl Platform {
     }
 }
 
-/// Checks by the audit log that no manager ever asked for a group of the other side.
+/// Checks by the audit log that no manager ever requested a group of the other types.
 fn the_other_side_is_not_used(testbed: &mut Testbed) -> Result<()> {
-    let platform = testbed.world(Side::Standard)?.usernames();
-    let ours = testbed.world(Side::Private)?.usernames();
+    let platform = testbed.cluster_api(CapiTypes::Standard)?.usernames();
+    let ours = testbed.cluster_api(CapiTypes::Private)?.usernames();
     let table = GroupTable::default();
-    let mut asked = [0, 0];
+    let mut requested = [0, 0];
     for event in testbed.control_plane.audit.all()? {
-        let Some((_, side)) = table.find(event.object_ref.api_group.as_bytes()) else {
+        let Some((_, capi_types)) = table.find(event.object_ref.api_group.as_bytes()) else {
             continue;
         };
         let user = &event.user.username;
         if platform.contains(user) {
             ensure!(
-                side == Side::Standard,
+                capi_types == CapiTypes::Standard,
                 "the platform's: {}",
                 event.summary()
             );
-            asked[0] += 1;
+            requested[0] += 1;
         } else if ours.contains(user) {
-            ensure!(side == Side::Private, "a hosted one: {}", event.summary());
-            asked[1] += 1;
+            ensure!(
+                capi_types == CapiTypes::Private,
+                "a hosted one: {}",
+                event.summary()
+            );
+            requested[1] += 1;
         }
     }
     ensure!(
-        asked.iter().all(|&count| count > 0),
-        "not all of them asked: {asked:?}"
+        requested.iter().all(|&count| count > 0),
+        "not all of them sent requests: {requested:?}"
     );
     Ok(())
 }
@@ -186,15 +190,16 @@ async fn stored_crds(admin: &ApiClient) -> Result<Vec<String>> {
     let crds = admin.list(&CRDS.all()).await?;
     let names = crds.iter().filter_map(|crd| {
         let group = crd["spec"]["group"].as_str()?;
-        let (_, side) = table.find(group.as_bytes())?;
-        (side == Side::Standard).then(|| crd["metadata"]["name"].as_str().unwrap_or("").to_owned())
+        let (_, capi_types) = table.find(group.as_bytes())?;
+        (capi_types == CapiTypes::Standard)
+            .then(|| crd["metadata"]["name"].as_str().unwrap_or("").to_owned())
     });
     Ok(names.collect())
 }
 
-/// What etcd holds of the standard side in the platform's namespace.
+/// What etcd holds of the standard types in the platform's namespace.
 async fn own(testbed: &Testbed, namespace: &str) -> Result<Vec<Stored>> {
-    let mut all = stored::world(&testbed.control_plane.etcd, Side::Standard).await?;
+    let mut all = stored::stored(&testbed.control_plane.etcd, CapiTypes::Standard).await?;
     all.retain(|stored| stored.key.contains(&format!("/{namespace}/")));
     Ok(all)
 }

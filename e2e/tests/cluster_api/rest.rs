@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use testbed::audit::{Event, Mark};
 use testbed::testbed::Testbed;
 use testbed::wait;
@@ -13,7 +13,7 @@ use crate::cluster_api::{HOSTED, PLATFORM};
 
 /// How long it must be quiet.
 const REST: Duration = Duration::from_mins(2);
-/// How long the last work may take to die down, and for how long there must be no write to believe that it has.
+/// How long controllers may take to become idle, and for how long there must be no write to count as idle.
 const SETTLED_WITHIN: Duration = Duration::from_mins(2);
 const QUIET: Duration = Duration::from_secs(5);
 
@@ -22,7 +22,7 @@ pub(crate) fn writes(testbed: &mut Testbed, mark: Mark) -> Result<usize> {
     Ok(written(testbed, mark)?.len())
 }
 
-/// Waits until it is quiet, and checks that it stays so in both worlds.
+/// Waits until both Cluster APIs are idle, and checks that they stay idle.
 pub(crate) async fn nothing_is_written(testbed: &mut Testbed, platform: &Platform) -> Result<()> {
     settle(testbed).await?;
     let mark = testbed.control_plane.audit.mark()?;
@@ -57,8 +57,8 @@ async fn settle(testbed: &mut Testbed) -> Result<()> {
 }
 
 fn written(testbed: &mut Testbed, mark: Mark) -> Result<Vec<String>> {
-    let mut managers = testbed.world(Side::Private)?.usernames();
-    if let Ok(platform) = testbed.world(Side::Standard) {
+    let mut managers = testbed.cluster_api(CapiTypes::Private)?.usernames();
+    if let Ok(platform) = testbed.cluster_api(CapiTypes::Standard) {
         managers.extend(platform.usernames());
     }
     let table = GroupTable::default();

@@ -97,7 +97,7 @@ pub(crate) async fn none_wrongly_collected(
         .collect();
     ensure!(
         wrong.is_empty(),
-        "Secrets were collected wrongly: {wrong:?}"
+        "Secrets were garbage-collected by mistake: {wrong:?}"
     );
     for machine in machines {
         view.get(&SECRETS.named(namespace, machine))

@@ -1,26 +1,28 @@
 //! What etcd must hold, and must not.
 
 use anyhow::{Result, ensure};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
+use testbed::capi_storage::types_of_key;
 use testbed::etcd::Etcd;
-use testbed::sides::side_of;
 
-pub(crate) use testbed::sides::{CRDS, world};
+pub(crate) use testbed::capi_storage::{CRDS, stored};
 
 /// Checks that private keys are there, and no standard ones.
 pub(crate) async fn only_private(etcd: &Etcd) -> Result<()> {
     let table = GroupTable::default();
     let keys = etcd.keys("/registry/").await?;
-    let of = |side| {
-        let keys = keys.iter().filter(|key| side_of(&table, key) == Some(side));
+    let of = |capi_types| {
+        let keys = keys
+            .iter()
+            .filter(|key| types_of_key(&table, key) == Some(capi_types));
         keys.collect::<Vec<_>>()
     };
-    let standard = of(Side::Standard);
+    let standard = of(CapiTypes::Standard);
     ensure!(
         standard.is_empty(),
         "etcd holds standard keys: {standard:?}"
     );
-    let machines = of(Side::Private)
+    let machines = of(CapiTypes::Private)
         .into_iter()
         .filter(|key| key.contains("/machines/"))
         .count();

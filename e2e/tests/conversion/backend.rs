@@ -82,7 +82,7 @@ impl Backends {
         })
     }
 
-    /// The flags of a shim that asks them.
+    /// The flags of a shim that uses these backends.
     pub(crate) fn routes(&self) -> Vec<String> {
         let all = self.rest.iter().chain([&self.core]);
         all.flat_map(|backend| {

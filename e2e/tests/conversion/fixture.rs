@@ -1,4 +1,4 @@
-//! What the tests stand on: an API server with private CRDs of every version, backends, and two replicas of the webhook.
+//! The fixture of the tests: an API server with private CRDs of every version, backends, and two replicas of the webhook.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::conversion::shims::Shims;
 
 /// Namespace of the objects.
 pub(crate) const NAMESPACE: &str = "conversion";
-/// Go modules whose CRDs are there. Kinds of the second are referred to, and never converted.
+/// Go modules of the installed CRDs. Kinds of the second are referenced, and never converted.
 const MODULES: [&str; 2] = ["sigs.k8s.io/cluster-api", "sigs.k8s.io/cluster-api/test"];
 
 /// All of it.
@@ -127,7 +127,7 @@ impl Fixture {
         self.certificates.join("ca.crt")
     }
 
-    /// The first replica, asked directly.
+    /// The first replica, without the Service.
     pub(crate) fn shim(&self) -> Result<Webhook> {
         Webhook::new(&self.shims.replicas[0].server(), &self.authority())
     }

@@ -95,11 +95,11 @@ impl<'t> Installer<'t> {
         self.run(&arguments).await
     }
 
-    /// Fails unless an installation refuses, says these words, and changes nothing.
+    /// Fails unless an installation is refused with a message that has these texts, and changes nothing.
     async fn is_refused(&self, words: &[&str]) -> Result<()> {
         let before = self.revisions().await?;
         let Err(error) = self.install(&[]).await else {
-            anyhow::bail!("it is not refused, for {words:?}");
+            anyhow::bail!("it is not refused with {words:?}");
         };
         let said = error.to_string();
         for word in words.iter().chain(&["nothing was changed"]) {

@@ -4,8 +4,8 @@
 //!
 //! 1. Objects keep uid, count, order and metadata (C01), and one that cannot be converted is named, while the others
 //!    can still be read (C02).
-//! 2. Every kind goes there and back, byte for byte as the stock backend converts it (C04).
-//! 3. The platform's own Cluster API, of another version and with a dead webhook, changes nothing (C03).
+//! 2. Every kind makes a round trip, byte for byte as the stock backend converts it (C04).
+//! 3. The platform's own Cluster API, of another version and with an unreachable webhook, changes nothing (C03).
 //! 4. No read fails while replicas come and go and certificates change (C05), and what failed while all replicas were
 //!    away is made up for by itself (C07).
 //! 5. The backends do nothing else: they write nothing, and their rights let them write nothing.
@@ -70,7 +70,7 @@ async fn scenario(fixture: &mut Fixture) -> Result<()> {
     step.done_with(&format!("{reads} reads, none failed"));
     let step = fixture.testbed.progress.step("C07: all replicas away");
     let recovered = outage::garbage_collection_recovers_after_an_outage(fixture).await?;
-    step.done_with(&format!("recovered {recovered:.1?} after they came back"));
+    step.done_with(&format!("recovered {recovered:.1?} after they returned"));
 
     replicas::backends_only_read(fixture, mark)?;
     fixture.backends.check()

@@ -19,7 +19,7 @@ const AWAY: Duration = Duration::from_secs(3);
 const SOON: Duration = Duration::from_mins(1);
 
 /// A Cluster is stored at the older version, so that the garbage collector, which reads the newer one, needs the
-/// webhook. Its owner goes while there is no webhook. Gives how long collection took from the webhook's return on.
+/// webhook. Its owner is deleted while there is no webhook. Gives how long collection took from the webhook's return on.
 /// Check C07.
 pub(crate) async fn garbage_collection_recovers_after_an_outage(
     fixture: &mut Fixture,

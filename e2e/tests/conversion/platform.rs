@@ -13,7 +13,7 @@ const PLATFORM: &str = "platform";
 /// A port on which no server listens.
 const DEAD: &str = "https://127.0.0.1:1/convert";
 
-/// Theirs is of another version and its webhook is dead: theirs cannot be read at another version, ours can.
+/// Theirs is of another version and its webhook is unreachable: theirs cannot be read at another version, ours can.
 /// Check C03.
 pub(crate) async fn the_platform_has_its_own_webhook(fixture: &Fixture) -> Result<()> {
     let admin = &fixture.testbed.admin;
@@ -46,7 +46,7 @@ pub(crate) async fn the_platform_has_its_own_webhook(fixture: &Fixture) -> Resul
     admin.get(&path(&stored)).await?;
     ensure!(
         admin.get(&path(&other)).await.is_err(),
-        "the platform's dead webhook converts"
+        "the platform's unreachable webhook converts"
     );
     let ours = admin.list(&OLD.within(NAMESPACE)).await?;
     ensure!(!ours.is_empty(), "ours are gone");

@@ -1,4 +1,4 @@
-//! The renewal of the webhook's certificate, by hypershift-operator alone: reads at a version that is not stored go on
+//! The renewal of the webhook's certificate, by hypershift-operator alone: reads at a version that is not stored continue
 //! without a failure, until long after the first certificate has expired.
 //!
 //! API servers find the webhook by its Service, which leads to this machine. The files of the certificate follow the
@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use crate::conversion::backend::NAMESPACE as OPERATORS;
 use crate::conversion::fixture::{Fixture, NAMESPACE};
 use crate::conversion::load::Load;
-use crate::conversion::replicas::{calm, everybody_shows_the_new_certificate};
+use crate::conversion::replicas::{all_servers_use_the_new_certificate, calm};
 use crate::conversion::stored::{NEW, OLD, cluster};
 
 /// How long certificates are valid.
@@ -121,7 +121,7 @@ fn issue(left: Duration) -> Result<Serving> {
 async fn is_shown(fixture: &Fixture, serving: &Serving) -> Result<()> {
     let authority = fixture.testbed.work_dir().join("newest.crt");
     fs::write(&authority, newest(serving.authorities())?)?;
-    everybody_shows_the_new_certificate(fixture, &authority).await
+    all_servers_use_the_new_certificate(fixture, &authority).await
 }
 
 /// The Secret as `hypershift install` writes it.

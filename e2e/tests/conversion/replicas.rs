@@ -18,7 +18,7 @@ const CALM: usize = 200;
 const READ: &str = "c-00";
 const SOON: Duration = Duration::from_secs(20);
 
-/// Each replica is replaced, as in a rolling update; then everybody's certificates are. Gives the reads.
+/// Each replica is replaced, as in a rolling update; then all certificates are. Returns the reads.
 /// Check C05.
 pub(crate) async fn reads_succeed_during_rolling_updates(fixture: &mut Fixture) -> Result<usize> {
     let admin = fixture.testbed.admin.clone();
@@ -26,7 +26,7 @@ pub(crate) async fn reads_succeed_during_rolling_updates(fixture: &mut Fixture) 
     replace_each(fixture, &load).await?;
     calm(&load).await?;
     fixture.rotate().await?;
-    everybody_shows_the_new_certificate(fixture, &fixture.next_authority()).await?;
+    all_servers_use_the_new_certificate(fixture, &fixture.next_authority()).await?;
     calm(&load).await?;
     let reads = load.end().await?.all_succeeded()?;
     one_is_killed(fixture).await?;
@@ -44,7 +44,7 @@ async fn replace_each(fixture: &mut Fixture, load: &Load) -> Result<()> {
     Ok(())
 }
 
-/// Reads that a killed replica is answering are lost, one a reader at most, and none after them.
+/// Reads in progress on a killed replica fail, at most one per reader, and no later ones.
 async fn one_is_killed(fixture: &mut Fixture) -> Result<()> {
     let admin = fixture.testbed.admin.clone();
     let load = Load::start(&admin, &OLD.named(NAMESPACE, READ));
@@ -72,7 +72,7 @@ pub(crate) async fn calm(load: &Load) -> Result<()> {
 }
 
 /// Waits until all of them show a certificate of this authority.
-pub(crate) async fn everybody_shows_the_new_certificate(
+pub(crate) async fn all_servers_use_the_new_certificate(
     fixture: &Fixture,
     authority: &Path,
 ) -> Result<()> {
@@ -88,7 +88,7 @@ pub(crate) async fn everybody_shows_the_new_certificate(
             SOON,
             async || {
                 let webhook = Webhook::new(&server, authority)?;
-                // Nothing to convert, so that everybody can.
+                // Nothing to convert, so that all clients can.
                 let nothing = review(&[], "cluster.hypershift.openshift.io/v1beta1");
                 webhook.ask(nothing).await.map(drop)
             },
@@ -105,7 +105,7 @@ pub(crate) fn backends_only_read(fixture: &Fixture, mark: Mark) -> Result<()> {
     let theirs = events.iter().filter(|event| event.user.username == who);
     for event in theirs {
         let reads = ["get", "list", "watch"].contains(&event.verb.as_str());
-        ensure!(reads, "a backend asked to {} {}", event.verb, event.uri);
+        ensure!(reads, "a backend requested {} {}", event.verb, event.uri);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Reviews as the API server sends them, and what comes back.
+//! Reviews as the API server sends them, and the responses.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use testbed::raw::RawClient;
 
 const STANDARD: &str = "cluster.x-k8s.io";
 const PRIVATE: &str = "cluster.hypershift.openshift.io";
-/// What may stand before it in a group's name.
+/// What may precede it in a group's name.
 const PREFIXES: [&str; 7] = [
     "",
     "infrastructure.",
@@ -24,9 +24,9 @@ const PREFIXES: [&str; 7] = [
 #[derive(Debug)]
 pub(crate) struct Webhook(RawClient);
 
-/// A webhook's answer.
+/// A webhook's response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ReviewResponse {
     text: String,
     pub(crate) response: Value,
 }
@@ -38,36 +38,36 @@ impl Webhook {
         RawClient::new(server, Some(authority)).map(Self)
     }
 
-    pub(crate) async fn ask(&self, review: String) -> Result<Answer> {
+    pub(crate) async fn ask(&self, review: String) -> Result<ReviewResponse> {
         let request = Request::post("/convert")
             .header("content-type", "application/json")
             .body(review.into_bytes())?;
-        let answer = self.0.send(request).await?;
-        let status = answer.status;
-        let text = String::from_utf8(answer.bytes().await?)?;
+        let review = self.0.send(request).await?;
+        let status = review.status;
+        let text = String::from_utf8(review.bytes().await?)?;
         ensure!(status == 200, "{status}: {text:.300}");
-        let mut review: Value = serde_json::from_str(&text).context("an answer that is no JSON")?;
+        let mut review: Value = serde_json::from_str(&text).context("the response is not JSON")?;
         let response = review["response"].take();
-        Ok(Answer { text, response })
+        Ok(ReviewResponse { text, response })
     }
 
     /// Converts objects that are written in this API version; fails with what the webhook says.
-    pub(crate) async fn convert(&self, objects: &[Value], desired: &str) -> Result<Answer> {
-        let answer = self.ask(review(objects, desired)).await?;
+    pub(crate) async fn convert(&self, objects: &[Value], desired: &str) -> Result<ReviewResponse> {
+        let review = self.ask(review(objects, desired)).await?;
         ensure!(
-            answer.response["uid"] == "the-uid",
+            review.response["uid"] == "the-uid",
             "the uid is {}",
-            answer.response["uid"]
+            review.response["uid"]
         );
-        let result = &answer.response["result"];
+        let result = &review.response["result"];
         ensure!(result["status"] == "Success", "{}", result["message"]);
-        Ok(answer)
+        Ok(review)
     }
 }
 
-// === impl Answer ===
+// === impl ReviewResponse ===
 
-impl Answer {
+impl ReviewResponse {
     pub(crate) fn objects(&self) -> Vec<Value> {
         let objects = self.response["convertedObjects"].as_array();
         objects.cloned().unwrap_or_default()

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::conversion::backend::Backends;
 use crate::conversion::fixture::Fixture;
 use crate::conversion::random::Random;
-use crate::conversion::reviews::{Answer, Webhook, private, to_private};
+use crate::conversion::reviews::{ReviewResponse, Webhook, private, to_private};
 
 /// Objects of each kind.
 const OBJECTS: usize = 24;
@@ -85,33 +85,33 @@ impl Trip<'_> {
         Ok(first + second + third + fourth)
     }
 
-    /// What the stock backend makes of standard objects, once the shim has made the same of their private twins.
+    /// What the stock backend makes of standard objects, once the shim has made the same of their private counterparts.
     async fn both(&self, objects: &[Value], version: &str) -> Result<(Vec<Value>, usize)> {
         let standard = format!("{}/{version}", self.group);
-        let twins: Vec<Value> = objects.iter().map(private).collect();
+        let counterparts: Vec<Value> = objects.iter().map(private).collect();
         let desired = to_private(&format!(":\"{standard}\""));
         let desired = desired.trim_matches([':', '"']);
-        let expected: Answer = self
+        let expected: ReviewResponse = self
             .stock
             .convert(objects, &standard)
             .await
             .context("the stock backend")?;
         let found = self
             .shim
-            .convert(&twins, desired)
+            .convert(&counterparts, desired)
             .await
             .context("the shim")?;
-        let wanted = to_private(expected.bytes());
-        if found.bytes() != wanted {
-            let at = found.bytes().bytes().zip(wanted.bytes());
+        let expected_bytes = to_private(expected.bytes());
+        if found.bytes() != expected_bytes {
+            let at = found.bytes().bytes().zip(expected_bytes.bytes());
             let at = at.take_while(|(a, b)| a == b).count().saturating_sub(80);
             anyhow::bail!(
                 "the shim's bytes differ:\n{:.240}\nand not\n{:.240}",
                 found.bytes().get(at..).unwrap_or_default(),
-                wanted.get(at..).unwrap_or_default()
+                expected_bytes.get(at..).unwrap_or_default()
             );
         }
-        Ok((expected.objects(), wanted.len()))
+        Ok((expected.objects(), expected_bytes.len()))
     }
 }
 

@@ -118,6 +118,7 @@ impl Shim {
             .path_flag("tls-cert-file", &file("tls.crt"))
             .path_flag("tls-key-file", &file("tls.key"))
             .path_flag("backend-ca", &file("ca.crt"))
+            .flag("shutdown-delay", "1s")
             .flag("log-level", "debug");
         for route in routes {
             launch = launch.arg(route);
@@ -134,7 +135,7 @@ impl Shim {
         })
     }
 
-    /// Where it answers itself, by a name that is in every certificate.
+    /// Its own address, with a name that is in every certificate.
     pub(crate) fn server(&self) -> String {
         format!("https://localhost:{}", self.address.port())
     }

@@ -37,7 +37,7 @@ fn reference(version: &str, kind: &str) -> Value {
     json!({"apiGroup": group, "kind": kind, "name": "a"})
 }
 
-/// The shim alone: every third object is of the wanted version already.
+/// The shim alone: every third object is of the desired version already.
 /// Check C01.
 pub(crate) async fn conversion_keeps_counts_and_versions(fixture: &Fixture) -> Result<()> {
     let shim = fixture.shim()?;
@@ -51,8 +51,8 @@ pub(crate) async fn conversion_keeps_counts_and_versions(fixture: &Fixture) -> R
             })
             .collect();
         let desired = format!("{GROUP}/v1beta1");
-        let answer = shim.convert(&objects, &desired).await;
-        let converted = answer
+        let response = shim.convert(&objects, &desired).await;
+        let converted = response
             .with_context(|| format!("{count} objects"))?
             .objects();
         ensure!(converted.len() == count, "{} of {count}", converted.len());
@@ -73,7 +73,7 @@ pub(crate) async fn conversion_keeps_counts_and_versions(fixture: &Fixture) -> R
     Ok(())
 }
 
-/// The API server restores metadata by itself, so what the shim alone answers is held to it above.
+/// The API server restores metadata by itself, so the test above checks the responses of the shim alone.
 /// Check C01.
 pub(crate) async fn lists_are_converted_by_the_api_server(fixture: &Fixture) -> Result<()> {
     let admin = &fixture.testbed.admin;
@@ -148,7 +148,7 @@ pub(crate) async fn one_invalid_object_is_named(fixture: &Fixture) -> Result<()>
     admin.get(&OLD.named(NAMESPACE, "c-42")).await?;
     let stored = admin.list(&NEW.within(NAMESPACE)).await?;
     ensure!(stored.len() == STORED + 1, "{} objects", stored.len());
-    // How often is the API server's affair, whose cache asks as well.
+    // The number of calls is not checked: the API server's cache makes calls, too.
     let metrics = fixture.shims.metrics().await?;
     let mut counted = metrics
         .lines()

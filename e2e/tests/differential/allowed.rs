@@ -1,14 +1,14 @@
-//! The differences that may be between the two servers, and how they are taken out of an answer.
+//! The differences that may be between the two servers, and how they are taken out of a response.
 //!
 //! Each has a name, and a heading of that name with its reason in `docs/differential.md`.
 
 use std::ops::Range;
 
-use api::group::{GroupPair, GroupTable, Side};
+use api::group::{CapiTypes, GroupPair, GroupTable};
 
 use crate::differential::json::Json;
 
-/// Differences that any answer may have.
+/// Differences that any response may have.
 pub(crate) const ALWAYS: [&str; 9] = [
     "escapes",
     "framing",
@@ -40,9 +40,9 @@ pub(crate) const BY_STEP: [&str; 15] = [
     "yaml-anchors",
 ];
 
-/// What stands for a uid, before its number.
+/// The prefix of the replacement of a uid, before its number.
 const UID: &str = "<uid ";
-/// The arrays whose order differs, by the difference.
+/// The arrays with a different order, by the difference.
 const UNORDERED: [(&str, &str); 3] = [
     ("resource-order", "resources"),
     ("rule-order", "nonResourceRules"),
@@ -54,16 +54,16 @@ const GENERATED: &str = "g-";
 /// The script sends times before this year; what is later is of the run.
 const FIRST_YEAR: &str = "2024";
 
-/// Takes the allowed differences out of one answer.
+/// Takes the allowed differences out of one response.
 ///
-/// A uid becomes its number in the order in which they come, so that one that stands in a wrong place still shows.
+/// A uid becomes its number in the order of appearance, so that one in a wrong place is still found.
 #[derive(Debug, Default)]
 pub(crate) struct Normalizer {
     uids: Vec<String>,
-    /// Arrays whose order the server itself does not keep.
+    /// Arrays with an order that the server itself does not keep.
     unordered: Vec<&'static str>,
     generated_names: bool,
-    /// Pairs of private and standard names, where private ones may be seen in one of the answers.
+    /// Pairs of private and standard names, where private ones may be seen in one of the responses.
     private_names: Vec<(String, String)>,
     quota_fields: bool,
 }
@@ -97,7 +97,7 @@ impl Normalizer {
         self.visit("", json);
     }
 
-    /// Numbers the uids by their place among the values. In field names they stand sorted, that is, at random.
+    /// Numbers the uids by their place among the values. As field names they are sorted, which is a random order.
     fn number_uids(&mut self, json: &Json) {
         match json {
             Json::Atom(raw) => drop(self.without_uids(raw)),
@@ -200,8 +200,8 @@ fn pairs() -> Vec<(String, String)> {
     let table = GroupTable::default();
     let names = |pair: &GroupPair| {
         (
-            pair.name(Side::Private).to_owned(),
-            pair.name(Side::Standard).to_owned(),
+            pair.name(CapiTypes::Private).to_owned(),
+            pair.name(CapiTypes::Standard).to_owned(),
         )
     };
     table.pairs().iter().map(names).collect()
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_out_what_no_two_servers_share() {
+    fn removes_differences_between_any_two_servers() {
         for (text, expected) in [
             (
                 r#"{"resourceVersion":"12","a":"12"}"#,

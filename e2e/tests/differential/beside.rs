@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::{GroupTable, Side as Names};
+use api::group::{CapiTypes as Names, GroupTable};
 use http::{Request, header};
 use serde_json::{Value, json};
 use testbed::client::ApiClient;
@@ -126,9 +126,9 @@ async fn groups_are_discovered_once(client: &RawClient) -> Result<()> {
             let request = Request::get("/apis")
                 .header(header::ACCEPT, accept)
                 .body(Vec::new())?;
-            let answer = client.send(request).await?.bytes().await?;
-            let answer: Value = serde_json::from_slice(&answer)?;
-            let groups = answer
+            let response = client.send(request).await?.bytes().await?;
+            let response: Value = serde_json::from_slice(&response)?;
+            let groups = response
                 .pointer(groups)
                 .and_then(Value::as_array)
                 .context("no groups")?;
@@ -152,7 +152,7 @@ fn are_there_once(names: &[&str]) -> Result<()> {
         let place = |side| names.iter().position(|name| *name == pair.name(side));
         let ours = place(Names::Standard).with_context(|| format!("{pair} is not there"))?;
         let platform = place(Names::Private).with_context(|| format!("{pair} is not there"))?;
-        ensure!(ours < platform, "{pair}: the platform's comes first");
+        ensure!(ours < platform, "{pair}: the platform's is first");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Two answers, compared field by field and header by header.
+//! Two responses, compared field by field and header by header.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use http::{HeaderMap, header};
 use crate::differential::allowed::Normalizer;
 use crate::differential::json::Json;
 use crate::differential::script::Step;
-use crate::differential::side::Answered;
+use crate::differential::side::Received;
 
 /// How many fields a report shows.
 const SHOWN: usize = 12;
@@ -34,8 +34,8 @@ const PRESENCE: [&str; 6] = [
     "x-kubernetes-pf-prioritylevel-uid",
 ];
 
-/// What differs between the answers to a step, beyond what may.
-pub(crate) fn differences(step: &Step, direct: &Answered, proxied: &Answered) -> Vec<String> {
+/// What differs between the responses to a step, beyond what may.
+pub(crate) fn differences(step: &Step, direct: &Received, proxied: &Received) -> Vec<String> {
     let mut found = Vec::new();
     if direct.status != proxied.status {
         found.push(format!("status: {} and {}", direct.status, proxied.status));
@@ -45,7 +45,7 @@ pub(crate) fn differences(step: &Step, direct: &Answered, proxied: &Answered) ->
     found
 }
 
-fn headers(step: &Step, direct: &Answered, proxied: &Answered, found: &mut Vec<String>) {
+fn headers(step: &Step, direct: &Received, proxied: &Received, found: &mut Vec<String>) {
     let (direct, proxied) = (
         comparable(step, &direct.headers),
         comparable(step, &proxied.headers),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_answers_are_equal() {
+    fn equal_responses_are_equal() {
         for (direct, proxied) in [
             (r#"{"a": 1}"#, r#"{"a":1}"#),
             (

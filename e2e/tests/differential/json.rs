@@ -34,7 +34,7 @@ impl Json {
 
     /// Reads all documents of a stream.
     pub(crate) fn parse_all(text: &str) -> Result<Vec<Self>> {
-        // What comes behind may rely on it that the text is JSON.
+        // Later steps rely on the text being JSON.
         let documents = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
         let count = documents
             .collect::<Result<Vec<_>, _>>()
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_streams_and_refuses_damage() {
+    fn reads_streams_and_rejects_malformed_json() {
         assert_eq!(Json::parse_all("{}\n[1]\n2\n").unwrap().len(), 3);
         assert_eq!(Json::parse_all("").unwrap().len(), 0);
         for text in ["{", "{\"a\":}", "[1,]", "{} x", "\"a"] {

@@ -1,15 +1,15 @@
-//! The leak check: no answer that came through the proxy names a private group.
+//! The leak check: no response that came through the proxy names a private group.
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 
 use crate::differential::compare::clipped;
 use crate::differential::script::Step;
-use crate::differential::side::Answered;
+use crate::differential::side::Received;
 
 /// How much of the surroundings a report shows.
 const AROUND: usize = 60;
 
-/// Differences with which an answer does name a private group.
+/// Differences with which a response does name a private group.
 const SHOW_PRIVATE: [&str; 2] = ["private-names", "quota-fields"];
 
 /// Finds private names in any of their spellings.
@@ -23,7 +23,12 @@ pub(crate) struct LeakCheck {
 impl LeakCheck {
     pub(crate) fn new() -> Self {
         let table = GroupTable::default();
-        let private = || table.pairs().iter().map(|pair| pair.name(Side::Private));
+        let private = || {
+            table
+                .pairs()
+                .iter()
+                .map(|pair| pair.name(CapiTypes::Private))
+        };
         let plain = private().map(str::to_owned);
         let reversed = private().map(|name| joined(name.rsplit('.').map(str::to_owned), "."));
         let camel = private().map(|name| joined(name.split('.').map(capital), ""));
@@ -34,8 +39,8 @@ impl LeakCheck {
         }
     }
 
-    /// The private names in an answer to a step that allows none.
-    pub(crate) fn of(&self, step: &Step, answer: &Answered) -> Vec<String> {
+    /// The private names in a response to a step that allows none.
+    pub(crate) fn of(&self, step: &Step, response: &Received) -> Vec<String> {
         if step
             .allowed
             .iter()
@@ -43,11 +48,11 @@ impl LeakCheck {
         {
             return Vec::new();
         }
-        let headers = answer.headers.iter().map(|(name, value)| {
+        let headers = response.headers.iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (format!("header {name}"), value)
         });
-        let body = std::iter::once(("body".to_owned(), answer.text().into_owned()));
+        let body = std::iter::once(("body".to_owned(), response.text().into_owned()));
         headers
             .chain(body)
             .filter_map(|(place, text)| Some(format!("leak in the {place}: {}", self.find(&text)?)))

@@ -1,6 +1,6 @@
-//! The differential run: what the proxy answers in front of private types, a server with standard types answers too.
+//! The differential test: the proxy in front of private types responds like a server with standard types.
 //!
-//! One script of raw requests goes directly to a server with standard CRDs, and through the proxy to one with private
+//! One script of raw requests is sent directly to a server with standard CRDs, and through the proxy to one with private
 //! CRDs. Status, headers and bodies must be equal, but for the differences that `docs/differential.md` lists. Then
 //! `kubectl` and `clusterctl` do the same, and last the platform's own CRDs arrive on the private server.
 
@@ -19,7 +19,7 @@ mod stored;
 mod text;
 
 use anyhow::Result;
-use api::group::Side as Names;
+use api::group::CapiTypes as Names;
 use testbed::progress::Progress;
 
 use crate::differential::leaks::LeakCheck;
@@ -56,7 +56,7 @@ async fn scenario(sides: &mut Sides, progress: &Progress) -> Result<()> {
         programs.run(&command, sides, &leaks, &mut report).await;
     }
     step.done_with(&report.score());
-    report.verdict()?;
+    report.check()?;
     stored::is_private(&sides.proxied.testbed.control_plane.etcd).await?;
 
     let step = progress.step("the platform's types arrive");

@@ -54,7 +54,7 @@ impl Programs {
         Ok(Self { binaries })
     }
 
-    /// Runs a command on both sides and reports what differs.
+    /// Runs a command with both types and reports what differs.
     pub(crate) async fn run(
         &self,
         step: &Step,
@@ -90,7 +90,7 @@ impl Programs {
     async fn once(&self, step: &Step, sides: &Sides, leaks: &LeakCheck) -> Result<Vec<String>> {
         let direct = self.output(step, &sides.direct);
         let (direct, proxied) = tokio::try_join!(direct, self.output(step, &sides.proxied))?;
-        Ok(judge(step, &direct, &proxied, leaks))
+        Ok(compare_responses(step, &direct, &proxied, leaks))
     }
 
     async fn output(&self, step: &Step, side: &Side) -> Result<Output> {
@@ -167,7 +167,12 @@ async fn read(mut child: Child, extent: Extent) -> Result<(u16, String, String)>
     Ok((u16::try_from(status).unwrap_or(u16::MAX), out, errors))
 }
 
-fn judge(step: &Step, direct: &Output, proxied: &Output, leaks: &LeakCheck) -> Vec<String> {
+fn compare_responses(
+    step: &Step,
+    direct: &Output,
+    proxied: &Output,
+    leaks: &LeakCheck,
+) -> Vec<String> {
     let mut found = Vec::new();
     if direct.status != step.status {
         found.push(format!(
@@ -221,7 +226,7 @@ fn lines(name: &str, direct: &str, proxied: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The words of a command line; single quotes keep spaces.
+/// The arguments of a command line; single quotes keep spaces.
 fn words(line: &str) -> Vec<String> {
     let quoted = line.split('\'').enumerate();
     let mut words: Vec<String> = vec![String::new()];

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_would_lose() {
+    fn unsupported_fields_are_rejected() {
         for json in [
             r#"{"apiVersion":"v1","kind":"Pod"}"#,
             r#"{"apiVersion":"v1","kind":"Secret","immutable":true}"#,

@@ -1,4 +1,4 @@
-//! Runs the script on both sides and reports what differs.
+//! Runs the script with both types and reports what differs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use testbed::wait;
 use crate::differential::compare::{clipped, differences};
 use crate::differential::leaks::LeakCheck;
 use crate::differential::script::{Patience, Step};
-use crate::differential::side::{Answered, Side};
+use crate::differential::side::{Received, Side};
 
 /// How long controllers and publishers may take.
 const SETTLED_WITHIN: Duration = Duration::from_mins(1);
@@ -54,13 +54,13 @@ impl Report {
         }
     }
 
-    /// One line for people.
+    /// A summary line.
     pub(crate) fn score(&self) -> String {
         format!("{} of {} equal", self.equal, self.requests)
     }
 
     /// Fails when anything differed that may not, or something was not shown that should be.
-    pub(crate) fn verdict(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         ensure!(
             self.problems.is_empty(),
             "{} of {} comparisons differ:\n\n{}",
@@ -98,7 +98,7 @@ impl Sides {
         report.note(&request, &found);
     }
 
-    /// Asks until it is as the step says, or for too long; gives what is wrong.
+    /// Repeats the requests until the responses are as the step says, or until the timeout; returns what is wrong.
     async fn settled(&mut self, step: &Step, leaks: &LeakCheck) -> Result<Vec<String>> {
         let (direct, proxied) = match step.patience {
             Patience::Once => self.ask(step).await?,
@@ -111,7 +111,7 @@ impl Sides {
                 .await?
             }
         };
-        let found = judge(step, &direct, &proxied, leaks);
+        let found = compare_responses(step, &direct, &proxied, leaks);
         if found.is_empty() && step.refusal.is_none() {
             self.direct.save(step, &direct)?;
             self.proxied.save(step, &proxied)?;
@@ -119,44 +119,49 @@ impl Sides {
         Ok(found)
     }
 
-    async fn ask(&self, step: &Step) -> Result<(Answered, Answered)> {
+    async fn ask(&self, step: &Step) -> Result<(Received, Received)> {
         tokio::try_join!(self.direct.ask(step), self.proxied.ask(step))
     }
 }
 
 /// Fails while there is more to wait for.
-fn is_settled(step: &Step, direct: &Answered, proxied: &Answered, leaks: &LeakCheck) -> Result<()> {
+fn is_settled(step: &Step, direct: &Received, proxied: &Received, leaks: &LeakCheck) -> Result<()> {
     match &step.patience {
         Patience::Once => {}
         Patience::Until(pointer) => {
-            for (name, answer) in [("direct", direct), ("proxied", proxied)] {
-                let ready = is_ready(step, pointer.as_deref(), answer);
+            for (name, response) in [("direct", direct), ("proxied", proxied)] {
+                let ready = is_ready(step, pointer.as_deref(), response);
                 ensure!(
                     ready,
                     "{name}: {} {}",
-                    answer.status,
-                    clipped(&answer.text())
+                    response.status,
+                    clipped(&response.text())
                 );
             }
         }
         Patience::Settles => {
-            let found = judge(step, direct, proxied, leaks);
+            let found = compare_responses(step, direct, proxied, leaks);
             ensure!(found.is_empty(), "{}", found.join("\n    "));
         }
     }
     Ok(())
 }
 
-fn is_ready(step: &Step, pointer: Option<&str>, answer: &Answered) -> bool {
+fn is_ready(step: &Step, pointer: Option<&str>, response: &Received) -> bool {
     let has = |pointer: &str| {
-        let json = answer.json().unwrap_or_default();
+        let json = response.json().unwrap_or_default();
         json.pointer(pointer).is_some_and(|value| !value.is_null())
     };
-    answer.status == step.status && pointer.is_none_or(has)
+    response.status == step.status && pointer.is_none_or(has)
 }
 
-/// What is wrong with the two answers.
-fn judge(step: &Step, direct: &Answered, proxied: &Answered, leaks: &LeakCheck) -> Vec<String> {
+/// What is wrong with the two responses.
+fn compare_responses(
+    step: &Step,
+    direct: &Received,
+    proxied: &Received,
+    leaks: &LeakCheck,
+) -> Vec<String> {
     let mut found = Vec::new();
     if let Some((_, code)) = &step.refusal {
         refusal(step, *code, direct, proxied, &mut found);
@@ -171,20 +176,20 @@ fn judge(step: &Step, direct: &Answered, proxied: &Answered, leaks: &LeakCheck) 
     }
     found.extend(leaks.of(step, proxied));
     if !found.is_empty() {
-        for (name, answer) in [("direct", direct), ("proxied", proxied)] {
+        for (name, response) in [("direct", direct), ("proxied", proxied)] {
             found.push(format!(
                 "{name}: {} {}",
-                answer.status,
-                clipped(&answer.text())
+                response.status,
+                clipped(&response.text())
             ));
         }
     }
     found
 }
 
-/// What is wrong with an answer that the proxy gives in its own way: when it refuses, it must say so in the terms of the
+/// What is wrong with a response that the proxy gives in its own way: when it refuses, it must say so in the terms of the
 /// API.
-fn refusal(step: &Step, code: u16, direct: &Answered, proxied: &Answered, found: &mut Vec<String>) {
+fn refusal(step: &Step, code: u16, direct: &Received, proxied: &Received, found: &mut Vec<String>) {
     if (direct.status, proxied.status) != (step.status, code) {
         found.push(format!(
             "{} direct and {} proxied, instead of {} and {code}",

@@ -1,4 +1,4 @@
-//! The script: requests in the manner of `.http` files, with what is expected of the answer.
+//! The script: requests in the manner of `.http` files, with what is expected of the response.
 //!
 //! ```text
 //! ### 201 a Secret that is owned by a Cluster (R06 R32)
@@ -9,8 +9,8 @@
 //! {"metadata": {"name": "s", "ownerReferences": [{"uid": "{{cluster.uid}}", ...}]}}
 //! ```
 //!
-//! The heading says the status that both servers must answer with, and which checks the step shows. Lines with `@`
-//! are instructions for the runner; see [`Step`]. `{{name}}` stands for what was saved from an earlier answer.
+//! The heading says the status that both servers must respond with, and which checks the step shows. Lines with `@`
+//! are instructions for the runner; see [`Step`]. `{{name}}` represents what was saved from an earlier response.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +25,13 @@ pub(crate) struct Step {
     pub(crate) title: String,
     /// The checks that it shows.
     pub(crate) checks: Vec<String>,
-    /// The status that both servers must answer with.
+    /// The status that both servers must respond with.
     pub(crate) status: u16,
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
-    /// `@save NAME POINTER`: remembers a value of the answer.
+    /// `@save NAME POINTER`: remembers a value of the response.
     pub(crate) saves: Vec<(String, String)>,
     /// `@direct NAME: VALUE`: the standard server is sent this header instead.
     pub(crate) direct_headers: Vec<(String, String)>,
@@ -39,9 +39,9 @@ pub(crate) struct Step {
     pub(crate) allowed: Vec<String>,
     /// `@differs DIFFERENCE STATUS`: the proxy refuses with this status what the server does not.
     pub(crate) refusal: Option<(String, u16)>,
-    /// How much of the answer is read.
+    /// How much of the response is read.
     pub(crate) extent: Extent,
-    /// How often it is asked.
+    /// How often it is sent.
     pub(crate) patience: Patience,
     /// `@each NAME`: once for each row of this table.
     pub(crate) each: Option<String>,
@@ -55,7 +55,7 @@ pub(crate) struct Step {
     pub(crate) compact: bool,
 }
 
-/// How much of an answer is read.
+/// How much of a response is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// All of it.
@@ -73,10 +73,10 @@ pub(crate) enum Patience {
     /// Once.
     #[default]
     Once,
-    /// `@until [POINTER]`: until both servers answer with the right status (and have something there), because
+    /// `@until [POINTER]`: until both servers respond with the right status (and have something there), because
     /// controllers work on it.
     Until(Option<String>),
-    /// `@settles`: until both answers are equal, because the servers publish it in the background.
+    /// `@settles`: until both responses are equal, because the servers publish it in the background.
     Settles,
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Nothing for what stands before the first heading.
+/// Nothing for text before the first heading.
 fn parse_block(file: &str, line: usize, block: &[&str]) -> Result<Option<Step>> {
     let Some((heading, rest)) = block.split_first().filter(|_| line > 0) else {
         return Ok(None);
@@ -215,7 +215,7 @@ fn header(line: &str) -> Result<(String, String)> {
 fn pair(text: &str) -> Result<(String, String)> {
     let (one, two) = text
         .split_once(' ')
-        .with_context(|| format!("{text:?} is not two words"))?;
+        .with_context(|| format!("{text:?} does not consist of two parts"))?;
     Ok((one.to_owned(), two.trim().to_owned()))
 }
 
@@ -282,7 +282,7 @@ GET /nothing
     }
 
     #[test]
-    fn refuses_what_it_does_not_know() {
+    fn unknown_directives_are_rejected() {
         for text in [
             "### 200 no checks\nGET /\n",
             "### title (R01)\nGET /\n",
@@ -295,7 +295,7 @@ GET /nothing
     }
 
     #[test]
-    fn fills_in_rows_first_and_answers_later() {
+    fn fills_in_rows_first_and_saved_values_later() {
         let row = Values::from([("group".to_owned(), "g".to_owned())]);
         let step = parse("x", TEXT).unwrap().remove(0).for_row(&row);
         assert_eq!(

@@ -6,22 +6,25 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::{GroupTable, Side as Names};
+use api::group::{CapiTypes as Names, GroupTable};
 use http::{HeaderMap, Request};
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Patch, Resource};
 use testbed::kubeconfig::{Credentials, write_kubeconfig};
+use testbed::operator::SOON;
 use testbed::progress::Progress;
-use testbed::raw::{Answer, RawClient};
+use testbed::raw::{RawClient, Response};
 use testbed::service_account::ensure_namespace;
 use testbed::testbed::Testbed;
-use testbed::{crds, fixtures};
+use testbed::{crds, fixtures, wait};
 
 use crate::differential::protobuf;
 use crate::differential::script::{Extent, Step, Values, fill};
 
-/// How long one answer may take, with all the events that are waited for.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// How long one response may take, with all the events that are waited for.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the OpenAPI documents have to be unchanged.
+const UNCHANGED: Duration = Duration::from_secs(3);
 /// Namespace of the users, which the testbed's own user is in.
 const NAMESPACE: &str = "testbed";
 /// Close to what all annotations of an object may hold, 256 KiB.
@@ -34,7 +37,7 @@ const INITIAL_END: &str = "k8s.io/initial-events-end";
 pub(crate) struct Side {
     pub(crate) names: Names,
     pub(crate) testbed: Testbed,
-    /// What earlier answers said.
+    /// What earlier responses said.
     pub(crate) values: Values,
     /// For programs.
     pub(crate) kubeconfig: PathBuf,
@@ -44,24 +47,41 @@ pub(crate) struct Side {
     restricted: RawClient,
 }
 
-/// A whole answer, or as much of it as was asked for.
+/// A whole response, or as much of it as was requested.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct Received {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
-// === impl Answered ===
+// === impl Received ===
 
-impl Answered {
+impl Received {
     pub(crate) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.body)
     }
 
     pub(crate) fn json(&self) -> Result<Value> {
-        serde_json::from_slice(&self.body).context("the answer is not JSON")
+        serde_json::from_slice(&self.body).context("the response is not JSON")
     }
+}
+
+/// Waits until the API server has published the schemas of all CRDs. Until then, the URL of a schema changes, and its last
+/// one redirects to the next.
+async fn openapi_is_complete(admin: &ApiClient) -> Result<()> {
+    wait::until("the OpenAPI documents to be complete", SOON, async || {
+        let index = admin.get("/openapi/v3").await?;
+        wait::throughout("unchanged OpenAPI documents", UNCHANGED, async || {
+            ensure!(
+                admin.get("/openapi/v3").await? == index,
+                "they have changed"
+            );
+            Ok(())
+        })
+        .await
+    })
+    .await
 }
 
 // === impl Side ===
@@ -76,6 +96,7 @@ impl Side {
         let mut testbed = Testbed::start(name, progress).await?;
         crds::install(&testbed.admin, &types(names).await?).await?;
         testbed.start_controller_manager().await?;
+        openapi_is_complete(&testbed.admin).await?;
         let admin = testbed.admin.clone();
         let user = token(&admin, "user").await?;
         let restricted = token(&admin, "restricted").await?;
@@ -106,8 +127,8 @@ impl Side {
         })
     }
 
-    /// Sends a step's request and reads as much of the answer as it says.
-    pub(crate) async fn ask(&self, step: &Step) -> Result<Answered> {
+    /// Sends a step's request and reads as much of the response as it says.
+    pub(crate) async fn ask(&self, step: &Step) -> Result<Received> {
         if step.compact {
             self.compact().await?;
         }
@@ -117,12 +138,12 @@ impl Side {
             &self.user
         };
         let read = async {
-            let answer = client.send(self.request(step)?).await?;
-            read(answer, step.extent).await
+            let response = client.send(self.request(step)?).await?;
+            read(response, step.extent).await
         };
-        tokio::time::timeout(ANSWER_WITHIN, read)
+        tokio::time::timeout(RESPONSE_TIMEOUT, read)
             .await
-            .with_context(|| format!("no whole answer within {ANSWER_WITHIN:?}"))?
+            .with_context(|| format!("no complete response within {RESPONSE_TIMEOUT:?}"))?
     }
 
     fn request(&self, step: &Step) -> Result<Request<Vec<u8>>> {
@@ -151,16 +172,16 @@ impl Side {
         request.body(body).context("not a request")
     }
 
-    /// Remembers what a step wants to be remembered of its answer.
-    pub(crate) fn save(&mut self, step: &Step, answer: &Answered) -> Result<()> {
+    /// Stores the values that a step saves from its response.
+    pub(crate) fn save(&mut self, step: &Step, response: &Received) -> Result<()> {
         if step.saves.is_empty() {
             return Ok(());
         }
         // Of a stream, the last document.
         let document: Value = match step.extent {
-            Extent::Whole => answer.json()?,
+            Extent::Whole => response.json()?,
             Extent::Events(_) | Extent::Initial => {
-                let last = answer
+                let last = response
                     .body
                     .trim_ascii_end()
                     .rsplit(|&byte| byte == b'\n')
@@ -171,7 +192,7 @@ impl Side {
         };
         for (name, pointer) in &step.saves {
             let value = match pointer.strip_prefix("header:") {
-                Some(header) => answer
+                Some(header) => response
                     .headers
                     .get(header)
                     .and_then(|value| value.to_str().ok())
@@ -181,7 +202,7 @@ impl Side {
                     .map(|value| value.as_str().map_or(value.to_string(), str::to_owned)),
             };
             let value =
-                value.with_context(|| format!("the answer has no {pointer}: {document:.300}"))?;
+                value.with_context(|| format!("the response has no {pointer}: {document:.300}"))?;
             self.values.insert(name.clone(), value);
         }
         Ok(())
@@ -192,10 +213,10 @@ impl Side {
         let etcd = RawClient::new(&self.testbed.control_plane.etcd.url(), None)?;
         let ask = async |path: &str, question: Value| {
             let request = Request::post(path).body(question.to_string().into_bytes())?;
-            let answer = etcd.send(request).await?;
-            ensure!(answer.status.is_success(), "{path}: {}", answer.status);
-            let body = answer.bytes().await?;
-            serde_json::from_slice::<Value>(&body).context("etcd's answer is not JSON")
+            let response = etcd.send(request).await?;
+            ensure!(response.status.is_success(), "{path}: {}", response.status);
+            let body = response.bytes().await?;
+            serde_json::from_slice::<Value>(&body).context("etcd's response is not JSON")
         };
         let status = ask("/v3/maintenance/status", json!({})).await?;
         let revision = &status["header"]["revision"];
@@ -204,17 +225,17 @@ impl Side {
     }
 }
 
-async fn read(answer: Answer, extent: Extent) -> Result<Answered> {
-    let (status, headers) = (answer.status.as_u16(), answer.headers.clone());
+async fn read(response: Response, extent: Extent) -> Result<Received> {
+    let (status, headers) = (response.status.as_u16(), response.headers.clone());
     let body = match extent {
-        Extent::Events(count) if status == 200 => events(answer, |read, _| read >= count).await?,
+        Extent::Events(count) if status == 200 => events(response, |read, _| read >= count).await?,
         Extent::Initial if status == 200 => {
             let is_end = |_, line: &[u8]| String::from_utf8_lossy(line).contains(INITIAL_END);
-            events(answer, is_end).await?
+            events(response, is_end).await?
         }
-        Extent::Whole | Extent::Events(_) | Extent::Initial => answer.bytes().await?,
+        Extent::Whole | Extent::Events(_) | Extent::Initial => response.bytes().await?,
     };
-    Ok(Answered {
+    Ok(Received {
         status,
         headers,
         body,
@@ -222,9 +243,9 @@ async fn read(answer: Answer, extent: Extent) -> Result<Answered> {
 }
 
 /// Reads events until `enough` (of their number and the last one) says so.
-async fn events(answer: Answer, enough: impl Fn(usize, &[u8]) -> bool) -> Result<Vec<u8>> {
+async fn events(response: Response, enough: impl Fn(usize, &[u8]) -> bool) -> Result<Vec<u8>> {
     let mut body = Vec::new();
-    let mut lines = answer.lines();
+    let mut lines = response.lines();
     let mut count = 0;
     if enough(0, &[]) {
         return Ok(body);
@@ -250,7 +271,7 @@ fn large() -> String {
     text.trim_matches('"').to_owned()
 }
 
-/// Cluster API's types, all versions, under the wanted names. Without short names, which private types do not have.
+/// Cluster API's types, all versions, under the desired names. Without short names, which private types do not have.
 async fn types(names: Names) -> Result<Vec<Value>> {
     let table = GroupTable::default();
     let standard = crds::cluster_api(Names::Standard).await?;
@@ -297,14 +318,14 @@ async fn token(admin: &ApiClient, name: &str) -> Result<String> {
         "kind": "TokenRequest",
         "spec": { "expirationSeconds": 3600 },
     });
-    let answer = admin.create(&format!("{path}/token"), &question).await?;
-    let token = answer["status"]["token"].as_str();
+    let response = admin.create(&format!("{path}/token"), &question).await?;
+    let token = response["status"]["token"].as_str();
     token
         .map(str::to_owned)
         .with_context(|| format!("no token for {name}"))
 }
 
-/// Gives the user the same rights on both sides, on groups of its own names.
+/// Gives the user the same rights with both types, on groups of its own names.
 async fn grant(admin: &ApiClient, names: Names) -> Result<()> {
     let mut objects = fixtures::load(&fixtures::directory().join("rbac/user.yaml"))?;
     objects.push(json!({

@@ -1,4 +1,4 @@
-//! All steps of the script, in order, with those that stand for many written out.
+//! All steps of the script, in order, with templates expanded.
 
 use std::collections::BTreeSet;
 

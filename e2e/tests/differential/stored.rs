@@ -1,9 +1,9 @@
 //! What the private server's etcd holds after the run: nothing under a standard name (R32).
 
 use anyhow::{Result, ensure};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
+use testbed::capi_storage::{CRDS, types_of_key};
 use testbed::etcd::Etcd;
-use testbed::sides::{CRDS, side_of};
 
 /// Fails when a key belongs to a standard group, or none to a private one.
 pub(crate) async fn is_private(etcd: &Etcd) -> Result<()> {
@@ -11,10 +11,10 @@ pub(crate) async fn is_private(etcd: &Etcd) -> Result<()> {
     let keys = etcd.keys("/registry/").await?;
     let of = |side| {
         keys.iter()
-            .filter(|key| side_of(&table, key) == Some(side))
+            .filter(|key| types_of_key(&table, key) == Some(side))
             .collect()
     };
-    let (standard, private): (Vec<_>, Vec<_>) = (of(Side::Standard), of(Side::Private));
+    let (standard, private): (Vec<_>, Vec<_>) = (of(CapiTypes::Standard), of(CapiTypes::Private));
     ensure!(
         standard.is_empty(),
         "R32: etcd holds standard keys: {standard:?}"

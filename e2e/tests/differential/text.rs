@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_all_but_what_may_differ() {
+    fn keeps_all_but_allowed_differences() {
         for (text, expected) in [
             ("NAME   AGE\nm      5s", "NAME AGE\nm <time>"),
             ("  resourceVersion: \"123\"", "  resourceVersion: \"#\""),

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn gives_up_in_the_end_and_says_why() {
+    async fn gives_up_after_the_limit_with_the_cause() {
         assert!(
             Backoff::new(Duration::from_mins(1))
                 .again("down")

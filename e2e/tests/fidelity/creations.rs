@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use http::{Request, StatusCode};
 use serde_json::Value;
 use testbed::audit::Event;
@@ -21,7 +21,7 @@ const COUNT: usize = 1000;
 /// The proxy is killed when this many are done.
 const KILLS: [usize; 5] = [50, 200, 400, 600, 800];
 const WITHIN: Duration = Duration::from_mins(2);
-/// Large enough that a body comes in several pieces.
+/// Large enough that a body arrives in several pieces.
 const TEXT: usize = 20_000;
 const PREFIX: &str = "created-";
 
@@ -30,11 +30,11 @@ const PREFIX: &str = "created-";
 struct Created {
     name: String,
     tries: usize,
-    /// What the answer says, if it came.
+    /// The content of the response, if one arrived.
     uid: Option<String>,
 }
 
-/// Checks that each object is there once and whole, however often it was tried; gives a line for people.
+/// Checks that each object is there once and whole, however often it was tried; returns a summary line.
 pub(crate) async fn happen_once(fixture: &mut Fixture) -> Result<String> {
     let mark = fixture.testbed.control_plane.audit.mark()?;
     let client = fixture.proxies[0].client()?;
@@ -76,13 +76,13 @@ pub(crate) async fn happen_once(fixture: &mut Fixture) -> Result<String> {
     let unknown = all.iter().filter(|created| created.uid.is_none()).count();
     ensure!(again > 0, "no creation was interrupted");
     Ok(format!(
-        "{again} tried again, of which {unknown} had happened without an answer"
+        "{again} tried again, of which {unknown} had succeeded without a response"
     ))
 }
 
-/// Tries until the object is there: created now, or by a try whose answer was lost.
+/// Tries until the object is there: created now, or by an earlier request whose response was lost.
 async fn create(client: RawClient, name: String) -> Result<Created> {
-    let body = claim(Side::Standard, &name, &text(&name))
+    let body = claim(CapiTypes::Standard, &name, &text(&name))
         .to_string()
         .into_bytes();
     let backoff = Backoff::new(WITHIN);
@@ -92,7 +92,7 @@ async fn create(client: RawClient, name: String) -> Result<Created> {
         let trouble = match try_to_create(&client, body.clone()).await {
             Ok((StatusCode::CREATED, body)) => {
                 let object: Value =
-                    serde_json::from_slice(&body).context("a whole answer is not JSON")?;
+                    serde_json::from_slice(&body).context("a complete response is not JSON")?;
                 let uid = object["metadata"]["uid"].as_str().map(str::to_owned);
                 return Ok(Created { name, tries, uid });
             }
@@ -111,11 +111,11 @@ async fn create(client: RawClient, name: String) -> Result<Created> {
 }
 
 async fn try_to_create(client: &RawClient, body: Vec<u8>) -> Result<(StatusCode, Vec<u8>)> {
-    let request = Request::post(collection(Side::Standard))
+    let request = Request::post(collection(CapiTypes::Standard))
         .header("content-type", "application/json")
         .body(body)?;
-    let answer = client.send(request).await?;
-    Ok((answer.status, answer.bytes().await?))
+    let response = client.send(request).await?;
+    Ok((response.status, response.bytes().await?))
 }
 
 /// Text of its own for each object, which shows where something is missing.
@@ -127,7 +127,7 @@ async fn stored(fixture: &Fixture) -> Result<BTreeMap<String, Value>> {
     let objects = fixture
         .testbed
         .admin
-        .list(&collection(Side::Private))
+        .list(&collection(CapiTypes::Private))
         .await?;
     let named = objects.into_iter().filter_map(|object| {
         let name = object["metadata"]["name"].as_str()?.to_owned();
@@ -153,7 +153,7 @@ impl Created {
         if let Some(uid) = uid {
             ensure!(
                 object["metadata"]["uid"] == **uid,
-                "{name} is not the one that was answered"
+                "{name} is not the one in the response"
             );
         }
         Ok(())
@@ -161,7 +161,7 @@ impl Created {
 }
 
 /// The audit log has no second creation of any object. (It may lack the first: for a request whose client has gone, the
-/// server notes that the answer was not read.)
+/// server notes that the response was not read.)
 fn happened_once(events: &[Event], username: &str) -> Result<()> {
     let mut created: BTreeMap<&str, usize> = BTreeMap::new();
     for event in events {

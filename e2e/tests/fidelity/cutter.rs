@@ -12,7 +12,7 @@ use crate::fidelity::random::Random;
 
 /// How much is forwarded at a time.
 const CHUNK: usize = 16 * 1024;
-/// A cut comes within this many bytes of the answer, so that it mostly falls into an event.
+/// The connection is cut within this many bytes of the response, so that it mostly falls into an event.
 const WITHIN: u64 = 3000;
 
 /// A relay on a port of its own.
@@ -23,7 +23,7 @@ pub(crate) struct Cutter {
     accepting: tokio::task::JoinHandle<()>,
 }
 
-/// A connection through the relay: how many bytes of its answers may still pass, if that is limited.
+/// A connection through the relay: how many bytes of its responses may still pass, if that is limited.
 type Line = watch::Sender<Option<u64>>;
 
 // === impl Cutter ===
@@ -119,7 +119,7 @@ async fn relay(
     Ok(())
 }
 
-/// Forwards answers until they end or are cut.
+/// Forwards responses until they end or are cut.
 async fn forward(
     from: &mut (impl AsyncReadExt + Unpin),
     to: &mut (impl AsyncWriteExt + Unpin),
@@ -170,9 +170,9 @@ mod tests {
         assert!(!cutter.cut_all());
         let (mut client, mut server) = pair(&upstream, &cutter).await;
         client.write_all(b"ask").await.unwrap();
-        let mut asked = [0; 3];
-        server.read_exact(&mut asked).await.unwrap();
-        assert_eq!(&asked, b"ask");
+        let mut requested = [0; 3];
+        server.read_exact(&mut requested).await.unwrap();
+        assert_eq!(&requested, b"ask");
         assert!(cutter.cut_one(&mut Random::new(3)));
         // The cut is not known to come before these bytes, but before their end.
         let writing =
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn cuts_everything_at_once() {
+    async fn cuts_all_connections_at_once() {
         let upstream = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let cutter = Cutter::start(upstream.local_addr().unwrap().port())
             .await

@@ -1,9 +1,9 @@
-//! What the fidelity tests stand on: a server with private types, and proxies with a relay on either side.
+//! The fixture of the fidelity tests: a server with private types, and proxies with relays before and after them.
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use serde_json::{Value, json};
 use testbed::control_plane::Endpoint;
 use testbed::fixtures;
@@ -19,7 +19,7 @@ use crate::fidelity::random::Random;
 
 /// Namespace of the objects.
 pub(crate) const NAMESPACE: &str = "fidelity";
-/// Of the standard groups, the one whose objects are written; they are small, and name a group.
+/// The standard group of the written objects; they are small, and name a group.
 const GROUP: &str = "ipam.cluster.x-k8s.io";
 /// How many proxies there are.
 pub(crate) const PROXIES: usize = 3;
@@ -48,7 +48,7 @@ pub(crate) struct Way {
 impl Fixture {
     pub(crate) async fn start(progress: Progress) -> Result<Self> {
         let mut testbed = Testbed::start("fidelity", progress).await?;
-        testbed.install_crds(Side::Private).await?;
+        testbed.install_crds(CapiTypes::Private).await?;
         ensure_namespace(&testbed.admin, NAMESPACE).await?;
         let upstream = testbed.upstream().await?;
         let work_dir = Arc::new(WorkDir::open("fidelity-proxies")?);
@@ -113,7 +113,7 @@ impl Fixture {
 // === impl Way ===
 
 impl Way {
-    /// A client that goes this way.
+    /// A client that uses this path.
     pub(crate) fn client(&self) -> Result<RawClient> {
         RawClient::new(&format!("http://127.0.0.1:{}", self.front.port()), None)
     }
@@ -138,25 +138,25 @@ impl Way {
     }
 }
 
-/// The name of the written group on a side.
-pub(crate) fn group(side: Side) -> String {
+/// The name of the written group in given types.
+pub(crate) fn group(capi_types: CapiTypes) -> String {
     let table = GroupTable::default();
     let pair = table.find(GROUP.as_bytes()).map(|(pair, _)| pair);
-    pair.map(|pair| pair.name(side).to_owned())
+    pair.map(|pair| pair.name(capi_types).to_owned())
         .unwrap_or_default()
 }
 
-/// The collection of the written objects on a side.
-pub(crate) fn collection(side: Side) -> String {
+/// The collection of the written objects in given types.
+pub(crate) fn collection(capi_types: CapiTypes) -> String {
     format!(
         "/apis/{}/v1beta2/namespaces/{NAMESPACE}/ipaddressclaims",
-        group(side)
+        group(capi_types)
     )
 }
 
 /// A small object with a reference to its own group, and some text.
-pub(crate) fn claim(side: Side, name: &str, text: &str) -> Value {
-    let group = group(side);
+pub(crate) fn claim(capi_types: CapiTypes, name: &str, text: &str) -> Value {
+    let group = group(capi_types);
     json!({
         "apiVersion": format!("{group}/v1beta2"),
         "kind": "IPAddressClaim",

@@ -1,7 +1,7 @@
 //! Histories of one kind of object, and the check that one shows the same as another.
 //!
 //! Every change of an object has its own resource version, and all versions of a kind are in one order. So a reader's
-//! history is right when it goes through the reference's in that order, leaves nothing out and has nothing twice,
+//! history is correct when it follows the reference's order, omits nothing and repeats nothing,
 //! across all interruptions.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub(crate) enum Change {
 /// The version of each object.
 pub(crate) type State = BTreeMap<String, u64>;
 
-/// What a reader goes through.
+/// What a reader observes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// It has listed everything.
@@ -38,7 +38,7 @@ pub(crate) enum Entry {
     Seen(Event),
     /// It has seen a bookmark: there is nothing more up to this version.
     Bookmark(u64),
-    /// Its watch broke off, and it goes on behind this version.
+    /// Its watch broke off, and it continues behind this version.
     Resumed(u64),
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Reference {
     events: Vec<Event>,
 }
 
-/// Where a history is wrong.
+/// Where a history differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Violation {
     /// A change was never seen.
@@ -99,7 +99,7 @@ struct Cursor<'a> {
 impl Reference {
     /// The history of a reader that only the server interrupted, as a busy one does with a slow watch.
     ///
-    /// It goes on where it was, which the server vouches for; a list in between would leave changes out.
+    /// It continues where it was, which the server vouches for; a list in between would leave changes out.
     pub(crate) fn new(history: &[Entry]) -> Result<Self, Violation> {
         let Some((Entry::Listed { version, state }, rest)) = history.split_first() else {
             return Err(Violation::NoStart);

@@ -3,8 +3,8 @@
 //! - A history of more than 100,000 events, read through proxies that are killed and connections that are cut at random
 //!   (seeded), is held against the same history read directly: nothing lost, doubled, reordered or altered (W03, W10).
 //! - A thousand creations in flight through a proxy that is killed happen once each, and whole (F01).
-//! - While the API server is down requests fail, and none of them comes later (F03).
-//! - A stock manager goes on by itself when its proxy is killed (F02).
+//! - While the API server is down requests fail, and none of them arrives later (F03).
+//! - A stock manager continues by itself when its proxy is killed (F02).
 
 mod backoff;
 mod creations;
@@ -45,11 +45,11 @@ async fn scenario(fixture: &mut Fixture, progress: &Progress, random: &mut Rando
     let said = creations::happen_once(fixture).await?;
     step.done_with(&said);
 
-    let step = progress.step("a manager whose proxy is killed");
+    let step = progress.step("a manager with a killed proxy");
     manager::goes_on(fixture).await?;
     step.done();
 
-    let step = progress.step("the API server goes and comes back");
+    let step = progress.step("the API server stops and returns");
     let said = outage::adds_no_requests(fixture).await?;
     step.done_with(&said);
     Ok(())

@@ -1,9 +1,9 @@
-//! A stock manager whose proxy is killed goes on by itself (F02).
+//! A stock manager continues after its proxy is killed (F02).
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::json;
 use testbed::client::ApiClient;
 use testbed::cluster::{CLUSTERS, CORE};
@@ -27,7 +27,9 @@ pub(crate) async fn goes_on(fixture: &mut Fixture) -> Result<()> {
     create(&view, "before").await?;
     is_seen(&view, "before").await?;
 
-    let core = testbed.world(Side::Private)?.manager_mut(Manager::Core)?;
+    let core = testbed
+        .cluster_api(CapiTypes::Private)?
+        .manager_mut(Manager::Core)?;
     let pid = core.service.pid();
     proxy(core)?.kill();
     create(&view, "meanwhile").await?;
@@ -38,7 +40,7 @@ pub(crate) async fn goes_on(fixture: &mut Fixture) -> Result<()> {
 
     core.service.check()?;
     ensure!(core.service.pid() == pid, "the manager was restarted");
-    testbed.end(Side::Private);
+    testbed.end(CapiTypes::Private);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use http::{Request, StatusCode, header};
 use serde_json::Value;
 use testbed::raw::RawClient;
@@ -15,14 +15,14 @@ use crate::fidelity::fixture::{Fixture, claim, collection};
 const EACH: usize = 100;
 const WITHIN: Duration = Duration::from_mins(1);
 
-/// Checks what arrived of what was asked while the server was down, and after; gives a line for people.
+/// Checks which requests arrived that were sent while the server was down, and after; returns a summary line.
 pub(crate) async fn adds_no_requests(fixture: &mut Fixture) -> Result<String> {
     let client = fixture.proxies[1].client()?;
     let username = fixture.username();
     let control_plane = &mut fixture.testbed.control_plane;
     control_plane.api_server.kill();
     wait::until("the proxy to notice", WITHIN, async || {
-        let status = client.get(&collection(Side::Standard)).await?.status;
+        let status = client.get(&collection(CapiTypes::Standard)).await?.status;
         ensure!(status == StatusCode::SERVICE_UNAVAILABLE, "{status}");
         Ok(())
     })
@@ -32,10 +32,10 @@ pub(crate) async fn adds_no_requests(fixture: &mut Fixture) -> Result<String> {
     }
     let mark = control_plane.audit.mark()?;
     control_plane.api_server.start().await?;
-    let mut asked = 0;
+    let mut requested = 0;
     wait::until("the proxy to find the server again", WITHIN, async || {
-        asked += 1;
-        let status = client.get(&collection(Side::Standard)).await?.status;
+        requested += 1;
+        let status = client.get(&collection(CapiTypes::Standard)).await?.status;
         ensure!(status == StatusCode::OK, "{status}");
         Ok(())
     })
@@ -71,8 +71,8 @@ pub(crate) async fn adds_no_requests(fixture: &mut Fixture) -> Result<String> {
         arrived.len()
     );
     ensure!(
-        lists <= asked,
-        "{asked} lists were asked for and {lists} arrived"
+        lists <= requested,
+        "{requested} lists were requested and {lists} arrived"
     );
     Ok(format!(
         "{EACH} requests refused meanwhile, {} of {EACH} arrived after",
@@ -96,16 +96,18 @@ async fn is_refused(client: &RawClient, name: &str) -> Result<()> {
 }
 
 async fn create(client: &RawClient, name: &str) -> Result<(StatusCode, bool, Value)> {
-    let body = claim(Side::Standard, name, "").to_string().into_bytes();
-    let request = Request::post(collection(Side::Standard))
+    let body = claim(CapiTypes::Standard, name, "")
+        .to_string()
+        .into_bytes();
+    let request = Request::post(collection(CapiTypes::Standard))
         .header(header::CONTENT_TYPE, "application/json")
         .body(body)?;
-    let answer = client.send(request).await?;
+    let response = client.send(request).await?;
     let (status, retry_after) = (
-        answer.status,
-        answer.headers.contains_key(header::RETRY_AFTER),
+        response.status,
+        response.headers.contains_key(header::RETRY_AFTER),
     );
-    let body = answer.bytes().await?;
+    let body = response.bytes().await?;
     let body = serde_json::from_slice(&body).with_context(|| format!("{name}: not JSON"))?;
     Ok((status, retry_after, body))
 }

@@ -1,6 +1,6 @@
-//! A strict list-and-watch client that writes down what it goes through.
+//! A strict list-and-watch client that records what it observes.
 //!
-//! It goes on from the last version that it has seen, lists again only when that version has expired, and takes
+//! It continues from the last version that it has seen, lists again only when that version has expired, and takes
 //! nothing that it does not understand: a body that ends cleanly within an event, an event out of place, an error that
 //! is not one of the API's.
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use http::StatusCode;
 use serde::Deserialize;
-use testbed::raw::{Answer, Lines, RawClient};
+use testbed::raw::{Lines, RawClient, Response};
 use tokio::sync::watch;
 
 use crate::fidelity::backoff::Backoff;
@@ -149,7 +149,7 @@ impl Reader {
         }
     }
 
-    /// Learns what there is, and goes on from there.
+    /// Learns what there is, and continues from there.
     async fn list(&mut self) -> Result<Over> {
         loop {
             match self.source.start {
@@ -206,26 +206,26 @@ impl Reader {
     async fn watch(&mut self) -> Result<Over> {
         let version = self.version;
         let question = format!("?watch=true&allowWatchBookmarks=true&resourceVersion={version}");
-        let answer = self.ask(&question).await?;
-        if answer.status == GONE {
+        let response = self.ask(&question).await?;
+        if response.status == GONE {
             return Ok(Over::Expired);
         }
-        self.follow(answer.lines()).await
+        self.follow(response.lines()).await
     }
 
-    /// Asks until there is an answer.
-    async fn ask(&self, question: &str) -> Result<Answer> {
+    /// Sends requests until there is a response.
+    async fn ask(&self, question: &str) -> Result<Response> {
         let path = format!("{}{question}", self.source.path);
         let backoff = Backoff::new(BACK_WITHIN);
         loop {
             let trouble = match self.source.client.get(&path).await {
-                Ok(answer) if answer.status.is_server_error() || answer.status == BUSY => {
-                    answer.status.to_string()
+                Ok(response) if response.status.is_server_error() || response.status == BUSY => {
+                    response.status.to_string()
                 }
-                Ok(answer) => {
-                    let status = answer.status;
+                Ok(response) => {
+                    let status = response.status;
                     ensure!(status.is_success() || status == GONE, "{path}: {status}");
-                    return Ok(answer);
+                    return Ok(response);
                 }
                 Err(error) => error.to_string(),
             };
@@ -259,7 +259,7 @@ impl Reader {
                     let rest = lines.unfinished().len();
                     ensure!(
                         rest == 0,
-                        "an answer ended cleanly within an event, {rest} bytes in"
+                        "a response ended cleanly within an event, {rest} bytes in"
                     );
                     return Ok(Over::Interrupted);
                 }

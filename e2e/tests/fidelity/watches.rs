@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::raw::RawClient;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -30,7 +30,7 @@ const CAUGHT_UP_WITHIN: Duration = Duration::from_mins(1);
 
 type Reading = JoinHandle<Result<Vec<Entry>>>;
 
-/// Writes, reads under faults, compares; gives a line for people.
+/// Writes, reads under faults, compares; returns a summary line.
 pub(crate) async fn report_what_happened(
     fixture: &mut Fixture,
     random: &mut Random,
@@ -39,7 +39,7 @@ pub(crate) async fn report_what_happened(
     writer::prepare(&admin).await?;
     let (until, receiver) = watch::channel(Until::Open);
     let count = Arc::new(AtomicUsize::new(0));
-    // Only what goes through proxies counts.
+    // Only traffic through proxies counts.
     let reference = read(reference(fixture)?, &receiver, &Arc::default());
     let mut readings = Vec::new();
     for source in sources(fixture)? {
@@ -75,14 +75,10 @@ pub(crate) async fn report_what_happened(
             .map_err(|wrong| anyhow!("reader {number}: {wrong:?}"))?;
         total.add(summary);
     }
-    verdict(&reference, total, &struck)
+    check(&reference, total, &struck)
 }
 
-fn verdict(
-    reference: &Reference,
-    total: Summary,
-    struck: &BTreeMap<Fault, usize>,
-) -> Result<String> {
+fn check(reference: &Reference, total: Summary, struck: &BTreeMap<Fault, usize>) -> Result<String> {
     let said = format!(
         "{} changes, {} events seen, {} bookmarks, {} resumptions, {} lists again; {struck:?}",
         reference.len(),
@@ -113,9 +109,9 @@ fn reference(fixture: &Fixture) -> Result<Source> {
     let client = RawClient::new(&endpoint.server, Some(&endpoint.authority))?;
     Ok(Source {
         client: client.with_token(&fixture.token()?)?,
-        path: collection(Side::Private),
+        path: collection(CapiTypes::Private),
         start: Start::List,
-        renamed: Some((group(Side::Private), group(Side::Standard))),
+        renamed: Some((group(CapiTypes::Private), group(CapiTypes::Standard))),
     })
 }
 
@@ -125,7 +121,7 @@ fn sources(fixture: &Fixture) -> Result<Vec<Source>> {
         for number in 0..READERS_EACH {
             sources.push(Source {
                 client: way.client()?,
-                path: collection(Side::Standard),
+                path: collection(CapiTypes::Standard),
                 start: if number % 2 == 0 {
                     Start::List
                 } else {

@@ -1,7 +1,7 @@
 //! Writers: they change, delete and create objects, straight at the server, several at a time.
 
 use anyhow::{Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Patch, status_code};
 use tokio::task::JoinSet;
@@ -22,8 +22,8 @@ pub(crate) async fn prepare(admin: &ApiClient) -> Result<()> {
     for object in 0..OBJECTS {
         admin
             .create(
-                &collection(Side::Private),
-                &claim(Side::Private, &name(object), "new"),
+                &collection(CapiTypes::Private),
+                &claim(CapiTypes::Private, &name(object), "new"),
             )
             .await?;
     }
@@ -49,13 +49,13 @@ async fn work(admin: ApiClient, writer: u64, changes: u64, mut random: Random) -
     let mut last = 0;
     let mut made = 0;
     while made < changes {
-        let answer = if random.below(REBIRTHS) == 0 {
+        let response = if random.below(REBIRTHS) == 0 {
             made += 1;
             Some(rebirth(&admin, writer + WRITERS * random.below(OBJECTS / WRITERS)).await?)
         } else {
             change(&admin, random.below(OBJECTS), &mut random).await?
         };
-        if let Some(object) = answer {
+        if let Some(object) = response {
             made += 1;
             last = last.max(version(&object)?);
         }
@@ -64,22 +64,22 @@ async fn work(admin: ApiClient, writer: u64, changes: u64, mut random: Random) -
 }
 
 async fn rebirth(admin: &ApiClient, object: u64) -> Result<Value> {
-    let path = format!("{}/{}", collection(Side::Private), name(object));
+    let path = format!("{}/{}", collection(CapiTypes::Private), name(object));
     admin.delete(&path).await?;
     admin
         .create(
-            &collection(Side::Private),
-            &claim(Side::Private, &name(object), "reborn"),
+            &collection(CapiTypes::Private),
+            &claim(CapiTypes::Private, &name(object), "reborn"),
         )
         .await
 }
 
 /// Nothing if the object is not there just now.
 async fn change(admin: &ApiClient, object: u64, random: &mut Random) -> Result<Option<Value>> {
-    let path = format!("{}/{}", collection(Side::Private), name(object));
+    let path = format!("{}/{}", collection(CapiTypes::Private), name(object));
     let text = format!("{:0width$}", random.below(u64::MAX), width = TEXT);
-    let wanted = json!({ "metadata": { "annotations": { "text": text } } });
-    match admin.patch(&path, Patch::Merge, &wanted).await {
+    let desired = json!({ "metadata": { "annotations": { "text": text } } });
+    match admin.patch(&path, Patch::Merge, &desired).await {
         Ok(object) => Ok(Some(object)),
         Err(error) if matches!(status_code(&error), Some(404 | 409)) => Ok(None),
         Err(error) => Err(error),
@@ -96,7 +96,7 @@ fn version(object: &Value) -> Result<u64> {
         .unwrap_or_default();
     ensure!(
         !version.is_empty(),
-        "an answer has no version: {object:.200}"
+        "a response has no version: {object:.200}"
     );
     Ok(version.parse()?)
 }

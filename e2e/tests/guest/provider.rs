@@ -1,10 +1,10 @@
 //! Stock Cluster API and its AWS provider, as pods from a payload's images, make instances in the fake cloud: machines
-//! run as soon as their nodes have joined, and the cloud is empty again when they are not wanted any more.
+//! run as soon as their nodes have joined, and the cloud is empty again when they are no longer needed.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::{Value, json};
 use testbed::client::{Patch, Resource};
 use testbed::cloud::FakeCloud;
@@ -80,7 +80,7 @@ async fn scales(testbed: &NodeTestbed, cloud: &FakeCloud, pushed: &Pushed) -> Re
 }
 
 async fn managers(testbed: &NodeTestbed, cloud: &FakeCloud, pushed: &Pushed) -> Result<()> {
-    let mut definitions = crds::cluster_api(Side::Standard).await?;
+    let mut definitions = crds::cluster_api(CapiTypes::Standard).await?;
     definitions.extend(aws_crds().await?);
     crds::install(&testbed.admin, &definitions).await?;
     let image = |tag: &str| {
@@ -136,7 +136,7 @@ async fn aws_crds() -> Result<Vec<Value>> {
     Ok(each.collect())
 }
 
-/// A pool of two, of a cluster whose API server is the testbed's own.
+/// A pool of two, of a cluster with the testbed's own API server.
 async fn pool(testbed: &NodeTestbed, cloud: &FakeCloud) -> Result<()> {
     let admin = &testbed.admin;
     cloud
@@ -161,7 +161,7 @@ async fn pool(testbed: &NodeTestbed, cloud: &FakeCloud) -> Result<()> {
                 "labels": { "cluster.x-k8s.io/cluster-name": "guest" },
             },
             "type": kind,
-            // Without a format: for Ignition's the provider would want a bucket.
+            // Without a format: for Ignition's format, the provider requires a bucket.
             "stringData": { "value": data },
         });
         admin.apply(&[secret]).await?;

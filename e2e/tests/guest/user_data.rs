@@ -1,4 +1,4 @@
-//! User data of a worker, as small as they can be: the kubelet's unit, its configuration, and how it asks to join.
+//! User data of a worker, as small as they can be: the kubelet's unit, its configuration, and its bootstrap kubeconfig.
 
 use anyhow::Result;
 use base64::Engine;

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_chosen_by_name_and_come_in_their_order() {
+    fn parts_are_selected_by_name_and_keep_their_order() {
         let all = Choice::parse("").unwrap();
         assert!(all.is_all() && all.has_single());
         assert_eq!(all.of_several().len(), Failure::ALL.len() - 1);

@@ -20,11 +20,11 @@ use crate::highly_available::journal::{Journal, Kind, Seen};
 const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
 const NAMESPACE: &str = "default";
 const NAME: &str = "written-all-the-time";
-/// How often it asks.
+/// How often it sends a request.
 const EVERY: Duration = Duration::from_millis(100);
-/// How long it waits for an answer.
+/// How long it waits for a response.
 pub(crate) const GIVES_UP_AFTER: Duration = Duration::from_secs(2);
-/// How long it may take until it is answered again. Generous: a busy machine is no failure.
+/// How long it may take until it gets a response again. Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_mins(3);
 
 /// What both of its sides know.
@@ -32,7 +32,7 @@ const WITHIN: Duration = Duration::from_mins(3);
 struct Shared {
     kubeconfig: PathBuf,
     journal: Journal,
-    /// The newest count whose write was acknowledged.
+    /// The newest count with an acknowledged write.
     acknowledged: AtomicU64,
     /// Whether an older one was read after that.
     lost: AtomicBool,
@@ -70,23 +70,23 @@ impl Client {
         self.shared.journal.now()
     }
 
-    /// Waits until what it asks from now on is answered, steadily.
-    pub(crate) async fn is_answered(&self) -> Result<()> {
+    /// Waits until all requests from now on get responses.
+    pub(crate) async fn is_available(&self) -> Result<()> {
         let from = self.now();
-        wait::until("the client to be answered", WITHIN, async || {
+        wait::until("the client to get responses", WITHIN, async || {
             let steady = self.shared.journal.is_steady_since(from);
-            ensure!(steady, "it is not answered: {:?}", self.seen(from));
+            ensure!(steady, "requests fail: {:?}", self.seen(from));
             Ok(())
         })
         .await
     }
 
-    /// Waits until its writes are not answered.
+    /// Waits until its writes get no response.
     pub(crate) async fn cannot_write(&self) -> Result<()> {
         let from = self.now();
         wait::until("writes to fail", WITHIN, async || {
             let silent = self.shared.journal.is_silent_since(Kind::Write, from);
-            ensure!(silent, "they are answered: {:?}", self.seen(from));
+            ensure!(silent, "writes succeed: {:?}", self.seen(from));
             Ok(())
         })
         .await
@@ -120,7 +120,7 @@ impl Drop for Client {
 // === impl Shared ===
 
 impl Shared {
-    /// Makes a request, and notes what comes of it. Without an answer, the next one takes another connection.
+    /// Makes a request, and records its result. Without a response, the next one takes another connection.
     async fn ask<T>(
         &self,
         kind: Kind,
@@ -129,12 +129,12 @@ impl Shared {
     ) -> Option<T> {
         let outcome = match timeout(GIVES_UP_AFTER, request(api)).await {
             Ok(outcome) => outcome.map_err(|error| reason(&error)),
-            Err(_) => Err("no answer".to_owned()),
+            Err(_) => Err("no response".to_owned()),
         };
         match outcome {
-            Ok(answer) => {
+            Ok(response) => {
                 self.journal.add(kind, None);
-                Some(answer)
+                Some(response)
             }
             Err(reason) => {
                 self.journal.add(kind, Some(reason));
@@ -169,7 +169,7 @@ async fn write(shared: Arc<Shared>, mut api: ApiClient) {
             .ask(Kind::Write, &mut api, async |api| {
                 let last = match last {
                     Some(last) => last,
-                    // What came of the last write is not known.
+                    // The result of the last write is unknown.
                     None => get(api).await?,
                 };
                 next(api, &last).await
@@ -186,7 +186,7 @@ async fn next(api: &ApiClient, last: &Value) -> Result<Value> {
     let mut object = object(count(last) + 1);
     object["metadata"]["resourceVersion"] = last["metadata"]["resourceVersion"].clone();
     match api.patch(&path(), Patch::Merge, &object).await {
-        // One that was given up did come through: that is an answer, too.
+        // One that was given up did come through: that is a response, too.
         Err(error) if status_code(&error) == Some(409) => get(api).await,
         outcome => outcome,
     }
@@ -220,7 +220,7 @@ fn ticks() -> tokio::time::Interval {
     ticks
 }
 
-/// Why there was no answer, in few words.
+/// Why there was no response, in brief.
 fn reason(error: &anyhow::Error) -> String {
     match status_code(error) {
         Some(code) => format!("status {code}"),

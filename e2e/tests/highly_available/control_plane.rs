@@ -69,12 +69,12 @@ pub(crate) async fn is_whole(admin: &ApiClient, namespace: &str, nodes: usize) -
     let pods = pods::all(admin, namespace).await?;
     for workload in workloads(admin, namespace).await? {
         let serving = workload.serving(&pods).len();
-        let wanted = workload.replicas.min(nodes);
+        let expected = workload.replicas.min(nodes);
         let name = &workload.name;
-        ensure!(serving >= wanted, "{serving} of {wanted} {name} serve");
+        ensure!(serving >= expected, "{serving} of {expected} {name} serve");
         ensure!(
             workload.is_stateful || serving <= workload.replicas,
-            "{name}: more serve than are wanted"
+            "{name}: more serve than desired"
         );
     }
     Ok(())

@@ -1,15 +1,15 @@
-//! What a client was answered, and when.
+//! What a client got a response, and when.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How many answers in a row say that the API answers again.
+/// How many consecutive responses count as the API responding again.
 const STEADY: usize = 10;
 /// How old the newest of them may be.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// What was asked.
+/// What was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -22,7 +22,7 @@ struct Entry {
     /// When it ended, since the journal was begun.
     at: Duration,
     kind: Kind,
-    /// Why there was no answer.
+    /// Why there was no response.
     failed: Option<String>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Journal {
 pub(crate) struct Seen {
     pub(crate) requests: usize,
     pub(crate) failed: usize,
-    /// The longest time without an answer.
+    /// The longest time without a response.
     pub(crate) gap: Duration,
     /// How often there was none for which reason.
     pub(crate) reasons: BTreeMap<String, usize>,
@@ -70,24 +70,24 @@ impl Journal {
             .expect("invariant: no thread panics while holding it")
     }
 
-    /// Whether both kinds of requests, begun after a moment, are answered, and keep being so.
+    /// Whether both kinds of requests, begun after a moment, get responses, and keep being so.
     pub(crate) fn is_steady_since(&self, moment: Duration) -> bool {
         let entries = self.entries();
         let now = self.now();
         [Kind::Read, Kind::Write].into_iter().all(|kind| {
             let newest = entries.iter().rev().filter(|entry| entry.kind == kind);
-            let answers: Vec<_> = newest
+            let responses: Vec<_> = newest
                 .take(STEADY)
                 .take_while(|entry| entry.failed.is_none() && entry.at > moment)
                 .collect();
-            let is_fresh = answers
+            let is_fresh = responses
                 .first()
                 .is_some_and(|one| now.saturating_sub(one.at) < FRESH);
-            is_fresh && answers.len() == STEADY
+            is_fresh && responses.len() == STEADY
         })
     }
 
-    /// Whether the two newest requests of a kind since a moment were not answered.
+    /// Whether the two newest requests of a kind since a moment got no response.
     pub(crate) fn is_silent_since(&self, kind: Kind, moment: Duration) -> bool {
         let entries = self.entries();
         let mut newest = entries.iter().rev().filter(|entry| entry.kind == kind);
@@ -103,7 +103,7 @@ impl Journal {
     pub(crate) fn seen(&self, kind: Kind, from: Duration, to: Duration) -> Seen {
         let entries = self.entries();
         let mut seen = Seen::default();
-        let mut answered = None;
+        let mut responded = None;
         for entry in entries.iter().filter(|entry| entry.kind == kind) {
             let counts = entry.at >= from && entry.at <= to;
             seen.requests += usize::from(counts);
@@ -114,10 +114,10 @@ impl Journal {
                 }
                 Some(_) => {}
                 None => {
-                    if let Some(before) = answered.filter(|_| counts) {
+                    if let Some(before) = responded.filter(|_| counts) {
                         seen.gap = seen.gap.max(entry.at.saturating_sub(before));
                     }
-                    answered = Some(entry.at);
+                    responded = Some(entry.at);
                 }
             }
         }
@@ -131,17 +131,17 @@ mod tests {
 
     fn journal(entries: &[(u64, Kind, bool)]) -> Journal {
         let journal = Journal::begin();
-        let entries = entries.iter().map(|&(at, kind, answered)| Entry {
+        let entries = entries.iter().map(|&(at, kind, responded)| Entry {
             at: Duration::from_secs(at),
             kind,
-            failed: (!answered).then(|| "timed out".to_owned()),
+            failed: (!responded).then(|| "timed out".to_owned()),
         });
         journal.entries().extend(entries);
         journal
     }
 
     #[test]
-    fn the_longest_gap_is_between_answers_and_may_begin_before() {
+    fn the_longest_gap_is_between_responses_and_may_start_earlier() {
         use Kind::{Read, Write};
         let journal = journal(&[
             (1, Read, true),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_steady_when_both_kinds_are_answered_in_a_row() {
+    fn the_api_is_available_after_responses_of_both_kinds() {
         let journal = Journal::begin();
         let moment = journal.now();
         for _ in 0..STEADY {

@@ -2,7 +2,7 @@
 //! a client that reads and writes the hosted API all the time; and what one replica bears.
 //!
 //! What the client saw is in `docs/failures.md`: the test holds the page to the failures that are replayed and to
-//! whether the API answers meanwhile, and `UPDATE_GOLDEN=1` writes the figures again.
+//! whether the API responds meanwhile, and `UPDATE_GOLDEN=1` writes the figures again.
 
 mod choice;
 mod client;
@@ -12,7 +12,7 @@ mod journal;
 mod pods;
 mod report;
 mod restored;
-mod world;
+mod scenario;
 
 use anyhow::Result;
 use testbed::hosted;

@@ -23,7 +23,7 @@ pub(crate) struct Pod {
     labels: BTreeMap<String, String>,
     is_ready: bool,
     is_leaving: bool,
-    /// Its class of service, which its control group goes by.
+    /// Its quality-of-service class, which determines its control group.
     class: String,
     /// What runs of it.
     containers: Vec<String>,
@@ -57,7 +57,7 @@ impl Pod {
         }
     }
 
-    /// Whether it serves, and is to go on.
+    /// Whether it serves, and is to continue.
     pub(crate) fn serves(&self) -> bool {
         self.is_ready && !self.is_leaving
     }

@@ -18,12 +18,12 @@ const HEAD: &str = "\
 /// Has the page written again.
 const UPDATE: &str = "UPDATE_GOLDEN";
 
-/// What came of a failure, in all its repetitions.
+/// The result of a failure, in all its repetitions.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) failure: &'static str,
-    /// Whether the API answers while the failure lasts.
-    pub(crate) answers: bool,
+    /// Whether the API responds while the failure lasts.
+    pub(crate) responses: bool,
     /// Of reads and of writes.
     pub(crate) seen: [Seen; 2],
     /// Until every replica served again, counted from the mending.
@@ -58,7 +58,7 @@ impl Report {
             .fold(HEAD.to_owned(), |text, row| text + &row.line())
     }
 
-    /// Holds the page to the failures that were replayed, and to whether the API answered; or writes it again. If not all
+    /// Compares the page with the failures that were replayed and with whether the API responded; or updates it. If not all
     /// were replayed, what it says of the others stays.
     pub(crate) fn check(&self, is_all: bool) -> Result<()> {
         let path = Path::new(PAGE);
@@ -103,7 +103,7 @@ impl Row {
         let [reads, writes] = &self.seen;
         let cells = [
             self.failure.to_owned(),
-            answers(self.answers).to_owned(),
+            responses(self.responses).to_owned(),
             failed(reads),
             seconds(reads.gap),
             failed(writes),
@@ -114,7 +114,7 @@ impl Row {
     }
 
     fn merge(&mut self, other: Row) {
-        self.answers &= other.answers;
+        self.responses &= other.responses;
         self.whole_after = self.whole_after.max(other.whole_after);
         for (own, other) in self.seen.iter_mut().zip(other.seen) {
             own.requests += other.requests;
@@ -127,11 +127,11 @@ impl Row {
     }
 }
 
-fn answers(answers: bool) -> &'static str {
-    if answers {
-        "answers"
+fn responses(responses: bool) -> &'static str {
+    if responses {
+        "responds"
     } else {
-        "does not answer"
+        "does not respond"
     }
 }
 
@@ -158,7 +158,7 @@ fn parts(page: &str) -> Result<(&str, &str, &str)> {
     Ok((&page[..begin], table, &page[end..]))
 }
 
-/// What a table promises: the failures, and whether the API answers. Figures differ from run to run.
+/// What a table promises: the failures, and whether the API responds. Figures differ from run to run.
 fn promises(table: &str) -> Vec<(String, String)> {
     let rows = table.lines().skip(2);
     let cells = rows.map(|row| row.split('|').map(|cell| cell.trim().to_owned()));
@@ -177,11 +177,11 @@ mod tests {
             requests: 10,
             failed,
             gap: Duration::from_secs(gap),
-            reasons: [("no answer".to_owned(), failed)].into(),
+            reasons: [("no response".to_owned(), failed)].into(),
         };
-        let row = |failed, gap, answers| Row {
+        let row = |failed, gap, responses| Row {
             failure: "a pod",
-            answers,
+            responses,
             seen: [seen(failed, gap), seen(1, 1)],
             whole_after: Duration::from_secs(gap),
         };
@@ -189,17 +189,17 @@ mod tests {
         report.add(row(1, 3, true));
         report.add(row(2, 2, true));
         let table = report.table();
-        let expected = "| a pod | answers | 3 of 20 (3 no answer) | 3.0 s | 2 of 20 (2 no answer) | 1.0 s | 3.0 s |\n";
+        let expected = "| a pod | responds | 3 of 20 (3 no response) | 3.0 s | 2 of 20 (2 no response) | 1.0 s | 3.0 s |\n";
         assert!(table.ends_with(expected), "{table}");
-        let promise = ("a pod".to_owned(), "answers".to_owned());
+        let promise = ("a pod".to_owned(), "responds".to_owned());
         assert_eq!(promises(&table), [promise]);
-        let known = format!("{HEAD}| a node | answers |\n| a pod | answers | 0 of 1 |\n");
+        let known = format!("{HEAD}| a node | responds |\n| a pod | responds | 0 of 1 |\n");
         let own = table.lines().last().unwrap();
         let amended = report.amended(&known);
-        assert_eq!(amended, format!("{HEAD}| a node | answers |\n{own}\n"));
+        assert_eq!(amended, format!("{HEAD}| a node | responds |\n{own}\n"));
         assert_eq!(report.amended(HEAD), table);
         report.add(row(0, 0, false));
-        assert!(report.table().contains("does not answer"));
+        assert!(report.table().contains("does not respond"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A snapshot of etcd comes back as three members of one cluster, by the script that their pods run.
+//! A snapshot of etcd returns as three members of one cluster, by the script that their pods run.
 //!
 //! etcd and its tools are real. Only places and addresses differ from those in pods: the script's are replaced.
 
@@ -53,7 +53,7 @@ async fn an_etcd_snapshot_is_restored_to_one_cluster() -> Result<()> {
         ensure!(member.read("kept").await? == "before", "{}", member.name);
         ensure!(member.members().await? == 3, "{}", member.name);
     }
-    // Written by one, read by another: they are one cluster, whose revisions are above all that anybody has seen.
+    // Written by one, read by another: they are one cluster, and its revisions are higher than all that any client has seen.
     let revision = members[0].write("new", "after").await?;
     ensure!(revision > 1_000_000_000, "{revision}");
     wait::until("the others to have it", WITHIN, async || {
@@ -212,23 +212,23 @@ impl Member {
     /// Writes; gives the revision.
     async fn write(&self, key: &str, value: &str) -> Result<u64> {
         let body = json!({ "key": STANDARD.encode(key), "value": STANDARD.encode(value) });
-        let answer = self.client.create("/v3/kv/put", &body).await?;
-        let revision = answer["header"]["revision"].as_str();
+        let response = self.client.create("/v3/kv/put", &body).await?;
+        let revision = response["header"]["revision"].as_str();
         Ok(revision.context("no revision")?.parse()?)
     }
 
     async fn read(&self, key: &str) -> Result<String> {
         let body = json!({ "key": STANDARD.encode(key) });
-        let answer = self.client.create("/v3/kv/range", &body).await?;
-        let value = answer["kvs"][0]["value"].as_str().unwrap_or_default();
+        let response = self.client.create("/v3/kv/range", &body).await?;
+        let value = response["kvs"][0]["value"].as_str().unwrap_or_default();
         Ok(String::from_utf8(STANDARD.decode(value)?)?)
     }
 
     async fn members(&self) -> Result<usize> {
-        let answer: Value = self
+        let response: Value = self
             .client
             .create("/v3/cluster/member/list", &json!({}))
             .await?;
-        Ok(answer["members"].as_array().map_or(0, Vec::len))
+        Ok(response["members"].as_array().map_or(0, Vec::len))
     }
 }

@@ -18,7 +18,7 @@ use crate::hosted_cluster::timeline;
 const CONFIG_MAPS: Resource<'_> = Resource::new("v1", "configmaps");
 /// An object of the user's.
 const KEPT: &str = "kept";
-/// Components that speak to the API server, and so come after it.
+/// Components that connect to the API server, and so come after it.
 const AFTER: [&str; 4] = [
     "kube-controller-manager",
     "kube-scheduler",
@@ -54,11 +54,11 @@ pub(crate) async fn upgrades(
         .await?;
     let images = Images::read(fixture, cluster).await?;
     let begin = std::time::Instant::now();
-    let wanted = json!({ "spec": { "release": { "image": release.image } } });
+    let desired = json!({ "spec": { "release": { "image": release.image } } });
     fixture
         .testbed
         .admin
-        .patch(&cluster.path(), Patch::Merge, &wanted)
+        .patch(&cluster.path(), Patch::Merge, &desired)
         .await?;
     let seen = RefCell::new(Seen::default());
     meanwhile(completes(fixture, cluster, release), async || {

@@ -1,18 +1,19 @@
 //! A hosted cluster for real: from an empty management cluster to workers that joined by their pool's user data, and back;
-//! and what happens to one in between, when a worker dies and when all of it gets another release.
+//! and its behavior in between, when a worker fails and when everything gets another release.
 //!
 //! What it does in a stage is in [`testbed::hosted`] and in the modules beside. It is on private types, unless the variable
 //! `HYPERSHIFT_TYPES` says `standard` (`cargo xtask soak life`). It needs root; without it, it says so and does nothing.
 
 mod control_plane;
 mod observe;
+mod pod_security;
 mod pools;
 mod repair;
 mod timeline;
 
 use anyhow::{Result, bail};
 use api::annotations::cluster::MACHINE_HEALTH_CHECK_TIMEOUT;
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::hosted::{self, Cluster, Fixture, Guest};
 use testbed::node::NodeTestbed;
 use tokio::sync::Mutex;
@@ -31,12 +32,13 @@ async fn a_hosted_cluster_is_created_scaled_and_deleted() -> Result<()> {
 }
 
 async fn scenario(fixture: &Fixture) -> Result<()> {
-    let side = side()?;
-    fixture.install(side, &[]).await?;
-    let cluster = Cluster::new(fixture, "demo", side);
+    let capi_types = capi_types()?;
+    fixture.install(capi_types, &[]).await?;
+    let cluster = Cluster::new(fixture, "demo", capi_types);
     cluster.create(&["--node-pool-replicas=1"]).await?;
     let guest = cluster.comes_up().await?;
     timeline::show(fixture, &cluster).await?;
+    pod_security::is_restricted(fixture, &cluster).await?;
     cluster.has_workers(&guest, 1).await?;
     guest.runs_a_workload(fixture).await?;
     for count in [3, 0] {
@@ -54,10 +56,10 @@ async fn a_hosted_cluster_is_repaired_and_upgraded() -> Result<()> {
 }
 
 async fn repaired_and_upgraded(fixture: &Fixture) -> Result<()> {
-    let side = side()?;
-    fixture.install(side, &[]).await?;
-    let cluster = Cluster::new(fixture, "demo", side);
-    // Long enough for a kubelet that begins again; the usual eight minutes are for people who wait.
+    let capi_types = capi_types()?;
+    fixture.install(capi_types, &[]).await?;
+    let cluster = Cluster::new(fixture, "demo", capi_types);
+    // Long enough for a kubelet that begins again; the usual eight minutes are for users who wait.
     let patience = format!("--annotations={}=10s", MACHINE_HEALTH_CHECK_TIMEOUT.key());
     let workers = format!("--node-pool-replicas={WORKERS}");
     cluster.create(&[&workers, &patience]).await?;
@@ -80,10 +82,10 @@ async fn upgrade(fixture: &Fixture, cluster: &Cluster<'_>, guest: &Guest) -> Res
 }
 
 /// The groups that its Cluster API objects are in.
-fn side() -> Result<Side> {
+fn capi_types() -> Result<CapiTypes> {
     match std::env::var(TYPES).as_deref() {
-        Err(_) | Ok("private") => Ok(Side::Private),
-        Ok("standard") => Ok(Side::Standard),
+        Err(_) | Ok("private") => Ok(CapiTypes::Private),
+        Ok("standard") => Ok(CapiTypes::Standard),
         Ok(other) => bail!("{TYPES} is {other:?}, and may be private or standard"),
     }
 }

@@ -9,10 +9,10 @@ use testbed::client::ApiClient;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(250);
-/// How long an answer may take that counts as one.
+/// How long a response may take that counts as one.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Looks again and again until the work is done. What a look finds wrong ends the work.
+/// Polls until the work is done. A failed check ends the work.
 pub(crate) async fn meanwhile<T>(
     work: impl Future<Output = Result<T>>,
     mut look: impl AsyncFnMut() -> Result<()>,
@@ -31,34 +31,34 @@ pub(crate) async fn meanwhile<T>(
     }
 }
 
-/// How long an API server did not answer.
+/// How long an API server did not respond.
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
     since: Option<Instant>,
-    /// The longest time between two answers in which one was missing.
+    /// The longest time between two responses in which one was missing.
     pub(crate) longest: Duration,
     /// How many times that was.
     pub(crate) count: usize,
-    answered: Option<Instant>,
+    responded: Option<Instant>,
 }
 
 // === impl Outages ===
 
 impl Outages {
-    /// Asks once.
+    /// Sends one request.
     pub(crate) async fn ask(&mut self, client: &ApiClient) {
-        let answer = tokio::time::timeout(PATIENCE, client.get("/api/v1/namespaces/default"));
-        let is_up = matches!(answer.await, Ok(Ok(_)));
+        let response = tokio::time::timeout(PATIENCE, client.get("/api/v1/namespaces/default"));
+        let is_up = matches!(response.await, Ok(Ok(_)));
         let now = Instant::now();
         match (is_up, self.since.take()) {
-            (true, None) => self.answered = Some(now),
+            (true, None) => self.responded = Some(now),
             (true, Some(since)) => {
                 self.longest = self.longest.max(now - since);
-                self.answered = Some(now);
+                self.responded = Some(now);
             }
             (false, None) => {
                 self.count += 1;
-                self.since = Some(self.answered.unwrap_or(now));
+                self.since = Some(self.responded.unwrap_or(now));
             }
             (false, since) => self.since = since,
         }

@@ -18,7 +18,7 @@ use crate::hosted_cluster::observe::meanwhile;
 use crate::hosted_cluster::timeline;
 
 const BUDGETS: Resource<'_> = Resource::new("policy/v1", "poddisruptionbudgets");
-/// The pool whose machines stay.
+/// The pool that keeps its machines.
 const IN_PLACE: &str = "demo-in-place";
 /// Something that may never be away altogether.
 const GUARDED: &str = "guarded";
@@ -26,7 +26,7 @@ const GUARDED: &str = "guarded";
 const MARKER: &str = "/etc/testbed/marker";
 /// What is in it.
 const MARKED: &str = "in-place";
-/// How long an answer may take.
+/// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Creates a pool of one worker that is upgraded where it is.
@@ -52,7 +52,7 @@ pub(crate) async fn create(
     fixture.hcp(&words, &[]).await.map(drop)
 }
 
-/// Asks for another release of everything, nodes first. They wait for their control plane; then they get it, and no node
+/// Requests another release of everything, nodes first. They wait for their control plane; then they get it, and no node
 /// who uses them is left without.
 pub(crate) async fn upgrade_with_the_control_plane(
     fixture: &Fixture,
@@ -87,7 +87,7 @@ pub(crate) async fn upgrade_with_the_control_plane(
     guest.client.delete(&budget).await
 }
 
-/// A pool whose machines make room for others.
+/// A pool with machines that are replaced.
 struct Replaced<'a> {
     fixture: &'a Fixture,
     cluster: &'a Cluster<'a>,
@@ -123,11 +123,11 @@ impl<'a> Replaced<'a> {
             )
             .await?;
         let machines = of_pool(cluster, &cluster.pool()).await?;
-        let wanted = json!({ "spec": { "release": { "image": release.image } } });
+        let desired = json!({ "spec": { "release": { "image": release.image } } });
         fixture
             .testbed
             .admin
-            .patch(&cluster.pool_path(), Patch::Merge, &wanted)
+            .patch(&cluster.pool_path(), Patch::Merge, &desired)
             .await?;
         Ok(Self {
             fixture,
@@ -178,19 +178,19 @@ impl<'a> Replaced<'a> {
 
     /// Never fewer nodes of the pool than it is to have, and always one that serves.
     async fn look(&self) -> Result<()> {
-        let asked = async {
+        let requested = async {
             let nodes = self.guest.nodes().await?;
             let path = DEPLOYMENTS.named("default", GUARDED);
             anyhow::Ok((nodes, self.guest.client.get(&path).await?))
         };
         // While the API server is away, nothing can be seen.
-        let Ok(Ok((nodes, guarded))) = tokio::time::timeout(PATIENCE, asked).await else {
+        let Ok(Ok((nodes, guarded))) = tokio::time::timeout(PATIENCE, requested).await else {
             return Ok(());
         };
         let own = nodes.iter().filter(|node| !is_in_place(node));
         let ready = own.filter(|node| condition(node, "Ready").is_ok()).count();
-        let wanted = self.machines.len();
-        ensure!(ready >= wanted, "{ready} of {wanted} workers are ready");
+        let expected = self.machines.len();
+        ensure!(ready >= expected, "{ready} of {expected} workers are ready");
         let serving = guarded["status"]["availableReplicas"].as_i64().unwrap_or(0);
         ensure!(serving >= 1, "none serves: {}", guarded["status"]);
         Ok(())
@@ -220,7 +220,7 @@ impl<'a> Replaced<'a> {
     }
 }
 
-/// A pool whose machine stays.
+/// A pool that keeps its machine.
 struct Stays<'a> {
     fixture: &'a Fixture,
     cluster: &'a Cluster<'a>,
@@ -248,14 +248,14 @@ impl<'a> Stays<'a> {
             .pop()
             .context("it has no machine")?;
         let node = guest.client.get(&node_path(node(&machine))).await?;
-        let wanted = json!({ "spec": {
+        let desired = json!({ "spec": {
             "release": { "image": release.image },
             "config": [{ "name": "marker" }],
         } });
         fixture
             .testbed
             .admin
-            .patch(&path, Patch::Merge, &wanted)
+            .patch(&path, Patch::Merge, &desired)
             .await?;
         Ok(Self {
             fixture,
@@ -278,8 +278,8 @@ impl<'a> Stays<'a> {
     }
 
     async fn look(&self) -> Result<()> {
-        let asked = tokio::time::timeout(PATIENCE, self.now()).await;
-        if let Ok(Ok(node)) = asked
+        let requested = tokio::time::timeout(PATIENCE, self.now()).await;
+        if let Ok(Ok(node)) = requested
             && node["spec"]["unschedulable"] == true
         {
             self.was_drained.set(true);

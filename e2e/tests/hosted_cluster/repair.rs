@@ -1,11 +1,11 @@
-//! A worker dies without a word, and a new one takes its place.
+//! A worker fails without notice, and a new one replaces it.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use testbed::hosted::{Cluster, Fixture, Guest};
 use testbed::node::condition;
 
-/// Kills the machine of one worker of the pool, which has `count`. The cloud goes on saying that it runs.
+/// Kills the machine of one worker of the pool, which has `count`. The cloud continues saying that it runs.
 pub(crate) async fn replaces_a_dead_worker(
     fixture: &Fixture,
     cluster: &Cluster<'_>,
@@ -25,7 +25,7 @@ pub(crate) async fn replaces_a_dead_worker(
     ));
     fixture.cloud.kill(instance);
     fixture
-        .stage("the dead worker's node is not ready", async || {
+        .stage("the failed worker's node is not ready", async || {
             let found = guest.client.get(&format!("/api/v1/nodes/{node}")).await?;
             ensure!(condition(&found, "Ready").is_err(), "it is ready");
             Ok(())

@@ -1,4 +1,4 @@
-//! How a control plane came up: what each pod and each component waited for, in seconds since the cluster was asked for.
+//! How a control plane started: what each pod and each component waited for, in seconds since the cluster was requested.
 
 use std::fmt::Write as _;
 

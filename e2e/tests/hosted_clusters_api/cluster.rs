@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::SCOPE;
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Patch, Resource};
 use testbed::conditions::{find, untrue};
@@ -24,7 +24,7 @@ pub(crate) const POLICIES: Resource<'_> = Resource::new("networking.k8s.io/v1", 
 #[derive(Debug, Clone)]
 pub(crate) struct Cluster {
     pub(crate) name: &'static str,
-    pub(crate) side: Side,
+    pub(crate) capi_types: CapiTypes,
 }
 
 // === impl Cluster ===
@@ -34,11 +34,11 @@ impl Cluster {
     pub(crate) const ALL: [Self; 2] = [
         Self {
             name: "new",
-            side: Side::Private,
+            capi_types: CapiTypes::Private,
         },
         Self {
             name: "old",
-            side: Side::Standard,
+            capi_types: CapiTypes::Standard,
         },
     ];
 
@@ -61,11 +61,11 @@ impl Cluster {
 
     /// An API version of Cluster API on the cluster's side, of core or of the infrastructure.
     pub(crate) fn version(&self, infrastructure: bool) -> &'static str {
-        match (self.side, infrastructure) {
-            (Side::Private, false) => "cluster.hypershift.openshift.io/v1beta2",
-            (Side::Private, true) => "infrastructure.cluster.hypershift.openshift.io/v1beta2",
-            (Side::Standard, false) => "cluster.x-k8s.io/v1beta2",
-            (Side::Standard, true) => "infrastructure.cluster.x-k8s.io/v1beta2",
+        match (self.capi_types, infrastructure) {
+            (CapiTypes::Private, false) => "cluster.hypershift.openshift.io/v1beta2",
+            (CapiTypes::Private, true) => "infrastructure.cluster.hypershift.openshift.io/v1beta2",
+            (CapiTypes::Standard, false) => "cluster.x-k8s.io/v1beta2",
+            (CapiTypes::Standard, true) => "infrastructure.cluster.x-k8s.io/v1beta2",
         }
     }
 
@@ -73,7 +73,7 @@ impl Cluster {
     pub(crate) async fn create(&self, admin: &ApiClient, fixture: &Fixture) -> Result<()> {
         let mut objects = simulation::desired(self.name, &fixture.release)?;
         for object in &mut objects {
-            if object["kind"] == "HostedCluster" && self.side == Side::Standard {
+            if object["kind"] == "HostedCluster" && self.capi_types == CapiTypes::Standard {
                 object["metadata"]["annotations"] = json!({ SCOPE: "legacy" });
             }
             if object["kind"] == "NodePool" {
@@ -111,7 +111,7 @@ impl Cluster {
         .concat()
     }
 
-    /// Waits until all of them are there, and looks whether anything is on the other side.
+    /// Waits until all of them are there, and checks that there is nothing in the other types.
     pub(crate) async fn is_made(&self, admin: &ApiClient) -> Result<()> {
         for path in self.objects() {
             wait::until(&format!("{path} to be made"), SOON, async || {
@@ -131,15 +131,15 @@ impl Cluster {
         })
         .await?;
         let other = Self {
-            side: match self.side {
-                Side::Private => Side::Standard,
-                Side::Standard => Side::Private,
+            capi_types: match self.capi_types {
+                CapiTypes::Private => CapiTypes::Standard,
+                CapiTypes::Standard => CapiTypes::Private,
             },
             ..self.clone()
         };
-        let foreign = Resource::new(other.version(false), "clusters").within(&self.namespace());
+        let other = Resource::new(other.version(false), "clusters").within(&self.namespace());
         ensure!(
-            admin.list(&foreign).await?.is_empty(),
+            admin.list(&other).await?.is_empty(),
             "{} has objects on the other side",
             self.name
         );

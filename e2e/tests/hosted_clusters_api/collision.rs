@@ -1,11 +1,11 @@
 //! Two HostedClusters that have one control plane namespace: the owner's objects outlive all that is done with the other.
 //!
 //! `clusters-shared/one` owns the namespace, which is full of objects with the names that `clusters/shared-one` would
-//! use. No operator may write there, whatever the second cluster asks for, and the second one can be deleted at once.
+//! use. No operator may write there, whatever the second cluster requests, and the second one can be deleted at once.
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::{Value, json};
 use testbed::audit::Mark;
 use testbed::client::ApiClient;
@@ -24,7 +24,7 @@ const OWNERS: &str = "clusters-shared";
 /// The finalizer of HostedClusters and NodePools.
 const FINALIZER: &str = "hypershift.openshift.io/finalizer";
 
-/// All of it: the owner is there first, or comes when the other one waits for its release.
+/// The whole test: the owner exists first, or is created while the other one waits for its release.
 pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     // With migrations, which begin by themselves where they may.
     let fixture = Fixture::with_flags(testbed, &[("migration-concurrency", "1")]).await?;
@@ -154,7 +154,7 @@ async fn populate(admin: &ApiClient, name: &str) -> Result<String> {
     let mut all = objects(
         &namespace,
         &format!("shared-{name}"),
-        &[Side::Private, Side::Standard],
+        &[CapiTypes::Private, CapiTypes::Standard],
     );
     all.push(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",

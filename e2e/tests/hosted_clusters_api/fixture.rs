@@ -20,7 +20,7 @@ pub(crate) struct Running {
     pub(crate) replica: Replica,
 }
 
-/// All of it. The releases are served as long as this lives.
+/// The fixture. The releases are served until it is dropped.
 pub(crate) struct Fixture {
     pub(crate) operators: Vec<Running>,
     /// The release of clusters, and an older one for nodes.

@@ -21,7 +21,7 @@ use testbed::testbed::Testbed;
 /// One cluster on either side, from its creation to its end, and one that is made by the command line (O04, O05, O06).
 /// Checks O04, O05 and O06.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hosted_clusters_are_created_kept_and_deleted() -> Result<()> {
+async fn hosted_clusters_are_created_reconciled_and_deleted() -> Result<()> {
     let mut testbed = Testbed::start("hosted-clusters", Progress::detect()).await?;
     let outcome = stages::run(&mut testbed).await;
     testbed.finish(outcome)
@@ -29,7 +29,7 @@ async fn hosted_clusters_are_created_kept_and_deleted() -> Result<()> {
 
 /// A populated control plane namespace of another cluster outlives whatever is done with the one that collides (T01).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_control_plane_namespace_of_another_cluster_is_left_alone() -> Result<()> {
+async fn a_control_plane_namespace_of_another_cluster_is_unchanged() -> Result<()> {
     let mut testbed = Testbed::start("collision", Progress::detect()).await?;
     let outcome = collision::run(&mut testbed).await;
     testbed.finish(outcome)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::SCOPE;
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::{Value, json};
 use testbed::cargo::command_line;
 use testbed::client::ApiClient;
@@ -61,9 +61,9 @@ fn table(directory: &Path) -> Result<PathBuf> {
 /// One on each side, and one that cannot be.
 pub(crate) async fn live(testbed: &Testbed, old: &OldReleases) -> Result<()> {
     let admin = &testbed.admin;
-    let private = cluster("aged", Side::Private);
-    let standard = cluster("aged-legacy", Side::Standard);
-    let lost = cluster("aged-alone", Side::Private);
+    let private = cluster("aged", CapiTypes::Private);
+    let standard = cluster("aged-legacy", CapiTypes::Standard);
+    let lost = cluster("aged-alone", CapiTypes::Private);
     create(admin, &private, &old.known).await?;
     create(admin, &standard, &old.known).await?;
     create(admin, &lost, &old.unknown).await?;
@@ -79,15 +79,15 @@ pub(crate) async fn live(testbed: &Testbed, old: &OldReleases) -> Result<()> {
     Ok(())
 }
 
-fn cluster(name: &'static str, side: Side) -> Cluster {
-    Cluster { name, side }
+fn cluster(name: &'static str, capi_types: CapiTypes) -> Cluster {
+    Cluster { name, capi_types }
 }
 
 async fn create(admin: &ApiClient, of: &Cluster, release: &str) -> Result<()> {
     let mut objects = simulation::desired(of.name, release)?;
     objects.retain(|object| object["kind"] != "NodePool");
     for object in &mut objects {
-        if object["kind"] == "HostedCluster" && of.side == Side::Standard {
+        if object["kind"] == "HostedCluster" && of.capi_types == CapiTypes::Standard {
             object["metadata"]["annotations"] = json!({ SCOPE: "legacy" });
         }
     }
@@ -157,7 +157,7 @@ async fn is_planned(testbed: &Testbed, cluster: &Cluster, old: &OldReleases) -> 
         command.args(["--name", cluster.name]).args(more);
         terminal::run(&mut command, testbed.control_plane.admin_kubeconfig()).await
     };
-    // From here the registry cannot be read without a word that it has no TLS.
+    // From here, the registry cannot be read without declaring that it has no TLS.
     let (code, said) = plans(&[]).await?;
     ensure!(
         code == 0 && said.contains("note (release)"),

@@ -1,6 +1,6 @@
 //! Clusters without a cloud: on machines of an Agent service, and on machines that a user brings.
 //!
-//! Cluster API's provider for Agent cannot be had here. Its kinds are stand-ins: they take any object, and no controller makes
+//! Cluster API's provider for Agent is not available here. Its kinds are stand-ins: they take any object, and no controller makes
 //! machines of them. What is shown is what the operator makes, and that nothing is left of it.
 
 use anyhow::{Context, Result, ensure};

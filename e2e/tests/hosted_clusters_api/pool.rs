@@ -11,7 +11,11 @@ use crate::hosted_clusters_api::cluster::{Cluster, NODE_POOLS, SECRETS};
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 
 /// A pool is made, scaled, and given another release and another machine.
-pub(crate) async fn lives(cluster: &Cluster, admin: &ApiClient, fixture: &Fixture) -> Result<()> {
+pub(crate) async fn run_lifecycle(
+    cluster: &Cluster,
+    admin: &ApiClient,
+    fixture: &Fixture,
+) -> Result<()> {
     let first = made(cluster, admin, 1, "").await?;
     change(cluster, admin, json!({ "replicas": 3 })).await?;
     let scaled = made(cluster, admin, 3, "").await?;
@@ -40,8 +44,8 @@ pub(crate) async fn lives(cluster: &Cluster, admin: &ApiClient, fixture: &Fixtur
 
 async fn change(cluster: &Cluster, admin: &ApiClient, spec: Value) -> Result<()> {
     let path = NODE_POOLS.named(NAMESPACE, &cluster.pool());
-    let wanted = json!({ "spec": spec });
-    admin.patch(&path, Patch::Merge, &wanted).await?;
+    let desired = json!({ "spec": spec });
+    admin.patch(&path, Patch::Merge, &desired).await?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::client::ApiClient;
 use testbed::conditions::find;
 use testbed::operator::SOON;
@@ -151,8 +151,8 @@ impl Drop for SlowRegistries {
 
 /// How long it takes until all objects of a new cluster are there.
 async fn reconciled(admin: &ApiClient, name: &'static str, release: &str) -> Result<Duration> {
-    let side = Side::Private;
-    let cluster = Cluster { name, side };
+    let capi_types = CapiTypes::Private;
+    let cluster = Cluster { name, capi_types };
     let mut objects = simulation::desired(name, release)?;
     objects.retain(|object| object["kind"] != "NodePool");
     let begun = Instant::now();

@@ -28,7 +28,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let testbed = &*testbed;
     let admin = &testbed.admin;
     let step = testbed.progress.step("clusters are made");
-    // One after the other: what both operators share is made by the first, whose rights are judged below.
+    // Sequential: the first operator creates what both share, and its permissions are checked below.
     for cluster in Cluster::ALL {
         cluster.create(admin, &fixture).await?;
         cluster.is_made(admin).await.context(cluster.name)?;
@@ -43,7 +43,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     step.done();
     let step = testbed.progress.step("pools are made, scaled and upgraded");
     for cluster in Cluster::ALL {
-        let lived = pool::lives(&cluster, admin, &fixture).await;
+        let lived = pool::run_lifecycle(&cluster, admin, &fixture).await;
         lived.context(cluster.name)?;
     }
     step.done();
@@ -90,7 +90,7 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     for running in &fixture.operators {
         lacks_nothing(testbed, running)?;
     }
-    // The other one has the same rows on another side; what both share is created by the one that comes first.
+    // The other one has the same rows for the other types; the first one creates what both share.
     if let Some(running) = fixture.operators.first() {
         minimal(testbed, running).await?;
     }
@@ -169,18 +169,18 @@ async fn drift(testbed: &Testbed, cluster: &Cluster) -> Result<()> {
     let (admin, namespace) = (&testbed.admin, cluster.namespace());
     let image = "/spec/template/spec/containers/0/image";
     let deployment = DEPLOYMENTS.named(&namespace, "cluster-api");
-    let wanted = admin.get(&deployment).await?;
-    let mut containers = wanted["spec"]["template"]["spec"]["containers"].clone();
+    let expected = admin.get(&deployment).await?;
+    let mut containers = expected["spec"]["template"]["spec"]["containers"].clone();
     containers[0]["image"] = json!("elsewhere.example.com/x");
     let changed = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
     admin.patch(&deployment, Patch::Merge, &changed).await?;
-    restored(admin, &deployment, &wanted, image).await?;
+    restored(admin, &deployment, &expected, image).await?;
     let role = ROLES.named(&namespace, "cluster-api");
-    let wanted = admin.get(&role).await?;
+    let expected = admin.get(&role).await?;
     admin
         .patch(&role, Patch::Merge, &json!({ "rules": [] }))
         .await?;
-    restored(admin, &role, &wanted, "/rules").await?;
+    restored(admin, &role, &expected, "/rules").await?;
     for kind in [&POLICIES, &SECRETS] {
         let listed = admin.list(&kind.within(&namespace)).await?;
         let ours = listed.iter().find(|object| {
@@ -199,11 +199,11 @@ async fn drift(testbed: &Testbed, cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-async fn restored(admin: &ApiClient, path: &str, wanted: &Value, field: &str) -> Result<()> {
+async fn restored(admin: &ApiClient, path: &str, expected: &Value, field: &str) -> Result<()> {
     wait::until(&format!("{path} to be restored"), SOON, async || {
         let found = admin.get(path).await?;
         ensure!(
-            found.pointer(field) == wanted.pointer(field),
+            found.pointer(field) == expected.pointer(field),
             "{:?}",
             found.pointer(field)
         );
@@ -212,7 +212,7 @@ async fn restored(admin: &ApiClient, path: &str, wanted: &Value, field: &str) ->
     .await
 }
 
-/// Invalid input is reported, and what runs goes on as it is.
+/// Invalid input is reported, and what runs continues as it is.
 async fn wrong_input(testbed: &Testbed, cluster: &Cluster, fixture: &Fixture) -> Result<()> {
     let step = testbed.progress.step("invalid input is reported");
     let admin = &testbed.admin;

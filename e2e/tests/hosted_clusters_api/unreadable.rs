@@ -14,6 +14,8 @@ use crate::hosted_clusters_api::fixture::NAMESPACE;
 
 /// More than an int32 holds.
 const TOO_LARGE: i64 = 4_294_967_296;
+/// What holds a NodePool until the operator has deleted what belongs to it.
+const FINALIZER: &str = "hypershift.openshift.io/finalizer";
 /// No value of any enum.
 const UNKNOWN: &str = "Sometimes";
 
@@ -24,17 +26,20 @@ struct Odd {
     /// Where the value is in the specification.
     field: &'static str,
     value: Value,
+    /// A value that deserializes.
+    valid: Value,
     /// The condition that names it.
     condition: &'static str,
 }
 
 /// One of each: a number that is too large and an unknown value of an enum, in a HostedCluster and in a NodePool.
 fn all() -> [Odd; 4] {
-    let odd = |plural, name, field, value, condition| Odd {
+    let odd = |plural, name, field, [value, valid]: [Value; 2], condition| Odd {
         plural,
         name,
         field,
         value,
+        valid,
         condition,
     };
     let (pools, clusters) = ("nodepools", "hostedclusters");
@@ -43,28 +48,28 @@ fn all() -> [Odd; 4] {
             pools,
             "odd-number",
             "/replicas",
-            json!(TOO_LARGE),
+            [json!(TOO_LARGE), json!(0)],
             "ReconciliationActive",
         ),
         odd(
             pools,
             "odd-value",
             "/management/upgradeType",
-            json!(UNKNOWN),
+            [json!(UNKNOWN), json!("Replace")],
             "ReconciliationActive",
         ),
         odd(
             clusters,
             "odd-number",
             "/networking/apiServer",
-            json!({ "port": TOO_LARGE }),
+            [json!({ "port": TOO_LARGE }), json!({})],
             "ValidConfiguration",
         ),
         odd(
             clusters,
             "odd-value",
             "/controllerAvailabilityPolicy",
-            json!(UNKNOWN),
+            [json!(UNKNOWN), json!("SingleReplica")],
             "ValidConfiguration",
         ),
     ]
@@ -80,6 +85,13 @@ impl Odd {
             HOSTED_CLUSTERS
         };
         resource.named(NAMESPACE, self.name)
+    }
+
+    /// A patch that makes it valid.
+    fn correction(&self) -> Value {
+        let fields = self.field.trim_start_matches('/').rsplit('/');
+        let spec = fields.fold(self.valid.clone(), |value, field| json!({ field: value }));
+        json!({ "spec": spec })
     }
 
     /// What its condition has to name.
@@ -109,15 +121,36 @@ pub(crate) async fn objects_hold_up_no_other(testbed: &Testbed) -> Result<()> {
     for cluster in Cluster::ALL {
         is_scaled(admin, &cluster).await.context(cluster.name)?;
     }
-    for path in all.iter().map(Odd::path) {
-        admin.delete(&path).await?;
-        wait::until(&format!("{path} to go"), SOON, async || {
-            ensure!(admin.find(&path).await?.is_none(), "it is there");
-            Ok(())
-        })
-        .await?;
+    for odd in &all {
+        is_deleted(admin, odd).await?;
     }
     Ok(())
+}
+
+/// Deletes the object. If the API server accepts no change of it, a condition names the finalizer, and the deletion
+/// continues after the field is corrected.
+async fn is_deleted(admin: &ApiClient, odd: &Odd) -> Result<()> {
+    let path = &odd.path();
+    admin.delete(path).await?;
+    let what = format!("{path} to be deleted or to report its finalizer");
+    let is_held = wait::until(&what, SOON, async || {
+        let Some(object) = admin.find(path).await? else {
+            return Ok(false);
+        };
+        let reported = find(&object, odd.condition).context("it has no condition")?;
+        let message = reported["message"].as_str().unwrap_or_default();
+        ensure!(message.contains(FINALIZER), "it says {message}");
+        Ok(true)
+    })
+    .await?;
+    if is_held {
+        admin.patch(path, Patch::Merge, &odd.correction()).await?;
+    }
+    wait::until(&format!("{path} to be deleted"), SOON, async || {
+        ensure!(admin.find(path).await?.is_none(), "it exists");
+        Ok(())
+    })
+    .await
 }
 
 /// Stores a changed copy of the object `source`.
@@ -135,6 +168,8 @@ async fn store(testbed: &Testbed, odd: &Odd, number: usize, source: &str) -> Res
         "name": odd.name,
         "uid": format!("00000000-0000-4000-8000-{number:012}"),
         "generation": 1,
+        // So their deletion waits for the operator.
+        "finalizers": if odd.plural == "nodepools" { json!([FINALIZER]) } else { json!([]) },
         "creationTimestamp": object["metadata"]["creationTimestamp"],
     });
     object["status"] = json!({});
@@ -150,7 +185,7 @@ async fn store(testbed: &Testbed, odd: &Odd, number: usize, source: &str) -> Res
 
 /// Waits until a condition is False and names the value.
 async fn says(admin: &ApiClient, path: &str, condition: &str, value: &str) -> Result<()> {
-    wait::until(&format!("{path} to say what is wrong"), SOON, async || {
+    wait::until(&format!("{path} to report the failure"), SOON, async || {
         let object = admin.get(path).await?;
         let reported = find(&object, condition);
         let reported = reported.with_context(|| format!("it says {}", untrue(&object)))?;

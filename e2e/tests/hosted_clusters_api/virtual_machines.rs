@@ -1,7 +1,7 @@
 //! Clusters of virtual machines where there is no KubeVirt: that is reported, with what to do, and nothing is created.
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub(crate) async fn are_refused(testbed: &Testbed, fixture: &Fixture) -> Result<
     let admin = &testbed.admin;
     let here = cluster("virtual-here");
     create(admin, fixture, &here, json!({})).await?;
-    let expected = "this management cluster, where the machines are made (spec.platform.kubevirt), has no KubeVirt";
+    let expected = "the management cluster, which runs the virtual machines (spec.platform.kubevirt), has no KubeVirt";
     says(admin, &here, expected).await?;
     let elsewhere = cluster("virtual-elsewhere");
     let kubeconfig = kubeconfig(testbed).await?;
@@ -41,7 +41,7 @@ pub(crate) async fn are_refused(testbed: &Testbed, fixture: &Fixture) -> Result<
     says(
         admin,
         &elsewhere,
-        "has certificate-authority, which leads out of it",
+        "has certificate-authority, which refers to a file or program",
     )
     .await?;
     secret(admin, &whole(kubeconfig)?).await?;
@@ -65,7 +65,7 @@ pub(crate) async fn are_refused(testbed: &Testbed, fixture: &Fixture) -> Result<
 fn cluster(name: &'static str) -> Cluster {
     Cluster {
         name,
-        side: Side::Private,
+        capi_types: CapiTypes::Private,
     }
 }
 

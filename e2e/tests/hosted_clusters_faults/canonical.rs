@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use testbed::client::{ApiClient, Resource};
 
-/// Kinds whose objects belong to other controllers, or to none.
+/// Kinds with objects of other controllers, or of none.
 const IGNORED: [&str; 6] = [
     "events",
     "leases",
@@ -24,7 +24,7 @@ const MADE_UP: [&str; 6] = [
     "generation",
     "selfLink",
 ];
-/// What the API server gives each Service and each Job as it comes.
+/// What the API server assigns to each Service and each Job at random.
 const GIVEN: [&str; 6] = [
     "clusterIP",
     "clusterIPs",
@@ -38,11 +38,11 @@ const SHOWN: usize = 20;
 
 /// Objects by kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct World(pub(crate) BTreeMap<String, Value>);
+pub(crate) struct Snapshot(pub(crate) BTreeMap<String, Value>);
 
-// === impl World ===
+// === impl Snapshot ===
 
-impl World {
+impl Snapshot {
     /// All objects in the namespaces, and those of no namespace that name one of them.
     pub(crate) async fn of(admin: &ApiClient, namespaces: &[&str]) -> Result<Self> {
         let mut all = BTreeMap::new();
@@ -140,7 +140,7 @@ async fn kinds(admin: &ApiClient) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-/// The address of each Service, and what stands for it wherever it is named; the longest first, as some begin others.
+/// The address of each Service, and its replacement wherever it is named; the longest first, as some begin others.
 type Addresses = Vec<(String, String)>;
 
 fn addresses(objects: &BTreeMap<String, Value>) -> Addresses {
@@ -260,7 +260,7 @@ fn short(value: &Value) -> String {
 }
 
 #[test]
-fn what_is_made_up_makes_no_difference() {
+fn generated_values_make_no_difference() {
     let object = |uid: &str, time: &str, data: &str, replicas: u32| {
         let value = json!({
             "type": "Opaque",
@@ -272,7 +272,7 @@ fn what_is_made_up_makes_no_difference() {
             "spec": { "replicas": replicas },
             "status": { "conditions": [{ "type": "A", "lastTransitionTime": time }] },
         });
-        World::new(BTreeMap::from([("a".to_owned(), value)]))
+        Snapshot::new(BTreeMap::from([("a".to_owned(), value)]))
     };
     let one = object("1", "2030-01-31T12:00:00Z", "x", 1);
     let same = object("2", "2030-01-31T12:00:01Z", "y", 1);
@@ -283,7 +283,7 @@ fn what_is_made_up_makes_no_difference() {
         reported.contains("a .spec .replicas: 1, not 2"),
         "{reported}"
     );
-    let none = World(BTreeMap::new());
+    let none = Snapshot(BTreeMap::new());
     assert!(
         one.is(&none)
             .unwrap_err()
@@ -295,18 +295,22 @@ fn what_is_made_up_makes_no_difference() {
 
 #[test]
 fn addresses_differ_by_their_service_only() {
-    let world = |of_a: &str, of_b: &str, named: &str| {
+    let snapshot = |of_a: &str, of_b: &str, named: &str| {
         let service = |address: &str| json!({ "spec": { "clusterIP": address } });
-        World::new(BTreeMap::from([
+        Snapshot::new(BTreeMap::from([
             ("services n/a".to_owned(), service(of_a)),
             ("services n/b".to_owned(), service(of_b)),
             ("services n/c".to_owned(), service("None")),
             ("pods n/p".to_owned(), json!({ "args": [named] })),
         ]))
     };
-    let one = world("10.0.0.4", "10.0.0.40", "ip=10.0.0.4&ip=10.0.0.40");
-    one.is(&world("10.0.0.50", "10.0.0.5", "ip=10.0.0.50&ip=10.0.0.5"))
-        .unwrap();
-    let exchanged = world("10.0.0.50", "10.0.0.5", "ip=10.0.0.5&ip=10.0.0.50");
+    let one = snapshot("10.0.0.4", "10.0.0.40", "ip=10.0.0.4&ip=10.0.0.40");
+    one.is(&snapshot(
+        "10.0.0.50",
+        "10.0.0.5",
+        "ip=10.0.0.50&ip=10.0.0.5",
+    ))
+    .unwrap();
+    let exchanged = snapshot("10.0.0.50", "10.0.0.5", "ip=10.0.0.5&ip=10.0.0.50");
     assert!(one.is(&exchanged).is_err());
 }

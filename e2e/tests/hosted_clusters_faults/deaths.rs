@@ -1,4 +1,4 @@
-//! O03: a life in which everybody dies at the writes that are chosen, before and after the API server knows of them, is the
+//! O03: a lifecycle in which every operator is killed at the chosen writes, before and after the API server knows of them, is the
 //! same as one in which none is.
 
 use std::collections::BTreeSet;
@@ -10,13 +10,13 @@ use testbed::wait;
 use crate::hosted_clusters_faults::choice::Choice;
 use crate::hosted_clusters_faults::fault_points::{Grain, Point, Who};
 use crate::hosted_clusters_faults::fixture::Fixture;
-use crate::hosted_clusters_faults::life::{self, Worlds};
+use crate::hosted_clusters_faults::life::{self, Snapshots};
 use crate::hosted_clusters_faults::replicas::Replicas;
 
 pub(crate) async fn scenario(
     fixture: &Fixture<'_>,
     replicas: &mut Replicas<'_>,
-    undisturbed: &Worlds,
+    undisturbed: &Snapshots,
 ) -> Result<()> {
     let choice = Choice::of_environment()?;
     let step = fixture
@@ -54,7 +54,7 @@ pub(crate) async fn scenario(
 async fn live(
     fixture: &Fixture<'_>,
     replicas: &mut Replicas<'_>,
-    undisturbed: &Worlds,
+    undisturbed: &Snapshots,
 ) -> Result<()> {
     let created = life::create(fixture, replicas).await.context("create")?;
     created.is(&undisturbed.created).context("created")?;

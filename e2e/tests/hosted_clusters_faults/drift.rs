@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testbed::client::{ApiClient, Patch, Resource};
 use testbed::{conditions, crds, fixtures, wait};
 
-use crate::hosted_clusters_faults::canonical::World;
+use crate::hosted_clusters_faults::canonical::Snapshot;
 use crate::hosted_clusters_faults::fixture::{
     CONTROL_PLANE, CONTROL_PLANES, DEPLOYMENTS, Fixture, NAME, STATEFUL_SETS,
 };
@@ -27,7 +27,7 @@ const BINDINGS: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "ro
 pub(crate) async fn scenario(
     fixture: &Fixture<'_>,
     replicas: &mut Replicas<'_>,
-    made: &World,
+    made: &Snapshot,
 ) -> Result<()> {
     let step = fixture
         .testbed
@@ -54,25 +54,25 @@ pub(crate) async fn scenario(
         life::is_made(admin, "4.21.9").await
     })
     .await?;
-    let found = life::world(fixture).await?;
+    let found = life::snapshot(fixture).await?;
     found.is(made)?;
     step.done();
     Ok(())
 }
 
 async fn other_image(admin: &ApiClient, path: &str) -> Result<()> {
-    let wanted = admin.get(path).await?;
-    let mut containers = wanted["spec"]["template"]["spec"]["containers"].clone();
+    let expected = admin.get(path).await?;
+    let mut containers = expected["spec"]["template"]["spec"]["containers"].clone();
     containers[0]["image"] = json!("elsewhere.example.com/x");
     let changed = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
     admin.patch(path, Patch::Merge, &changed).await?;
     is_back(admin, path, |found| {
-        found["spec"]["template"] == wanted["spec"]["template"]
+        found["spec"]["template"] == expected["spec"]["template"]
     })
     .await
 }
 
-/// It is deleted, and another one comes.
+/// It is deleted and recreated.
 async fn another(admin: &ApiClient, path: &str) -> Result<()> {
     let uid = admin.get(path).await?["metadata"]["uid"].clone();
     admin.delete(path).await?;
@@ -81,11 +81,11 @@ async fn another(admin: &ApiClient, path: &str) -> Result<()> {
 
 async fn no_owner(admin: &ApiClient, path: &str) -> Result<()> {
     let owner = |object: &Value| object["metadata"]["ownerReferences"].clone();
-    let wanted = owner(&admin.get(path).await?);
-    ensure!(!wanted.is_null(), "{path} has no owner");
+    let expected = owner(&admin.get(path).await?);
+    ensure!(!expected.is_null(), "{path} has no owner");
     let orphaned = json!({ "metadata": { "ownerReferences": null } });
     admin.patch(path, Patch::Merge, &orphaned).await?;
-    is_back(admin, path, |found| owner(found) == wanted).await
+    is_back(admin, path, |found| owner(found) == expected).await
 }
 
 async fn is_back(admin: &ApiClient, path: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
@@ -97,7 +97,7 @@ async fn is_back(admin: &ApiClient, path: &str, is_so: impl Fn(&Value) -> bool) 
     .await
 }
 
-/// The kind of components goes, and comes back.
+/// The CRD of components is deleted, and recreated.
 async fn missing_kind(admin: &ApiClient) -> Result<()> {
     let path = format!("{}/{CRD}", CRDS.all());
     admin.delete(&path).await?;

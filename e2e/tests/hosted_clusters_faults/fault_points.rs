@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use http::Method;
 use http::request::Parts;
-use testbed::relay::{Moment, Verdict};
+use testbed::relay::{Disposition, Moment};
 
 use crate::hosted_clusters_faults::choice::Choice;
 
-/// Who dies.
+/// Which operator is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Who {
     /// hypershift-operator.
@@ -32,7 +32,7 @@ pub(crate) enum Point {
 /// A death.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Death {
-    /// What the cluster goes through.
+    /// The stage of the cluster.
     pub(crate) stage: &'static str,
     pub(crate) who: Who,
     /// The write, by method and path.
@@ -58,7 +58,7 @@ pub(crate) struct FaultPoints {
     died: BTreeSet<Death>,
     /// All that could have been died of.
     seen: BTreeSet<Death>,
-    /// Who is to die, and passes no other write on.
+    /// The operator to kill; none of its other writes are forwarded.
     doomed: Option<Who>,
     held: Option<Death>,
     last: Instant,
@@ -115,7 +115,7 @@ impl FaultPoints {
         self.held.clone()
     }
 
-    /// He is dead.
+    /// It has been killed.
     pub(crate) fn buries(&mut self, death: Death) {
         self.died.insert(death);
         (self.doomed, self.held) = (None, None);
@@ -137,30 +137,30 @@ impl FaultPoints {
     }
 
     /// What becomes of a request.
-    pub(crate) fn judge(&mut self, who: Who, request: &Parts, moment: Moment) -> Verdict {
+    pub(crate) fn intercept(&mut self, who: Who, request: &Parts, moment: Moment) -> Disposition {
         let Some(write) = named(request, self.grain) else {
-            return Verdict::Pass;
+            return Disposition::Pass;
         };
         self.last = Instant::now();
         match (moment, self.doomed) {
-            (Moment::Arrived, Some(doomed)) if doomed == who => Verdict::Hold,
+            (Moment::Arrived, Some(doomed)) if doomed == who => Disposition::Hold,
             (Moment::Arrived, None) if self.is_due(who, &write, Point::Before) => {
                 self.holds(who, write, Point::Before)
             }
             (Moment::Arrived, None) if self.is_due(who, &write, Point::After) => {
                 self.doomed = Some(who);
-                Verdict::Pass
+                Disposition::Pass
             }
-            (Moment::Answered(status), Some(doomed)) if doomed == who => {
+            (Moment::Responded(status), Some(doomed)) if doomed == who => {
                 let due = self.is_due(who, &write, Point::After);
                 if self.held.is_none() && due && status.is_success() {
                     return self.holds(who, write, Point::After);
                 }
                 // It was refused: another client had written.
                 self.doomed = self.held.as_ref().map(|held| held.who);
-                Verdict::Pass
+                Disposition::Pass
             }
-            _ => Verdict::Pass,
+            _ => Disposition::Pass,
         }
     }
 
@@ -177,7 +177,7 @@ impl FaultPoints {
         due
     }
 
-    fn holds(&mut self, who: Who, write: String, point: Point) -> Verdict {
+    fn holds(&mut self, who: Who, write: String, point: Point) -> Disposition {
         self.doomed = Some(who);
         let stage = self.stage;
         self.held = Some(Death {
@@ -186,7 +186,7 @@ impl FaultPoints {
             write,
             point,
         });
-        Verdict::Hold
+        Disposition::Hold
     }
 }
 
@@ -202,7 +202,7 @@ impl fmt::Display for Death {
     }
 }
 
-/// A write that is work. Leases are renewed for ever, and Events are for people.
+/// A write that is work. Leases are renewed continuously, and Events are informational.
 fn named(request: &Parts, grain: Grain) -> Option<String> {
     let path = request.uri.path();
     let reads = request.method == Method::GET;

@@ -1,4 +1,4 @@
-//! What the operators find, and what everybody who plays a part here holds.
+//! The fixture: the objects that the operators observe, and the state of all participants.
 
 use std::path::PathBuf;
 
@@ -117,7 +117,7 @@ impl<'a> Fixture<'a> {
         }
     }
 
-    /// A cluster with a pool, as its user asks for them.
+    /// A cluster with a pool, as its user requests them.
     pub(crate) fn desired(&self) -> Result<Vec<Value>> {
         let mut objects = simulation::desired(NAME, &self.releases[0])?;
         for object in &mut objects {

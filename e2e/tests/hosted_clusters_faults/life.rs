@@ -1,4 +1,4 @@
-//! The life of a hosted cluster: it comes, gets another release, and goes. At each stage it is waited for until nothing is
+//! The lifecycle of a hosted cluster: creation, upgrade, deletion. Each stage waits until nothing is
 //! written any more; operators that are to be killed meanwhile are killed.
 
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use testbed::client::{ApiClient, Patch};
 use testbed::conditions::{is_true, untrue};
 use testbed::wait;
 
-use crate::hosted_clusters_faults::canonical::World;
+use crate::hosted_clusters_faults::canonical::Snapshot;
 use crate::hosted_clusters_faults::fixture::{
     COMPONENTS, CONTROL_PLANE, CONTROL_PLANES, Fixture, HOSTED_CLUSTERS, MACHINE_DEPLOYMENTS, NAME,
     NAMESPACE, NODE_POOLS, POOL,
@@ -27,25 +27,28 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// What there is at the end of each stage.
 #[derive(Debug, Clone)]
-pub(crate) struct Worlds {
-    pub(crate) created: World,
-    pub(crate) upgraded: World,
+pub(crate) struct Snapshots {
+    pub(crate) created: Snapshot,
+    pub(crate) upgraded: Snapshot,
 }
 
 /// What there is of it.
-pub(crate) async fn world(fixture: &Fixture<'_>) -> Result<World> {
-    World::of(&fixture.testbed.admin, &[NAMESPACE, CONTROL_PLANE]).await
+pub(crate) async fn snapshot(fixture: &Fixture<'_>) -> Result<Snapshot> {
+    Snapshot::of(&fixture.testbed.admin, &[NAMESPACE, CONTROL_PLANE]).await
 }
 
-pub(crate) async fn create(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>) -> Result<World> {
+pub(crate) async fn create(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>) -> Result<Snapshot> {
     fixture.fault_points.lock().enters("create");
     let admin = &fixture.testbed.admin;
     admin.apply(&fixture.desired()?).await?;
     until(fixture, replicas, async || is_made(admin, "4.21.9").await).await?;
-    world(fixture).await
+    snapshot(fixture).await
 }
 
-pub(crate) async fn upgrade(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>) -> Result<World> {
+pub(crate) async fn upgrade(
+    fixture: &Fixture<'_>,
+    replicas: &mut Replicas<'_>,
+) -> Result<Snapshot> {
     fixture.fault_points.lock().enters("upgrade");
     let admin = &fixture.testbed.admin;
     let release = json!({ "spec": { "release": { "image": fixture.releases[1] } } });
@@ -56,7 +59,7 @@ pub(crate) async fn upgrade(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>) 
         admin.patch(&path, Patch::Merge, &release).await?;
     }
     until(fixture, replicas, async || is_made(admin, "4.22.0").await).await?;
-    world(fixture).await
+    snapshot(fixture).await
 }
 
 pub(crate) async fn delete(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>) -> Result<()> {

@@ -1,8 +1,8 @@
-//! Faults of a hosted cluster's operators, on a real API server without nodes: they die at each of their writes, they are
+//! Faults of a hosted cluster's operators, on a real API server without nodes: they are killed at each of their writes, they are
 //! replaced by others, their objects are taken from them, and clusters are deleted before they are whole.
 //!
 //! Both operators run as processes with the rights of an installation; the control-plane-operator as the Deployment says
-//! that hypershift-operator has made. `cargo xtask soak faults` dies all deaths, or a seeded sample of them.
+//! that hypershift-operator has made. `cargo xtask soak faults` runs all kills, or a seeded sample of them.
 
 mod canonical;
 mod choice;
@@ -20,7 +20,7 @@ use anyhow::Result;
 use testbed::progress::Progress;
 use testbed::testbed::Testbed;
 
-/// From a life without faults to one in which everybody dies (O03, O05, O06, O07).
+/// From a lifecycle without faults to one with kills at every write (O03, O05, O06, O07).
 /// Checks O03, O05, O06 and O07.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: cargo xtask soak faults --one-in 24"]

@@ -30,7 +30,7 @@ pub(crate) async fn scenario(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>)
         .testbed
         .progress
         .step("the cluster is deleted while it is being made");
-    let before = life::world(fixture).await?;
+    let before = life::snapshot(fixture).await?;
     let mut died = BTreeSet::new();
     loop {
         fixture
@@ -43,7 +43,7 @@ pub(crate) async fn scenario(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>)
         life::delete(fixture, replicas)
             .await
             .with_context(|| format!("deleted at {death}"))?;
-        let left = life::world(fixture).await?;
+        let left = life::snapshot(fixture).await?;
         left.is(&before)
             .with_context(|| format!("deleted at {death}"))?;
         died.insert(death);
@@ -51,11 +51,11 @@ pub(crate) async fn scenario(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>)
     ensure!(!died.is_empty(), "it was never deleted");
     step.done_with(&format!("at {} steps", died.len()));
     held(fixture, replicas).await?;
-    let left = life::world(fixture).await?;
+    let left = life::snapshot(fixture).await?;
     left.is(&before)
 }
 
-/// Begins to make the cluster, and kills the operator that comes to the next step. Nothing, if it was made.
+/// Starts to create the cluster, and kills the operator at the next step. Returns nothing if creation completed.
 async fn begun(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>) -> Result<Option<Death>> {
     let fault_points = &fixture.fault_points;
     fault_points.lock().enters("create");
@@ -110,7 +110,7 @@ async fn held(fixture: &Fixture<'_>, replicas: &mut Replicas<'_>) -> Result<()> 
 }
 
 async fn finalizers(admin: &ApiClient, path: &str, names: &[&str]) -> Result<()> {
-    let wanted = json!({ "metadata": { "finalizers": names } });
-    admin.patch(path, Patch::Merge, &wanted).await?;
+    let desired = json!({ "metadata": { "finalizers": names } });
+    admin.patch(path, Patch::Merge, &desired).await?;
     Ok(())
 }

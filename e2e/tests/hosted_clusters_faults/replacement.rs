@@ -1,4 +1,4 @@
-//! O07: other operators take over while clusters live. What is the same goes on as it is, and what is another image is
+//! O07: other operators take over while clusters live. What is the same continues as it is, and what is another image is
 //! rolled out and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ const PREVIOUS: &str = "HYPERSHIFT_PREVIOUS";
 /// The proxy's image of an installation, and of the next one.
 pub(crate) const PROXY: &str = "images.example.com/capi-proxy:v1";
 const NEXT_PROXY: &str = "images.example.com/capi-proxy:v2";
-/// Those whose pods hold the proxy, and the one that hands its image on.
+/// Those with the proxy in their pods, and the one that passes its image on.
 const WITH_PROXY: [&str; 5] = [
     "capi-provider",
     "cluster-api",

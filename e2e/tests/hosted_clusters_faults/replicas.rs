@@ -37,7 +37,7 @@ pub(crate) struct Replicas<'a> {
 // === impl Replicas ===
 
 impl<'a> Replicas<'a> {
-    /// Starts hypershift-operator. The other one comes with the cluster.
+    /// Starts hypershift-operator. The other one starts with the cluster.
     pub(crate) async fn start(
         fixture: &'a Fixture<'a>,
         programs: &Programs,
@@ -61,7 +61,7 @@ impl<'a> Replicas<'a> {
         [self.identity.username(), self.control_plane.username()]
     }
 
-    /// Has one die where he stands, and another one follow.
+    /// Kills one at once, and starts its replacement.
     pub(crate) async fn replace(&mut self, who: Who) -> Result<()> {
         match who {
             Who::Hypershift => {
@@ -78,13 +78,13 @@ impl<'a> Replicas<'a> {
     /// Has the control-plane-operator be what its Deployment says: there or not, and with which variables.
     pub(crate) async fn follow(&mut self) -> Result<()> {
         let admin = &self.fixture.testbed.admin;
-        let wanted = self.control_plane.wanted(admin).await?;
+        let expected = self.control_plane.expected_env(admin).await?;
         let running = self.second.as_ref().map(|it| &it.launched.environment);
-        if wanted.as_ref() == running {
+        if expected.as_ref() == running {
             return Ok(());
         }
         self.second = None;
-        let Some(environment) = wanted else {
+        let Some(environment) = expected else {
             return Ok(());
         };
         let relay = self.relay(Who::ControlPlane).await?;
@@ -100,7 +100,7 @@ impl<'a> Replicas<'a> {
             },
             Times::SHORT,
         );
-        // Its account comes before its Deployment, and goes before it, too.
+        // Its service account is created before its Deployment, and deleted before it, too.
         let Ok(launched) = started.await else {
             return Ok(());
         };
@@ -145,16 +145,17 @@ impl<'a> Replicas<'a> {
 
     async fn relay(&self, who: Who) -> Result<Relay> {
         let fault_points = self.fixture.fault_points.clone();
-        let judge =
-            move |request: &Parts, moment: Moment| fault_points.lock().judge(who, request, moment);
-        Relay::before(&self.fixture.testbed.control_plane.endpoint(), judge).await
+        let intercept = move |request: &Parts, moment: Moment| {
+            fault_points.lock().intercept(who, request, moment)
+        };
+        Relay::before(&self.fixture.testbed.control_plane.endpoint(), intercept).await
     }
 
     /// The name of the next pod: each is another one, as pods are.
     fn pod(&mut self, of: &str) -> String {
         self.started += 1;
         self.last_start = Instant::now();
-        // Few logs, of many lives.
+        // Few logs, because there are many lifecycles.
         format!("{of}-{}", self.started % 4)
     }
 }

@@ -4,14 +4,14 @@ use anyhow::{Context, Result};
 use testbed::testbed::Testbed;
 
 use crate::hosted_clusters_faults::fixture::Fixture;
-use crate::hosted_clusters_faults::life::{self, Worlds};
+use crate::hosted_clusters_faults::life::{self, Snapshots};
 use crate::hosted_clusters_faults::replicas::Replicas;
 use crate::hosted_clusters_faults::{deaths, drift, removal, replacement};
 
 pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let fixture = Fixture::prepare(testbed).await?;
-    let (mut replicas, worlds) = undisturbed(&fixture).await?;
-    deaths::scenario(&fixture, &mut replicas, &worlds)
+    let (mut replicas, cluster_apis) = undisturbed(&fixture).await?;
+    deaths::scenario(&fixture, &mut replicas, &cluster_apis)
         .await
         .context("deaths")?;
     removal::scenario(&fixture, &mut replicas)
@@ -19,8 +19,8 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         .context("removal")
 }
 
-/// A life in which no operator is killed, with what does not change what comes of it.
-async fn undisturbed<'a>(fixture: &'a Fixture<'a>) -> Result<(Replicas<'a>, Worlds)> {
+/// A lifecycle in which no operator is killed, with events that must not change its result.
+async fn undisturbed<'a>(fixture: &'a Fixture<'a>) -> Result<(Replicas<'a>, Snapshots)> {
     let progress = &fixture.testbed.progress;
     let earlier = replacement::earlier(fixture);
     let mut replicas = Replicas::start(fixture, &earlier, replacement::PROXY).await?;
@@ -32,7 +32,7 @@ async fn undisturbed<'a>(fixture: &'a Fixture<'a>) -> Result<(Replicas<'a>, Worl
     let mut replicas = replacement::scenario(fixture, replicas)
         .await
         .context("replacement")?;
-    let created = life::world(fixture).await?;
+    let created = life::snapshot(fixture).await?;
     drift::scenario(fixture, &mut replicas, &created)
         .await
         .context("drift")?;
@@ -44,5 +44,5 @@ async fn undisturbed<'a>(fixture: &'a Fixture<'a>) -> Result<(Replicas<'a>, Worl
         .await
         .context("delete")?;
     step.done_with(&format!("{} objects", upgraded.0.len()));
-    Ok((replicas, Worlds { created, upgraded }))
+    Ok((replicas, Snapshots { created, upgraded }))
 }

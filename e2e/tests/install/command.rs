@@ -58,7 +58,7 @@ impl Hypershift {
         }
     }
 
-    /// Installs. A flag that is given here comes instead of the usual one.
+    /// Installs. A flag given here replaces the default one.
     pub(crate) async fn install(&self, flags: &[&str]) -> Result<Run> {
         self.run(&with_image(flags)).await
     }
@@ -131,12 +131,12 @@ impl Run {
         self.succeeded().map(|_| remarks)
     }
 
-    /// Whether it failed, with these words.
+    /// Whether it failed with a message that has these texts.
     pub(crate) fn failed_with(&self, words: &str) -> bool {
         self.code == Some(1) && self.stderr.contains(words)
     }
 
-    /// Fails unless it refused, with these words.
+    /// Fails unless it was refused with a message that has these texts.
     pub(crate) fn refused(&self, words: &[&str]) -> Result<()> {
         ensure!(
             self.code == Some(1) && self.stderr.contains("nothing was changed"),

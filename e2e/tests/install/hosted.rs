@@ -1,9 +1,9 @@
-//! Stock managers on the private types that were installed, while the platform's own manager is at work.
+//! Stock managers with the installed private types, while the platform's own manager is at work.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::cluster::{Cluster, Shape};
 use testbed::cluster_api::Plan;
 use testbed::fixtures;
@@ -19,14 +19,14 @@ const SHAPE: Shape = Shape {
     workers: 1,
 };
 
-/// A hosted cluster comes up and is deleted; in between the platform is asked for a machine more, and makes it.
+/// A hosted cluster starts and is deleted; in between, one more machine is requested of the platform, which creates it.
 pub(crate) async fn comes_and_goes(testbed: &mut Testbed, platform: &mut Platform) -> Result<()> {
-    testbed.has_crds(Side::Private);
+    testbed.has_crds(CapiTypes::Private);
     testbed.add(&Plan::hosted(NAMESPACE)).await?;
     let view = testbed.standard_view().await?;
     let step = testbed
         .progress
-        .step("a hosted cluster comes up on what was installed, and goes");
+        .step("a hosted cluster is created on what was installed, and deleted");
     let values = [("NAMESPACE", NAMESPACE), ("NAME", NAME), ("WORKERS", "1")];
     view.apply(&fixtures::render("cluster", &values)?).await?;
     let cluster = Cluster::new(&view, NAMESPACE, NAME);
@@ -37,9 +37,9 @@ pub(crate) async fn comes_and_goes(testbed: &mut Testbed, platform: &mut Platfor
     cluster.delete().await?;
     cluster.gone(WITHIN).await?;
     platform.is_unchanged(&testbed.control_plane).await?;
-    let world = testbed.world(Side::Private)?;
-    world.check()?;
-    testbed.end(Side::Private);
+    let cluster_api = testbed.cluster_api(CapiTypes::Private)?;
+    cluster_api.check()?;
+    testbed.end(CapiTypes::Private);
     step.done();
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! changes nothing the second time, what is killed is finished by the next run.
 //!
 //! All the while the platform has a Cluster API of its own, of another version (v1.8, which knows no v1beta2), with a
-//! manager at work. It never notices: neither the installation, nor stock managers on the private types, nor their end.
+//! manager at work. It never notices: neither the installation, nor stock managers with private types, nor their end.
 //!
 //! Most of it needs no kubelet, so that nothing waits for pods; [`nodes`] has one.
 
@@ -17,7 +17,7 @@ mod tenants;
 mod upgrade;
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::Value;
 use testbed::client::Resource;
 use testbed::cluster_api::Plan;
@@ -58,7 +58,7 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
 
     step(testbed, "installing again");
     again_changes_nothing(testbed, &hypershift).await?;
-    a_change_is_foretold_and_made(testbed, &hypershift).await?;
+    a_change_is_predicted_and_made(testbed, &hypershift).await?;
 
     step(testbed, "refusing what would take or lose something");
     refused::names_of_others(testbed, &hypershift).await?;
@@ -88,9 +88,9 @@ async fn platform_with_a_manager(testbed: &mut Testbed) -> Result<Platform> {
         platform::version()?
     ));
     platform::install_crds(&testbed.admin).await?;
-    testbed.has_crds(Side::Standard);
-    let world = testbed.add(&Plan::platform(&[platform::MANAGER])).await?;
-    let manager = world.usernames().concat();
+    testbed.has_crds(CapiTypes::Standard);
+    let cluster_api = testbed.add(&Plan::platform(&[platform::MANAGER])).await?;
+    let manager = cluster_api.usernames().concat();
     let (admin, control_plane) = (&testbed.admin, &testbed.control_plane);
     let platform = Platform::create(admin, control_plane, PLATFORM, &manager).await?;
     step.done_with(&format!("{} objects and CRDs", platform.len()));
@@ -134,25 +134,28 @@ async fn again_changes_nothing(testbed: &Testbed, hypershift: &Hypershift) -> Re
     let before = stored::revisions(testbed).await?;
     hypershift.install(&[]).await?.succeeded()?;
     stored::unchanged(testbed, &before).await?;
-    let foretold = hypershift.install(&["--dry-run"]).await?.succeeded()?;
-    for line in foretold.lines() {
+    let predicted = hypershift.install(&["--dry-run"]).await?.succeeded()?;
+    for line in predicted.lines() {
         let calm = line.ends_with(": unchanged") || line.starts_with("left out: ");
         ensure!(calm, "a dry run of the same announces {line:?}");
     }
     stored::unchanged(testbed, &before).await
 }
 
-async fn a_change_is_foretold_and_made(testbed: &Testbed, hypershift: &Hypershift) -> Result<()> {
+async fn a_change_is_predicted_and_made(testbed: &Testbed, hypershift: &Hypershift) -> Result<()> {
     let image = "registry.example.com/hypershift-operator:v2";
     let flag = format!("--hypershift-image={image}");
     let before = stored::revisions(testbed).await?;
-    let foretold = hypershift
+    let predicted = hypershift
         .install(&["--dry-run", &flag])
         .await?
         .succeeded()?;
     let expected = "spec.template.spec.containers[0].image: registry.example.com/hypershift-operator:v1 -> \
                     registry.example.com/hypershift-operator:v2";
-    ensure!(foretold.contains(expected), "the dry run says:\n{foretold}");
+    ensure!(
+        predicted.contains(expected),
+        "the dry run says:\n{predicted}"
+    );
     stored::unchanged(testbed, &before).await?;
 
     hypershift.install(&[&flag]).await?.succeeded()?;

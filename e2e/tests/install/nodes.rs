@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::MIGRATION_HOLD;
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::{Value, json};
 use testbed::client::Resource;
 use testbed::images::Image;
@@ -49,7 +49,11 @@ async fn scenario(testbed: &NodeTestbed) -> Result<()> {
     let new = Images::by_digest(testbed)?;
     // Until the upgrade.
     let images = Images::by_tag();
-    crds::install(&testbed.admin, &crds::cluster_api(Side::Standard).await?).await?;
+    crds::install(
+        &testbed.admin,
+        &crds::cluster_api(CapiTypes::Standard).await?,
+    )
+    .await?;
 
     let step = testbed
         .progress

@@ -7,7 +7,7 @@ use http::request::Parts;
 use serde_json::{Value, json};
 use testbed::client::{Patch, Resource};
 use testbed::kubeconfig::{Credentials, write_kubeconfig};
-use testbed::relay::{Moment, Relay, Verdict};
+use testbed::relay::{Disposition, Moment, Relay};
 use testbed::testbed::Testbed;
 
 use crate::install::command::{Hypershift, NAMESPACE};
@@ -99,7 +99,7 @@ pub(crate) async fn without_rights(testbed: &Testbed, hypershift: &Hypershift) -
     Ok(())
 }
 
-/// A server whose rules do not know what the CRDs ask of them. Through the same relay, saying what it is, it would do.
+/// A server without the CEL functions that the CRDs need. The same relay with the real version is accepted.
 pub(crate) async fn too_old(
     testbed: &Testbed,
     hypershift: &Hypershift,
@@ -114,9 +114,9 @@ pub(crate) async fn too_old(
         let said = version.clone();
         let relay = Relay::as_user_of(installer, move |request: &Parts, moment| {
             if request.uri.path() == "/version" && moment == Moment::Arrived {
-                return Verdict::Say(said.clone());
+                return Disposition::Respond(said.clone());
             }
-            Verdict::Pass
+            Disposition::Pass
         });
         let relay = relay.await?;
         write_kubeconfig(&kubeconfig, &relay.server(), None, Credentials::None)?;

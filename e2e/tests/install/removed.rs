@@ -21,18 +21,18 @@ const KEYS: [&str; 4] = [
     "/registry/deployments/hypershift/",
 ];
 
-/// There is an object of a private kind: its CRD stays, and it is said why and how to go on.
+/// There is an object of a private kind: its CRD stays, and the output explains why and how to continue.
 pub(crate) async fn but_for_what_is_somebodys(
     testbed: &Testbed,
     hypershift: &Hypershift,
 ) -> Result<()> {
     let before = stored::revisions(testbed).await?;
-    let foretold = hypershift
+    let predicted = hypershift
         .run(&["uninstall", "--dry-run"])
         .await?
         .succeeded()?;
     let kept = "ipaddressclaims.ipam.cluster.hypershift.openshift.io: keep: it has objects";
-    ensure!(foretold.contains(kept), "the dry run says:\n{foretold}");
+    ensure!(predicted.contains(kept), "the dry run says:\n{predicted}");
     let changed = stored::changed(testbed, &before).await?;
     // The controllers are at work on the Deployment.
     ensure!(

@@ -45,7 +45,7 @@ const RESERVED: [&str; 8] = [
     "hypershift.openshift.io/private-capi-types",
 ];
 
-/// The clients of everybody in the scenario.
+/// The clients of all users in the scenario.
 struct People {
     /// Author of `tenant-a`.
     author: ApiClient,
@@ -201,7 +201,7 @@ impl People {
             key,
         )?;
         refused(annotate(&self.author, &own, key, Value::Null).await, key)?;
-        // The operator goes on writing what it writes.
+        // The operator continues writing what it writes.
         let operator = "system:serviceaccount:hypershift:operator";
         let patch = json!({ "metadata": { "annotations": { key: null, RESERVED[7]: "true" } } });
         as_user(testbed, operator, &own, &patch).await?;
@@ -253,9 +253,9 @@ impl People {
             pool
         };
         let pools = NODE_POOLS.within(TENANTS[0]);
-        let foreign = pool("foreign", "tenant-b/net");
+        let other = pool("foreign", "tenant-b/net");
         let words = "get on network-attachment-definitions.k8s.cni.cncf.io";
-        refused(self.author.create(&pools, &foreign).await, words)?;
+        refused(self.author.create(&pools, &other).await, words)?;
         let own = pool("own", "tenant-a/net");
         self.author.create(&pools, &own).await.map(drop)
     }
@@ -332,7 +332,7 @@ async fn the_mode_follows_the_flag(
         let path = format!("{}/{NAME}", kind.all());
         ensure!(testbed.admin.find(&path).await?.is_none(), "{path} is left");
     }
-    // A fleet that comes from before the policy is not broken by an upgrade.
+    // A fleet that is from before the policy is not broken by an upgrade.
     let remarks = install(hypershift, &[]).await?.remarks()?;
     ensure!(remarks.contains("--tenant-policy=enforce"), "{remarks}");
     ensure!(
@@ -386,15 +386,15 @@ async fn annotate(client: &ApiClient, path: &str, key: &str, value: Value) -> Re
     client.patch(path, Patch::Merge, &change).await
 }
 
-/// Fails unless the policy has refused, with these words.
+/// Fails unless the policy has refused with a message that has these texts.
 fn refused(outcome: Result<Value>, words: &str) -> Result<()> {
     let Err(error) = outcome else {
-        anyhow::bail!("accepted, and {words:?} was expected in a refusal");
+        anyhow::bail!("accepted instead of refused with {words:?}");
     };
     let said = format!("{error:#}");
     ensure!(
         said.contains(NAME) && said.contains(words) && said.contains("override"),
-        "not refused for {words:?}: {said}"
+        "not refused with {words:?}: {said}"
     );
     Ok(())
 }

@@ -40,7 +40,7 @@ struct Watched {
     task: JoinHandle<()>,
 }
 
-/// From `old` to `new`: foretold, rolled without a gap in who leads, what is no longer wanted is gone, and nothing else
+/// From `old` to `new`: predicted by a dry run, rolled out without a gap in leadership, with pruned objects gone, and nothing else
 /// has moved.
 pub(crate) async fn from_the_previous_release(
     testbed: &NodeTestbed,
@@ -52,12 +52,12 @@ pub(crate) async fn from_the_previous_release(
         apply_as_installer(testbed, path, relic).await?;
     }
     let (made, clusters) = (nodes::made(testbed).await?, hosted_clusters(testbed).await?);
-    let foretold = new.install(hypershift, &["--dry-run"]).await?.succeeded()?;
+    let predicted = new.install(hypershift, &["--dry-run"]).await?.succeeded()?;
     for line in [
         "ConfigMap hypershift/settings-of-old: remove, no longer wanted",
         "ClusterRole hypershift-reader-of-old: remove, no longer wanted",
     ] {
-        ensure!(foretold.contains(line), "no {line:?} in:\n{foretold}");
+        ensure!(predicted.contains(line), "no {line:?} in:\n{predicted}");
     }
     ensure!(made == nodes::made(testbed).await?, "a dry run has written");
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::Method;
 use http::request::Parts;
-use testbed::relay::{Judge, Moment, Verdict};
+use testbed::relay::{Disposition, Intercept, Moment};
 
 /// A response that is lost, once.
 #[derive(Debug, Clone)]
@@ -30,21 +30,21 @@ impl Loss {
         *self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For a relay: holds the response, whose client waits on an open connection.
-    pub(crate) fn judge(&self) -> impl Judge + use<> {
+    /// For a relay: holds the response; its client waits on an open connection.
+    pub(crate) fn intercept(&self) -> impl Intercept + use<> {
         let loss = self.clone();
-        move |request: &Parts, moment: Moment| loss.verdict(request, moment)
+        move |request: &Parts, moment: Moment| loss.disposition(request, moment)
     }
 
-    fn verdict(&self, request: &Parts, moment: Moment) -> Verdict {
+    fn disposition(&self, request: &Parts, moment: Moment) -> Disposition {
         let is_write = request.method != Method::GET && request.uri.path().ends_with(&self.path);
-        let is_done = matches!(moment, Moment::Answered(status) if status.is_success());
+        let is_done = matches!(moment, Moment::Responded(status) if status.is_success());
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_write || !is_done || at.is_some() {
-            return Verdict::Pass;
+            return Disposition::Pass;
         }
         *at = Some(Instant::now());
-        Verdict::Hold
+        Disposition::Hold
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
             let request = Request::builder().method(method).uri(path).body(());
             request.unwrap().into_parts().0
         };
-        let done = Moment::Answered(StatusCode::OK);
+        let done = Moment::Responded(StatusCode::OK);
         let write = request(
             Method::PATCH,
             "/apis/apps/v1/namespaces/n/deployments/a?force=true",
@@ -72,12 +72,16 @@ mod tests {
             (&read, done),
             (&other, done),
             (&write, Moment::Arrived),
-            (&write, Moment::Answered(StatusCode::CONFLICT)),
+            (&write, Moment::Responded(StatusCode::CONFLICT)),
         ] {
-            assert_eq!(loss.verdict(request, moment), Verdict::Pass, "{request:?}");
+            assert_eq!(
+                loss.disposition(request, moment),
+                Disposition::Pass,
+                "{request:?}"
+            );
         }
-        assert_eq!(loss.verdict(&write, done), Verdict::Hold);
-        assert_eq!(loss.verdict(&write, done), Verdict::Pass);
+        assert_eq!(loss.disposition(&write, done), Disposition::Hold);
+        assert_eq!(loss.disposition(&write, done), Disposition::Pass);
         assert!(loss.at().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Writes whose responses never arrive: the API server has done them, and the operators wait on a connection that stays
+//! Writes without a response: the API server has executed them, and the operators wait on a connection that stays
 //! open. Each operator gives up after its deadline, and its next pass succeeds, in the same process and the same term.
 //!
 //! That a pass that hangs all the same fails liveness is tested in `support` (`a_hung_pass_fails_liveness`,
@@ -25,7 +25,7 @@ use crate::lost_responses::loss::Loss;
 const DEADLINE: Duration = Duration::from_secs(35 + 15);
 /// How long a cluster may take after that.
 const MADE_WITHIN: Duration = Duration::from_mins(4);
-/// The words of a write that timed out, in the logs.
+/// The log text of a write that timed out.
 const TIMED_OUT: &str = "timed out: no complete answer";
 
 /// Check T03.
@@ -107,7 +107,7 @@ async fn recovers(
 
 async fn relay(fixture: &Fixture<'_>, loss: &Loss) -> Result<Relay> {
     let endpoint = fixture.testbed.control_plane.endpoint();
-    Relay::before(&endpoint, loss.judge()).await
+    Relay::before(&endpoint, loss.intercept()).await
 }
 
 async fn hypershift_operator(fixture: &Fixture<'_>, url: &str) -> Result<Replica> {
@@ -128,8 +128,8 @@ async fn hypershift_operator(fixture: &Fixture<'_>, url: &str) -> Result<Replica
 async fn control_plane_operator(fixture: &Fixture<'_>, url: &str) -> Result<Launched> {
     let operator = Fixture::control_plane_operator(&fixture.programs);
     let environment = wait::until("its Deployment", MADE_WITHIN, async || {
-        let wanted = operator.wanted(&fixture.testbed.admin).await?;
-        wanted.context("there is none yet")
+        let expected = operator.expected_env(&fixture.testbed.admin).await?;
+        expected.context("there is none yet")
     })
     .await?;
     let pod = "control-plane-operator";

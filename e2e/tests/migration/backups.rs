@@ -1,7 +1,7 @@
 //! Backups of the management cluster, taken around a migration, and what is made of them.
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use migration::groups::Direction;
 use testbed::migration::crash::Killer;
 use testbed::migration::object_snapshot::{ObjectSnapshot, holds};
@@ -9,10 +9,10 @@ use testbed::migration::{End, Manner, client, migrate, raised};
 use testbed::testbed::Testbed;
 
 const NAMESPACE: &str = "backed-up";
-/// The instant at which the migration is interrupted: some twins are there, and not all.
+/// The instant at which the migration is interrupted: some target objects exist, but not all.
 const HALF_WAY: u64 = 40;
 
-/// Whatever is restored goes on to the other side, or is there, and is the same as ever.
+/// Every restored cluster completes the migration, or has completed it, and is unchanged otherwise.
 /// Check M18.
 pub(crate) async fn backups_from_any_phase_can_be_restored(testbed: &mut Testbed) -> Result<()> {
     let step = testbed.progress.step("backups are restored");
@@ -32,20 +32,24 @@ pub(crate) async fn backups_from_any_phase_can_be_restored(testbed: &mut Testbed
         let what = format!("m18: {}", backup.display());
         testbed.control_plane.restore(backup).await?;
         if backup == after {
-            // Nothing is under way: asking would move it again.
+            // No migration is in progress: a request would start another one.
         } else {
             let end = moves(testbed, None).await.context(what.clone())?;
             ensure!(matches!(end, End::Moved(_)), "{what}: it ended as {end:?}");
         }
         let now = ObjectSnapshot::of(&reader(testbed).await?, NAMESPACE).await?;
-        ensure!(now.side == Some(Side::Private), "{what}: on {:?}", now.side);
+        ensure!(
+            now.capi_types == Some(CapiTypes::Private),
+            "{what}: on {:?}",
+            now.capi_types
+        );
         object_snapshot.same_as(&now).context(what)?;
     }
     step.done_with("before, during and after a migration");
     Ok(())
 }
 
-/// Moves it forward, or goes on with that; up to an instant, if one is named.
+/// Moves it forward, or continues with that; up to an instant, if one is named.
 async fn moves(testbed: &Testbed, until: Option<u64>) -> Result<End> {
     let mut manner = Manner::default();
     if let Some(instant) = until {

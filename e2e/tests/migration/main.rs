@@ -6,21 +6,21 @@ mod backups;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use migration::groups::Direction;
 use serde_json::json;
+use testbed::capi_storage;
 use testbed::client::{Patch, Resource};
 use testbed::migration::crash::{self, Soak};
 use testbed::migration::object_snapshot::{ObjectSnapshot, holds};
 use testbed::migration::{End, Manner, client, executor, migrate, raised, timing};
 use testbed::progress::Progress;
-use testbed::sides;
 use testbed::testbed::Testbed;
 
 const CLUSTERS: Resource<'_> = Resource::new("cluster.x-k8s.io/v1beta2", "clusters");
 /// The platform's own cluster, which is never touched.
 const PLATFORM: &str = "platform";
-/// How often a cluster goes there and back: nothing may grow.
+/// How many round trips a cluster makes: nothing may accumulate.
 const ROUND_TRIPS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -47,8 +47,8 @@ async fn migrations_end_on_one_side_after_any_crash() -> Result<()> {
 }
 
 async fn killed(testbed: &mut Testbed, soak: &Soak) -> Result<crash::Tally> {
-    for side in [Side::Standard, Side::Private] {
-        testbed.install_crds(side).await?;
+    for capi_types in [CapiTypes::Standard, CapiTypes::Private] {
+        testbed.install_crds(capi_types).await?;
     }
     testbed.start_controller_manager().await?;
     crash::run(testbed, soak).await
@@ -65,8 +65,8 @@ fn variable(name: &str, usual: u64) -> Result<u64> {
 }
 
 async fn scenario(testbed: &mut Testbed) -> Result<()> {
-    for side in [Side::Standard, Side::Private] {
-        testbed.install_crds(side).await?;
+    for capi_types in [CapiTypes::Standard, CapiTypes::Private] {
+        testbed.install_crds(capi_types).await?;
     }
     testbed.start_controller_manager().await?;
     raised::raise(&testbed.admin, PLATFORM, "its-own", 2).await?;
@@ -113,7 +113,7 @@ async fn a_plan_lists_every_object_without_writes(testbed: &Testbed) -> Result<(
     Ok(())
 }
 
-/// Equal before and after, few writes, and no key is left on the old side.
+/// Equal before and after, few writes, and no key of the old types is left.
 /// Check M01.
 async fn a_hundred_machines_migrate_with_few_writes(testbed: &Testbed) -> Result<()> {
     for machines in [1, 100] {
@@ -124,7 +124,11 @@ async fn a_hundred_machines_migrate_with_few_writes(testbed: &Testbed) -> Result
         // A wave that waits for ages costs some more, which shows in small clusters.
         ensure!(machines < 100 || ratio <= 1.1, "m01: {figures:?}");
         let keys = stored(testbed, &format!("timing-{machines}")).await?;
-        let count = |side: &str| keys.keys().filter(|key| key.starts_with(side)).count();
+        let count = |capi_types: &str| {
+            keys.keys()
+                .filter(|key| key.starts_with(capi_types))
+                .count()
+        };
         ensure!(
             count("Standard") == 0 && count("Private") == figures.objects,
             "m20a: etcd holds {} standard and {} private keys of {} objects",
@@ -157,9 +161,9 @@ async fn a_round_trip_preserves_a_paused_cluster(testbed: &Testbed) -> Result<()
             );
             let after = ObjectSnapshot::of(&client, namespace).await?;
             ensure!(
-                after.side == Some(direction.target()),
+                after.capi_types == Some(direction.target()),
                 "m13: it is on {:?}",
-                after.side
+                after.capi_types
             );
             before
                 .same_as(&after)
@@ -190,10 +194,10 @@ async fn a_crash_at_any_point_ends_on_one_side(testbed: &mut Testbed) -> Result<
 async fn stored(testbed: &Testbed, namespace: &str) -> Result<BTreeMap<String, Vec<u8>>> {
     let within = format!("/{namespace}/");
     let mut all = BTreeMap::new();
-    for side in [Side::Standard, Side::Private] {
-        for stored in sides::world(&testbed.control_plane.etcd, side).await? {
+    for capi_types in [CapiTypes::Standard, CapiTypes::Private] {
+        for stored in capi_storage::stored(&testbed.control_plane.etcd, capi_types).await? {
             if stored.key.contains(&within) {
-                all.insert(format!("{side:?} {}", stored.key), stored.value);
+                all.insert(format!("{capi_types:?} {}", stored.key), stored.value);
             }
         }
     }

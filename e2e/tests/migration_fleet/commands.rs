@@ -1,10 +1,10 @@
 //! What a user at a terminal sees and does.
 
 use anyhow::{Result, ensure};
-use api::group::{self, Side};
+use api::group::{self, CapiTypes};
+use testbed::capi_storage;
 use testbed::migration::object_snapshot::ObjectSnapshot;
 use testbed::migration::raised;
-use testbed::sides;
 use testbed::testbed::Testbed;
 
 use crate::migration_fleet::fixture::Fixture;
@@ -28,13 +28,13 @@ pub(crate) async fn plan_writes_nothing(
         let name = key.rsplit('/').next().unwrap_or(key);
         ensure!(said.contains(name), "m15: {key} is not in the plan");
     }
-    let asked = testbed.control_plane.audit.since(mark)?.into_iter();
-    let own: Vec<_> = asked
+    let requested = testbed.control_plane.audit.since(mark)?.into_iter();
+    let own: Vec<_> = requested
         .filter(|event| event.user.username == fixture.sre())
         .collect();
-    ensure!(!own.is_empty(), "m15: it has asked for nothing");
+    ensure!(!own.is_empty(), "m15: it has sent no request");
     let written = own.iter().filter(|event| {
-        // A question about rights is asked by creating it, and nothing is stored.
+        // An access review is a create request that stores nothing.
         event.is_write() && event.object_ref.api_group != "authorization.k8s.io"
     });
     let written: Vec<_> = written.map(testbed::audit::Event::summary).collect();
@@ -57,7 +57,10 @@ pub(crate) async fn groups(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
     let namespace = "elsewhere";
     raised::raise(&testbed.admin, namespace, "its-own", 2).await?;
     let before = ObjectSnapshot::of(&fixture.client, namespace).await?;
-    let (from, to) = (group::core(Side::Standard), group::core(Side::Private));
+    let (from, to) = (
+        group::core(CapiTypes::Standard),
+        group::core(CapiTypes::Private),
+    );
     let words = ["migrate", "groups", "--from", &from, "--to", &to];
     let rest = ["--namespace", namespace, "--controllers-are-stopped"];
     let mut words: Vec<_> = words.into_iter().chain(rest).collect();
@@ -66,7 +69,7 @@ pub(crate) async fn groups(testbed: &Testbed, fixture: &Fixture) -> Result<()> {
     let after = ObjectSnapshot::of(&fixture.client, namespace).await?;
     before.same_as(&after)?;
     let within = format!("/{namespace}/");
-    let left = sides::objects(&testbed.control_plane.etcd, Side::Standard).await?;
+    let left = capi_storage::objects(&testbed.control_plane.etcd, CapiTypes::Standard).await?;
     let left: Vec<_> = left.iter().filter(|key| key.contains(&within)).collect();
     ensure!(left.is_empty(), "m20a: {left:?} are left");
     step.done_with(&format!("{} objects", before.moved.len()));

@@ -2,7 +2,7 @@
 //! is a pod to show for it.
 
 use anyhow::{Context, Result};
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Resource};
 use testbed::cluster_api::Plan;
@@ -32,7 +32,7 @@ pub(crate) struct Controllers {
     own: ControlPlaneOperator,
     running: Option<Launched>,
     /// The side that the stock core manager works on, while it runs.
-    core: Option<Side>,
+    core: Option<CapiTypes>,
     started: usize,
 }
 
@@ -53,11 +53,11 @@ impl Controllers {
     }
 
     /// The names of those that run.
-    pub(crate) fn running(&self) -> (bool, Option<Side>) {
+    pub(crate) fn running(&self) -> (bool, Option<CapiTypes>) {
         (self.running.is_some(), self.core)
     }
 
-    /// Starts and ends what Deployments ask for.
+    /// Starts and ends what Deployments request.
     pub(crate) async fn follow(&mut self, testbed: &mut Testbed) -> Result<()> {
         self.follow_own(testbed).await?;
         self.follow_core(testbed).await
@@ -65,15 +65,15 @@ impl Controllers {
 
     async fn follow_own(&mut self, testbed: &Testbed) -> Result<()> {
         let admin = &testbed.admin;
-        let wanted = self.own.wanted(admin).await?;
-        if wanted.as_ref() == self.running.as_ref().map(|it| &it.environment) {
+        let expected = self.own.expected_env(admin).await?;
+        if expected.as_ref() == self.running.as_ref().map(|it| &it.environment) {
             return Ok(());
         }
         if let Some(mut ended) = self.running.take() {
             ended.service.stop().await?;
             self.buries(admin, OWN).await?;
         }
-        let Some(environment) = wanted else {
+        let Some(environment) = expected else {
             return Ok(());
         };
         let Endpoint { server, authority } = testbed.control_plane.endpoint();
@@ -93,42 +93,42 @@ impl Controllers {
 
     async fn follow_core(&mut self, testbed: &mut Testbed) -> Result<()> {
         let admin = testbed.admin.clone();
-        let wanted = self.core_side(&admin).await?;
-        if wanted == self.core {
+        let expected = self.core_side(&admin).await?;
+        if expected == self.core {
             return Ok(());
         }
-        if let Some(side) = self.core.take() {
-            testbed.end(side);
+        if let Some(capi_types) = self.core.take() {
+            testbed.end(capi_types);
             self.buries(&admin, CORE).await?;
         }
-        let Some(side) = wanted else {
+        let Some(capi_types) = expected else {
             return Ok(());
         };
         self.shows(&admin, CORE).await?;
-        let plan = match side {
-            Side::Standard => Plan::legacy(&self.namespace, &[Manager::Core]),
-            Side::Private => OTHERS
+        let plan = match capi_types {
+            CapiTypes::Standard => Plan::legacy(&self.namespace, &[Manager::Core]),
+            CapiTypes::Private => OTHERS
                 .into_iter()
                 .fold(Plan::hosted(&self.namespace), Plan::without),
         };
         admin.apply(&[self.rights(plan.namespace())]).await?;
         testbed.add(&plan).await?;
-        self.core = Some(side);
+        self.core = Some(capi_types);
         Ok(())
     }
 
-    async fn core_side(&self, admin: &ApiClient) -> Result<Option<Side>> {
+    async fn core_side(&self, admin: &ApiClient) -> Result<Option<CapiTypes>> {
         let path = DEPLOYMENTS.named(&self.namespace, CORE);
         let found = admin.find(&path).await?;
         let runs = found.filter(|it| it["spec"]["replicas"] != 0);
-        let side = |it| {
+        let capi_types = |it| {
             if has_proxy(&it) {
-                Side::Private
+                CapiTypes::Private
             } else {
-                Side::Standard
+                CapiTypes::Standard
             }
         };
-        Ok(runs.map(side))
+        Ok(runs.map(capi_types))
     }
 
     /// The manager has what the product grants beside what upstream does.
@@ -158,7 +158,19 @@ impl Controllers {
             "metadata": { "namespace": self.namespace, "name": format!("{name}-0"), "labels": labels },
             "spec": {
                 "automountServiceAccountToken": false,
-                "containers": [{ "name": "manager", "image": "images.example.com/manager" }],
+                // The namespace enforces the pod security standard `restricted`.
+                "securityContext": {
+                    "runAsNonRoot": true,
+                    "seccompProfile": { "type": "RuntimeDefault" },
+                },
+                "containers": [{
+                    "name": "manager",
+                    "image": "images.example.com/manager",
+                    "securityContext": {
+                        "allowPrivilegeEscalation": false,
+                        "capabilities": { "drop": ["ALL"] },
+                    },
+                }],
             },
         });
         admin.apply(&[pod]).await

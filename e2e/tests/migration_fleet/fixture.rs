@@ -45,7 +45,7 @@ pub(crate) struct Fixture {
     pub(crate) client: kube::Client,
     /// The changes of hosted clusters.
     pub(crate) trail: Trail,
-    /// Who asks by the command line.
+    /// The user of the command line.
     sre: ServiceAccount,
     command: PathBuf,
     kubeconfig: PathBuf,
@@ -129,7 +129,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// Kills it where it stands.
+    /// Kills it at once.
     pub(crate) fn kill(&mut self) -> Result<()> {
         let new = self.new.as_mut().context("it does not run")?;
         new.service.kill();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::{MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE};
-use api::group::Side;
+use api::group::CapiTypes;
 use futures::future::try_join_all;
 use serde_json::json;
 use testbed::migration::object_snapshot::ObjectSnapshot;
@@ -112,7 +112,7 @@ impl Case {
     /// Fails unless it is on private types for good, or stays on standard types and says why.
     async fn has_ended(&self, testbed: &Testbed) -> Result<()> {
         let Some(poison) = self.poison else {
-            self.member.is_on(testbed, Side::Private).await?;
+            self.member.is_on(testbed, CapiTypes::Private).await?;
             return self.member.is_at_rest(testbed).await;
         };
         let admin = &testbed.admin;
@@ -128,7 +128,7 @@ impl Case {
             "{} has {poison:?}, and says {failed:?}: {message}",
             self.member.name
         );
-        self.member.is_on(testbed, Side::Standard).await
+        self.member.is_on(testbed, CapiTypes::Standard).await
     }
 
     /// It is what it was.
@@ -149,10 +149,10 @@ async fn migration_metrics_add_up(fixture: &Fixture, cases: &[Case]) -> Result<(
             fixture.counted("done").await?,
             fixture.counted("failed").await?,
         );
-        let wanted = (u64::try_from(done)?, u64::try_from(failed)?);
+        let expected = (u64::try_from(done)?, u64::try_from(failed)?);
         ensure!(
-            found == wanted,
-            "{found:?} are done and failed, not {wanted:?}"
+            found == expected,
+            "{found:?} are done and failed, not {expected:?}"
         );
         Ok(())
     })
@@ -171,7 +171,9 @@ async fn poisoned_ones_work(testbed: &Testbed, fixture: &Fixture, cases: &[Case]
         case.is_the_same(fixture).await?;
     }
     for case in cases.iter().filter(|case| case.poison.is_some()) {
-        case.member.works(&testbed.admin, Side::Standard, 2).await?;
+        case.member
+            .works(&testbed.admin, CapiTypes::Standard, 2)
+            .await?;
     }
     step.done();
     Ok(())

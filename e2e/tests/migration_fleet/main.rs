@@ -25,7 +25,7 @@ use fixture::Fixture;
 /// Two API servers at a time, with all that works on them, are more than two processors bear.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// One cluster with all its controllers migrates by itself, goes back when it is asked to, and there again.
+/// One cluster with all its controllers migrates automatically, is rolled back on request, and migrates again.
 /// Checks M01, M12, M13 and M15.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn migration_and_rollback_preserve_a_cluster() -> Result<()> {

@@ -5,14 +5,14 @@ use api::annotations::{
     MIGRATION_ACKNOWLEDGED, MIGRATION_ATTEMPTS, MIGRATION_FAILED, MIGRATION_FAILURE_MESSAGE,
     MIGRATION_IN_PROGRESS, MIGRATION_ROLLBACK, PRIVATE_CAPI_TYPES, SCOPE,
 };
-use api::group::{self, Side};
+use api::group::{self, CapiTypes};
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Patch, Resource};
 use testbed::conditions::{find, is_true, untrue};
 use testbed::migration::object_snapshot::ObjectSnapshot;
 use testbed::operator::SOON;
 use testbed::testbed::Testbed;
-use testbed::{sides, simulation, wait};
+use testbed::{capi_storage, simulation, wait};
 
 use crate::migration_fleet::fixture::{Fixture, NAMESPACE};
 
@@ -80,7 +80,7 @@ impl Member {
         admin.apply(&objects).await
     }
 
-    /// Has its control plane come up without a control-plane-operator, and waits until all is made of it.
+    /// Has its control plane start without a control-plane-operator, and waits until all is made of it.
     pub(crate) async fn comes_up(&self, admin: &ApiClient) -> Result<()> {
         simulation::control_plane_comes_up(admin, NAMESPACE, &self.name).await?;
         self.is_made(admin).await
@@ -92,7 +92,7 @@ impl Member {
         wait::until(&what, SOON * 2, async || {
             let cluster = self.seen(admin).await?;
             ensure!(is_true(&cluster, "Available"), "{}", untrue(&cluster));
-            self.replicas(admin, Side::Standard).await.map(drop)
+            self.replicas(admin, CapiTypes::Standard).await.map(drop)
         })
         .await
     }
@@ -101,30 +101,35 @@ impl Member {
         admin.get(&self.path()).await
     }
 
-    /// How many nodes are asked for on a side.
-    async fn replicas(&self, admin: &ApiClient, side: Side) -> Result<Value> {
-        let version = format!("{}/v1beta2", group::core(side));
+    /// How many nodes are requested in given types.
+    async fn replicas(&self, admin: &ApiClient, capi_types: CapiTypes) -> Result<Value> {
+        let version = format!("{}/v1beta2", group::core(capi_types));
         let sets = Resource::new(&version, "machinedeployments");
         let path = sets.named(&self.namespace(), &self.pool());
         Ok(admin.get(&path).await?["spec"]["replicas"].take())
     }
 
-    /// How many machines Cluster API has made on a side.
-    pub(crate) async fn machines(&self, admin: &ApiClient, side: Side) -> Result<usize> {
-        let version = format!("{}/v1beta2", group::core(side));
+    /// How many machines Cluster API has created in given types.
+    pub(crate) async fn machines(&self, admin: &ApiClient, capi_types: CapiTypes) -> Result<usize> {
+        let version = format!("{}/v1beta2", group::core(capi_types));
         let machines = Resource::new(&version, "machines");
         Ok(admin.list(&machines.within(&self.namespace())).await?.len())
     }
 
     /// Scales its pool, and waits until its operator has scaled the MachineDeployment on its side: so it works.
-    pub(crate) async fn works(&self, admin: &ApiClient, side: Side, replicas: u32) -> Result<()> {
+    pub(crate) async fn works(
+        &self,
+        admin: &ApiClient,
+        capi_types: CapiTypes,
+        replicas: u32,
+    ) -> Result<()> {
         let path = NODE_POOLS.named(NAMESPACE, &self.pool());
         let desired = json!({ "spec": { "replicas": replicas } });
         admin.patch(&path, Patch::Merge, &desired).await?;
-        let what = format!("{} to have {replicas} nodes asked for", self.name);
+        let what = format!("{} to request {replicas} nodes", self.name);
         wait::until(&what, SOON, async || {
-            let found = self.replicas(admin, side).await?;
-            ensure!(found == replicas, "{found} are asked for");
+            let found = self.replicas(admin, capi_types).await?;
+            ensure!(found == replicas, "{found} are requested");
             Ok(())
         })
         .await
@@ -143,13 +148,13 @@ impl Member {
     }
 
     /// Fails unless it is on one side for good: marks, condition, objects, controllers, and nothing of a migration left.
-    pub(crate) async fn is_on(&self, testbed: &Testbed, side: Side) -> Result<()> {
+    pub(crate) async fn is_on(&self, testbed: &Testbed, capi_types: CapiTypes) -> Result<()> {
         let admin = &testbed.admin;
         let cluster = self.seen(admin).await?;
         let annotations = &cluster["metadata"]["annotations"];
-        let (private, legacy, status) = match side {
-            Side::Private => (json!("true"), Value::Null, "True"),
-            Side::Standard => (Value::Null, json!("legacy"), "False"),
+        let (private, legacy, status) = match capi_types {
+            CapiTypes::Private => (json!("true"), Value::Null, "True"),
+            CapiTypes::Standard => (Value::Null, json!("legacy"), "False"),
         };
         ensure!(
             annotations[PRIVATE_CAPI_TYPES] == private && annotations[SCOPE] == legacy,
@@ -158,16 +163,16 @@ impl Member {
         );
         let condition = find(&cluster, "PrivateCAPITypes").context("it says nothing")?;
         ensure!(condition["status"] == status, "{}: {condition}", self.name);
-        let stored = sides::within(&testbed.control_plane.etcd, &self.namespace()).await?;
-        let is_only_there = stored.are_only_on(side);
+        let stored = capi_storage::within(&testbed.control_plane.etcd, &self.namespace()).await?;
+        let is_only_there = stored.are_only_on(capi_types);
         is_only_there.with_context(|| format!("m20a: {}", self.name))?;
         for name in ["cluster-api", "capi-provider"] {
-            self.has_proxy(admin, name, side).await?;
+            self.has_proxy(admin, name, capi_types).await?;
         }
         Ok(())
     }
 
-    /// Nothing of a migration is left on it, but for marks that say whose it is.
+    /// No trace of a migration is left on it, except for the ownership annotations.
     pub(crate) async fn is_at_rest(&self, testbed: &Testbed) -> Result<()> {
         let admin = &testbed.admin;
         let cluster = self.seen(admin).await?;
@@ -187,13 +192,13 @@ impl Member {
         Ok(())
     }
 
-    async fn has_proxy(&self, admin: &ApiClient, name: &str, side: Side) -> Result<()> {
+    async fn has_proxy(&self, admin: &ApiClient, name: &str, capi_types: CapiTypes) -> Result<()> {
         let deployment = admin
             .get(&DEPLOYMENTS.named(&self.namespace(), name))
             .await?;
         let has = has_proxy(&deployment);
         ensure!(
-            has == (side == Side::Private),
+            has == (capi_types == CapiTypes::Private),
             "{name} of {} has a proxy: {has}",
             self.name
         );

@@ -1,7 +1,7 @@
 //! What keeps a cluster from migrating until it is fixed.
 
 use anyhow::{Result, ensure};
-use api::group::{self, Side};
+use api::group::{self, CapiTypes};
 use migration::failure::Reason;
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Patch, Resource};
@@ -27,7 +27,7 @@ pub(crate) enum Poison {
     MissingRight,
     /// A machine is being deleted, and does not go.
     Deletion,
-    /// A policy refuses a kind on the private side.
+    /// A policy rejects a kind of the private types.
     Refused,
     /// There is no room for another object of a kind.
     Quota,
@@ -43,7 +43,7 @@ impl Poison {
         Self::Quota,
     ];
 
-    /// The reason that is reported, and a word of the message.
+    /// The reported reason, and a part of the message.
     pub(crate) fn reason(self) -> (Reason, &'static str) {
         match self {
             Self::MissingRight => (Reason::PermissionDenied, RIGHTS),
@@ -95,7 +95,7 @@ impl Poison {
     }
 }
 
-/// A binding of the name that the operator wants, to another role: that cannot be changed.
+/// A binding with the operator's name for it, to another role: a role reference is immutable.
 fn binding(member: &Member) -> Value {
     json!({
         "apiVersion": BINDINGS.api_version,
@@ -107,7 +107,7 @@ fn binding(member: &Member) -> Value {
 
 fn machine(member: &Member) -> Value {
     json!({
-        "apiVersion": format!("{}/v1beta2", group::core(Side::Standard)),
+        "apiVersion": format!("{}/v1beta2", group::core(CapiTypes::Standard)),
         "kind": "Machine",
         "metadata": {
             "namespace": member.namespace(), "name": NAME, "finalizers": [FINALIZER],
@@ -116,7 +116,7 @@ fn machine(member: &Member) -> Value {
             "clusterName": member.infra(),
             "bootstrap": { "dataSecretName": NAME },
             "infrastructureRef": {
-                "apiGroup": format!("infrastructure.{}", group::core(Side::Standard)),
+                "apiGroup": format!("infrastructure.{}", group::core(CapiTypes::Standard)),
                 "kind": "AWSMachine",
                 "name": NAME,
             },
@@ -125,7 +125,7 @@ fn machine(member: &Member) -> Value {
 }
 
 fn machine_path(member: &Member) -> String {
-    let version = format!("{}/v1beta2", group::core(Side::Standard));
+    let version = format!("{}/v1beta2", group::core(CapiTypes::Standard));
     Resource::new(&version, "machines").named(&member.namespace(), NAME)
 }
 
@@ -133,7 +133,7 @@ fn policy_name(member: &Member) -> String {
     format!("{NAME}-{}", member.name)
 }
 
-/// No MachineDeployments can be created on the private side in its namespace.
+/// No private MachineDeployments can be created in its namespace.
 fn policy(member: &Member) -> [Value; 2] {
     let name = policy_name(member);
     let label = "kubernetes.io/metadata.name";
@@ -145,7 +145,7 @@ fn policy(member: &Member) -> [Value; 2] {
             "spec": {
                 "failurePolicy": "Fail",
                 "matchConstraints": { "resourceRules": [{
-                    "apiGroups": [group::core(Side::Private)],
+                    "apiGroups": [group::core(CapiTypes::Private)],
                     "apiVersions": ["*"],
                     "operations": ["CREATE"],
                     "resources": ["machinedeployments"],
@@ -169,7 +169,10 @@ fn policy(member: &Member) -> [Value; 2] {
 }
 
 fn quota(member: &Member) -> Value {
-    let counted = format!("count/machinedeployments.{}", group::core(Side::Private));
+    let counted = format!(
+        "count/machinedeployments.{}",
+        group::core(CapiTypes::Private)
+    );
     json!({
         "apiVersion": QUOTAS.api_version,
         "kind": "ResourceQuota",

@@ -10,7 +10,7 @@ use testbed::wait;
 use crate::migration_fleet::fixture::Fixture;
 use crate::migration_fleet::member::Member;
 
-/// When a condition changed: a pause comes and goes with a migration.
+/// When a condition changed: a migration pauses and resumes.
 const TIME: &str = "lastTransitionTime";
 
 /// How long controllers may take until they write no more status.

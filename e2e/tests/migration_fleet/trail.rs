@@ -60,8 +60,8 @@ impl Trail {
         let phases = changes.iter().filter(|one| one.status == "Unknown");
         let mut phases: Vec<_> = phases.map(|one| one.reason.clone()).collect();
         phases.dedup();
-        let wanted: Vec<_> = Phase::ALL.iter().skip(1).map(|one| one.name()).collect();
-        ensure!(phases == wanted, "{name} went through {phases:?}");
+        let expected: Vec<_> = Phase::ALL.iter().skip(1).map(|one| one.name()).collect();
+        ensure!(phases == expected, "{name} went through {phases:?}");
         let last = changes.last().map(|one| one.status.as_str());
         ensure!(last != Some("Unknown"), "{name} ended with {last:?}");
         Ok(())

@@ -1,10 +1,10 @@
-//! One cluster with its controllers goes to private types, back, and there again.
+//! One cluster with its controllers migrates to private types, back, and again.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use api::annotations::MIGRATION_HOLD;
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::json;
 use testbed::client::Patch;
 use testbed::conditions::{is_true, untrue};
@@ -33,18 +33,25 @@ pub(crate) async fn scenario(testbed: &mut Testbed, fixture: &mut Fixture) -> Re
     let mark = fixture.trail.mark();
     let step = testbed.progress.step("it migrates by itself");
     fixture.install_private(testbed).await?;
-    until_on(testbed, fixture, &member, &mut controllers, Side::Private).await?;
+    until_on(
+        testbed,
+        fixture,
+        &member,
+        &mut controllers,
+        CapiTypes::Private,
+    )
+    .await?;
     fixture.trail.is_one_migration(mark, &member.name)?;
     stays(fixture, &member, &before).await?;
     fixture.legacy_goes(&testbed.admin).await?;
     step.done();
-    works(testbed, &member, &mut controllers, Side::Private, 2).await?;
+    works(testbed, &member, &mut controllers, CapiTypes::Private, 2).await?;
     commands::status_says(fixture, "1 done, 0 pending, 0 active, 0 failed").await?;
 
     back_and_there(testbed, fixture, &member, &mut controllers).await
 }
 
-/// M12: the way back is a migration of its own, and the cluster is held until its user wants it to migrate again.
+/// M12: the way back is a migration of its own, and the cluster is held until a user requests the migration again.
 async fn back_and_there(
     testbed: &mut Testbed,
     fixture: &mut Fixture,
@@ -52,32 +59,30 @@ async fn back_and_there(
     controllers: &mut Controllers,
 ) -> Result<()> {
     let before = at_rest(fixture, member).await?;
-    let step = testbed
-        .progress
-        .step("it goes back, since it is wanted back");
+    let step = testbed.progress.step("it is rolled back on request");
     let words = ["migrate", "rollback", "--name", member.name.as_str()];
     fixture.does(&words).await?;
     fixture.install_legacy(testbed).await?;
-    until_on(testbed, fixture, member, controllers, Side::Standard).await?;
+    until_on(testbed, fixture, member, controllers, CapiTypes::Standard).await?;
     stays(fixture, member, &before).await?;
     let held = member.annotation(&testbed.admin, MIGRATION_HOLD).await?;
     ensure!(held.as_deref() == Some("true"), "it is not held: {held:?}");
     fixture.has_legacy(&testbed.admin).await?;
     step.done();
-    works(testbed, member, controllers, Side::Standard, 3).await?;
+    works(testbed, member, controllers, CapiTypes::Standard, 3).await?;
     commands::status_says(fixture, "0 done, 1 pending, 0 active, 0 failed").await?;
 
-    let step = testbed.progress.step("it goes there again");
+    let step = testbed.progress.step("it migrates again");
     let before = at_rest(fixture, member).await?;
     let mark = fixture.trail.mark();
     let words = ["migrate", "retry", "--name", member.name.as_str()];
     fixture.does(&words).await?;
-    until_on(testbed, fixture, member, controllers, Side::Private).await?;
+    until_on(testbed, fixture, member, controllers, CapiTypes::Private).await?;
     fixture.trail.is_one_migration(mark, &member.name)?;
     stays(fixture, member, &before).await?;
     fixture.legacy_goes(&testbed.admin).await?;
     step.done();
-    works(testbed, member, controllers, Side::Private, 1).await
+    works(testbed, member, controllers, CapiTypes::Private, 1).await
 }
 
 /// operator-legacy makes it, its control-plane-operator rolls it out, and stock Cluster API makes its machines.
@@ -87,16 +92,14 @@ async fn comes_up(
     member: &Member,
     controllers: &mut Controllers,
 ) -> Result<()> {
-    let step = testbed
-        .progress
-        .step("a cluster on standard types comes up");
+    let step = testbed.progress.step("a cluster on standard types starts");
     let admin = testbed.admin.clone();
     member.create(&admin, fixture).await?;
     let started = Instant::now();
     loop {
         controllers.follow(testbed).await?;
         let cluster = member.seen(&admin).await?;
-        let machines = member.machines(&admin, Side::Standard).await?;
+        let machines = member.machines(&admin, CapiTypes::Standard).await?;
         if is_true(&cluster, "Available") && machines == 1 {
             break;
         }
@@ -111,24 +114,24 @@ async fn comes_up(
     Ok(())
 }
 
-/// Waits until it is on a side for good, while its controllers follow their Deployments.
+/// Waits until it is with given types for good, while its controllers follow their Deployments.
 async fn until_on(
     testbed: &mut Testbed,
     fixture: &Fixture,
     member: &Member,
     controllers: &mut Controllers,
-    side: Side,
+    capi_types: CapiTypes,
 ) -> Result<()> {
     let started = Instant::now();
     loop {
         controllers.follow(testbed).await?;
         fixture.adds_up().await?;
-        let Err(not_yet) = is_over(testbed, member, side).await else {
+        let Err(not_yet) = is_over(testbed, member, capi_types).await else {
             break;
         };
         ensure!(
             started.elapsed() < WITHIN,
-            "waited {} for {} to be on the {side:?} side: {not_yet:#}; it said {:#?}",
+            "waited {} for {} to be on the {capi_types:?} side: {not_yet:#}; it said {:#?}",
             wait::seconds(started.elapsed()),
             member.name,
             fixture.trail.since(0, &member.name)
@@ -138,14 +141,14 @@ async fn until_on(
     controllers.follow(testbed).await?;
     let runs = controllers.running();
     ensure!(
-        runs == (true, Some(side)),
+        runs == (true, Some(capi_types)),
         "of its controllers run {runs:?}"
     );
     Ok(())
 }
 
-async fn is_over(testbed: &Testbed, member: &Member, side: Side) -> Result<()> {
-    member.is_on(testbed, side).await?;
+async fn is_over(testbed: &Testbed, member: &Member, capi_types: CapiTypes) -> Result<()> {
+    member.is_on(testbed, capi_types).await?;
     member.is_at_rest(testbed).await
 }
 
@@ -154,14 +157,14 @@ async fn works(
     testbed: &mut Testbed,
     member: &Member,
     controllers: &mut Controllers,
-    side: Side,
+    capi_types: CapiTypes,
     nodes: u32,
 ) -> Result<()> {
     let step = testbed.progress.step("it is scaled");
     controllers.follow(testbed).await?;
-    member.works(&testbed.admin, side, nodes).await?;
+    member.works(&testbed.admin, capi_types, nodes).await?;
     wait::until("as many machines", WITHIN, async || {
-        let found = member.machines(&testbed.admin, side).await?;
+        let found = member.machines(&testbed.admin, capi_types).await?;
         ensure!(
             found == usize::try_from(nodes)?,
             "there are {found} machines"

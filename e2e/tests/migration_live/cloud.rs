@@ -1,4 +1,4 @@
-//! What the fake cloud is asked for, by its own record.
+//! The requests to the fake cloud, by its own record.
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
@@ -21,38 +21,38 @@ pub(crate) struct Record {
 impl Record {
     pub(crate) async fn start(fixture: &Fixture) -> Result<Self> {
         let client = RawClient::new(&fixture.cloud.url(), None)?;
-        for deed in ["reset", "start"] {
-            let path = format!("/moto-api/recorder/{deed}-recording");
-            let answer = client.send(Request::post(path).body(Vec::new())?).await?;
+        for action in ["reset", "start"] {
+            let path = format!("/moto-api/recorder/{action}-recording");
+            let response = client.send(Request::post(path).body(Vec::new())?).await?;
             ensure!(
-                answer.status.is_success(),
+                response.status.is_success(),
                 "the cloud keeps no record: {}",
-                answer.status
+                response.status
             );
         }
         Ok(Self { client })
     }
 
-    /// Fails if anybody has asked the cloud to change something; gives how often it was asked.
+    /// Fails if any client requested a change of the cloud; returns the number of requests.
     pub(crate) async fn changes_nothing(&self) -> Result<usize> {
-        let answer = self
+        let response = self
             .client
             .get("/moto-api/recorder/download-recording")
             .await?;
-        let text = String::from_utf8(answer.bytes().await?)?;
-        let asked = text.lines().map(action).collect::<Result<Vec<_>>>()?;
-        let changes: Vec<_> = asked
+        let text = String::from_utf8(response.bytes().await?)?;
+        let requested = text.lines().map(action).collect::<Result<Vec<_>>>()?;
+        let changes: Vec<_> = requested
             .iter()
             .filter(|action| !READS.iter().any(|read| action.starts_with(read)))
             .collect();
-        ensure!(changes.is_empty(), "the cloud was asked for {changes:?}");
-        // Its own watcher asks all the time: without that, nothing was recorded.
-        ensure!(!asked.is_empty(), "the cloud has recorded nothing");
-        Ok(asked.len())
+        ensure!(changes.is_empty(), "changes were requested: {changes:?}");
+        // Its own watcher polls all the time: no request means that nothing was recorded.
+        ensure!(!requested.is_empty(), "the cloud has recorded nothing");
+        Ok(requested.len())
     }
 }
 
-/// What a line of the record asks for.
+/// What a line of the record requests.
 fn action(line: &str) -> Result<String> {
     let entry: Value = serde_json::from_str(line).context("the record is not what it was")?;
     let body = entry["body"].as_str().unwrap_or_default();

@@ -9,7 +9,7 @@ mod fabric;
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::{MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES};
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::conditions::find;
 use testbed::hosted::{self, Cluster, Fixture, Load};
 use testbed::node::NodeTestbed;
@@ -25,8 +25,8 @@ async fn migration_under_load_keeps_api_and_workers_available() -> Result<()> {
 }
 
 async fn scenario(fixture: &Fixture) -> Result<()> {
-    fixture.install(Side::Standard, &[]).await?;
-    let old = Cluster::new(fixture, "live", Side::Standard);
+    fixture.install(CapiTypes::Standard, &[]).await?;
+    let old = Cluster::new(fixture, "live", CapiTypes::Standard);
     old.create(&["--node-pool-replicas=1"]).await?;
     let guest = old.comes_up().await?;
     old.has_workers(&guest, 1).await?;
@@ -36,8 +36,8 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
     let before = Fabric::of(&old, &guest).await?;
     let load = Load::start(&guest.client).await?;
     let record = Record::start(fixture).await?;
-    fixture.install(Side::Private, &[]).await?;
-    let new = Cluster::new(fixture, old.name(), Side::Private);
+    fixture.install(CapiTypes::Private, &[]).await?;
+    let new = Cluster::new(fixture, old.name(), CapiTypes::Private);
     migrates(fixture, &new).await?;
     new.is_on_its_side().await.context("m20a")?;
     fixture.legacy_goes().await?;

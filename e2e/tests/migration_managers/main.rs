@@ -1,5 +1,5 @@
 //! Clusters that stock managers have made and keep, one of them of a `ClusterClass`: moved to the private groups, where the
-//! same programs go on behind proxies, and back.
+//! same programs continue behind proxies, and back.
 //!
 //! What it shows:
 //!
@@ -14,7 +14,7 @@ mod unmoved;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use api::group::Side;
+use api::group::CapiTypes;
 use migration::groups::Direction;
 use testbed::cluster::Cluster;
 use testbed::fixtures;
@@ -45,8 +45,8 @@ async fn cluster_api_managers_continue_after_migration() -> Result<()> {
 }
 
 async fn scenario(testbed: &mut Testbed) -> Result<()> {
-    for side in [Side::Standard, Side::Private] {
-        testbed.install_crds(side).await?;
+    for capi_types in [CapiTypes::Standard, CapiTypes::Private] {
+        testbed.install_crds(capi_types).await?;
     }
     testbed.start_controller_manager().await?;
     ensure_namespace(&testbed.admin, NAMESPACE).await?;
@@ -60,16 +60,16 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
         let objects = fixtures::render(fixture, &values)?;
         testbed.admin.apply(&objects).await?;
     }
-    let [one, two] = lives(testbed, Side::Standard).await?;
+    let [one, two] = clusters_of(testbed, CapiTypes::Standard).await?;
     tokio::try_join!(one.comes_up(), two.comes_up())?;
     step.done();
 
     moves(testbed, &mut managed, Direction::Forward).await?;
-    let [one, two] = lives(testbed, Side::Private).await?;
-    tokio::try_join!(one.lives(), two.lives())?;
+    let [one, two] = clusters_of(testbed, CapiTypes::Private).await?;
+    tokio::try_join!(one.run_lifecycle(), two.run_lifecycle())?;
 
     moves(testbed, &mut managed, Direction::Reverse).await?;
-    let [one, two] = lives(testbed, Side::Standard).await?;
+    let [one, two] = clusters_of(testbed, CapiTypes::Standard).await?;
     let step = testbed.progress.step("workers come and everything ends");
     tokio::try_join!(one.scale(3, 3), two.scale(3, 3))?;
     tokio::try_join!(one.ends(), two.ends())?;
@@ -78,8 +78,8 @@ async fn scenario(testbed: &mut Testbed) -> Result<()> {
 }
 
 /// Both clusters, as a user sees them who knows standard types only.
-async fn lives(testbed: &mut Testbed, side: Side) -> Result<[Life; 2]> {
-    let view = testbed.view_of(side).await?;
+async fn clusters_of(testbed: &mut Testbed, capi_types: CapiTypes) -> Result<[Life; 2]> {
+    let view = testbed.view_of(capi_types).await?;
     let cluster = |name| Cluster::new(&view, NAMESPACE, name);
     Ok([
         Life::plain(cluster("one"), &testbed.progress),
@@ -89,7 +89,7 @@ async fn lives(testbed: &mut Testbed, side: Side) -> Result<[Life; 2]> {
 
 /// Moves both; nothing may be different, and nothing may happen.
 async fn moves(testbed: &mut Testbed, managed: &mut Managed, direction: Direction) -> Result<()> {
-    let clusters = lives(testbed, direction.source()).await?;
+    let clusters = clusters_of(testbed, direction.source()).await?;
     let before = Likeness::of(&clusters, testbed, direction.source()).await?;
     managed.stop(testbed)?;
     let client = client(testbed.control_plane.admin_kubeconfig()).await?;
@@ -110,7 +110,7 @@ async fn moves(testbed: &mut Testbed, managed: &mut Managed, direction: Directio
     step.done_with(&format!("{} objects, {counts:?}", after.moved.len()));
 
     managed.go_on(testbed, direction.target()).await?;
-    let clusters = lives(testbed, direction.target()).await?;
+    let clusters = clusters_of(testbed, direction.target()).await?;
     before
         .stays(&clusters, testbed, direction.target(), watched())
         .await

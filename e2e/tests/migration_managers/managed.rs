@@ -1,14 +1,14 @@
 //! The managers of the clusters: stopped on one side, started on the other.
 
 use anyhow::{Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::cluster_api::Plan;
 use testbed::cluster_api::lasting::LastingProvider;
 use testbed::managers::Manager;
 use testbed::testbed::Testbed;
 
 /// Those that are restarted. The provider only loses its way to the API server, as it has its cloud in memory.
-const MORTAL: [Manager; 3] = [
+const MANAGERS: [Manager; 3] = [
     Manager::Core,
     Manager::KubeadmBootstrap,
     Manager::KubeadmControlPlane,
@@ -19,48 +19,52 @@ const MORTAL: [Manager; 3] = [
 pub(crate) struct Managed {
     namespace: String,
     provider: LastingProvider,
-    side: Side,
+    capi_types: CapiTypes,
 }
 
 impl Managed {
     /// Starts it on standard types.
     pub(crate) async fn start(testbed: &mut Testbed, namespace: &str) -> Result<Self> {
         let provider = testbed.lasting_provider(namespace).await?;
-        testbed.add(&plan(namespace, Side::Standard)).await?;
+        testbed.add(&plan(namespace, CapiTypes::Standard)).await?;
         Ok(Self {
             namespace: namespace.to_owned(),
             provider,
-            side: Side::Standard,
+            capi_types: CapiTypes::Standard,
         })
     }
 
     /// There are no more writes.
     pub(crate) fn stop(&mut self, testbed: &mut Testbed) -> Result<()> {
         self.check(testbed)?;
-        testbed.end_in(plan(&self.namespace, self.side).namespace());
+        testbed.end_in(plan(&self.namespace, self.capi_types).namespace());
         self.provider.cut_off();
         Ok(())
     }
 
     /// The same programs, on this side.
-    pub(crate) async fn go_on(&mut self, testbed: &mut Testbed, side: Side) -> Result<()> {
-        self.side = side;
-        testbed.add(&plan(&self.namespace, side)).await?;
-        self.provider.work_on(side, &testbed.admin).await
+    pub(crate) async fn go_on(
+        &mut self,
+        testbed: &mut Testbed,
+        capi_types: CapiTypes,
+    ) -> Result<()> {
+        self.capi_types = capi_types;
+        testbed.add(&plan(&self.namespace, capi_types)).await?;
+        self.provider.work_on(capi_types, &testbed.admin).await
     }
 
     /// Fails when one of them has ended by itself.
     pub(crate) fn check(&mut self, testbed: &mut Testbed) -> Result<()> {
         self.provider.service.check()?;
-        let world = testbed.world(self.side)?;
-        ensure!(world.managers().len() == MORTAL.len());
-        world.check()
+        let cluster_api = testbed.cluster_api(self.capi_types)?;
+        ensure!(cluster_api.managers().len() == MANAGERS.len());
+        cluster_api.check()
     }
 }
 
-fn plan(namespace: &str, side: Side) -> Plan {
-    match side {
-        Side::Standard => Plan::legacy(namespace, &MORTAL),
-        Side::Private => Plan::hosted(namespace).without(Manager::DevProvider),
+fn plan(namespace: &str, capi_types: CapiTypes) -> Plan {
+    match capi_types {
+        CapiTypes::Standard => Plan::legacy(namespace, &MANAGERS),
+        CapiTypes::Private => Plan::hosted(namespace).without(Manager::DevProvider),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use serde_json::{Value, json};
 use testbed::audit::{Event, Mark};
 use testbed::client::{ApiClient, Resource};
@@ -13,7 +13,7 @@ use testbed::life::Life;
 use testbed::testbed::Testbed;
 use testbed::wait;
 
-/// Those whose generation says whether the desired state has changed: a rollout begins with one.
+/// Objects with a generation that shows whether the desired state has changed: a rollout begins with one.
 const MAKERS: [Resource<'_>; 3] = [
     MACHINE_DEPLOYMENTS,
     CONTROL_PLANES,
@@ -33,8 +33,12 @@ pub(crate) struct Likeness {
 
 impl Likeness {
     /// Takes it.
-    pub(crate) async fn of(lives: &[Life], testbed: &mut Testbed, side: Side) -> Result<Self> {
-        let view = testbed.view_of(side).await?;
+    pub(crate) async fn of(
+        lives: &[Life],
+        testbed: &mut Testbed,
+        capi_types: CapiTypes,
+    ) -> Result<Self> {
+        let view = testbed.view_of(capi_types).await?;
         let machines = view
             .list(&MACHINES.within(crate::migration_managers::NAMESPACE))
             .await?;
@@ -64,15 +68,15 @@ impl Likeness {
         &self,
         lives: &[Life],
         testbed: &mut Testbed,
-        side: Side,
+        capi_types: CapiTypes,
         period: Duration,
     ) -> Result<()> {
         let step = testbed.progress.step("nothing changes");
         let mark = testbed.control_plane.audit.mark()?;
-        let view = testbed.view_of(side).await?;
+        let view = testbed.view_of(capi_types).await?;
         let generations = of_makers(&view, "/metadata/generation").await?;
         wait::throughout("the clusters", period, async || {
-            let now = Self::of(lives, testbed, side).await?;
+            let now = Self::of(lives, testbed, capi_types).await?;
             ensure!(now == *self, "was\n{self:#?}\nand is\n{now:#?}");
             Ok(())
         })

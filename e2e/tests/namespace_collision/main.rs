@@ -2,7 +2,7 @@
 //!
 //! `clusters/shared-one` is there first, with a worker. It was created before the private types and stays on the standard
 //! ones, so that both operators run. `clusters-shared/one` is created, refused and deleted three times: nothing of the
-//! other cluster changes, whatever its author asks for.
+//! other cluster changes, whatever its author requests.
 //!
 //! It needs root; without it, it says so and does nothing.
 
@@ -10,7 +10,7 @@ mod owned;
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::json;
 use testbed::collision::{Collider, objects, pool};
 use testbed::hosted::{self, Cluster, DEPLOYMENTS, Fixture, LEGACY, OPERATORS};
@@ -30,19 +30,19 @@ async fn a_running_cluster_survives_a_namespace_collision() -> Result<()> {
 }
 
 async fn scenario(fixture: &Fixture) -> Result<()> {
-    fixture.install(Side::Standard, &[]).await?;
-    let owner = Cluster::new(fixture, "shared-one", Side::Standard);
+    fixture.install(CapiTypes::Standard, &[]).await?;
+    let owner = Cluster::new(fixture, "shared-one", CapiTypes::Standard);
     owner.create(&["--node-pool-replicas=1", HOLD]).await?;
     let guest = owner.comes_up().await?;
     owner.has_workers(&guest, 1).await?;
     owner.rolled_out().await?;
-    fixture.install(Side::Private, &[]).await?;
+    fixture.install(CapiTypes::Private, &[]).await?;
     both_operators_run(fixture).await?;
 
     let (namespace, name) = COLLIDER;
     // With the names of what the collider would have there. Only on the owner's side: objects in the groups of both sides
     // are an error of the owner's. The test at the level of the API server, where no owner runs, has both.
-    let planted = objects(&owner.namespace(), name, &[Side::Standard]);
+    let planted = objects(&owner.namespace(), name, &[CapiTypes::Standard]);
     fixture.testbed.admin.apply(&planted).await?;
     let before = Owned::at_rest(&owner, &guest).await?;
     let cases = [

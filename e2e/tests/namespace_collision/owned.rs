@@ -1,6 +1,6 @@
 //! What a cluster has in its control plane namespace, as etcd holds it.
 //!
-//! Its own controllers go on, so not all of it can be compared byte for byte. Compared are:
+//! Its own controllers continue, so not all of it can be compared byte for byte. Compared are:
 //!
 //! - the bytes and the revision of what the test has created there, and of kinds that have no status: ConfigMaps,
 //!   Secrets, service accounts, RBAC, NetworkPolicies and the namespace itself;

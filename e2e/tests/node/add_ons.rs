@@ -67,9 +67,9 @@ async fn scenario(testbed: &NodeTestbed) -> Result<()> {
     policies_hold(testbed, &address).await
 }
 
-/// An address gives an answer for a name: asked from outside, without TLS, which the server supports as well.
+/// An address responds for a host name: requested from outside, without TLS, which the server also supports.
 async fn reaches(address: &str, host: &str) -> Result<()> {
-    wait::until(&format!("an answer of {host}"), WITHIN, async || {
+    wait::until(&format!("a response of {host}"), WITHIN, async || {
         ask(address, host).await
     })
     .await
@@ -78,8 +78,8 @@ async fn reaches(address: &str, host: &str) -> Result<()> {
 async fn ask(address: &str, host: &str) -> Result<()> {
     let client = RawClient::new(&format!("http://{address}"), None)?;
     let request = Request::get("/").header("host", host).body(Vec::new())?;
-    let answer = client.send(request).await?;
-    ensure!(answer.status.is_success(), "{}", answer.status);
+    let response = client.send(request).await?;
+    ensure!(response.status.is_success(), "{}", response.status);
     Ok(())
 }
 
@@ -105,9 +105,9 @@ async fn policies_hold(testbed: &NodeTestbed, host: &str) -> Result<()> {
         Ok(())
     })
     .await?;
-    let everybody = policy("0.0.0.0/0");
-    let path = testbed.admin.path_of(&everybody).await?;
-    let change = json!({ "spec": everybody["spec"] });
+    let open_policy = policy("0.0.0.0/0");
+    let path = testbed.admin.path_of(&open_policy).await?;
+    let change = json!({ "spec": open_policy["spec"] });
     testbed.admin.patch(&path, Patch::Merge, &change).await?;
     reaches(&server, host).await
 }

@@ -11,7 +11,7 @@ use testbed::{wait, work_dir};
 use crate::node::can_run;
 use crate::node::processes::{Inside, naming};
 
-/// Name of the testbed whose owner is killed.
+/// Name of the testbed with a killed owner.
 const OWNED: &str = "node-owner";
 /// Environment variable that makes a process of this program that owner.
 const OWNER_VARIABLE: &str = "NODE_TEST_OWNER";

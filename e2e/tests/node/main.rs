@@ -52,12 +52,12 @@ async fn apart(one: &NodeTestbed, two: &NodeTestbed) -> Result<()> {
     served(two).await
 }
 
-/// The API server answers under its Service's address, from outside of the namespaces: kube-proxy leads there.
+/// The API server responds under its Service's address, from outside of the namespaces: kube-proxy leads there.
 async fn served(testbed: &NodeTestbed) -> Result<()> {
     let service = testbed.namespaces().subnets().api_service();
     let authority = testbed.control_plane.endpoint().authority;
     let client = RawClient::new(&format!("https://{service}"), Some(&authority))?;
-    let answer = client.get("/readyz").await?;
-    ensure!(answer.status.is_success(), "{}", answer.status);
+    let response = client.get("/readyz").await?;
+    ensure!(response.status.is_success(), "{}", response.status);
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! The proxy as a native sidecar, beside a program that asks it ten times a second.
+//! The proxy as a native sidecar, next to a program that sends it ten requests a second.
 //!
-//! It is restarted alone when it crashes, goes on without an error when the kubelet replaces its token, trusts a new
+//! It is restarted alone when it crashes, continues without an error when the kubelet replaces its token, trusts a new
 //! authority as soon as its pod does, and leaves last.
 
 use std::collections::BTreeSet;
@@ -147,7 +147,7 @@ async fn process(testbed: &NodeTestbed) -> Result<Pid> {
     processes::in_pod(uid, "/capi-proxy")
 }
 
-/// A kubelet that is restarted asks for a new token: the proxy takes it, and no client notices.
+/// A kubelet that is restarted requests a new token: the proxy takes it, and no client notices.
 async fn takes_a_new_token(testbed: &mut NodeTestbed) -> Result<()> {
     let step = testbed.progress.step("the kubelet replaces the token");
     let (before, lines) = (credentials(testbed)?, said(testbed).await?);
@@ -183,7 +183,7 @@ fn credentials(testbed: &NodeTestbed) -> Result<BTreeSet<String>> {
         .collect())
 }
 
-/// S14: the API server gets a certificate of another authority. While it starts, there are no answers; then all is as before,
+/// S14: the API server gets a certificate of another authority. While it starts, there are no responses; then all is as before,
 /// with the same proxy.
 async fn trusts_a_new_authority(testbed: &mut NodeTestbed) -> Result<()> {
     let step = testbed
@@ -197,7 +197,7 @@ async fn trusts_a_new_authority(testbed: &mut NodeTestbed) -> Result<()> {
     Ok(())
 }
 
-/// F07: after SIGTERM, the controller goes on asking for seconds and is answered; then the proxy ends in peace.
+/// F07: after SIGTERM, the controller continues for seconds and gets responses; then the proxy ends without an error.
 async fn leaves_last(testbed: &NodeTestbed) -> Result<()> {
     let step = testbed.progress.step("the pod ends");
     let path = PODS.named(NAMESPACE, POD);

@@ -1,4 +1,4 @@
-//! Hosted clusters with every combination of annotations and evidence.
+//! HostedClusters with every combination of annotations and observed API groups.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use api::annotations::{
     MIGRATION_FAILED, MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES, Protocol, SCOPE,
 };
-use api::group::Side;
+use api::group::CapiTypes;
 use ownership::{Evaluation, ObservedGroups, Owner, evaluate};
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Resource};
@@ -19,19 +19,19 @@ pub(crate) const NAMESPACE: &str = "clusters";
 pub(crate) const HOSTED_CLUSTERS: Resource<'_> =
     Resource::new("hypershift.openshift.io/v1beta1", "hostedclusters");
 
-/// A hosted cluster, as it is made.
+/// A HostedCluster as it is created, and the API groups of its objects.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) annotations: BTreeMap<String, String>,
-    pub(crate) evidence: ObservedGroups,
+    pub(crate) observed_groups: ObservedGroups,
 }
 
 // === impl Member ===
 
 impl Member {
     /// Annotations by letters: `p`rivate, `l`egacy, `i`n progress, `f`ailed.
-    pub(crate) fn new(name: &str, letters: &str, evidence: ObservedGroups) -> Self {
+    pub(crate) fn new(name: &str, letters: &str, observed_groups: ObservedGroups) -> Self {
         let known = [
             ('p', PRIVATE_CAPI_TYPES, "true"),
             ('l', SCOPE, "legacy"),
@@ -45,13 +45,13 @@ impl Member {
         Self {
             name: name.to_owned(),
             annotations: annotations.collect(),
-            evidence,
+            observed_groups,
         }
     }
 
-    /// All 16 combinations of annotations on each kind of evidence.
+    /// All 16 combinations of annotations with all observed API groups.
     pub(crate) fn all() -> Vec<Self> {
-        let evidence = [
+        let observed_groups = [
             ("none", ObservedGroups::None),
             ("standard", ObservedGroups::Standard),
             ("private", ObservedGroups::Private),
@@ -64,31 +64,32 @@ impl Member {
         });
         letters
             .flat_map(|letters| {
-                evidence.map(|(name, evidence)| {
-                    Self::new(&format!("x{letters}-{name}"), &letters, evidence)
+                observed_groups.map(|(name, observed_groups)| {
+                    Self::new(&format!("x{letters}-{name}"), &letters, observed_groups)
                 })
             })
             .collect()
     }
 
-    pub(crate) fn verdict(&self) -> Evaluation {
-        evaluate(&Protocol::read(&self.annotations), self.evidence)
+    /// The evaluation that operators should get.
+    pub(crate) fn evaluation(&self) -> Evaluation {
+        evaluate(&Protocol::read(&self.annotations), self.observed_groups)
     }
 
     pub(crate) fn path(&self) -> String {
         HOSTED_CLUSTERS.named(NAMESPACE, &self.name)
     }
 
-    /// Makes the objects of its control plane, then the hosted cluster.
+    /// Creates the objects of its control plane, then the HostedCluster.
     pub(crate) async fn create(&self, admin: &ApiClient) -> Result<()> {
-        let sides: &[Side] = match self.evidence {
+        let types: &[CapiTypes] = match self.observed_groups {
             ObservedGroups::None => &[],
-            ObservedGroups::Standard => &[Side::Standard],
-            ObservedGroups::Private => &[Side::Private],
-            ObservedGroups::Both => &[Side::Standard, Side::Private],
+            ObservedGroups::Standard => &[CapiTypes::Standard],
+            ObservedGroups::Private => &[CapiTypes::Private],
+            ObservedGroups::Both => &[CapiTypes::Standard, CapiTypes::Private],
         };
-        for side in sides {
-            self.put(admin, *side).await?;
+        for capi_types in types {
+            self.put(admin, *capi_types).await?;
         }
         let cluster = json!({
             "apiVersion": HOSTED_CLUSTERS.api_version,
@@ -102,35 +103,35 @@ impl Member {
         Ok(())
     }
 
-    /// Puts an object of Cluster API into the namespace of its control plane.
-    pub(crate) async fn put(&self, admin: &ApiClient, side: Side) -> Result<()> {
+    /// Creates a CAPI Cluster in its control plane namespace.
+    pub(crate) async fn put(&self, admin: &ApiClient, capi_types: CapiTypes) -> Result<()> {
         let namespace = ensure_control_plane_namespace(admin, NAMESPACE, &self.name).await?;
         let object = json!({
-            "apiVersion": group(side),
+            "apiVersion": group(capi_types),
             "kind": "Cluster",
             "metadata": { "name": self.name, "namespace": namespace },
             "spec": {
                 "infrastructureRef": {
-                    "apiGroup": format!("infrastructure.{}", group(side).trim_end_matches("/v1beta2")),
+                    "apiGroup": format!("infrastructure.{}", group(capi_types).trim_end_matches("/v1beta2")),
                     "kind": "AWSCluster",
                     "name": self.name,
                 },
             },
         });
-        let path = Resource::new(group(side), "clusters").within(&namespace);
+        let path = Resource::new(group(capi_types), "clusters").within(&namespace);
         admin.create(&path, &object).await?;
         Ok(())
     }
 
-    /// Takes that object away.
-    pub(crate) async fn take(&self, admin: &ApiClient, side: Side) -> Result<()> {
+    /// Deletes that Cluster.
+    pub(crate) async fn take(&self, admin: &ApiClient, capi_types: CapiTypes) -> Result<()> {
         let namespace = format!("{NAMESPACE}-{}", self.name);
-        let path = Resource::new(group(side), "clusters").named(&namespace, &self.name);
+        let path = Resource::new(group(capi_types), "clusters").named(&namespace, &self.name);
         admin.delete(&path).await
     }
 
     /// Its annotations now.
-    pub(crate) async fn marks(&self, admin: &ApiClient) -> Result<BTreeMap<String, String>> {
+    pub(crate) async fn annotations(&self, admin: &ApiClient) -> Result<BTreeMap<String, String>> {
         let found = admin.get(&self.path()).await?;
         let annotations = found["metadata"]["annotations"].clone();
         Ok(serde_json::from_value(annotations).unwrap_or_default())
@@ -148,16 +149,16 @@ impl Member {
         Ok(Some((status, reason)))
     }
 
-    /// The condition that its owner has to give it.
-    pub(crate) fn wanted(&self) -> Option<(String, String)> {
-        let verdict = self.verdict();
-        let status = match verdict.owner {
+    /// The condition that its owner should set.
+    pub(crate) fn expected_condition(&self) -> Option<(String, String)> {
+        let evaluation = self.evaluation();
+        let status = match evaluation.owner {
             Owner::New => "True",
             Owner::Legacy => "False",
             Owner::Migration | Owner::Undecided => "Unknown",
         };
         let failed = self.annotations.contains_key(MIGRATION_FAILED);
-        let reason = match (verdict.invalid, verdict.owner) {
+        let reason = match (evaluation.invalid, evaluation.owner) {
             (Some(invalid), _) => invalid.reason(),
             (None, Owner::New) => "PrivateTypes",
             (None, Owner::Legacy) if failed => "MigrationFailed",
@@ -168,19 +169,19 @@ impl Member {
     }
 }
 
-/// The specification of the hosted cluster that users are shown.
+/// The spec of the HostedCluster in the examples.
 fn example() -> Result<Value> {
     let file = fixtures::install_manifests().join("../examples/hosted-cluster.yaml");
     let objects = fixtures::load(&file)?;
     let cluster = objects
         .into_iter()
         .find(|object| object["kind"] == "HostedCluster");
-    Ok(cluster.context("there is no example")?["spec"].clone())
+    Ok(cluster.context("no example of a HostedCluster")?["spec"].clone())
 }
 
-fn group(side: Side) -> &'static str {
-    match side {
-        Side::Standard => "cluster.x-k8s.io/v1beta2",
-        Side::Private => "cluster.hypershift.openshift.io/v1beta2",
+fn group(capi_types: CapiTypes) -> &'static str {
+    match capi_types {
+        CapiTypes::Standard => "cluster.x-k8s.io/v1beta2",
+        CapiTypes::Private => "cluster.hypershift.openshift.io/v1beta2",
     }
 }

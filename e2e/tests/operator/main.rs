@@ -1,19 +1,18 @@
-//! hypershift-operator in its first life, on a real API server and with the least rights that it needs: who owns which
-//! hosted cluster, and that no other client writes to it.
+//! Ownership of HostedClusters by hypershift-operator and operator-legacy, on a real API server and with minimal RBAC:
+//! each HostedCluster has one owner, and no other client writes to it.
 
-mod deaths;
+mod crashes;
 mod fleet;
 mod ownership;
 mod race;
 
 use anyhow::Result;
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::progress::Progress;
 use testbed::testbed::Testbed;
 use testbed::{crds, fixtures};
 
-/// From the first start to the loss of rights and of CRDs (O01, O06, M09).
-/// Checks O01 and O06.
+/// Checks O01, O06 and M09: from the first start to the loss of permissions and CRDs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ownership_follows_observed_api_groups() -> Result<()> {
     let mut testbed = Testbed::start("operator", Progress::detect()).await?;
@@ -25,8 +24,7 @@ async fn ownership_follows_observed_api_groups() -> Result<()> {
     testbed.finish(outcome)
 }
 
-/// Two replicas of each operator, whose leaders are killed and frozen at random (O02, O03).
-/// Checks O02 and O03.
+/// Checks O02 and O03: two replicas of each operator, whose leaders are killed and frozen at random.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_operator_writes_to_a_cluster_in_each_epoch() -> Result<()> {
     let mut testbed = Testbed::start("operator-race", Progress::detect()).await?;
@@ -38,22 +36,21 @@ async fn one_operator_writes_to_a_cluster_in_each_epoch() -> Result<()> {
     testbed.finish(outcome)
 }
 
-/// The leader dies at each write that it makes, and the next one continues (O03).
-/// Check O03.
+/// Check O03: the leader is killed at each of its writes, and the next one continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_leader_continues_after_a_crash_at_any_write() -> Result<()> {
-    let mut testbed = Testbed::start("operator-deaths", Progress::detect()).await?;
+    let mut testbed = Testbed::start("operator-crashes", Progress::detect()).await?;
     let outcome = async {
         prepare(&mut testbed).await?;
-        deaths::scenario(&testbed).await
+        crashes::scenario(&testbed).await
     };
     let outcome = outcome.await;
     testbed.finish(outcome)
 }
 
 async fn prepare(testbed: &mut Testbed) -> Result<()> {
-    for side in [Side::Private, Side::Standard] {
-        testbed.install_crds(side).await?;
+    for capi_types in [CapiTypes::Private, CapiTypes::Standard] {
+        testbed.install_crds(capi_types).await?;
     }
     install_hosted_clusters(testbed).await
 }

@@ -18,10 +18,10 @@ use testbed::wait;
 
 use crate::operator::fleet::{self, Member};
 
-/// For how long; another number of seconds can be given.
+/// The duration of the race; an environment variable overrides it.
 const TIME: Duration = Duration::from_secs(40);
 const TIME_VARIABLE: &str = "HYPERSHIFT_RACE_SECONDS";
-/// Hosted clusters of each operator.
+/// HostedClusters of each operator.
 const EACH: usize = 4;
 /// The replicas of each operator.
 const REPLICAS: [&str; 2] = ["a", "b"];
@@ -33,13 +33,13 @@ struct Side {
     members: Vec<Member>,
 }
 
-/// How often leaders went, and how they were followed.
+/// Killed and frozen leaders, and how long it took until the next one led.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) killed: usize,
     frozen: usize,
     pub(crate) changes: usize,
-    /// From the lease's expiry to its being taken; below zero when the clocks' rounding says so.
+    /// Seconds from the expiry of the Lease until it is taken; negative because of rounding.
     pub(crate) waits: Vec<f64>,
 }
 
@@ -74,10 +74,10 @@ pub(crate) async fn scenario(testbed: &Testbed) -> Result<()> {
     step.done_with(&format!("{one}; {other}"));
     let events = testbed.control_plane.audit.since(mark)?;
     let writes = writes(&events)?;
-    judge(&writes, &[&private, &legacy])?;
+    check_writes(&writes, &[&private, &legacy])?;
     testbed
         .progress
-        .note(&format!("{} writes judged", writes.len()));
+        .note(&format!("{} writes checked", writes.len()));
     Ok(())
 }
 
@@ -128,13 +128,17 @@ impl Side {
         operator: Operator,
         program: &std::path::Path,
     ) -> Result<Self> {
-        let (letters, evidence) = match operator {
+        let (letters, observed_groups) = match operator {
             Operator::Private => ("p", ObservedGroups::Private),
             Operator::Legacy => ("l", ObservedGroups::Standard),
         };
         let mut members = Vec::new();
         for number in 0..EACH {
-            let member = Member::new(&format!("{}-{number}", operator.name()), letters, evidence);
+            let member = Member::new(
+                &format!("{}-{number}", operator.name()),
+                letters,
+                observed_groups,
+            );
             member.create(&testbed.admin).await?;
             members.push(member);
         }
@@ -166,8 +170,8 @@ impl Side {
     }
 }
 
-/// Puts the other operator's mark on one cluster after the other and takes it off again. Each time the owner has to
-/// show it, whichever replica leads by then.
+/// Adds the other operator's annotation to one HostedCluster after the other, and removes it again. Each time the owner
+/// has to update its condition, whichever replica leads by then.
 async fn change(
     admin: &ApiClient,
     operator: Operator,
@@ -192,13 +196,13 @@ async fn change(
         };
         let patch = json!({ "metadata": { "annotations": { key: new } } });
         admin.patch(&member.path(), Patch::Merge, &patch).await?;
-        let wanted = member.wanted();
+        let expected = member.expected_condition();
         wait::until(
             &format!("the condition of {}", member.name),
             SOON,
             async || {
                 let found = member.condition(admin).await?;
-                ensure!(found == wanted, "{found:?}, not {wanted:?}");
+                ensure!(found == expected, "{found:?}, not {expected:?}");
                 Ok(())
             },
         )
@@ -208,7 +212,7 @@ async fn change(
     Ok(())
 }
 
-/// Kills or freezes the leader, in the midst of its work, and waits for the next leader.
+/// Kills or freezes the leader while it reconciles, and waits for the next leader.
 async fn disturb(
     admin: &ApiClient,
     operator: Operator,
@@ -308,9 +312,9 @@ impl Write {
     }
 }
 
-/// O02: each cluster is written by its own operator alone; an epoch has one holder; and once a later epoch has written
+/// Check O02: each cluster is written by its own operator alone; an epoch has one holder; and once a later epoch has written
 /// anything, an earlier one never writes again.
-fn judge(writes: &[Write], sides: &[&Side]) -> Result<()> {
+fn check_writes(writes: &[Write], sides: &[&Side]) -> Result<()> {
     for side in sides {
         let names: BTreeSet<_> = side
             .members

@@ -1,15 +1,15 @@
-//! A cluster whose machines an Agent service has.
+//! A cluster with machines of an Agent service.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::node_pool::NODE_POOL;
-use api::group::{self, Side};
+use api::group::{self, CapiTypes};
 use serde_json::Value;
 use testbed::agents::{AgentService, kinds};
+use testbed::capi_storage;
 use testbed::client::Resource;
 use testbed::hosted::{Cluster, Fixture, Guest, Platform};
-use testbed::sides;
 
 const AGENT_MACHINES: Resource<'_> = Resource::new(
     "capi-provider.agent-install.openshift.io/v1beta1",
@@ -21,8 +21,13 @@ const WORKER: &str = "node-role.kubernetes.io/worker";
 const WITHIN: Duration = Duration::from_mins(2);
 
 /// Its life: from nothing to workers that carry something, more of them, none, and the end.
-pub(crate) async fn lives(fixture: &Fixture, service: &AgentService) -> Result<()> {
-    let cluster = Cluster::on(fixture, "metal", Side::Private, Platform::Agent(service));
+pub(crate) async fn run_lifecycle(fixture: &Fixture, service: &AgentService) -> Result<()> {
+    let cluster = Cluster::on(
+        fixture,
+        "metal",
+        CapiTypes::Private,
+        Platform::Agent(service),
+    );
     cluster.create(&["--node-pool-replicas=1"]).await?;
     let guest = cluster.comes_up().await?;
     cluster.has_workers(&guest, 1).await?;
@@ -61,10 +66,10 @@ async fn are_agents(cluster: &Cluster<'_>, guest: &Guest) -> Result<()> {
         let owner = &machine["metadata"]["ownerReferences"][0];
         let version = owner["apiVersion"].as_str().unwrap_or_default();
         let group = version.split('/').next();
-        ensure!(group == Some(&group::core(Side::Private)), "{owner}");
+        ensure!(group == Some(&group::core(CapiTypes::Private)), "{owner}");
     }
     let etcd = &fixture.testbed.control_plane.etcd;
-    let standard = sides::objects(etcd, Side::Standard).await?;
+    let standard = capi_storage::objects(etcd, CapiTypes::Standard).await?;
     ensure!(standard.is_empty(), "of standard groups are {standard:?}");
     let stored = etcd
         .keys(&format!("/registry/{}/", kinds::PROVIDER))

@@ -1,7 +1,7 @@
-//! Hosted clusters without a cloud, on nodes: one whose machines an Agent service has, and one whose user brings them.
+//! Hosted clusters without a cloud, on nodes: one with machines of an Agent service, and one with machines of its user.
 //!
 //! Everything that can be real is: control planes of pods, stock Cluster API behind the proxy, kubelets that join by user
-//! data. What cannot be had is the provider for Agent and its service; [`testbed::agents`] says what stands in for them, and
+//! data. The provider for Agent and its service are not available; [`testbed::agents`] describes their replacements, and
 //! what that does not show.
 //!
 //! It needs root; without it, it says so and does nothing.
@@ -10,14 +10,14 @@ mod agent;
 mod none;
 
 use anyhow::Result;
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::agents::AgentService;
 use testbed::hosted::{self, Fixture};
 use testbed::hosts::Hosts;
 use testbed::node::NodeTestbed;
 use testbed::registry;
 
-/// The sizes of the Agents' hosts. Pools ask for large ones.
+/// The sizes of the Agents' hosts. Pools request large ones.
 const SIZES: [&str; 3] = ["small", "large", "large"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,10 +43,10 @@ async fn live(fixture: &Fixture, service: &AgentService, hosts: &Hosts) -> Resul
     let registries = variable("INSECURE_REGISTRIES", registry::NAME);
     let provider = variable("IMAGE_AGENT_CAPI_PROVIDER", &service.provider);
     fixture
-        .install(Side::Private, &[&registries, &provider])
+        .install(CapiTypes::Private, &[&registries, &provider])
         .await?;
-    agent::lives(fixture, service).await?;
-    none::lives(fixture, hosts).await
+    agent::run_lifecycle(fixture, service).await?;
+    none::run_lifecycle(fixture, hosts).await
 }
 
 /// The flag that gives the operator a variable of its environment.

@@ -1,17 +1,17 @@
-//! A cluster whose user brings the machines.
+//! A cluster with machines that its user provides.
 
 use anyhow::{Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
+use testbed::capi_storage::Within;
 use testbed::hosted::{Cluster, Fixture, Platform};
 use testbed::hosts::Hosts;
-use testbed::sides::Within;
 
 /// What the user calls the machine.
 const NAME: &str = "own-9";
 
 /// Its life: from nothing to a worker that a user has started by hand, and the end.
-pub(crate) async fn lives(fixture: &Fixture, hosts: &Hosts) -> Result<()> {
-    let cluster = Cluster::on(fixture, "own", Side::Private, Platform::None(hosts));
+pub(crate) async fn run_lifecycle(fixture: &Fixture, hosts: &Hosts) -> Result<()> {
+    let cluster = Cluster::on(fixture, "own", CapiTypes::Private, Platform::None(hosts));
     cluster.create(&[]).await?;
     let guest = cluster.comes_up().await?;
     cluster.brings(hosts, NAME).await?;

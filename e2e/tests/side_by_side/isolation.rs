@@ -8,14 +8,14 @@ use testbed::hosted::{Cluster, Fixture, NAMESPACE, SECRETS};
 
 const ACCOUNTS: Resource<'_> = Resource::new("v1", "serviceaccounts");
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-/// How many questions are asked at once.
+/// How many access reviews run concurrently.
 const AT_ONCE: usize = 16;
 /// The account that has most rights, with which it is tried for real.
 const MIGHTIEST: &str = "control-plane-operator";
 /// What each control plane has.
 const COMMON: &str = "pull-secret";
 
-/// Asks the API server for every account and every Secret, both ways, and tries it for real.
+/// Reviews access for every account and every Secret, in both directions, and tries real requests.
 pub(crate) async fn no_account_reads_secrets_of(
     fixture: &Fixture,
     one: &Cluster<'_>,
@@ -25,16 +25,16 @@ pub(crate) async fn no_account_reads_secrets_of(
         .testbed
         .progress
         .step("no account reads another cluster's Secrets");
-    let mut asked = 0;
-    for (own, foreign) in [(one, other), (other, one)] {
-        asked += are_refused(&fixture.testbed.admin, own, foreign).await?;
-        is_refused_for_real(fixture, own, foreign).await?;
+    let mut requested = 0;
+    for (own, other) in [(one, other), (other, one)] {
+        requested += are_refused(&fixture.testbed.admin, own, other).await?;
+        is_refused_for_real(fixture, own, other).await?;
     }
-    step.done_with(&format!("{asked} questions"));
+    step.done_with(&format!("{requested} questions"));
     Ok(())
 }
 
-async fn are_refused(admin: &ApiClient, own: &Cluster<'_>, foreign: &Cluster<'_>) -> Result<usize> {
+async fn are_refused(admin: &ApiClient, own: &Cluster<'_>, other: &Cluster<'_>) -> Result<usize> {
     let accounts = names(admin, &ACCOUNTS.within(&own.namespace())).await?;
     ensure!(
         accounts.len() > 5,
@@ -42,7 +42,7 @@ async fn are_refused(admin: &ApiClient, own: &Cluster<'_>, foreign: &Cluster<'_>
     );
     let mut questions = Vec::new();
     for account in &accounts {
-        for namespace in [foreign.namespace().as_str(), NAMESPACE] {
+        for namespace in [other.namespace().as_str(), NAMESPACE] {
             for verb in ["get", "list", "watch"] {
                 questions.push(question(own, account, verb, namespace, ""));
             }
@@ -51,20 +51,20 @@ async fn are_refused(admin: &ApiClient, own: &Cluster<'_>, foreign: &Cluster<'_>
             }
         }
     }
-    let asked = questions.len();
+    let requested = questions.len();
     stream::iter(questions)
         .map(Ok)
         .try_for_each_concurrent(AT_ONCE, async |question: Value| {
-            let answer = admin.create(REVIEWS, &question).await?;
+            let response = admin.create(REVIEWS, &question).await?;
             ensure!(
-                answer["status"]["allowed"] != true,
+                response["status"]["allowed"] != true,
                 "allowed is {}",
-                answer["spec"]
+                response["spec"]
             );
             anyhow::Ok(())
         })
         .await?;
-    Ok(asked)
+    Ok(requested)
 }
 
 fn question(own: &Cluster<'_>, account: &str, verb: &str, namespace: &str, name: &str) -> Value {
@@ -88,24 +88,20 @@ async fn names(admin: &ApiClient, path: &str) -> Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// With a token of the account: its own is answered, the other's is not.
+/// With a token of the account: it can read its own Secret, and not the other's.
 async fn is_refused_for_real(
     fixture: &Fixture,
     own: &Cluster<'_>,
-    foreign: &Cluster<'_>,
+    other: &Cluster<'_>,
 ) -> Result<()> {
     let client = of_account(fixture, &own.namespace(), MIGHTIEST).await?;
     let read = async |namespace: &str| client.get(&SECRETS.named(namespace, COMMON)).await;
     read(&own.namespace())
         .await
-        .context("its own is not answered")?;
-    let answer = read(&foreign.namespace()).await;
-    let code = answer.as_ref().err().and_then(status_code);
-    ensure!(
-        code == Some(403),
-        "{} was answered {code:?}",
-        foreign.name()
-    );
+        .context("it cannot read its own")?;
+    let response = read(&other.namespace()).await;
+    let code = response.as_ref().err().and_then(status_code);
+    ensure!(code == Some(403), "{} got {code:?}", other.name());
     Ok(())
 }
 
@@ -114,8 +110,8 @@ async fn of_account(fixture: &Fixture, namespace: &str, name: &str) -> Result<Ap
     let testbed = &fixture.testbed;
     let path = format!("{}/token", ACCOUNTS.named(namespace, name));
     let request = json!({ "spec": { "expirationSeconds": 600 } });
-    let answer = testbed.admin.create(&path, &request).await?;
-    let user = json!({ "token": answer["status"]["token"] });
+    let response = testbed.admin.create(&path, &request).await?;
+    let user = json!({ "token": response["status"]["token"] });
     as_user(fixture, &user).await
 }
 

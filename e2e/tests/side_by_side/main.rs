@@ -17,7 +17,7 @@ mod verbose;
 
 use anyhow::{Result, ensure};
 use api::annotations::{PRIVATE_CAPI_TYPES, SCOPE};
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::hosted::{self, Cluster, DEPLOYMENTS, Fixture, Guest, LEGACY, OPERATORS};
 use testbed::node::NodeTestbed;
 
@@ -43,16 +43,16 @@ async fn clusters_on_private_and_standard_types_coexist() -> Result<()> {
 }
 
 async fn scenario(fixture: &Fixture) -> Result<()> {
-    fixture.install(Side::Standard, &[]).await?;
+    fixture.install(CapiTypes::Standard, &[]).await?;
     let platform = Platform::create(fixture).await?;
-    let old = Running::create(fixture, "old", Side::Standard, &[HOLD]).await?;
+    let old = Running::create(fixture, "old", CapiTypes::Standard, &[HOLD]).await?;
     let before = Neighbour::of(&old.cluster, &old.guest).await?;
 
     fixture
-        .install(Side::Private, &[&verbose::installed()])
+        .install(CapiTypes::Private, &[&verbose::installed()])
         .await?;
     taken_over(fixture, &old.cluster).await?;
-    let new = Running::create(fixture, "new", Side::Private, &[]).await?;
+    let new = Running::create(fixture, "new", CapiTypes::Private, &[]).await?;
     before.is_untouched(&old.cluster, &old.guest).await?;
     for running in [&old, &new] {
         running.guest.runs_a_workload(fixture).await?;
@@ -75,7 +75,7 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
     neighbour.is_untouched(&old.cluster, &old.guest).await?;
     old.guest.runs_a_workload(fixture).await?;
     old.cluster.destroy().await?;
-    // With the last older cluster, its operator goes by itself.
+    // With the last older cluster, its operator is removed automatically.
     fixture.legacy_goes().await?;
     platform.is_untouched(fixture).await
 }
@@ -100,9 +100,14 @@ async fn taken_over(fixture: &Fixture, old: &Cluster<'_>) -> Result<()> {
 // === impl Running ===
 
 impl<'a> Running<'a> {
-    /// Creates a cluster whose programs say all that they can say, and has a worker join it.
-    async fn create(fixture: &'a Fixture, name: &str, side: Side, flags: &[&str]) -> Result<Self> {
-        let cluster = Cluster::new(fixture, name, side);
+    /// Creates a cluster with programs that log at the highest verbosity, and joins a worker.
+    async fn create(
+        fixture: &'a Fixture,
+        name: &str,
+        capi_types: CapiTypes,
+        flags: &[&str],
+    ) -> Result<Self> {
+        let cluster = Cluster::new(fixture, name, capi_types);
         cluster.create(flags).await?;
         let (guest, ()) = tokio::try_join!(cluster.comes_up(), verbose::make(fixture, &cluster))?;
         cluster.scale(1).await?;

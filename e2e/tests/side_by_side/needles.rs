@@ -11,7 +11,7 @@ use serde_json::Value;
 const SHORTEST: usize = 12;
 /// As much of an encoded value as identifies it.
 const ENOUGH: usize = 80;
-/// Keys whose values are no secrets although they are kept in one.
+/// Keys in Secrets with values that are not secret.
 const PUBLIC: [&str; 12] = [
     // Which release and which configuration a token is for, and what became of it.
     "release",
@@ -44,7 +44,7 @@ const START: usize = 8;
 /// And so much of it whether to look at all.
 const LEAST: usize = 3;
 
-/// Strings, and where each comes from.
+/// Strings, and where each is from.
 #[derive(Debug, Default)]
 pub(crate) struct Needles {
     /// By their first bytes: there are thousands of needles.
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secret_is_found_and_what_is_public_is_not() {
+    fn secrets_are_found_and_public_values_are_not() {
         let kubeconfig = format!(
             "apiVersion: v1\nclusters:\n- cluster:\n    server: https://api.example.com:6443\nusers:\n- user:\n    client-key-data: {}\n",
             STANDARD.encode(KEY)

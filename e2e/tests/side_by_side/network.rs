@@ -8,7 +8,7 @@ use testbed::node::condition;
 
 /// The pod that tries.
 const NAME: &str = "intruder";
-/// The port that is published for everybody.
+/// The published port.
 const API: u16 = 6443;
 /// Where etcd serves its clients.
 const ETCD: u16 = 2379;
@@ -16,7 +16,7 @@ const ETCD: u16 = 2379;
 /// An address and a port.
 type Door = (String, u16);
 
-/// Tries it both ways. Only what answers to a neighbour in the same namespace can be said to be closed to others.
+/// Tries both directions. Only ports that respond to a pod in the same namespace can be shown to be closed to others.
 pub(crate) async fn no_pod_reaches_into(
     fixture: &Fixture,
     one: &Cluster<'_>,
@@ -64,7 +64,7 @@ impl<'a> Intruder<'a> {
         Ok(Self { own })
     }
 
-    /// What answers to it in its own namespace: its API and its etcd among others.
+    /// The ports that respond in its own namespace: its API and its etcd among others.
     async fn in_its_namespace(&self, fixture: &Fixture) -> Result<Vec<Door>> {
         let what = format!("{}: its pods reach each other", self.own.name());
         // Rules follow a pod after some moments.
@@ -75,7 +75,7 @@ impl<'a> Intruder<'a> {
                 for port in [API, ETCD] {
                     ensure!(
                         open.iter().any(|door| door.1 == port),
-                        "there is no answer on port {port}; on others: {open:?}"
+                        "there is no response on port {port}; on others: {open:?}"
                     );
                 }
                 Ok(open)
@@ -88,16 +88,13 @@ impl<'a> Intruder<'a> {
     async fn stays_out_of(
         &self,
         fixture: &Fixture,
-        foreign: &Cluster<'_>,
+        other: &Cluster<'_>,
         doors: &[Door],
     ) -> Result<()> {
         let name = self.own.name();
         let (public, inner): (Vec<_>, Vec<_>) =
             doors.iter().cloned().partition(|door| door.1 == API);
-        let what = format!(
-            "{name}: its pods reach no port inside of {}",
-            foreign.name()
-        );
+        let what = format!("{name}: its pods reach no port inside of {}", other.name());
         let step = fixture.testbed.progress.step(what);
         let open = self.open(fixture, &public).await?;
         ensure!(open == public, "{name} cannot reach the API at {public:?}");
@@ -105,7 +102,7 @@ impl<'a> Intruder<'a> {
         ensure!(
             open.is_empty(),
             "{name} reaches {open:?} of {}",
-            foreign.name()
+            other.name()
         );
         let open = self.open(fixture, &[management(fixture)?]).await?;
         ensure!(
@@ -116,7 +113,7 @@ impl<'a> Intruder<'a> {
         Ok(())
     }
 
-    /// Those that answer it.
+    /// Those that respond to it.
     async fn open(&self, fixture: &Fixture, doors: &[Door]) -> Result<Vec<Door>> {
         let namespace = self.own.namespace();
         let each = doors.iter().enumerate().map(|(number, (address, port))| {

@@ -2,10 +2,10 @@
 
 use anyhow::{Result, ensure};
 use serde_json::json;
+use testbed::capi_storage::CRDS;
 use testbed::etcd::Stored;
 use testbed::hosted::Fixture;
 use testbed::service_account::ensure_namespace;
-use testbed::sides::CRDS;
 
 const NAMESPACE: &str = "platform";
 
@@ -57,7 +57,7 @@ impl Platform {
 
 async fn stored(fixture: &Fixture) -> Result<Vec<Stored>> {
     let etcd = &fixture.testbed.control_plane.etcd;
-    let mut all = testbed::sides::world(etcd, api::group::Side::Standard).await?;
+    let mut all = testbed::capi_storage::stored(etcd, api::group::CapiTypes::Standard).await?;
     let within = format!("/{NAMESPACE}/");
     all.retain(|one| one.key.starts_with(CRDS) || one.key.contains(&within));
     ensure!(all.len() > 2, "the platform has nothing");

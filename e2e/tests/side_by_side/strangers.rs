@@ -12,7 +12,7 @@ use testbed::hosted::{Fixture, SECRETS};
 use crate::side_by_side::Running;
 use crate::side_by_side::isolation::as_user;
 
-/// What is asked first of any API server.
+/// The first requests to any API server.
 const ASKED: &str = "/api/v1/namespaces";
 /// Where a node has its certificate and key, in one file.
 const NODE: &str = "var/lib/kubelet/pki/kubelet-client-current.pem";
@@ -34,11 +34,11 @@ pub(crate) async fn have_no_rights(fixture: &Fixture, clusters: &[&Running<'_>])
         users.extend(nodes(fixture, one).await?);
         tried += users.len();
         for (name, user) in &users {
-            let answer = as_user(fixture, user).await?.get(ASKED).await;
-            let code = answer.as_ref().err().and_then(status_code);
+            let response = as_user(fixture, user).await?.get(ASKED).await;
+            let code = response.as_ref().err().and_then(status_code);
             ensure!(
                 code == Some(401),
-                "{}: {name} was answered {code:?}",
+                "{}: {name} got {code:?}",
                 one.cluster.name()
             );
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::hosted::{Cluster, DEPLOYMENTS, Fixture};
 use testbed::{registry, wait};
 
@@ -40,7 +40,8 @@ pub(crate) fn installed() -> String {
 pub(crate) async fn make(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<()> {
     let admin = &fixture.testbed.admin;
     let namespace = cluster.namespace();
-    let is_ours = |name: &&str| cluster.side() == Side::Private || !WITH_PROXY.contains(name);
+    let is_ours =
+        |name: &&str| cluster.capi_types() == CapiTypes::Private || !WITH_PROXY.contains(name);
     for name in ALL.into_iter().filter(is_ours) {
         let path = DEPLOYMENTS.named(&namespace, name);
         let what = format!("{name} of {}", cluster.name());

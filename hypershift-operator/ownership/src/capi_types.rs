@@ -1,7 +1,7 @@
 //! Which groups a hosted cluster's Cluster API objects are in, or will be.
 
 use api::annotations::Protocol;
-use api::group::Side;
+use api::group::CapiTypes;
 
 use crate::decision::Scope;
 use crate::observed_groups::ObservedGroups;
@@ -9,11 +9,11 @@ use crate::observed_groups::ObservedGroups;
 /// The types that an operator of this scope uses for a cluster that it reconciles.
 ///
 /// They are chosen once per pass, and only if the decision is to [reconcile](crate::Decision::Reconcile).
-pub fn capi_types(scope: Scope, protocol: &Protocol, observed: ObservedGroups) -> Side {
+pub fn capi_types(scope: Scope, protocol: &Protocol, observed: ObservedGroups) -> CapiTypes {
     match (scope, observed) {
-        (Scope::Private, _) | (Scope::All, ObservedGroups::Private) => Side::Private,
-        (Scope::All, ObservedGroups::None) if protocol.private => Side::Private,
-        (Scope::Legacy | Scope::All, _) => Side::Standard,
+        (Scope::Private, _) | (Scope::All, ObservedGroups::Private) => CapiTypes::Private,
+        (Scope::All, ObservedGroups::None) if protocol.private => CapiTypes::Private,
+        (Scope::Legacy | Scope::All, _) => CapiTypes::Standard,
     }
 }
 
@@ -33,39 +33,44 @@ mod tests {
                 Scope::Private,
                 &unannotated,
                 ObservedGroups::None,
-                Side::Private,
+                CapiTypes::Private,
             ),
             (
                 Scope::Private,
                 &annotated,
                 ObservedGroups::Private,
-                Side::Private,
+                CapiTypes::Private,
             ),
             (
                 Scope::Legacy,
                 &unannotated,
                 ObservedGroups::Standard,
-                Side::Standard,
+                CapiTypes::Standard,
             ),
             (
                 Scope::All,
                 &unannotated,
                 ObservedGroups::None,
-                Side::Standard,
+                CapiTypes::Standard,
             ),
             (
                 Scope::All,
                 &unannotated,
                 ObservedGroups::Standard,
-                Side::Standard,
+                CapiTypes::Standard,
             ),
             (
                 Scope::All,
                 &unannotated,
                 ObservedGroups::Private,
-                Side::Private,
+                CapiTypes::Private,
             ),
-            (Scope::All, &annotated, ObservedGroups::None, Side::Private),
+            (
+                Scope::All,
+                &annotated,
+                ObservedGroups::None,
+                CapiTypes::Private,
+            ),
         ] {
             let found = capi_types(scope, protocol, observed);
             assert_eq!(found, expected, "{scope:?} {observed:?}");

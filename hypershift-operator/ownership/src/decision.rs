@@ -1,7 +1,7 @@
 //! What one operator does about one hosted cluster.
 
 use api::annotations::Protocol;
-use api::group::Side;
+use api::group::CapiTypes;
 use clap::ValueEnum;
 
 use crate::evaluation::{Evaluation, Owner, OwnershipAnnotation, evaluate};
@@ -35,11 +35,11 @@ pub enum Decision {
 
 impl Scope {
     /// The sides on which an operator of this scope writes objects of Cluster API.
-    pub fn sides(self) -> &'static [Side] {
+    pub fn sides(self) -> &'static [CapiTypes] {
         match self {
-            Self::Private => &[Side::Private],
-            Self::Legacy => &[Side::Standard],
-            Self::All => &[Side::Private, Side::Standard],
+            Self::Private => &[CapiTypes::Private],
+            Self::Legacy => &[CapiTypes::Standard],
+            Self::All => &[CapiTypes::Private, CapiTypes::Standard],
         }
     }
 }

@@ -6,7 +6,7 @@
 //! decides.
 
 use api::annotations::{PRIVATE_CAPI_TYPES, Protocol, SCOPE};
-use api::group::Side;
+use api::group::CapiTypes;
 
 use crate::invalid::Invalid;
 use crate::observed_groups::ObservedGroups;
@@ -90,11 +90,11 @@ pub fn evaluate(protocol: &Protocol, observed: ObservedGroups) -> Evaluation {
 
 /// The types that the annotations alone claim, unless a migration is changing them or they contradict each other. They
 /// decide nothing: they are the types that are expected to be observed.
-pub fn expected_types(protocol: &Protocol) -> Option<Side> {
+pub fn expected_types(protocol: &Protocol) -> Option<CapiTypes> {
     match Claim::read(protocol) {
         _ if protocol.in_progress => None,
-        Claim::Private => Some(Side::Private),
-        Claim::Legacy if protocol.legacy => Some(Side::Standard),
+        Claim::Private => Some(CapiTypes::Private),
+        Claim::Legacy if protocol.legacy => Some(CapiTypes::Standard),
         Claim::Nothing | Claim::Legacy | Claim::Contradiction(_) => None,
     }
 }

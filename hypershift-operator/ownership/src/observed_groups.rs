@@ -1,6 +1,6 @@
 //! Which API groups hold the Cluster API objects of a hosted cluster.
 
-use api::group::Side;
+use api::group::CapiTypes;
 
 /// The groups in which objects were observed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -24,22 +24,22 @@ impl ObservedGroups {
 
     /// These, and objects in the groups of one more side.
     #[must_use]
-    pub fn with(self, side: Side) -> Self {
+    pub fn with(self, side: CapiTypes) -> Self {
         match (self, side) {
-            (Self::None | Self::Standard, Side::Standard) => Self::Standard,
-            (Self::None | Self::Private, Side::Private) => Self::Private,
-            (Self::Private | Self::Both, Side::Standard)
-            | (Self::Standard | Self::Both, Side::Private) => Self::Both,
+            (Self::None | Self::Standard, CapiTypes::Standard) => Self::Standard,
+            (Self::None | Self::Private, CapiTypes::Private) => Self::Private,
+            (Self::Private | Self::Both, CapiTypes::Standard)
+            | (Self::Standard | Self::Both, CapiTypes::Private) => Self::Both,
         }
     }
 
     /// The sides whose groups hold objects.
-    pub fn sides(self) -> &'static [Side] {
+    pub fn sides(self) -> &'static [CapiTypes] {
         match self {
             Self::None => &[],
-            Self::Standard => &[Side::Standard],
-            Self::Private => &[Side::Private],
-            Self::Both => &[Side::Private, Side::Standard],
+            Self::Standard => &[CapiTypes::Standard],
+            Self::Private => &[CapiTypes::Private],
+            Self::Both => &[CapiTypes::Private, CapiTypes::Standard],
         }
     }
 }
@@ -51,17 +51,17 @@ mod tests {
     #[test]
     fn observed_groups_add_up() {
         let none = ObservedGroups::default();
-        assert_eq!(none.with(Side::Standard), ObservedGroups::Standard);
+        assert_eq!(none.with(CapiTypes::Standard), ObservedGroups::Standard);
         assert_eq!(
-            none.with(Side::Private).with(Side::Private),
+            none.with(CapiTypes::Private).with(CapiTypes::Private),
             ObservedGroups::Private
         );
         assert_eq!(
-            none.with(Side::Private).with(Side::Standard),
+            none.with(CapiTypes::Private).with(CapiTypes::Standard),
             ObservedGroups::Both
         );
         assert_eq!(
-            ObservedGroups::Both.with(Side::Private),
+            ObservedGroups::Both.with(CapiTypes::Private),
             ObservedGroups::Both
         );
     }

@@ -1,79 +1,197 @@
-//! What belongs to hosted clusters: when it changes, its cluster is looked at.
+//! Objects that belong to HostedClusters: a change of one requests a reconcile of its HostedCluster.
 //!
-//! Only metadata is watched, and only of what carries this operator's label; nothing is kept.
+//! Only metadata is watched, and only of objects with this operator's label or a fixed name. Only versions are stored,
+//! and the owners of Namespaces.
 
 use api::hypershift::v1beta1::HostedControlPlane;
 use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{Endpoints, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
-use kube::runtime::{WatchStreamExt as _, watcher};
-use ownership::Scope;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher;
+use std::sync::Arc;
 use support::controller::ObjectKey;
 use support::error::chain;
-use support::reconcile::Backoff;
 
-use crate::capi::Capi;
-use crate::hosted_cluster::Id;
-use crate::hosted_cluster::names::{CLUSTER, MANAGED_BY, OPERATOR};
+use crate::cache::{self, LABELLED, NamespaceMeta};
+use crate::context::Context;
+use crate::names::{CLUSTER, MANAGED_BY, OPERATOR};
 use crate::watches;
 
-/// The kinds, one a line.
-fn kinds(scope: Scope) -> Vec<ApiResource> {
-    let mut kinds = vec![
+/// The name of the ignition server's objects.
+const IGNITION: &str = "ignition-server";
+
+/// A kind, and which of its objects are watched.
+struct Watched {
+    name: &'static str,
+    kind: ApiResource,
+    which: Which,
+}
+
+/// Which objects of a kind are watched.
+enum Which {
+    /// Those with this operator's label.
+    Labelled,
+    /// Those with this name, in all namespaces.
+    Named(&'static str),
+    /// The object with this namespace and name.
+    One(String, String),
+}
+
+/// All watches.
+fn watched(ctx: &Context) -> Vec<Watched> {
+    let labelled = [
         ApiResource::erase::<ClusterRoleBinding>(&()),
-        ApiResource::erase::<ConfigMap>(&()),
         ApiResource::erase::<Deployment>(&()),
         ApiResource::erase::<HostedControlPlane>(&()),
-        ApiResource::erase::<Namespace>(&()),
         ApiResource::erase::<NetworkPolicy>(&()),
-        ApiResource::erase::<Role>(&()),
         ApiResource::erase::<RoleBinding>(&()),
-        ApiResource::erase::<Secret>(&()),
+        ApiResource::erase::<Role>(&()),
         ApiResource::erase::<ServiceAccount>(&()),
     ];
-    kinds.extend(scope.sides().iter().map(|&side| Capi::new(side).cluster()));
-    kinds
+    let labelled = LABELLED.into_iter().zip(labelled);
+    let mut all: Vec<_> = labelled
+        .map(|(name, kind)| Watched::new(name, kind, Which::Labelled))
+        .collect();
+    let deployment = ApiResource::erase::<Deployment>(&());
+    let service = ApiResource::erase::<Service>(&());
+    let proxy = Which::Named("ignition-server-proxy");
+    let api_server = Which::One("default".to_owned(), "kubernetes".to_owned());
+    let legacy = ctx.legacy_deployment.clone();
+    all.extend([
+        Watched::new(
+            cache::IGNITION_DEPLOYMENTS,
+            deployment.clone(),
+            Which::Named(IGNITION),
+        ),
+        Watched::new(
+            cache::IGNITION_SERVICES,
+            service.clone(),
+            Which::Named(IGNITION),
+        ),
+        Watched::new(cache::IGNITION_PROXIES, service, proxy),
+        Watched::new(cache::IGNITION_ROUTES, route(), Which::Named(IGNITION)),
+        Watched::new(
+            cache::API_SERVER,
+            ApiResource::erase::<Endpoints>(&()),
+            api_server,
+        ),
+        Watched::new(
+            cache::LEGACY,
+            deployment,
+            Which::One(legacy.namespace, legacy.name),
+        ),
+    ]);
+    all
 }
 
-/// The clusters to be looked at.
-pub(super) fn watch(client: &kube::Client, scope: Scope) -> impl Stream<Item = ObjectKey> + use<> {
-    let watches = kinds(scope)
-        .into_iter()
-        .map(|kind| one(client, kind).boxed());
-    stream::select_all(watches)
+fn route() -> ApiResource {
+    ApiResource {
+        group: "route.openshift.io".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "route.openshift.io/v1".to_owned(),
+        kind: "Route".to_owned(),
+        plural: "routes".to_owned(),
+    }
 }
 
-fn one(client: &kube::Client, kind: ApiResource) -> impl Stream<Item = ObjectKey> + use<> {
-    let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client.clone(), &kind);
-    let config = watches::config().labels(&format!("{MANAGED_BY}={OPERATOR}"));
-    let events = watcher(api, config).backoff(Backoff::default());
-    events.touched_objects().filter_map(move |event| {
-        let request = match event {
-            Ok(object) => cluster_of(&object).map(|id| ObjectKey::new(id.namespace, id.name)),
-            Err(error) => {
-                // A kind without a CRD, or a right that is missing: the reconciliation that needs it tells.
-                let error = chain(&error);
-                tracing::debug!(kind = kind.kind, error, "Failed to watch");
-                None
+/// The HostedClusters whose objects have changed.
+pub(super) fn watch(
+    ctx: &Arc<Context>,
+    writer: Writer<NamespaceMeta>,
+) -> impl Stream<Item = ObjectKey> + use<> {
+    let watches = watched(ctx).into_iter();
+    let watches = watches.map(|watched| watched.watch(ctx).boxed());
+    let namespaces = namespaces(ctx, writer).boxed();
+    stream::select_all(watches.chain([namespaces]))
+}
+
+/// All Namespaces: one without an owner blocks a HostedCluster, and annotations of agent namespaces grant access to them.
+fn namespaces(
+    ctx: &Arc<Context>,
+    writer: Writer<NamespaceMeta>,
+) -> impl Stream<Item = ObjectKey> + use<> {
+    let api: Api<NamespaceMeta> = Api::all(ctx.client.clone());
+    let ctx = Arc::clone(ctx);
+    watches::watch(api, watches::checked(watches::config()))
+        .modify(slim)
+        .reflect(writer)
+        .inspect(move |event| {
+            ctx.cache.index.observe(cache::NAMESPACES, event);
+            ctx.cache.notify_changed();
+        })
+        .touched_objects()
+        .filter_map(|event| {
+            let request = event.map(|it| cache::annotated(&it.metadata, CLUSTER));
+            std::future::ready(request.ok().flatten())
+        })
+}
+
+/// Trims a Namespace to its owner. Namespaces are indexed as if they were in themselves.
+fn slim(namespace: &mut NamespaceMeta) {
+    let metadata = &mut namespace.metadata;
+    metadata.managed_fields = None;
+    metadata.labels = None;
+    metadata.namespace.clone_from(&metadata.name);
+    if let Some(annotations) = &mut metadata.annotations {
+        annotations.retain(|key, _| key == CLUSTER);
+    }
+}
+
+// === impl Watched ===
+
+impl Watched {
+    fn new(name: &'static str, kind: ApiResource, which: Which) -> Self {
+        Self { name, kind, which }
+    }
+
+    fn watch(self, ctx: &Arc<Context>) -> impl Stream<Item = ObjectKey> + use<> {
+        let Self { name, kind, which } = self;
+        let client = ctx.client.clone();
+        let (api, config) = match which {
+            Which::Labelled => {
+                let config = watches::config().labels(&format!("{MANAGED_BY}={OPERATOR}"));
+                (Api::all_with(client, &kind), config)
+            }
+            Which::Named(name) => (Api::all_with(client, &kind), named(name)),
+            Which::One(namespace, name) => {
+                let api = Api::namespaced_with(client, &namespace, &kind);
+                (api, named(&name))
             }
         };
-        std::future::ready(request)
-    })
+        let api: Api<PartialObjectMeta<DynamicObject>> = api;
+        let ctx = Arc::clone(ctx);
+        watches::watch_optional(api, config, ctx.cache.crds())
+            .inspect(move |event| {
+                ctx.cache.index.observe(name, event);
+                if name == cache::LEGACY && event.is_ok() {
+                    ctx.cache.notify_changed();
+                }
+            })
+            .touched_objects()
+            .filter_map(move |event| {
+                let request = match event {
+                    Ok(object) => cache::annotated(&object.metadata, CLUSTER),
+                    Err(error) => {
+                        // The kind has no CRD, or a permission is missing: the reconcile that needs it reports that.
+                        let error = chain(&error);
+                        tracing::debug!(kind = kind.kind, error, "Failed to watch");
+                        None
+                    }
+                };
+                std::future::ready(request)
+            })
+    }
 }
 
-/// The cluster that an object belongs to.
-fn cluster_of(object: &PartialObjectMeta<DynamicObject>) -> Option<Id> {
-    let annotations = object.metadata.annotations.as_ref()?;
-    let (namespace, name) = annotations.get(CLUSTER)?.split_once('/')?;
-    Some(Id {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-    })
+fn named(name: &str) -> watcher::Config {
+    watches::config().fields(&format!("metadata.name={name}"))
 }
 
 #[cfg(test)]
@@ -83,18 +201,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_lead_to_their_cluster() {
+    fn objects_map_to_their_hosted_cluster() {
         for (annotations, expected) in [
             (json!({ CLUSTER: "clusters/one" }), Some("clusters/one")),
             (json!({ CLUSTER: "clusters" }), None),
             (json!({}), None),
         ] {
             let object = json!({ "metadata": { "name": "x", "annotations": annotations } });
-            let object = serde_json::from_value(object).unwrap();
-            assert_eq!(
-                cluster_of(&object).map(|id| id.to_string()).as_deref(),
-                expected
-            );
+            let object: PartialObjectMeta<DynamicObject> = serde_json::from_value(object).unwrap();
+            let found = cache::annotated(&object.metadata, CLUSTER);
+            assert_eq!(found.map(|id| id.to_string()).as_deref(), expected);
         }
+    }
+
+    #[test]
+    fn a_namespace_is_indexed_in_itself_and_keeps_its_owner() {
+        let object = json!({ "metadata": {
+            "name": "clusters-one", "labels": { "a": "b" }, "annotations": { CLUSTER: "clusters/one", "a": "b" },
+        } });
+        let mut namespace: NamespaceMeta = serde_json::from_value(object).unwrap();
+        slim(&mut namespace);
+        let kept = json!({
+            "name": "clusters-one", "namespace": "clusters-one", "annotations": { CLUSTER: "clusters/one" },
+        });
+        assert_eq!(json!(namespace.metadata), kept);
     }
 }

@@ -38,7 +38,7 @@ async fn an_absent_namespace_is_created_with_its_owner() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_another_cluster_creates_first_is_not_taken() {
+async fn a_namespace_created_by_another_cluster_is_not_claimed() {
     for owner in [Some("clusters-a/b"), None] {
         let result = claimed([
             Expect::get(PATH).answer(Answer::error(404, "NotFound")),

@@ -22,7 +22,7 @@ const OVERLAP_SHARE: u32 = 20;
 /// The label that `hypershift install` puts on all of its objects, and its value.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "hypershift-install");
 
-/// What is due.
+/// What to do.
 #[derive(Debug)]
 pub(super) enum Plan {
     Wait(Duration),

@@ -1,4 +1,4 @@
-//! Writes what was built, step by step. One step that fails does not stop the others, unless they depend on it.
+//! Applies the built objects, step by step. A failed step does not stop the others, unless they depend on it.
 
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
@@ -7,15 +7,15 @@ use support::error::chain;
 use support::reconcile::is_missing;
 
 use super::build::{Class, Planned, Step};
-use super::wanted::Wanted;
 use crate::control_plane_namespace::ControlPlaneNamespace;
+use crate::desired::Desired;
 
-/// What became of a plan.
+/// The result of applying a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     /// Objects that were written.
     pub(crate) written: usize,
-    /// What failed.
+    /// Failed steps.
     pub(crate) failures: Vec<Failure>,
 }
 
@@ -29,16 +29,17 @@ pub(crate) struct Failure {
 // === impl Applied ===
 
 impl Applied {
-    /// What failed, in words: if something critical did, nothing else is told.
-    pub(crate) fn told(&self) -> Vec<String> {
+    /// Messages of failed steps: only the critical ones, if there are any.
+    pub(crate) fn failure_messages(&self) -> Vec<String> {
         let is_critical = |it: &&Failure| it.step.class() == Class::Critical;
         let critical: Vec<_> = self.failures.iter().filter(is_critical).collect();
-        let told = if critical.is_empty() {
+        let reported = if critical.is_empty() {
             self.failures.iter().collect()
         } else {
             critical
         };
-        told.iter()
+        reported
+            .iter()
             .map(|it| format!("{}: {}", it.step.as_str(), chain(&it.error)))
             .collect()
     }
@@ -50,7 +51,7 @@ impl Applied {
     }
 }
 
-/// Applies the steps in their order, to a cluster whose control plane namespace is its own.
+/// Applies the steps in order, in a control plane namespace that the HostedCluster owns.
 pub(crate) async fn apply(
     applier: &Applier,
     namespace: &ControlPlaneNamespace,
@@ -75,27 +76,27 @@ async fn step(
     let Planned {
         step,
         objects,
-        surplus,
+        obsolete,
     } = planned;
     for object in &objects {
         match write(applier, namespace, object).await {
             Ok(written) => done.written += usize::from(written),
             Err(error) => {
                 done.failures.push(Failure { step, error });
-                // What follows in the same step refers to it.
+                // Later objects of the step refer to it.
                 return;
             }
         }
     }
-    for (resource, name) in &surplus {
+    for (resource, name) in &obsolete {
         if let Err(error) = prune(applier, namespace, resource, name).await {
             done.failures.push(Failure { step, error });
         }
     }
 }
 
-/// Deletes an object of the control plane namespace that is no longer desired, if it is the cluster's. Whether the step
-/// has other objects there says nothing about it.
+/// Deletes an object of the control plane namespace that is no longer desired, if it is the HostedCluster's. The step may
+/// have no other objects.
 async fn prune(
     applier: &Applier,
     namespace: &ControlPlaneNamespace,
@@ -107,7 +108,7 @@ async fn prune(
     let object = || format!("{} {namespace}/{name}", resource.kind);
     let found = match api.get_metadata_opt(name).await {
         Ok(found) => found,
-        // Where the kind is not, its objects are not.
+        // A kind that is not served has no objects.
         Err(error) if is_missing(&error) => None,
         Err(source) => {
             let object = object();
@@ -129,25 +130,25 @@ async fn prune(
     }
 }
 
-/// Writes an object, and its status where that is ours. Gives whether anything was written.
+/// Applies an object, and its status if this operator owns it. Returns whether anything was written.
 ///
-/// The namespace is the proof that the object's cluster owns its control plane namespace.
+/// The namespace argument proves that the HostedCluster owns its control plane namespace.
 pub(crate) async fn write(
     applier: &Applier,
     _namespace: &ControlPlaneNamespace,
-    object: &Wanted,
+    object: &Desired,
 ) -> Result<bool, support::apply::Error> {
-    let outcome = applier
-        .apply_value(&object.resource, object.body.clone())
+    let change = applier
+        .ensure_value(&object.resource, object.body.clone())
         .await?;
-    let mut written = outcome.change.is_written();
+    let mut written = change.is_written();
     if let Some(status) = &object.status {
         let body = serde_json::json!({ "metadata": {
             "name": object.name(),
             "namespace": object.namespace(),
         }, "status": status });
-        let outcome = applier.apply_status(&object.resource, body).await?;
-        written |= outcome.change.is_written();
+        let change = applier.ensure_status(&object.resource, body).await?;
+        written |= change.is_written();
     }
     Ok(written)
 }
@@ -160,7 +161,7 @@ mod tests {
 
     use super::*;
     use crate::control_plane_namespace;
-    use crate::hosted_cluster::names;
+    use crate::names;
 
     async fn pruned(annotations: Value, is_deleted: bool) {
         let path = "/apis/networking.k8s.io/v1/namespaces/clusters-one/networkpolicies/old";
@@ -177,19 +178,19 @@ mod tests {
         let plan = vec![Planned {
             step: Step::NetworkPolicies,
             objects: Vec::new(),
-            surplus: vec![(ApiResource::erase::<NetworkPolicy>(&()), "old".to_owned())],
+            obsolete: vec![(ApiResource::erase::<NetworkPolicy>(&()), "old".to_owned())],
         }];
         let done = apply(&applier, &namespace, plan).await;
         scenario.finish();
         assert!(done.failures.is_empty(), "{:?}", done.failures);
     }
 
-    /// F10.
+    /// Check F10.
     #[tokio::test]
     async fn a_step_without_objects_is_pruned() {
         pruned(json!({}), true).await;
         pruned(json!({ names::CLUSTER: "clusters/one" }), true).await;
-        // T01: whose the object is counts.
+        // Check T01: an object of another HostedCluster is kept.
         pruned(json!({ names::CLUSTER: "clusters-x/one" }), false).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What a hosted cluster is made of on the management cluster: pure. The same facts give the same objects.
+//! Renders the objects of a HostedCluster on the management cluster: pure and deterministic.
 
 mod certificate;
 mod cluster;
@@ -9,17 +9,16 @@ mod operators;
 mod secrets;
 
 use kube::api::ApiResource;
-use serde_json::{Value, json};
 
-use super::facts::Facts;
-use super::names;
 use super::operator_image;
-use super::wanted::Wanted;
+use crate::desired::Desired;
+use crate::facts::Facts;
+use crate::names;
 pub(crate) use certificate::webhook_tls;
 pub(crate) use cluster::capi_cluster;
 pub(crate) use control_plane::{paused_control_plane, spec as control_plane_spec};
 
-/// What is done in one go, and in which order.
+/// The steps, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
     Namespace,
@@ -29,17 +28,17 @@ pub(crate) enum Step {
     References,
     ControlPlane,
     Handover,
-    Rights,
+    Rbac,
     Operators,
     NetworkPolicies,
 }
 
-/// What a failed step means for the others.
+/// How a failed step affects the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Steps that can be blocked are left out after it.
     Critical,
-    /// The others go on.
+    /// Other steps continue.
     NonCritical,
     /// It is left out after a critical step has failed.
     Blockable,
@@ -49,24 +48,24 @@ pub(crate) enum Class {
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) step: Step,
-    pub(crate) objects: Vec<Wanted>,
+    pub(crate) objects: Vec<Desired>,
     /// Objects that must not be there, by kind and name, in the control plane's namespace.
-    pub(crate) surplus: Vec<(ApiResource, String)>,
+    pub(crate) obsolete: Vec<(ApiResource, String)>,
 }
 
-/// Why nothing can be built.
+/// Why rendering failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// An image that the release lacks.
     #[error(transparent)]
     Image(#[from] payload::MissingImage),
     /// A manifest that does not go with the cluster.
-    #[error("cannot render the operators of the control plane")]
+    #[error("failed to render the control plane operators")]
     Render(#[from] control_plane_component::Error),
     /// The release was not read.
     #[error("the release is not known")]
     NoRelease,
-    /// There is no control-plane-operator for it.
+    /// No control-plane-operator is available for it.
     #[error(transparent)]
     Operator(#[from] operator_image::Unfit),
 }
@@ -74,7 +73,7 @@ pub(crate) enum Error {
 // === impl Step ===
 
 impl Step {
-    /// What a failure of it means.
+    /// The effect of its failure.
     pub(crate) fn class(self) -> Class {
         match self {
             Self::Namespace
@@ -83,7 +82,7 @@ impl Step {
             | Self::SecretEncryption
             | Self::ControlPlane => Class::Critical,
             Self::References => Class::NonCritical,
-            Self::Handover | Self::Rights | Self::Operators | Self::NetworkPolicies => {
+            Self::Handover | Self::Rbac | Self::Operators | Self::NetworkPolicies => {
                 Class::Blockable
             }
         }
@@ -99,7 +98,7 @@ impl Step {
             Self::References => "references",
             Self::ControlPlane => "control-plane",
             Self::Handover => "handover",
-            Self::Rights => "rights",
+            Self::Rbac => "rbac",
             Self::Operators => "operators",
             Self::NetworkPolicies => "network-policies",
         }
@@ -115,23 +114,26 @@ pub(crate) fn build(facts: &Facts) -> Result<Vec<Planned>, Error> {
         (Step::PullSecret, secrets::pull_secret(facts)),
         (Step::SecretEncryption, secrets::encryption(facts)),
         (Step::References, secrets::references(facts)),
-        // The object on the infrastructure comes before the Cluster that refers to it.
+        // The infrastructure object comes before the Cluster that refers to it.
         (Step::ControlPlane, control_plane_chain(facts)),
         (Step::Handover, secrets::handover(facts)),
-        (Step::Rights, operators.rights),
+        (Step::Rbac, operators.rbac),
         (Step::Operators, operators.workloads),
         (Step::NetworkPolicies, network_policies::build(facts)),
     ];
     let mut plan = plan.map(|(step, objects)| Planned {
         step,
-        objects: objects.into_iter().map(|it| marked(facts, it)).collect(),
-        surplus: Vec::new(),
+        objects: objects
+            .into_iter()
+            .map(|it| with_owner(facts, it))
+            .collect(),
+        obsolete: Vec::new(),
     });
     for planned in &mut plan {
         match planned.step {
-            Step::Operators => planned.surplus.clone_from(&operators.surplus),
+            Step::Operators => planned.obsolete.clone_from(&operators.obsolete),
             Step::NetworkPolicies => {
-                planned.surplus = network_policies::surplus(&planned.objects);
+                planned.obsolete = network_policies::obsolete(&planned.objects);
             }
             Step::Namespace
             | Step::PlatformCredentials
@@ -140,33 +142,26 @@ pub(crate) fn build(facts: &Facts) -> Result<Vec<Planned>, Error> {
             | Step::References
             | Step::ControlPlane
             | Step::Handover
-            | Step::Rights => {}
+            | Step::Rbac => {}
         }
     }
     Ok(plan.into())
 }
 
-fn control_plane_chain(facts: &Facts) -> Vec<Wanted> {
+fn control_plane_chain(facts: &Facts) -> Vec<Desired> {
     let mut chain = vec![control_plane::control_plane(facts)];
     chain.extend(cluster::chain(facts));
     chain
 }
 
-/// Where the API server is reached, as Cluster API writes it.
-pub(crate) fn endpoint(facts: &Facts) -> Option<Value> {
-    let status = facts.control_plane.as_ref()?.status.as_ref()?;
-    let endpoint = status.control_plane_endpoint.as_ref()?;
-    Some(json!({ "host": endpoint.host, "port": endpoint.port }))
-}
-
-/// By this an object is known for one of the cluster's, and by the label it is watched.
-fn marked(facts: &Facts, wanted: Wanted) -> Wanted {
+/// Adds the annotation with the owner, and the label by which the object is watched.
+fn with_owner(facts: &Facts, desired: Desired) -> Desired {
     // It is read-only for all clusters together.
-    if wanted.name() == names::CRD_READER {
-        return wanted;
+    if desired.name() == names::CRD_READER {
+        return desired;
     }
     let owner = facts.id.to_string();
-    wanted
+    desired
         .annotated(names::CLUSTER, &owner)
         .labelled(names::MANAGED_BY, names::OPERATOR)
 }

@@ -1,4 +1,4 @@
-//! What a HostedCluster gets that its author left out: pure, and the same whenever it is asked.
+//! Defaults of fields that the author omitted: pure and deterministic.
 //!
 //! Both names are made from the object's uid, so that an operator that is killed between two writes does not choose
 //! others when it comes back.
@@ -7,16 +7,16 @@ use api::hypershift::v1beta1::HostedCluster;
 use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
 
-use super::names::FINALIZER;
+use crate::names::FINALIZER;
 
-/// The longest infrastructure ID that is made: names of cloud resources add to it.
+/// The longest generated infrastructure ID: names of cloud resources append to it.
 const LONGEST: usize = 27;
-/// Characters of its last part: no vowels, so that they make no words, and nothing that looks like something else.
+/// Characters of the suffix: no vowels, so that they form no words, and no lookalikes.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Characters of its last part.
 const SUFFIX: usize = 5;
 
-/// What is missing: the fields to apply, if there are any.
+/// The missing fields to apply, if any.
 pub(super) fn missing(cluster: &HostedCluster) -> Option<Value> {
     let mut spec = Map::new();
     let given = |value: &Option<String>| value.as_deref().is_some_and(|value| !value.is_empty());
@@ -31,7 +31,7 @@ pub(super) fn missing(cluster: &HostedCluster) -> Option<Value> {
         .then(|| json!({ "metadata": { "finalizers": [FINALIZER] }, "spec": spec }))
 }
 
-/// A name that no other cluster has: the cluster's own, cut, and a few characters from its uid.
+/// A unique name: the truncated name of the cluster, and a few characters derived from its UID.
 fn infra_id(cluster: &HostedCluster) -> String {
     let name = cluster.name_any().replace('.', "-");
     let cut = name.chars().take(LONGEST - SUFFIX - 1).collect::<String>();
@@ -54,11 +54,11 @@ fn suffix(uid: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture;
     use super::*;
+    use crate::facts::fixture;
 
     #[test]
-    fn what_is_missing_is_made_from_the_uid() {
+    fn missing_fields_are_derived_from_the_uid() {
         let mut cluster = fixture::hosted_cluster("none");
         cluster.spec.cluster_id = None;
         cluster.spec.infra_id = None;
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_where_a_name_may_end() {
+    fn long_names_are_truncated_to_valid_names() {
         let mut cluster = fixture::hosted_cluster("none");
         for name in ["a.rather.long.name.of.a.cluster", "x"] {
             cluster.metadata.name = Some(name.to_owned());
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_missing_of_a_complete_cluster() {
+    fn a_complete_cluster_gets_no_defaults() {
         assert_eq!(missing(&fixture::hosted_cluster("none")), None);
     }
 }

@@ -1,6 +1,6 @@
-//! The end of a hosted cluster: what belongs to it goes in an order in which whoever cleans up is still there.
+//! Deletion of a HostedCluster: objects are deleted in an order in which the controllers that clean up still run.
 //!
-//! Each pass begins at the first step and stops at the first that has to be waited for; what it waits for is told. The
+//! Each reconcile begins at the first step and stops at the first one that is not complete, which is reported. The
 //! order: node pools, the Cluster with its machines, the Deployments that worked for it, what is outside of the
 //! namespace, the control plane, the namespace.
 
@@ -18,11 +18,12 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 use serde_json::json;
 use support::reconcile::is_missing;
 
-use super::facts::Facts;
-use super::{Id, names};
+use super::Id;
 use crate::context::Context;
 use crate::control_plane_namespace::{self, Namespace};
 use crate::error::Error;
+use crate::facts::Facts;
+use crate::names;
 use crate::platform::infrastructure;
 pub(super) use explain::Waiting;
 use own::Own;
@@ -30,15 +31,15 @@ use own::Own;
 /// How a deletion went on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Something has to go first.
+    /// Objects are still being deleted.
     Waiting(Waiting),
-    /// All is gone. The object stays for this long, if somebody asked for it.
+    /// Everything is deleted. The HostedCluster stays for the grace period of its annotation.
     Gone(Duration),
 }
 
 type Step = Result<Option<Waiting>, Error>;
 
-/// Takes it as far as it goes. Objects are looked up by name or by kind, and deleted only if they are the cluster's:
+/// Continues the deletion. Objects are looked up by name or by kind, and deleted only if they are the cluster's:
 /// its namespace may be another one's, and always has been where the cluster was refused.
 pub(super) async fn advance(
     facts: &Facts,
@@ -50,7 +51,7 @@ pub(super) async fn advance(
         namespace,
         ctx,
     };
-    deletion.wake().await?;
+    deletion.unpause().await?;
     if let Some(waiting) = deletion.inside().await? {
         return Ok(Progress::Waiting(waiting));
     }
@@ -60,7 +61,7 @@ pub(super) async fn advance(
     ))
 }
 
-/// One cluster that goes.
+/// The deletion of one cluster.
 struct Deletion<'a> {
     facts: &'a Facts,
     namespace: &'a Namespace,
@@ -70,7 +71,7 @@ struct Deletion<'a> {
 // === impl Deletion ===
 
 impl Deletion<'_> {
-    /// One step after the other; gives what has to go first.
+    /// Runs the steps in order; returns what is waited for.
     async fn inside(&self) -> Step {
         if let Some(waiting) = self.node_pools().await? {
             return Ok(Some(waiting));
@@ -93,8 +94,8 @@ impl Deletion<'_> {
         self.namespace().await
     }
 
-    /// What is paused would not clean up, and what the cloud holds goes if somebody asked for it.
-    async fn wake(&self) -> Result<(), Error> {
+    /// Paused controllers do not clean up; cloud resources are deleted if the annotation requests it.
+    async fn unpause(&self) -> Result<(), Error> {
         for cluster in self.list(self.facts.capi.cluster()).await? {
             if cluster.data["spec"]["paused"] == true {
                 let patch = json!({ "spec": { "paused": false } });
@@ -106,15 +107,15 @@ impl Deletion<'_> {
             return Ok(());
         };
         let key = CLEANUP_CLOUD_RESOURCES.key();
-        let wanted = self.facts.annotations().get(key);
+        let desired = self.facts.annotations().get(key);
         let annotations = live.metadata().annotations.as_ref();
         let found = annotations.and_then(|it| it.get(key));
         let is_paused = live.data["spec"]["pausedUntil"].is_string();
-        if wanted == found && !is_paused {
+        if desired == found && !is_paused {
             return Ok(());
         }
         let patch = json!({
-            "metadata": { "annotations": { key: wanted } },
+            "metadata": { "annotations": { key: desired } },
             "spec": { "pausedUntil": null },
         });
         live.merge(&patch, self.ctx).await
@@ -143,7 +144,7 @@ impl Deletion<'_> {
         self.explained(first).await
     }
 
-    /// The Deployments had to outlive the Cluster; now they may go.
+    /// The Deployments had to outlive the Cluster; now they can be deleted.
     async fn release_deployments(&self) -> Result<(), Error> {
         for name in [names::CLUSTER_API, names::CAPI_PROVIDER] {
             let resource = ApiResource::erase::<Deployment>(&());
@@ -162,8 +163,8 @@ impl Deletion<'_> {
         let name = names::crd_reader_binding(&self.facts.namespace);
         self.delete_annotated(binding, None, &name).await?;
         let platform = infrastructure(self.facts.cluster.spec.platform.type_);
-        let elsewhere = platform.map(|it| it.elsewhere(self.facts));
-        for object in elsewhere.unwrap_or_default() {
+        let external_objects = platform.map(|it| it.external_objects(self.facts));
+        for object in external_objects.unwrap_or_default() {
             let (namespace, name) = (object.namespace(), object.name());
             self.delete_annotated(object.resource.clone(), namespace, name)
                 .await?;
@@ -238,7 +239,7 @@ impl Deletion<'_> {
         let Some(mut waiting) = waiting else {
             return Ok(None);
         };
-        // Whose machines are left elsewhere is none of this cluster's business.
+        // Machines of other clusters do not matter here.
         if self.namespace.owned().is_some() {
             waiting.detail = explain::holder(&waiting, self.facts, self.ctx).await?;
         }
@@ -246,7 +247,7 @@ impl Deletion<'_> {
     }
 }
 
-/// An object by its name; nothing where the kind is not.
+/// An object by its name; `None` also if the kind is not served.
 async fn get(
     api: &Api<DynamicObject>,
     resource: &ApiResource,
@@ -280,8 +281,8 @@ pub(super) async fn list(
     }
 }
 
-/// The last of it: whoever waits for the HostedCluster to go may go on.
-pub(super) async fn let_go(cluster: &DynamicObject, ctx: &Context) -> Result<(), Error> {
+/// The last step: removes the finalizer.
+pub(super) async fn remove_finalizer(cluster: &DynamicObject, ctx: &Context) -> Result<(), Error> {
     let resource = ApiResource::erase::<HostedCluster>(&());
     let own = Own::of_cluster(&resource, cluster.clone());
     own.drop_finalizer(names::FINALIZER, ctx).await

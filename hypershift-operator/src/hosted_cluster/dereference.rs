@@ -1,10 +1,8 @@
-//! Reads all that a reconciliation looks at, and decides nothing.
+//! Reads everything that a reconcile depends on, and decides nothing.
 
 mod agents;
 mod copies;
 mod ignition;
-mod management;
-mod virtualization;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -23,18 +21,19 @@ use support::error::chain;
 use support::reconcile::is_missing;
 
 use super::build::webhook_tls;
-use super::facts::{Facts, Found, Labels, Management, ReleaseIs};
-use super::names;
+use super::inputs;
 use super::operator_image::{operator_image, question};
-use super::references::{Kind, Purpose, Reference, references};
+use crate::cache::Snapshot;
 use crate::capi::Capi;
+use crate::cluster_ref::Id;
 use crate::context::Context;
 use crate::error::Error;
-use crate::hosted_cluster::Id;
-pub(crate) use management::Cache;
-pub(crate) use virtualization::Cache as VirtualizationCache;
+use crate::facts::references::{Kind, Purpose, Reference, references};
+use crate::facts::{Facts, Found, Labels, Management, ReleaseIs};
+use crate::names;
+use crate::platform::kubevirt::virtualization;
 
-/// Deployments of the control plane's namespace that are looked at.
+/// Deployments of the control plane namespace that are read.
 const DEPLOYMENTS: [&str; 4] = [
     names::CAPI_PROVIDER,
     names::CLUSTER_API,
@@ -42,8 +41,8 @@ const DEPLOYMENTS: [&str; 4] = [
     "ignition-server",
 ];
 
-/// Facts about a cluster of which nothing was read but itself.
-pub(super) fn bare(cluster: HostedCluster, capi: Capi, ctx: &Context) -> Facts {
+/// Facts of a HostedCluster before anything else is read.
+pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> Facts {
     let id = Id::of(&cluster.metadata);
     Facts {
         namespace: id.control_plane_namespace(),
@@ -55,7 +54,8 @@ pub(super) fn bare(cluster: HostedCluster, capi: Capi, ctx: &Context) -> Facts {
         agent_namespace: None,
         release: ReleaseIs::NoPullSecret,
         control_plane_release: None,
-        released_operator: Labels::Unreadable("nobody has asked".to_owned()),
+        is_partial: false,
+        released_operator: Labels::Unreadable("the labels have not been read".to_owned()),
         operator_labels: BTreeMap::new(),
         deployments: BTreeMap::new(),
         handed_out: BTreeMap::new(),
@@ -69,19 +69,21 @@ pub(super) fn bare(cluster: HostedCluster, capi: Capi, ctx: &Context) -> Facts {
     }
 }
 
-/// Reads everything; images with `releases`, which decides how long to wait for a registry.
+/// Reads everything; images with `releases`, which limits the wait for a registry. Adds objects whose names come from the
+/// status of the control plane to the snapshot.
 pub(super) async fn dereference(
     cluster: HostedCluster,
     capi: Capi,
     releases: &Releases,
+    snapshot: Option<Snapshot>,
     ctx: &Context,
-) -> Result<Facts, Error> {
-    let mut facts = bare(cluster, capi, ctx);
+) -> Result<(Facts, Option<Snapshot>), Error> {
+    let mut facts = empty_facts(cluster, capi, ctx);
     facts.control_plane = get::<HostedControlPlane>(ctx, &facts.namespace, &facts.id.name).await?;
     facts.referenced = referenced(&facts.cluster, ctx).await?;
-    crate::platform::aws::roles::resolve(&mut facts);
+    crate::facts::aws_roles::resolve(&mut facts);
     facts.management = ctx.management.get(&ctx.client).await?;
-    facts.virtualization = virtualization::find(&facts, ctx).await;
+    facts.virtualization = virtualization::find(&facts, &ctx.client, &ctx.virtualization).await;
     facts.occupied = copies::occupied(&facts, ctx).await?;
     facts.agent_namespace = agents::consent(&facts, ctx).await?;
     for name in DEPLOYMENTS {
@@ -90,7 +92,14 @@ pub(super) async fn dereference(
             .deployments
             .extend(found.map(|it| (name.to_owned(), it)));
     }
-    facts.handed_out = handed_out(&facts, ctx).await?;
+    let handed_out = handed_out(&facts);
+    let snapshot = snapshot.and_then(|snapshot| {
+        inputs::of_control_plane(&facts.namespace, &handed_out, snapshot, &ctx.cache.index)
+    });
+    for name in handed_out {
+        let found = get::<Secret>(ctx, &facts.namespace, &name).await?;
+        facts.handed_out.extend(found.map(|it| (name, it)));
+    }
     facts.ignition = ignition::endpoint(&facts, ctx).await?;
     read_releases(&mut facts, releases).await;
     let certificate = get::<Secret>(ctx, &facts.namespace, names::WEBHOOK_TLS).await?;
@@ -98,10 +107,10 @@ pub(super) async fn dereference(
         let year = Timestamp::now().to_zoned(TimeZone::UTC).year();
         facts.webhook_tls = Some(webhook_tls(year).map_err(Error::Certificate)?);
     }
-    Ok(facts)
+    Ok((facts, snapshot))
 }
 
-/// An object of a namespace, if it is there. Where its kind is not, it is not.
+/// An object of a namespace, if it exists. A kind that is not served has no objects.
 pub(super) async fn get<K>(ctx: &Context, namespace: &str, name: &str) -> Result<Option<K>, Error>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -149,29 +158,24 @@ async fn referenced(
     Ok(referenced)
 }
 
-/// What the control plane says that it has made for the administrator.
-async fn handed_out(facts: &Facts, ctx: &Context) -> Result<BTreeMap<String, Secret>, Error> {
+/// The names of the Secrets that the control plane has created for the administrator.
+fn handed_out(facts: &Facts) -> Vec<String> {
     let status = facts
         .control_plane
         .as_ref()
         .and_then(|it| it.status.as_ref());
     let Some(status) = status else {
-        return Ok(BTreeMap::new());
+        return Vec::new();
     };
     let named = [
-        status.kube_config.as_ref().map(|it| &it.name),
-        status.custom_kubeconfig.as_ref().map(|it| &it.name),
-        status.kubeadmin_password.as_ref().map(|it| &it.name),
+        status.kube_config.as_ref().map(|it| it.name.clone()),
+        status.custom_kubeconfig.as_ref().map(|it| it.name.clone()),
+        status.kubeadmin_password.as_ref().map(|it| it.name.clone()),
     ];
-    let mut found = BTreeMap::new();
-    for name in named.into_iter().flatten() {
-        let secret = get::<Secret>(ctx, &facts.namespace, name).await?;
-        found.extend(secret.map(|secret| (name.clone(), secret)));
-    }
-    Ok(found)
+    named.into_iter().flatten().collect()
 }
 
-/// Reads the releases, and the labels of the control-plane-operator that belongs to them. A failure is a fact, too.
+/// Reads the releases, and the image labels of their control-plane-operator. A failure is recorded in the facts.
 async fn read_releases(facts: &mut Facts, releases: &Releases) {
     let Some(pull_secret) = pull_secret(facts) else {
         return;
@@ -182,6 +186,11 @@ async fn read_releases(facts: &mut Facts, releases: &Releases) {
     if let Some(other) = &facts.cluster.spec.control_plane_release {
         facts.control_plane_release = Some(release(&releases, &other.image, &pull_secret).await);
     }
+    let read = [Some(&facts.release), facts.control_plane_release.as_ref()];
+    facts.is_partial = read
+        .into_iter()
+        .flatten()
+        .any(|it| matches!(it, ReleaseIs::Unreadable(_)));
     match released_labels(&question(facts), &releases, &pull_secret).await {
         Ok(None) => {}
         Ok(Some(labels)) => facts.released_operator = Labels::Read(labels),
@@ -196,8 +205,10 @@ async fn read_releases(facts: &mut Facts, releases: &Releases) {
     }
 }
 
-/// Labels that are still being read change what is applied: the release counts as being read until they are known.
+/// The labels decide what is applied, so while they are being read, the release counts as being read, too. An operator
+/// whose labels cannot be read counts as the newest.
 fn defer(facts: &mut Facts, error: payload::Error) {
+    facts.is_partial = true;
     if error.is_in_progress() {
         facts.release = ReleaseIs::Unreadable(error);
     }
@@ -220,7 +231,7 @@ fn pull_secret(facts: &Facts) -> Option<PullSecret> {
     PullSecret::parse(&json.0).ok()
 }
 
-/// Labels of the operator that runs. Without labels it counts as the newest; fails only while they are being read.
+/// Image labels of the control-plane-operator to run; empty without an image.
 async fn operator_labels(
     facts: &Facts,
     releases: &Releases,
@@ -232,9 +243,6 @@ async fn operator_labels(
     let Ok(image) = operator_image(facts) else {
         return Ok(BTreeMap::new());
     };
-    match releases.labels(&image, pull_secret).await {
-        Ok(labels) => Ok(labels.as_ref().clone()),
-        Err(error) if error.is_in_progress() => Err(error),
-        Err(_) => Ok(BTreeMap::new()),
-    }
+    let labels = releases.labels(&image, pull_secret).await?;
+    Ok(labels.as_ref().clone())
 }

@@ -1,19 +1,20 @@
-//! Which image the control-plane-operator of a cluster has, by what was read about the cluster: pure.
+//! Selects the image of the control-plane-operator, based on the facts of the cluster: pure.
 
-pub(crate) use payload::operator_image::{Candidate, Question, Unfit, candidate, knows};
+use payload::operator_image::candidate;
+pub(crate) use payload::operator_image::{Question, Unfit};
 
-use super::facts::Facts;
+use crate::facts::Facts;
 
 /// The image.
 pub(crate) fn operator_image(facts: &Facts) -> Result<String, Unfit> {
     candidate(&question(facts))?.settled(&facts.released_operator)
 }
 
-/// What decides about the image.
+/// The inputs of the selection.
 pub(crate) fn question(facts: &Facts) -> Question<'_> {
     Question {
         cluster: &facts.cluster,
-        side: facts.capi.side(),
+        side: facts.capi.types(),
         release: facts.operated().read(),
         images: &facts.images.operator,
     }

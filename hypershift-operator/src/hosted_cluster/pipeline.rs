@@ -1,141 +1,234 @@
-//! One reconciliation of a hosted cluster that is ours: dereference, validate, build, apply, tell.
+//! One reconcile of a HostedCluster that this operator owns: dereference, validate, build, apply, update status.
 
 use std::time::Duration;
 
 use api::conditions::{ClusterCondition, ReadCondition as _, Status, find};
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::HostedCluster;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
-use support::apply::Applier;
-use support::controller::Action;
+use support::apply::{Applier, Desired, Part};
+use support::controller::{Action, ObjectKey};
+use tokio::time::Instant;
 
 use super::apply::{Applied, apply, write};
 use super::build::{build, capi_cluster, paused_control_plane};
 use super::deletion::{self, Progress};
-use super::dereference::{bare, dereference};
-use super::facts::Facts;
-use super::names::{FINALIZER, HAS_BEEN_AVAILABLE};
-use super::status::{Outcome, Told, status};
-use super::validate::{Verdicts, validate};
-use super::{Id, defaults};
+use super::dereference::{dereference, empty_facts};
+use super::status::{ConditionUpdate, Outcome, status};
+use super::validate::{Findings, validate};
+use super::{Id, defaults, inputs};
+use crate::cache::{self, Recheck, Snapshot};
 use crate::capi::Capi;
 use crate::context::Context;
 use crate::control_plane_namespace::{self, Namespace};
 use crate::error::Error;
+use crate::facts::{Facts, Virtualization};
+use crate::names::{FIELD_MANAGER, FINALIZER, HAS_BEEN_AVAILABLE};
 use crate::pause::{Pause, pause};
 
-/// Field manager of what a HostedCluster gets once and then keeps.
+/// Field manager of defaults, which are set once.
 const DEFAULTS: &str = "hypershift-operator-defaults";
 /// The reason of a condition about a HostedCluster that does not deserialize.
 const INVALID: &str = "InvalidConfiguration";
-/// When a deletion is looked at again.
-const POLL: Duration = Duration::from_secs(5);
-/// When something is looked at again that a user may have mended beside the HostedCluster.
-const MENDED: Duration = Duration::from_secs(15);
+/// The interval between two reconciles of a HostedCluster that is being deleted.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// The interval between two reconciles while a problem remains that a user can fix outside of the HostedCluster.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Has the cluster be as it is wanted, as far as it goes.
+/// A reconcile that has ended.
+pub(super) struct Done {
+    action: Action,
+    /// The versions of what it has read, if nothing was left to do.
+    settled: Option<(Snapshot, Recheck)>,
+}
+
+/// Reconciles a HostedCluster: reads what it references, validates it, applies the desired objects, updates its status.
 pub(super) async fn reconcile(
     object: DynamicObject,
-    side: Side,
+    types: CapiTypes,
     namespace: &Namespace,
+    snapshot: Option<Snapshot>,
     ctx: &Context,
-) -> Result<Action, Error> {
+) -> Result<Done, Error> {
     let cluster: HostedCluster = match read(&object) {
         Ok(cluster) => cluster,
-        Err(problem) => return unreadable(&object, &problem, ctx).await,
+        Err(problem) => {
+            unreadable(&object, &problem, ctx).await?;
+            let again = Recheck::Every(RECHECK_INTERVAL);
+            return Ok(Done::new(&object.metadata, snapshot, again, ctx));
+        }
     };
-    let capi = Capi::new(side);
+    let capi = Capi::new(types);
     if object.metadata.deletion_timestamp.is_some() {
-        return delete(object, cluster, capi, namespace, ctx).await;
+        let action = delete(object, cluster, capi, namespace, ctx).await?;
+        return Ok(Done::unsettled(action));
     }
     let id = Id::of(&object.metadata);
     if let Some(message) = namespace.refusal(&id.namespace, &id.name) {
-        return refuse(&object, message, ctx).await;
+        refuse(&object, message, ctx).await?;
+        let again = Recheck::Every(RECHECK_INTERVAL);
+        return Ok(Done::new(&object.metadata, snapshot, again, ctx));
     }
     // client
     let cluster = with_defaults(cluster, ctx).await?;
+    let snapshot =
+        snapshot.and_then(|snapshot| inputs::of_cluster(&cluster, snapshot, &ctx.cache.index));
     let releases = ctx.releases.for_tenant(&id.namespace);
-    let facts = dereference(cluster, capi, &releases, ctx).await?;
+    let (facts, snapshot) = dereference(cluster, capi, &releases, snapshot, ctx).await?;
     // pure
     let pause = pause(facts.cluster.spec.paused_until.as_deref(), Timestamp::now());
     if let Some(retry) = deferred(&facts, &pause) {
-        return Ok(Action::requeue(retry));
+        return Ok(Done::unsettled(Action::requeue(retry)));
     }
-    let verdicts = validate(&facts);
+    let findings = validate(&facts);
     // client
-    let applied = change(&facts, &pause, &verdicts, namespace, ctx).await?;
-    let settled = tell(&facts, &pause, &verdicts, &applied, ctx).await?;
+    let applied = change(&facts, &pause, &findings, namespace, ctx).await?;
+    let settled = update_status(&facts, &pause, &findings, &applied, ctx).await?;
     ctx.metrics.wrote(applied.written);
     if let Some(error) = facts.in_progress() {
-        return Ok(Action::requeue(error.retry_after().unwrap_or(MENDED)));
+        let retry = error.retry_after().unwrap_or(RECHECK_INTERVAL);
+        return Ok(Done::unsettled(Action::requeue(retry)));
     }
-    next(applied, &pause, &verdicts, settled, ctx)
+    let again = next(applied, &pause, &findings, settled, ctx)?;
+    let snapshot = snapshot.filter(|_| is_complete(&facts));
+    Ok(Done::new(&facts.cluster.metadata, snapshot, again, ctx))
 }
 
-/// When to come back to a cluster whose images are being read. Its status says what was known of this generation; it is
-/// left as it is, so that a restart of the operator shows in no condition.
+/// Whether everything that was read is watched or immutable. Registries and infrastructure clusters that did not answer
+/// completely are read again.
+fn is_complete(facts: &Facts) -> bool {
+    let is_found = |it: &Virtualization| matches!(it, Virtualization::Found { .. });
+    !facts.is_partial && facts.virtualization.as_ref().is_none_or(is_found)
+}
+
+// === impl Done ===
+
+impl Done {
+    /// A completed reconcile. With a snapshot of what it has read, the next one is skipped until that changes; the status
+    /// that it has written itself is no change.
+    fn new(
+        cluster: &ObjectMeta,
+        snapshot: Option<Snapshot>,
+        again: Recheck,
+        ctx: &Context,
+    ) -> Self {
+        let Some(snapshot) = snapshot else {
+            return Self::unsettled(again.into());
+        };
+        match with_own_status(cluster, snapshot, ctx) {
+            Some(snapshot) => Self {
+                action: again.into(),
+                settled: Some((snapshot, again)),
+            },
+            // Another client has written to the HostedCluster, perhaps after it was read.
+            None => Self::unsettled(Action::requeue(RECHECK_INTERVAL)),
+        }
+    }
+
+    fn unsettled(action: Action) -> Self {
+        let settled = None;
+        Self { action, settled }
+    }
+
+    /// Records what the reconcile has read; returns when to requeue.
+    pub(super) fn settle(self, key: ObjectKey, ctx: &Context) -> Action {
+        if let Some((snapshot, again)) = self.settled {
+            ctx.cache.clusters.settle(key, snapshot, again);
+        }
+        self.action
+    }
+}
+
+/// The snapshot with the HostedCluster in the version that the status update has returned.
+fn with_own_status(cluster: &ObjectMeta, snapshot: Snapshot, ctx: &Context) -> Option<Snapshot> {
+    let Id { namespace, name } = &Id::of(cluster);
+    let status = Desired {
+        resource: &super::resource(),
+        object: &json!({ "metadata": { "namespace": namespace, "name": name } }),
+        part: Part::Status,
+        manager: FIELD_MANAGER,
+    };
+    let version = ctx.cache.with_own_status(status, cluster)?;
+    let watched = (cache::HOSTED_CLUSTERS, namespace.as_str(), name.as_str());
+    Some(ctx.cache.index.with_version(snapshot, watched, version))
+}
+
+/// When to requeue a HostedCluster whose images are still being read. If its status is about this generation, it is kept,
+/// so that a restart of the operator changes no condition.
 fn deferred(facts: &Facts, pause: &Pause) -> Option<Duration> {
     let error = facts.in_progress()?;
     let generation = facts.cluster.metadata.generation;
     let status = facts.cluster.status.as_ref()?;
     let known = find(&status.conditions, ClusterCondition::ValidReleaseImage)?;
     let is_known = known.observed_generation == generation && known.status() != Status::Unknown;
-    (is_known && !pause.is_paused()).then(|| error.retry_after().unwrap_or(MENDED))
+    (is_known && !pause.is_paused()).then(|| error.retry_after().unwrap_or(RECHECK_INTERVAL))
 }
 
-/// Writes what is wanted, unless something speaks against it.
+/// Applies the desired objects, unless the HostedCluster is paused or its findings block changes.
 async fn change(
     facts: &Facts,
     pause: &Pause,
-    verdicts: &Verdicts,
+    findings: &Findings,
     namespace: &Namespace,
     ctx: &Context,
 ) -> Result<Applied, Error> {
     let applier = ctx.applier();
     if pause.is_paused() {
-        return hold(facts, namespace, &applier).await;
+        return propagate_pause(facts, namespace, &applier).await;
     }
-    if !verdicts.allow_changes() {
+    if !findings.allow_changes() {
         return Ok(Applied::default());
     }
     let plan = build(facts).map_err(|source| Error::Build {
         object: facts.id.to_string(),
         source: Box::new(source),
     })?;
-    // What was read may have taken a while: whose the namespace is now is what counts.
+    // Reading may have taken a while: the current owner of the namespace counts.
     let Id { namespace, name } = &facts.id;
     let namespace = control_plane_namespace::claim(&ctx.client, namespace, name).await?;
     Ok(apply(&applier, &namespace, plan).await)
 }
 
-/// Pauses what works for the cluster, and changes nothing else.
-async fn hold(facts: &Facts, namespace: &Namespace, applier: &Applier) -> Result<Applied, Error> {
-    let mut held = Applied::default();
+/// Applies the desired objects for facts without findings.
+#[cfg(test)]
+pub(super) async fn written(facts: &Facts, ctx: &Context) -> Result<Applied, Error> {
+    let namespace = Namespace::Absent(facts.namespace.clone());
+    change(facts, &Pause::Active, &validate(facts), &namespace, ctx).await
+}
+
+/// Pauses the controllers of the HostedCluster, and changes nothing else.
+async fn propagate_pause(
+    facts: &Facts,
+    namespace: &Namespace,
+    applier: &Applier,
+) -> Result<Applied, Error> {
+    let mut done = Applied::default();
     if let Some(namespace) = namespace.owned()
         && let Some(control_plane) = paused_control_plane(facts)
     {
-        held.written += usize::from(write(applier, namespace, &control_plane).await?);
+        done.written += usize::from(write(applier, namespace, &control_plane).await?);
         if let Some(cluster) = capi_cluster(facts, true) {
-            held.written += usize::from(write(applier, namespace, &cluster).await?);
+            done.written += usize::from(write(applier, namespace, &cluster).await?);
         }
     }
-    Ok(held)
+    Ok(done)
 }
 
-/// Writes the status, and once the annotation of a cluster that became available. Gives whether nothing is waited for.
-async fn tell(
+/// Updates the status, and annotates a HostedCluster that became available. Returns whether it is settled.
+async fn update_status(
     facts: &Facts,
     pause: &Pause,
-    verdicts: &Verdicts,
+    findings: &Findings,
     applied: &Applied,
     ctx: &Context,
 ) -> Result<bool, Error> {
-    let failures = applied.told();
+    let failures = applied.failure_messages();
     let outcome = Outcome {
         facts,
-        verdicts,
+        findings,
         pause,
         failures: &failures,
         now: Timestamp::now(),
@@ -144,16 +237,16 @@ async fn tell(
     let settled = is_settled(&status);
     publish(&facts.id, status.clone(), ctx).await?;
     crate::events::send(&facts.cluster, &status, ctx).await;
-    keep(&facts.cluster, is_available(facts), &ctx.applier()).await?;
+    ensure_finalizer(&facts.cluster, is_available(facts), &ctx.applier()).await?;
     Ok(settled)
 }
 
-/// Whether the cluster is in use: what is not yet there is not always watched.
+/// Whether the HostedCluster is available. Until then it is requeued, since not everything that it waits for is watched.
 fn is_settled(status: &Value) -> bool {
     let conditions = status["conditions"].as_array();
-    let is = |about: ClusterCondition, wanted: Status| {
+    let is = |about: ClusterCondition, desired: Status| {
         let mut found = conditions.into_iter().flatten();
-        found.any(|it| it["type"] == about.as_str() && it["status"] == wanted.as_str())
+        found.any(|it| it["type"] == about.as_str() && it["status"] == desired.as_str())
     };
     is(ClusterCondition::Available, Status::True)
         && !is(ClusterCondition::IgnitionEndpointAvailable, Status::False)
@@ -164,39 +257,42 @@ async fn publish(id: &Id, status: Value, ctx: &Context) -> Result<(), Error> {
         "metadata": { "namespace": id.namespace, "name": id.name },
         "status": status,
     });
-    ctx.applier().apply_status(&super::resource(), body).await?;
+    ctx.applier()
+        .ensure_status(&super::resource(), body)
+        .await?;
     Ok(())
 }
 
-/// When to come back.
+/// When to requeue.
 fn next(
     applied: Applied,
     pause: &Pause,
-    verdicts: &Verdicts,
+    findings: &Findings,
     settled: bool,
     ctx: &Context,
-) -> Result<Action, Error> {
+) -> Result<Recheck, Error> {
     if let Some(failure) = applied.failures.into_iter().next() {
         return Err(Error::Apply(failure.error));
     }
     if let Pause::Until(until) = pause {
         let rest = until.duration_since(Timestamp::now());
         let rest = Duration::try_from(rest).unwrap_or_default();
-        return Ok(Action::requeue(rest + Duration::from_secs(1)));
+        let rest = rest + Duration::from_secs(1);
+        return Ok(Recheck::At(Instant::now() + rest));
     }
-    if verdicts.allow_changes() && settled {
-        return Ok(Action::requeue(ctx.review));
+    if findings.allow_changes() && settled {
+        return Ok(Recheck::Every(ctx.review));
     }
-    Ok(Action::requeue(MENDED))
+    Ok(Recheck::Every(RECHECK_INTERVAL))
 }
 
-/// Gives the cluster what its author left out, before anything is named by it.
+/// Sets fields that the user left out, before objects are named by them.
 async fn with_defaults(cluster: HostedCluster, ctx: &Context) -> Result<HostedCluster, Error> {
     let Some(missing) = defaults::missing(&cluster) else {
         return Ok(cluster);
     };
     let once = Applier::new(ctx.client.clone(), DEFAULTS);
-    keep(&cluster, false, &ctx.applier()).await?;
+    ensure_finalizer(&cluster, false, &ctx.applier()).await?;
     if missing["spec"]
         .as_object()
         .is_none_or(serde_json::Map::is_empty)
@@ -210,25 +306,30 @@ async fn with_defaults(cluster: HostedCluster, ctx: &Context) -> Result<HostedCl
     });
     let written = once.apply_value(&super::resource(), body).await?;
     read(&written.object).map_err(|problem| Error::Unreadable {
-        object: id.to_string(),
+        object: format!("HostedCluster {id}"),
         problem,
     })
 }
 
-/// The finalizer, and the mark of a cluster that was available once: all that is this manager's of the object itself.
-async fn keep(cluster: &HostedCluster, available: bool, applier: &Applier) -> Result<(), Error> {
+/// Applies the finalizer, and the annotation of a HostedCluster that has been available: all fields of the object that
+/// this field manager owns.
+async fn ensure_finalizer(
+    cluster: &HostedCluster,
+    available: bool,
+    applier: &Applier,
+) -> Result<(), Error> {
     let id = Id::of(&cluster.metadata);
     let annotations = cluster.metadata.annotations.as_ref();
-    let marked = annotations.is_some_and(|it| it.contains_key(HAS_BEEN_AVAILABLE));
+    let has_been_available = annotations.is_some_and(|it| it.contains_key(HAS_BEEN_AVAILABLE));
     let mut body = json!({ "metadata": {
         "namespace": id.namespace,
         "name": id.name,
         "finalizers": [FINALIZER],
     }});
-    if available || marked {
+    if available || has_been_available {
         body["metadata"]["annotations"] = json!({ HAS_BEEN_AVAILABLE: "true" });
     }
-    applier.apply_value(&super::resource(), body).await?;
+    applier.ensure_value(&super::resource(), body).await?;
     Ok(())
 }
 
@@ -248,36 +349,58 @@ pub(super) fn read(object: &DynamicObject) -> Result<HostedCluster, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// Reports a HostedCluster that does not deserialize, and leaves it alone: by a condition, or, where the API server
-/// refuses it because the object does not match its schema, by an Event and a log line.
-async fn unreadable(object: &DynamicObject, problem: &str, ctx: &Context) -> Result<Action, Error> {
+/// Reports a HostedCluster that does not deserialize: in a condition, or, if the API server rejects the status because
+/// the object does not match its schema, in an Event and the log. Nothing else is written.
+async fn unreadable(object: &DynamicObject, problem: &str, ctx: &Context) -> Result<(), Error> {
     let id = Id::of(&object.metadata);
-    let message = format!(
-        "failed to read the HostedCluster: {problem}. Correct the field, or upgrade the operator to a version that knows it."
-    );
+    let message = unreadable_message(object, problem);
     let about = ClusterCondition::ValidConfiguration;
-    let told = Told::new(about, Status::False, INVALID, &message);
-    match publish(&id, changed(object, &[told]), ctx).await {
-        Ok(()) => {}
-        Err(error) if is_refused(&error) => {
-            let (namespace, name) = (&id.namespace, &id.name);
-            tracing::warn!(namespace, name, error = message, "Skipping HostedCluster");
-            crate::events::warn(object, INVALID, &message, ctx).await;
-        }
+    let condition = ConditionUpdate::new(about, Status::False, INVALID, &message);
+    let is_refused = match publish(&id, changed(object, &[condition]), ctx).await {
+        Ok(()) => false,
+        Err(error) if is_refused(&error) => true,
         Err(error) => return Err(error),
+    };
+    // `kubectl describe` shows Events to a user who waits for a deletion.
+    if is_refused || is_held(object) {
+        let (namespace, name) = (&id.namespace, &id.name);
+        tracing::warn!(namespace, name, error = message, "Skipping HostedCluster");
+        crate::events::warn(object, INVALID, &message, ctx).await;
     }
-    Ok(Action::requeue(MENDED))
+    Ok(())
 }
 
-/// The control plane namespace is not the cluster's: nothing is written but that, and nothing holds the cluster.
-async fn refuse(object: &DynamicObject, message: String, ctx: &Context) -> Result<Action, Error> {
+fn unreadable_message(object: &DynamicObject, problem: &str) -> String {
+    let consequence = if is_held(object) {
+        format!(
+            " Until then the objects of the cluster cannot be deleted, and the deletion waits for finalizer \
+             {FINALIZER}."
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "failed to read the HostedCluster: {problem}. Correct the field, or upgrade the operator to a version that \
+         knows it.{consequence}"
+    )
+}
+
+/// Whether the object is being deleted, and has this operator's finalizer.
+fn is_held(object: &DynamicObject) -> bool {
+    let mut finalizers = object.metadata.finalizers.iter().flatten();
+    object.metadata.deletion_timestamp.is_some() && finalizers.any(|it| it == FINALIZER)
+}
+
+/// Reports that the control plane namespace belongs to another HostedCluster. Nothing else is written, and no finalizer is
+/// added.
+async fn refuse(object: &DynamicObject, message: String, ctx: &Context) -> Result<(), Error> {
     let about = ClusterCondition::ValidConfiguration;
-    let told = Told::new(about, Status::False, "InvalidConfiguration", message);
-    publish(&Id::of(&object.metadata), changed(object, &[told]), ctx).await?;
-    Ok(Action::requeue(MENDED))
+    let condition = ConditionUpdate::new(about, Status::False, "InvalidConfiguration", message);
+    let id = Id::of(&object.metadata);
+    publish(&id, changed(object, &[condition]), ctx).await
 }
 
-/// Whether the API server will not take a status, however often it is asked.
+/// Whether the API server rejects a status permanently.
 fn is_refused(error: &Error) -> bool {
     match error.client() {
         Some(kube::Error::Api(status)) => matches!(status.code, 400 | 422 | 500),
@@ -293,14 +416,8 @@ async fn delete(
     namespace: &Namespace,
     ctx: &Context,
 ) -> Result<Action, Error> {
-    let facts = bare(cluster, capi, ctx);
-    let is_ours = object
-        .metadata
-        .finalizers
-        .iter()
-        .flatten()
-        .any(|it| it == FINALIZER);
-    if !is_ours {
+    let facts = empty_facts(cluster, capi, ctx);
+    if !is_held(&object) {
         return Ok(Action::await_change());
     }
     let progress = deletion::advance(&facts, namespace, ctx).await?;
@@ -311,34 +428,35 @@ async fn delete(
     match progress {
         Progress::Waiting(waiting) => {
             let (reason, message) = (waiting.reason(), waiting.message());
-            let told = [
-                Told::new(about[0], Status::True, &reason, &message),
-                Told::new(about[1], Status::False, &reason, &message),
+            let updates = [
+                ConditionUpdate::new(about[0], Status::True, &reason, &message),
+                ConditionUpdate::new(about[1], Status::False, &reason, &message),
             ];
-            publish(&facts.id, changed(&object, &told), ctx).await?;
-            Ok(Action::requeue(POLL))
+            publish(&facts.id, changed(&object, &updates), ctx).await?;
+            Ok(Action::requeue(POLL_INTERVAL))
         }
         Progress::Gone(grace) => {
-            // A cluster that was refused has nothing that its object would have to outlive.
+            // A refused HostedCluster has no objects, so no grace period is needed.
             let rest = if namespace.is_usable() {
                 remaining(&facts, grace)
             } else {
                 Duration::ZERO
             };
             if rest.is_zero() {
-                deletion::let_go(&object, ctx).await?;
+                deletion::remove_finalizer(&object, ctx).await?;
                 return Ok(Action::await_change());
             }
             let message =
-                format!("all is gone; the object stays for {grace:?}, as its annotation asks");
-            let told = Told::new(about[1], Status::True, "WaitingForGracePeriod", message);
-            publish(&facts.id, changed(&object, &[told]), ctx).await?;
+                format!("All objects are deleted. Waiting for the grace period of {grace:?}");
+            let condition =
+                ConditionUpdate::new(about[1], Status::True, "WaitingForGracePeriod", message);
+            publish(&facts.id, changed(&object, &[condition]), ctx).await?;
             Ok(Action::requeue(rest))
         }
     }
 }
 
-/// How long the object still stays.
+/// The rest of the grace period.
 fn remaining(facts: &Facts, grace: Duration) -> Duration {
     let status = facts.cluster.status.as_ref();
     let conditions = status
@@ -353,8 +471,8 @@ fn remaining(facts: &Facts, grace: Duration) -> Duration {
     grace.saturating_sub(Duration::try_from(passed).unwrap_or_default())
 }
 
-/// The status as it is, with some conditions replaced. The condition about the owner has a writer of its own.
-fn changed(object: &DynamicObject, told: &[Told]) -> Value {
+/// The current status with some conditions replaced. The condition about the owner has another field manager.
+fn changed(object: &DynamicObject, updates: &[ConditionUpdate]) -> Value {
     let mut status = object
         .data
         .get("status")
@@ -366,9 +484,9 @@ fn changed(object: &DynamicObject, told: &[Told]) -> Value {
     let old = old.as_array().cloned().unwrap_or_default();
     let kept = old.into_iter().filter(|it| {
         it["type"] != ClusterCondition::PrivateCapiTypes.as_str()
-            && told.iter().all(|new| it["type"] != new.about)
+            && updates.iter().all(|new| it["type"] != new.about)
     });
-    let new = told
+    let new = updates
         .iter()
         .map(|it| it.condition(&typed, generation, Timestamp::now()));
     status["conditions"] = kept.chain(new).collect();
@@ -378,11 +496,11 @@ fn changed(object: &DynamicObject, told: &[Told]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hosted_cluster::facts::ReleaseIs;
-    use crate::hosted_cluster::fixture;
+    use crate::facts::ReleaseIs;
+    use crate::facts::fixture;
 
     fn reading(status: &str, observed: i64) -> Facts {
-        let mut facts = fixture::facts(fixture::hosted_cluster("none"), Side::Private);
+        let mut facts = fixture::facts(fixture::hosted_cluster("none"), CapiTypes::Private);
         let reason = payload::Reason::InProgress;
         let error = payload::Error::new(fixture::RELEASE, reason, "it is read");
         facts.release = ReleaseIs::Unreadable(error);
@@ -412,5 +530,28 @@ mod tests {
         let mut read = reading("True", 2);
         read.release = ReleaseIs::NoPullSecret;
         assert_eq!(deferred(&read, &Pause::Active), None);
+    }
+
+    #[test]
+    fn an_unreadable_cluster_reports_the_finalizer_that_blocks() {
+        for (deleted, finalizer, expected) in [
+            (None, FINALIZER, false),
+            (Some("2030-01-31T12:00:00Z"), FINALIZER, true),
+            (Some("2030-01-31T12:00:00Z"), "example.com/other", false),
+        ] {
+            let object: DynamicObject = serde_json::from_value(json!({
+                "apiVersion": "hypershift.openshift.io/v1beta1",
+                "kind": "HostedCluster",
+                "metadata": {
+                    "namespace": "clusters", "name": "a",
+                    "deletionTimestamp": deleted, "finalizers": [finalizer],
+                },
+            }))
+            .unwrap();
+            let message = unreadable_message(&object, "unknown variant `Sometimes`");
+            assert!(message.contains("Sometimes"), "{message}");
+            assert!(message.contains("Correct the field"), "{message}");
+            assert_eq!(message.contains(FINALIZER), expected, "{message}");
+        }
     }
 }

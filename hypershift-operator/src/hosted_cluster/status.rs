@@ -1,4 +1,4 @@
-//! What is told of a hosted cluster: pure. Times come in from outside and change only with what they are of.
+//! The status of a HostedCluster: pure. Times are inputs and change only with the field they belong to.
 
 mod conditions;
 mod progress;
@@ -10,22 +10,22 @@ use api::hypershift::v1beta1::{HostedControlPlane, HostedControlPlaneStatus};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::facts::Facts;
-use super::names;
-use super::validate::Verdicts;
+use super::validate::Findings;
+use crate::facts::Facts;
+use crate::names;
 use crate::pause::Pause;
-pub(crate) use conditions::Told;
+pub(crate) use conditions::ConditionUpdate;
 
 /// Port of a route.
 const HTTPS: i32 = 443;
 
-/// What a reconciliation came to, as far as it is told.
+/// The result of a reconcile, as input of the status.
 #[derive(Debug)]
 pub(crate) struct Outcome<'a> {
     pub(crate) facts: &'a Facts,
-    pub(crate) verdicts: &'a Verdicts,
+    pub(crate) findings: &'a Findings,
     pub(crate) pause: &'a Pause,
-    /// What failed, in words.
+    /// Messages of failed steps.
     pub(crate) failures: &'a [String],
     pub(crate) now: Timestamp,
 }
@@ -134,7 +134,7 @@ fn endpoint(facts: &Facts, status: &HostedControlPlaneStatus) -> Value {
     json!({ "host": endpoint.host, "port": port })
 }
 
-/// What was known stays known while the release cannot be read.
+/// Known values are kept while the release cannot be read.
 fn payload_arch(facts: &Facts, old: Option<&HostedClusterStatus>) -> Value {
     match facts.release.read() {
         Some(release) => json!(release.architectures),

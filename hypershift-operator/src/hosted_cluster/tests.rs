@@ -1,14 +1,18 @@
-//! Names that other systems depend on.
+//! Reconciles of HostedClusters against a mock API server, and names that other systems depend on.
 
 use api::annotations::{MIGRATION_IN_PROGRESS, PRIVATE_CAPI_TYPES, SCOPE};
+use ownership::Scope;
 use payload::Releases;
 use prometheus_client::registry::Registry;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
 use crate::config::Config;
+use crate::facts::fixture;
 use crate::metrics::Metrics;
+use crate::names;
+use crate::owner_condition::{due, trim};
 
 #[test]
 fn the_namespace_of_a_control_plane_has_no_dots() {
@@ -21,18 +25,18 @@ fn the_namespace_of_a_control_plane_has_no_dots() {
 }
 
 #[test]
-fn the_log_message_is_the_one_that_alerts_look_for() {
+fn alerts_match_the_log_message_of_invalid_states() {
     assert_eq!(INVALID_STATE, "Invalid annotation state detected");
 }
 
 #[test]
-fn what_is_left_of_a_slim_cluster_is_its_own_condition() {
+fn a_trimmed_cluster_keeps_only_its_own_condition() {
     let cluster = json!({
         "metadata": { "name": "one", "managedFields": [{ "manager": "m" }] },
         "spec": { "release": "x" },
         "status": { "conditions": [{ "type": "Available" }, { "type": "PrivateCAPITypes", "status": "True" }] },
     });
-    let slim = slim(serde_json::from_value(cluster).unwrap());
+    let slim = trim(serde_json::from_value(cluster).unwrap());
     assert_eq!(slim.metadata.managed_fields, None);
     let expected =
         json!({ "status": { "conditions": [{ "type": "PrivateCAPITypes", "status": "True" }] } });
@@ -40,8 +44,8 @@ fn what_is_left_of_a_slim_cluster_is_its_own_condition() {
 }
 
 #[test]
-fn a_condition_that_another_operator_has_overwritten_is_due_again() {
-    let verdict = Evaluation {
+fn an_overwritten_owner_condition_is_due_again() {
+    let evaluation = Evaluation {
         owner: ownership::Owner::New,
         annotation: None,
         invalid: None,
@@ -54,7 +58,7 @@ fn a_condition_that_another_operator_has_overwritten_is_due_again() {
     let own = due(
         Scope::Private,
         &cluster("False", "LegacyTypes", ""),
-        verdict,
+        evaluation,
     )
     .unwrap();
     let object = own.object(None);
@@ -64,9 +68,9 @@ fn a_condition_that_another_operator_has_overwritten_is_due_again() {
             .unwrap()
             .to_owned()
     };
-    let told = cluster(&text("status"), &text("reason"), &text("message"));
-    assert_eq!(due(Scope::Private, &told, verdict), None);
-    assert_eq!(due(Scope::Legacy, &told, verdict), None);
+    let reported = cluster(&text("status"), &text("reason"), &text("message"));
+    assert_eq!(due(Scope::Private, &reported, evaluation), None);
+    assert_eq!(due(Scope::Legacy, &reported, evaluation), None);
 }
 
 const ONE: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/hostedclusters/one";
@@ -84,7 +88,7 @@ fn context(scope: Scope, scenario: &Scenario) -> Arc<Context> {
     ))
 }
 
-/// A cluster whose condition about its types says already what it should, so that only what is new is written.
+/// A cluster whose condition about its types is up to date, so that only other changes are written.
 fn cluster(annotations: &Value, is_deleted: bool) -> Value {
     let mut cluster = serde_json::to_value(fixture::hosted_cluster("none")).unwrap();
     cluster["metadata"]["annotations"] = annotations.clone();
@@ -104,20 +108,26 @@ fn owned_by(owner: Option<&str>) -> Answer {
     } }))
 }
 
-async fn reconciled(scope: Scope, cluster: &Value, calls: Vec<Expect>, reads: Vec<Expect>) {
+fn one() -> Id {
+    Id {
+        namespace: "clusters".to_owned(),
+        name: "one".to_owned(),
+    }
+}
+
+async fn reconciled(scope: Scope, calls: Vec<Expect>, reads: Vec<Expect>) {
     let scenario = Scenario::new(calls).always(reads);
     let ctx = context(scope, &scenario);
-    let found = serde_json::from_value(json!({ "metadata": cluster["metadata"] })).unwrap();
-    reconcile(Arc::new(found), ctx).await.unwrap();
+    reconcile(one(), ctx).await.unwrap();
     scenario.finish();
 }
 
-/// T01: a cluster whose namespace is another one's gets no finalizer, and a condition that says whose it is.
+/// Check T01: a HostedCluster whose namespace belongs to another one gets no finalizer, and a condition with the owner.
 #[tokio::test]
 async fn a_refused_cluster_gets_a_condition_and_nothing_else() {
     let private = json!({ PRIVATE_CAPI_TYPES: "true" });
     let legacy = json!({ SCOPE: "legacy" });
-    // A lock that somebody has forged is neither honoured nor acknowledged.
+    // A forged lock is neither honored nor acknowledged.
     let locked = json!({ SCOPE: "legacy", MIGRATION_IN_PROGRESS: "true" });
     let both = json!({ PRIVATE_CAPI_TYPES: "true", MIGRATION_IN_PROGRESS: "true" });
     for (scope, annotations) in [
@@ -128,13 +138,13 @@ async fn a_refused_cluster_gets_a_condition_and_nothing_else() {
         (Scope::All, &legacy),
     ] {
         let cluster = cluster(annotations, false);
-        let told = "Control plane namespace clusters-one belongs to HostedCluster clusters-x/one. Rename this HostedCluster.";
+        let message = "Control plane namespace clusters-one belongs to HostedCluster clusters-x/one. Rename this HostedCluster.";
         let mut calls = vec![
             Expect::get(ONE).answer(Answer::ok(&cluster)),
             Expect::get(NAMESPACE).answer(owned_by(Some("clusters-x/one"))),
         ];
         if scope != Scope::All {
-            // Whose it is.
+            // The condition about its owner.
             calls.push(Expect::patch(&format!("{ONE}/status")).answer(Answer::ok(&cluster)));
         }
         calls.extend([
@@ -144,15 +154,15 @@ async fn a_refused_cluster_gets_a_condition_and_nothing_else() {
                     "type": "ValidConfiguration",
                     "status": "False",
                     "reason": "InvalidConfiguration",
-                    "message": told,
+                    "message": message,
                 }] } }))
                 .answer(Answer::ok(&cluster)),
         ]);
-        reconciled(scope, &cluster, calls, Vec::new()).await;
+        reconciled(scope, calls, Vec::new()).await;
     }
 }
 
-/// T01: the other operator leaves a refused cluster alone, locked or not.
+/// Check T01: the other operator skips a refused HostedCluster, locked or not.
 #[tokio::test]
 async fn a_refused_cluster_of_the_other_operator_is_skipped() {
     let locked = json!({ SCOPE: "legacy", MIGRATION_IN_PROGRESS: "true" });
@@ -161,10 +171,10 @@ async fn a_refused_cluster_of_the_other_operator_is_skipped() {
         Expect::get(ONE).answer(Answer::ok(&cluster)),
         Expect::get(NAMESPACE).answer(owned_by(Some("clusters-x/one"))),
     ];
-    reconciled(Scope::Private, &cluster, calls, Vec::new()).await;
+    reconciled(Scope::Private, calls, Vec::new()).await;
 }
 
-/// T01: one that has the finalizer, from before it was refused, loses it at once.
+/// Check T01: a finalizer from before the HostedCluster was refused is removed at once.
 #[tokio::test]
 async fn a_refused_cluster_can_be_deleted_at_once() {
     let private = json!({
@@ -185,7 +195,7 @@ async fn a_refused_cluster_can_be_deleted_at_once() {
         "finalizers": ["hypershift.openshift.io/component-finalizer"],
     }, "spec": { "paused": true } });
     let hypershift = "/apis/hypershift.openshift.io/v1beta1/namespaces";
-    let capi = crate::capi::Capi::new(api::group::Side::Private).cluster();
+    let capi = crate::capi::Capi::new(api::group::CapiTypes::Private).cluster();
     let list = |path: &str| Expect::get(path).answer(Answer::list(std::slice::from_ref(&theirs)));
     let get = |path: &str| Expect::get(path).answer(Answer::ok(&theirs));
     let reads = vec![
@@ -205,5 +215,107 @@ async fn a_refused_cluster_can_be_deleted_at_once() {
         ),
         Expect::get(NAMESPACE).answer(owned_by(Some("clusters-x/one"))),
     ];
-    reconciled(Scope::Private, &cluster, calls, reads).await;
+    reconciled(Scope::Private, calls, reads).await;
+}
+
+fn watched(object: &Value) -> DynamicObject {
+    serde_json::from_value(object.clone()).unwrap()
+}
+
+fn secret(namespace: &str, name: &str) -> DynamicObject {
+    watched(
+        &json!({ "metadata": { "namespace": namespace, "name": name, "resourceVersion": "1" } }),
+    )
+}
+
+#[tokio::test]
+async fn an_unchanged_cluster_is_reconciled_without_requests() {
+    let cluster = cluster(&json!({ PRIVATE_CAPI_TYPES: "true" }), false);
+    let mut updated = cluster.clone();
+    updated["metadata"]["resourceVersion"] = json!("8");
+    let scenario = Scenario::new([])
+        .always([
+            Expect::get(ONE).answer(Answer::ok(&cluster)),
+            Expect::get(NAMESPACE).answer(owned_by(Some("clusters/one"))),
+            Expect::get("/apis").answer(Answer::ok(&json!({ "groups": [] }))),
+            Expect::patch(&format!("{ONE}/status")).answer(Answer::ok(&updated)),
+        ])
+        .lenient();
+    let ctx = context(Scope::Private, &scenario);
+    let known = watched(&cluster);
+    ctx.cache.sync(&[(cache::HOSTED_CLUSTERS, &known)]);
+    let requests = async || {
+        let before = scenario.seen().len();
+        let action = reconcile(one(), Arc::clone(&ctx)).await.unwrap();
+        assert!(action.requeue_after().is_some(), "it is requeued");
+        scenario.seen().len() - before
+    };
+    let see = |watch: &str, object: &DynamicObject| {
+        let event = kube::runtime::watcher::Event::Apply(object.clone());
+        ctx.cache.see(watch, &Ok(event));
+    };
+    assert!(requests().await > 10, "it is new: {:?}", scenario.seen());
+    see(cache::HOSTED_CLUSTERS, &watched(&updated));
+    assert_eq!(requests().await, 0, "its own status is no change");
+    see(cache::SECRETS, &secret("clusters-two", "theirs"));
+    see(cache::SECRETS, &secret("clusters", "other"));
+    see(cache::SECRETS, &secret("clusters-one", "of-a-pool"));
+    assert_eq!(requests().await, 0, "others have changed");
+    let mut owned = secret("clusters-one", "new");
+    owned.metadata.annotations =
+        Some([(names::CLUSTER.to_owned(), "clusters/one".to_owned())].into());
+    let mut newer = known.clone();
+    newer.metadata.resource_version = Some("9".to_owned());
+    for (watch, object) in [
+        (cache::SECRETS, secret("clusters", "pull")),
+        (cache::SECRETS, owned),
+        (cache::HOSTED_CLUSTERS, newer),
+    ] {
+        see(watch, &object);
+        assert!(requests().await > 10, "{:?}", object.metadata.name);
+        see(cache::HOSTED_CLUSTERS, &watched(&updated));
+        assert_eq!(requests().await, 0);
+    }
+    // Another operator has detected that its owner has changed.
+    ctx.cache.clusters.forget(&cache::key(&one()));
+    assert!(requests().await > 10);
+    // While a watch has failed, nothing counts as unchanged.
+    let forbidden = kube::core::Status::failure("", "").with_code(403);
+    let forbidden = kube::Error::Api(Box::new(forbidden));
+    let failed = kube::runtime::watcher::Error::WatchStartFailed(forbidden);
+    ctx.cache.see::<DynamicObject>(cache::SECRETS, &Err(failed));
+    assert!(requests().await > 10, "a watch has failed");
+    assert!(requests().await > 10, "and still has");
+    scenario.finish();
+}
+
+/// Check T01: watches lag behind, so the owner of the namespace is read before the first write.
+#[tokio::test]
+async fn the_namespace_owner_is_read_before_the_first_write() {
+    for (owner, is_written) in [("clusters/one", true), ("clusters-x/one", false)] {
+        let scenario = Scenario::new([])
+            .always([Expect::get(NAMESPACE).answer(owned_by(Some(owner)))])
+            .lenient();
+        let ctx = context(Scope::Private, &scenario);
+        let namespace = json!({ "metadata": {
+            "namespace": "clusters-one",
+            "name": "clusters-one",
+            "annotations": { names::CLUSTER: "clusters/one" },
+        } });
+        ctx.cache.sync(&[(cache::NAMESPACES, &watched(&namespace))]);
+        let facts = fixture::facts(
+            fixture::hosted_cluster("none"),
+            api::group::CapiTypes::Private,
+        );
+        let written = pipeline::written(&facts, &ctx).await;
+        assert_eq!(written.is_ok(), is_written, "{owner}");
+        let seen = scenario.seen();
+        let inside = |call: &String| !call.starts_with("GET") && call.contains("clusters-one/");
+        let first = seen.iter().position(inside);
+        assert_eq!(first.is_some(), is_written, "{owner}: {seen:?}");
+        let read = format!("GET {NAMESPACE}");
+        let read = seen.iter().position(|call| *call == read);
+        assert!(read.is_some_and(|at| first.is_none_or(|first| at < first)));
+        scenario.finish();
+    }
 }

@@ -1,7 +1,7 @@
-//! Whether a hosted cluster can be as it is wanted: pure. What speaks against it says what to change.
+//! Validation of a HostedCluster: pure. Each finding says what to change.
 //!
-//! What the API server refuses by itself is not looked at again. What runs is left alone while something speaks
-//! against it.
+//! What the API server validates is not validated again. While there are findings, running components are not
+//! changed.
 
 mod authentication;
 mod kubevirt;
@@ -14,26 +14,26 @@ mod services;
 pub(crate) use platform::private_access;
 pub(crate) use release::{Gate, gate};
 
-use super::facts::Facts;
+use crate::facts::Facts;
 
-/// What was found of a cluster: one verdict for each condition.
+/// The findings of a cluster: one for each condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Verdicts {
+pub(crate) struct Findings {
     /// `ValidConfiguration`.
-    pub(crate) configuration: Verdict,
+    pub(crate) configuration: Finding,
     /// `SupportedHostedCluster`.
-    pub(crate) supported: Verdict,
+    pub(crate) supported: Finding,
     /// `ValidReleaseImage`.
-    pub(crate) release: Verdict,
+    pub(crate) release: Finding,
     /// `PlatformCredentialsFound`, on platforms that have some.
-    pub(crate) credentials: Option<Verdict>,
-    /// Whether the wanted release may follow the one that runs.
+    pub(crate) credentials: Option<Finding>,
+    /// Whether an upgrade from the running to the desired release is allowed.
     pub(crate) gate: Gate,
 }
 
 /// Whether something is as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Finding {
     Good,
     Bad {
         reason: &'static str,
@@ -41,12 +41,12 @@ pub(crate) enum Verdict {
     },
 }
 
-/// What speaks against a configuration: the field, and what to do.
+/// Problems of a configuration: the field, and what to do.
 pub(crate) type Problems = Vec<String>;
 
-// === impl Verdict ===
+// === impl Finding ===
 
-impl Verdict {
+impl Finding {
     pub(crate) fn is_good(&self) -> bool {
         *self == Self::Good
     }
@@ -57,10 +57,10 @@ impl Verdict {
     }
 }
 
-// === impl Verdicts ===
+// === impl Findings ===
 
-impl Verdicts {
-    /// Whether the cluster may be made, or changed, as it is wanted.
+impl Findings {
+    /// Whether the desired state may be applied.
     pub(crate) fn allow_changes(&self) -> bool {
         self.configuration.is_good()
             && self.supported.is_good()
@@ -69,10 +69,10 @@ impl Verdicts {
     }
 }
 
-/// Looks at everything.
-pub(crate) fn validate(facts: &Facts) -> Verdicts {
-    let release = release::verdict(facts);
-    Verdicts {
+/// Validates everything.
+pub(crate) fn validate(facts: &Facts) -> Findings {
+    let release = release::finding(facts);
+    Findings {
         configuration: configuration(facts),
         supported: platform::supported(facts),
         credentials: platform::credentials(facts),
@@ -81,7 +81,7 @@ pub(crate) fn validate(facts: &Facts) -> Verdicts {
     }
 }
 
-fn configuration(facts: &Facts) -> Verdict {
+fn configuration(facts: &Facts) -> Finding {
     let problems: Problems = [
         references::problems(facts),
         services::problems(facts),
@@ -91,9 +91,9 @@ fn configuration(facts: &Facts) -> Verdict {
     ]
     .concat();
     if problems.is_empty() {
-        return Verdict::Good;
+        return Finding::Good;
     }
-    Verdict::bad("InvalidConfiguration", problems.join("; "))
+    Finding::bad("InvalidConfiguration", problems.join("; "))
 }
 
 #[cfg(test)]

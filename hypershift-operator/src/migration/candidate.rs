@@ -8,18 +8,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use migration::failure::Reason;
 use ownership::{Evaluation, MigrationState};
 
-use crate::hosted_cluster::{Id, protocol};
+use crate::cluster_ref::{Id, protocol};
 
-/// Failures so far, as the annotation has them.
+/// Failed attempts, as recorded in the annotation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Attempts {
-    /// How many.
+    /// The number.
     pub(crate) failed: u32,
     /// The time of the last one, if it is known.
     pub(crate) last: Option<Timestamp>,
 }
 
-/// A hosted cluster, as far as it matters for migrations.
+/// The migration-related state of a HostedCluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -30,23 +30,23 @@ pub(crate) struct Candidate {
     /// Older clusters go first.
     pub(crate) created: Option<Timestamp>,
     pub(crate) state: MigrationState,
-    /// Why its last migration failed; none if it did not, or if another writer set a reason that is unknown.
+    /// Why its last migration failed; `None` if it did not, or if the recorded reason is unknown.
     pub(crate) failure: Option<Reason>,
     pub(crate) attempts: Attempts,
     /// The owner agrees with the observed groups, and nothing contradicts it.
-    pub(crate) is_sure: bool,
+    pub(crate) is_consistent: bool,
     /// It is being deleted.
-    pub(crate) is_going: bool,
+    pub(crate) is_deleting: bool,
     /// Its migration is held.
     pub(crate) is_held: bool,
     /// A rollback to standard types is requested.
-    pub(crate) is_unwanted: bool,
+    pub(crate) is_rollback_requested: bool,
 }
 
 // === impl Candidate ===
 
 impl Candidate {
-    /// One without a control plane namespace of its own, whatever its annotations say: it cannot be migrated.
+    /// Marks it as not migratable, whatever its annotations say: it has no control plane namespace of its own.
     pub(crate) fn refused(self) -> Self {
         let state = match self.state {
             MigrationState::Active => MigrationState::Pending,
@@ -54,7 +54,7 @@ impl Candidate {
         };
         Self {
             state,
-            is_sure: false,
+            is_consistent: false,
             ..self
         }
     }
@@ -74,10 +74,10 @@ impl Candidate {
             state,
             failure: failure.and_then(|reason| reason.parse().ok()),
             attempts: Attempts::of(metadata),
-            is_sure: evaluation.invalid.is_none() && evaluation.annotation.is_none(),
-            is_going: metadata.deletion_timestamp.is_some(),
+            is_consistent: evaluation.invalid.is_none() && evaluation.annotation.is_none(),
+            is_deleting: metadata.deletion_timestamp.is_some(),
             is_held: annotation(MIGRATION_HOLD) == Some("true"),
-            is_unwanted: super::is_wanted_back(metadata),
+            is_rollback_requested: super::is_rollback_requested(metadata),
         }
     }
 
@@ -110,7 +110,7 @@ impl Attempts {
         read().unwrap_or_default()
     }
 
-    /// One more, at this time.
+    /// With one more failure, at this time.
     pub(crate) fn and_one(self, now: Timestamp) -> Self {
         Self {
             failed: self.failed.saturating_add(1),
@@ -156,7 +156,7 @@ pub(crate) mod tests {
 
     /// Check M09.
     #[test]
-    fn every_combination_of_annotations_and_groups_has_one_migration_state() {
+    fn annotations_and_groups_determine_the_migration_state() {
         use ObservedGroups::{Both, None as Nothing, Private, Standard};
         let all = [
             (PRIVATE_CAPI_TYPES, "true"),
@@ -213,7 +213,7 @@ pub(crate) mod tests {
             ("conflict", later, Some("2030-01-31T12:02:00Z")),
             ("conflict", "9@2030-01-31T12:00:00Z", None),
             ("preflight-failed", at, None),
-            ("somebody-elses", at, None),
+            ("of-another-tool", at, None),
             ("conflict", "", None),
         ] {
             let annotations = [
@@ -229,7 +229,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// T01: nothing of a cluster without a namespace of its own is moved, whatever its annotations say.
+    /// T01: a cluster without a namespace of its own is never migrated, whatever its annotations say.
     #[test]
     fn a_refused_cluster_is_never_migrated() {
         for annotations in [
@@ -244,7 +244,7 @@ pub(crate) mod tests {
             for observed in ObservedGroups::ALL {
                 let evaluation = evaluate(&protocol(&metadata), observed);
                 let candidate = Candidate::new(Id::of(&metadata), &metadata, evaluation).refused();
-                assert!(!candidate.is_sure, "{annotations:?}");
+                assert!(!candidate.is_consistent, "{annotations:?}");
                 assert_ne!(candidate.state, MigrationState::Active, "{annotations:?}");
             }
         }

@@ -1,4 +1,4 @@
-//! Begins migrations, a limited number at a time, and carries them on until they end.
+//! Starts migrations, a limited number at a time, and runs them until they end.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,56 +7,59 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use ownership::Scope;
+use support::controller::span;
 use support::error::chain;
 use support::shutdown::Drain;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep};
+use tracing::Instrument as _;
 
 use super::candidate::Candidate;
 use super::driver::{self, Ended};
 use super::queue::{Choice, choose};
-use super::settings::{Settings, Switch};
-use super::{Census, Metrics};
+use super::settings::{Known, Switch};
+use super::{Metrics, StateCounts};
+use crate::cluster_ref::Id;
+use crate::config::MigrationSettings;
 use crate::context::Context;
-use crate::hosted_cluster::Id;
-use crate::survey::Judged;
+use crate::evaluation::EvaluatedCluster;
 
-/// How long one that was left is left alone.
-const AGAIN: Duration = Duration::from_secs(5);
+/// The delay before an interrupted migration continues.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What migrations share with the rest of the operator.
+/// The state of migrations that outlives a single one.
 #[derive(Debug)]
 pub(crate) struct Migrations {
-    pub(crate) settings: Settings,
+    pub(crate) settings: MigrationSettings,
     pub(crate) metrics: Arc<Metrics>,
-    fleet: watch::Sender<Arc<[Candidate]>>,
+    candidates: watch::Sender<Arc<[Candidate]>>,
 }
 
 // === impl Migrations ===
 
 impl Migrations {
-    pub(crate) fn new(settings: Settings, metrics: &Arc<Metrics>) -> Self {
+    pub(crate) fn new(settings: MigrationSettings, metrics: &Arc<Metrics>) -> Self {
         Self {
             settings,
             metrics: Arc::clone(metrics),
-            fleet: watch::Sender::new(Arc::new([])),
+            candidates: watch::Sender::new(Arc::new([])),
         }
     }
 
-    /// All hosted clusters were looked at.
-    pub(crate) fn surveyed(&self, judged: &[Judged]) {
-        let members: Arc<[Candidate]> = judged
+    /// Updates the candidates after an evaluation of all HostedClusters.
+    pub(crate) fn update_candidates(&self, evaluated: &[EvaluatedCluster]) {
+        let members: Arc<[Candidate]> = evaluated
             .iter()
             .map(|one| {
-                let member = Candidate::new(one.id.clone(), &one.metadata, one.verdict);
+                let member = Candidate::new(one.id.clone(), &one.metadata, one.evaluation);
                 if one.is_refused {
                     return member.refused();
                 }
                 member
             })
             .collect();
-        self.metrics.counted(Census::of(members.iter()));
-        self.fleet.send_replace(members);
+        self.metrics.counted(StateCounts::of(members.iter()));
+        self.candidates.send_replace(members);
     }
 }
 
@@ -67,26 +70,29 @@ impl Drop for Migrations {
     }
 }
 
-/// Migrates until the process is to end. What is under way then stops between two steps.
-pub(crate) async fn run(ctx: &Context, mut drain: Drain) {
+/// Migrates until shutdown. Migrations in progress then stop between two steps.
+pub(crate) async fn run(ctx: &Context, migrations: &Migrations, mut drain: Drain) {
     match ctx.scope {
         Scope::Private => {}
-        // operator-legacy is what clusters are taken from, and one operator for all has nothing to migrate.
+        // operator-legacy is the source of migrations, and a single operator for all clusters has nothing to migrate.
         Scope::Legacy | Scope::All => return,
     }
-    let mut fleet = ctx.migrations.fleet.subscribe();
+    let mut candidates = migrations.candidates.subscribe();
     let mut resting = Resting::default();
+    let mut known = None;
     let mut running = FuturesUnordered::new();
     let mut under_way = HashSet::new();
     loop {
-        let members = Arc::clone(&fleet.borrow_and_update());
-        for Choice { id, work } in chosen(ctx, &members, &under_way, &resting).await {
+        let members = Arc::clone(&candidates.borrow_and_update());
+        let chosen = chosen(ctx, migrations, &members, &under_way, &resting, &mut known);
+        for Choice { id, work } in chosen.instrument(span("migration")).await {
             under_way.insert(id.clone());
             let drain = drain.clone();
-            running.push(async move {
-                let ended = driver::run(ctx, &id, work, &drain).await;
+            let run_once = async move {
+                let ended = driver::run(ctx, migrations, &id, work, &drain).await;
                 (id, ended)
-            });
+            };
+            running.push(run_once.instrument(span("migration")));
         }
         tokio::select! {
             biased;
@@ -95,28 +101,33 @@ pub(crate) async fn run(ctx: &Context, mut drain: Drain) {
                 under_way.remove(&id);
                 resting.ended(id, &ended);
             }
-            changed = fleet.changed() => {
+            changed = candidates.changed() => {
                 if changed.is_err() {
                     break;
                 }
-                resting.surveyed();
+                resting.evaluated_again();
             }
         }
     }
     while running.next().await.is_some() {}
 }
 
-/// Those that are begun now.
+/// Selects clusters to migrate now.
 async fn chosen(
     ctx: &Context,
+    migrations: &Migrations,
     members: &[Candidate],
     under_way: &HashSet<Id>,
     resting: &Resting,
+    known: &mut Option<Known>,
 ) -> Vec<Choice> {
-    let switch = match Switch::read(ctx).await {
+    let switch = match Switch::read(ctx, migrations.settings.concurrency, known).await {
         Ok(switch) => switch,
         Err(error) => {
-            tracing::debug!(problem = chain(&error), "Switch of migrations not read");
+            tracing::debug!(
+                error = chain(&error),
+                "Failed to read the migration ConfigMap"
+            );
             sleep(Duration::from_secs(1)).await;
             return Vec::new();
         }
@@ -129,15 +140,15 @@ async fn chosen(
     choose(members, switch.gate, Timestamp::now(), free, is_busy)
 }
 
-/// Clusters that are not chosen again from what was known of them before their turn ended.
+/// Clusters that are not selected again based on data from before their last migration ended.
 #[derive(Debug, Default)]
 struct Resting(HashMap<Id, Until>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// The fleet was looked at again, from beginning to end, after the turn.
-    Surveys(u8),
-    /// A while has passed.
+    /// This many more complete evaluations.
+    Evaluations(u8),
+    /// This time.
     Time(Instant),
 }
 
@@ -146,16 +157,16 @@ enum Until {
 impl Resting {
     fn ended(&mut self, id: Id, ended: &Ended) {
         let until = match ended {
-            // The survey that is under way may have seen the cluster before its turn ended.
-            Ended::Done | Ended::Failed | Ended::Undue => Until::Surveys(2),
-            Ended::Left => Until::Time(Instant::now() + AGAIN),
+            // An evaluation in progress may have read the cluster before its migration ended.
+            Ended::Done | Ended::Failed | Ended::NotNeeded => Until::Evaluations(2),
+            Ended::Interrupted => Until::Time(Instant::now() + RETRY_INTERVAL),
         };
         self.0.insert(id, until);
     }
 
-    fn surveyed(&mut self) {
+    fn evaluated_again(&mut self) {
         self.0.retain(|_, until| match until {
-            Until::Surveys(left) => {
+            Until::Evaluations(left) => {
                 *left = left.saturating_sub(1);
                 *left > 0
             }
@@ -173,21 +184,21 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_old_survey_begins_nothing_again() {
+    async fn an_outdated_evaluation_starts_no_migration() {
         let id = |name: &str| Id {
             namespace: "clusters".to_owned(),
             name: name.to_owned(),
         };
         let mut resting = Resting::default();
         resting.ended(id("done"), &Ended::Done);
-        resting.ended(id("left"), &Ended::Left);
-        resting.surveyed();
+        resting.ended(id("left"), &Ended::Interrupted);
+        resting.evaluated_again();
         assert!(resting.contains(&id("done")) && resting.contains(&id("left")));
-        resting.surveyed();
+        resting.evaluated_again();
         assert!(!resting.contains(&id("done")));
         assert!(resting.contains(&id("left")));
-        tokio::time::advance(AGAIN + Duration::from_millis(1)).await;
-        resting.surveyed();
+        tokio::time::advance(RETRY_INTERVAL + Duration::from_millis(1)).await;
+        resting.evaluated_again();
         assert!(!resting.contains(&id("left")));
     }
 }

@@ -1,4 +1,4 @@
-//! Gives a control plane the operators of the other side, and remembers those that it had.
+//! Deploys the operators of the other types to a control plane, and saves the previous ones.
 
 use std::collections::BTreeMap;
 
@@ -14,65 +14,65 @@ use support::reconcile::is_missing;
 use super::workloads::is_stopped;
 use crate::context::Context;
 use crate::control_plane_namespace::ControlPlaneNamespace;
+use crate::desired::Desired;
 use crate::error::Error;
 use crate::hosted_cluster::build::Planned;
-use crate::hosted_cluster::migrating;
-use crate::hosted_cluster::wanted::Wanted;
+use crate::hosted_cluster::rendering;
 
-/// The ConfigMap that holds what was there before.
-const KEPT: &str = "private-capi-migration-operators";
-/// Annotation: the migration that it was kept for.
+/// The ConfigMap with the previous objects.
+const SAVED: &str = "private-capi-migration-operators";
+/// Annotation: the migration that it was saved for.
 const MIGRATION: &str = "hypershift.openshift.io/migration-id";
-/// Kinds that hold what nobody may read in a ConfigMap, and that do not depend on the side.
-const LEFT_OUT: [&str; 1] = ["Secret"];
+/// Kinds with confidential data, which must not be in a ConfigMap and does not depend on the types.
+const EXCLUDED: [&str; 1] = ["Secret"];
 
-/// Keeps what is there, once for each migration, then writes the operators of the other side.
+/// Saves the current objects, once for each migration, then writes the operators of the other types.
 pub(super) async fn change(
     ctx: &Context,
     namespace: &ControlPlaneNamespace,
     migration: &str,
     plan: Vec<Planned>,
 ) -> Result<(), Error> {
-    keep(ctx, namespace, migration, &plan).await?;
-    migrating::carry_out(namespace, plan, ctx).await
+    save(ctx, namespace, migration, &plan).await?;
+    rendering::apply_operators(namespace, plan, ctx).await
 }
 
-/// Writes back what was kept for this migration, with the writers stopped.
+/// Restores what was saved for this migration, with the controllers scaled down.
 pub(super) async fn restore(
     ctx: &Context,
     namespace: &ControlPlaneNamespace,
     migration: &str,
 ) -> Result<(), Error> {
-    let Some(kept) = found(ctx, namespace).await? else {
+    let Some(saved) = found(ctx, namespace).await? else {
         return Ok(());
     };
-    if !is_of(&kept.metadata, migration) {
+    if !is_of(&saved.metadata, migration) {
         return Ok(());
     }
-    for text in kept.data.unwrap_or_default().values() {
+    for text in saved.data.unwrap_or_default().values() {
         let entry: Value = serde_json::from_str(text).map_err(|error| Error::Unreadable {
-            object: format!("{namespace}/{KEPT} (ConfigMap)"),
+            object: format!("ConfigMap {namespace}/{SAVED}"),
             problem: error.to_string(),
         })?;
-        put_back(ctx, namespace, &entry).await?;
+        restore_object(ctx, namespace, &entry).await?;
     }
     Ok(())
 }
 
-/// Forgets what was kept.
+/// Deletes the saved objects.
 pub(super) async fn forget(ctx: &Context, namespace: &ControlPlaneNamespace) -> Result<(), Error> {
-    let Some(kept) = found(ctx, namespace).await? else {
+    let Some(saved) = found(ctx, namespace).await? else {
         return Ok(());
     };
     let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
-    match apply::delete(&api, &kept.metadata).await {
+    match apply::delete(&api, &saved.metadata).await {
         Ok(()) => Ok(()),
         Err(error) if is_missing(&error) => Ok(()),
-        Err(source) => Err(failed(format!("ConfigMap {namespace}/{KEPT}"))(source)),
+        Err(source) => Err(failed(format!("ConfigMap {namespace}/{SAVED}"))(source)),
     }
 }
 
-async fn keep(
+async fn save(
     ctx: &Context,
     namespace: &ControlPlaneNamespace,
     migration: &str,
@@ -86,18 +86,18 @@ async fn keep(
         return Ok(());
     }
     if before.is_some() {
-        // Of a migration that has ended: what it kept is not what is there now.
+        // From a previous migration: its objects are outdated.
         forget(ctx, namespace).await?;
     }
     let mut data = BTreeMap::new();
-    for wanted in migrating::objects(plan) {
-        if let Some((key, entry)) = entry(ctx, namespace, wanted).await? {
+    for desired in rendering::objects(plan) {
+        if let Some((key, entry)) = entry(ctx, namespace, desired).await? {
             data.insert(key, entry.to_string());
         }
     }
-    let kept = ConfigMap {
+    let saved = ConfigMap {
         metadata: ObjectMeta {
-            name: Some(KEPT.to_owned()),
+            name: Some(SAVED.to_owned()),
             namespace: Some(namespace.to_string()),
             annotations: Some([(MIGRATION.to_owned(), migration.to_owned())].into()),
             ..ObjectMeta::default()
@@ -106,24 +106,24 @@ async fn keep(
         ..ConfigMap::default()
     };
     let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
-    let created = api.create(&PostParams::default(), &kept).await;
+    let created = api.create(&PostParams::default(), &saved).await;
     created
         .map(drop)
-        .map_err(failed(format!("ConfigMap {namespace}/{KEPT}")))
+        .map_err(failed(format!("ConfigMap {namespace}/{SAVED}")))
 }
 
-/// One object as it is, with what is needed to find it again. What is in no namespace is the same on both sides.
+/// The current state of an object and its kind. Cluster-scoped objects are the same for both types.
 async fn entry(
     ctx: &Context,
     namespace: &ControlPlaneNamespace,
-    wanted: &Wanted,
+    desired: &Desired,
 ) -> Result<Option<(String, Value)>, Error> {
-    let resource = &wanted.resource;
-    let is_here = wanted.namespace() == Some(namespace);
-    if !is_here || LEFT_OUT.contains(&resource.kind.as_str()) {
+    let resource = &desired.resource;
+    let is_here = desired.namespace() == Some(namespace);
+    if !is_here || EXCLUDED.contains(&resource.kind.as_str()) {
         return Ok(None);
     }
-    let name = wanted.name();
+    let name = desired.name();
     let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), namespace, resource);
     let found = api.get_opt(name).await;
     let found = found.map_err(|source| Error::Read {
@@ -139,13 +139,13 @@ async fn entry(
             "plural": resource.plural,
         },
         "name": name,
-        "object": found.map(bare),
+        "object": found.map(without_server_fields),
     });
     Ok(Some((key, entry)))
 }
 
-/// An object without what the API server writes.
-fn bare(mut object: DynamicObject) -> DynamicObject {
+/// An object without fields that the API server sets.
+fn without_server_fields(mut object: DynamicObject) -> DynamicObject {
     object.metadata = ObjectMeta {
         name: object.metadata.name,
         namespace: object.metadata.namespace,
@@ -161,7 +161,7 @@ fn bare(mut object: DynamicObject) -> DynamicObject {
     object
 }
 
-async fn put_back(
+async fn restore_object(
     ctx: &Context,
     namespace: &ControlPlaneNamespace,
     entry: &Value,
@@ -199,8 +199,8 @@ async fn put_back(
         })?;
     match (before, now) {
         (Some(before), Some(now)) => {
-            let wanted = stopped(before, &now);
-            let replaced = api.replace(name, &PostParams::default(), &wanted).await;
+            let desired = stopped(before, &now);
+            let replaced = api.replace(name, &PostParams::default(), &desired).await;
             replaced.map(drop).map_err(failed(object))
         }
         (Some(before), None) => {
@@ -215,7 +215,7 @@ async fn put_back(
     }
 }
 
-/// The object as it was, at the version that it has, and not running if it is a Deployment that a migration stops.
+/// The previous object with the current version, scaled to zero if it is a Deployment that a migration stops.
 fn stopped(mut before: DynamicObject, now: &DynamicObject) -> DynamicObject {
     before.metadata.uid.clone_from(&now.metadata.uid);
     before
@@ -223,13 +223,13 @@ fn stopped(mut before: DynamicObject, now: &DynamicObject) -> DynamicObject {
         .resource_version
         .clone_from(&now.metadata.resource_version);
     if before.data["spec"]["replicas"].is_number() && is_writer(&before) {
-        // It was kept while it was stopped; the annotation that tells for how long is kept with it.
+        // It was saved while scaled down, together with the annotation that has its prior replicas.
         before.data["spec"]["replicas"] = json!(0);
     }
     before
 }
 
-/// Whether an object is a Deployment that a migration stops. One that cannot be understood is put back stopped, too.
+/// Whether an object is a Deployment that a migration stops. An unreadable one is restored scaled to zero, too.
 fn is_writer(object: &DynamicObject) -> bool {
     let deployment = serde_json::from_value::<Deployment>(json!(object));
     deployment.map_or(true, |deployment| is_stopped(&deployment).unwrap_or(true))
@@ -245,9 +245,9 @@ async fn found(
     namespace: &ControlPlaneNamespace,
 ) -> Result<Option<ConfigMap>, Error> {
     let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
-    let found = api.get_opt(KEPT).await;
+    let found = api.get_opt(SAVED).await;
     found.map_err(|source| Error::Read {
-        what: format!("ConfigMap {namespace}/{KEPT}"),
+        what: format!("ConfigMap {namespace}/{SAVED}"),
         source,
     })
 }
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deployments_that_use_capi_are_put_back_stopped() {
+    fn deployments_that_use_capi_are_restored_scaled_to_zero() {
         let deployment = |name: &str, labels: Value| {
             let object = json!({
                 "apiVersion": "apps/v1", "kind": "Deployment",

@@ -1,4 +1,4 @@
-//! Takes one hosted cluster through its migration: looks, begins or resumes, and does step after step until it ends.
+//! Migrates one HostedCluster: preflight checks, begin or resume, then step by step until it ends.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,68 +15,76 @@ use support::error::chain;
 use support::shutdown::Drain;
 use tokio::time::{Instant, sleep};
 
+use super::annotations::{self, Transition, apply_transition};
 use super::candidate::{Attempts, Candidate};
-use super::failure::{Trouble, trouble};
-use super::mark::{self, Move, make};
+use super::control::Migrations;
+use super::failure::{HookError, classify};
+use super::hooks::{Before, ClusterHooks};
+use super::permissions;
 use super::queue::Work;
-use super::rights;
-use super::site::{Before, Site};
-use super::tell::{self, Line};
+use super::report::{self, ConditionMessage};
+use crate::cluster_ref::{Id, protocol};
 use crate::context::Context;
 use crate::control_plane_namespace::{self, ControlPlaneNamespace, Namespace};
 use crate::error::Error;
-use crate::hosted_cluster::{Id, protocol};
 
-/// Between two looks at something that is waited for.
-const POLL: Duration = Duration::from_secs(1);
-/// Between two looks at something that a person has to mend.
-const LOOK: Duration = Duration::from_secs(30);
-/// The condition is not written more often than that, unless the phase changes.
-const TELL: Duration = Duration::from_secs(2);
-/// How long the API server may refuse to answer before a migration is left to the next turn.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// How many findings a failure names.
-const NAMED: usize = 5;
-/// The key under which the journal keeps how many machines there were.
+/// Poll interval of a step that waits.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Poll interval of a step that needs user action.
+const BLOCKED_POLL_INTERVAL: Duration = Duration::from_secs(30);
+/// The condition is not updated more often, unless the phase changes.
+const CONDITION_INTERVAL: Duration = Duration::from_secs(2);
+/// How long the API server may be unavailable before a migration is interrupted.
+const API_TIMEOUT: Duration = Duration::from_mins(2);
+/// How many problems a failure message lists.
+const MAX_PROBLEMS: usize = 5;
+/// The key of the number of machines in the journal.
 const MACHINES: &str = "machines";
 
-/// How a turn ended.
+/// How a run ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// The cluster is on the other side.
+    /// The migration is complete.
     Done,
-    /// It is where it was, with the reason on it.
+    /// The cluster is on its previous types, and the reason is recorded.
     Failed,
-    /// Somebody goes on later: this process ends, does not lead, or cannot reach the API server.
-    Left,
-    /// There was nothing to do: the cluster has changed since it was chosen.
-    Undue,
+    /// It continues later: this process ends, is not the leader, or cannot reach the API server.
+    Interrupted,
+    /// There is nothing to do: the cluster has changed since it was selected.
+    NotNeeded,
 }
 
-/// Why a turn was broken off.
+/// Why a run was interrupted.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Broken {
+pub(super) enum RunError {
     #[error(transparent)]
     Operator(#[from] Error),
     #[error(transparent)]
     Executor(#[from] ExecutorError),
 }
 
-/// One migration under way.
-struct Turn<'a> {
+/// One migration in progress.
+struct MigrationRun<'a> {
     ctx: &'a Context,
+    migrations: &'a Migrations,
     id: &'a Id,
     namespace: &'a ControlPlaneNamespace,
     executor: Executor,
-    told: Option<(Line, Instant)>,
-    /// The failure that was told.
+    reported: Option<(ConditionMessage, Instant)>,
+    /// The failure that was reported.
     failure: Option<Failure>,
 }
 
-/// Takes a hosted cluster on. Whatever happens is told on the cluster, or left to the next turn.
-pub(super) async fn run(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> Ended {
-    let ended = turn(ctx, id, work, drain).await;
-    ctx.migrations.metrics.ended(id);
+/// Migrates a hosted cluster. The result is recorded on the cluster, or left to the next run.
+pub(super) async fn run(
+    ctx: &Context,
+    migrations: &Migrations,
+    id: &Id,
+    work: Work,
+    drain: &Drain,
+) -> Ended {
+    let ended = run_once(ctx, migrations, id, work, drain).await;
+    migrations.metrics.ended(id);
     match ended {
         Ok(ended) => ended,
         Err(error) => {
@@ -86,123 +94,140 @@ pub(super) async fn run(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> En
                 error = chain(&error),
                 "Migration interrupted"
             );
-            Ended::Left
+            Ended::Interrupted
         }
     }
 }
 
-async fn turn(ctx: &Context, id: &Id, work: Work, drain: &Drain) -> Result<Ended, Broken> {
+async fn run_once(
+    ctx: &Context,
+    migrations: &Migrations,
+    id: &Id,
+    work: Work,
+    drain: &Drain,
+) -> Result<Ended, RunError> {
     let found = control_plane_namespace::find(&ctx.client, &id.namespace, &id.name).await?;
     let Some(direction) = direction(ctx, id, &found, work).await? else {
-        return Ok(Ended::Undue);
+        return Ok(Ended::NotNeeded);
     };
     let Some(namespace) = found.owned() else {
-        return elsewhere(ctx, id, &found, work).await;
+        return without_namespace(ctx, id, &found, work).await;
     };
     if work == Work::Reverse
-        && let Some(waits) = Site::new(ctx, id, namespace, direction).waits().await?
+        && let Some(waits) = ClusterHooks::new(
+            ctx,
+            id,
+            namespace,
+            direction,
+            migrations.settings.health_window,
+        )
+        .waits()
+        .await?
     {
-        tell::waits(ctx, id, waits).await;
-        return Ok(Ended::Left);
+        report::waiting(ctx, id, waits).await;
+        return Ok(Ended::Interrupted);
     }
     let scope = Scope {
         namespaces: vec![namespace.to_string()],
-        table: ctx.migrations.settings.groups.clone(),
+        table: migrations.settings.groups.clone(),
     };
     let options = Options {
-        patience: PATIENCE,
+        patience: API_TIMEOUT,
         field_manager: migration::target::FIELD_MANAGER.to_owned(),
         ..Options::default()
     };
-    if let Err(error) = rights::take(ctx, namespace).await {
-        return powerless(ctx, id, work, direction, error).await;
+    if let Err(error) = permissions::grant(ctx, &migrations.settings.groups, namespace).await {
+        return missing_permissions(ctx, id, work, direction, error).await;
     }
     let executor = Executor::open(ctx.client.clone(), scope, &options).await?;
-    let mut turn = Turn {
+    let mut run = MigrationRun {
         ctx,
+        migrations,
         id,
         namespace,
         executor,
-        told: None,
+        reported: None,
         failure: None,
     };
-    let ended = match turn.executor.under_way().map(|journal| journal.direction) {
+    let ended = match run.executor.under_way().map(|journal| journal.direction) {
         Some(found) => {
-            turn.executor.resume().await?;
-            turn.go(found, drain).await
+            run.executor.resume().await?;
+            run.go(found, drain).await
         }
-        None if work == Work::Resume => stray(ctx, id).await,
-        None => turn.begin(direction, drain).await,
+        None if work == Work::Resume => orphaned_lock(ctx, id).await,
+        None => run.begin(direction, drain).await,
     };
-    if let Ok(Ended::Done | Ended::Failed | Ended::Undue) = &ended {
-        rights::give_back(ctx, namespace).await?;
+    if let Ok(Ended::Done | Ended::Failed | Ended::NotNeeded) = &ended {
+        permissions::revoke(ctx, namespace).await?;
     }
     ended
 }
 
-/// The rights cannot be had. Unless time mends that, or something is under way, it is told, and a person waited for.
-async fn powerless(
+/// The permissions are missing. Unless that is transient, or a migration is in progress, the failure is recorded.
+async fn missing_permissions(
     ctx: &Context,
     id: &Id,
     work: Work,
     direction: Direction,
     error: Error,
-) -> Result<Ended, Broken> {
-    match trouble(&error) {
-        Trouble::Lasting(_, told) if work != Work::Resume => {
-            let failure = Failure::new(Reason::PermissionDenied, told);
-            give_up(ctx, id, direction, failure).await?;
+) -> Result<Ended, RunError> {
+    match classify(&error) {
+        HookError::Permanent(_, reported) if work != Work::Resume => {
+            let failure = Failure::new(Reason::PermissionDenied, reported);
+            record_failure(ctx, id, direction, failure).await?;
             Ok(Ended::Failed)
         }
-        Trouble::Lasting(..) | Trouble::Passing(..) | Trouble::Deposed => Err(error.into()),
+        HookError::Permanent(..) | HookError::Transient(..) | HookError::NotLeading => {
+            Err(error.into())
+        }
     }
 }
 
-/// Nothing was begun, or nothing is left of it: the reason is on the cluster.
-async fn give_up(
+/// Nothing was begun, or everything was rolled back: records the reason.
+async fn record_failure(
     ctx: &Context,
     id: &Id,
     direction: Direction,
     failure: Failure,
 ) -> Result<(), Error> {
-    tell::failed(ctx, id, &failure).await;
+    report::failed(ctx, id, &failure).await;
     let Failure { reason, message } = failure;
     let what = match direction {
         Direction::Forward => {
-            let metadata = mark::read(ctx, id).await?;
+            let metadata = annotations::read(ctx, id).await?;
             let attempts = metadata.as_ref().map(Attempts::of).unwrap_or_default();
-            Move::GiveUp(reason, message, attempts.and_one(Timestamp::now()))
+            Transition::GiveUp(reason, message, attempts.and_one(Timestamp::now()))
         }
-        Direction::Reverse => Move::GiveUpReverse(reason, message),
+        Direction::Reverse => Transition::GiveUpReverse(reason, message),
     };
-    make(ctx, id, &what).await.map(drop)
+    apply_transition(ctx, id, &what).await.map(drop)
 }
 
-/// Which way, if the cluster still is what it was chosen for.
+/// The direction, if the cluster still has the state that it was selected for.
 async fn direction(
     ctx: &Context,
     id: &Id,
     namespace: &Namespace,
     work: Work,
 ) -> Result<Option<Direction>, Error> {
-    let Some(metadata) = mark::read(ctx, id).await? else {
+    let Some(metadata) = annotations::read(ctx, id).await? else {
         return Ok(None);
     };
-    let evidence = ctx.evidence.of(namespace).await?;
-    let verdict = evaluate(&namespace.protocol(protocol(&metadata)), evidence);
-    let mut candidate = Candidate::new(id.clone(), &metadata, verdict);
+    let observed_groups = ctx.observed_groups.of(namespace).await?;
+    let evaluation = evaluate(&namespace.protocol(protocol(&metadata)), observed_groups);
+    let mut candidate = Candidate::new(id.clone(), &metadata, evaluation);
     if !namespace.is_usable() {
         candidate = candidate.refused();
     }
-    let is_free = candidate.is_sure && !candidate.is_going;
+    let is_free = candidate.is_consistent && !candidate.is_deleting;
     Ok(match (work, &candidate.state) {
-        // The journal says which way.
+        // The journal has the direction.
         (Work::Resume, MigrationState::Active) => Some(Direction::Forward),
         (Work::Forward | Work::Again, MigrationState::Pending | MigrationState::Failed) => {
             (is_free && !candidate.is_held).then_some(Direction::Forward)
         }
         (Work::Reverse, MigrationState::Done) => {
-            (is_free && candidate.is_unwanted).then_some(Direction::Reverse)
+            (is_free && candidate.is_rollback_requested).then_some(Direction::Reverse)
         }
         (Work::Resume, MigrationState::Done | MigrationState::Pending | MigrationState::Failed)
         | (Work::Forward | Work::Again, MigrationState::Done | MigrationState::Active)
@@ -213,51 +238,57 @@ async fn direction(
     })
 }
 
-/// There is no control plane namespace of its own, and so nothing to move. A lock is somebody else's.
-async fn elsewhere(
+/// The cluster has no control plane namespace, so there is nothing to migrate. A lock is from another client.
+async fn without_namespace(
     ctx: &Context,
     id: &Id,
     namespace: &Namespace,
     work: Work,
-) -> Result<Ended, Broken> {
+) -> Result<Ended, RunError> {
     if work == Work::Resume && namespace.is_usable() {
-        return stray(ctx, id).await;
+        return orphaned_lock(ctx, id).await;
     }
-    Ok(Ended::Undue)
+    Ok(Ended::NotNeeded)
 }
 
-/// A lock without a journal: its migration has ended, or it was written by somebody else.
-async fn stray(ctx: &Context, id: &Id) -> Result<Ended, Broken> {
-    let Some(metadata) = mark::read(ctx, id).await? else {
-        return Ok(Ended::Undue);
+/// A lock without a journal: its migration has ended, or another client set it.
+async fn orphaned_lock(ctx: &Context, id: &Id) -> Result<Ended, RunError> {
+    let Some(metadata) = annotations::read(ctx, id).await? else {
+        return Ok(Ended::NotNeeded);
     };
     let found = protocol(&metadata);
     if found.private == found.legacy {
-        return Ok(Ended::Undue);
+        return Ok(Ended::NotNeeded);
     }
-    let message = "there is a lock and no journal: somebody else has written the annotation, or the journal is gone";
+    let message = "the HostedCluster has a migration lock, and no journal exists: another client set the annotation, \
+                   or deleted the journal";
     let failure = Failure::new(Reason::Conflict, message);
     let direction = if found.private {
         Direction::Reverse
     } else {
         Direction::Forward
     };
-    give_up(ctx, id, direction, failure).await?;
+    record_failure(ctx, id, direction, failure).await?;
     Ok(Ended::Failed)
 }
 
-// === impl Turn ===
+// === impl MigrationRun ===
 
-impl Turn<'_> {
-    /// Looks at everything, and begins unless something speaks against it.
-    async fn begin(&mut self, direction: Direction, drain: &Drain) -> Result<Ended, Broken> {
-        let site = Site::new(self.ctx, self.id, self.namespace, direction);
-        let mut problems = site.problems().await?;
+impl<'a> MigrationRun<'a> {
+    fn hooks(&self, direction: Direction) -> ClusterHooks<'a> {
+        let window = self.migrations.settings.health_window;
+        ClusterHooks::new(self.ctx, self.id, self.namespace, direction, window)
+    }
+
+    /// Runs the preflight checks, and begins if all pass.
+    async fn begin(&mut self, direction: Direction, drain: &Drain) -> Result<Ended, RunError> {
+        let hooks = self.hooks(direction);
+        let mut problems = hooks.problems().await?;
         match self.executor.plan(direction).await {
             Ok(plan) => problems.extend(plan.blockers().map(|found| found.message.clone())),
-            // What the API server refuses to show it will refuse next time, too.
+            // A forbidden read stays forbidden: no retry.
             Err(ExecutorError::Failed(failure)) if failure.reason.retry() == Retry::OnRequest => {
-                give_up(self.ctx, self.id, direction, failure).await?;
+                record_failure(self.ctx, self.id, direction, failure).await?;
                 return Ok(Ended::Failed);
             }
             Err(error) => return Err(error.into()),
@@ -269,62 +300,63 @@ impl Turn<'_> {
             mut counts,
             health,
             machines,
-        } = site.before().await?;
+        } = hooks.before().await?;
         counts[MACHINES] = machines.into();
         self.executor.begin(direction, counts, health).await?;
-        tell::started(self.ctx, self.id, direction, self.ctx.epoch).await;
+        report::started(self.ctx, self.id, direction, self.ctx.epoch).await;
         self.go(direction, drain).await
     }
 
-    /// Does step after step until the migration ends.
-    async fn go(&mut self, direction: Direction, drain: &Drain) -> Result<Ended, Broken> {
-        let site = Site::new(self.ctx, self.id, self.namespace, direction);
+    /// Runs steps until the migration ends.
+    async fn go(&mut self, direction: Direction, drain: &Drain) -> Result<Ended, RunError> {
+        let hooks = self.hooks(direction);
         if let Some(journal) = self.executor.under_way() {
             let began = Timestamp::from_second(journal.started).unwrap_or_default();
-            self.ctx.migrations.metrics.began(self.id, began);
+            self.migrations.metrics.began(self.id, began);
         }
         while !drain.has_begun() {
             let before = self.executor.under_way().cloned();
-            let advance = match self.executor.advance(&site).await {
+            let advance = match self.executor.advance(&hooks).await {
                 Ok(advance) => advance,
-                // Before the commit it is undone; the executor says so at its next step.
+                // Before the commit it is rolled back; the executor reports that at its next step.
                 Err(ExecutorError::Failed(failure)) => {
-                    self.stumble(failure).await?;
+                    self.handle_step_error(failure).await?;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
             match advance {
-                Advance::Stepped(_) => self.tell(None).await,
+                Advance::Stepped(_) => self.report_progress(None).await,
                 Advance::Waiting(_, waits) => {
-                    self.tell(Some(&waits)).await;
-                    sleep(POLL).await;
+                    self.report_progress(Some(&waits)).await;
+                    sleep(POLL_INTERVAL).await;
                 }
                 Advance::Blocked(for_) => {
                     let phase = before
                         .as_ref()
                         .map_or(Phase::Retire, |journal| journal.phase);
-                    self.say(Line::blocked(phase, &for_)).await;
-                    sleep(LOOK).await;
+                    self.update_condition(ConditionMessage::blocked(phase, &for_))
+                        .await;
+                    sleep(BLOCKED_POLL_INTERVAL).await;
                 }
                 Advance::Done => return Ok(self.done(direction, before.as_ref()).await),
                 Advance::RolledBack(failure) => {
-                    tell::undone(self.ctx, self.id, &failure).await;
+                    report::rolled_back(self.ctx, self.id, &failure).await;
                     return Ok(Ended::Failed);
                 }
             }
         }
-        Ok(Ended::Left)
+        Ok(Ended::Interrupted)
     }
 
-    /// A step that could not be done, after all retries.
-    async fn stumble(&mut self, failure: Failure) -> Result<(), Broken> {
+    /// Handles a step that failed after all retries.
+    async fn handle_step_error(&mut self, failure: Failure) -> Result<(), RunError> {
         match self.executor.fail(failure).await {
             Ok(()) => Ok(()),
-            // Past the commit, or on the way back: tried again.
+            // After the commit, or during a rollback: retried.
             Err(ExecutorError::Failed(failure)) => {
-                self.tell(Some(&failure.to_string())).await;
-                sleep(POLL).await;
+                self.report_progress(Some(&failure.to_string())).await;
+                sleep(POLL_INTERVAL).await;
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -336,64 +368,68 @@ impl Turn<'_> {
         let took = Duration::from_secs(u64::try_from(took).unwrap_or_default());
         let machines = journal.and_then(|journal| journal.counts[MACHINES].as_u64());
         let machines = usize::try_from(machines.unwrap_or_default()).unwrap_or_default();
-        let metrics = &self.ctx.migrations.metrics;
+        let metrics = &self.migrations.metrics;
         match direction {
             Direction::Forward => metrics.migrated(machines, took),
             Direction::Reverse => metrics.reversed(machines, took),
         }
-        tell::completed(self.ctx, self.id, direction, took.as_secs()).await;
+        report::completed(self.ctx, self.id, direction, took.as_secs()).await;
         Ended::Done
     }
 
-    /// Something speaks against it: nothing is begun, and the reason is on the cluster.
-    async fn refuse(&self, direction: Direction, problems: &[String]) -> Result<Ended, Broken> {
+    /// Preflight checks failed: records the reason.
+    async fn refuse(&self, direction: Direction, problems: &[String]) -> Result<Ended, RunError> {
         let failure = Failure::new(Reason::PreflightFailed, summary(problems));
-        give_up(self.ctx, self.id, direction, failure).await?;
+        record_failure(self.ctx, self.id, direction, failure).await?;
         Ok(Ended::Failed)
     }
 
-    /// Tells where it stands.
-    async fn tell(&mut self, waits: Option<&str>) {
+    /// Reports progress.
+    async fn report_progress(&mut self, waits: Option<&str>) {
         let Some(journal) = self.executor.under_way().cloned() else {
             return;
         };
         let groups = self.executor.groups(journal.direction);
         let progress = Progress::of(&groups, &journal, self.executor.snapshot());
         let line = match &journal.course {
-            Course::Forward => Line::phase(&progress, waits),
+            Course::Forward => ConditionMessage::phase(&progress, waits),
             Course::Back(failure) => {
                 if self.failure.is_none() {
-                    tell::failed(self.ctx, self.id, failure).await;
+                    report::failed(self.ctx, self.id, failure).await;
                     self.failure = Some(failure.clone());
                 }
-                Line::back(&progress, failure, waits)
+                ConditionMessage::back(&progress, failure, waits)
             }
         };
-        self.say(line).await;
+        self.update_condition(line).await;
     }
 
-    async fn say(&mut self, line: Line) {
-        if let Some((told, at)) = &self.told {
-            let is_new = !told.is_about_the_same(&line);
-            if *told == line || !is_new && at.elapsed() < TELL {
+    async fn update_condition(&mut self, line: ConditionMessage) {
+        if let Some((reported, at)) = &self.reported {
+            let is_new = !reported.is_about_the_same(&line);
+            if *reported == line || !is_new && at.elapsed() < CONDITION_INTERVAL {
                 return;
             }
         }
-        tell::condition(self.ctx, self.id, &line).await;
-        self.told = Some((line, Instant::now()));
+        report::condition(self.ctx, self.id, &line).await;
+        self.reported = Some((line, Instant::now()));
     }
 }
 
-/// The problems, not all of them if there are many.
+/// A list of the first problems.
 fn summary(problems: &[String]) -> String {
     let mut text = problems
         .iter()
-        .take(NAMED)
+        .take(MAX_PROBLEMS)
         .cloned()
         .collect::<Vec<_>>()
         .join("; ");
-    if let Some(more) = problems.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        let _ = write!(text, "; and {more} more: see `hypershift migrate plan`");
+    if let Some(more) = problems
+        .len()
+        .checked_sub(MAX_PROBLEMS)
+        .filter(|more| *more > 0)
+    {
+        let _ = write!(text, "; and {more} more: run `hypershift migrate plan`");
     }
     text
 }

@@ -1,4 +1,4 @@
-//! From errors to the closed set of reasons: whose fault it is, and whether time may mend it.
+//! Maps errors to the closed set of failure reasons, and to transient or permanent.
 
 use migration::failure::Reason;
 use support::error::chain;
@@ -6,50 +6,52 @@ use support::fence::Refused;
 
 use crate::error::Error;
 
-/// Why a step cannot be done.
+/// Why a step failed.
 #[derive(Debug)]
-pub(crate) enum Trouble {
-    /// It may work in a moment: the API server is busy, or somebody else was quicker.
-    Passing(Reason, String),
-    /// It will not work without somebody who changes something.
-    Lasting(Reason, String),
-    /// We do not lead any more: somebody else goes on.
-    Deposed,
+pub(crate) enum HookError {
+    /// It may succeed on retry: the API server is busy, or there was a conflict.
+    Transient(Reason, String),
+    /// It does not succeed without user action.
+    Permanent(Reason, String),
+    /// This process is not the leader: another one continues.
+    NotLeading,
 }
 
-/// The trouble that an error means.
-pub(crate) fn trouble(error: &Error) -> Trouble {
-    let told = chain(error);
+/// Classifies an error.
+pub(crate) fn classify(error: &Error) -> HookError {
+    let message = chain(error);
     match error.client() {
-        Some(error) => of_client(error, told),
-        None => Trouble::Passing(Reason::Conflict, told),
+        Some(error) => of_client(error, message),
+        None => HookError::Transient(Reason::Conflict, message),
     }
 }
 
-/// The trouble that an answer of the API server means.
-pub(crate) fn of_client(error: &kube::Error, told: String) -> Trouble {
+/// Classifies a response of the API server.
+pub(crate) fn of_client(error: &kube::Error, message: String) -> HookError {
     match error {
-        kube::Error::Api(status) => of_status(status.code, &status.message, told),
-        kube::Error::Service(error) if error.is::<Refused>() => Trouble::Deposed,
-        _ => Trouble::Passing(Reason::ApiUnavailable, told),
+        kube::Error::Api(status) => of_status(status.code, &status.message, message),
+        kube::Error::Service(error) if error.is::<Refused>() => HookError::NotLeading,
+        _ => HookError::Transient(Reason::ApiUnavailable, message),
     }
 }
 
-fn of_status(code: u16, message: &str, told: String) -> Trouble {
+fn of_status(code: u16, response: &str, message: String) -> HookError {
     match code {
-        403 if message.contains("exceeded quota") => Trouble::Lasting(Reason::QuotaExceeded, told),
-        _ if message.contains("admission webhook")
-            || message.contains("ValidatingAdmissionPolicy") =>
+        403 if response.contains("exceeded quota") => {
+            HookError::Permanent(Reason::QuotaExceeded, message)
+        }
+        _ if response.contains("admission webhook")
+            || response.contains("ValidatingAdmissionPolicy") =>
         {
-            Trouble::Lasting(Reason::AdmissionDenied, told)
+            HookError::Permanent(Reason::AdmissionDenied, message)
         }
-        _ if message.contains("database space exceeded") => {
-            Trouble::Lasting(Reason::QuotaExceeded, told)
+        _ if response.contains("database space exceeded") => {
+            HookError::Permanent(Reason::QuotaExceeded, message)
         }
-        401 | 403 => Trouble::Lasting(Reason::PermissionDenied, told),
-        404 | 409 | 410 => Trouble::Passing(Reason::Conflict, told),
-        429 | 500.. => Trouble::Passing(Reason::ApiUnavailable, told),
-        _ => Trouble::Lasting(Reason::ResourceConversionFailed, told),
+        401 | 403 => HookError::Permanent(Reason::PermissionDenied, message),
+        404 | 409 | 410 => HookError::Transient(Reason::Conflict, message),
+        429 | 500.. => HookError::Transient(Reason::ApiUnavailable, message),
+        _ => HookError::Permanent(Reason::ResourceConversionFailed, message),
     }
 }
 
@@ -62,14 +64,14 @@ mod tests {
     fn reason(code: u16, message: &str) -> (Reason, bool) {
         let status = Status::failure(message, "").with_code(code);
         match of_client(&kube::Error::Api(Box::new(status)), String::new()) {
-            Trouble::Passing(reason, _) => (reason, true),
-            Trouble::Lasting(reason, _) => (reason, false),
-            Trouble::Deposed => unreachable!("an answer of the server"),
+            HookError::Transient(reason, _) => (reason, true),
+            HookError::Permanent(reason, _) => (reason, false),
+            HookError::NotLeading => unreachable!("an answer of the server"),
         }
     }
 
     #[test]
-    fn m10_m11_answers_of_the_api_server_have_their_reasons() {
+    fn api_errors_map_to_failure_reasons() {
         let denied = "admission webhook \"x.example.com\" denied the request: no";
         let policy = "deployments.apps \"a\" is forbidden: ValidatingAdmissionPolicy 'p' denied it";
         for (code, message, expected) in [
@@ -109,11 +111,11 @@ mod tests {
     }
 
     #[test]
-    fn m08_who_does_not_lead_has_failed_at_nothing() {
+    fn losing_the_lease_is_not_a_failure() {
         let refused = kube::Error::Service(Box::new(Refused));
         assert!(matches!(
             of_client(&refused, String::new()),
-            Trouble::Deposed
+            HookError::NotLeading
         ));
     }
 }

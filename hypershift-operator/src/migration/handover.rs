@@ -1,78 +1,42 @@
-//! Whether the operator that owned a cluster has stood aside: it acknowledges the lock, or there is none.
+//! Whether the former owner has handed over: it acknowledged the lock, or it does not run.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use api::annotations::{MIGRATION_ACKNOWLEDGED, Protocol};
+use api::annotations::Protocol;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use ownership::Scope;
 use tokio::time::Instant;
 
-use super::mark::{self, Marks};
+use crate::cluster_ref::{Id, protocol};
 use crate::config::LEGACY_LEASE;
 use crate::context::Context;
 use crate::error::Error;
-use crate::hosted_cluster::{Id, protocol};
+use crate::handover::is_acknowledged;
 
-/// How long a lease is watched that does not say how long it lasts.
-const LONG: Duration = Duration::from_secs(15);
+/// The duration of a lease that does not specify one.
+const DEFAULT_DURATION: Duration = Duration::from_secs(15);
 
-/// What was seen of the other operator's lease: one that does not change for its whole duration is nobody's. Clocks of
-/// other machines are not compared with ours.
+/// Observes the lease of the other operator: one that is not renewed for its duration has no holder. Clocks of
+/// other machines are not compared.
 #[derive(Debug, Default)]
-pub(super) struct Watched(Mutex<Option<(String, Instant)>>);
+pub(super) struct LeaseObserver(Mutex<Option<(String, Instant)>>);
 
-/// Tells the migration that this operator has nothing under way for the cluster any more, if it was the owner.
-pub(crate) async fn acknowledge(
-    ctx: &Context,
-    id: &Id,
-    metadata: &ObjectMeta,
-) -> Result<(), Error> {
-    if !is_to_acknowledge(ctx.scope, &protocol(metadata), is_acknowledged(metadata)) {
-        return Ok(());
-    }
-    ctx.passes.ended(id).await;
-    let marks = Marks::from([(MIGRATION_ACKNOWLEDGED, Some("true".to_owned()))]);
-    // A conflict means that something has changed: the next pass decides anew.
-    mark::write(ctx, id, metadata, &marks).await?;
-    tracing::info!(
-        namespace = id.namespace,
-        name = id.name,
-        "Standing aside for a migration"
-    );
-    Ok(())
-}
-
-/// Only operator-legacy has to: the operator of private types is the one that migrates.
-fn is_to_acknowledge(scope: Scope, protocol: &Protocol, is_acknowledged: bool) -> bool {
-    let is_owner = scope == Scope::Legacy && protocol.legacy && !protocol.private;
-    is_owner && protocol.in_progress && !is_acknowledged
-}
-
-pub(super) fn is_acknowledged(metadata: &ObjectMeta) -> bool {
-    let annotations = metadata.annotations.as_ref();
-    annotations.is_some_and(|it| {
-        it.get(MIGRATION_ACKNOWLEDGED)
-            .is_some_and(|it| it == "true")
-    })
-}
-
-/// Whether the cluster is on its way back: it was never operator-legacy's since it went, so that has nothing under way.
+/// Whether this operator owns the cluster, as in a rollback: then operator-legacy has nothing in progress for it.
 fn is_ours(protocol: &Protocol) -> bool {
     protocol.private && !protocol.legacy
 }
 
-/// What is waited for until nobody but the migration writes to the cluster, in words; nothing if that is so.
+/// What is waited for until only the migration writes to the cluster; `None` if that is the case.
 pub(super) async fn waits(
     ctx: &Context,
     id: &Id,
     metadata: &ObjectMeta,
-    watched: &Watched,
+    watched: &LeaseObserver,
 ) -> Result<Option<String>, Error> {
-    // Ours, if the cluster was.
-    ctx.passes.ended(id).await;
+    // Own reconciles, if this operator is the owner.
+    ctx.in_flight.ended(id).await;
     if is_acknowledged(metadata) || is_ours(&protocol(metadata)) {
         return Ok(None);
     }
@@ -85,13 +49,13 @@ pub(super) async fn waits(
     })?;
     Ok(watched
         .is_held(lease.as_ref(), Instant::now())
-        .then(|| "operator-legacy leads and has not stood aside yet".to_owned()))
+        .then(|| "Waiting for operator-legacy to acknowledge the lock".to_owned()))
 }
 
-// === impl Watched ===
+// === impl LeaseObserver ===
 
-impl Watched {
-    /// Whether somebody may still hold the lease.
+impl LeaseObserver {
+    /// Whether the lease may still be held.
     fn is_held(&self, lease: Option<&Lease>, now: Instant) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let spec = lease.and_then(|lease| lease.spec.as_ref());
@@ -111,7 +75,7 @@ impl Watched {
         };
         let lasts = spec.and_then(|spec| spec.lease_duration_seconds);
         let lasts = lasts.and_then(|seconds| u64::try_from(seconds).ok());
-        now.duration_since(since) <= lasts.map_or(LONG, Duration::from_secs)
+        now.duration_since(since) <= lasts.map_or(DEFAULT_DURATION, Duration::from_secs)
     }
 }
 
@@ -130,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn m08_a_lease_is_free_when_nobody_renews_it_for_as_long_as_it_lasts() {
-        let watched = Watched::default();
+    fn a_lease_is_free_after_its_duration_without_renewal() {
+        let watched = LeaseObserver::default();
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         assert!(!watched.is_held(None, start));
@@ -145,28 +109,15 @@ mod tests {
     }
 
     #[test]
-    fn m08_only_the_owner_stands_aside_and_only_once() {
-        let locked = Protocol {
-            legacy: true,
-            in_progress: true,
+    fn a_private_cluster_is_not_owned_by_operator_legacy() {
+        let private = Protocol {
+            private: true,
             ..Protocol::default()
         };
-        assert!(is_to_acknowledge(Scope::Legacy, &locked, false));
-        assert!(!is_to_acknowledge(Scope::Legacy, &locked, true));
-        assert!(!is_to_acknowledge(Scope::Private, &locked, false));
-        assert!(!is_to_acknowledge(Scope::All, &locked, false));
-        let committed = Protocol {
-            private: true,
-            legacy: false,
-            ..locked.clone()
+        let legacy = Protocol {
+            legacy: true,
+            ..Protocol::default()
         };
-        assert!(!is_to_acknowledge(Scope::Legacy, &committed, false));
-        // So nobody waits for it on the way back.
-        assert!(is_ours(&committed) && !is_ours(&locked));
-        let unlocked = Protocol {
-            in_progress: false,
-            ..locked
-        };
-        assert!(!is_to_acknowledge(Scope::Legacy, &unlocked, false));
+        assert!(is_ours(&private) && !is_ours(&legacy));
     }
 }

@@ -1,11 +1,12 @@
-//! How well a hosted cluster is, to be compared with how it was: pure. A cluster that was unwell before may stay so.
+//! The health of a HostedCluster, compared with its health before the migration: pure. What was unhealthy before may stay
+//! so. The journal has the texts of the criteria, so they must not change.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Conditions of Cluster API's kinds and of the control plane that are good when they are true.
+/// Conditions of Cluster API kinds and of the control plane that are healthy when true.
 const GOOD: [&str; 17] = [
     "Available",
     "Ready",
@@ -25,9 +26,9 @@ const GOOD: [&str; 17] = [
     "EtcdAvailable",
     "ValidHostedControlPlaneConfiguration",
 ];
-/// Phases that are good.
+/// Healthy phases.
 const WELL: [&str; 4] = ["Running", "Provisioned", "ScalingUp", "ScalingDown"];
-/// Counts in a status that are good when they are high.
+/// Status counts that must not decrease.
 const COUNTS: [&str; 4] = [
     "replicas",
     "readyReplicas",
@@ -35,7 +36,7 @@ const COUNTS: [&str; 4] = [
     "upToDateReplicas",
 ];
 
-/// What is well, counted over all objects of a kind: by kind, then by what. It stays small, however large the cluster.
+/// Numbers of healthy objects by kind, then by criterion. Its size does not depend on the size of the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Health(BTreeMap<String, BTreeMap<String, i64>>);
@@ -49,7 +50,7 @@ impl Health {
         for object in objects {
             let kind = object["kind"].as_str().unwrap_or("Object");
             let counts = health.0.entry(kind.to_owned()).or_default();
-            for (what, count) in marks(object) {
+            for (what, count) in criteria(object) {
                 *counts.entry(what).or_default() += count;
             }
         }
@@ -62,7 +63,7 @@ impl Health {
         usize::try_from(count.copied().unwrap_or_default()).unwrap_or_default()
     }
 
-    /// What is worse than it was, in words; nothing if all is as well as it was, or better.
+    /// What is less healthy than before; `None` if nothing is.
     pub(super) fn worse_than(&self, before: &Self) -> Option<String> {
         let mut worse = Vec::new();
         for (kind, counts) in &before.0 {
@@ -78,30 +79,30 @@ impl Health {
     }
 }
 
-/// What of one object is well.
-fn marks(object: &Value) -> Vec<(String, i64)> {
+/// The healthy criteria of one object.
+fn criteria(object: &Value) -> Vec<(String, i64)> {
     let status = &object["status"];
-    let mut marks = vec![("exist".to_owned(), 1)];
+    let mut criteria = vec![("exist".to_owned(), 1)];
     let phase = status["phase"].as_str();
     if phase.is_some_and(|phase| WELL.contains(&phase)) {
-        marks.push(("are in a good phase".to_owned(), 1));
+        criteria.push(("are in a good phase".to_owned(), 1));
     }
     for count in COUNTS {
         if let Some(value) = status[count].as_i64() {
-            marks.push((count.to_owned(), value));
+            criteria.push((count.to_owned(), value));
         }
     }
     if status["nodeRef"].is_object() {
-        marks.push(("have a Node".to_owned(), 1));
+        criteria.push(("have a Node".to_owned(), 1));
     }
     let conditions = status["conditions"].as_array();
     for condition in conditions.into_iter().flatten() {
         let kind = condition["type"].as_str().unwrap_or_default();
         if GOOD.contains(&kind) && condition["status"] == "True" {
-            marks.push((format!("{kind} is true"), 1));
+            criteria.push((format!("{kind} is true"), 1));
         }
     }
-    marks
+    criteria
 }
 
 #[cfg(test)]
@@ -125,17 +126,17 @@ mod tests {
     }
 
     #[test]
-    fn m14_who_was_unwell_before_may_stay_so() {
+    fn unhealthy_before_may_stay_unhealthy() {
         let before = [machine("Running", "True"), machine("Failed", "False")];
         let before = Health::of(&before);
         assert_eq!(before.worse_than(&before), None);
-        let mended = [machine("Running", "True"), machine("Running", "True")];
-        assert_eq!(Health::of(&mended).worse_than(&before), None);
+        let recovered = [machine("Running", "True"), machine("Running", "True")];
+        assert_eq!(Health::of(&recovered).worse_than(&before), None);
         assert_eq!(before.count("Machine"), 2);
     }
 
     #[test]
-    fn what_is_worse_is_named() {
+    fn health_regressions_are_named() {
         let before = Health::of(&[machine("Running", "True"), machine("Running", "True")]);
         for (after, expected) in [
             (vec![machine("Running", "True")], "exist 1, was 2"),
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_that_were_ready_have_to_be_ready() {
+    fn ready_replicas_must_be_ready_again() {
         let set = |ready: i64| json!({ "kind": "MachineSet", "status": { "replicas": 3, "readyReplicas": ready } });
         let before = Health::of(&[set(2)]);
         assert_eq!(Health::of(&[set(3)]).worse_than(&before), None);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_small_and_is_read_as_it_was_written() {
+    fn health_snapshots_are_small_and_round_trip() {
         let fleet: Vec<_> = (0..5000).map(|_| machine("Running", "True")).collect();
         let health = Health::of(&fleet);
         let text = serde_json::to_string(&health).unwrap();

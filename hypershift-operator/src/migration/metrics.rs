@@ -1,6 +1,6 @@
-//! What is counted about migrations. The names are fixed: alerts, dashboards and people know them.
+//! Metrics of migrations. The names are API: alerts and dashboards use them.
 //!
-//! The numbers of hosted clusters come from one [`Census`], which is replaced as a whole: they add up at every scrape.
+//! The gauges come from one [`StateCounts`], which is replaced as a whole: they add up at every scrape.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,16 +17,16 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::census::Census;
-use crate::hosted_cluster::Id;
+use super::state_counts::StateCounts;
+use crate::cluster_ref::Id;
 
-/// What all names begin with.
+/// The prefix of all names.
 pub(crate) const PREFIX: &str = "hypershift_private_capi";
-/// Buckets for how long a migration took, in seconds.
+/// Buckets for the duration of migrations, in seconds.
 const DURATION: [f64; 12] = [
     1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0,
 ];
-/// Sizes of clusters by machines: up to that many, and the name.
+/// Cluster sizes: maximum number of machines, label value.
 const SIZES: [(usize, &str); 4] = [
     (10, "1-10"),
     (100, "11-100"),
@@ -43,15 +43,15 @@ pub(crate) struct Metrics {
     duration: Family<SizeLabels, Histogram, fn() -> Histogram>,
 }
 
-/// What is told of the present.
+/// The gauges.
 #[derive(Debug, Default)]
 struct State {
-    census: Census,
-    /// When the migrations that are under way began.
+    counts: StateCounts,
+    /// Start times of migrations in progress.
     begun: BTreeMap<Id, Timestamp>,
 }
 
-/// Tells of the present as one.
+/// Encodes all gauges from one state, so that they are consistent.
 #[derive(Debug)]
 struct Present(Arc<Mutex<State>>);
 
@@ -84,17 +84,17 @@ impl Metrics {
         };
         registry.register(
             "migrated_hosted_clusters",
-            "Migrations to private types that were completed",
+            "Completed migrations to private types",
             metrics.migrated.clone(),
         );
         registry.register(
             "reversed_hosted_clusters",
-            "Migrations back to standard types that were completed",
+            "Completed migrations back to standard types",
             metrics.reversed.clone(),
         );
         registry.register_with_unit(
             "migration_duration",
-            "Time from the lock to the end of a migration that was completed, by machines",
+            "Duration of completed migrations, from lock to end, by number of machines",
             Unit::Seconds,
             metrics.duration.clone(),
         );
@@ -102,22 +102,22 @@ impl Metrics {
         metrics
     }
 
-    /// The fleet was looked at.
-    pub(crate) fn counted(&self, census: Census) {
-        state(&self.state).census = census;
+    /// All HostedClusters were evaluated.
+    pub(crate) fn counted(&self, counts: StateCounts) {
+        state(&self.state).counts = counts;
     }
 
-    /// A migration is under way since then.
+    /// A migration began at this time.
     pub(crate) fn began(&self, id: &Id, at: Timestamp) {
         state(&self.state).begun.insert(id.clone(), at);
     }
 
-    /// It is not any more.
+    /// It ended.
     pub(crate) fn ended(&self, id: &Id) {
         state(&self.state).begun.remove(id);
     }
 
-    /// Nothing is known any more: somebody else leads.
+    /// Clears the gauges: another process leads.
     pub(crate) fn forget(&self) {
         *state(&self.state) = State::default();
     }
@@ -149,43 +149,43 @@ fn state(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl Collector for Present {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let state = state(&self.0);
-        let census = &state.census;
+        let counts = &state.counts;
         let began = state.begun.values().min().map_or(0, |at| at.as_second());
         gauge(
             &mut encoder,
             "pending_hosted_clusters_total",
             "Hosted clusters on standard types that wait for their migration",
-            census.pending,
+            counts.pending,
         )?;
         gauge(
             &mut encoder,
             "hosted_clusters_total",
             "All hosted clusters",
-            census.total(),
+            counts.total(),
         )?;
         gauge(
             &mut encoder,
             "migration_start_time",
-            "When the oldest migration that is under way began, in seconds of Unix time; 0 if none is",
+            "Start of the oldest migration in progress, in Unix seconds; 0 if there is none",
             u64::try_from(began).unwrap_or_default(),
         )?;
         let states = Family::<StateLabels, Gauge>::default();
         for (state, count) in [
-            ("done", census.done),
-            ("pending", census.pending),
-            ("active", census.active),
-            ("failed", census.all_failed()),
+            ("done", counts.done),
+            ("pending", counts.pending),
+            ("active", counts.active),
+            ("failed", counts.all_failed()),
         ] {
             states
                 .get_or_create(&StateLabels { state })
                 .set(signed(count));
         }
-        let help = "Hosted clusters by where they stand on their way to private types";
+        let help = "Hosted clusters by migration state";
         let metric =
             encoder.encode_descriptor("hosted_clusters", help, None, states.metric_type())?;
         states.encode(metric)?;
         let failed = Family::<FailureLabels, Gauge>::default();
-        for (&failure_reason, &count) in &census.failed {
+        for (&failure_reason, &count) in &counts.failed {
             let labels = FailureLabels { failure_reason };
             failed.get_or_create(&labels).set(signed(count));
         }
@@ -237,7 +237,7 @@ mod tests {
     /// Every metric, at least once.
     fn all() -> String {
         text(|metrics| {
-            metrics.counted(Census {
+            metrics.counted(StateCounts {
                 done: 3,
                 pending: 2,
                 active: 1,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_that_alerts_know() {
+    fn metric_names_match_the_alerts() {
         let text = all();
         for line in [
             "hypershift_private_capi_migrated_hosted_clusters_total 1",
@@ -298,12 +298,13 @@ mod tests {
     }
 
     proptest! {
-        /// What a scrape says adds up, whatever was counted before it.
-        #[test]
-        fn m20_states_add_up_at_every_scrape(counts in prop::collection::vec(0..1000_u64, 5)) {
+        /// Every scrape adds up, whatever was counted before it.
+        /// Check M20.
+    #[test]
+        fn states_add_up_at_every_scrape(counts in prop::collection::vec(0..1000_u64, 5)) {
             let text = text(|metrics| {
-                metrics.counted(Census { done: 9, ..Census::default() });
-                metrics.counted(Census {
+                metrics.counted(StateCounts { done: 9, ..StateCounts::default() });
+                metrics.counted(StateCounts {
                     done: counts[0],
                     pending: counts[1],
                     active: counts[2],

@@ -1,6 +1,6 @@
-//! Reads how well a hosted cluster is.
+//! Reads the health of a HostedCluster.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::HostedControlPlane;
 use control_plane_component::CapiUse;
 use kube::Api;
@@ -8,7 +8,7 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 use serde_json::Value;
 
 use super::health::Health;
-use super::workloads::Seen;
+use super::workloads::ObservedDeployment;
 use crate::capi::Capi;
 use crate::context::Context;
 use crate::error::Error;
@@ -16,9 +16,13 @@ use crate::error::Error;
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
 
-/// How well a control plane and its machines are, on one side.
-pub(super) async fn health(ctx: &Context, namespace: &str, side: Side) -> Result<Health, Error> {
-    let capi = Capi::new(side);
+/// The health of a control plane and its machines of these types.
+pub(super) async fn health(
+    ctx: &Context,
+    namespace: &str,
+    types: CapiTypes,
+) -> Result<Health, Error> {
+    let capi = Capi::new(types);
     let kinds = [
         capi.cluster(),
         capi.machine_deployment(),
@@ -57,9 +61,9 @@ async fn list(
     }
 }
 
-/// A container that was started more than once since its pod is new, in words. The managers count as ready when they
-/// have read all objects through the proxy beside them, so this and availability stand for a request of our own.
-pub(super) fn restarts(seen: &[Seen]) -> Option<String> {
+/// A container that was restarted in its new pod. The managers count as ready when they
+/// have listed all objects through their proxy, so availability without restarts implies that the proxy works.
+pub(super) fn restarts(seen: &[ObservedDeployment]) -> Option<String> {
     let watched = seen.iter().filter(|one| one.capi == CapiUse::Proxied);
     for pod in watched.flat_map(|one| &one.pods) {
         let status = pod.status.clone().unwrap_or_default();

@@ -1,44 +1,44 @@
-//! Which hosted cluster is migrated next: pure, and the same for the same fleet.
+//! Which HostedCluster is migrated next: pure and deterministic.
 //!
-//! What was begun is continued first, whoever began it. Then come those that a person asks for, then those that were
-//! never tried, the oldest first, and last those that failed and are due: a cluster that always fails delays nobody.
+//! Migrations in progress continue first. Then come requested rollbacks, then clusters that were
+//! never tried, the oldest first, and last those that failed and are due: failing clusters delay no others.
 
 use jiff::Timestamp;
 use ownership::MigrationState;
 
 use super::candidate::Candidate;
-use crate::hosted_cluster::Id;
+use crate::cluster_ref::Id;
 
-/// What is to be done with a hosted cluster.
+/// The work for a HostedCluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Work {
-    /// Go on where the journal says.
+    /// Continue as recorded in the journal.
     Resume,
     /// From private to standard types.
     Reverse,
     /// From standard to private types, for the first time.
     Forward,
-    /// The same, once more.
+    /// The same, as a retry.
     Again,
 }
 
-/// One that is begun now.
+/// A selected cluster and its work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) id: Id,
     pub(crate) work: Work,
 }
 
-/// Whether new migrations are begun.
+/// Whether new migrations begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gate {
-    /// They are.
+    /// They do.
     Open,
-    /// They are not. What was begun goes on: half of a migration is no state to rest in.
+    /// They do not. Migrations in progress continue.
     Paused,
 }
 
-/// The first `free` ones, in order, of those that are not under way.
+/// The first `free` clusters, in order, that are not in progress.
 pub(crate) fn choose(
     candidates: &[Candidate],
     gate: Gate,
@@ -65,17 +65,17 @@ pub(crate) fn choose(
         .collect()
 }
 
-/// What is to be done with a cluster now, if anything is.
+/// The work for a cluster now, if there is any.
 fn work(candidate: &Candidate, now: Timestamp) -> Option<Work> {
     if candidate.state == MigrationState::Active {
         return Some(Work::Resume);
     }
-    // One that is being deleted goes the way that it is on, and one that is nobody's is looked at by a person first.
-    if candidate.is_going || !candidate.is_sure {
+    // Clusters that are being deleted are not migrated, and neither are clusters in an invalid state.
+    if candidate.is_deleting || !candidate.is_consistent {
         return None;
     }
     match candidate.state {
-        MigrationState::Done => candidate.is_unwanted.then_some(Work::Reverse),
+        MigrationState::Done => candidate.is_rollback_requested.then_some(Work::Reverse),
         MigrationState::Pending => (!candidate.is_held).then_some(Work::Forward),
         MigrationState::Failed => {
             let due = candidate.due()?;
@@ -109,10 +109,10 @@ mod tests {
             state,
             failure: (state == MigrationState::Failed).then_some(Reason::Conflict),
             attempts: Attempts::default(),
-            is_sure: true,
-            is_going: false,
+            is_consistent: true,
+            is_deleting: false,
             is_held: false,
-            is_unwanted: false,
+            is_rollback_requested: false,
         }
     }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn m19_what_was_begun_comes_first_and_what_failed_last() {
+    fn migrations_in_progress_come_first_and_failed_ones_last() {
         let old = Candidate {
             created: "2029-01-01T00:00:00Z".parse().ok(),
             ..candidate("old", MigrationState::Pending)
@@ -141,8 +141,8 @@ mod tests {
             created: "2029-06-01T00:00:00Z".parse().ok(),
             ..candidate("a-young", MigrationState::Pending)
         };
-        let unwanted = Candidate {
-            is_unwanted: true,
+        let obsolete = Candidate {
+            is_rollback_requested: true,
             ..candidate("unwanted", MigrationState::Done)
         };
         let candidates = [
@@ -152,7 +152,7 @@ mod tests {
             young,
             candidate("done", MigrationState::Done),
             old,
-            unwanted,
+            obsolete,
             candidate("begun", MigrationState::Active),
         ];
         let expected = [
@@ -170,18 +170,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_or_goes_or_is_unsure_is_left_alone() {
+    fn held_deleting_or_inconsistent_clusters_are_skipped() {
         let one = || candidate("one", MigrationState::Pending);
         let held = Candidate {
             is_held: true,
             ..one()
         };
         let going = Candidate {
-            is_going: true,
+            is_deleting: true,
             ..one()
         };
         let unsure = Candidate {
-            is_sure: false,
+            is_consistent: false,
             ..one()
         };
         let held_failure = Candidate {
@@ -191,10 +191,10 @@ mod tests {
         for candidate in [held, going, unsure, held_failure] {
             assert_eq!(chosen(&[candidate], Gate::Open, 1), [], "");
         }
-        // A migration that has begun is ended, whatever its cluster is asked for meanwhile.
+        // A migration in progress continues, whatever is requested for its cluster.
         let begun = Candidate {
             is_held: true,
-            is_going: true,
+            is_deleting: true,
             ..candidate("one", MigrationState::Active)
         };
         assert_eq!(chosen(&[begun], Gate::Paused, 1).len(), 1);
@@ -212,14 +212,14 @@ mod tests {
         prop::collection::vec(one, 0..30).prop_map(|all| {
             let all = all.into_iter().enumerate();
             all.map(
-                |(index, ((state, failure), failed, is_held, is_unwanted))| Candidate {
+                |(index, ((state, failure), failed, is_held, is_rollback_requested))| Candidate {
                     failure,
                     attempts: Attempts {
                         failed,
                         last: Some(Timestamp::UNIX_EPOCH),
                     },
                     is_held,
-                    is_unwanted,
+                    is_rollback_requested,
                     ..candidate(&format!("c{index}"), state)
                 },
             )
@@ -228,24 +228,24 @@ mod tests {
     }
 
     proptest! {
-        /// A fleet in which every attempt at some clusters fails: all others are done, one by one, none of them late.
+        /// In a fleet in which some clusters always fail, all others are migrated without delay.
         #[test]
-        fn m19_no_healthy_cluster_waits_for_one_that_fails(candidates in candidates(), limit in 1..5_usize) {
+        fn failing_clusters_do_not_delay_others(candidates in candidates(), limit in 1..5_usize) {
             let mut candidates = candidates;
             let poisoned: BTreeSet<_> = candidates.iter().step_by(3).map(|it| it.id.clone()).collect();
             let healthy = candidates.iter().filter(|it| it.state == MigrationState::Pending && !it.is_held
                 && !poisoned.contains(&it.id)).count();
             let fresh = candidates.iter().filter(|it| matches!(it.state, MigrationState::Pending | MigrationState::Active)
-                || it.is_unwanted && it.state == MigrationState::Done).count();
+                || it.is_rollback_requested && it.state == MigrationState::Done).count();
             let mut done = 0;
-            // Each round ends all that it began; whoever was never tried has its turn within as many rounds.
+            // Each round completes what it began; clusters that were never tried come next.
             for _ in 0..fresh.div_ceil(limit) {
                 let round = choose(&candidates, Gate::Open, now(), limit, |_| false);
                 prop_assert!(round.len() <= limit);
                 for choice in round {
                     let candidate = candidates.iter_mut().find(|it| it.id == choice.id).unwrap();
                     if choice.work == Work::Reverse {
-                        (candidate.is_unwanted, candidate.is_held) = (false, true);
+                        (candidate.is_rollback_requested, candidate.is_held) = (false, true);
                         candidate.state = MigrationState::Pending;
                         candidate.failure = None;
                     } else if poisoned.contains(&choice.id) {
@@ -255,7 +255,7 @@ mod tests {
                     } else {
                         done += usize::from(choice.work == Work::Forward);
                         candidate.state = MigrationState::Done;
-                        candidate.is_unwanted = false;
+                        candidate.is_rollback_requested = false;
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Stops whoever writes to a cluster's objects, proves that nobody is left, and starts them again.
+//! Scales down the controllers that write Cluster API objects, verifies that no pod is left, and scales them up again.
 
 use control_plane_component::UnknownCapiUse;
 use futures::future::try_join_all;
@@ -8,14 +8,17 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::Value;
 
-use super::mark::MANAGER;
-use super::workloads::{KEEPER, Seen, capi_use, is_stopped, query};
+use super::workloads::{OPERATOR, ObservedDeployment, capi_use, is_stopped, query};
 use crate::context::Context;
 use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::error::Error;
+use crate::handover::FIELD_MANAGER;
 
-/// The Deployments of a control plane that a migration stops, with their pods; the keeper first.
-pub(super) async fn look(ctx: &Context, namespace: &str) -> Result<Vec<Seen>, Error> {
+/// The Deployments of a control plane that a migration stops, with their pods; the control-plane-operator first.
+pub(super) async fn list_deployments(
+    ctx: &Context,
+    namespace: &str,
+) -> Result<Vec<ObservedDeployment>, Error> {
     let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), namespace);
     // Without a limit and a resource version: a Deployment that is not in this list is not in the store.
     let list = api.list(&ListParams::default()).await;
@@ -27,14 +30,18 @@ pub(super) async fn look(ctx: &Context, namespace: &str) -> Result<Vec<Seen>, Er
             stopped.push(deployment);
         }
     }
-    stopped.sort_by_key(|deployment| deployment.metadata.name.as_deref() != Some(KEEPER));
+    stopped.sort_by_key(|deployment| deployment.metadata.name.as_deref() != Some(OPERATOR));
     let looks = stopped
         .into_iter()
         .map(|deployment| with_pods(ctx, namespace, deployment));
     try_join_all(looks).await
 }
 
-async fn with_pods(ctx: &Context, namespace: &str, deployment: Deployment) -> Result<Seen, Error> {
+async fn with_pods(
+    ctx: &Context,
+    namespace: &str,
+    deployment: Deployment,
+) -> Result<ObservedDeployment, Error> {
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
     let capi = capi_use(&deployment).map_err(|error| unreadable(namespace, &deployment, &error))?;
     let selector = deployment
@@ -45,14 +52,14 @@ async fn with_pods(ctx: &Context, namespace: &str, deployment: Deployment) -> Re
         return Err(unreadable(
             namespace,
             &deployment,
-            "its selector is more than labels",
+            "its selector has expressions",
         ));
     };
     // Without a limit and a resource version: a pod that is not in this list is not in the store.
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), namespace);
     let list = pods.list(&ListParams::default().labels(&selector)).await;
     let list = list.map_err(Error::list(format!("pods of {namespace}/{name}")))?;
-    Ok(Seen {
+    Ok(ObservedDeployment {
         deployment,
         capi,
         pods: list.items,
@@ -66,66 +73,66 @@ fn unreadable(
 ) -> Error {
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
     Error::Unreadable {
-        object: format!("{namespace}/{name} (Deployment)"),
+        object: format!("Deployment {namespace}/{name}"),
         problem: problem.to_string(),
     }
 }
 
-/// Asks all Deployments that use Cluster API to stop; tells which one still runs. The keeper is gone before the others are
-/// looked for and asked: it would bring them back, and it may make another one until then.
+/// Scales down all Deployments that use Cluster API; returns one that still runs. The control-plane-operator stops before
+/// the others are listed: it would scale them up again, and may create another one until then.
 pub(super) async fn stop(
     ctx: &Context,
     namespace: &ControlPlaneNamespace,
 ) -> Result<Option<String>, Error> {
-    if let Some(runs) = stop_keeper(ctx, namespace).await? {
+    if let Some(runs) = stop_operator(ctx, namespace).await? {
         return Ok(Some(runs));
     }
-    let seen = look(ctx, namespace).await?;
+    let seen = list_deployments(ctx, namespace).await?;
     for one in &seen {
-        ask(ctx, namespace, one, one.stop()).await?;
+        patch(ctx, namespace, one, one.stop()).await?;
     }
-    Ok(seen.iter().find_map(Seen::runs))
+    Ok(seen.iter().find_map(ObservedDeployment::still_running))
 }
 
-async fn stop_keeper(
+async fn stop_operator(
     ctx: &Context,
     namespace: &ControlPlaneNamespace,
 ) -> Result<Option<String>, Error> {
     let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), namespace);
-    let found = api.get_opt(KEEPER).await;
+    let found = api.get_opt(OPERATOR).await;
     let found = found.map_err(|source| Error::Read {
-        what: format!("Deployment {namespace}/{KEEPER}"),
+        what: format!("Deployment {namespace}/{OPERATOR}"),
         source,
     })?;
     let Some(deployment) = found else {
         return Ok(None);
     };
-    let keeper = with_pods(ctx, namespace, deployment).await?;
-    ask(ctx, namespace, &keeper, keeper.stop()).await?;
-    Ok(keeper.runs())
+    let operator = with_pods(ctx, namespace, deployment).await?;
+    patch(ctx, namespace, &operator, operator.stop()).await?;
+    Ok(operator.still_running())
 }
 
-/// Lets all that were stopped run as before.
+/// Scales all stopped Deployments up to their prior replicas.
 pub(super) async fn start(ctx: &Context, namespace: &ControlPlaneNamespace) -> Result<(), Error> {
-    for one in look(ctx, namespace).await? {
-        ask(ctx, namespace, &one, one.start()).await?;
+    for one in list_deployments(ctx, namespace).await? {
+        patch(ctx, namespace, &one, one.start()).await?;
     }
     Ok(())
 }
 
-/// Forgets that they were ever stopped.
+/// Removes the annotations with prior replicas.
 pub(super) async fn forget(ctx: &Context, namespace: &ControlPlaneNamespace) -> Result<(), Error> {
-    for one in look(ctx, namespace).await? {
-        ask(ctx, namespace, &one, one.forget()).await?;
+    for one in list_deployments(ctx, namespace).await? {
+        patch(ctx, namespace, &one, one.forget()).await?;
     }
     Ok(())
 }
 
-/// Writes what is to change about a Deployment, if it is still as it was seen.
-async fn ask(
+/// Patches a Deployment, if it has not changed since it was read.
+async fn patch(
     ctx: &Context,
     namespace: &ControlPlaneNamespace,
-    seen: &Seen,
+    seen: &ObservedDeployment,
     patch: Option<Value>,
 ) -> Result<(), Error> {
     let Some(patch) = patch else {
@@ -133,7 +140,7 @@ async fn ask(
     };
     let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), namespace);
     let params = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
+        field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
     let name = seen.name();
@@ -196,17 +203,17 @@ mod tests {
         Expect::get(&query).answer(Answer::list(pods))
     }
 
-    /// What is read: a keeper that is stopped, and others, with their pods.
-    fn reads(keeper_pods: &[Value], others: &[(Value, Vec<Value>)]) -> Vec<Expect> {
-        let keeper = deployment(KEEPER, true, &json!({}));
+    /// What is read: a stopped control-plane-operator, and others, with their pods.
+    fn reads(operator_pods: &[Value], others: &[(Value, Vec<Value>)]) -> Vec<Expect> {
+        let operator = deployment(OPERATOR, true, &json!({}));
         let mut list: Vec<_> = others.iter().map(|(other, _)| other.clone()).collect();
-        // One that has nothing to do with Cluster API is not asked for its pods.
+        // Pods of Deployments that do not use Cluster API are not listed.
         list.push(deployment("kube-scheduler", false, &json!({})));
-        list.push(keeper.clone());
+        list.push(operator.clone());
         let mut all = vec![
-            Expect::get(&path(&format!("/{KEEPER}"))).answer(Answer::ok(&keeper)),
+            Expect::get(&path(&format!("/{OPERATOR}"))).answer(Answer::ok(&operator)),
             Expect::get(&path("")).answer(Answer::list(&list)),
-            pods(KEEPER, keeper_pods),
+            pods(OPERATOR, operator_pods),
         ];
         all.extend(others.iter().map(|(other, found)| {
             let name = other["metadata"]["name"].as_str().unwrap();
@@ -241,28 +248,28 @@ mod tests {
 
     /// Check M07.
     #[tokio::test]
-    async fn the_keeper_is_gone_before_the_others_are_stopped() {
+    async fn the_control_plane_operator_is_stopped_first() {
         let pod = terminating_pod();
         let other = |is_stopped| deployment("cluster-api", is_stopped, &json!({}));
-        // Nobody but the keeper is written to while a pod of it is there.
+        // Only the control-plane-operator is patched while one of its pods exists.
         let all = reads(std::slice::from_ref(&pod), &[(other(false), vec![])]);
         let runs = stopped(all, vec![]).await.unwrap().unwrap();
         assert!(
             runs.contains("pod p") && runs.contains("Terminating"),
             "{runs}"
         );
-        // Then the next one is asked, once.
+        // Then the next one is patched, once.
         let all = reads(&[], &[(other(false), vec![])]);
         let runs = stopped(all, vec![stop_of("cluster-api")]).await.unwrap();
         assert!(runs.is_some(), "it was asked just now");
-        // And it is waited for until its pods are gone.
+        // Then its pods have to be gone.
         let all = reads(&[], &[(other(true), vec![pod])]);
         assert!(stopped(all, vec![]).await.unwrap().is_some());
         let all = reads(&[], &[(other(true), vec![])]);
         assert_eq!(stopped(all, vec![]).await.unwrap(), None);
     }
 
-    /// A component is stopped because it says that it uses Cluster API, whatever its name is.
+    /// A component is stopped because of its label, whatever its name is.
     #[tokio::test]
     async fn a_component_with_the_label_is_stopped_by_a_migration() {
         let component = |is_stopped| {
@@ -279,11 +286,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_counts_as_stopped_while_a_label_is_not_understood() {
+    async fn an_unknown_capi_label_blocks_quiescence() {
         let unknown = deployment("new-component", false, &json!({ USES_CAPI: "sometimes" }));
         let list = Answer::list(&[deployment("cluster-api", true, &json!({})), unknown]);
         let reads = vec![
-            Expect::get(&path(&format!("/{KEEPER}"))).answer(Answer::error(404, "NotFound")),
+            Expect::get(&path(&format!("/{OPERATOR}"))).answer(Answer::error(404, "NotFound")),
             Expect::get(&path("")).answer(list),
         ];
         let error = stopped(reads, vec![]).await.unwrap_err().to_string();

@@ -1,47 +1,53 @@
 //! How migrations are done: by flags, and by a ConfigMap that changes them while the operator runs.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use api::group::GroupTable;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
 use super::queue::Gate;
+use crate::cache::{self, Found};
 use crate::context::Context;
 use crate::error::Error;
 
 /// The ConfigMap, in the operator's namespace.
 pub(super) const SWITCH: &str = "private-capi-migration";
-/// Key: `"true"` begins no migration.
+/// Key: with `"true"`, no migration begins.
 const PAUSED: &str = "paused";
-/// Key: how many at a time.
+/// Key: the maximum number of concurrent migrations.
 const CONCURRENCY: &str = "concurrency";
 
-/// What the flags say.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    /// How many at a time. With 0 there are none, not even those that were begun.
-    pub(crate) concurrency: usize,
-    /// How long a cluster has to be well before its migration is committed.
-    pub(crate) health_window: Duration,
-    /// The groups that are moved.
-    pub(crate) groups: GroupTable,
-}
-
-/// What holds now.
+/// The current settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Switch {
     pub(super) gate: Gate,
     pub(super) concurrency: usize,
 }
 
+/// What was read last, and the version that the watch had before.
+#[derive(Debug)]
+pub(super) struct Known {
+    version: Found,
+    switch: Switch,
+}
+
 // === impl Switch ===
 
 impl Switch {
-    /// Reads the ConfigMap. Without one, the flags hold.
-    pub(super) async fn read(ctx: &Context) -> Result<Self, Error> {
+    /// Reads the ConfigMap, if it has changed since it was read. Without one, the flags apply.
+    pub(super) async fn read(
+        ctx: &Context,
+        concurrency: usize,
+        known: &mut Option<Known>,
+    ) -> Result<Self, Error> {
         let namespace = &ctx.legacy_deployment.namespace;
+        let version = (cache::CONFIG_MAPS, namespace.as_str(), SWITCH);
+        let version = ctx.cache.index.version(version);
+        if let (Some(known), Some(version)) = (&known, version)
+            && known.version == version
+        {
+            return Ok(known.switch);
+        }
         let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
         let found = api.get_opt(SWITCH).await;
         let found = found.map_err(|source| Error::Read {
@@ -49,10 +55,12 @@ impl Switch {
             source,
         })?;
         let data = found.and_then(|found| found.data).unwrap_or_default();
-        Ok(Self::new(&data, ctx.migrations.settings.concurrency))
+        let switch = Self::new(&data, concurrency);
+        *known = version.map(|version| Known { version, switch });
+        Ok(switch)
     }
 
-    /// What cannot be read is taken for the careful choice: a pause, and the flag's number.
+    /// Invalid values select the safe choice: paused, and the concurrency of the flag.
     fn new(data: &BTreeMap<String, String>, flag: usize) -> Self {
         let gate = match data.get(PAUSED).map(|it| it.trim()) {
             None | Some("false" | "") => Gate::Open,
@@ -71,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_switch_wins_over_flags_and_pauses_when_in_doubt() {
+    fn the_config_map_overrides_flags_and_pauses_if_invalid() {
         for (data, gate, concurrency) in [
             (&[][..], Gate::Open, 3),
             (&[(PAUSED, "true")], Gate::Paused, 3),

@@ -1,4 +1,4 @@
-//! Deployments that use Cluster API in a control plane: which they are, and whether one of them runs. Pure.
+//! Deployments of a control plane that use Cluster API, and whether they run. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde_json::{Value, json};
 
-use crate::hosted_cluster::names;
+use crate::names;
 
-/// Whoever brings the others back when they are stopped. It goes first, and comes first.
-pub(super) const KEEPER: &str = names::CONTROL_PLANE_OPERATOR;
-/// Deployments that use Cluster API in control planes of operators that do not label them: what those render is known.
+/// The control-plane-operator scales the others up again, so it is stopped first.
+pub(super) const OPERATOR: &str = names::CONTROL_PLANE_OPERATOR;
+/// Deployments that use Cluster API, rendered by older operators that do not label them.
 const UNLABELED: [(&str, CapiUse); 5] = [
     (names::CLUSTER_API, CapiUse::Proxied),
     (names::CAPI_PROVIDER, CapiUse::Proxied),
@@ -24,7 +24,7 @@ const UNLABELED: [(&str, CapiUse); 5] = [
 
 /// How a Deployment of a control plane namespace uses Cluster API.
 ///
-/// Each component says so by a label. Without one, a known name or the proxy in its pods says the same. A label that this
+/// Components have a label for it. Without one, a known name or the proxy in its pods decides. A label value that this
 /// version does not know is an error: a Deployment that is not stopped would corrupt the migration.
 pub(super) fn capi_use(deployment: &Deployment) -> Result<CapiUse, UnknownCapiUse> {
     let known = known_use(&deployment.metadata)?;
@@ -42,15 +42,15 @@ fn known_use(metadata: &ObjectMeta) -> Result<Option<CapiUse>, UnknownCapiUse> {
     Ok(labeled.or_else(|| by_name().map(|(_, capi)| *capi)))
 }
 
-/// Whether a migration stops a Deployment: the keeper, and all that use Cluster API.
+/// Whether a migration stops a Deployment: the control-plane-operator, and all that use Cluster API.
 pub(super) fn is_stopped(deployment: &Deployment) -> Result<bool, UnknownCapiUse> {
-    let is_keeper = deployment.metadata.name.as_deref() == Some(KEEPER);
-    Ok(is_keeper || capi_use(deployment)? != CapiUse::None)
+    let is_operator = deployment.metadata.name.as_deref() == Some(OPERATOR);
+    Ok(is_operator || capi_use(deployment)? != CapiUse::None)
 }
 
 /// What is read of one Deployment and its pods.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct ObservedDeployment {
     pub(super) deployment: Deployment,
     /// How it uses Cluster API.
     pub(super) capi: CapiUse,
@@ -58,9 +58,9 @@ pub(super) struct Seen {
     pub(super) pods: Vec<Pod>,
 }
 
-// === impl Seen ===
+// === impl ObservedDeployment ===
 
-impl Seen {
+impl ObservedDeployment {
     pub(super) fn name(&self) -> &str {
         self.deployment.metadata.name.as_deref().unwrap_or_default()
     }
@@ -76,20 +76,20 @@ impl Seen {
         annotations.get(MIGRATION_PRIOR_REPLICAS)?.parse().ok()
     }
 
-    /// What stops it, unless it is asked to stop already.
+    /// The patch that scales it down, unless it is scaled down already.
     pub(super) fn stop(&self) -> Option<Value> {
         let prior = self.prior().unwrap_or_else(|| self.replicas());
-        let is_asked = self.replicas() == 0 && self.prior().is_some();
-        (!is_asked).then(|| self.patch(0, &json!(prior.to_string())))
+        let is_scaled_down = self.replicas() == 0 && self.prior().is_some();
+        (!is_scaled_down).then(|| self.patch(0, &json!(prior.to_string())))
     }
 
-    /// What lets it run as it did before, unless nothing has stopped it.
+    /// The patch that scales it up to its prior replicas, unless it was not stopped.
     pub(super) fn start(&self) -> Option<Value> {
         let prior = self.prior()?;
         Some(self.patch(prior, &Value::Null))
     }
 
-    /// What forgets that it was ever stopped.
+    /// The patch that removes its prior replicas.
     pub(super) fn forget(&self) -> Option<Value> {
         self.prior()?;
         Some(self.patch(self.replicas(), &Value::Null))
@@ -107,36 +107,49 @@ impl Seen {
         })
     }
 
-    /// Who still runs, in words; nobody if it is stopped for sure. That the Deployment says so is no proof: its status
-    /// is silent about pods that are terminating.
-    pub(super) fn runs(&self) -> Option<String> {
+    /// Why it still runs; `None` if no pod is left. The status of the Deployment is no proof: it
+    /// does not count terminating pods.
+    pub(super) fn still_running(&self) -> Option<String> {
         let name = self.name();
         if self.replicas() != 0 {
-            return Some(format!("{name} is asked for {} replicas", self.replicas()));
+            return Some(format!(
+                "Waiting for Deployment {name} to be scaled down from {} replicas",
+                self.replicas()
+            ));
         }
         let metadata = &self.deployment.metadata;
         let status = self.deployment.status.as_ref();
         let observed = status.and_then(|status| status.observed_generation);
         if observed < metadata.generation {
-            return Some(format!("nobody has seen yet that {name} is to stop"));
+            return Some(format!(
+                "Waiting for Deployment {name} to observe the new generation"
+            ));
         }
-        let pods: Vec<_> = self.pods.iter().map(told).collect();
-        (!pods.is_empty()).then(|| format!("{name} has {}", pods.join(" and ")))
+        let pods: Vec<_> = self.pods.iter().map(describe_pod).collect();
+        (!pods.is_empty()).then(|| {
+            format!(
+                "Waiting for Deployment {name} to stop: {}",
+                pods.join(" and ")
+            )
+        })
     }
 
-    /// What it waits for until it runs as it should, in words.
-    pub(super) fn waits(&self, with_proxy: bool) -> Option<String> {
+    /// What it waits for until it is ready.
+    pub(super) fn waiting_for(&self, with_proxy: bool) -> Option<String> {
         let name = self.name();
-        let wanted = self.replicas();
-        if let Some(prior) = self.prior().filter(|prior| wanted == 0 && *prior > 0) {
+        let desired = self.replicas();
+        if let Some(prior) = self.prior().filter(|prior| desired == 0 && *prior > 0) {
             return Some(format!(
-                "nobody has started {name} again ({prior} replicas)"
+                "Waiting for Deployment {name} to be scaled up again ({prior} replicas)"
             ));
         }
         let has_proxy = self.deployment.spec.as_ref().is_some_and(has_proxy);
         if with_proxy != has_proxy && self.capi == CapiUse::Proxied {
             let what = if with_proxy { "no" } else { "still a" };
-            return Some(format!("{name} has {what} container {}", sidecar::NAME));
+            return Some(format!(
+                "Waiting for Deployment {name} to be updated: it has {what} container {}",
+                sidecar::NAME
+            ));
         }
         let status = self.deployment.status.clone().unwrap_or_default();
         let is_seen = status.observed_generation >= self.deployment.metadata.generation;
@@ -146,13 +159,15 @@ impl Seen {
         ];
         for (what, count) in counts {
             let count = count.unwrap_or_default();
-            if !is_seen || count < wanted {
-                return Some(format!("{count} of {wanted} replicas of {name} are {what}"));
+            if !is_seen || count < desired {
+                return Some(format!(
+                    "Waiting for Deployment {name} to become available ({count}/{desired} replicas {what})"
+                ));
             }
         }
-        // Those of the old template are gone, too.
-        (status.replicas.unwrap_or_default() > wanted)
-            .then(|| format!("{name} still has pods of its old template"))
+        // Pods of the old template must be gone, too.
+        (status.replicas.unwrap_or_default() > desired)
+            .then(|| format!("Waiting for Deployment {name} to remove old pods"))
     }
 }
 
@@ -166,8 +181,8 @@ fn has_proxy(spec: &DeploymentSpec) -> bool {
     containers.any(|container| container.name == sidecar::NAME)
 }
 
-/// A pod, and why it is still there.
-fn told(pod: &Pod) -> String {
+/// Describes a pod and its termination.
+fn describe_pod(pod: &Pod) -> String {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     let node = node.unwrap_or("no node");
@@ -177,7 +192,7 @@ fn told(pod: &Pod) -> String {
     }
 }
 
-/// A selector as a query; none if it selects by more than labels, which no Deployment of ours does.
+/// A selector as a query; `None` if it has expressions, which no rendered Deployment has.
 pub(super) fn query(selector: &LabelSelector) -> Option<String> {
     if selector
         .match_expressions
@@ -192,7 +207,7 @@ pub(super) fn query(selector: &LabelSelector) -> Option<String> {
 }
 
 /// The replicas before the migration, by Deployment, for the journal.
-pub(super) fn counts(seen: &[Seen]) -> BTreeMap<String, i32> {
+pub(super) fn counts(seen: &[ObservedDeployment]) -> BTreeMap<String, i32> {
     let counts = seen.iter().map(|one| {
         let replicas = one.prior().unwrap_or_else(|| one.replicas());
         (one.name().to_owned(), replicas)
@@ -206,7 +221,12 @@ mod tests {
 
     use super::*;
 
-    fn seen(replicas: i32, prior: Option<&str>, status: impl Into<Value>, pods: &[Value]) -> Seen {
+    fn seen(
+        replicas: i32,
+        prior: Option<&str>,
+        status: impl Into<Value>,
+        pods: &[Value],
+    ) -> ObservedDeployment {
         let annotations = prior.map(|prior| json!({ MIGRATION_PRIOR_REPLICAS: prior }));
         let deployment = json!({
             "metadata": {
@@ -218,7 +238,7 @@ mod tests {
             "status": status.into(),
         });
         let pods = pods.iter().cloned().map(serde_json::from_value);
-        Seen {
+        ObservedDeployment {
             deployment: serde_json::from_value(deployment).unwrap(),
             capi: CapiUse::Proxied,
             pods: pods.collect::<Result<_, _>>().unwrap(),
@@ -236,16 +256,16 @@ mod tests {
         serde_json::from_value(deployment).unwrap()
     }
 
-    /// A component that is not known here by name is found by its label, or by the proxy beside it.
+    /// Components with unknown names are found by label, or by their proxy.
     #[test]
-    fn deployments_that_use_capi_are_found_whoever_rendered_them() {
+    fn deployments_that_use_capi_are_found() {
         use CapiUse::{Direct, None as Not, Proxied};
         for (name, label, container, expected) in [
             ("new-component", Some("proxied"), "init", Proxied),
             ("new-component", Some("direct"), "init", Direct),
             ("new-component", None, sidecar::NAME, Proxied),
             ("kube-scheduler", None, "init", Not),
-            // Rendered by an operator without the label, on standard types: nothing but the name says it.
+            // Rendered by an operator without the label, on standard types: only the name is known.
             ("cluster-api", None, "init", Proxied),
             ("capi-provider", None, "init", Proxied),
             ("cluster-autoscaler", None, "init", Proxied),
@@ -256,14 +276,14 @@ mod tests {
             assert_eq!(capi_use(&deployment), Ok(expected), "{name} {label:?}");
             assert_eq!(is_stopped(&deployment), Ok(expected != Not), "{name}");
         }
-        assert_eq!(is_stopped(&deployment(KEEPER, None, "init")), Ok(true));
-        // Nothing is moved while it is not known who writes.
+        assert_eq!(is_stopped(&deployment(OPERATOR, None, "init")), Ok(true));
+        // Nothing is migrated while the writers are unknown.
         let unknown = deployment("new-component", Some("sometimes"), "init");
         assert!(is_stopped(&unknown).is_err());
     }
 
     #[test]
-    fn what_is_stopped_is_remembered_once_and_started_as_it_was() {
+    fn prior_replicas_are_recorded_once_and_restored() {
         let running = seen(2, None, json!({}), &[]);
         let patch = running.stop().unwrap();
         assert_eq!(patch["spec"]["replicas"], 0);
@@ -276,17 +296,17 @@ mod tests {
         let stopped = seen(0, Some("2"), json!({}), &[]);
         assert_eq!(stopped.stop(), None);
         assert_eq!(stopped.start().unwrap()["spec"]["replicas"], 2);
-        // Somebody has started it meanwhile: what it had before is not forgotten for that.
+        // It was scaled up meanwhile: the prior replicas are kept.
         let started = seen(5, Some("2"), json!({}), &[]);
         let patch = started.stop().unwrap();
         assert_eq!(
             patch["metadata"]["annotations"][MIGRATION_PRIOR_REPLICAS],
             "2"
         );
-        // One that nobody wanted to run is left stopped.
-        let unwanted = seen(0, None, json!({}), &[]);
+        // One that was scaled to zero before stays so.
+        let obsolete = seen(0, None, json!({}), &[]);
         assert_eq!(
-            unwanted.stop().unwrap()["metadata"]["annotations"][MIGRATION_PRIOR_REPLICAS],
+            obsolete.stop().unwrap()["metadata"]["annotations"][MIGRATION_PRIOR_REPLICAS],
             "0"
         );
         assert_eq!(
@@ -296,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn m07_a_pod_that_is_terminating_runs() {
+    fn terminating_pods_count_as_running() {
         let observed = json!({ "observedGeneration": 3 });
         let stuck = json!({
             "metadata": { "name": "p", "deletionTimestamp": "2030-01-31T12:00:00Z" },
@@ -305,30 +325,33 @@ mod tests {
         for (seen, expected) in [
             (
                 seen(1, None, observed.clone(), &[]),
-                Some("asked for 1 replicas"),
+                Some("to be scaled down from 1 replicas"),
             ),
             (
                 seen(0, Some("1"), json!({ "observedGeneration": 2 }), &[]),
-                Some("nobody has seen"),
+                Some("to observe the new generation"),
             ),
-            (seen(0, Some("1"), json!({}), &[]), Some("nobody has seen")),
+            (
+                seen(0, Some("1"), json!({}), &[]),
+                Some("to observe the new generation"),
+            ),
             (
                 seen(0, Some("1"), observed.clone(), &[stuck]),
                 Some("pod p on n, Terminating since 2030-01-31T12:00:00Z"),
             ),
             (seen(0, Some("1"), observed.clone(), &[]), None),
         ] {
-            let found = seen.runs();
-            let is_told = match (&found, expected) {
+            let found = seen.still_running();
+            let matches = match (&found, expected) {
                 (Some(found), Some(expected)) => found.contains(expected),
                 (found, expected) => found.is_none() && expected.is_none(),
             };
-            assert!(is_told, "{found:?} {expected:?}");
+            assert!(matches, "{found:?} {expected:?}");
         }
     }
 
     #[test]
-    fn a_deployment_runs_when_all_its_pods_are_new_and_available() {
+    fn a_deployment_is_ready_when_all_pods_are_updated() {
         let status = |updated: i32, available: i32, all: i32| {
             json!({
                 "observedGeneration": 3, "updatedReplicas": updated, "availableReplicas": available, "replicas": all,
@@ -337,28 +360,31 @@ mod tests {
         for (seen, expected) in [
             (
                 seen(0, Some("1"), status(0, 0, 0), &[]),
-                Some("nobody has started"),
+                Some("to be scaled up again"),
             ),
             (
                 seen(1, None, status(0, 1, 1), &[]),
-                Some("0 of 1 replicas of cluster-api are updated"),
+                Some("to become available (0/1 replicas updated)"),
             ),
             (
                 seen(1, None, status(1, 0, 1), &[]),
-                Some("0 of 1 replicas of cluster-api are available"),
+                Some("to become available (0/1 replicas available)"),
             ),
-            (seen(1, None, status(1, 1, 2), &[]), Some("old template")),
+            (
+                seen(1, None, status(1, 1, 2), &[]),
+                Some("to remove old pods"),
+            ),
             (seen(1, None, status(1, 1, 1), &[]), None),
             (seen(0, Some("0"), status(0, 0, 0), &[]), None),
         ] {
-            let found = seen.waits(false);
-            let is_told = match (&found, expected) {
+            let found = seen.waiting_for(false);
+            let matches = match (&found, expected) {
                 (Some(found), Some(expected)) => found.contains(expected),
                 (found, expected) => found.is_none() && expected.is_none(),
             };
-            assert!(is_told, "{found:?} {expected:?}");
+            assert!(matches, "{found:?} {expected:?}");
         }
         let without = seen(1, None, status(1, 1, 1), &[]);
-        assert!(without.waits(true).is_some(), "it lacks the proxy");
+        assert!(without.waiting_for(true).is_some(), "it lacks the proxy");
     }
 }

@@ -1,31 +1,31 @@
-//! How many machines there are to be, and what the cluster autoscaler is told: pure.
+//! The number of machines, and the annotations for the cluster autoscaler: pure.
 
 use api::hypershift::v1beta1::common::{Taint, TaintEffect};
 use api::hypershift::v1beta1::node_pool::{NodePool, NodePoolAutoScaling};
 use std::collections::BTreeMap;
 
-/// The bounds, where the autoscaler looks for them.
+/// The bounds, as annotations of the autoscaler.
 const MIN: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size";
 const MAX: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size";
-/// What the nodes of an empty pool would have.
+/// The labels and taints of future nodes.
 const LABELS: &str = "capacity.cluster-autoscaler.kubernetes.io/labels";
 const TAINTS: &str = "capacity.cluster-autoscaler.kubernetes.io/taints";
 
-/// How many machines to ask for; nothing where the number is not ours to change.
+/// The replicas to set; `None` if the autoscaler owns the number.
 pub(crate) fn replicas(pool: &NodePool, now: Option<i32>, from_zero: bool) -> Option<i32> {
     match (&pool.spec.auto_scaling, pool.spec.replicas, now) {
         (Some(bounds), _, Some(now)) => {
             let (min, max) = (minimum(bounds, from_zero), bounds.max);
-            Some(now.clamp(min, max.max(min))).filter(|wanted| *wanted != now)
+            Some(now.clamp(min, max.max(min))).filter(|desired| *desired != now)
         }
         (Some(bounds), _, None) => Some(minimum(bounds, from_zero)),
-        (None, Some(wanted), _) => Some(wanted),
+        (None, Some(desired), _) => Some(desired),
         (None, None, Some(_)) => None,
         (None, None, None) => Some(0),
     }
 }
 
-/// What the autoscaler is told.
+/// The annotations for the autoscaler.
 pub(crate) fn annotations(pool: &NodePool, from_zero: bool) -> BTreeMap<String, String> {
     let (min, max) = pool
         .spec
@@ -49,7 +49,7 @@ pub(crate) fn annotations(pool: &NodePool, from_zero: bool) -> BTreeMap<String, 
         .collect()
 }
 
-/// The least that the autoscaler may go to. To none only if it can tell what a machine would have.
+/// The minimum of the autoscaler. Zero only if it knows the capacity of a machine.
 pub(crate) fn minimum(bounds: &NodePoolAutoScaling, from_zero: bool) -> i32 {
     if from_zero {
         bounds.min.max(0)
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_autoscaler_is_interfered_with_at_the_edges_only() {
+    fn autoscaling_changes_replicas_only_outside_its_bounds() {
         for (min, max, now, from_zero, expected) in [
             (1, 3, None, false, Some(1)),
             (1, 3, Some(2), false, None),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_nodes_is_kept_where_nobody_says_one() {
+    fn unset_replicas_keep_the_current_count() {
         let mut pool = fixtures::pool();
         pool.spec.replicas = Some(3);
         assert_eq!(replicas(&pool, Some(1), false), Some(3));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_autoscaler_learns_what_nodes_would_have() {
+    fn autoscaler_annotations_describe_future_nodes() {
         let mut pool = pool(0, 3);
         pool.spec
             .node_labels
@@ -130,15 +130,15 @@ mod tests {
             value: None,
             effect: TaintEffect::NoSchedule,
         });
-        let told = annotations(&pool, true);
-        assert_eq!(told[MIN], "0");
-        assert_eq!(told[MAX], "3");
-        assert_eq!(told[LABELS], "zone=a");
-        assert_eq!(told[TAINTS], "dedicated=:NoSchedule");
+        let found = annotations(&pool, true);
+        assert_eq!(found[MIN], "0");
+        assert_eq!(found[MAX], "3");
+        assert_eq!(found[LABELS], "zone=a");
+        assert_eq!(found[TAINTS], "dedicated=:NoSchedule");
         pool.spec.auto_scaling = None;
-        let told = annotations(&pool, true);
+        let found = annotations(&pool, true);
         assert_eq!(
-            (told[MIN].as_str(), told[MAX].as_str(), told.len()),
+            (found[MIN].as_str(), found[MAX].as_str(), found.len()),
             ("0", "0", 2)
         );
     }

@@ -1,4 +1,4 @@
-//! What the cluster's own settings ask of every node: FIPS mode, the SSH key, mirrors of registries.
+//! Settings of the cluster for every node: FIPS mode, SSH key, registry mirrors.
 
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use serde_json::json;
@@ -38,7 +38,7 @@ mod tests {
     use crate::node_pool::fixtures;
 
     #[test]
-    fn the_clusters_settings_reach_every_node() {
+    fn cluster_configuration_reaches_every_node() {
         let mut cluster = fixtures::cluster();
         let names = |it: &[Manifest]| it.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A pool's conditions while they are found out: what is found again keeps its time.
+//! The conditions of a pool during a reconcile: unchanged ones keep their transition time.
 
 use api::conditions::{PoolCondition, Status};
 use api::hypershift::v1beta1::node_pool::NodePoolCondition;
@@ -19,7 +19,7 @@ pub(crate) struct Conditions {
 // === impl Conditions ===
 
 impl Conditions {
-    /// What was found before, to be found anew for this generation.
+    /// The previous conditions, to be updated for this generation.
     pub(crate) fn new(
         before: Vec<NodePoolCondition>,
         generation: Option<i64>,
@@ -32,7 +32,7 @@ impl Conditions {
         }
     }
 
-    /// Notes what is the case.
+    /// Sets a condition.
     pub(crate) fn set(
         &mut self,
         about: PoolCondition,
@@ -73,7 +73,7 @@ impl Conditions {
         self.set(about, Status::False, "AsExpected", message);
     }
 
-    /// There is nothing to say about it.
+    /// Removes a condition.
     pub(crate) fn clear(&mut self, about: PoolCondition) {
         self.list.retain(|it| it.type_ != about.as_str());
     }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_again_keeps_its_time() {
+    fn unchanged_conditions_keep_their_transition_time() {
         let (first, second): (Timestamp, Timestamp) = (
             "2026-11-22T00:00:00Z".parse().unwrap(),
             "2026-11-22T01:00:00Z".parse().unwrap(),

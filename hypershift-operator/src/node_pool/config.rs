@@ -1,13 +1,13 @@
-//! The configuration of a pool's nodes: all manifests as one text, and the hashes by which a change of it is noticed.
+//! The configuration of a pool's nodes: all manifests as one text, and the hashes that detect changes.
 
 use std::collections::BTreeSet;
 
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use serde_json::{Value, json};
 
-use super::canonical;
 use super::manifest::{Kind, Manifest};
-use super::names;
+use crate::canonical;
+use crate::names::node_pool as names;
 
 /// The key of the ConfigMaps that hold manifests.
 pub(crate) const KEY: &str = "config";
@@ -19,7 +19,7 @@ pub(crate) struct Source {
     pub(crate) content: Content,
 }
 
-/// What a ConfigMap has under [`KEY`].
+/// The content of a ConfigMap under [`KEY`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
     /// There is no such ConfigMap.
@@ -29,16 +29,16 @@ pub(crate) enum Content {
     Text(String),
 }
 
-/// All that is known before anything is joined.
+/// All sources.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sources<'a> {
-    /// What the pool names.
+    /// Objects that the pool refers to.
     pub(crate) own: &'a [Source],
-    /// What the control plane puts forward. It goes before what is made here.
+    /// Manifests from the control plane. They take precedence over generated ones.
     pub(crate) core: &'a [Source],
-    /// What the tuning operator made of the pool's tuning.
+    /// Manifests from the tuning operator.
     pub(crate) tuning: &'a [Source],
-    /// What is made here.
+    /// Generated manifests.
     pub(crate) made: &'a [Manifest],
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Config {
     pub(crate) unapplied: Vec<String>,
 }
 
-/// What else new machines depend on: by name, never by content, so that renewing a secret replaces no node.
+/// Other inputs of machines: by name, never by content, so that renewing a Secret replaces no node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(crate) version: String,
@@ -59,16 +59,16 @@ pub(crate) struct Context {
     pub(crate) global: String,
 }
 
-/// By what a change is noticed.
+/// The hashes that detect changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hashes {
     /// Of all that new machines depend on.
     pub(crate) with_version: String,
-    /// The same without the release and without what holds for the whole cluster.
+    /// The same without the release and without global configuration.
     pub(crate) without_version: String,
 }
 
-/// Why there is no configuration: all that is wrong, each with its way out.
+/// Why the configuration is invalid: all problems, each with a fix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub(crate) struct Refused(Vec<String>);
@@ -76,7 +76,7 @@ pub(crate) struct Refused(Vec<String>);
 // === impl Sources ===
 
 impl Sources<'_> {
-    /// Everything in one text, the same for the same manifests in whatever order they come.
+    /// All manifests as one text, independent of their order.
     pub(crate) fn join(&self) -> Result<Config, Refused> {
         let mut wrong = Vec::new();
         let mut read = |sources: &[Source]| {
@@ -120,7 +120,7 @@ impl Source {
                 "ConfigMap {name} does not exist: create it, or remove it from spec.config"
             )),
             Content::Empty => Err(format!(
-                "ConfigMap {name} has no key {KEY}: put the manifests there"
+                "ConfigMap {name} has no key {KEY}: add the manifests there"
             )),
             Content::Text(text) => {
                 Manifest::read(text).map_err(|error| format!("ConfigMap {name}: {error}"))
@@ -166,7 +166,7 @@ pub(crate) fn global(cluster: &HostedCluster) -> String {
     }
 }
 
-/// The value without what is empty.
+/// The value without empty fields.
 fn pruned(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -186,7 +186,7 @@ fn pruned(value: Value) -> Value {
     }
 }
 
-/// Manifests of which one would undo the other.
+/// Conflicting manifests.
 fn conflicts(manifests: &[Manifest]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut seen = BTreeSet::new();
@@ -194,7 +194,7 @@ fn conflicts(manifests: &[Manifest]) -> Vec<String> {
         if !seen.insert((kind.as_str(), name)) {
             let kind = kind.as_str();
             wrong.push(format!(
-                "{kind} {name} is given more than once: rename one of them, or remove it"
+                "{kind} {name} is defined more than once: rename or remove one"
             ));
         }
     }
@@ -203,7 +203,7 @@ fn conflicts(manifests: &[Manifest]) -> Vec<String> {
     if names.len() > 1 {
         let names = Vec::from_iter(names).join(", ");
         wrong.push(format!(
-            "a pool has one KubeletConfig, and there are several ({names}): merge them"
+            "a NodePool supports one KubeletConfig, and several are given ({names}): merge them"
         ));
     }
     wrong

@@ -1,27 +1,24 @@
-//! Watches pools, and all that a pool is decided on: one reconciliation for each that something happened to.
+//! The NodePool controller: watches NodePools and the objects that they depend on, and requests a reconcile of each
+//! NodePool that a change affects.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use api::annotations::node_pool::NODE_POOL;
-use api::group::Side;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
 use kube::runtime::events::{Event, EventType, Recorder};
+use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer as StoreWriter;
-use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Resource};
-use ownership::Scope;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use support::controller::{
     Action, DEADLINE, Failure, Manager, ObjectKey, Reconciler, Settings, record_generation,
 };
@@ -34,7 +31,7 @@ use support::watch::watch_failed;
 use super::error::Error;
 use super::unreadable::{cluster_name, owner, resource};
 use super::write::Writer;
-use crate::capi::Capi;
+use crate::cache::{self, PoolWriters};
 use crate::context::Context;
 use crate::watches;
 
@@ -43,37 +40,39 @@ const SETTINGS: Settings = Settings {
     controller: "nodepool",
     kind: "NodePool",
     concurrency: 8,
-    debounce: Duration::ZERO,
+    // The objects of a pool change together.
+    debounce: Duration::from_millis(100),
     deadline: DEADLINE,
 };
 
 type Meta<K> = PartialObjectMeta<K>;
-/// A pool as it is watched: untyped, so that one that does not deserialize fails no other.
+/// A NodePool as it is watched: untyped, so that one that does not deserialize does not fail the watch of the others.
 type Pool = DynamicObject;
+type WatchResult<K> = Result<watcher::Event<K>, watcher::Error>;
 type Requests = BoxStream<'static, ObjectKey>;
 
-/// What all pools have in common.
+/// What reconciles of all NodePools share.
 pub(super) struct Pools {
     pub(super) ctx: Arc<Context>,
     pub(super) writer: Writer,
     failing: Mutex<HashMap<ObjectKey, Failing>>,
 }
 
-/// How often a kind that is not served is waited for, about a minute, before a Warning Event says so.
+/// Failures in a row, about a minute, after which a kind that is not served is reported in a Warning Event.
 const INSTALLING: u32 = 8;
 
-/// What is remembered of a pool that could not be reconciled.
+/// The failures of a NodePool.
 #[derive(Debug, Default)]
 struct Failing {
     backoff: Backoff,
-    /// Failures in a row that a kind which is not served caused.
+    /// Failures in a row because a kind is not served.
     unserved: u32,
 }
 
 // === impl Failing ===
 
 impl Failing {
-    /// The pause before a kind that is being installed is asked for again; nothing once that takes too long.
+    /// The backoff while a kind is being installed; none once that takes too long.
     fn wait(&mut self, error: &Error) -> Option<Duration> {
         if !error.is_unserved() {
             self.unserved = 0;
@@ -90,22 +89,29 @@ struct Controller {
     store: Store<Pool>,
 }
 
-/// Reconciles until the shutdown begins; passes that run then are completed.
-pub(crate) async fn run(ctx: Arc<Context>, manager: &Manager, check: &Check, drain: Drain) {
-    let client = ctx.client.clone();
-    let writer = StoreWriter::new(resource());
-    let store = writer.as_reader();
-    let mut requests: Vec<BoxStream<'_, ObjectKey>> = vec![watch(&client, writer, check).boxed()];
-    requests.extend(others(&client, &store, ctx.scope));
-    let ready = async {
-        // It fails only when the watch has ended, and this term with it.
-        let _ = store.wait_until_ready().await;
-    };
-    let pools = Arc::new(Pools {
-        writer: Writer::new(client),
-        failing: Mutex::default(),
-        ctx,
+/// Reconciles until the shutdown begins. Reconciles in flight are completed.
+pub(crate) async fn run(
+    ctx: Arc<Context>,
+    manager: &Manager,
+    writers: PoolWriters,
+    check: &Check,
+    drain: Drain,
+) {
+    let store = ctx.cache.stores.pools.clone();
+    let mut requests: Vec<BoxStream<'_, ObjectKey>> =
+        vec![watch(&ctx, writers.objects, check).boxed()];
+    requests.extend(others(&ctx, &store));
+    let touched = stream::unfold(writers.touched, |mut touched| async {
+        Some((touched.recv().await?, touched))
     });
+    requests.push(touched.boxed());
+    let synced = Arc::clone(&ctx.cache);
+    let ready = async {
+        // It fails only when the watch has ended, which ends this term of leadership, too.
+        let _ = store.wait_until_ready().await;
+        synced.until_synced().await;
+    };
+    let pools = Arc::new(Pools::new(ctx));
     let controller = Controller {
         pools,
         store: store.clone(),
@@ -116,19 +122,21 @@ pub(crate) async fn run(ctx: Arc<Context>, manager: &Manager, check: &Check, dra
         .await;
 }
 
-/// The pools themselves.
+/// The NodePools that have changed.
 fn watch<'a>(
-    client: &kube::Client,
+    ctx: &Arc<Context>,
     writer: StoreWriter<Pool>,
     check: &'a Check,
 ) -> impl Stream<Item = ObjectKey> + use<'a> {
-    let api: Api<Pool> = Api::all_with(client.clone(), &resource());
-    let events = watcher(api, watches::config())
-        .backoff(Backoff::default())
-        .modify(slim)
+    let api: Api<Pool> = Api::all_with(ctx.client.clone(), &resource());
+    let ctx = Arc::clone(ctx);
+    let events = watches::watch_optional(api, watches::whole(), ctx.cache.crds())
+        .modify(cache::trim_pool)
         .reflect(writer)
-        .inspect(|event| {
+        .inspect(move |event| {
+            ctx.cache.index.observe(cache::NODE_POOLS, event);
             if event.is_ok() {
+                ctx.cache.notify_changed();
                 check.pass();
             }
         })
@@ -154,7 +162,7 @@ fn failed(error: &watcher::Error, check: &Check) {
     }
 }
 
-/// Where the kind is not, there is no pool to reconcile.
+/// Whether the kind is not served: then there is no NodePool to reconcile.
 fn is_absent(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(error)
@@ -164,62 +172,48 @@ fn is_absent(error: &watcher::Error) -> bool {
     }
 }
 
-/// Everything but pools. A watch that fails is begun anew, and fails nothing else: the kinds of one side may be absent.
-fn others(client: &kube::Client, pools: &Store<Pool>, scope: Scope) -> Vec<Requests> {
-    let clusters: Api<Meta<HostedCluster>> = Api::all(client.clone());
-    let maps: Api<Meta<ConfigMap>> = Api::all(client.clone());
-    let secrets: Api<Meta<Secret>> = Api::all(client.clone());
+/// Watches of the other objects, except those of Cluster API. A failed watch starts again, and does not affect readiness.
+///
+/// Users' Secrets and ConfigMaps have no label, so all are watched; only the version of each is stored.
+fn others(ctx: &Arc<Context>, pools: &Store<Pool>) -> Vec<Requests> {
+    let clusters: Api<Meta<HostedCluster>> = Api::all(ctx.client.clone());
+    let maps: Api<Meta<ConfigMap>> = Api::all(ctx.client.clone());
+    let secrets: Api<Meta<Secret>> = Api::all(ctx.client.clone());
     let (of_cluster, of_map) = (pools.clone(), pools.clone());
-    let mut requests = vec![
-        watched(clusters, move |it| of_clusters(&it.metadata, &of_cluster)),
-        watched(maps, move |it| of_maps(&it.metadata, &of_map)),
-        watched(secrets, |it| annotated(&it.metadata)),
-    ];
-    for kind in scope.sides().iter().copied().flat_map(kinds) {
-        let api: Api<Meta<DynamicObject>> = Api::all_with(client.clone(), &kind);
-        requests.push(watched(api, |it| annotated(&it.metadata)));
-    }
-    requests
-}
-
-fn kinds(side: Side) -> [ApiResource; 4] {
-    let capi = Capi::new(side);
-    [
-        capi.machine_deployment(),
-        capi.machine_set(),
-        capi.machine(),
-        capi.machine_health_check(),
+    let (with_map, with_secret) = (Arc::clone(ctx), Arc::clone(ctx));
+    let clusters = events(clusters);
+    let maps = events(maps).inspect(move |event| with_map.cache.see(cache::CONFIG_MAPS, event));
+    let secrets =
+        events(secrets).inspect(move |event| with_secret.cache.see(cache::SECRETS, event));
+    vec![
+        requests(clusters, move |it| of_clusters(&it.metadata, &of_cluster)),
+        requests(maps, move |it| of_maps(&it.metadata, &of_map)),
+        // The cache requests the reconcile: Secrets of a NodePool are annotated with it.
+        requests(secrets, |_| Vec::new()),
     ]
 }
 
-/// The pools that something happened to, seen by metadata: no more of it is read or kept.
-fn watched<K>(
-    api: Api<Meta<K>>,
-    pools: impl Fn(&Meta<K>) -> Vec<ObjectKey> + Send + 'static,
-) -> Requests
+/// The events of a watch of metadata.
+fn events<K>(api: Api<Meta<K>>) -> impl Stream<Item = WatchResult<Meta<K>>> + Send + 'static
 where
     K: Clone + Debug + DeserializeOwned + Send + 'static,
     Meta<K>: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    watcher(api, watches::config())
-        .backoff(Backoff::default())
+    watches::watch(api, watches::config())
+}
+
+/// The NodePools that the events affect.
+fn requests<K: Send + 'static>(
+    event: impl Stream<Item = WatchResult<Meta<K>>> + Send + 'static,
+    pools: impl Fn(&Meta<K>) -> Vec<ObjectKey> + Send + 'static,
+) -> Requests {
+    event
         .touched_objects()
         .flat_map(move |event| {
             let pools = event.map(|it| pools(&it)).unwrap_or_default();
             stream::iter(pools)
         })
         .boxed()
-}
-
-fn annotated(found: &ObjectMeta) -> Vec<ObjectKey> {
-    let reference = found
-        .annotations
-        .as_ref()
-        .and_then(|it| it.get(NODE_POOL.key()));
-    let pool = reference.and_then(|it| it.split_once('/'));
-    pool.map(|(namespace, name)| ObjectKey::new(namespace, name))
-        .into_iter()
-        .collect()
 }
 
 fn of_clusters(found: &ObjectMeta, pools: &Store<Pool>) -> Vec<ObjectKey> {
@@ -229,7 +223,7 @@ fn of_clusters(found: &ObjectMeta, pools: &Store<Pool>) -> Vec<ObjectKey> {
     })
 }
 
-/// ConfigMaps that pools name, and all of the control plane's that bear one of our labels.
+/// The NodePools that reference a ConfigMap, or whose control plane namespace it is in with a label of HyperShift.
 fn of_maps(found: &ObjectMeta, pools: &Store<Pool>) -> Vec<ObjectKey> {
     let namespace = found.namespace.as_deref().unwrap_or_default();
     let name = found.name.as_deref().unwrap_or_default();
@@ -249,29 +243,15 @@ fn of(pools: &Store<Pool>, is_meant: impl Fn(&Pool) -> bool) -> Vec<ObjectKey> {
     meant.map(|pool| ObjectKey::of(&pool.metadata)).collect()
 }
 
-/// What is not looked at is not kept.
-fn slim(pool: &mut Pool) {
-    pool.metadata.managed_fields = None;
-    let spec = &pool.data["spec"];
-    let kept = json!({ "clusterName": spec["clusterName"], "config": spec["config"] });
-    pool.data = json!({ "spec": kept });
-}
-
 // === impl Controller ===
-
-impl Controller {
-    fn get(&self, key: &ObjectKey) -> Option<Arc<Pool>> {
-        let reference = ObjectRef::new_with(&key.name, resource()).within(&key.namespace);
-        self.store.get(&reference)
-    }
-}
 
 impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Error> {
-        let Some(found) = self.get(key) else {
+        let Some(found) = cache::get(&self.store, resource(), key) else {
             self.pools.forget_failures(key);
+            self.pools.ctx.cache.pools.forget(key);
             return Ok(Action::await_change());
         };
         record_generation(found.metadata.generation);
@@ -295,12 +275,13 @@ impl Reconciler for Controller {
         };
         ctx.metrics.error(step, failure.reason());
         if failure.retry() == Retry::Backoff {
-            ctx.evidence.invalidate();
+            ctx.observed_groups.invalidate();
         }
     }
 
     fn events(&self, key: &ObjectKey) -> Option<(Recorder, ObjectReference)> {
-        let object = self.get(key)?.object_ref(&resource());
+        let found = cache::get(&self.store, resource(), key)?;
+        let object = found.object_ref(&resource());
         Some((self.pools.ctx.recorder.clone(), object))
     }
 }
@@ -308,6 +289,14 @@ impl Reconciler for Controller {
 // === impl Pools ===
 
 impl Pools {
+    pub(super) fn new(ctx: Arc<Context>) -> Self {
+        Self {
+            writer: Writer::new(ctx.client.clone()).with_memory(&ctx.cache),
+            failing: Mutex::default(),
+            ctx,
+        }
+    }
+
     fn forget_failures(&self, pool: &ObjectKey) {
         self.failing
             .lock()
@@ -315,7 +304,7 @@ impl Pools {
             .remove(pool);
     }
 
-    /// The pause before the next attempt, where the error is that of an installation which is not complete yet.
+    /// The backoff before the next attempt, if the error is that of an installation that is not complete yet.
     fn wait(&self, pool: &ObjectKey, error: &Error) -> Option<Duration> {
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = failing.entry(pool.clone()).or_default().wait(error)?;
@@ -325,7 +314,7 @@ impl Pools {
         Some(pause)
     }
 
-    /// Sends a Warning Event. Whether it arrives changes nothing.
+    /// Sends a Warning Event. Its own failure is ignored.
     pub(super) fn warn(&self, pool: &Pool, reason: &str, note: &str) {
         let event = Event {
             type_: EventType::Warning,
@@ -341,9 +330,11 @@ impl Pools {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    /// Check T04: what a pool is found by is kept of every pool, whatever else is in it.
+    /// Check T04: the fields that lead to a NodePool are kept, whatever its other fields contain.
     #[test]
     fn pools_that_do_not_deserialize_are_watched() {
         let pool = json!({
@@ -359,9 +350,9 @@ mod tests {
             "status": { "replicas": "none" },
         });
         let mut pool: Pool = serde_json::from_value(pool).unwrap();
-        slim(&mut pool);
-        let kept = json!({ "spec": { "clusterName": "dev", "config": [{ "name": "sysctl" }] } });
-        assert_eq!(pool.data, kept);
+        cache::trim_pool(&mut pool);
+        let kept = json!({ "clusterName": "dev", "config": [{ "name": "sysctl" }] });
+        assert_eq!(pool.data["spec"], kept);
         let mut writer = StoreWriter::new(resource());
         writer.apply_watcher_event(&watcher::Event::Apply(pool));
         let pools = writer.as_reader();
@@ -376,7 +367,7 @@ mod tests {
         assert_eq!(of_maps(&meta("clusters", "other"), &pools).len(), 0);
     }
 
-    /// Check F03: while types and permissions are being installed, nothing is reported as an error.
+    /// Check F03: while CRDs and RBAC are being installed, no error is reported.
     #[test]
     fn kinds_that_are_being_installed_are_waited_for() {
         let error = |code: u16| {

@@ -1,10 +1,10 @@
-//! Takes a pool away: first what makes and replaces machines, then the machines, then what they needed, and the pool
-//! last. While it waits, a condition says for what.
+//! Deletes a pool: first workloads and health checks, then the machines, then their templates and Secrets, and the pool
+//! last. While it waits, a condition has the reason.
 
 use std::time::Duration;
 
 use api::conditions::{PoolCondition, Status};
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -19,29 +19,30 @@ use super::health_check;
 use super::observed::Machine;
 use super::workload::PAUSED;
 use super::write::{Writer, belongs};
-use super::{machines, names};
 use crate::capi::Capi;
 use crate::control_plane_namespace::Namespace;
+use crate::names::node_pool as names;
+use crate::platform::machines;
 
-/// How long until it is looked again, if nothing happens meanwhile.
-const AGAIN: Duration = Duration::from_secs(10);
+/// The requeue interval.
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// How many are named in a message.
-const NAMED: usize = 5;
-/// What is made for a pool beside its Secrets.
+const MAX_LISTED: usize = 5;
+/// Objects of a pool other than Secrets.
 const POOL_LABEL: &str = "hypershift.openshift.io/nodePool";
 
-/// Deletes what is left of a pool, on these sides; gives the pause until it is looked again, and nothing when it is gone.
+/// Deletes the objects of a pool of these types; returns the requeue interval, and `None` when all are deleted.
 pub(crate) async fn delete(
     pool: &NodePool,
-    sides: &[Side],
+    all_types: &[CapiTypes],
     namespace: &Namespace,
     writer: &Writer,
 ) -> Result<Option<Duration>, Error> {
     let mut waits = Vec::new();
-    for side in sides {
+    for types in all_types {
         let remover = Remover {
             pool,
-            capi: Capi::new(*side),
+            capi: Capi::new(*types),
             namespace,
             writer,
         };
@@ -50,12 +51,12 @@ pub(crate) async fn delete(
     }
     if !waits.is_empty() {
         explain(pool, "Deleting", message(&waits), writer).await?;
-        return Ok(Some(AGAIN));
+        return Ok(Some(POLL_INTERVAL));
     }
-    for side in sides {
+    for types in all_types {
         let remover = Remover {
             pool,
-            capi: Capi::new(*side),
+            capi: Capi::new(*types),
             namespace,
             writer,
         };
@@ -67,7 +68,7 @@ pub(crate) async fn delete(
     Ok(None)
 }
 
-/// One side of a pool that goes.
+/// The objects of a deleted pool, of one type.
 struct Remover<'a> {
     pool: &'a NodePool,
     capi: Capi,
@@ -78,7 +79,7 @@ struct Remover<'a> {
 // === impl Remover ===
 
 impl Remover<'_> {
-    /// What replaces machines goes before what makes them. Gives what is waited for.
+    /// Deletes health checks before workloads. Returns what is waited for.
     async fn workloads(&self) -> Result<Vec<String>, Error> {
         let name = names::of(self.pool);
         let check = self.capi.machine_health_check();
@@ -134,7 +135,7 @@ impl Remover<'_> {
         Ok(())
     }
 
-    /// The objects of a kind that were made for the pool. Where the kind is not, there is none.
+    /// The objects of a kind that belong to the pool. None if the kind is not served.
     async fn list(&self, kind: &ApiResource) -> Result<Vec<DynamicObject>, Error> {
         match self.api(kind).list(&ListParams::default()).await {
             Ok(listed) => Ok(listed
@@ -188,7 +189,7 @@ async fn config_maps(pool: &NodePool, namespace: &Namespace, writer: &Writer) ->
     Ok(())
 }
 
-/// Says why the pool is not ready.
+/// Sets the condition about the deletion.
 pub(super) async fn explain(
     pool: &NodePool,
     reason: &str,
@@ -209,24 +210,24 @@ pub(super) async fn explain(
 fn message(waits: &[String]) -> String {
     let named = waits
         .iter()
-        .take(NAMED)
+        .take(MAX_LISTED)
         .cloned()
         .collect::<Vec<_>>()
         .join("; ");
-    let more = waits.len().saturating_sub(NAMED);
+    let more = waits.len().saturating_sub(MAX_LISTED);
     let more = if more == 0 {
         String::new()
     } else {
         format!("; and {more} more")
     };
-    format!("the pool is being deleted, and waits for {named}{more}")
+    format!("Waiting for {named}{more} to be deleted")
 }
 
 fn wait(kind: &str, name: &str, finalizers: &[String]) -> String {
     if finalizers.is_empty() {
         return format!("{kind} {name}");
     }
-    format!("{kind} {name} (held by {})", finalizers.join(", "))
+    format!("{kind} {name} (finalizers {})", finalizers.join(", "))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Reads all that a pool is decided on. The only part that knows where things are.
+//! Reads all inputs of a pool. The only part that knows where they are.
 
 use std::sync::Arc;
 
 use api::annotations::node_pool::NODE_POOL;
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use api::hypershift::v1beta1::platform::PlatformType;
@@ -11,31 +11,37 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
+use payload::operator_image::{Candidate, Question, candidate, knows};
 use payload::{Capabilities, Mirrors, PullSecret, Release, Releases, Version, pull_secret};
 use support::reconcile::is_missing;
 
 use super::config::{self, Content, Source};
 use super::error::Error;
 use super::facts::{Facts, Unread};
-use super::observed::{Machine, PlatformMachine, Template, Told, Workload, told};
-use super::{machines, names, workload};
+use super::observed::{
+    Machine, ObservedCondition, PlatformMachine, Template, Workload, observed_condition,
+};
+use super::workload;
 use crate::capi::Capi;
 use crate::context::Context;
 use crate::control_plane_namespace::Namespace;
-use crate::hosted_cluster::operator_image::{Candidate, Question, candidate, knows};
+use crate::names::node_pool as names;
+use crate::platform::machines;
 
-/// ConfigMaps that the control plane puts forward for every pool.
+/// ConfigMaps from the control plane for every pool.
 const CORE: &str = "hypershift.openshift.io/core-ignition-config=true";
 /// ConfigMaps that the tuning operator made.
 const TUNING: &str = "hypershift.openshift.io/nto-generated-machine-config=true";
+/// The reason if the release cannot be read without a pull secret.
+const NO_SECRET: &str = "SecretNotFound";
 /// The Secret with the certificate authority of the ignition server.
 const IGNITION_CA: &str = "ignition-server-ca-cert";
 
-/// Everything about a pool of a cluster whose objects are on this side.
+/// All facts of a pool of a cluster of these types.
 pub(crate) async fn facts(
     pool: NodePool,
     cluster: HostedCluster,
-    side: Side,
+    types: CapiTypes,
     namespace: &Namespace,
     ctx: &Context,
 ) -> Result<Facts, Error> {
@@ -43,7 +49,7 @@ pub(crate) async fn facts(
         ctx,
         home: cluster.namespace().unwrap_or_default(),
         away: namespace.name().to_owned(),
-        capi: Capi::new(side),
+        capi: Capi::new(types),
     };
     let pull_secret = reader.pull_secret(&cluster).await?;
     let (release, cluster_version, capabilities) = reader
@@ -81,14 +87,14 @@ pub(crate) async fn facts(
         now: Timestamp::now(),
         namespace: reader.away,
         owned: namespace.owned().cloned(),
-        side,
+        types,
         pool,
         cluster,
     };
     Ok(facts)
 }
 
-/// What the reads have in common.
+/// The shared inputs of all reads.
 struct Reader<'a> {
     ctx: &'a Context,
     /// Where the HostedCluster is, and where its control plane is.
@@ -204,7 +210,7 @@ impl Reader<'_> {
         read.map_err(Error::read(format!("{} {}/{name}", kind.kind, self.away)))
     }
 
-    /// All of a kind, or those with a label that is its own value. Where the kind is not, there is none.
+    /// All objects of a kind, or those with a label. None if the kind is not served.
     async fn list(
         &self,
         kind: &ApiResource,
@@ -261,14 +267,14 @@ impl Reader<'_> {
             .collect())
     }
 
-    async fn remediation(&self, pool: &NodePool) -> Result<Option<Told>, Error> {
+    async fn remediation(&self, pool: &NodePool) -> Result<Option<ObservedCondition>, Error> {
         if !pool.spec.management.auto_repair {
             return Ok(None);
         }
         let check = self
             .get(&self.capi.machine_health_check(), names::of(pool))
             .await?;
-        Ok(check.map(|it| told(&it.data, "RemediationAllowed")))
+        Ok(check.map(|it| observed_condition(&it.data, "RemediationAllowed")))
     }
 
     /// The pool's release, the version that the cluster has, and what its operator can do.
@@ -303,7 +309,7 @@ impl Reader<'_> {
             .releases
             .for_tenant(namespace)
             .with_mirrors(&mirrors);
-        // Nodes have the images that the release names; what the operator replaces is for the management cluster.
+        // Nodes use the images of the release; image overrides of the operator are for the management cluster only.
         let of_nodes = releases.for_user();
         let release = release(&of_nodes, &pool.spec.release.image, &pull_secret).await;
         let of_cluster = match releases
@@ -317,7 +323,7 @@ impl Reader<'_> {
             completed(cluster).or_else(|| of_cluster.as_ref().map(|it| it.version.clone()));
         let question = Question {
             cluster,
-            side: self.capi.side(),
+            side: self.capi.types(),
             release: of_cluster.as_deref(),
             images: &self.ctx.images.operator,
         };
@@ -337,7 +343,7 @@ async fn release(
     release.map_err(|error| Unread::of(&error))
 }
 
-/// What the cluster's operator can do. Only AWS asks. Fails only while labels are being read.
+/// The capabilities of the cluster's operator. Only AWS needs them. Fails only while labels are being read.
 async fn capabilities(
     releases: &Releases,
     question: &Question<'_>,
@@ -379,7 +385,7 @@ impl Unread {
         }
     }
 
-    /// What is known of a pool while an image is being read: nothing.
+    /// The reason while an image is being read.
     fn in_progress(
         error: &payload::Error,
     ) -> (Result<Arc<Release>, Self>, Option<Version>, Capabilities) {
@@ -388,9 +394,14 @@ impl Unread {
 
     fn secret(message: String) -> Self {
         Self {
-            reason: "SecretNotFound".to_owned(),
+            reason: NO_SECRET.to_owned(),
             message,
         }
+    }
+
+    /// Whether it changes with a Secret, and not with a registry.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.reason == NO_SECRET
     }
 }
 

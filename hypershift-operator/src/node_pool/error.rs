@@ -6,11 +6,11 @@ use support::reconcile::{Report, Retry, client_reason, is_conflict};
 /// Why a step failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("cannot read {what}")]
+    #[error("failed to get {what}")]
     Read { what: String, source: kube::Error },
-    #[error("cannot decide who owns the hosted cluster")]
+    #[error("failed to determine the owner of the HostedCluster")]
     Owner(#[source] crate::error::Error),
-    #[error("cannot write {what}")]
+    #[error("failed to write {what}")]
     Write { what: String, source: kube::Error },
     #[error(transparent)]
     Apply(#[from] apply::Error),
@@ -32,15 +32,28 @@ impl Error {
     /// Whether the API server does not serve a kind to this operator: its definition, or the permission for it, may be about
     /// to be installed.
     pub(crate) fn is_unserved(&self) -> bool {
+        self.code().is_some_and(|code| matches!(code, 403 | 404))
+    }
+
+    /// Whether the API server rejects the object as invalid.
+    pub(crate) fn is_rejected(&self) -> bool {
+        self.code() == Some(422)
+    }
+
+    /// The status code of the API server's response.
+    fn code(&self) -> Option<u16> {
         let client = match self {
             Self::Read { source, .. } | Self::Write { source, .. } => Some(source),
             Self::Owner(source) => source.client(),
             Self::Apply(source) => source.client(),
         };
-        matches!(client, Some(kube::Error::Api(status)) if matches!(status.code, 403 | 404))
+        match client {
+            Some(kube::Error::Api(status)) => Some(status.code),
+            Some(_) | None => None,
+        }
     }
 
-    /// What was attempted, for a metric.
+    /// The failed step, as a metric label.
     pub(crate) fn step(&self) -> &'static str {
         match self {
             Self::Read { .. } => "read",

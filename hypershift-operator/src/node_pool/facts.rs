@@ -1,8 +1,8 @@
-//! What is known about a pool when it is decided about: everything that was read, and nothing else.
+//! The facts of a pool: everything that was read, and the only input of decisions.
 
 use std::sync::Arc;
 
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::{NodePool, UpgradeType};
 use jiff::Timestamp;
@@ -10,27 +10,27 @@ use k8s_openapi::api::core::v1::Secret;
 use payload::{Capabilities, Release, Version};
 
 use super::config::Source;
-use super::names;
-use super::observed::{Machine, PlatformMachine, Template, Told, Workload};
+use super::observed::{Machine, ObservedCondition, PlatformMachine, Template, Workload};
 use crate::capi::Capi;
 use crate::control_plane_namespace::ControlPlaneNamespace;
+use crate::names::node_pool as names;
 
 /// What was read.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) pool: NodePool,
     pub(crate) cluster: HostedCluster,
-    pub(crate) side: Side,
+    pub(crate) types: CapiTypes,
     /// The control plane's namespace.
     pub(crate) namespace: String,
     /// The proof that it is the cluster's: without it nothing is written there.
     pub(crate) owned: Option<ControlPlaneNamespace>,
     pub(crate) now: Timestamp,
     pub(crate) release: Result<Arc<Release>, Unread>,
-    /// The release that the cluster has, or is to have first.
+    /// The release of the cluster, or its initial one.
     pub(crate) cluster_version: Option<Version>,
     pub(crate) capabilities: Capabilities,
-    /// The contents of what the cluster refers to: they guard the rendering, and replace no node.
+    /// The contents of referenced objects: the ignition server compares them; changes replace no node.
     pub(crate) pull_secret: Vec<u8>,
     pub(crate) trust_bundle: Option<String>,
     /// Who may log in to nodes.
@@ -47,16 +47,16 @@ pub(crate) struct Facts {
     pub(crate) machines: Vec<Machine>,
     /// The platform's objects of those machines.
     pub(crate) platform_machines: Vec<PlatformMachine>,
-    /// All in the namespace: what they refer to is in use.
+    /// All in the namespace: objects that they refer to are in use.
     pub(crate) machine_sets: Vec<Workload>,
-    /// What stands for the pool.
+    /// The MachineDeployment or MachineSet of the pool.
     pub(crate) workload: Option<Workload>,
     pub(crate) templates: Vec<Template>,
-    /// What its MachineHealthCheck says about replacing machines.
-    pub(crate) remediation: Option<Told>,
+    /// Whether its MachineHealthCheck allows remediation.
+    pub(crate) remediation: Option<ObservedCondition>,
 }
 
-/// Why the release is not known.
+/// Why the release is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unread {
     pub(crate) reason: String,
@@ -67,7 +67,7 @@ pub(crate) struct Unread {
 
 impl Facts {
     pub(crate) fn capi(&self) -> Capi {
-        Capi::new(self.side)
+        Capi::new(self.types)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -92,7 +92,7 @@ impl Facts {
             .filter(|it| !it.is_empty())
     }
 
-    /// Whether there is a kubeconfig: without an API server nobody can join it.
+    /// Whether there is a kubeconfig: nodes cannot join without an API server.
     pub(crate) fn has_kubeconfig(&self) -> bool {
         let status = self.cluster.status.as_ref();
         status.is_some_and(|it| it.kubeconfig.is_some())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::annotations::node_pool::NODE_POOL;
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use payload::boot_images::Streams;
@@ -11,7 +11,7 @@ use payload::{Capabilities, Overrides, Release};
 use serde_json::{Value, json};
 
 use super::facts::Facts;
-use super::observed::{Machine, Told, Workload};
+use super::observed::{Machine, ObservedCondition, Workload};
 use crate::control_plane_namespace;
 
 pub(crate) const IMAGE: &str = "images.example.com/release:4.22.0";
@@ -103,13 +103,13 @@ pub(crate) fn release(version: &str) -> Release {
     release.unwrap().with_boot_images(streams)
 }
 
-/// All that a pool needs, and nothing made yet.
+/// Facts of a new pool with all dependencies.
 pub(crate) fn facts() -> Facts {
     let release = release("4.22.0");
     Facts {
         pool: pool(),
         cluster: cluster(),
-        side: Side::Private,
+        types: CapiTypes::Private,
         namespace: "clusters-dev".to_owned(),
         owned: Some(control_plane_namespace::for_tests("clusters-dev")),
         now: "2026-11-22T00:00:00Z".parse().unwrap(),
@@ -134,28 +134,28 @@ pub(crate) fn facts() -> Facts {
     }
 }
 
-/// A machine whose node works.
+/// A machine whose node is ready.
 pub(crate) fn machine(name: &str) -> Machine {
-    let told = Told {
+    let condition = ObservedCondition {
         is_so: true,
-        ..Told::default()
+        ..ObservedCondition::default()
     };
     Machine {
         name: name.to_owned(),
         annotations: [(NODE_POOL.key().to_owned(), "clusters/workers".to_owned())].into(),
         node: Some(format!("node-{name}")),
         kubelet: Some("v1.35.4".to_owned()),
-        ready: told.clone(),
-        healthy: told,
+        ready: condition.clone(),
+        healthy: condition,
         ..Machine::default()
     }
 }
 
-/// What stands for a pool with this many machines, all of them in use.
+/// The workload of a pool with this many machines, all available.
 pub(crate) fn workload(replicas: i32) -> Workload {
     Workload {
         name: "workers".to_owned(),
-        wanted: Some(replicas),
+        desired: Some(replicas),
         replicas,
         up_to_date: replicas,
         available: replicas,

@@ -1,4 +1,4 @@
-//! The load balancer on each node, in front of the API server: pods reach it at one address wherever it is.
+//! The load balancer on each node in front of the API server: pods reach it at a fixed address.
 //!
 //! A MachineConfig with three parts: the address on the loopback interface, the configuration, and a static pod.
 
@@ -12,8 +12,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use payload::Release;
 use serde_json::{Value, json};
 
-use super::canonical;
 use super::manifest::Manifest;
+use crate::canonical;
 
 /// The MachineConfig's name.
 const NAME: &str = "20-apiserver-haproxy";
@@ -27,7 +27,7 @@ const PORT: i32 = 6443;
 const CONFIG: &str = "/etc/kubernetes/apiserver-proxy-config";
 const MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver-proxy.yaml";
 
-/// The MachineConfig; nothing where the platform brings its own. An error says what is waited for.
+/// The MachineConfig; `None` if the platform has its own. An error has what is waited for.
 pub(crate) fn machine_config(
     pool: &NodePool,
     cluster: &HostedCluster,
@@ -38,7 +38,7 @@ pub(crate) fn machine_config(
     }
     let local = local(cluster);
     let remote = remote(cluster)
-        .ok_or("the HostedCluster has no address of its API server yet: wait until it has")?;
+        .ok_or("Waiting for the HostedCluster to report the address of its API server")?;
     local.validate("spec.networking.apiServer.advertiseAddress")?;
     remote.validate("status.controlPlaneEndpoint.host")?;
     let annotations = pool.metadata.annotations.clone().unwrap_or_default();
@@ -134,7 +134,7 @@ backend remote
     )
 }
 
-/// The address belongs to the node before anything wants to use it.
+/// The address is configured before other units use it.
 fn unit(address: &str) -> Value {
     let length = if address.contains(':') { 128 } else { 32 };
     let contents = format!(
@@ -209,7 +209,7 @@ impl Endpoint {
             return Ok(());
         }
         Err(format!(
-            "{field} of the HostedCluster is {host:?}, which is neither an IP address nor a DNS name: correct it"
+            "{field} of the HostedCluster is {host:?}, which is neither an IP address nor a DNS name"
         ))
     }
 
@@ -228,7 +228,7 @@ mod tests {
     use crate::node_pool::fixtures;
 
     #[test]
-    fn nodes_reach_the_api_server_by_way_of_themselves() {
+    fn nodes_reach_the_api_server_through_local_haproxy() {
         let (local, remote) = (
             local(&fixtures::cluster()),
             remote(&fixtures::cluster()).unwrap(),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn private_clusters_have_a_name_of_their_own() {
+    fn private_clusters_use_the_internal_name() {
         let mut cluster = fixtures::cluster();
         cluster.spec.platform.aws.as_mut().unwrap().endpoint_access = AwsEndpointAccess::Private;
         assert_eq!(remote(&cluster).unwrap().host, "api.dev.hypershift.local");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_follow_the_cluster() {
+    fn haproxy_addresses_follow_the_cluster() {
         let mut cluster = fixtures::cluster();
         cluster.spec.networking.service_network[0].cidr.0 = "fd02::/112".to_owned();
         assert_eq!(local(&cluster).written(), "[fd00::1]:6443");
@@ -265,7 +265,7 @@ mod tests {
 
     /// Check T16: nothing but an address or a name gets into the load balancer's configuration.
     #[test]
-    fn text_that_adds_settings_is_refused() {
+    fn haproxy_config_rejects_injected_settings() {
         let release = fixtures::release("4.22.0");
         for (field, host, expected) in [
             ("advertiseAddress", "10.0.0.1", true),

@@ -13,27 +13,31 @@ use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::platform::PlatformType;
 use serde_json::{Value, json};
 
-use super::names;
-use super::workload::{Ask, CLUSTER_LABEL, INTERRUPTIBLE_LABEL, selector};
+use super::workload::{CLUSTER_LABEL, INTERRUPTIBLE_LABEL, Inputs, selector};
+use crate::names::node_pool as names;
 use crate::platform::aws::machines::is_spot;
 
 /// How long a node may be unhealthy.
 const TIMEOUT: Duration = Duration::from_mins(8);
-/// The same where a machine is one that somebody has to look after.
+/// The same for bare metal machines.
 const METAL_TIMEOUT: Duration = Duration::from_mins(16);
 /// How long a machine may take to become a node.
 const STARTUP_TIMEOUT: Duration = Duration::from_mins(20);
 /// As long as this many nodes are unhealthy at most, they are replaced.
 const MAX_UNHEALTHY: i32 = 2;
 
-/// The checks that a pool has; none unless its machines are to be repaired.
-pub(crate) fn objects(ask: &Ask<'_>, cluster: &HostedCluster, is_repaired: bool) -> Vec<Value> {
+/// The MachineHealthChecks of a pool; none unless auto-repair is enabled.
+pub(crate) fn objects(
+    inputs: &Inputs<'_>,
+    cluster: &HostedCluster,
+    is_repaired: bool,
+) -> Vec<Value> {
     let mut checks = Vec::new();
     if is_repaired {
-        checks.push(repair(ask, cluster));
+        checks.push(repair(inputs, cluster));
     }
-    if is_spot(ask.pool) {
-        checks.push(spot(ask));
+    if is_spot(inputs.pool) {
+        checks.push(spot(inputs));
     }
     checks
 }
@@ -43,8 +47,8 @@ pub(crate) fn all_names(pool: &str) -> [String; 2] {
     [pool.to_owned(), spot_name(pool)]
 }
 
-fn repair(ask: &Ask<'_>, cluster: &HostedCluster) -> Value {
-    let timeout = match ask.pool.spec.platform.type_ {
+fn repair(inputs: &Inputs<'_>, cluster: &HostedCluster) -> Value {
+    let timeout = match inputs.pool.spec.platform.type_ {
         PlatformType::Agent | PlatformType::None => METAL_TIMEOUT,
         PlatformType::Aws
         | PlatformType::Azure
@@ -52,7 +56,7 @@ fn repair(ask: &Ask<'_>, cluster: &HostedCluster) -> Value {
         | PlatformType::KubeVirt
         | PlatformType::PowerVs => TIMEOUT,
     };
-    let annotations = [&ask.pool.metadata, &cluster.metadata]
+    let annotations = [&inputs.pool.metadata, &cluster.metadata]
         .map(|it| it.annotations.clone().unwrap_or_default());
     let timeout = span(&MACHINE_HEALTH_CHECK_TIMEOUT, &annotations).unwrap_or(timeout);
     let startup =
@@ -62,9 +66,9 @@ fn repair(ask: &Ask<'_>, cluster: &HostedCluster) -> Value {
         it.parse::<i32>().map_or(json!(it), |it| json!(it))
     });
     check(
-        ask,
-        names::of(ask.pool),
-        &selector(ask),
+        inputs,
+        names::of(inputs.pool),
+        &selector(inputs),
         timeout,
         startup,
         &most,
@@ -72,12 +76,12 @@ fn repair(ask: &Ask<'_>, cluster: &HostedCluster) -> Value {
 }
 
 /// Instances that are taken back are replaced however many they are.
-fn spot(ask: &Ask<'_>) -> Value {
-    let mut labels = selector(ask);
+fn spot(inputs: &Inputs<'_>) -> Value {
+    let mut labels = selector(inputs);
     labels.insert(INTERRUPTIBLE_LABEL.to_owned(), String::new());
-    let name = spot_name(names::of(ask.pool));
+    let name = spot_name(names::of(inputs.pool));
     check(
-        ask,
+        inputs,
         &name,
         &labels,
         TIMEOUT,
@@ -91,7 +95,7 @@ fn spot_name(pool: &str) -> String {
 }
 
 fn check(
-    ask: &Ask<'_>,
+    inputs: &Inputs<'_>,
     name: &str,
     selector: &BTreeMap<String, String>,
     timeout: Duration,
@@ -101,13 +105,13 @@ fn check(
     let condition = |status: &str| json!({ "type": "Ready", "status": status, "timeoutSeconds": timeout.as_secs() });
     json!({
         "metadata": {
-            "namespace": ask.namespace,
+            "namespace": inputs.namespace,
             "name": name,
-            "annotations": { NODE_POOL.key(): names::reference(ask.pool) },
-            "labels": { CLUSTER_LABEL: ask.infra_id },
+            "annotations": { NODE_POOL.key(): names::reference(inputs.pool) },
+            "labels": { CLUSTER_LABEL: inputs.infra_id },
         },
         "spec": {
-            "clusterName": ask.infra_id,
+            "clusterName": inputs.infra_id,
             "selector": { "matchLabels": selector },
             "checks": {
                 "nodeStartupTimeoutSeconds": startup.as_secs(),
@@ -125,7 +129,7 @@ fn span(
     first(annotation, annotations).map(Duration::from)
 }
 
-/// The pool's word goes before the cluster's. A word that cannot be read is none.
+/// The annotation of the pool takes precedence over the cluster's. An invalid one is ignored.
 fn first<T>(annotation: &Annotation<T>, annotations: &[BTreeMap<String, String>; 2]) -> Option<T> {
     let mut found = annotations
         .iter()

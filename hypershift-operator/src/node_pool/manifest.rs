@@ -1,18 +1,18 @@
-//! One manifest of a pool's configuration: read, judged, and put into the form that is hashed and rendered.
+//! One manifest of a pool's configuration: parsed, validated, and normalized to the form that is hashed and rendered.
 
 use serde_json::{Map, Value, json};
 
-use super::canonical;
+use crate::canonical;
 
 /// The pool that MachineConfigs are for: a hosted cluster has workers only.
 const ROLE_LABEL: &str = "machineconfiguration.openshift.io/role";
-/// What selects every pool that the machine config operator has by itself.
+/// Labels of the pools that the machine config operator creates.
 const BUILT_IN: &str = "machineconfiguration.openshift.io/mco-built-in";
 
 /// Settings of a MachineConfig that change the kernel or the image of the operating system.
 const UNAPPLIED: [&str; 4] = ["extensions", "fips", "kernelArguments", "kernelType"];
 
-/// What a pool may be configured with.
+/// The supported kinds of configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     MachineConfig,
@@ -35,15 +35,15 @@ pub(crate) struct Manifest {
 /// Why a manifest is refused; it follows the name of where it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
-    /// The text of the error may quote what it is about, and a MachineConfig may hold what is secret: only the place is told.
-    #[error("document {document} is no YAML (line {line}, column {column}): correct it")]
+    /// The error text may quote the document, and a MachineConfig may have secrets: only the position is reported.
+    #[error("document {document} is not valid YAML (line {line}, column {column})")]
     NoYaml {
         document: usize,
         line: u64,
         column: u64,
     },
     #[error(
-        "document {document} is of kind {kind:?} in {api_version:?}, which no node is configured with: use {}",
+        "document {document} is of kind {kind:?} in {api_version:?}, which is not supported as node configuration: use {}",
         Kind::all()
     )]
     Kind {
@@ -51,14 +51,14 @@ pub(crate) enum Refused {
         kind: String,
         api_version: String,
     },
-    #[error("document {document}, a {kind}, has no metadata.name: give it one")]
+    #[error("document {document}, a {kind}, has no metadata.name: add it")]
     NoName { document: usize, kind: &'static str },
     #[error(
         "ClusterImagePolicy {name} is not supported: nodes do not verify signatures of images yet. Remove it from the \
          ConfigMap"
     )]
     Unsupported { name: String },
-    #[error("{kind} {name} has no spec: fill it in, or remove it")]
+    #[error("{kind} {name} has no spec: add it, or remove the object")]
     NoSpec { kind: &'static str, name: String },
 }
 
@@ -116,18 +116,18 @@ impl Kind {
 // === impl Manifest ===
 
 impl Manifest {
-    /// The manifests of a text with one or several.
+    /// Splits a text into manifests.
     pub(crate) fn read(text: &str) -> Result<Vec<Self>, Refused> {
         let documents: Vec<Value> =
             serde_saphyr::from_multiple(text).map_err(|error| Refused::of_yaml(text, &error))?;
         let documents = documents.into_iter().enumerate();
         documents
             .filter(|(_, document)| !document.is_null())
-            .map(|(index, document)| Self::judge(index + 1, document))
+            .map(|(index, document)| Self::parse(index + 1, document))
             .collect()
     }
 
-    /// One that is made here, of a kind that is known.
+    /// A generated manifest of a supported kind.
     pub(crate) fn machine_config(name: &str, spec: &Value) -> Self {
         let object = json!({
             "apiVersion": "machineconfiguration.openshift.io/v1",
@@ -156,7 +156,7 @@ impl Manifest {
         }
     }
 
-    /// Whether both are one object, whatever is in it.
+    /// Whether both have the same kind and name.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.kind, &self.name) == (other.kind, &other.name)
     }
@@ -166,7 +166,7 @@ impl Manifest {
         canonical::text(&self.object)
     }
 
-    /// Settings of a MachineConfig that no node gets: nothing there changes the kernel after the installation.
+    /// Settings of a MachineConfig without effect: nodes do not change the kernel after installation.
     pub(crate) fn unapplied(&self) -> Vec<String> {
         if self.kind != Kind::MachineConfig {
             return Vec::new();
@@ -179,7 +179,7 @@ impl Manifest {
             .collect()
     }
 
-    fn judge(document: usize, object: Value) -> Result<Self, Refused> {
+    fn parse(document: usize, object: Value) -> Result<Self, Refused> {
         let text = |pointer: &str| {
             let found = object.pointer(pointer).and_then(Value::as_str);
             found.unwrap_or_default().to_owned()
@@ -223,7 +223,7 @@ impl Refused {
     }
 }
 
-/// Whether a setting asks for something.
+/// Whether a setting is set.
 fn is_set(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -234,7 +234,7 @@ fn is_set(value: &Value) -> bool {
     }
 }
 
-/// The same, for the workers and nobody else.
+/// The same, for workers only.
 fn for_workers(kind: Kind, mut object: Value) -> Value {
     match kind {
         Kind::MachineConfig => {
@@ -285,7 +285,7 @@ spec:
     }
 
     #[test]
-    fn comments_and_order_are_no_difference() {
+    fn comments_and_order_do_not_matter() {
         let other = "# more\nkind: KubeletConfig\napiVersion: machineconfiguration.openshift.io/v1\nspec: {kubeletConfig: {maxPods: 300}}\nmetadata:\n  name: more-pods\n";
         assert_eq!(
             Manifest::read(KUBELET).unwrap(),
@@ -294,7 +294,7 @@ spec:
     }
 
     #[test]
-    fn what_is_no_configuration_is_refused_in_words() {
+    fn invalid_manifests_are_rejected_with_a_message() {
         for (text, expected) in [
             (
                 "kind: Pod\napiVersion: v1",
@@ -321,14 +321,14 @@ spec:
     }
 
     #[test]
-    fn s_what_cannot_be_read_is_not_quoted() {
+    fn unreadable_manifests_are_not_quoted() {
         let found = Manifest::read("a: hunter2\nb: {hunter2").unwrap_err();
         assert!(!found.to_string().contains("hunter2"), "{found}");
     }
 
     /// Check F04.
     #[test]
-    fn what_no_node_gets_is_refused_or_listed() {
+    fn settings_without_effect_are_rejected_or_listed() {
         let policy = "apiVersion: config.openshift.io/v1\nkind: ClusterImagePolicy\nmetadata: {name: a}\nspec: {scopes: [x]}\n";
         let refused = Manifest::read(policy).unwrap_err().to_string();
         assert!(

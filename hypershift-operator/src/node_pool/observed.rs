@@ -1,4 +1,4 @@
-//! What Cluster API's objects say, as far as a pool looks at them. Both forms of their conditions are read: stock
+//! The relevant state of Cluster API objects. Both forms of their conditions are read: stock
 //! controllers of older releases write the older one.
 
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ pub(crate) struct Machine {
     pub(crate) user_data: String,
     pub(crate) node: Option<String>,
     pub(crate) kubelet: Option<String>,
-    /// What it reported last.
-    pub(crate) ready: Told,
-    pub(crate) healthy: Told,
+    /// Its last reported conditions.
+    pub(crate) ready: ObservedCondition,
+    pub(crate) healthy: ObservedCondition,
 }
 
-/// What a condition says.
+/// An observed condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ObservedCondition {
     pub(crate) is_so: bool,
     pub(crate) reason: String,
     pub(crate) message: String,
@@ -41,9 +41,9 @@ pub(crate) struct Workload {
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) is_deleting: bool,
     pub(crate) finalizers: Vec<String>,
-    /// How many machines are wanted.
-    pub(crate) wanted: Option<i32>,
-    /// How many there are, how many of those are of the newest template, and how many can be used.
+    /// The desired number of machines.
+    pub(crate) desired: Option<i32>,
+    /// The number of machines, of updated ones, and of available ones.
     pub(crate) replicas: i32,
     pub(crate) up_to_date: i32,
     pub(crate) available: i32,
@@ -51,7 +51,7 @@ pub(crate) struct Workload {
     pub(crate) is_observed: bool,
     pub(crate) user_data: String,
     pub(crate) template: String,
-    /// Whose it is, if it is somebody's.
+    /// The name of its owner, if it has one.
     pub(crate) owner: Option<String>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct PlatformMachine {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) name: String,
-    /// Whether the provider knows what a machine of it has: without that nobody scales up from nothing.
+    /// Whether the provider reports the capacity of a machine: the autoscaler needs it to scale up from zero.
     pub(crate) has_capacity: bool,
 }
 
@@ -85,12 +85,12 @@ impl Machine {
             user_data: text(data, "/spec/bootstrap/dataSecretName").unwrap_or_default(),
             node: text(data, "/status/nodeRef/name"),
             kubelet: text(data, "/status/nodeInfo/kubeletVersion"),
-            ready: told(data, "Ready"),
-            healthy: told(data, "NodeHealthy"),
+            ready: observed_condition(data, "Ready"),
+            healthy: observed_condition(data, "NodeHealthy"),
         }
     }
 
-    /// The release that it was made of, or upgraded to.
+    /// The release that it was created with, or upgraded to.
     pub(crate) fn release(&self) -> Option<&str> {
         let version = self.annotations.get(RELEASE_VERSION.key());
         version.map(String::as_str).filter(|it| !it.is_empty())
@@ -110,7 +110,7 @@ impl Workload {
             annotations: object.annotations().clone(),
             is_deleting: object.metadata.deletion_timestamp.is_some(),
             finalizers: object.finalizers().to_vec(),
-            wanted: number(data, "/spec/replicas"),
+            desired: number(data, "/spec/replicas"),
             replicas: number(data, "/status/replicas").unwrap_or_default(),
             up_to_date: number(data, "/status/upToDateReplicas")
                 .or_else(|| number(data, "/status/updatedReplicas"))
@@ -131,8 +131,8 @@ impl Workload {
 
     /// Whether all machines are of the newest template, and in use.
     pub(crate) fn is_rolled_out(&self) -> bool {
-        let wanted = self.wanted.unwrap_or_default();
-        self.is_observed && [self.replicas, self.up_to_date, self.available] == [wanted; 3]
+        let desired = self.desired.unwrap_or_default();
+        self.is_observed && [self.replicas, self.up_to_date, self.available] == [desired; 3]
     }
 }
 
@@ -150,8 +150,8 @@ impl Template {
     }
 }
 
-/// What a condition says, in its newer form or in its older one.
-pub(crate) fn told(data: &Value, about: &str) -> Told {
+/// A condition in v1beta2 or v1beta1 form.
+pub(crate) fn observed_condition(data: &Value, about: &str) -> ObservedCondition {
     let places = [
         "/status/conditions",
         "/status/v1beta2/conditions",
@@ -165,7 +165,7 @@ pub(crate) fn told(data: &Value, about: &str) -> Told {
         let word = found.and_then(|it| it[name].as_str());
         word.unwrap_or_default().to_owned()
     };
-    Told {
+    ObservedCondition {
         is_so: word("status") == "True",
         reason: word("reason"),
         message: word("message"),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_read_in_both_forms() {
+    fn conditions_are_read_in_v1beta1_and_v1beta2_form() {
         let newer = json!([{ "type": "Ready", "status": "True", "reason": "Ready" }]);
         for status in [
             json!({ "conditions": newer }),
@@ -201,15 +201,18 @@ mod tests {
             json!({ "deprecated": { "v1beta1": { "conditions": newer } } }),
         ] {
             assert!(
-                told(&json!({ "status": status }), "Ready").is_so,
+                observed_condition(&json!({ "status": status }), "Ready").is_so,
                 "{status}"
             );
         }
-        assert_eq!(told(&json!({}), "Ready"), Told::default());
+        assert_eq!(
+            observed_condition(&json!({}), "Ready"),
+            ObservedCondition::default()
+        );
     }
 
     #[test]
-    fn a_rollout_is_over_when_all_are_new_and_in_use() {
+    fn a_rollout_is_complete_when_all_machines_are_updated() {
         let deployment = |status: Value| {
             let object = object(json!({
                 "metadata": { "name": "a", "generation": 4 },

@@ -1,4 +1,4 @@
-//! What a pool's objects are to be: pure, from what was read and what was found out.
+//! The desired objects of a pool: pure, from its facts and its evaluation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,13 @@ use serde_json::{Map, Value, json};
 use super::conditions::Conditions;
 use super::config::{self, Config};
 use super::facts::Facts;
-use super::judge::Found;
-use super::machines::{self, Template};
 use super::observed;
 use super::secrets::{self, Outdated, Payload, Proxy, Stub};
+use super::validate::Evaluation;
 use super::workload::PAUSED;
-use super::{autoscaling, health_check, names, workload};
+use super::{autoscaling, health_check, workload};
+use crate::names::node_pool as names;
+use crate::platform::machines::{self, Template};
 
 /// Everything that is written for a pool.
 #[derive(Debug, Clone)]
@@ -29,29 +30,29 @@ pub(crate) struct Plan {
     pub(crate) outdated_tokens: Vec<(Secret, Outdated)>,
     /// User data that no machine needs any more.
     pub(crate) outdated_user_data: Vec<String>,
-    /// Nothing where somebody else makes machines.
+    /// Nothing on platforms whose machines another controller creates.
     pub(crate) machines: Option<Machines>,
 }
 
-/// The Secret with the token: a new one whole, and of one that is there only what is ours.
+/// The token Secret: complete if new, otherwise only the fields of this operator.
 #[derive(Clone)]
 pub(crate) enum Token {
     New(Secret),
     Known(Secret),
 }
 
-/// What Cluster API is told.
+/// The Cluster API objects.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Machines {
     pub(crate) template: (ApiResource, Template),
     pub(crate) outdated_templates: Vec<String>,
     pub(crate) workload: (ApiResource, Value),
-    /// How many machines there are to be, where that is ours to say.
+    /// The desired replicas, unless the autoscaler owns the number.
     pub(crate) replicas: Option<i32>,
-    /// Somebody paused it for us, and it is to go on.
+    /// It was paused and has to be resumed.
     pub(crate) is_resumed: bool,
     pub(crate) health_checks: Vec<Value>,
-    pub(crate) unwanted_health_checks: Vec<String>,
+    pub(crate) obsolete_health_checks: Vec<String>,
     /// Changes of machines that run: kind, name and patch.
     pub(crate) patches: Vec<(ApiResource, String, Value)>,
 }
@@ -67,14 +68,14 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// What is to be written; `fresh` is the token of a configuration that has none yet. Nothing before all is found out.
+/// The objects to write; `fresh` is the token of a new configuration. `None` before the evaluation is complete.
 pub(crate) fn plan(
     facts: &Facts,
-    found: &Found,
+    found: &Evaluation,
     conditions: &Conditions,
     fresh: &str,
 ) -> Option<Plan> {
-    let Found {
+    let Evaluation {
         release,
         config,
         hashes,
@@ -85,7 +86,7 @@ pub(crate) fn plan(
     let (endpoint, ca) = (facts.ignition_endpoint()?, facts.ignition_ca.as_ref()?);
     let hash = hashes.with_version.clone();
     let reference = names::reference(&facts.pool);
-    let ask = secrets::Ask {
+    let inputs = secrets::Inputs {
         namespace: &facts.namespace,
         pool: facts.name(),
         reference: &reference,
@@ -99,11 +100,11 @@ pub(crate) fn plan(
         .and_then(|it| it.data.as_ref()?.get("token"));
     let (token, value) = match known {
         Some(value) => (
-            Token::Known(secrets::token_frame(ask, payload)),
+            Token::Known(secrets::token_frame(inputs, payload)),
             value.0.as_slice(),
         ),
         None => (
-            Token::New(secrets::token(ask, payload, fresh, facts.now)),
+            Token::New(secrets::token(inputs, payload, fresh, facts.now)),
             fresh.as_bytes(),
         ),
     };
@@ -115,7 +116,7 @@ pub(crate) fn plan(
         proxy: proxy.as_ref(),
     };
     let machines = machine.as_ref().map(|machine| {
-        let ask = machines::Ask {
+        let inputs = machines::Inputs {
             capi: facts.capi(),
             pool: &facts.pool,
             cluster: &facts.cluster,
@@ -124,11 +125,11 @@ pub(crate) fn plan(
             infra_id: facts.infra_id(),
             namespace: &facts.namespace,
         };
-        plan_machines(facts, machine, &ask, &hash, &version, conditions)
+        plan_machines(facts, machine, &inputs, &hash, &version, conditions)
     });
     Some(Plan {
         token,
-        user_data: secrets::user_data(ask, stub),
+        user_data: secrets::user_data(inputs, stub),
         outdated_tokens: outdated_tokens(facts, &hash),
         outdated_user_data: outdated_user_data(facts, &hash),
         machines,
@@ -139,26 +140,26 @@ pub(crate) fn plan(
 /// The names of Secrets that machines may still read.
 fn user_data_in_use(facts: &Facts) -> BTreeSet<&str> {
     let machines = facts.machines.iter().map(|it| it.user_data.as_str());
-    let sets = facts.machine_sets.iter().filter(|it| it.wanted != Some(0));
+    let sets = facts.machine_sets.iter().filter(|it| it.desired != Some(0));
     machines
         .chain(sets.map(|it| it.user_data.as_str()))
         .collect()
 }
 
 fn outdated_user_data(facts: &Facts, hash: &str) -> Vec<String> {
-    let wanted = names::user_data(facts.name(), hash);
+    let desired = names::user_data(facts.name(), hash);
     let in_use = user_data_in_use(facts);
     let names = facts.user_data.iter();
-    let outdated = names.filter(|name| **name != wanted && !in_use.contains(name.as_str()));
+    let outdated = names.filter(|name| **name != desired && !in_use.contains(name.as_str()));
     outdated.cloned().collect()
 }
 
 fn outdated_tokens(facts: &Facts, hash: &str) -> Vec<(Secret, Outdated)> {
-    let wanted = names::token(facts.name(), hash);
+    let desired = names::token(facts.name(), hash);
     let tokens = facts
         .tokens
         .iter()
-        .filter(|it| it.metadata.name.as_ref() != Some(&wanted));
+        .filter(|it| it.metadata.name.as_ref() != Some(&desired));
     let outdated = tokens.map(|secret| {
         let annotations = secret.metadata.annotations.clone().unwrap_or_default();
         (
@@ -208,67 +209,68 @@ fn proxy(facts: &Facts) -> Option<Proxy> {
 fn plan_machines(
     facts: &Facts,
     machine: &machines::Machine,
-    ask: &machines::Ask<'_>,
+    inputs: &machines::Inputs<'_>,
     hash: &str,
     version: &str,
     conditions: &Conditions,
 ) -> Machines {
-    let template = machine.template(ask);
+    let template = machine.template(inputs);
     let from_zero = facts
         .templates
         .iter()
         .any(|it| it.name == template.name && it.has_capacity);
-    let ask = workload::Ask {
-        capi: ask.capi,
-        pool: ask.pool,
-        cluster: &ask.pool.spec.cluster_name,
-        namespace: ask.namespace,
-        infra_id: ask.infra_id,
+    let inputs = workload::Inputs {
+        capi: inputs.capi,
+        pool: inputs.pool,
+        cluster: &inputs.pool.spec.cluster_name,
+        namespace: inputs.namespace,
+        infra_id: inputs.infra_id,
         version,
         hash,
         template: &machine.template,
         template_name: &template.name,
         from_zero,
     };
-    let now = facts.workload.as_ref().and_then(|it| it.wanted);
-    let health_checks = health_check::objects(&ask, &facts.cluster, is_repaired(facts, conditions));
+    let now = facts.workload.as_ref().and_then(|it| it.desired);
+    let health_checks =
+        health_check::objects(&inputs, &facts.cluster, is_repaired(facts, conditions));
     Machines {
         outdated_templates: outdated_templates(facts, &template.name),
         workload: (
-            workload::kind(ask.capi, facts.upgrade_type()),
-            workload::object(&ask),
+            workload::kind(inputs.capi, facts.upgrade_type()),
+            workload::object(&inputs),
         ),
-        replicas: autoscaling::replicas(ask.pool, now, from_zero),
+        replicas: autoscaling::replicas(inputs.pool, now, from_zero),
         is_resumed: facts
             .workload
             .as_ref()
             .is_some_and(|it| it.annotations.contains_key(PAUSED)),
-        unwanted_health_checks: unwanted(facts.name(), &health_checks),
+        obsolete_health_checks: obsolete(facts.name(), &health_checks),
         health_checks,
         patches: patches(facts, machine),
         template: (machine.template.clone(), template),
     }
 }
 
-/// Machines are repaired once one of this configuration has come up: before, replacing them would help nobody.
+/// Machines are repaired once one of this configuration is ready: before that, replacements would fail, too.
 fn is_repaired(facts: &Facts, conditions: &Conditions) -> bool {
     let reached =
         api::conditions::status(conditions.list(), PoolCondition::ReachedIgnitionEndpoint);
     facts.pool.spec.management.auto_repair && reached == api::conditions::Status::True
 }
 
-fn unwanted(pool: &str, wanted: &[Value]) -> Vec<String> {
+fn obsolete(pool: &str, desired: &[Value]) -> Vec<String> {
     let names = health_check::all_names(pool).into_iter();
     names
         .filter(|name| {
-            !wanted
+            !desired
                 .iter()
                 .any(|it| it["metadata"]["name"] == name.as_str())
         })
         .collect()
 }
 
-fn outdated_templates(facts: &Facts, wanted: &str) -> Vec<String> {
+fn outdated_templates(facts: &Facts, desired: &str) -> Vec<String> {
     let in_use: BTreeSet<_> = facts
         .machine_sets
         .iter()
@@ -276,7 +278,7 @@ fn outdated_templates(facts: &Facts, wanted: &str) -> Vec<String> {
         .map(|it| it.template.as_str())
         .collect();
     let templates = facts.templates.iter().map(|it| it.name.as_str());
-    let outdated = templates.filter(|name| *name != wanted && !in_use.contains(name));
+    let outdated = templates.filter(|name| *name != desired && !in_use.contains(name));
     outdated.map(str::to_owned).collect()
 }
 
@@ -309,7 +311,7 @@ fn patches(facts: &Facts, machine: &machines::Machine) -> Vec<(ApiResource, Stri
     patches
 }
 
-/// The merge patch that makes one map of another.
+/// The merge patch from one map to another.
 fn exchange(before: Option<&Value>, after: Option<&Value>) -> Value {
     let mut patch = after.cloned().unwrap_or(Value::Null);
     if let (Some(Value::Object(before)), Value::Object(patch)) = (before, &mut patch) {
@@ -322,9 +324,9 @@ fn exchange(before: Option<&Value>, after: Option<&Value>) -> Value {
 
 /// The labels and taints of a node are changed on its machine, without a new one.
 fn node_patch(facts: &Facts, machine: &observed::Machine) -> Option<Value> {
-    let wanted = workload::node_labels(&facts.pool);
+    let desired = workload::node_labels(&facts.pool);
     let mut labels: BTreeMap<String, Value> = BTreeMap::new();
-    for (key, value) in &wanted {
+    for (key, value) in &desired {
         if machine.labels.get(key) != Some(value) {
             labels.insert(key.clone(), json!(value));
         }
@@ -332,7 +334,7 @@ fn node_patch(facts: &Facts, machine: &observed::Machine) -> Option<Value> {
     let stale = machine
         .labels
         .keys()
-        .filter(|key| workload::is_node_label(key) && !wanted.contains_key(*key));
+        .filter(|key| workload::is_node_label(key) && !desired.contains_key(*key));
     labels.extend(stale.map(|key| (key.clone(), Value::Null)));
     let taints = workload::taints(&facts.pool);
     let mut metadata = json!({});

@@ -1,4 +1,4 @@
-//! The two Secrets of a configuration: the token that machines show, and the user data that tell them where to.
+//! The two Secrets of a configuration: the ignition token, and the user data with the ignition endpoint.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -16,14 +16,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 
-use super::names;
+use crate::names::node_pool as names;
 
 /// How long machines that have begun to start may still use the token of an older configuration.
 const OUTDATED: SignedDuration = SignedDuration::from_hours(2);
 
-/// What both Secrets are made of.
+/// The inputs of both Secrets.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct Inputs<'a> {
     /// The control plane's namespace.
     pub(crate) namespace: &'a str,
     /// The pool's name, and `<namespace>/<name>`.
@@ -32,7 +32,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) hash: &'a str,
 }
 
-/// What the token's Secret tells the ignition server.
+/// The input of the ignition server in the token Secret.
 #[derive(Clone, Copy)]
 pub(crate) struct Payload<'a> {
     pub(crate) upgrade_type: UpgradeType,
@@ -45,7 +45,7 @@ pub(crate) struct Payload<'a> {
     pub(crate) global: &'a str,
 }
 
-/// What new machines are told.
+/// The inputs of the user data.
 #[derive(Clone, Copy)]
 pub(crate) struct Stub<'a> {
     /// Host, and port unless it is 443.
@@ -65,7 +65,7 @@ pub(crate) struct Proxy {
     pub(crate) exempt: Vec<String>,
 }
 
-/// What becomes of a Secret of an older configuration.
+/// What to do with a Secret of an older configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outdated {
     Keep,
@@ -74,9 +74,14 @@ pub(crate) enum Outdated {
     Delete,
 }
 
-/// The Secret with the token. `token` is what to begin with: the ignition server renews it, so it is written once.
-pub(crate) fn token(ask: Ask<'_>, payload: Payload<'_>, token: &str, now: Timestamp) -> Secret {
-    let mut secret = token_frame(ask, payload);
+/// The Secret with the token. `token` is the initial value: the ignition server renews it, so it is written once.
+pub(crate) fn token(
+    inputs: Inputs<'_>,
+    payload: Payload<'_>,
+    token: &str,
+    now: Timestamp,
+) -> Secret {
+    let mut secret = token_frame(inputs, payload);
     let annotations = secret.metadata.annotations.get_or_insert_default();
     annotations.insert(LAST_TOKEN_GENERATION_TIME.key().to_owned(), now.to_string());
     let data = secret.data.get_or_insert_default();
@@ -84,7 +89,7 @@ pub(crate) fn token(ask: Ask<'_>, payload: Payload<'_>, token: &str, now: Timest
     secret
 }
 
-/// The same without what is the ignition server's from then on.
+/// The same without the fields that the ignition server owns after creation.
 pub(crate) fn without_token(mut secret: Secret) -> Secret {
     if let Some(annotations) = &mut secret.metadata.annotations {
         annotations.remove(LAST_TOKEN_GENERATION_TIME.key());
@@ -95,8 +100,8 @@ pub(crate) fn without_token(mut secret: Secret) -> Secret {
     secret
 }
 
-/// What of it is applied again and again.
-pub(crate) fn token_frame(ask: Ask<'_>, payload: Payload<'_>) -> Secret {
+/// The fields that are applied in every reconcile.
+pub(crate) fn token_frame(inputs: Inputs<'_>, payload: Payload<'_>) -> Secret {
     let Payload {
         upgrade_type,
         release_image,
@@ -122,7 +127,7 @@ pub(crate) fn token_frame(ask: Ask<'_>, payload: Payload<'_>) -> Secret {
         ),
         ("hc-configuration-hash", hash(global.as_bytes())),
     ];
-    let mut metadata = metadata(ask, names::token(ask.pool, ask.hash));
+    let mut metadata = metadata(inputs, names::token(inputs.pool, inputs.hash));
     let annotations = metadata.annotations.get_or_insert_default();
     annotations.insert(IGNITION_CONFIG.key().to_owned(), "true".to_owned());
     annotations.insert(UPGRADE_TYPE.key().to_owned(), upgrade_type.to_owned());
@@ -130,22 +135,25 @@ pub(crate) fn token_frame(ask: Ask<'_>, payload: Payload<'_>) -> Secret {
 }
 
 /// The Secret that machines are started with.
-pub(crate) fn user_data(ask: Ask<'_>, stub: Stub<'_>) -> Secret {
+pub(crate) fn user_data(inputs: Inputs<'_>, stub: Stub<'_>) -> Secret {
     let data = [
         ("disableTemplating", BASE64.encode("true").into_bytes()),
-        ("value", stub.ignition(ask).to_string().into_bytes()),
+        ("value", stub.ignition(inputs).to_string().into_bytes()),
     ];
-    secret(metadata(ask, names::user_data(ask.pool, ask.hash)), data)
+    secret(
+        metadata(inputs, names::user_data(inputs.pool, inputs.hash)),
+        data,
+    )
 }
 
-/// What becomes of the token of an older configuration.
+/// What to do with the token of an older configuration.
 pub(crate) fn outdated_token(annotations: &BTreeMap<String, String>, now: Timestamp) -> Outdated {
     match annotations
         .get(TOKEN_EXPIRATION.key())
         .map(|it| it.parse::<Timestamp>())
     {
         Some(Ok(time)) if time > now => Outdated::Keep,
-        // Whoever should have removed it is not there.
+        // The controller that removes it does not run.
         Some(Ok(_)) => Outdated::Delete,
         Some(Err(_)) | None => Outdated::Expire((now + OUTDATED).to_string()),
     }
@@ -166,7 +174,7 @@ pub(crate) fn compressed(text: &str) -> Vec<u8> {
 // === impl Stub ===
 
 impl Stub<'_> {
-    fn ignition(&self, ask: Ask<'_>) -> Value {
+    fn ignition(&self, inputs: Inputs<'_>) -> Value {
         let Self {
             endpoint,
             ca,
@@ -183,8 +191,8 @@ impl Stub<'_> {
                 "source": format!("https://{endpoint}/ignition"),
                 "httpHeaders": [
                     header("Authorization", &format!("Bearer {}", BASE64.encode(token))),
-                    header("NodePool", ask.reference),
-                    header("TargetConfigVersionHash", ask.hash),
+                    header("NodePool", inputs.reference),
+                    header("TargetConfigVersionHash", inputs.hash),
                 ],
             }] },
         });
@@ -211,12 +219,12 @@ impl Proxy {
     }
 }
 
-fn metadata(ask: Ask<'_>, name: String) -> ObjectMeta {
+fn metadata(inputs: Inputs<'_>, name: String) -> ObjectMeta {
     let pool = NODE_POOL.key().to_owned();
     ObjectMeta {
-        namespace: Some(ask.namespace.to_owned()),
+        namespace: Some(inputs.namespace.to_owned()),
         name: Some(name),
-        annotations: Some(BTreeMap::from([(pool, ask.reference.to_owned())])),
+        annotations: Some(BTreeMap::from([(pool, inputs.reference.to_owned())])),
         ..ObjectMeta::default()
     }
 }
@@ -236,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    const ASK: Ask<'_> = Ask {
+    const ASK: Inputs<'_> = Inputs {
         namespace: "clusters-dev",
         pool: "workers",
         reference: "clusters/workers",
@@ -260,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tokens_secret_tells_what_to_render() {
+    fn the_token_secret_describes_the_payload() {
         let now: Timestamp = "2026-11-22T00:00:00Z".parse().unwrap();
         let secret = token(ASK, payload("kind: MachineConfig"), "a-token", now);
         assert_eq!(
@@ -291,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_told_where_to_go_and_what_to_show() {
+    fn user_data_has_the_ignition_endpoint_and_token() {
         let proxy = Proxy {
             http: "http://proxy.example.com:3128".to_owned(),
             https: String::new(),
@@ -329,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn outdated_tokens_live_two_hours_more() {
+    fn outdated_tokens_expire_after_two_hours() {
         let now: Timestamp = "2026-11-22T10:00:00Z".parse().unwrap();
         let at =
             |time: &str| BTreeMap::from([(TOKEN_EXPIRATION.key().to_owned(), time.to_owned())]);
@@ -354,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_configuration_is_the_same_bytes() {
+    fn rendering_is_deterministic() {
         assert_eq!(
             compressed("kind: MachineConfig"),
             compressed("kind: MachineConfig")

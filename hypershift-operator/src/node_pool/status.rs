@@ -1,57 +1,62 @@
-//! What a pool is, as its machines tell it. Pure.
+//! The status of a pool, based on its machines. Pure.
 
 use std::collections::BTreeMap;
 
 use api::annotations::node_pool::{
     CURRENT_CONFIG, CURRENT_CONFIG_VERSION, PLATFORM_MACHINE_TEMPLATE, TARGET_CONFIG_VERSION,
 };
-use api::conditions::{PoolCondition, Status, status as told};
+use api::conditions::{PoolCondition, Status, status as status_of};
 use api::hypershift::v1beta1::node_pool::{NodePoolStatus, NodeVersion, NodesInfo, UpgradeType};
 
 use super::conditions::Conditions;
 use super::facts::Facts;
-use super::judge::Found;
-use super::machines;
-use super::names;
-use super::observed::{Machine, Told, Workload};
+use super::observed::{Machine, ObservedCondition, Workload};
 use super::plan::Plan;
+use super::validate::Evaluation;
+use crate::names::node_pool as names;
+use crate::platform::machines;
 
 /// How many machines are named in a message.
-const NAMED: usize = 5;
+const MAX_LISTED: usize = 5;
 
 /// The conditions that machines and nodes decide.
 pub(crate) fn observe(facts: &Facts, conditions: &mut Conditions) {
     if machines::template_kind(facts.capi(), facts.pool.spec.platform.type_).is_none() {
-        return elsewhere(conditions);
+        return without_machines(conditions);
     }
-    let wanted = facts.workload.as_ref().and_then(|it| it.wanted);
+    let desired = facts.workload.as_ref().and_then(|it| it.desired);
     let (ready, all_ready) = all(facts, |it| &it.ready, "ready");
     let (healthy, all_healthy) = all(facts, |it| &it.healthy, "healthy");
     for (about, is_so, message) in [
         (PoolCondition::AllMachinesReady, ready, all_ready),
         (PoolCondition::AllNodesHealthy, healthy, all_healthy),
     ] {
-        match (facts.machines.is_empty(), wanted) {
-            (true, Some(0)) => conditions.good(about, "the pool has no machines, as is wanted"),
-            (true, _) => conditions.set(about, Status::False, "NotFound", "no machine is made yet"),
+        match (facts.machines.is_empty(), desired) {
+            (true, Some(0)) => conditions.good(about, "the NodePool is scaled to zero"),
+            (true, _) => conditions.set(
+                about,
+                Status::False,
+                "NotFound",
+                "Waiting for the first Machine",
+            ),
             (false, _) if is_so => conditions.good(about, message),
             (false, _) => conditions.set(about, Status::False, "WaitingForAvailable", message),
         }
     }
-    ready_nodes(facts, wanted, conditions);
+    ready_nodes(facts, desired, conditions);
     repair(facts, conditions);
 }
 
-/// Nobody here knows the machines that somebody else makes.
-fn elsewhere(conditions: &mut Conditions) {
+/// Machines of this platform are created by another controller.
+fn without_machines(conditions: &mut Conditions) {
     conditions.clear(PoolCondition::AllMachinesReady);
     conditions.clear(PoolCondition::AllNodesHealthy);
-    let message = "machines are made elsewhere, with the pool's user data";
+    let message = "Machines of this platform are created by another controller";
     conditions.good(PoolCondition::Ready, message);
 }
 
 /// Whether it is so for all machines, and a message that names those for which it is not.
-fn all(facts: &Facts, of: fn(&Machine) -> &Told, what: &str) -> (bool, String) {
+fn all(facts: &Facts, of: fn(&Machine) -> &ObservedCondition, what: &str) -> (bool, String) {
     let (count, not): (usize, Vec<_>) = (
         facts.machines.len(),
         facts.machines.iter().filter(|it| !of(it).is_so).collect(),
@@ -59,8 +64,8 @@ fn all(facts: &Facts, of: fn(&Machine) -> &Told, what: &str) -> (bool, String) {
     if not.is_empty() {
         return (true, format!("{count} of {count} are {what}"));
     }
-    let named = not.iter().take(NAMED).map(|machine| {
-        let Told {
+    let named = not.iter().take(MAX_LISTED).map(|machine| {
+        let ObservedCondition {
             is_so: _,
             reason,
             message,
@@ -71,7 +76,7 @@ fn all(facts: &Facts, of: fn(&Machine) -> &Told, what: &str) -> (bool, String) {
         format!("{} ({})", machine.name, why.collect::<Vec<_>>().join(": "))
     });
     let named = named.collect::<Vec<_>>().join("; ");
-    let more = not.len().saturating_sub(NAMED);
+    let more = not.len().saturating_sub(MAX_LISTED);
     let more = if more == 0 {
         String::new()
     } else {
@@ -83,20 +88,20 @@ fn all(facts: &Facts, of: fn(&Machine) -> &Told, what: &str) -> (bool, String) {
     )
 }
 
-fn ready_nodes(facts: &Facts, wanted: Option<i32>, conditions: &mut Conditions) {
+fn ready_nodes(facts: &Facts, desired: Option<i32>, conditions: &mut Conditions) {
     let about = PoolCondition::Ready;
     let Some(workload) = &facts.workload else {
         conditions.set(
             about,
             Status::False,
             "WaitingForAvailable",
-            "no machine is made yet",
+            "Waiting for the first Machine",
         );
         return;
     };
-    let wanted = wanted.unwrap_or_default();
-    let message = format!("{} of {wanted} nodes are ready", workload.available);
-    if workload.available >= wanted {
+    let desired = desired.unwrap_or_default();
+    let message = format!("{} of {desired} nodes are ready", workload.available);
+    if workload.available >= desired {
         conditions.good(about, message);
         return;
     }
@@ -109,29 +114,27 @@ fn repair(facts: &Facts, conditions: &mut Conditions) {
         conditions.off(about, "spec.management.autoRepair is off");
         return;
     }
-    if told(conditions.list(), PoolCondition::ReachedIgnitionEndpoint) != Status::True {
-        let message = "machines are repaired once one of this configuration has come up";
+    if status_of(conditions.list(), PoolCondition::ReachedIgnitionEndpoint) != Status::True {
+        let message = "Waiting for the first ready Node of this configuration";
         conditions.set(about, Status::False, "IgnitionNotReached", message);
         return;
     }
     match &facts.remediation {
-        Some(Told {
+        Some(ObservedCondition {
             is_so: false,
             reason,
             message,
         }) if reason.contains("TooMany") => {
             conditions.set(about, Status::False, "TooManyUnhealthy", message.as_str());
         }
-        Some(_) | None => {
-            conditions.good(about, "machines whose nodes stay unhealthy are replaced")
-        }
+        Some(_) | None => conditions.good(about, "unhealthy machines are replaced"),
     }
 }
 
-/// Whether the machines are what is planned.
+/// Whether the machines are as planned.
 pub(crate) fn is_rolled_out(facts: &Facts, plan: &Plan) -> bool {
     let Some(machines) = &plan.machines else {
-        // Whoever makes the machines has the user data.
+        // The controller that creates the machines needs only the user data.
         return true;
     };
     let Some(workload) = &facts.workload else {
@@ -143,9 +146,9 @@ pub(crate) fn is_rolled_out(facts: &Facts, plan: &Plan) -> bool {
             let template = &machines.template.1.name;
             let is_planned = |it: &Workload| it.user_data == user_data && it.template == *template;
             let own = |it: &&Workload| it.owner.as_deref() == Some(facts.name());
-            // A MachineDeployment may have seen a change and still count the machines that were there before it.
+            // A MachineDeployment may have observed a change and still count the old machines.
             let older = facts.machine_sets.iter().filter(own).find(|it| {
-                !is_planned(it) && (it.wanted.unwrap_or_default(), it.replicas) != (0, 0)
+                !is_planned(it) && (it.desired.unwrap_or_default(), it.replicas) != (0, 0)
             });
             is_planned(workload) && workload.is_rolled_out() && older.is_none()
         }
@@ -156,44 +159,44 @@ pub(crate) fn is_rolled_out(facts: &Facts, plan: &Plan) -> bool {
     }
 }
 
-/// What the pool remembers of what its nodes have; nothing new while they are changed.
+/// Annotations of the pool about its nodes; unchanged during a rollout.
 pub(crate) fn bookkeeping(
     facts: &Facts,
-    found: &Found,
+    found: &Evaluation,
     plan: &Plan,
     is_done: bool,
 ) -> BTreeMap<&'static str, String> {
-    let mut wanted = BTreeMap::new();
+    let mut desired = BTreeMap::new();
     if let Some(hashes) = &found.hashes {
-        wanted.insert(CURRENT_CONFIG.key(), hashes.without_version.clone());
-        wanted.insert(CURRENT_CONFIG_VERSION.key(), hashes.with_version.clone());
+        desired.insert(CURRENT_CONFIG.key(), hashes.without_version.clone());
+        desired.insert(CURRENT_CONFIG_VERSION.key(), hashes.with_version.clone());
     }
     if let Some(machines) = &plan.machines {
-        wanted.insert(
+        desired.insert(
             PLATFORM_MACHINE_TEMPLATE.key(),
             machines.template.1.name.clone(),
         );
     }
-    wanted.retain(|key, value| match facts.annotation(key) {
+    desired.retain(|key, value| match facts.annotation(key) {
         Some(current) => is_done && current != value,
         None => true,
     });
-    wanted
+    desired
 }
 
 /// The pool's status.
 pub(crate) fn status(
     facts: &Facts,
-    found: &Found,
+    found: &Evaluation,
     conditions: &Conditions,
     is_done: bool,
 ) -> NodePoolStatus {
     let before = facts.pool.status.clone().unwrap_or_default();
     let version = before.version.filter(|it| !it.is_empty());
-    let wanted = found.release.as_ref().map(|it| it.version.to_string());
+    let desired = found.release.as_ref().map(|it| it.version.to_string());
     let is_new = version.is_none() && facts.workload.is_some();
     let version = if is_done || is_new {
-        wanted.or(version)
+        desired.or(version)
     } else {
         version
     };
@@ -211,7 +214,7 @@ pub(crate) fn status(
     }
 }
 
-/// What runs on the nodes. Machines that are upgraded in place tell no release before their first upgrade.
+/// What runs on the nodes. Machines that are upgraded in place report no release before their first upgrade.
 fn nodes_info(facts: &Facts, version: Option<&str>) -> Option<NodesInfo> {
     let mut versions: BTreeMap<(&str, &str), (i32, i32)> = BTreeMap::new();
     for machine in facts.machines.iter().filter(|it| it.node.is_some()) {

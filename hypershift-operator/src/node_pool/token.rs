@@ -4,7 +4,7 @@ use api::annotations::node_pool::TOKEN_EXPIRATION;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 
-/// A token that nobody can guess.
+/// A random token.
 pub(crate) fn fresh() -> String {
     uuid::Uuid::new_v4().to_string()
 }

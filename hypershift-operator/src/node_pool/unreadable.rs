@@ -3,10 +3,10 @@
 //! Reading is done untyped for that reason; an object becomes typed here, one at a time.
 
 use api::conditions::{CommonReason, PoolCondition, Status, find};
-use api::hypershift::v1beta1::node_pool::NodePool;
+use api::hypershift::v1beta1::node_pool::{NodePool, UpgradeType};
 use jiff::Timestamp;
-use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
+use kube::{Resource as _, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use support::apply;
@@ -15,7 +15,8 @@ use support::controller::Action;
 use super::conditions::Conditions;
 use super::control::Pools;
 use super::error::Error;
-use crate::hosted_cluster::Id;
+use super::write::FINALIZER;
+use crate::cluster_ref::Id;
 
 /// The condition that reports it: nothing is reconciled until the object is corrected.
 const ABOUT: PoolCondition = PoolCondition::ReconciliationActive;
@@ -26,7 +27,7 @@ pub(super) fn resource() -> ApiResource {
     ApiResource::erase::<NodePool>(&())
 }
 
-/// The HostedCluster that a pool names, as far as it names one.
+/// The HostedCluster of a pool.
 pub(super) fn owner(pool: &DynamicObject) -> Id {
     Id {
         namespace: pool.namespace().unwrap_or_default(),
@@ -46,6 +47,26 @@ pub(super) fn typed<K: DeserializeOwned>(object: &DynamicObject) -> Result<K, St
     serde_json::from_value(json!(object)).map_err(|error| error.to_string())
 }
 
+/// A pool that is being deleted, reduced to what its deletion needs. Nothing of it is written but its conditions.
+pub(super) fn for_deletion(pool: &DynamicObject) -> Option<NodePool> {
+    pool.metadata.deletion_timestamp.as_ref()?;
+    let spec = json!({
+        "clusterName": cluster_name(pool),
+        "platform": { "type": pool.data["spec"]["platform"]["type"] },
+        "release": { "image": "" },
+        "management": { "upgradeType": UpgradeType::Replace },
+    });
+    let mut reduced: NodePool = serde_json::from_value(json!({
+        "apiVersion": NodePool::api_version(&()),
+        "kind": NodePool::kind(&()),
+        "metadata": pool.metadata,
+        "spec": spec,
+    }))
+    .ok()?;
+    reduced.status = serde_json::from_value(pool.data["status"].clone()).ok();
+    Some(reduced)
+}
+
 /// Reports on the pool that an object does not deserialize: by a condition, an Event and a log line. Where the API
 /// server refuses the condition, because the pool does not match its schema, the Event and the log line remain.
 pub(super) async fn report(
@@ -55,15 +76,15 @@ pub(super) async fn report(
     pools: &Pools,
 ) -> Result<Action, Error> {
     let (namespace, name) = (pool.namespace(), pool.name_any());
-    let message = message(object, problem);
-    let wanted = json!({
+    let message = message(object, problem, pool);
+    let desired = json!({
         "metadata": { "namespace": namespace, "name": name },
         "status": status(pool, &message, Timestamp::now()),
     });
     let applied = pools
         .writer
         .applier
-        .apply_status(&resource(), wanted)
+        .apply_status(&resource(), desired)
         .await
         .map(|applied| applied.change.is_written());
     let is_news = match applied {
@@ -85,13 +106,19 @@ pub(super) fn clear(conditions: &mut Conditions) {
     }
 }
 
-fn message(object: &str, problem: &str) -> String {
+fn message(object: &str, problem: &str, pool: &DynamicObject) -> String {
+    let consequence = if pool.metadata.deletion_timestamp.is_some() {
+        format!(" The deletion waits for that: finalizer {FINALIZER} stays.")
+    } else {
+        String::new()
+    };
     format!(
-        "failed to read {object}: {problem}. Correct the field, or upgrade the operator to a version that knows it."
+        "failed to read {object}: {problem}. Correct the field, or upgrade the operator to a version that knows \
+         it.{consequence}"
     )
 }
 
-/// The status as it is, with the condition set.
+/// The current status, with the condition set.
 fn status(pool: &DynamicObject, message: &str, now: Timestamp) -> Value {
     let mut status = pool.data.get("status").cloned().unwrap_or_default();
     let before = serde_json::from_value(status["conditions"].take()).unwrap_or_default();
@@ -101,7 +128,7 @@ fn status(pool: &DynamicObject, message: &str, now: Timestamp) -> Value {
     status
 }
 
-/// Whether the API server will not take the status, however often it is asked.
+/// Whether the API server rejects the status, so that retries do not help.
 fn is_refused(error: &apply::Error) -> bool {
     match error.client() {
         Some(kube::Error::Api(status)) => matches!(status.code, 400 | 422 | 500),
@@ -137,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_is_typed_by_itself() {
+    fn objects_are_deserialized_one_by_one() {
         assert!(typed::<NodePool>(&replicas(3)).is_ok());
         let problem = typed::<NodePool>(&replicas(1 << 31)).unwrap_err();
         assert!(problem.contains("2147483648"), "{problem}");
@@ -147,7 +174,29 @@ mod tests {
     }
 
     #[test]
-    fn the_report_keeps_the_rest_of_the_status() {
+    fn a_pool_that_does_not_deserialize_is_deleted_by_its_metadata() {
+        let mut pool = replicas(1 << 31);
+        assert!(for_deletion(&pool).is_none(), "it is not being deleted");
+        let report = message("the NodePool", "why", &pool);
+        assert!(!report.contains("finalizer"), "{report}");
+        pool.metadata.deletion_timestamp =
+            serde_json::from_value(json!("2026-01-01T00:00:00Z")).ok();
+        let reduced = for_deletion(&pool).unwrap();
+        let whole = crate::node_pool::fixtures::pool();
+        assert_eq!(reduced.metadata, pool.metadata);
+        assert_eq!(reduced.spec.cluster_name, whole.spec.cluster_name);
+        assert_eq!(reduced.spec.platform.type_, whole.spec.platform.type_);
+        assert_eq!(reduced.status.unwrap().replicas, Some(2));
+        let report = message("the NodePool", "why", &pool);
+        assert!(report.contains(FINALIZER), "{report}");
+
+        // What was made for a pool depends on the platform.
+        pool.data["spec"]["platform"]["type"] = json!("Abacus");
+        assert!(for_deletion(&pool).is_none());
+    }
+
+    #[test]
+    fn the_report_preserves_the_rest_of_the_status() {
         let now = "2026-11-22T00:00:00Z".parse().unwrap();
         let status = status(&replicas(1 << 31), "why", now);
         assert_eq!(status["replicas"], 2);
@@ -160,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_is_cleared_and_a_pause_is_not() {
+    fn clearing_the_report_keeps_a_pause() {
         for (reason, expected) in [("InvalidConfiguration", 0), ("Paused", 1)] {
             let now = "2026-11-22T00:00:00Z".parse().unwrap();
             let mut conditions = Conditions::new(Vec::new(), None, now);

@@ -1,5 +1,5 @@
-//! What Cluster API is told about a pool: a MachineDeployment where machines are replaced, a MachineSet where they are
-//! upgraded in place. Written whole, with every default, since nobody adds them on the private side.
+//! The Cluster API workload of a pool: a MachineDeployment if machines are replaced, a MachineSet if they are
+//! upgraded in place. Written with every default, because private types have no defaulting webhook.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
-use super::{autoscaling, canonical, names};
+use super::autoscaling;
+use crate::canonical;
 use crate::capi::Capi;
+use crate::names::node_pool as names;
 use crate::platform::aws::machines::is_spot;
 
 /// The cluster that a machine belongs to, by its infrastructure's id.
@@ -22,12 +24,12 @@ pub(crate) const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
 pub(crate) const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// The machines that may be taken back at any time.
 pub(crate) const INTERRUPTIBLE_LABEL: &str = "hypershift.openshift.io/interruptible-instance";
-/// What stands before the labels that nodes are to have, on machines.
+/// Prefix of node labels on machines.
 const MANAGED_LABEL: &str = "managed.hypershift.openshift.io.";
 
-/// What a workload is made of.
+/// The inputs of a workload.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct Inputs<'a> {
     pub(crate) capi: Capi,
     pub(crate) pool: &'a NodePool,
     pub(crate) cluster: &'a str,
@@ -44,7 +46,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) from_zero: bool,
 }
 
-/// The kind that stands for a pool.
+/// The kind of the workload of a pool.
 pub(crate) fn kind(capi: Capi, upgrade: UpgradeType) -> ApiResource {
     match upgrade {
         UpgradeType::Replace => capi.machine_deployment(),
@@ -52,15 +54,15 @@ pub(crate) fn kind(capi: Capi, upgrade: UpgradeType) -> ApiResource {
     }
 }
 
-/// The object that stands for a pool, without a number of machines: that belongs to whoever scales.
-pub(crate) fn object(ask: &Ask<'_>) -> Value {
-    match ask.pool.spec.management.upgrade_type {
-        UpgradeType::Replace => deployment(ask),
-        UpgradeType::InPlace => set(ask),
+/// The workload of a pool, without replicas: those have a field manager of their own.
+pub(crate) fn object(inputs: &Inputs<'_>) -> Value {
+    match inputs.pool.spec.management.upgrade_type {
+        UpgradeType::Replace => deployment(inputs),
+        UpgradeType::InPlace => set(inputs),
     }
 }
 
-/// The labels that each node of the pool is to have, on its machine.
+/// The node labels, on the machine.
 pub(crate) fn node_labels(pool: &NodePool) -> BTreeMap<String, String> {
     let labels = pool.spec.node_labels.iter();
     labels
@@ -68,12 +70,12 @@ pub(crate) fn node_labels(pool: &NodePool) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Whether a label of a machine is one that its node is to have.
+/// Whether a machine label is a node label.
 pub(crate) fn is_node_label(key: &str) -> bool {
     key.starts_with(MANAGED_LABEL)
 }
 
-/// The taints that each node of the pool is to have, as its machine's annotation has them.
+/// The node taints, as annotation of the machine.
 pub(crate) fn taints(pool: &NodePool) -> String {
     let taint = |Taint { key, value, effect }: &Taint| {
         let effect = autoscaling::effect_name(*effect);
@@ -82,73 +84,77 @@ pub(crate) fn taints(pool: &NodePool) -> String {
     canonical::text(&Value::Array(pool.spec.taints.iter().map(taint).collect()))
 }
 
-/// What selects the pool's machines.
-pub(crate) fn selector(ask: &Ask<'_>) -> BTreeMap<String, String> {
-    let generation = generation(ask);
+/// The label selector of the pool's machines.
+pub(crate) fn selector(inputs: &Inputs<'_>) -> BTreeMap<String, String> {
+    let generation = generation(inputs);
     BTreeMap::from([
-        (CLUSTER_LABEL.to_owned(), ask.infra_id.to_owned()),
+        (CLUSTER_LABEL.to_owned(), inputs.infra_id.to_owned()),
         (generation.clone(), generation),
     ])
 }
 
-fn deployment(ask: &Ask<'_>) -> Value {
-    let mut annotations = autoscaling::annotations(ask.pool, ask.from_zero);
-    annotations.insert(NODE_POOL.key().to_owned(), names::reference(ask.pool));
-    let mut object = frame(ask, &annotations);
-    object["spec"]["rollout"] = json!({ "strategy": strategy(ask.pool) });
-    object["spec"]["template"] = template(ask, [(RELEASE_VERSION.key(), ask.version.to_owned())]);
+fn deployment(inputs: &Inputs<'_>) -> Value {
+    let mut annotations = autoscaling::annotations(inputs.pool, inputs.from_zero);
+    annotations.insert(NODE_POOL.key().to_owned(), names::reference(inputs.pool));
+    let mut object = frame(inputs, &annotations);
+    object["spec"]["rollout"] = json!({ "strategy": strategy(inputs.pool) });
+    object["spec"]["template"] =
+        template(inputs, [(RELEASE_VERSION.key(), inputs.version.to_owned())]);
     object
 }
 
-fn set(ask: &Ask<'_>) -> Value {
-    let mut annotations = autoscaling::annotations(ask.pool, ask.from_zero);
-    annotations.insert(NODE_POOL.key().to_owned(), names::reference(ask.pool));
-    let most = max_unavailable(ask.pool);
+fn set(inputs: &Inputs<'_>) -> Value {
+    let mut annotations = autoscaling::annotations(inputs.pool, inputs.from_zero);
+    annotations.insert(NODE_POOL.key().to_owned(), names::reference(inputs.pool));
+    let most = max_unavailable(inputs.pool);
     annotations.insert(MAX_UNAVAILABLE.key().to_owned(), most.to_string());
-    annotations.insert(TARGET_CONFIG_VERSION.key().to_owned(), ask.hash.to_owned());
-    let mut object = frame(ask, &annotations);
+    annotations.insert(
+        TARGET_CONFIG_VERSION.key().to_owned(),
+        inputs.hash.to_owned(),
+    );
+    let mut object = frame(inputs, &annotations);
     object["spec"]["deletion"] = json!({ "order": "Random" });
-    let mut template = template(ask, [(TAINTS.key(), taints(ask.pool))]);
-    for (key, value) in node_labels(ask.pool) {
+    let mut template = template(inputs, [(TAINTS.key(), taints(inputs.pool))]);
+    for (key, value) in node_labels(inputs.pool) {
         template["metadata"]["labels"][key] = json!(value);
     }
     object["spec"]["template"] = template;
     object
 }
 
-fn frame(ask: &Ask<'_>, annotations: &BTreeMap<String, String>) -> Value {
+fn frame(inputs: &Inputs<'_>, annotations: &BTreeMap<String, String>) -> Value {
     json!({
         "metadata": {
-            "namespace": ask.namespace,
-            "name": names::of(ask.pool),
+            "namespace": inputs.namespace,
+            "name": names::of(inputs.pool),
             "annotations": annotations,
-            "labels": { CLUSTER_LABEL: ask.infra_id },
+            "labels": { CLUSTER_LABEL: inputs.infra_id },
         },
         "spec": {
-            "clusterName": ask.infra_id,
-            "selector": { "matchLabels": selector(ask) },
+            "clusterName": inputs.infra_id,
+            "selector": { "matchLabels": selector(inputs) },
         },
     })
 }
 
-fn template(ask: &Ask<'_>, annotation: [(&str, String); 1]) -> Value {
-    let mut labels = selector(ask);
-    if is_spot(ask.pool) {
+fn template(inputs: &Inputs<'_>, annotation: [(&str, String); 1]) -> Value {
+    let mut labels = selector(inputs);
+    if is_spot(inputs.pool) {
         labels.insert(INTERRUPTIBLE_LABEL.to_owned(), String::new());
     }
     let mut annotations = BTreeMap::from(annotation);
-    annotations.insert(NODE_POOL.key(), names::reference(ask.pool));
+    annotations.insert(NODE_POOL.key(), names::reference(inputs.pool));
     let mut spec = json!({
-        "bootstrap": { "dataSecretName": names::user_data(names::of(ask.pool), ask.hash) },
-        "clusterName": ask.infra_id,
+        "bootstrap": { "dataSecretName": names::user_data(names::of(inputs.pool), inputs.hash) },
+        "clusterName": inputs.infra_id,
         "infrastructureRef": {
-            "apiGroup": ask.template.group,
-            "kind": ask.template.kind,
-            "name": ask.template_name,
+            "apiGroup": inputs.template.group,
+            "kind": inputs.template.kind,
+            "name": inputs.template_name,
         },
-        "version": ask.version,
+        "version": inputs.version,
     });
-    if let Some(deletion) = deletion(ask.pool) {
+    if let Some(deletion) = deletion(inputs.pool) {
         spec["deletion"] = deletion;
     }
     json!({ "metadata": { "labels": labels, "annotations": annotations }, "spec": spec })
@@ -191,20 +197,20 @@ fn strategy(pool: &NodePool) -> Value {
     }
 }
 
-/// How many nodes may be upgraded at a time: at least one, or nothing would ever be.
+/// How many nodes may be upgraded at a time: at least one.
 fn max_unavailable(pool: &NodePool) -> i32 {
-    let wanted = pool.spec.replicas.unwrap_or_default();
+    let desired = pool.spec.replicas.unwrap_or_default();
     let in_place = pool.spec.management.in_place.clone().unwrap_or_default();
     let most = match in_place.max_unavailable.unwrap_or(IntOrString::Int(1)) {
         IntOrString::Int(most) => most,
         IntOrString::String(text) => {
             let percent = text.strip_suffix('%').and_then(|it| it.parse::<i32>().ok());
-            percent.map_or(1, |it| wanted.saturating_mul(it) / 100)
+            percent.map_or(1, |it| desired.saturating_mul(it) / 100)
         }
     };
     most.max(1)
 }
 
-fn generation(ask: &Ask<'_>) -> String {
-    names::generation(ask.infra_id, ask.cluster, names::of(ask.pool))
+fn generation(inputs: &Inputs<'_>) -> String {
+    names::generation(inputs.infra_id, inputs.cluster, names::of(inputs.pool))
 }

@@ -1,7 +1,7 @@
-//! Writes what is planned. The order is the point: nothing refers to what is not there yet, and what is no longer
-//! wanted goes last.
+//! Applies the plan in order: objects before their references, and pruning last.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::annotations::node_pool::{CURRENT_CONFIG_VERSION, NODE_POOL, TOKEN_EXPIRATION};
 use api::hypershift::v1beta1::node_pool::{NodePool, NodePoolStatus, UpgradeType};
@@ -10,27 +10,28 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
-use support::apply::{self, Applier};
+use support::apply::{self, Applier, Memory};
 use support::reconcile::is_missing;
 
 use super::error::Error;
 use super::facts::Facts;
-use super::names;
 use super::plan::{Machines, Plan, Token};
 use super::secrets::{self, Outdated};
 use super::workload::PAUSED;
+use crate::cache::Cache;
 use crate::control_plane_namespace::{ControlPlaneNamespace, Namespace};
+use crate::names::node_pool as names;
 
-/// Field manager of what is written again and again.
+/// Field manager of objects that each reconcile applies.
 const MANAGER: &str = "hypershift-operator-nodepool";
-/// Field manager of what is written once, and is somebody else's from then on.
+/// Field manager of fields that are written once, and that another controller owns from then on.
 const ONCE: &str = "hypershift-operator-nodepool-once";
-/// Field manager of the number of machines, which the autoscaler takes over.
+/// Field manager of the replicas, which the autoscaler takes over.
 const SCALE: &str = "hypershift-operator-nodepool-scale";
-/// What keeps a pool from going before its machines do.
+/// The finalizer of a NodePool: it is removed after its machines.
 pub(crate) const FINALIZER: &str = "hypershift.openshift.io/finalizer";
 
-/// Who writes.
+/// Writes the objects of NodePools.
 #[derive(Debug, Clone)]
 pub(crate) struct Writer {
     pub(crate) applier: Applier,
@@ -47,21 +48,33 @@ impl Writer {
         }
     }
 
-    /// Has the pool go only when all that is made for it is gone, and with its cluster.
-    pub(crate) async fn hold(&self, facts: &Facts) -> Result<(), Error> {
+    /// Skips requests that the memory makes unnecessary.
+    pub(crate) fn with_memory(self, memory: &Arc<Cache>) -> Self {
+        Self {
+            applier: self
+                .applier
+                .with_memory(Arc::clone(memory) as Arc<dyn Memory>),
+            scaler: self
+                .scaler
+                .with_memory(Arc::clone(memory) as Arc<dyn Memory>),
+        }
+    }
+
+    /// Adds the finalizer, and the HostedCluster as owner.
+    pub(crate) async fn ensure_finalizer(&self, facts: &Facts) -> Result<(), Error> {
         let pool = &facts.pool;
         let metadata = &pool.metadata;
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
         let mut owners = metadata.owner_references.clone().unwrap_or_default();
-        let (held, uid) = (
+        let (has_finalizer, uid) = (
             finalizers.iter().any(|it| it == FINALIZER),
             facts.cluster.metadata.uid.clone(),
         );
         let owned = owners.iter().any(|it| Some(&it.uid) == uid.as_ref());
-        if held && owned {
+        if has_finalizer && owned {
             return Ok(());
         }
-        if !held {
+        if !has_finalizer {
             finalizers.push(FINALIZER.to_owned());
         }
         if !owned {
@@ -71,7 +84,7 @@ impl Writer {
         self.change_pool(pool, change).await
     }
 
-    /// Lets the pool go.
+    /// Removes the finalizer.
     pub(crate) async fn release(&self, pool: &NodePool) -> Result<(), Error> {
         let mut finalizers = pool.metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|it| it != FINALIZER);
@@ -84,7 +97,7 @@ impl Writer {
         }
     }
 
-    /// Remembers what the nodes have.
+    /// Records what the nodes run, in annotations of the NodePool.
     pub(crate) async fn remember(
         &self,
         pool: &NodePool,
@@ -105,21 +118,21 @@ impl Writer {
             .map_err(Error::write(format!("NodePool {}", names::reference(pool))))
     }
 
-    /// Tells what the pool is.
+    /// Updates the status of the NodePool.
     pub(crate) async fn status(
         &self,
         pool: &NodePool,
         status: &NodePoolStatus,
     ) -> Result<(), Error> {
         let metadata = json!({ "namespace": pool.metadata.namespace, "name": pool.metadata.name });
-        let wanted = json!({ "metadata": metadata, "status": status });
+        let desired = json!({ "metadata": metadata, "status": status });
         self.applier
-            .apply_status(&ApiResource::erase::<NodePool>(&()), wanted)
+            .ensure_status(&ApiResource::erase::<NodePool>(&()), desired)
             .await?;
         Ok(())
     }
 
-    /// Stops Cluster API, and nothing else.
+    /// Pauses Cluster API, and changes nothing else.
     pub(crate) async fn pause(
         &self,
         namespace: &ControlPlaneNamespace,
@@ -148,7 +161,7 @@ impl Writer {
         self.patch(kind, namespace, name, &patch).await
     }
 
-    /// Everything that is planned.
+    /// Applies the plan.
     pub(crate) async fn apply(
         &self,
         namespace: &ControlPlaneNamespace,
@@ -156,7 +169,7 @@ impl Writer {
         plan: &Plan,
     ) -> Result<(), Error> {
         self.token(facts, &plan.token).await?;
-        self.applier.apply(&plan.user_data).await?;
+        self.applier.ensure(&plan.user_data).await?;
         let namespace = &Namespace::Owned(namespace.clone());
         if let Some(machines) = &plan.machines {
             self.machines(namespace, facts, machines).await?;
@@ -170,7 +183,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes an object of the control plane's namespace by its name, if it is the pool's, and gives what is left of it.
+    /// Deletes an object of the control plane namespace, if it is the NodePool's. Returns its metadata if it existed.
     pub(crate) async fn delete(
         &self,
         namespace: &Namespace,
@@ -197,7 +210,7 @@ impl Writer {
         }
     }
 
-    /// The metadata of an object of the control plane's namespace, if it is there and the pool's.
+    /// The metadata of an object of the control plane namespace, if it exists and is the NodePool's.
     pub(crate) async fn find(
         &self,
         namespace: &Namespace,
@@ -222,16 +235,16 @@ impl Writer {
         Api::namespaced_with(self.applier.client().clone(), namespace, kind)
     }
 
-    /// A new token is created whole; from then on it is the ignition server's, and only the rest is applied.
+    /// A new token Secret is created with its data, which the ignition server owns from then on: only the rest is applied.
     async fn token(&self, facts: &Facts, token: &Token) -> Result<(), Error> {
-        let frame = match token {
+        let metadata = match token {
             Token::Known(secret) => secret.clone(),
             Token::New(secret) => {
                 self.create(&facts.namespace, secret).await?;
                 secrets::without_token(secret.clone())
             }
         };
-        self.applier.apply(&frame).await?;
+        self.applier.ensure(&metadata).await?;
         Ok(())
     }
 
@@ -261,11 +274,11 @@ impl Writer {
             replicas,
             is_resumed,
             health_checks,
-            unwanted_health_checks,
+            obsolete_health_checks,
             patches,
         } = machines;
         self.applier
-            .apply_value(template_kind, template.object.clone())
+            .ensure_value(template_kind, template.object.clone())
             .await?;
         self.workload(facts, kind, workload, *replicas).await?;
         if *is_resumed {
@@ -273,13 +286,13 @@ impl Writer {
                 .await?;
         }
         let check = facts.capi().machine_health_check();
-        for wanted in health_checks {
-            self.applier.apply_value(&check, wanted.clone()).await?;
+        for desired in health_checks {
+            self.applier.ensure_value(&check, desired.clone()).await?;
         }
         for (kind, name, patch) in patches {
             self.patch(kind, &facts.namespace, name, patch).await?;
         }
-        for name in unwanted_health_checks {
+        for name in obsolete_health_checks {
             self.delete(namespace, &facts.pool, &check, name).await?;
         }
         for name in outdated_templates {
@@ -289,8 +302,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The number of machines has an owner of its own from the beginning, so that the autoscaler can take it over and
-    /// nothing that is applied later sets it back.
+    /// The replicas have a field manager of their own from the start, so that the autoscaler can take them over and no
+    /// later apply resets them.
     async fn workload(
         &self,
         facts: &Facts,
@@ -300,20 +313,20 @@ impl Writer {
     ) -> Result<(), Error> {
         let is_new = facts.workload.is_none();
         if is_new {
-            let mut whole = workload.clone();
-            whole["spec"]["replicas"] = json!(replicas.unwrap_or_default());
-            self.applier.apply_value(kind, whole).await?;
+            let mut created = workload.clone();
+            created["spec"]["replicas"] = json!(replicas.unwrap_or_default());
+            self.applier.apply_value(kind, created).await?;
         }
         if let Some(replicas) = replicas {
             let metadata = json!({ "namespace": facts.namespace, "name": facts.name() });
             let scale = json!({ "metadata": metadata, "spec": { "replicas": replicas } });
-            self.scaler.apply_value(kind, scale).await?;
+            self.scaler.ensure_value(kind, scale).await?;
         }
-        self.applier.apply_value(kind, workload.clone()).await?;
+        self.applier.ensure_value(kind, workload.clone()).await?;
         self.first_version(facts, kind, workload).await
     }
 
-    /// Machines of a new MachineSet have what it asks for; later the upgrade in place says what they have.
+    /// Machines of a new MachineSet have its target version; later the in-place upgrade records their version.
     async fn first_version(
         &self,
         facts: &Facts,
@@ -362,7 +375,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A machine that is gone needs no change.
+    /// Patches an object, unless it was deleted.
     async fn patch(
         &self,
         kind: &ApiResource,
@@ -381,7 +394,7 @@ impl Writer {
         }
     }
 
-    /// A change of the pool's metadata, if it is still the one that was judged.
+    /// Patches the metadata of the NodePool, if it has not changed since it was read.
     async fn change_pool(&self, pool: &NodePool, change: Value) -> Result<(), Error> {
         let mut metadata = change;
         metadata["uid"] = json!(pool.metadata.uid);
@@ -409,8 +422,8 @@ fn params(manager: &str) -> PatchParams {
     }
 }
 
-/// Whether an object of a control plane's namespace is this pool's. One that names no pool is, under a name of the pool's,
-/// where the namespace is its cluster's: some kinds were made without the annotation once.
+/// Whether an object of a control plane namespace is this NodePool's, by its annotation. An object without the annotation
+/// counts by its name if the NodePool's cluster owns the namespace: earlier versions did not annotate some kinds.
 pub(crate) fn is_own(namespace: &Namespace, object: &ObjectMeta, pool: &NodePool) -> bool {
     let annotations = object.annotations.as_ref();
     let named = annotations.and_then(|it| it.get(NODE_POOL.key()));
@@ -419,7 +432,7 @@ pub(crate) fn is_own(namespace: &Namespace, object: &ObjectMeta, pool: &NodePool
     })
 }
 
-/// Whether something is made for this pool.
+/// Whether these annotations name this NodePool.
 pub(crate) fn belongs(annotations: &BTreeMap<String, String>, pool: &NodePool) -> bool {
     annotations.get(NODE_POOL.key()) == Some(&names::reference(pool))
 }

@@ -3,4 +3,3 @@
 pub(crate) mod infrastructure;
 pub(crate) mod machines;
 mod profile;
-pub(crate) mod roles;

@@ -2,3 +2,4 @@
 
 pub(crate) mod infrastructure;
 pub(crate) mod machines;
+pub(crate) mod virtualization;

@@ -1,3 +1,3 @@
-//! Nodes that somebody else brings.
+//! Nodes that users add themselves.
 
 pub(crate) mod infrastructure;

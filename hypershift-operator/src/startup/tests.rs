@@ -1,6 +1,6 @@
-//! The scan before an API server of expected calls: what is read before what is written, and what an error stops.
+//! The scan against a mock API server: the order of its requests, and what an error stops.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use ownership::{Namespace, ObservedGroups, Scope};
 use payload::Releases;
 use prometheus_client::registry::Registry;
@@ -62,12 +62,12 @@ fn group() -> [Expect; 2] {
     ]
 }
 
-fn survey(clusters: &[Value], machines: Answer) -> Vec<Expect> {
-    seen(clusters, machines, false)
+fn scan_calls(clusters: &[Value], machines: Answer) -> Vec<Expect> {
+    evaluation_calls(clusters, machines, false)
 }
 
-/// All that a survey reads; nothing after the machines if they are refused.
-fn seen(clusters: &[Value], machines: Answer, is_refused: bool) -> Vec<Expect> {
+/// All requests of an evaluation; none after the machines if their list is forbidden.
+fn evaluation_calls(clusters: &[Value], machines: Answer, is_refused: bool) -> Vec<Expect> {
     let mut calls = vec![
         Expect::get(HOSTED_CLUSTERS).answer(Answer::list(clusters)),
         crds(&["machines.cluster.x-k8s.io", "widgets.example.com"]),
@@ -91,7 +91,7 @@ fn namespaces(owner: &str) -> Expect {
     Expect::get(NAMESPACES).answer(Answer::list(&[namespace(owner)]))
 }
 
-/// What was found out about the namespace of the cluster.
+/// The control plane namespace of the HostedCluster.
 async fn found() -> Namespace {
     let scenario = Scenario::new([Expect::get(&format!("{NAMESPACES}/clusters-one"))
         .answer(Answer::ok(&namespace("clusters/one")))]);
@@ -99,7 +99,7 @@ async fn found() -> Namespace {
     found.unwrap()
 }
 
-fn mark(version: &str, annotations: &Value) -> Expect {
+fn annotate(version: &str, annotations: &Value) -> Expect {
     Expect::patch(ONE).body(json!({
         "metadata": { "uid": "u", "resourceVersion": version, "annotations": annotations },
     }))
@@ -109,88 +109,93 @@ fn legacy() -> Value {
     json!({ "hypershift.openshift.io/scope": "legacy" })
 }
 
+/// Check O01.
 #[tokio::test]
-async fn o01_a_cluster_with_standard_objects_is_marked_legacy() {
-    let mut calls = survey(&[cluster("7", &json!({}))], Answer::list(&[machine()]));
-    calls.push(mark("7", &legacy()).answer(Answer::ok(&cluster("8", &legacy()))));
+async fn a_cluster_with_standard_objects_is_annotated_legacy() {
+    let mut calls = scan_calls(&[cluster("7", &json!({}))], Answer::list(&[machine()]));
+    calls.push(annotate("7", &legacy()).answer(Answer::ok(&cluster("8", &legacy()))));
     let scenario = Scenario::new(calls);
     scan(&context(Scope::Private, &scenario)).await.unwrap();
     scenario.finish();
 }
 
+/// Check O01.
 #[tokio::test]
-async fn o01_a_denied_list_stops_the_scan_before_any_write() {
+async fn a_forbidden_list_stops_the_scan_before_any_write() {
     let denied = Answer::error(403, "Forbidden");
-    let scenario = Scenario::new(seen(&[cluster("7", &json!({}))], denied, true));
+    let scenario = Scenario::new(evaluation_calls(&[cluster("7", &json!({}))], denied, true));
     let error = scan(&context(Scope::Private, &scenario)).await.unwrap_err();
     assert_eq!((error.step(), error.reason()), ("list", "Forbidden"));
     assert!(chain(&error).contains("machines.cluster.x-k8s.io"));
     scenario.finish();
 }
 
+/// Check O01.
 #[tokio::test]
-async fn o01_without_standard_crds_there_are_no_standard_objects() {
+async fn without_standard_crds_there_are_no_standard_objects() {
     let private = json!({ "hypershift.openshift.io/private-capi-types": "true" });
     let scenario = Scenario::new([
         Expect::get(HOSTED_CLUSTERS).answer(Answer::list(&[cluster("7", &json!({}))])),
         crds(&["widgets.example.com"]),
         namespaces("clusters/one"),
-        mark("7", &private).answer(Answer::ok(&cluster("8", &private))),
+        annotate("7", &private).answer(Answer::ok(&cluster("8", &private))),
     ]);
     scan(&context(Scope::Private, &scenario)).await.unwrap();
     scenario.finish();
 }
 
 #[tokio::test]
-async fn after_a_conflict_the_mark_is_decided_anew() {
-    let mut calls = survey(&[cluster("7", &json!({}))], Answer::list(&[]));
+async fn after_a_conflict_the_cluster_is_evaluated_again() {
+    let mut calls = scan_calls(&[cluster("7", &json!({}))], Answer::list(&[]));
     let private = json!({ "hypershift.openshift.io/private-capi-types": "true" });
-    calls.push(mark("7", &private).answer(Answer::error(409, "Conflict")));
+    calls.push(annotate("7", &private).answer(Answer::error(409, "Conflict")));
     calls.push(Expect::get(ONE).answer(Answer::ok(&cluster("9", &json!({})))));
     let path = format!("{NAMESPACES}/clusters-one");
     calls.push(Expect::get(&path).answer(Answer::ok(&namespace("clusters/one"))));
     calls.push(Expect::get(MACHINES_OF_ONE).answer(Answer::list(&[machine()])));
-    calls.push(mark("9", &legacy()).answer(Answer::ok(&cluster("10", &legacy()))));
+    calls.push(annotate("9", &legacy()).answer(Answer::ok(&cluster("10", &legacy()))));
     let scenario = Scenario::new(calls);
     scan(&context(Scope::Private, &scenario)).await.unwrap();
     scenario.finish();
 }
 
 #[tokio::test]
-async fn a_cluster_that_goes_meanwhile_is_no_error() {
-    let mut calls = survey(&[cluster("7", &json!({}))], Answer::list(&[machine()]));
-    calls.push(mark("7", &legacy()).answer(Answer::error(404, "NotFound")));
+async fn a_cluster_deleted_during_the_scan_is_no_error() {
+    let mut calls = scan_calls(&[cluster("7", &json!({}))], Answer::list(&[machine()]));
+    calls.push(annotate("7", &legacy()).answer(Answer::error(404, "NotFound")));
     let scenario = Scenario::new(calls);
     scan(&context(Scope::Private, &scenario)).await.unwrap();
     scenario.finish();
 }
 
 #[tokio::test]
-async fn what_is_marked_is_not_written_again() {
-    let calls = survey(&[cluster("7", &legacy())], Answer::list(&[machine()]));
+async fn an_annotated_cluster_is_not_written_again() {
+    let calls = scan_calls(&[cluster("7", &legacy())], Answer::list(&[machine()]));
     let scenario = Scenario::new(calls);
     scan(&context(Scope::Private, &scenario)).await.unwrap();
     scenario.finish();
 }
 
+/// Check O02.
 #[tokio::test]
-async fn o02_the_other_operators_mark_nothing() {
+async fn other_scopes_write_no_annotations() {
     for scope in [Scope::Legacy, Scope::All] {
-        let calls = survey(&[cluster("7", &json!({}))], Answer::list(&[machine()]));
+        let calls = scan_calls(&[cluster("7", &json!({}))], Answer::list(&[machine()]));
         let scenario = Scenario::new(calls);
         scan(&context(scope, &scenario)).await.unwrap();
         scenario.finish();
     }
 }
 
+/// Check O01.
 #[tokio::test]
-async fn o01_what_the_scan_has_seen_is_believed_only_where_the_marks_say_the_same() {
+async fn scanned_groups_are_reused_only_if_annotations_agree() {
     let crd = || crds(&["machines.cluster.x-k8s.io"]);
-    let looked = || Expect::get(MACHINES_OF_ONE).answer(Answer::list(&[machine()]));
-    let mut calls = survey(&[cluster("7", &legacy())], Answer::list(&[machine()]));
-    calls.extend([looked(), looked(), crd()]);
+    let list_machines = || Expect::get(MACHINES_OF_ONE).answer(Answer::list(&[machine()]));
+    let mut calls = scan_calls(&[cluster("7", &legacy())], Answer::list(&[machine()]));
+    calls.extend([list_machines(), list_machines(), crd()]);
     calls.extend(group());
-    calls.extend([looked(), crd()]);
+    calls.extend([list_machines(), crd()]);
     calls.extend(group());
     calls.push(Expect::get(MACHINES).answer(Answer::error(403, "Forbidden")));
     calls.push(Expect::get(MACHINES_OF_ONE).answer(Answer::error(403, "Forbidden")));
@@ -198,58 +203,62 @@ async fn o01_what_the_scan_has_seen_is_believed_only_where_the_marks_say_the_sam
     let ctx = context(Scope::Private, &scenario);
     scan(&ctx).await.unwrap();
     let namespace = found().await;
-    let of = async |expected| ctx.evidence.of_annotated(&namespace, expected).await;
-    // Nothing is asked.
+    let of = async |expected| ctx.observed_groups.of_annotated(&namespace, expected).await;
+    // No request is sent.
     assert_eq!(
-        of(Some(Side::Standard)).await.unwrap(),
+        of(Some(CapiTypes::Standard)).await.unwrap(),
         ObservedGroups::Standard
     );
     assert_eq!(
-        of(Some(Side::Private)).await.unwrap(),
+        of(Some(CapiTypes::Private)).await.unwrap(),
         ObservedGroups::Standard
     );
     assert_eq!(of(None).await.unwrap(), ObservedGroups::Standard);
-    ctx.evidence.invalidate();
+    ctx.observed_groups.invalidate();
     assert_eq!(
-        of(Some(Side::Standard)).await.unwrap(),
+        of(Some(CapiTypes::Standard)).await.unwrap(),
         ObservedGroups::Standard
     );
-    // Whoever may not look any more knows nothing any more.
-    ctx.evidence.everywhere().await.unwrap_err();
-    of(Some(Side::Standard)).await.unwrap_err();
+    // After a forbidden list the groups are unknown.
+    ctx.observed_groups.everywhere().await.unwrap_err();
+    of(Some(CapiTypes::Standard)).await.unwrap_err();
     scenario.finish();
 }
 
+/// Check O01.
 #[tokio::test]
-async fn o01_that_there_was_nothing_is_believed_of_a_marked_cluster_only() {
+async fn an_empty_result_is_reused_only_for_annotated_clusters() {
     let crd = || crds(&["machines.cluster.x-k8s.io"]);
-    let looked = || Expect::get(MACHINES_OF_ONE).answer(Answer::list(&[]));
+    let list_machines = || Expect::get(MACHINES_OF_ONE).answer(Answer::list(&[]));
     let mut calls = vec![crd()];
     calls.extend(group());
-    calls.extend([looked(), looked()]);
+    calls.extend([list_machines(), list_machines()]);
     let scenario = Scenario::new(calls);
     let ctx = context(Scope::Private, &scenario);
     let namespace = found().await;
-    let of = async |expected| ctx.evidence.of_annotated(&namespace, expected).await;
+    let of = async |expected| ctx.observed_groups.of_annotated(&namespace, expected).await;
     assert_eq!(of(None).await.unwrap(), ObservedGroups::None);
-    // Nothing is asked.
-    assert_eq!(of(Some(Side::Private)).await.unwrap(), ObservedGroups::None);
+    // No request is sent.
     assert_eq!(
-        of(Some(Side::Standard)).await.unwrap(),
+        of(Some(CapiTypes::Private)).await.unwrap(),
+        ObservedGroups::None
+    );
+    assert_eq!(
+        of(Some(CapiTypes::Standard)).await.unwrap(),
         ObservedGroups::None
     );
     assert_eq!(of(None).await.unwrap(), ObservedGroups::None);
     scenario.finish();
 }
 
-/// T01: objects in a namespace of another cluster say nothing about this one.
+/// Check T01: objects in a namespace of another cluster are not observed for this one.
 #[tokio::test]
 async fn objects_of_another_cluster_are_not_observed() {
     let private = json!({ "hypershift.openshift.io/private-capi-types": "true" });
     let clusters = [cluster("7", &json!({}))];
-    let mut calls = seen(&clusters, Answer::list(&[machine()]), true);
+    let mut calls = evaluation_calls(&clusters, Answer::list(&[machine()]), true);
     calls.push(namespaces("clusters-x/one"));
-    calls.push(mark("7", &private).answer(Answer::ok(&cluster("8", &private))));
+    calls.push(annotate("7", &private).answer(Answer::ok(&cluster("8", &private))));
     let scenario = Scenario::new(calls);
     scan(&context(Scope::Private, &scenario)).await.unwrap();
     scenario.finish();
@@ -257,52 +266,52 @@ async fn objects_of_another_cluster_are_not_observed() {
         name: "clusters-one".to_owned(),
         owner: "clusters-x/one".to_owned(),
     };
-    // Nothing is asked.
+    // No request is sent.
     let scenario = Scenario::new([]);
     let ctx = context(Scope::Private, &scenario);
     assert_eq!(
-        ctx.evidence.of(&foreign).await.unwrap(),
+        ctx.observed_groups.of(&foreign).await.unwrap(),
         ObservedGroups::None
     );
-    let marked = ctx
-        .evidence
-        .of_annotated(&foreign, Some(Side::Standard))
+    let annotated = ctx
+        .observed_groups
+        .of_annotated(&foreign, Some(CapiTypes::Standard))
         .await;
-    assert_eq!(marked.unwrap(), ObservedGroups::None);
+    assert_eq!(annotated.unwrap(), ObservedGroups::None);
     scenario.finish();
 }
 
-/// T01: a lock that anybody can write is no migration of a cluster whose namespace is another one's.
+/// Check T01: users can write the migration lock, so it counts only for a cluster that owns its namespace.
 #[tokio::test]
-async fn a_forged_lock_is_not_surveyed_as_a_migration() {
+async fn a_forged_lock_is_not_evaluated_as_a_migration() {
     let locked = json!({
         "hypershift.openshift.io/scope": "legacy",
         "hypershift.openshift.io/migration-in-progress": "true",
     });
     for (owner, is_refused) in [("clusters/one", false), ("clusters-x/one", true)] {
         let clusters = [cluster("7", &locked)];
-        let mut calls = seen(&clusters, Answer::list(&[machine()]), true);
+        let mut calls = evaluation_calls(&clusters, Answer::list(&[machine()]), true);
         calls.push(namespaces(owner));
         let scenario = Scenario::new(calls);
         let ctx = context(Scope::Private, &scenario);
-        let judged = survey::classify(&ctx).await.unwrap();
+        let evaluated = evaluation::from_api(&ctx).await.unwrap();
         scenario.finish();
-        assert_eq!(judged[0].is_refused, is_refused, "{owner}");
-        let is_locked = judged[0].verdict.owner == Owner::Migration;
+        assert_eq!(evaluated[0].is_refused, is_refused, "{owner}");
+        let is_locked = evaluated[0].evaluation.owner == Owner::Migration;
         assert_eq!(is_locked, !is_refused, "{owner}");
     }
 }
 
-/// T14: whoever patches a cluster all the time does not hold up the others.
+/// Check T14: one cluster with repeated write conflicts does not block the others.
 #[tokio::test]
 async fn a_cluster_that_is_written_all_the_time_is_deferred() {
     let private = json!({ "hypershift.openshift.io/private-capi-types": "true" });
-    let mut calls = survey(&[cluster("7", &json!({}))], Answer::list(&[]));
+    let mut calls = scan_calls(&[cluster("7", &json!({}))], Answer::list(&[]));
     let path = format!("{NAMESPACES}/clusters-one");
     for attempt in 0..ATTEMPTS {
         let version = (7 + attempt).to_string();
         let next = cluster(&(8 + attempt).to_string(), &json!({}));
-        calls.push(mark(&version, &private).answer(Answer::error(409, "Conflict")));
+        calls.push(annotate(&version, &private).answer(Answer::error(409, "Conflict")));
         calls.push(Expect::get(ONE).answer(Answer::ok(&next)));
         calls.push(Expect::get(&path).answer(Answer::ok(&namespace("clusters/one"))));
         calls.push(Expect::get(MACHINES_OF_ONE).answer(Answer::list(&[])));
@@ -311,15 +320,10 @@ async fn a_cluster_that_is_written_all_the_time_is_deferred() {
     let ctx = context(Scope::Private, &scenario);
     scan(&ctx).await.unwrap();
     scenario.finish();
-    // Nothing was decided: the next look at all clusters has it reconciled.
-    let id = crate::hosted_cluster::Id {
+    // No evaluation was recorded: its own reconcile does that.
+    let id = crate::cluster_ref::Id {
         namespace: "clusters".to_owned(),
         name: "one".to_owned(),
     };
-    let decided = Evaluation {
-        owner: Owner::New,
-        annotation: None,
-        invalid: None,
-    };
-    assert!(ctx.fleet.differs(&id, decided));
+    assert_eq!(ctx.cluster_states.evaluation(&id), None);
 }

@@ -13,12 +13,12 @@ use crate::response::Rejection;
 use migration::machine::{Act, Format, Propagation, Subresource, Write};
 use migration::object::{ObjectKey, Resource};
 
-/// How long one answer may take.
-const ANSWER_TIME: Duration = Duration::from_mins(1);
+/// How long one response may take.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// The first wait before a request is tried again; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// Metadata alone, for kinds whose content is not needed.
+/// Only metadata, for kinds of which the content is not needed.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const JSON: &str = "application/json";
@@ -135,7 +135,7 @@ impl Calls {
 
     /// Writes; gives the object as it is now, or nothing for a deletion that has begun.
     ///
-    /// What cannot be done now is tried again. An attempt whose answer was lost may have succeeded: the next one then
+    /// Failures are retried if they are temporary. An attempt with a lost response may have succeeded: the next one then
     /// finds a conflict, and the caller reads the object.
     pub(crate) async fn write(
         &self,
@@ -148,10 +148,10 @@ impl Calls {
         loop {
             self.tally.tried();
             let fault = match self.once(&call).await {
-                Ok(answer) => {
+                Ok(response) => {
                     self.tally.written();
                     let is_object = matches!(write.act, Act::Create(_) | Act::Patch { .. });
-                    return Ok(is_object.then_some(answer));
+                    return Ok(is_object.then_some(response));
                 }
                 Err(fault) => fault,
             };
@@ -235,7 +235,7 @@ impl Calls {
         let mut wait = FIRST_WAIT;
         loop {
             match self.once(call).await {
-                Ok(answer) => return Ok(answer),
+                Ok(response) => return Ok(response),
                 Err(fault) => wait = self.pause(fault, wait, start).await?,
             }
         }
@@ -264,11 +264,11 @@ impl Calls {
             reason: migration::failure::Reason::ResourceConversionFailed,
             message,
         })?;
-        match timeout(ANSWER_TIME, self.client.request::<Value>(request)).await {
-            Ok(Ok(answer)) => Ok(answer),
+        match timeout(RESPONSE_TIMEOUT, self.client.request::<Value>(request)).await {
+            Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(Rejection::of(&error)),
             Err(_) => Err(Rejection::Later {
-                message: format!("no answer within {} s", ANSWER_TIME.as_secs()),
+                message: format!("no response within {} s", RESPONSE_TIMEOUT.as_secs()),
                 after: None,
             }),
         }

@@ -1,4 +1,4 @@
-//! What a plan asks of the server beside its objects: definitions, rights, quotas. Writes nothing.
+//! What a plan reads from the server besides its objects: definitions, rights, quotas. Writes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use migration::preflight::{Definition, Denied, Facts, Quota};
 use migration::snapshot::Snapshot;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-/// How many questions are asked at a time.
+/// How many access reviews run concurrently.
 const QUESTIONS: usize = 8;
-/// What is done with the groups on either side.
+/// The verbs that are used on the groups of both types.
 const MOVING: [&str; 5] = ["create", "get", "list", "patch", "delete"];
 /// What is done with dependents.
 const REPARENTING: [&str; 2] = ["get", "patch"];
@@ -148,17 +148,17 @@ fn is_dependent(snapshot: &Snapshot, resource: &Resource, groups: &Groups) -> bo
 }
 
 async fn denied(calls: &Calls, rights: Vec<Right>) -> Result<Vec<Denied>, Failure> {
-    let asked: Vec<_> = rights.into_iter().map(|right| ask(calls, right)).collect();
-    let asked = stream::iter(asked).buffered(QUESTIONS);
-    let asked: Vec<_> = asked.try_collect().await?;
-    Ok(asked.into_iter().flatten().collect())
+    let reviews: Vec<_> = rights.into_iter().map(|right| ask(calls, right)).collect();
+    let reviews = stream::iter(reviews).buffered(QUESTIONS);
+    let denied: Vec<_> = reviews.try_collect().await?;
+    Ok(denied.into_iter().flatten().collect())
 }
 
 /// The right, if it lacks.
 async fn ask(calls: &Calls, right: Right) -> Result<Option<Denied>, Failure> {
-    let answer = calls.create(REVIEWS, &right.review()).await;
-    let answer = answer.map_err(|fault| fault.into_failure("ask what it may do"))?;
-    Ok((answer["status"]["allowed"] != true).then(|| right.denied()))
+    let response = calls.create(REVIEWS, &right.review()).await;
+    let response = response.map_err(|fault| fault.into_failure("ask what it may do"))?;
+    Ok((response["status"]["allowed"] != true).then(|| right.denied()))
 }
 
 /// How many objects quotas still allow in a namespace.

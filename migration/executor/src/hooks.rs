@@ -5,12 +5,12 @@ use std::future::Future;
 use migration::journal::{Failure, Journal};
 use migration::machine::Task;
 
-/// How far a task has come.
+/// The progress of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// It is done, also when it was done before.
     Done,
-    /// It waits for this; it will be asked again.
+    /// It waits for this; it will be called again.
     Waiting(String),
 }
 

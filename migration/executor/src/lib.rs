@@ -85,9 +85,9 @@ pub struct Executor {
 /// The result of one [`Executor::advance`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Advance {
-    /// Something was done; go on at once.
+    /// Something was done; continue at once.
     Stepped(Phase),
-    /// Something is waited for: go on after a moment.
+    /// Something is waited for: continue after a moment.
     Waiting(Phase, String),
     /// Past the commit, an administrator has to resolve a problem.
     Blocked(String),
@@ -106,7 +106,7 @@ pub struct Copied {
     pub targets: usize,
 }
 
-/// Why an executor cannot go on.
+/// Why an executor cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing can be done now.
@@ -190,7 +190,7 @@ impl Executor {
         &self.snapshot
     }
 
-    /// What was asked of the API server so far.
+    /// The requests to the API server so far.
     pub fn counts(&self) -> Counts {
         self.calls.tally.counts()
     }
@@ -273,7 +273,7 @@ impl Executor {
         let failing = journal.fail(failure.clone(), now());
         match failing {
             Ok(journal) if journal.course != self.course() => self.record(journal, None).await,
-            // Past the commit, or on its way back already: it is tried again.
+            // Past the commit, or being rolled back already: it is retried.
             Ok(_) | Err(_) => Err(Error::Failed(failure)),
         }
     }
@@ -347,7 +347,7 @@ impl Executor {
         }
     }
 
-    /// Undoes the migration, or, where it only goes forward, says what is waited for.
+    /// Undoes the migration, or, if it can only be completed, reports what it waits for.
     async fn after_failure(&mut self, phase: Phase, failure: Failure) -> Result<Advance, Error> {
         match self.fail(failure).await {
             Ok(()) => Ok(Advance::Stepped(phase)),

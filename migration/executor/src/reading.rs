@@ -80,7 +80,7 @@ pub(crate) async fn snapshot(
     namespaces: &[String],
 ) -> Result<Snapshot, Failure> {
     let kinds = kinds(calls, groups).await?;
-    let mut wanted = Vec::new();
+    let mut desired = Vec::new();
     for kind in &kinds {
         // Of kinds without namespaces there is one list.
         let places = if kind.namespaced {
@@ -89,10 +89,10 @@ pub(crate) async fn snapshot(
             &namespaces[..1]
         };
         for namespace in places {
-            wanted.push(list(calls, groups, kind, namespace));
+            desired.push(list(calls, groups, kind, namespace));
         }
     }
-    let lists = stream::iter(wanted).buffer_unordered(LISTS);
+    let lists = stream::iter(desired).buffer_unordered(LISTS);
     let lists: Vec<_> = lists.try_collect().await?;
     let mut snapshot = Snapshot::new();
     for (kind, objects) in lists {

@@ -19,16 +19,16 @@ pub(crate) enum Rejection {
     Conflict,
     /// It may be done later; the server may have said when.
     Later {
-        /// What was answered.
+        /// What got a response.
         message: String,
-        /// What the server asks to wait.
+        /// The delay in `Retry-After`.
         after: Option<Duration>,
     },
     /// It will not be done.
     Refused {
         /// The class of the refusal.
         reason: Reason,
-        /// What was answered.
+        /// What got a response.
         message: String,
     },
     /// This process does not lead any more: nothing may be written.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_sorted_by_what_is_done_about_them() {
+    fn responses_are_classified_by_reaction() {
         let refused = |reason, message: &str| Rejection::Refused {
             reason,
             message: message.to_owned(),

@@ -20,7 +20,7 @@ const TRIES: u32 = 5;
 /// How a migration ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything is on the target side.
+    /// Everything is of the target types.
     Done,
     /// Everything is as it was before.
     RolledBack,
@@ -128,7 +128,7 @@ impl Store {
         Err(Error::Replaced)
     }
 
-    /// The version that is stored, if it is what this process meant to store and only the answer was lost; none when
+    /// The version that is stored, if it is what this process meant to store and only the response was lost; none when
     /// nothing has changed, so that it can be tried again.
     async fn own(&self, body: &Value) -> Result<Option<String>, Error> {
         let found = self.find().await?;

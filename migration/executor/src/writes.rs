@@ -30,7 +30,7 @@ pub(crate) struct Writes {
 }
 
 /// What became of one write.
-struct Answer {
+struct Response {
     key: ObjectKey,
     /// The object now; none when it is gone.
     found: Option<Object>,
@@ -60,38 +60,38 @@ impl Writes {
         let this = &*self;
         let writes = writes.iter().map(|write| this.one(groups, write));
         let writes: Vec<_> = writes.collect();
-        let mut answers = stream::iter(writes).buffer_unordered(this.parallel);
+        let mut responses = stream::iter(writes).buffer_unordered(this.parallel);
         let mut conflicts = Vec::new();
-        while let Some(answer) = answers.next().await {
-            let answer = answer?;
-            if answer.conflict {
-                conflicts.push(answer.key.clone());
+        while let Some(response) = responses.next().await {
+            let response = response?;
+            if response.conflict {
+                conflicts.push(response.key.clone());
             }
-            match answer.found {
+            match response.found {
                 Some(object) => snapshot.put(object),
-                None => snapshot.remove(&answer.key),
+                None => snapshot.remove(&response.key),
             }
         }
-        drop(answers);
+        drop(responses);
         self.count(conflicts)
     }
 
-    async fn one(&self, groups: &Groups, write: &Write) -> Result<Answer, Error> {
+    async fn one(&self, groups: &Groups, write: &Write) -> Result<Response, Error> {
         let operation = Operation::Write(write);
         self.faults.pass(operation, Position::Before)?;
         let depth = depth(groups, &write.resource);
-        let answer = self.calls.write(write, depth).await;
-        if answer.is_ok() {
+        let response = self.calls.write(write, depth).await;
+        if response.is_ok() {
             self.faults.pass(operation, Position::After)?;
         }
-        let (found, conflict) = match answer {
+        let (found, conflict) = match response {
             Ok(Some(object)) => (Some(object), false),
             Ok(None) | Err(Rejection::Gone) => (self.look(groups, write).await?, false),
             Err(Rejection::Conflict) => (self.look(groups, write).await?, true),
             Err(fault) => return Err(failed(write, fault)),
         };
         let object = found.map(|body| Object::new(&write.resource, body));
-        Ok(Answer {
+        Ok(Response {
             key: write.key.clone(),
             found: object.transpose().map_err(|malformed| {
                 let message = format!("cannot {}: {malformed}", describe(write));

@@ -18,7 +18,7 @@ pub struct Fingerprint(u32);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fingerprints(BTreeMap<u64, u32>);
 
-/// A text that does not depend on the order of fields: items of lists and answers to writes come in different ones, and
+/// A text that does not depend on the order of fields: items of lists and responses to writes come in different ones, and
 /// whether it is kept depends on what else is built into the program.
 struct Sorted<'v>(&'v Value);
 

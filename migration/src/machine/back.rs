@@ -1,4 +1,4 @@
-//! Back: every phase undone, last first. What cannot be undone yet is tried again: nothing stands half.
+//! The rollback: every phase is undone, last first. What cannot be undone yet is retried: nothing is left half done.
 
 use super::forward::{add_owners, is_cluster, pause_of, set_pause, unpauses, wave};
 use super::{Observation, Purpose, SiteState, Step, Task, Wave, Write, home, retire};
@@ -65,7 +65,7 @@ fn pause_targets(groups: &Groups, snapshot: &Snapshot) -> Vec<Write> {
         .collect()
 }
 
-/// Brings home what the target side's controllers did, if they ever ran, and then gives dependents their old owners back.
+/// Copies back what the controllers of the target types did, if they ever ran, and then restores the owners of dependents.
 fn give_back(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Option<Step> {
     let inverse = Groups::new(groups.table().clone(), groups.direction().inverse());
     let home = if journal.furthest >= Phase::Deploy {

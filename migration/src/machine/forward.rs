@@ -123,8 +123,7 @@ fn copy(groups: &Groups, journal: &Journal, snapshot: &Snapshot) -> Result<Optio
             return Ok(step);
         }
     }
-    let message =
-        "some targets wait for owners that do not come: look at the owners of the objects";
+    let message = "some targets wait for owners that do not exist: check the owners of the objects";
     Err(Failure::new(Reason::ResourceConversionFailed, message))
 }
 
@@ -237,7 +236,7 @@ fn health(groups: &Groups, journal: &Journal, observation: &Observation<'_>) -> 
     })
 }
 
-/// The writes that give Clusters the pauses that their originals had; `place` says which Cluster an original stands for.
+/// The writes that give Clusters the pauses that their originals had; `place` says which Cluster an original belongs to.
 pub(super) fn unpauses(
     journal: &Journal,
     snapshot: &Snapshot,
@@ -248,7 +247,7 @@ pub(super) fn unpauses(
         let before = *journal.pauses.get(&original.key().to_string())?;
         let cluster = snapshot.get(&place(original.key())?)?;
         let now = pause_of(cluster);
-        // Whatever is not paused runs: an absent field and a false one are the same to everybody.
+        // Whatever is not paused runs: an absent field and a false one are equivalent.
         if before == now || now != Pause::Paused {
             return None;
         }
@@ -258,9 +257,9 @@ pub(super) fn unpauses(
 }
 
 fn finish(journal: &Journal, observation: &Observation<'_>) -> Step {
-    let dead = verify::no_dead_owners(observation.snapshot);
-    if !dead.is_empty() {
-        return Step::Wait(describe(&dead));
+    let missing = verify::no_missing_owners(observation.snapshot);
+    if !missing.is_empty() {
+        return Step::Wait(describe(&missing));
     }
     site(Task::Finish, journal, observation, || Step::Done)
 }

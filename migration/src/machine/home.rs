@@ -1,7 +1,7 @@
-//! Bringing home: what the target side's controllers did before a roll-back is done to the originals, too.
+//! Copying back: changes of the controllers of the target types before a rollback are applied to the originals.
 //!
-//! A machine that they made stays, one that they deleted goes, and what they learnt is kept. Where another client has changed the
-//! original as well, the original wins: it is what people know.
+//! A machine that they created is kept, one that they deleted is deleted, and their status is kept. Where another client has changed the
+//! original as well, the original wins: it is what users know.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 use crate::target::{self, MIGRATED_FROM, Way};
 use crate::verify::differences;
 
-/// The next step; none when everything is home. `inverse` is the way from targets to originals.
+/// The next step; none when everything is copied back. `inverse` is the way from targets to originals.
 pub(super) fn next(
     groups: &Groups,
     inverse: &Groups,
@@ -80,7 +80,7 @@ fn homewards(
     }
 }
 
-/// Whether the target side's controllers have deleted the target, to the end.
+/// Whether the controllers of the target types have deleted the target, to the end.
 fn was_deleted(groups: &Groups, journal: &Journal, snapshot: &Snapshot, original: &Object) -> bool {
     let target = target_key(groups, original.key()).and_then(|key| snapshot.get(&key));
     let before = journal
@@ -90,7 +90,7 @@ fn was_deleted(groups: &Groups, journal: &Journal, snapshot: &Snapshot, original
     target.is_none() && before == Some(Fingerprint::of(original))
 }
 
-/// A deletion that is under way goes on here: with its finalizers, for the source side's controllers to run.
+/// A deletion that is under way continues here: with its finalizers, for the controllers of the source types to run.
 fn end(snapshot: &Snapshot, original: &Object) -> Option<Write> {
     let key = original.key();
     Some(Write {

@@ -1,6 +1,6 @@
 //! The end of the originals: dependents lose their old owners, originals lose finalizers and owners, and then they go.
 //!
-//! Each of the three is done for all objects before the next begins, so that no object has dead owners only in between.
+//! Each of the three is done for all objects before the next begins, so that no object has only missing owners in between.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ fn strip(snapshot: &Snapshot, object: &Object) -> Option<Write> {
     write(snapshot, object, Purpose::Strip, act).filter(|_| !bare)
 }
 
-/// Nothing names the object as its owner any more, so nothing has to be orphaned, and it goes in one step. Where not all
+/// Nothing names the object as its owner any more, so nothing has to be orphaned, and it is deleted in one step. Where not all
 /// kinds could be read this is unknown.
 fn end(snapshot: &Snapshot, object: &Object) -> Option<Write> {
     let act = Act::Delete {

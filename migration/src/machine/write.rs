@@ -38,7 +38,7 @@ pub enum Purpose {
     AddOwner,
     /// Takes an owner from a dependent that has another one.
     DropOwner,
-    /// Brings what the target side's controllers did back to the source side, in a roll-back.
+    /// Copies changes of the controllers of the target types to the originals, in a rollback.
     BringHome,
     /// Takes finalizers and owners off an object that is about to be deleted.
     Strip,
@@ -92,6 +92,6 @@ pub enum Subresource {
 pub enum Propagation {
     /// They are left to the garbage collector: for objects that are known to have none.
     Background,
-    /// They are kept, and lose the owner: for objects whose dependents could not all be read.
+    /// They are kept, and lose the owner: for objects with dependents that could not all be read.
     Orphan,
 }

@@ -164,21 +164,21 @@ fn rights(case: &Case<'_>) -> Found {
 }
 
 fn quotas(case: &Case<'_>) -> Found {
-    let mut wanted: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut desired: BTreeMap<(String, String), u64> = BTreeMap::new();
     let way = way(case);
     for original in originals(case.groups, case.snapshot) {
         if let Ok(resource) = way.resource(original) {
             let counted = format!("count/{resource}");
-            *wanted
+            *desired
                 .entry((original.key().namespace.clone(), counted))
                 .or_default() += 1;
         }
     }
     let found = case.facts.quotas.iter().filter_map(|quota| {
-        let wanted = wanted.get(&(quota.namespace.clone(), quota.counted.clone()))?;
-        (*wanted > quota.free).then(|| {
+        let desired = desired.get(&(quota.namespace.clone(), quota.counted.clone()))?;
+        (*desired > quota.free).then(|| {
             blocks(format!(
-                "ResourceQuota {}/{} leaves room for {} of {}, and {wanted} are to be made: raise it",
+                "ResourceQuota {}/{} leaves room for {} of {}, and {desired} are to be made: raise it",
                 quota.namespace, quota.name, quota.free, quota.counted
             ))
         })

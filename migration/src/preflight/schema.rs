@@ -1,4 +1,4 @@
-//! What a schema would prune: fields of an object that a server would drop without a word.
+//! What a schema would prune: fields of an object that a server would drop silently.
 
 use serde_json::Value;
 

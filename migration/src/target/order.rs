@@ -16,7 +16,7 @@ pub const APART: Duration = Duration::from_millis(1050);
 /// The most steps of age in one circle: of more, neighbours share one. Their order is then by name.
 pub const MOST_STEPS: usize = 30;
 
-/// For each object whose age decides something, the step in which its target is made.
+/// For each object with a relevant age, the step in which its target is made.
 #[derive(Debug, Clone, Default)]
 pub struct Order(BTreeMap<ObjectKey, Place>);
 
@@ -82,7 +82,7 @@ impl Order {
         Some((&place.circle, place.step))
     }
 
-    /// Pairs of originals whose targets are not in the order of their originals.
+    /// Pairs of originals with targets that are not in the same order.
     pub fn broken(&self, groups: &Groups, snapshot: &Snapshot) -> Vec<ObjectKey> {
         // Per circle and step, when the first and the last target was made.
         let mut made: BTreeMap<(&str, usize), (&str, &str)> = BTreeMap::new();

@@ -10,7 +10,7 @@ use crate::snapshot::Snapshot;
 pub struct Owners {
     /// Those that can be named now.
     pub found: Vec<Owner>,
-    /// The originals of those whose targets are not there yet.
+    /// The originals of owners without a target yet.
     pub missing: Vec<ObjectKey>,
 }
 

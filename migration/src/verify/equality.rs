@@ -18,16 +18,16 @@ pub fn differences(
     target: &Object,
     current: Current,
 ) -> Vec<String> {
-    let mut wanted = original.body().clone();
-    groups.swap_object(&original.key().kind, &mut wanted);
+    let mut desired = original.body().clone();
+    groups.swap_object(&original.key().kind, &mut desired);
     if let Some(status) = target::status(groups, original, target.generation(), current) {
-        wanted["status"] = status;
+        desired["status"] = status;
     }
     let mut found = target.body().clone();
-    plain(&mut wanted);
+    plain(&mut desired);
     plain(&mut found);
     let mut differences = Vec::new();
-    compare(&wanted, &found, "", &mut differences);
+    compare(&desired, &found, "", &mut differences);
     differences
 }
 
@@ -70,11 +70,11 @@ fn plain(body: &mut Value) {
     }
 }
 
-fn compare(wanted: &Value, found: &Value, at: &str, differences: &mut Vec<String>) {
-    if wanted == found || differences.len() >= MOST {
+fn compare(desired: &Value, found: &Value, at: &str, differences: &mut Vec<String>) {
+    if desired == found || differences.len() >= MOST {
         return;
     }
-    let (Value::Object(one), Value::Object(other)) = (wanted, found) else {
+    let (Value::Object(one), Value::Object(other)) = (desired, found) else {
         differences.push(if at.is_empty() { "/" } else { at }.to_owned());
         return;
     };

@@ -4,8 +4,8 @@
 use migration::failure::Reason;
 use migration::machine::Task;
 
+use crate::fake_cluster::{End, FakeCluster, Script};
 use crate::server::Server;
-use crate::world::{End, Script, World};
 use crate::{full, tiny};
 
 /// Every how many cases one is tried: in the gate a sample, and all of them with `MIGRATION_MODEL=all`.
@@ -15,35 +15,35 @@ pub(crate) fn every(sample: usize) -> usize {
 }
 
 /// In the end nothing is half: everything new, and equal; or everything as it was.
-pub(crate) fn check_end(before: &Server, world: &World, end: &End, case: &str) {
-    assert!(!world.locked, "{case}: the lock is held");
-    assert_eq!(world.collected, [], "{case}: garbage was collected");
+pub(crate) fn check_end(before: &Server, fake_cluster: &FakeCluster, end: &End, case: &str) {
+    assert!(!fake_cluster.locked, "{case}: the lock is held");
+    assert_eq!(fake_cluster.collected, [], "{case}: garbage was collected");
     match end {
         End::Done => {
             assert!(
-                world.committed && world.is_new(),
+                fake_cluster.committed && fake_cluster.is_new(),
                 "{case}: half of it is old"
             );
             let count = |server: &Server| server.store.objects().count();
-            assert_eq!(count(&world.server), count(before), "{case}");
+            assert_eq!(count(&fake_cluster.server), count(before), "{case}");
         }
         End::RolledBack(_) => {
-            assert!(!world.committed, "{case}: committed and undone");
-            same(before, world, case);
+            assert!(!fake_cluster.committed, "{case}: committed and undone");
+            same(before, fake_cluster, case);
         }
         End::Blocked(why) => panic!("{case}: blocked: {why}"),
     }
 }
 
 /// Every object is as it was; the first difference is reported.
-fn same(before: &Server, world: &World, case: &str) {
-    let (before, after) = (before.content(), world.server.content());
+fn same(before: &Server, fake_cluster: &FakeCluster, case: &str) {
+    let (before, after) = (before.content(), fake_cluster.server.content());
     for (key, object) in &before {
         assert_eq!(
             after.get(key),
             Some(object),
             "{case}: {key} is not as it was ({})",
-            world.failure
+            fake_cluster.failure
         );
     }
     assert_eq!(
@@ -54,18 +54,18 @@ fn same(before: &Server, world: &World, case: &str) {
 }
 
 /// Runs a script and checks its end.
-fn play(world: &World, script: Script, case: &str) -> (World, End) {
-    let mut played = world.clone().with(script);
+fn play(fake_cluster: &FakeCluster, script: Script, case: &str) -> (FakeCluster, End) {
+    let mut played = fake_cluster.clone().with(script);
     let end = played.run();
-    check_end(&world.server, &played, &end, case);
+    check_end(&fake_cluster.server, &played, &end, case);
     (played, end)
 }
 
 /// Checks M02 and M20c.
 #[test]
 fn a_crash_after_every_journal_write_is_completed() {
-    for (name, world, step) in [("tiny", tiny(), 1), ("full", full(), 5)] {
-        let (whole, end) = play(&world, Script::default(), name);
+    for (name, fake_cluster, step) in [("tiny", tiny(), 1), ("full", full(), 5)] {
+        let (whole, end) = play(&fake_cluster, Script::default(), name);
         assert_eq!(end, End::Done, "{}", whole.failure);
         let steps = whole.steps;
         for at in (1..=steps).step_by(every(step)) {
@@ -75,7 +75,7 @@ fn a_crash_after_every_journal_write_is_completed() {
                 ..Script::default()
             };
             let (whole, end) = play(
-                &world,
+                &fake_cluster,
                 script,
                 &format!("{name}, killed after {at} of {steps}"),
             );
@@ -87,8 +87,8 @@ fn a_crash_after_every_journal_write_is_completed() {
 /// Check M02.
 #[test]
 fn two_crashes_are_completed() {
-    let world = tiny();
-    let steps = play(&world, Script::default(), "tiny").0.steps;
+    let fake_cluster = tiny();
+    let steps = play(&fake_cluster, Script::default(), "tiny").0.steps;
     for first in 1..=steps {
         for second in (first + 1..=steps + 1).step_by(every(13)) {
             let script = Script {
@@ -96,7 +96,7 @@ fn two_crashes_are_completed() {
                 ..Script::default()
             };
             let (_, end) = play(
-                &world,
+                &fake_cluster,
                 script,
                 &format!("killed after {first} and {second}"),
             );
@@ -108,8 +108,8 @@ fn two_crashes_are_completed() {
 /// Checks M02 and M11.
 #[test]
 fn rejected_writes_and_crashes_during_rollback_are_undone() {
-    for (name, world, step) in [("tiny", tiny(), 5), ("full", full(), 29)] {
-        let writes = play(&world, Script::default(), name).0.writes.len();
+    for (name, fake_cluster, step) in [("tiny", tiny(), 5), ("full", full(), 29)] {
+        let writes = play(&fake_cluster, Script::default(), name).0.writes.len();
         let mut undone = 0;
         for refused in (0..writes).step_by(every(step)) {
             let script = Script {
@@ -118,7 +118,7 @@ fn rejected_writes_and_crashes_during_rollback_are_undone() {
                 ..Script::default()
             };
             let case = format!("{name}, refused at {refused}");
-            let (whole, end) = play(&world, script.clone(), &case);
+            let (whole, end) = play(&fake_cluster, script.clone(), &case);
             if end == End::Done {
                 continue;
             }
@@ -129,7 +129,7 @@ fn rejected_writes_and_crashes_during_rollback_are_undone() {
                     killed_after: vec![at],
                     ..script.clone()
                 };
-                play(&world, script, &format!("{case}, killed after {at}"));
+                play(&fake_cluster, script, &format!("{case}, killed after {at}"));
             }
         }
         assert!(
@@ -148,13 +148,17 @@ fn a_failing_task_before_the_commit_point_is_rolled_back() {
         Task::Health,
         Task::Commit,
     ] {
-        for (name, world, step) in [("tiny", tiny(), 3), ("full", full(), 41)] {
+        for (name, fake_cluster, step) in [("tiny", tiny(), 3), ("full", full(), 41)] {
             let script = Script {
                 failing: Some(task),
                 collecting: true,
                 ..Script::default()
             };
-            let (whole, end) = play(&world, script.clone(), &format!("{name}, {task:?} fails"));
+            let (whole, end) = play(
+                &fake_cluster,
+                script.clone(),
+                &format!("{name}, {task:?} fails"),
+            );
             assert_eq!(end, End::RolledBack(Reason::HealthCheckTimeout));
             for at in (1..=whole.steps).step_by(every(step)) {
                 let script = Script {
@@ -162,7 +166,7 @@ fn a_failing_task_before_the_commit_point_is_rolled_back() {
                     ..script.clone()
                 };
                 play(
-                    &world,
+                    &fake_cluster,
                     script,
                     &format!("{name}, {task:?} fails, killed after {at}"),
                 );
@@ -174,8 +178,11 @@ fn a_failing_task_before_the_commit_point_is_rolled_back() {
 /// Check M10.
 #[test]
 fn failures_of_every_tenth_request_cost_only_time() {
-    let world = full();
-    let ideal = play(&world, Script::default(), "ideal").0.writes.len();
+    let fake_cluster = full();
+    let ideal = play(&fake_cluster, Script::default(), "ideal")
+        .0
+        .writes
+        .len();
     for seed in (0..200).step_by(every(8)) {
         let script = Script {
             faults: Some(10),
@@ -183,10 +190,10 @@ fn failures_of_every_tenth_request_cost_only_time() {
             ..Script::default()
         };
         let case = format!("seed {seed}");
-        let mut played = world.clone().with(script).seeded(seed);
+        let mut played = fake_cluster.clone().with(script).seeded(seed);
         let end = played.run();
         assert_eq!(end, End::Done, "{case}");
-        check_end(&world.server, &played, &end, &case);
+        check_end(&fake_cluster.server, &played, &end, &case);
         assert!(
             played.writes.len() <= 2 * ideal,
             "{case}: {} writes",

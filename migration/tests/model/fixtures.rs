@@ -1,4 +1,4 @@
-//! Clusters as stock controllers make them, in few words.
+//! Clusters as stock controllers create them, in short form.
 
 use migration::object::{Object, ObjectKey, Resource};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ const KINDS: [(&str, &str, bool); 22] = [
     ("ipam.", "IPAddressClaim", true),
 ];
 
-/// All kinds, on both sides, and those that do not move.
+/// All kinds, with both types, and those that do not move.
 pub(crate) fn resources() -> Vec<Resource> {
     let mut resources = Vec::new();
     for (prefix, kind, has_status) in KINDS {

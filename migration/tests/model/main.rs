@@ -9,9 +9,9 @@
     reason = "a test's tools"
 )]
 
+mod fake_cluster;
 mod fixtures;
 mod server;
-mod world;
 
 mod crashes;
 mod figures;
@@ -22,25 +22,25 @@ mod round_trips;
 
 use migration::groups::Direction;
 
+use fake_cluster::FakeCluster;
 use fixtures::{Build, resources};
 use server::Server;
-use world::World;
 
-fn build(fill: impl FnOnce(&mut Build<'_>)) -> World {
+fn build(fill: impl FnOnce(&mut Build<'_>)) -> FakeCluster {
     let mut server = Server::new(&resources());
     fill(&mut Build {
         server: &mut server,
         aging: true,
     });
-    World::new(server, Direction::Forward)
+    FakeCluster::new(server, Direction::Forward)
 }
 
-fn tiny() -> World {
+fn tiny() -> FakeCluster {
     build(|build| {
         build.tiny();
     })
 }
 
-fn full() -> World {
+fn full() -> FakeCluster {
     build(|build| build.full(3, 3))
 }

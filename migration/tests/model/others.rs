@@ -6,16 +6,19 @@ use migration::object::ObjectKey;
 use serde_json::json;
 
 use crate::crashes::every;
+use crate::fake_cluster::{End, FakeCluster, Script};
 use crate::fixtures::{Build, body, key, reference, resource};
 use crate::server::Server;
-use crate::world::{End, Script, World};
 use crate::{full, tiny};
 
-/// The object on either side.
-fn survivors(world: &World, key: &ObjectKey) -> Vec<migration::object::Object> {
-    let keys = [key.clone(), world.target(key).expect("a target's key")];
+/// The object in both types.
+fn survivors(fake_cluster: &FakeCluster, key: &ObjectKey) -> Vec<migration::object::Object> {
+    let keys = [
+        key.clone(),
+        fake_cluster.target(key).expect("a target's key"),
+    ];
     keys.iter()
-        .filter_map(|key| world.server.get(key).cloned())
+        .filter_map(|key| fake_cluster.server.get(key).cloned())
         .collect()
 }
 
@@ -59,12 +62,12 @@ fn make_a_secret(server: &mut Server) {
 /// Check M05.
 #[test]
 fn concurrent_changes_are_never_lost() {
-    let world = tiny();
-    let mut whole = world.clone();
+    let fake_cluster = tiny();
+    let mut whole = fake_cluster.clone();
     assert_eq!(whole.run(), End::Done);
     for at in 1..=whole.steps {
         let case = format!("after {at}");
-        let mut changed = world.clone().with(script(at, label_a_machine));
+        let mut changed = fake_cluster.clone().with(script(at, label_a_machine));
         let end = changed.run();
         let kept = survivors(&changed, &key("Machine", "w-0"));
         let labelled = kept
@@ -78,8 +81,8 @@ fn concurrent_changes_are_never_lost() {
 /// Check M05.
 #[test]
 fn concurrently_created_objects_are_never_lost() {
-    let world = tiny();
-    let mut whole = world.clone();
+    let fake_cluster = tiny();
+    let mut whole = fake_cluster.clone();
     assert_eq!(whole.run(), End::Done);
     for at in 1..=whole.steps {
         for (make, made) in [
@@ -90,12 +93,12 @@ fn concurrently_created_objects_are_never_lost() {
             (make_a_secret, key("Secret", "mine")),
         ] {
             let case = format!("{made} after {at}");
-            let mut world = world.clone().with(script(at, make));
-            world.run();
+            let mut fake_cluster = fake_cluster.clone().with(script(at, make));
+            fake_cluster.run();
             let there = if made.kind == "Secret" {
-                world.server.get(&made).is_some() || at >= whole.retiring_from
+                fake_cluster.server.get(&made).is_some() || at >= whole.retiring_from
             } else {
-                !survivors(&world, &made).is_empty()
+                !survivors(&fake_cluster, &made).is_empty()
             };
             assert!(there, "{case}");
         }
@@ -105,13 +108,13 @@ fn concurrently_created_objects_are_never_lost() {
 /// Check M06.
 #[test]
 fn concurrently_deleted_objects_are_not_recreated() {
-    let world = tiny();
-    let mut whole = world.clone();
+    let fake_cluster = tiny();
+    let mut whole = fake_cluster.clone();
     assert_eq!(whole.run(), End::Done);
     for at in 1..=whole.steps {
-        let mut world = world.clone().with(script(at, delete_a_machine));
-        let end = world.run();
-        let kept = survivors(&world, &key("Machine", "w-0"));
+        let mut fake_cluster = fake_cluster.clone().with(script(at, delete_a_machine));
+        let end = fake_cluster.run();
+        let kept = survivors(&fake_cluster, &key("Machine", "w-0"));
         let deleted = kept.iter().any(migration::object::Object::is_being_deleted);
         match end {
             End::Done => assert_eq!(kept.len(), 1, "after {at}"),
@@ -119,7 +122,7 @@ fn concurrently_deleted_objects_are_not_recreated() {
                 assert_eq!(reason, Reason::Conflict, "after {at}");
                 assert!(kept.len() == 1 && deleted, "after {at}");
             }
-            // Both are there, and a person is asked which deletion was meant.
+            // Both exist, and a user has to decide which one to delete.
             End::Blocked(_) => assert!(kept.len() == 2 && deleted, "after {at}"),
         }
     }
@@ -186,17 +189,17 @@ fn a_rollback_keeps_changes_by_the_new_controllers() {
     let mut whole = full().with(script.clone());
     assert_eq!(whole.run(), End::RolledBack(Reason::HealthCheckTimeout));
     for at in (0..=whole.steps).step_by(every(11)) {
-        let mut world = full().with(Script {
+        let mut fake_cluster = full().with(Script {
             killed_after: vec![at],
             ..script.clone()
         });
         assert_eq!(
-            world.run(),
+            fake_cluster.run(),
             End::RolledBack(Reason::HealthCheckTimeout),
             "{at}: {}",
-            world.failure
+            fake_cluster.failure
         );
-        let get = |kind, name| world.server.get(&key(kind, name));
+        let get = |kind, name| fake_cluster.server.get(&key(kind, name));
         let born =
             get("Machine", "born").unwrap_or_else(|| panic!("{at}: the new machine is lost"));
         assert_eq!(
@@ -214,7 +217,7 @@ fn a_rollback_keeps_changes_by_the_new_controllers() {
             None,
             "{at}"
         );
-        let secret = world
+        let secret = fake_cluster
             .server
             .get(&key("Secret", "born-bootstrap"))
             .expect("its secret");
@@ -223,7 +226,7 @@ fn a_rollback_keeps_changes_by_the_new_controllers() {
             get("Machine", "w-0").is_none() && get("DevMachine", "w-0").is_none(),
             "{at}"
         );
-        let going = get("Machine", "w-1").expect("the machine that goes");
+        let going = get("Machine", "w-1").expect("the machine in deletion");
         assert!(
             going.is_being_deleted() && !going.finalizers().is_empty(),
             "{at}"
@@ -238,11 +241,11 @@ fn a_rollback_keeps_changes_by_the_new_controllers() {
             7,
             "{at}"
         );
-        let left = world
+        let left = fake_cluster
             .server
             .store
             .objects()
-            .find(|object| world.groups.is_target(&object.key().group));
+            .find(|object| fake_cluster.groups.is_target(&object.key().group));
         assert_eq!(left, None, "{at}");
     }
 }
@@ -250,7 +253,7 @@ fn a_rollback_keeps_changes_by_the_new_controllers() {
 /// Check M15.
 #[test]
 fn a_shared_identity_is_copied_and_kept() {
-    let mut world = crate::build(|build| {
+    let mut fake_cluster = crate::build(|build| {
         build.cluster();
         let identity = resource(
             "infrastructure.cluster.x-k8s.io",
@@ -270,8 +273,8 @@ fn a_shared_identity_is_copied_and_kept() {
             {"kind": "AWSClusterStaticIdentity", "name": "used"}}),
         );
     });
-    assert_eq!(world.run(), End::Done);
-    let identities = world.server.store.objects();
+    assert_eq!(fake_cluster.run(), End::Done);
+    let identities = fake_cluster.server.store.objects();
     let identities: Vec<_> = identities
         .filter(|o| o.key().namespace.is_empty())
         .map(|o| o.key().to_string())

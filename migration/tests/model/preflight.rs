@@ -4,20 +4,20 @@ use migration::plan::Plan;
 use migration::preflight::{Definition, Denied, Facts, Quota};
 use serde_json::json;
 
+use crate::fake_cluster::FakeCluster;
 use crate::fixtures::{Build, key, resource};
 use crate::full;
 use crate::server::Server;
-use crate::world::World;
 
-fn plan(world: &World, facts: &Facts) -> Plan {
-    Plan::new(&world.groups, &world.server.store, facts)
+fn plan(fake_cluster: &FakeCluster, facts: &Facts) -> Plan {
+    Plan::new(&fake_cluster.groups, &fake_cluster.server.store, facts)
 }
 
 /// The messages of one check, when `change` was done to a full cluster.
 fn findings(check: &str, change: impl FnOnce(&mut Server)) -> Vec<String> {
-    let mut world = full();
-    change(&mut world.server);
-    messages(&plan(&world, &Facts::default()), check)
+    let mut fake_cluster = full();
+    change(&mut fake_cluster.server);
+    messages(&plan(&fake_cluster, &Facts::default()), check)
 }
 
 fn messages(plan: &Plan, check: &str) -> Vec<String> {
@@ -32,8 +32,8 @@ fn messages(plan: &Plan, check: &str) -> Vec<String> {
 
 #[test]
 fn a_healthy_cluster_may_begin() {
-    let world = full();
-    let plan = plan(&world, &Facts::default());
+    let fake_cluster = full();
+    let plan = plan(&fake_cluster, &Facts::default());
     assert!(plan.may_begin(), "{plan}");
     let text = plan.to_string();
     assert!(
@@ -57,7 +57,7 @@ fn a_healthy_cluster_may_begin() {
 
 /// Check M06.
 #[test]
-fn an_object_that_is_being_deleted_blocks() {
+fn an_object_in_deletion_blocks() {
     let found = findings("deletions", |server| {
         let machine = key("Machine", "w-0");
         server
@@ -73,7 +73,7 @@ fn an_object_that_is_being_deleted_blocks() {
 }
 
 #[test]
-fn what_is_there_already_blocks() {
+fn existing_targets_block() {
     let found = findings("target-is-empty", |server| {
         let kind = resource("cluster.hypershift.openshift.io", "Machine");
         server.seed(
@@ -140,8 +140,8 @@ fn references_that_are_not_migrated_are_reported() {
 
 #[test]
 fn migrating_paused_and_managed_objects_are_reported() {
-    let world = full();
-    let mut server = world.server.clone();
+    let fake_cluster = full();
+    let mut server = fake_cluster.server.clone();
     server.change(&key("Cluster", "one"), |body| {
         body["spec"]["paused"] = true.into();
         body["metadata"]["managedFields"][0]["manager"] = "argocd-controller".into();
@@ -150,8 +150,8 @@ fn migrating_paused_and_managed_objects_are_reported() {
         body["metadata"]["annotations"]["clusterctl.cluster.x-k8s.io/block-move"] = "".into();
         body["status"] = json!({});
     });
-    let world = World::new(server, migration::groups::Direction::Forward);
-    let plan = plan(&world, &Facts::default());
+    let fake_cluster = FakeCluster::new(server, migration::groups::Direction::Forward);
+    let plan = plan(&fake_cluster, &Facts::default());
     assert!(!plan.may_begin());
     for (check, expected) in [
         ("operations", 2),
@@ -168,7 +168,7 @@ fn migrating_paused_and_managed_objects_are_reported() {
 /// Checks M11 and M16.
 #[test]
 fn rejections_by_the_api_server_block() {
-    let world = full();
+    let fake_cluster = full();
     let facts = Facts {
         definitions: vec![Definition {
             group: "cluster.hypershift.openshift.io".into(),
@@ -194,7 +194,7 @@ fn rejections_by_the_api_server_block() {
             free: 5,
         }],
     };
-    let plan = plan(&world, &facts);
+    let plan = plan(&fake_cluster, &facts);
     assert!(!plan.may_begin());
     let pruned = messages(&plan, "schemas");
     assert_eq!(pruned.len(), 6, "{pruned:?}");

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::crashes::check_end;
+use crate::fake_cluster::{End, FakeCluster, Script};
 use crate::fixtures::{Build, key};
-use crate::world::{End, Script, World};
 
 const KINDS: [&str; 6] = [
     "Cluster",
@@ -53,7 +53,7 @@ fn scripts() -> impl Strategy<Value = Script> {
         )
 }
 
-fn world(plan: &Plan) -> World {
+fn fake_cluster(plan: &Plan) -> FakeCluster {
     crate::build(|build| {
         let mut objects: Vec<Object> = Vec::new();
         for (index, (kind, _)) in plan.iter().enumerate() {
@@ -98,7 +98,7 @@ proptest! {
     /// Checks M04 and M10.
     #[test]
     fn any_owners_and_any_fault_end_on_one_side(plan in plans(), script in scripts(), seed in any::<u64>()) {
-        let before = world(&plan);
+        let before = fake_cluster(&plan);
         let must_fail = script.failing.is_some();
         let may_fail = must_fail || script.refused_at.is_some();
         let mut played = before.clone().with(script).seeded(seed);
@@ -113,11 +113,11 @@ proptest! {
 #[test]
 fn mutual_owner_references_are_preserved() {
     let plan = vec![(2, vec![1]), (2, vec![2]), (2, vec![0]), (5, vec![1])];
-    let mut world = world(&plan);
-    assert_eq!(world.run(), End::Done);
+    let mut fake_cluster = fake_cluster(&plan);
+    assert_eq!(fake_cluster.run(), End::Done);
     let target = |name: &str| {
-        let target = world.target(&key("Machine", name)).expect("a key");
-        world.server.get(&target).expect("a target").clone()
+        let target = fake_cluster.target(&key("Machine", name)).expect("a key");
+        fake_cluster.server.get(&target).expect("a target").clone()
     };
     for (object, owner) in [("o-0", "o-1"), ("o-1", "o-2"), ("o-2", "o-0")] {
         assert_eq!(
@@ -126,7 +126,10 @@ fn mutual_owner_references_are_preserved() {
             "{object}"
         );
     }
-    let secret = world.server.get(&key("Secret", "o-3")).expect("the secret");
+    let secret = fake_cluster
+        .server
+        .get(&key("Secret", "o-3"))
+        .expect("the secret");
     assert_eq!(secret.owners().len(), 1);
     assert_eq!(secret.owners()[0].uid, target("o-1").uid());
 }

@@ -6,9 +6,9 @@ use migration::groups::Direction;
 use migration::object::{Object, ObjectKey};
 use serde_json::{Value, json};
 
+use crate::fake_cluster::{End, FakeCluster, Script};
 use crate::fixtures::{Build, key};
 use crate::server::{Server, observe};
-use crate::world::{End, Script, World};
 use crate::{build, full};
 
 /// What a user sees of an object: nothing that the server counts, and owners by name.
@@ -50,17 +50,17 @@ fn seen(server: &Server) -> BTreeMap<ObjectKey, Value> {
 /// Checks M12 and M13.
 #[test]
 fn twenty_round_trips_preserve_everything() {
-    let mut world = full();
-    let before = seen(&world.server);
+    let mut fake_cluster = full();
+    let before = seen(&fake_cluster.server);
     let mut first = None;
     for round in 0..20 {
-        assert_eq!(world.groups.direction(), Direction::Forward);
-        assert_eq!(world.run(), End::Done, "round {round}");
-        let there = seen(&world.server);
+        assert_eq!(fake_cluster.groups.direction(), Direction::Forward);
+        assert_eq!(fake_cluster.run(), End::Done, "round {round}");
+        let there = seen(&fake_cluster.server);
         assert_eq!(*first.get_or_insert(there.clone()), there, "round {round}");
-        world = world.turned();
-        assert_eq!(world.run(), End::Done, "round {round}, back");
-        let back = seen(&world.server);
+        fake_cluster = fake_cluster.turned();
+        assert_eq!(fake_cluster.run(), End::Done, "round {round}, back");
+        let back = seen(&fake_cluster.server);
         for (key, object) in &before {
             let mut object = object.clone();
             let mut found = back[key].clone();
@@ -71,7 +71,7 @@ fn twenty_round_trips_preserve_everything() {
             assert_eq!(object, found, "round {round}: {key}");
         }
         assert_eq!(back.len(), before.len(), "round {round}");
-        world = world.turned();
+        fake_cluster = fake_cluster.turned();
     }
 }
 
@@ -83,7 +83,7 @@ fn a_paused_cluster_stays_paused() {
         (json!(false), json!(false)),
         (json!(true), json!(true)),
     ] {
-        let mut world = build(|build: &mut Build<'_>| {
+        let mut fake_cluster = build(|build: &mut Build<'_>| {
             build.tiny();
             let paused = before.clone();
             build.server.change(&key("Cluster", "one"), |body| {
@@ -93,12 +93,12 @@ fn a_paused_cluster_stays_paused() {
             });
         });
         let undone = {
-            let mut world = world.clone().with(Script {
+            let mut fake_cluster = fake_cluster.clone().with(Script {
                 failing: Some(migration::machine::Task::Health),
                 ..Script::default()
             });
-            world.run();
-            world
+            fake_cluster.run();
+            fake_cluster
                 .server
                 .get(&key("Cluster", "one"))
                 .expect("the cluster")
@@ -108,8 +108,8 @@ fn a_paused_cluster_stays_paused() {
             undone.body()["spec"].get("paused").unwrap_or(&json!(null)),
             &after
         );
-        assert_eq!(world.run(), End::Done);
-        let cluster = cluster(&world);
+        assert_eq!(fake_cluster.run(), End::Done);
+        let cluster = cluster(&fake_cluster);
         assert_eq!(
             cluster.body()["spec"].get("paused").unwrap_or(&json!(null)),
             &after
@@ -117,17 +117,17 @@ fn a_paused_cluster_stays_paused() {
     }
 }
 
-fn cluster(world: &World) -> &Object {
-    let target = world
+fn cluster(fake_cluster: &FakeCluster) -> &Object {
+    let target = fake_cluster
         .target(&key("Cluster", "one"))
         .expect("a target's key");
-    world.server.get(&target).expect("the target")
+    fake_cluster.server.get(&target).expect("the target")
 }
 
 #[test]
 fn targets_keep_the_order_of_age_where_it_decides_something() {
-    let mut world = full();
-    assert_eq!(world.run(), End::Done);
+    let mut fake_cluster = full();
+    assert_eq!(fake_cluster.run(), End::Done);
     for circle in [
         ["cp-0", "cp-1", "cp-2"]
             .map(|name| key("Machine", name))
@@ -139,21 +139,24 @@ fn targets_keep_the_order_of_age_where_it_decides_something() {
             .map(|name| key("MachineSet", name))
             .to_vec(),
     ] {
-        let targets = circle
-            .iter()
-            .map(|key| world.server.get(&world.target(key).unwrap()).unwrap());
+        let targets = circle.iter().map(|key| {
+            fake_cluster
+                .server
+                .get(&fake_cluster.target(key).unwrap())
+                .unwrap()
+        });
         let ages: Vec<_> = targets.map(Object::created).collect();
         assert!(ages.windows(2).all(|pair| pair[0] < pair[1]), "{ages:?}");
     }
 }
 
 #[test]
-fn what_controllers_compare_is_copied_as_it_is() {
-    let mut world = full();
-    assert_eq!(world.run(), End::Done);
-    let target = world
+fn fields_that_controllers_compare_are_copied_unchanged() {
+    let mut fake_cluster = full();
+    assert_eq!(fake_cluster.run(), End::Done);
+    let target = fake_cluster
         .server
-        .get(&world.target(&key("DevMachine", "w-0")).unwrap())
+        .get(&fake_cluster.target(&key("DevMachine", "w-0")).unwrap())
         .unwrap()
         .clone();
     assert_eq!(
@@ -170,9 +173,9 @@ fn what_controllers_compare_is_copied_as_it_is() {
         applied.contains("infrastructure.cluster.hypershift.openshift.io/v1beta2")
             && applied.ends_with('\n')
     );
-    let class = world
+    let class = fake_cluster
         .server
-        .get(&world.target(&key("ClusterClass", "class")).unwrap())
+        .get(&fake_cluster.target(&key("ClusterClass", "class")).unwrap())
         .unwrap();
     let patch = class
         .body()

@@ -104,7 +104,7 @@ fn scanning_stops_when_all_files_are_found() {
 }
 
 #[test]
-fn damaged_layers_are_refused() {
+fn malformed_layers_are_rejected() {
     let tar = archive(&[("usr/x", &[1; 5000]), ("release-manifests/a", &[2; 5000])]);
     let packed = gzip(&tar);
     for (name, layer) in [
@@ -120,7 +120,7 @@ fn damaged_layers_are_refused() {
 }
 
 #[test]
-fn huge_files_and_layers_are_refused_before_they_are_in_memory() {
+fn huge_files_and_layers_are_rejected_before_they_are_in_memory() {
     let mut header = tar::Header::new_gnu();
     header.set_path(A).unwrap();
     header.set_size(LARGEST_FILE + 1);
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_layer_never_gives_half_a_file(at in 0_usize..2000, with in any::<u8>()) {
+    fn a_malformed_layer_never_yields_a_partial_file(at in 0_usize..2000, with in any::<u8>()) {
         let mut layer = gzip(&archive(&[(A, &[9; 3000])]));
         let at = at % layer.len();
         layer[at] = with;

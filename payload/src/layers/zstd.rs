@@ -7,7 +7,7 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 /// How much is unpacked at once.
 const AT_ONCE: usize = 64 << 10;
-/// The largest window that a frame may want, which is kept in memory.
+/// The largest window of a frame, which is kept in memory.
 const LARGEST_WINDOW: u64 = 64 << 20;
 
 /// Unpacks what it reads.

@@ -104,12 +104,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_header_is_survived(header in "\\PC{0,80}") {
+        fn any_header_is_parsed_without_a_panic(header in "\\PC{0,80}") {
             let _ = Challenge::parse(&header);
         }
 
         #[test]
-        fn quoted_values_come_back(realm in "[ -~]{1,40}", service in "[ -~]{0,40}") {
+        fn quoted_values_round_trip(realm in "[ -~]{1,40}", service in "[ -~]{0,40}") {
             let escape = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
             let header = format!("Bearer realm=\"{}\",service=\"{}\"", escape(&realm), escape(&service));
             prop_assert_eq!(Challenge::parse(&header), Some(Challenge::Bearer { realm, service: Some(service) }));

@@ -39,10 +39,10 @@ pub(crate) struct Http {
     pub(super) layers: Arc<Semaphore>,
 }
 
-/// A response, and whether it is from the host that was asked.
+/// A response, and whether it is from the requested host.
 pub(super) struct Reply {
     pub(super) response: Response<Incoming>,
-    /// Whether a redirect led to another host. What that host asks for is not the registry's challenge.
+    /// Whether a redirect led to another host. What that host requests is not the registry's challenge.
     pub(super) is_foreign: bool,
 }
 

@@ -10,7 +10,7 @@
 //!
 //! Everything else needs an entry with the same credentials in the pull secret: see `Session::is_token_service`.
 
-/// Registries whose token service the rule of domains does not cover: the registry and the service.
+/// Registries with a token service that the domain rule does not cover: the registry and the service.
 const WELL_KNOWN: [(&str, &str); 1] = [("docker.io", "auth.docker.io")];
 /// The fewest labels of a domain that belongs to one owner, unlike `com`.
 const LABELS: usize = 2;
@@ -80,7 +80,7 @@ mod tests {
 
     /// Check T20.
     #[test]
-    fn token_services_elsewhere_do_not_belong_to_a_registry() {
+    fn token_services_on_other_hosts_do_not_belong_to_a_registry() {
         for (registry, realm) in [
             ("quay.io", "evil.io"),
             ("quay.io", "evil.quay.io.example.com"),

@@ -110,20 +110,20 @@ mod tests {
         let to = "https://registry.example.com/v2/".parse().unwrap();
         let proxy = async {
             let (mut client, _) = listener.accept().await.unwrap();
-            let mut asked = Vec::new();
-            while !asked.ends_with(b"\r\n\r\n") {
-                asked.push(client.read_u8().await.unwrap());
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(client.read_u8().await.unwrap());
             }
             client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-            String::from_utf8(asked).unwrap()
+            String::from_utf8(request).unwrap()
         };
-        let (connection, asked) = tokio::join!(route.call(to), proxy);
+        let (connection, request) = tokio::join!(route.call(to), proxy);
         connection.unwrap();
-        let asked = asked.to_lowercase();
+        let request = request.to_lowercase();
         assert!(
-            asked.starts_with("connect registry.example.com:443 "),
-            "{asked}"
+            request.starts_with("connect registry.example.com:443 "),
+            "{request}"
         );
-        assert!(asked.contains("proxy-authorization: basic "), "{asked}");
+        assert!(request.contains("proxy-authorization: basic "), "{request}");
     }
 }

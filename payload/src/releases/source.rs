@@ -9,7 +9,7 @@ use std::time::Duration;
 use api::hypershift::v1beta1::node_pool::Arch;
 use tokio::time::timeout;
 
-use super::{Asked, Labels, Options, View};
+use super::{Labels, Options, Query, View};
 use crate::contents::{Contents, Directory, FILES, Raw};
 use crate::error::{Error, Reason};
 use crate::flights::Flights;
@@ -23,7 +23,7 @@ use crate::tenants::Reads;
 
 /// Where an image is.
 #[derive(Debug, Clone)]
-pub(super) struct Answer {
+pub(super) struct Resolved {
     pub(super) place: Reference,
     pub(super) digest: Digest,
 }
@@ -37,10 +37,10 @@ pub(super) struct Source {
     believed: Duration,
     arch: Arch,
     limits: Limits,
-    pub(super) reads: Reads<(String, Asked), Arc<Release>>,
-    pub(super) label_reads: Reads<Asked, Arc<Labels>>,
-    answers: Memory<Asked, Answer>,
-    finding: Flights<Asked, Answer>,
+    pub(super) reads: Reads<(String, Query), Arc<Release>>,
+    pub(super) label_reads: Reads<Query, Arc<Labels>>,
+    resolved: Memory<Query, Resolved>,
+    finding: Flights<Query, Resolved>,
     contents: Memory<Digest, Arc<Contents>>,
     reading: Flights<Place, Arc<Contents>>,
     pub(super) labels: Memory<Digest, Arc<Labels>>,
@@ -69,7 +69,7 @@ impl Source {
             arch: options.arch,
             reads: Reads::new(limits.clone()),
             label_reads: Reads::new(limits.clone()),
-            answers: Memory::new(eighth),
+            resolved: Memory::new(eighth),
             finding: Flights::new(),
             contents: Memory::new(eighth * 3),
             reading: Flights::new(),
@@ -82,7 +82,7 @@ impl Source {
 
     pub(super) fn held(&self) -> Held {
         let all = [
-            self.answers.held(),
+            self.resolved.held(),
             self.contents.held(),
             self.labels.held(),
             self.releases.held(),
@@ -94,19 +94,19 @@ impl Source {
     }
 
     /// Where an image is, as far as that is still valid.
-    pub(super) fn fresh(&self, asked: &Asked) -> Option<Answer> {
-        self.answers.recall(asked, self.believed)
+    pub(super) fn fresh(&self, query: &Query) -> Option<Resolved> {
+        self.resolved.recall(query, self.believed)
     }
 
     /// Where an image was; or, of one that is named by its digest and was read before, where it says that it is.
-    pub(super) fn last_known(&self, asked: &Asked) -> Option<Answer> {
-        if let Some(answer) = self.answers.stale(asked) {
-            return Some(answer);
+    pub(super) fn last_known(&self, query: &Query) -> Option<Resolved> {
+        if let Some(resolved) = self.resolved.stale(query) {
+            return Some(resolved);
         }
-        let place = asked.places.last()?;
+        let place = query.places.last()?;
         let digest = place.digest()?.clone();
         let known = self.contents.stale(&digest).is_some() || self.stored(&digest).is_some();
-        known.then(|| Answer {
+        known.then(|| Resolved {
             place: place.clone(),
             digest,
         })
@@ -155,44 +155,49 @@ impl Source {
     /// Where an image is, and that these credentials may read it.
     pub(super) async fn find(
         self: &Arc<Self>,
-        asked: Asked,
+        query: Query,
         pull_secret: &PullSecret,
         owner: &Arc<str>,
-    ) -> Result<Answer, Error> {
-        if let Some(answer) = self.fresh(&asked) {
-            return Ok(answer);
+    ) -> Result<Resolved, Error> {
+        if let Some(resolved) = self.fresh(&query) {
+            return Ok(resolved);
         }
-        let flight = self.finding.join(asked.clone(), || {
-            let (this, asked) = (self.clone(), asked.clone());
+        let flight = self.finding.join(query.clone(), || {
+            let (this, query) = (self.clone(), query.clone());
             let (pull_secret, owner) = (pull_secret.clone(), owner.clone());
             async move {
-                let last = asked.places.last().cloned();
-                let look = this.look(&asked.places, &pull_secret);
-                let answer = this.in_time(last.as_ref(), look).await?;
-                let bytes = asked.bytes();
-                this.answers.remember(asked, answer.clone(), bytes, &owner);
-                Ok(answer)
+                let last = query.places.last().cloned();
+                let look = this.look(&query.places, &pull_secret);
+                let resolved = this.in_time(last.as_ref(), look).await?;
+                let bytes = query.bytes();
+                this.resolved
+                    .remember(query, resolved.clone(), bytes, &owner);
+                Ok(resolved)
             }
         });
         match flight.await {
             Err(error) if error.is_transient() => {
-                let answer = self.last_known(&asked).ok_or(error)?;
-                tracing::warn!(place = %answer.place, "Registry does not respond: using its last response");
-                Ok(answer)
+                let resolved = self.last_known(&query).ok_or(error)?;
+                tracing::warn!(place = %resolved.place, "Registry does not respond: using its last response");
+                Ok(resolved)
             }
-            answer => answer,
+            resolved => resolved,
         }
     }
 
     /// The first place that has the image. If none has it, the error is that of the place which the image names.
-    async fn look(&self, places: &[Reference], pull_secret: &PullSecret) -> Result<Answer, Error> {
+    async fn look(
+        &self,
+        places: &[Reference],
+        pull_secret: &PullSecret,
+    ) -> Result<Resolved, Error> {
         let mut last = None;
         for place in places {
             let session = Session::new(&self.http, place.clone(), pull_secret);
             match session.digest().await {
                 Ok(digest) => {
                     let place = place.clone();
-                    return Ok(Answer { place, digest });
+                    return Ok(Resolved { place, digest });
                 }
                 Err(error) => last = Some(error),
             }
@@ -202,17 +207,17 @@ impl Source {
 
     pub(super) async fn contents(
         self: &Arc<Self>,
-        answer: &Answer,
+        resolved: &Resolved,
         pull_secret: &PullSecret,
         owner: &Arc<str>,
     ) -> Result<Arc<Contents>, Error> {
-        if let Some(contents) = self.stored_contents(&answer.digest, owner) {
+        if let Some(contents) = self.stored_contents(&resolved.digest, owner) {
             return Ok(contents);
         }
-        let place = answer.place.with_digest(answer.digest.clone());
+        let place = resolved.place.with_digest(resolved.digest.clone());
         let key = (place.clone(), pull_secret.fingerprint(&place));
         let flight = self.reading.join(key, || {
-            let (this, digest) = (self.clone(), answer.digest.clone());
+            let (this, digest) = (self.clone(), resolved.digest.clone());
             let (pull_secret, owner) = (pull_secret.clone(), owner.clone());
             async move {
                 let raw = this
@@ -242,17 +247,17 @@ impl Source {
 
     pub(super) async fn labels(
         self: &Arc<Self>,
-        answer: Answer,
+        resolved: Resolved,
         pull_secret: &PullSecret,
         owner: &Arc<str>,
     ) -> Result<Arc<Labels>, Error> {
-        if let Some(labels) = self.labels.stale(&answer.digest) {
+        if let Some(labels) = self.labels.stale(&resolved.digest) {
             return Ok(labels);
         }
-        let place = answer.place.with_digest(answer.digest.clone());
+        let place = resolved.place.with_digest(resolved.digest.clone());
         let key = (place.clone(), pull_secret.fingerprint(&place));
         let flight = self.labelling.join(key, || {
-            let (this, digest) = (self.clone(), answer.digest);
+            let (this, digest) = (self.clone(), resolved.digest);
             let (pull_secret, owner) = (pull_secret.clone(), owner.clone());
             async move {
                 let session = Session::new(&this.http, place.clone(), &pull_secret);
@@ -287,10 +292,10 @@ impl Source {
     }
 }
 
-// === impl Asked ===
+// === impl Query ===
 
-impl Asked {
-    /// What it takes in memory, as a key and with its answer.
+impl Query {
+    /// What it takes in memory, as a key and with its response.
     fn bytes(&self) -> usize {
         let places = self
             .places

@@ -21,12 +21,12 @@ fn question(tenant: &str, read: u32) -> Question<u32> {
     }
 }
 
-async fn after(time: Duration, answer: Answer<u32>) -> Answer<u32> {
+async fn after(time: Duration, result: ReadResult<u32>) -> ReadResult<u32> {
     sleep(time).await;
-    answer
+    result
 }
 
-fn broken() -> Answer<u32> {
+fn broken() -> ReadResult<u32> {
     Err(Error::new(IMAGE, Reason::TooSlow, "it drips"))
 }
 
@@ -108,7 +108,7 @@ async fn fast_failures_are_not_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_kept_of_tenants_that_are_gone() {
+async fn no_state_is_kept_for_removed_tenants() {
     let reads = reads();
     for tenant in 0..50 {
         let tenant = tenant.to_string();

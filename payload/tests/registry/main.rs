@@ -1,4 +1,4 @@
-//! Releases read from a registry on a real socket: who may read, what is downloaded, and what is made of what goes wrong.
+//! Releases read from a registry on a real socket: authentication, downloads, and failures.
 
 #![allow(
     clippy::unwrap_used,
@@ -53,7 +53,7 @@ fn texts(error: &Error) -> String {
 }
 
 #[tokio::test]
-async fn a_release_is_read_from_its_upper_layers_alone() {
+async fn a_release_is_read_from_its_upper_layers_only() {
     let server = Server::start().await;
     let image = Image::release("4.22.1", "images.example.com");
     server.push("4.22.1", &image);
@@ -73,12 +73,12 @@ async fn a_release_is_read_from_its_upper_layers_alone() {
     );
     let boot_images = release.boot_images.as_ref().unwrap();
     assert_eq!(boot_images.ami(Arch::Amd64, "us-east-1"), Some("ami-1"));
-    assert_eq!(server.asked(image.top()), 1);
-    assert_eq!(server.asked(image.base()), 0);
+    assert_eq!(server.requests(image.top()), 1);
+    assert_eq!(server.requests(image.base()), 0);
 }
 
 #[tokio::test]
-async fn credentials_are_shown_in_the_way_a_registry_wants() {
+async fn credentials_use_the_scheme_of_the_registry() {
     let pair = STANDARD.encode(format!("someone:{PASSWORD}"));
     let by_auth = json!({ "auth": pair });
     let by_name = json!({ "username": "someone", "password": PASSWORD });
@@ -153,7 +153,7 @@ async fn credentials_are_shown_in_the_way_a_registry_wants() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_has_its_reason_and_names_the_image() {
+async fn failures_have_a_reason_and_name_the_image() {
     let server = Server::start().await;
     let release = Image::release("4.22.1", "images.example.com");
     let plain = Image::new("amd64", &json!({}), &[&[("usr/bin/true", b"1")]]);
@@ -192,7 +192,7 @@ async fn what_goes_wrong_has_its_reason_and_names_the_image() {
 }
 
 #[tokio::test]
-async fn what_is_not_what_its_digest_says_is_refused() {
+async fn content_with_another_digest_is_rejected() {
     for part in ["manifest", "configuration", "layer"] {
         let server = Server::start().await;
         let image = Image::release("4.22.1", "images.example.com");
@@ -249,12 +249,12 @@ async fn many_who_ask_at_once_cause_one_download() {
         all.iter()
             .all(|one| Arc::ptr_eq(one.as_ref().unwrap(), first))
     );
-    assert_eq!(server.asked(image.top()), 1);
-    assert_eq!(server.asked("manifests/a"), 1);
+    assert_eq!(server.requests(image.top()), 1);
+    assert_eq!(server.requests("manifests/a"), 1);
 }
 
 #[tokio::test]
-async fn what_one_user_has_read_another_must_be_allowed_to_read() {
+async fn cached_images_require_the_permission_of_each_user() {
     let server = Server::start().await;
     let image = Image::release("4.22.1", "images.example.com");
     server.push("a", &image);
@@ -274,11 +274,11 @@ async fn what_one_user_has_read_another_must_be_allowed_to_read() {
         assert_eq!(error.kind(), expected);
     }
     releases.get(&name, &also_good).await.unwrap();
-    assert_eq!(server.asked(image.top()), 1);
+    assert_eq!(server.requests(image.top()), 1);
 }
 
 #[tokio::test]
-async fn what_passes_is_tried_again() {
+async fn transient_failures_are_retried() {
     let server = Server::start().await;
     let image = Image::release("4.22.1", "images.example.com");
     server.push("a", &image);
@@ -290,7 +290,7 @@ async fn what_passes_is_tried_again() {
     server.state().busy = 50;
     let error = anonymous(&releases, &server.tag("b")).await.unwrap_err();
     assert_eq!(error.kind(), Reason::Unreachable);
-    assert_eq!(server.asked("manifests/b"), 3);
+    assert_eq!(server.requests("manifests/b"), 3);
 }
 
 #[tokio::test]
@@ -311,15 +311,15 @@ async fn mirrors_are_tried_in_their_order_and_then_the_image_itself() {
     assert_eq!(release.mirror, None);
 
     mirror.push("a", &image);
-    let asked_origin = origin.state().log.len();
+    let requests_to_origin = origin.state().log.len();
     let through_mirror = Releases::new(options).unwrap();
     for _ in 0..2 {
         let release = anonymous(&through_mirror, &name).await.unwrap();
         assert_eq!(release.mirror.as_deref(), Some(mirror.tag("a").as_str()));
         assert_eq!(release.image, name);
     }
-    assert_eq!(origin.state().log.len(), asked_origin);
-    assert_eq!(mirror.asked(image.top()), 1);
+    assert_eq!(origin.state().log.len(), requests_to_origin);
+    assert_eq!(mirror.requests(image.top()), 1);
 }
 
 #[tokio::test]
@@ -336,7 +336,7 @@ async fn overrides_are_for_the_control_plane_and_not_for_nodes() {
     let releases = Releases::new(options).unwrap();
     let name = outside.tag("a");
     let release = anonymous(&releases, &name).await.unwrap();
-    assert_eq!(outside.asked(""), 0);
+    assert_eq!(outside.requests(""), 0);
     assert_eq!(release.image, name);
     assert!(
         release
@@ -350,7 +350,7 @@ async fn overrides_are_for_the_control_plane_and_not_for_nodes() {
 }
 
 #[tokio::test]
-async fn a_tag_that_moves_is_noticed_and_a_registry_that_is_away_is_not() {
+async fn moved_tags_are_detected_and_registry_outages_tolerated() {
     let mut server = Server::start().await;
     server.push("a", &Image::release("4.22.1", "images.example.com"));
     let options = Options {
@@ -374,7 +374,7 @@ async fn a_tag_that_moves_is_noticed_and_a_registry_that_is_away_is_not() {
 }
 
 #[tokio::test]
-async fn what_is_kept_on_disk_is_not_read_again_and_needs_no_registry() {
+async fn contents_on_disk_need_no_registry() {
     let mut server = Server::start().await;
     let image = Image::release("4.22.1", "images.example.com");
     server.push("a", &image);
@@ -391,7 +391,7 @@ async fn what_is_kept_on_disk_is_not_read_again_and_needs_no_registry() {
         .await
         .unwrap();
     assert_eq!(first, second);
-    assert_eq!(server.asked(image.top()), 1);
+    assert_eq!(server.requests(image.top()), 1);
     server.stop().await;
     let third = anonymous(&Releases::new(options).unwrap(), &name)
         .await
@@ -413,11 +413,11 @@ async fn labels_of_any_image_can_be_read() {
         assert!(can.has(payload::Capability::Subcommands));
         assert!(!can.has(payload::Capability::V2));
     }
-    assert_eq!(server.asked(&image.blobs[0].digest), 0);
+    assert_eq!(server.requests(&image.blobs[0].digest), 0);
 }
 
 #[tokio::test]
-async fn tls_is_checked_with_the_authorities_that_are_given() {
+async fn tls_is_verified_with_the_given_authorities() {
     let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let pem = key.cert.pem().into_bytes();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -446,7 +446,7 @@ async fn tls_is_checked_with_the_authorities_that_are_given() {
     let trusting = Releases::new(trusting).unwrap();
     trusting.get(&name, &secret).await.unwrap();
 
-    // A password is not sent where everybody can read it.
+    // A password is not sent in clear text.
     server.state().access = Access::Token("someone:open-sesame");
     server.state().realm = Some("http://127.0.0.1:1/token".to_owned());
     server.push("b", &Image::release("4.22.1", "images.example.com"));

@@ -50,7 +50,7 @@ pub(crate) struct State {
     /// By repository and tag or digest.
     manifests: BTreeMap<String, Vec<u8>>,
     blobs: BTreeMap<String, Vec<u8>>,
-    /// How many of the next requests get no answer but 503.
+    /// How many of the next requests get no response but 503.
     pub(crate) busy: usize,
     /// How many of the next blobs are cut off.
     pub(crate) cut: usize,
@@ -62,7 +62,7 @@ pub(crate) struct State {
     pub(crate) challenge: Option<String>,
     /// Where the token is to be had, if not here.
     pub(crate) realm: Option<String>,
-    /// Requests that came: paths.
+    /// The paths of received requests.
     pub(crate) log: Vec<String>,
     /// Paths of requests with credentials.
     pub(crate) authorized: Vec<String>,
@@ -125,7 +125,7 @@ impl Server {
         self.state.lock().unwrap()
     }
 
-    /// It goes away, with all its connections.
+    /// It is removed, with all its connections.
     pub(crate) async fn stop(&mut self) {
         self.serving.abort();
         let _ = (&mut self.serving).await;
@@ -172,8 +172,8 @@ impl Server {
         *bytes.last_mut().unwrap() ^= 1;
     }
 
-    /// How often something was asked for.
-    pub(crate) fn asked(&self, what: &str) -> usize {
+    /// How often something was requested.
+    pub(crate) fn requests(&self, what: &str) -> usize {
         let state = self.state();
         state.log.iter().filter(|path| path.contains(what)).count()
     }
@@ -191,7 +191,7 @@ where
 {
     let service = service_fn(move |request| {
         let state = state.clone();
-        async move { answer(request, &state, address).await }
+        async move { response(request, &state, address).await }
     });
     let connection = hyper::server::conn::http1::Builder::new();
     // Whether it was cut off is what the tests are about.
@@ -200,13 +200,13 @@ where
         .await;
 }
 
-type Answer = Response<http_body_util::combinators::BoxBody<Bytes, std::io::Error>>;
+type TestResponse = Response<http_body_util::combinators::BoxBody<Bytes, std::io::Error>>;
 
-async fn answer(
+async fn response(
     request: Request<Incoming>,
     state: &Mutex<State>,
     address: SocketAddr,
-) -> Result<Answer, Infallible> {
+) -> Result<TestResponse, Infallible> {
     let (parts, body) = request.into_parts();
     let form = body
         .collect()
@@ -245,15 +245,15 @@ async fn answer(
         .clone()
         .or_else(|| challenge(&state, address, authorization.as_deref()))
     {
-        let mut answer = status(StatusCode::UNAUTHORIZED);
-        let headers = answer.headers_mut();
+        let mut response = status(StatusCode::UNAUTHORIZED);
+        let headers = response.headers_mut();
         headers.insert(header::WWW_AUTHENTICATE, challenge.parse().unwrap());
-        return Ok(answer);
+        return Ok(response);
     }
     Ok(content(&mut state, &path))
 }
 
-fn content(state: &mut State, path: &str) -> Answer {
+fn content(state: &mut State, path: &str) -> TestResponse {
     let Some((_, rest)) = path.split_once("/v2/ocp/releases/") else {
         return status(StatusCode::NOT_FOUND);
     };
@@ -263,10 +263,10 @@ fn content(state: &mut State, path: &str) -> Answer {
         _ => state.blobs.get(name).cloned(),
     };
     if let Some(elsewhere) = state.elsewhere.filter(|_| kind == "blobs") {
-        let mut answer = status(StatusCode::TEMPORARY_REDIRECT);
+        let mut response = status(StatusCode::TEMPORARY_REDIRECT);
         let location = format!("http://{elsewhere}{path}").parse().unwrap();
-        answer.headers_mut().insert(header::LOCATION, location);
-        return answer;
+        response.headers_mut().insert(header::LOCATION, location);
+        return response;
     }
     let Some(bytes) = found else {
         return status(StatusCode::NOT_FOUND);
@@ -289,7 +289,7 @@ fn content(state: &mut State, path: &str) -> Answer {
 }
 
 /// One byte at a time.
-fn drip(bytes: Vec<u8>, every: Duration) -> Answer {
+fn drip(bytes: Vec<u8>, every: Duration) -> TestResponse {
     let frames = futures::stream::unfold(bytes.into_iter(), move |mut rest| async move {
         let byte = Bytes::copy_from_slice(&[rest.next()?]);
         tokio::time::sleep(every).await;
@@ -300,7 +300,7 @@ fn drip(bytes: Vec<u8>, every: Duration) -> Answer {
 }
 
 /// Half of it, and an error.
-fn cut_off(bytes: &[u8]) -> Answer {
+fn cut_off(bytes: &[u8]) -> TestResponse {
     let half = Bytes::copy_from_slice(&bytes[..bytes.len() / 2]);
     let frames = [
         Ok(hyper::body::Frame::data(half)),
@@ -310,18 +310,18 @@ fn cut_off(bytes: &[u8]) -> Answer {
     Response::new(body.boxed())
 }
 
-fn status(status: StatusCode) -> Answer {
+fn status(status: StatusCode) -> TestResponse {
     text(status, Bytes::new())
 }
 
-fn text(status: StatusCode, text: Bytes) -> Answer {
+fn text(status: StatusCode, text: Bytes) -> TestResponse {
     let body = Full::new(text).map_err(|never| match never {});
-    let mut answer = Response::new(body.boxed());
-    *answer.status_mut() = status;
-    answer
+    let mut response = Response::new(body.boxed());
+    *response.status_mut() = status;
+    response
 }
 
-/// What is asked of whoever is not known.
+/// The challenge for unauthenticated clients.
 fn challenge(state: &State, address: SocketAddr, authorization: Option<&str>) -> Option<String> {
     let expected = match state.access {
         Access::Everybody => return None,
@@ -351,22 +351,22 @@ fn token(
     query: &str,
     form: &[u8],
     authorization: Option<&str>,
-) -> Answer {
+) -> TestResponse {
     let form = String::from_utf8_lossy(form);
-    let asked = match method {
+    let requested = match method {
         &Method::POST => &*form,
         _ => query,
     };
     let good = match state.access {
         Access::Token(pair) => authorization == Some(basic(pair).as_str()),
         Access::Refresh(token) => {
-            let wanted = format!("refresh_token={token}");
-            form.split('&').any(|part| part == wanted)
+            let expected = format!("refresh_token={token}");
+            form.split('&').any(|part| part == expected)
         }
         Access::Everybody | Access::Basic(_) => false,
     };
     let scope = "service=the+registry&scope=repository%3Aocp%2Freleases%3Apull";
-    if !good || !asked.starts_with(scope) {
+    if !good || !requested.starts_with(scope) {
         return status(StatusCode::UNAUTHORIZED);
     }
     let key = if form.is_empty() {

@@ -65,7 +65,7 @@ async fn reconcile(
     }
 }
 
-/// How long a cluster of another tenant takes, with this many clusters of a tenant whose registry is slow.
+/// How long a cluster of another tenant takes, with this many clusters of a tenant with a slow registry.
 async fn time_of_another(slow: &Server, fast: &Server, clusters: usize) -> (Duration, Vec<Error>) {
     let releases = Releases::new(limited(&[slow, fast])).unwrap();
     let workers = Arc::new(Semaphore::new(WORKERS));
@@ -101,7 +101,7 @@ async fn slow_registries_do_not_delay_other_tenants() {
         let (beside, failed) = time_of_another(&slow, &fast, SLOW_CLUSTERS).await;
         let ratio = beside.as_secs_f64() / alone.as_secs_f64();
         println!("registry {name}: {alone:?} alone, {beside:?} beside it, ratio {ratio:.2}");
-        // Less than a single request to the slow registry may take, with 40 clusters that want 8 workers.
+        // Less than a single request to the slow registry may take, with 40 clusters that use 8 workers.
         assert!(beside < limits().request, "{name}: {beside:?}");
         assert_eq!(failed.len(), SLOW_CLUSTERS);
         for error in failed {
@@ -132,7 +132,7 @@ async fn a_slow_mirror_delays_only_those_who_use_it() {
     let through_mirror = releases.with_mirrors(&mirrors);
     let anonymous = PullSecret::anonymous();
     let mut dripping = std::pin::pin!(through_mirror.get(&name, &anonymous));
-    while mirror.asked(image.top()) == 0 {
+    while mirror.requests(image.top()) == 0 {
         assert!(futures::poll!(&mut dripping).is_pending());
         tokio::task::yield_now().await;
     }
@@ -160,10 +160,10 @@ async fn flights_are_shared_by_place_and_credentials() {
         releases.get(&name, &known),
     );
     assert!(one.is_ok() && two.is_ok() && other.is_ok());
-    assert_eq!(server.asked(image.top()), 2);
+    assert_eq!(server.requests(image.top()), 2);
 }
 
-/// Check T02. A layer that comes slowly, but fast enough, is read beyond a single window.
+/// Check T02. A layer that arrives slowly, but fast enough, is read beyond a single window.
 #[tokio::test]
 async fn a_registry_above_the_minimum_rate_is_read_to_the_end() {
     let server = Server::start().await;
@@ -187,7 +187,7 @@ async fn a_registry_above_the_minimum_rate_is_read_to_the_end() {
     assert!(begun.elapsed() > Duration::from_millis(200), "not slow");
 }
 
-/// Check T02. A registry that drips above the minimum rate does not go on for ever.
+/// Check T02. A registry that drips above the minimum rate does not continue for ever.
 #[tokio::test]
 async fn reading_an_image_has_a_total_deadline() {
     let server = Server::start().await;

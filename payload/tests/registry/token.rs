@@ -37,7 +37,7 @@ async fn credentials_stay_with_the_registry() {
     let secret = secret(&json!({ server.host(): entry() }));
     let releases = releases(&[&server]);
     releases.get(&server.tag("a"), &secret).await.unwrap();
-    assert_eq!(storage.asked(image.top()), 1);
+    assert_eq!(storage.requests(image.top()), 1);
     assert_eq!(storage.state().authorized, Vec::<String>::new());
     assert!(!server.state().authorized.is_empty());
 }
@@ -73,7 +73,7 @@ async fn a_token_service_that_the_pull_secret_names_gets_credentials() {
         let read = releases(&[&server]).get(&image, &secret(&auths)).await;
         assert_eq!(read.err().map(|error| error.kind()), expected);
     }
-    assert!(service.asked("/token") > 0);
+    assert!(service.requests("/token") > 0);
 }
 
 /// Without credentials there is nothing to steal: a public image may have its token service anywhere.
@@ -83,13 +83,13 @@ async fn anonymous_tokens_come_from_any_host() {
     let (server, image) = registry(&format!("http://{}/token", service.address)).await;
     let read = super::anonymous(&releases(&[&server]), &image).await;
     assert_eq!(read.unwrap_err().kind(), Reason::PullSecretMissing);
-    assert_eq!(service.asked("/token"), 1);
+    assert_eq!(service.requests("/token"), 1);
     assert_eq!(service.state().authorized, Vec::<String>::new());
 }
 
-/// Check T20. The storage that a registry redirects to may ask for credentials: it gets none, wherever it wants them.
+/// Check T20. The storage that a registry redirects to may request credentials: it gets none, wherever it requests them.
 #[tokio::test]
-async fn a_challenge_of_a_redirect_target_is_not_answered() {
+async fn a_challenge_of_a_redirect_target_gets_no_credentials() {
     let (server, storage) = (Server::start().await, Server::start_on("127.0.0.2").await);
     let image = Image::release("4.22.1", "images.example.com");
     server.push("a", &image);

@@ -1,16 +1,18 @@
 //! Server-side apply for controllers: an object that is up to date is not written.
 
 use std::fmt::{self, Debug};
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::PartialObjectMeta;
-use kube::{Api, Resource, ResourceExt as _};
+use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::difference::{Part, is_settled, without_nulls};
+use super::difference::{is_settled, without_nulls};
+use super::memory::{Desired, Known, Memory, Part};
 use crate::reconcile::{Retry, client_reason, is_conflict, is_missing};
 
 /// Attempts for an object that others write to at the same time.
@@ -24,6 +26,7 @@ const ATTEMPTS: usize = 5;
 pub struct Applier {
     client: kube::Client,
     manager: String,
+    memory: Option<Arc<dyn Memory>>,
 }
 
 /// An object, and whether the apply changed it.
@@ -33,6 +36,8 @@ pub struct Applied<K> {
     pub object: K,
     /// What the apply did.
     pub change: Change,
+    /// The resource version of the object before, if it existed.
+    pub previous: Option<String>,
 }
 
 /// What an apply did.
@@ -150,8 +155,18 @@ impl Debug for Applier {
 impl Applier {
     /// Writes with this client, which should be [fenced](crate::fence), as this manager.
     pub fn new(client: kube::Client, manager: impl Into<String>) -> Self {
-        let manager = manager.into();
-        Self { client, manager }
+        Self {
+            client,
+            manager: manager.into(),
+            memory: None,
+        }
+    }
+
+    /// Leaves out requests that the memory makes needless, where objects are [ensured](Self::ensure_value).
+    #[must_use]
+    pub fn with_memory(self, memory: Arc<dyn Memory>) -> Self {
+        let memory = Some(memory);
+        Self { memory, ..self }
     }
 
     /// The client.
@@ -181,6 +196,7 @@ impl Applier {
         Ok(Applied {
             object: serde_json::from_value(found).map_err(form)?,
             change: applied.change,
+            previous: applied.previous,
         })
     }
 
@@ -206,7 +222,73 @@ impl Applier {
         if let Some(fields) = wanted.as_object_mut() {
             fields.remove("status");
         }
-        self.write(Part::Main, resource, wanted).await
+        self.write(Part::Main, resource, wanted, Known::Nothing)
+            .await
+    }
+
+    /// Applies an object without its status, unless it is known to be as this has left it. One that is known not to exist
+    /// is created without being read.
+    pub async fn ensure<K>(&self, wanted: &K) -> Result<Change, Error>
+    where
+        K: Resource<DynamicType = ()> + Serialize,
+    {
+        let resource = ApiResource::erase::<K>(&());
+        let value = serde_json::to_value(wanted).map_err(|source| Error::Form {
+            object: name_of(&resource, wanted.meta()),
+            source,
+        })?;
+        self.ensure_value(&resource, value).await
+    }
+
+    /// The same with an object in JSON.
+    pub async fn ensure_value(
+        &self,
+        resource: &ApiResource,
+        mut wanted: Value,
+    ) -> Result<Change, Error> {
+        if let Some(fields) = wanted.as_object_mut() {
+            fields.remove("status");
+        }
+        self.ensure_part(Part::Main, resource, wanted).await
+    }
+
+    /// Applies the status of an object, unless it is known to be as this has left it.
+    pub async fn ensure_status(
+        &self,
+        resource: &ApiResource,
+        wanted: Value,
+    ) -> Result<Change, Error> {
+        let wanted = json!({ "metadata": wanted["metadata"], "status": wanted["status"] });
+        self.ensure_part(Part::Status, resource, wanted).await
+    }
+
+    async fn ensure_part(
+        &self,
+        part: Part,
+        resource: &ApiResource,
+        wanted: Value,
+    ) -> Result<Change, Error> {
+        let Some(memory) = &self.memory else {
+            return Ok(self
+                .write(part, resource, wanted, Known::Nothing)
+                .await?
+                .change);
+        };
+        let desired = wanted.clone();
+        let desired = Desired {
+            resource,
+            object: &desired,
+            part,
+            manager: &self.manager,
+        };
+        let known = memory.known(desired);
+        if known == Known::Settled {
+            return Ok(Change::None);
+        }
+        let applied = self.write(part, resource, wanted, known).await?;
+        let previous = applied.previous.as_deref();
+        memory.applied(desired, previous, &applied.object.metadata);
+        Ok(applied.change)
     }
 
     /// Applies the status of an object. `wanted` has `metadata` with name and namespace, and `status`. The object must
@@ -217,7 +299,8 @@ impl Applier {
         wanted: Value,
     ) -> Result<Applied<DynamicObject>, Error> {
         let wanted = json!({ "metadata": wanted["metadata"], "status": wanted["status"] });
-        self.write(Part::Status, resource, wanted).await
+        self.write(Part::Status, resource, wanted, Known::Nothing)
+            .await
     }
 
     /// Deletes an object, unless it is being deleted already.
@@ -253,6 +336,7 @@ impl Applier {
         part: Part,
         resource: &ApiResource,
         wanted: Value,
+        known: Known,
     ) -> Result<Applied<DynamicObject>, Error> {
         let mut wanted = match part {
             Part::Main => without_nulls(wanted),
@@ -266,6 +350,13 @@ impl Applier {
         let object = format!("{} {}", resource.kind, place(namespace.as_deref(), &name));
         let api = self.api(resource, namespace.as_deref());
         let mut attempts = ATTEMPTS;
+        if part == Part::Main && known == Known::Absent {
+            match self.write_once(part, &api, &name, &wanted, None).await {
+                Err(error) if is_conflict(&error) => {}
+                Err(source) => return Err(Error::Apply { object, source }),
+                Ok(applied) => return Ok(applied),
+            }
+        }
         loop {
             let live = api.get_opt(&name).await.map_err(|source| Error::Read {
                 object: object.clone(),
@@ -290,6 +381,7 @@ impl Applier {
     ) -> kube::Result<Applied<DynamicObject>> {
         let mut patch = wanted.clone();
         let mut change = Change::Created;
+        let previous = live.as_ref().and_then(ResourceExt::resource_version);
         if let Some(live) = live {
             let value = serde_json::to_value(&live).map_err(kube::Error::SerdeError)?;
             if is_settled(part, wanted, &value, &live.metadata, &self.manager) {
@@ -297,10 +389,11 @@ impl Applier {
                 return Ok(Applied {
                     object: live,
                     change,
+                    previous,
                 });
             }
             patch["metadata"]["uid"] = json!(live.uid());
-            patch["metadata"]["resourceVersion"] = json!(live.resource_version());
+            patch["metadata"]["resourceVersion"] = json!(previous);
             change = Change::Updated;
         }
         let params = PatchParams::apply(&self.manager).force();
@@ -311,7 +404,11 @@ impl Applier {
                     .await?
             }
         };
-        Ok(Applied { object, change })
+        Ok(Applied {
+            object,
+            change,
+            previous,
+        })
     }
 
     fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
@@ -354,132 +451,4 @@ fn place(namespace: Option<&str>, name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use k8s_openapi::api::core::v1::ConfigMap;
-
-    use super::*;
-    use crate::testing::{Answer, Expect, Scenario};
-
-    const PATH: &str = "/api/v1/namespaces/a/configmaps/b";
-
-    fn wanted() -> ConfigMap {
-        ConfigMap {
-            metadata: ObjectMeta {
-                namespace: Some("a".to_owned()),
-                name: Some("b".to_owned()),
-                ..ObjectMeta::default()
-            },
-            data: Some(BTreeMap::from([("k".to_owned(), "v".to_owned())])),
-            ..ConfigMap::default()
-        }
-    }
-
-    fn live(value: &str, version: &str) -> Value {
-        json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
-                "namespace": "a",
-                "name": "b",
-                "uid": "u",
-                "resourceVersion": version,
-                "managedFields": [{
-                    "manager": "m",
-                    "operation": "Apply",
-                    "apiVersion": "v1",
-                    "fieldsType": "FieldsV1",
-                    "fieldsV1": { "f:data": { "f:k": {} } },
-                }],
-            },
-            "data": { "k": value },
-        })
-    }
-
-    fn get(value: &str, version: &str) -> Expect {
-        Expect::get(PATH).answer(Answer::ok(&live(value, version)))
-    }
-
-    /// Check O06.
-    #[tokio::test]
-    async fn an_object_that_is_up_to_date_is_not_written() {
-        let scenario = Scenario::new([get("v", "1")]);
-        let applier = Applier::new(scenario.client(), "m");
-        let done = applier.apply(&wanted()).await.unwrap();
-        assert_eq!(done.change, Change::None);
-        assert_eq!(done.object.metadata.uid.as_deref(), Some("u"));
-        scenario.finish();
-    }
-
-    #[tokio::test]
-    async fn a_conflict_is_resolved_by_reading_and_applying_again() {
-        let decided_on = |version: &str| {
-            Expect::patch(&format!("{PATH}?force=true&fieldManager=m")).body(json!({
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": { "uid": "u", "resourceVersion": version },
-                "data": { "k": "v" },
-            }))
-        };
-        let scenario = Scenario::new([
-            get("x", "1"),
-            decided_on("1").answer(Answer::error(409, "Conflict")),
-            get("y", "2"),
-            decided_on("2").answer(Answer::ok(&live("v", "3"))),
-        ]);
-        let applier = Applier::new(scenario.client(), "m");
-        let done = applier.apply(&wanted()).await.unwrap();
-        assert_eq!(done.change, Change::Updated);
-        scenario.finish();
-    }
-
-    #[tokio::test]
-    async fn an_object_that_does_not_exist_is_created() {
-        let scenario = Scenario::new([
-            Expect::get(PATH).answer(Answer::error(404, "NotFound")),
-            Expect::patch(PATH).answer(Answer::ok(&live("v", "1"))),
-        ]);
-        let applier = Applier::new(scenario.client(), "m");
-        let done = applier.apply(&wanted()).await.unwrap();
-        assert_eq!(done.change, Change::Created);
-        scenario.finish();
-    }
-
-    #[tokio::test]
-    async fn an_object_is_deleted_once_and_then_waited_for() {
-        let resource = ApiResource::erase::<ConfigMap>(&());
-        let mut going = live("v", "2");
-        going["metadata"]["deletionTimestamp"] = json!("2030-01-31T12:00:00Z");
-        going["metadata"]["finalizers"] = json!(["example.com/f"]);
-        let scenario = Scenario::new([
-            get("v", "1"),
-            Expect::delete(PATH)
-                .body(json!({ "preconditions": { "uid": "u" } }))
-                .answer(Answer::ok(&going)),
-            Expect::get(PATH).answer(Answer::ok(&going)),
-            Expect::get(PATH).answer(Answer::error(404, "NotFound")),
-        ]);
-        let applier = Applier::new(scenario.client(), "m");
-        let delete = async || applier.delete(&resource, Some("a"), "b").await.unwrap();
-        assert!(!delete().await.is_gone());
-        let Deletion::Waiting(metadata) = delete().await else {
-            unreachable!("the object has a finalizer");
-        };
-        assert_eq!(
-            metadata.finalizers.as_deref(),
-            Some(["example.com/f".to_owned()].as_slice())
-        );
-        assert!(delete().await.is_gone());
-        scenario.finish();
-    }
-
-    #[tokio::test]
-    async fn errors_name_the_object() {
-        let scenario = Scenario::new([Expect::get(PATH).answer(Answer::error(403, "Forbidden"))]);
-        let applier = Applier::new(scenario.client(), "m");
-        let error = applier.apply(&wanted()).await.unwrap_err();
-        assert_eq!(error.to_string(), "failed to get ConfigMap a/b");
-        assert_eq!(error.reason(), "Forbidden");
-    }
-}
+mod tests;

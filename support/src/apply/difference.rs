@@ -3,9 +3,17 @@
 //! It would not if the live object has all desired fields, and all fields that this manager owns are still desired. The
 //! API server records what each manager has applied in `managedFields`. So a field that is no longer desired is found,
 //! and fields that others have added are not touched.
+//!
+//! Comparing what was applied last ([`Memory`](super::Memory)) answers the same question for a running process, without
+//! these lists, and is asked first. It cannot answer for a process that has just become the leader: that would have to
+//! apply every object once, to learn from the API server that nothing changes. For 1,000 clusters these are 30,000
+//! writes, each dearer for the API server than the read that is compared here, and each a write in the audit log at every
+//! change of the leader. A wrong answer here costs one apply, or leaves a field of a shared list to another manager.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::{Map, Value};
+
+use super::memory::Part;
 
 /// What the API server calls a server-side apply in `managedFields`.
 const APPLY: &str = "Apply";
@@ -25,26 +33,6 @@ const SHARED: [&str; 11] = [
 ];
 /// Maps of quantities, which the API server normalizes.
 const QUANTITIES: [&str; 4] = ["capacity", "hard", "limits", "requests"];
-
-/// Which part of an object is applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// All but the status.
-    Main,
-    /// The status.
-    Status,
-}
-
-// === impl Part ===
-
-impl Part {
-    fn subresource(self) -> Option<&'static str> {
-        match self {
-            Self::Main => None,
-            Self::Status => Some("status"),
-        }
-    }
-}
 
 /// Whether applying `wanted` as `manager` would leave the live object as it is.
 pub(super) fn is_settled(

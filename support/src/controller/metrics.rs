@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Buckets for the duration of a pass, in seconds.
+/// Buckets for the duration of a reconcile, in seconds.
 const BUCKETS: [f64; 10] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
 /// Metrics of all controllers of a process.

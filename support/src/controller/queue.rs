@@ -1,4 +1,4 @@
-//! The work queue: pure. An object waits at most once, and has at most one pass at a time.
+//! The work queue: pure. An object waits at most once, and has at most one reconcile at a time.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Queue {
         self.schedule(key, now + self.debounce);
     }
 
-    /// The next object that is due, if a pass may start. It runs until it is [finished](Self::finish).
+    /// The next object that is due, if a reconcile may start. It runs until it is [finished](Self::finish).
     pub(super) fn pop(&mut self, now: Instant) -> Option<ObjectKey> {
         if self.next_due()? > now {
             return None;
@@ -57,14 +57,14 @@ impl Queue {
         Some(key)
     }
 
-    /// When a pass can start next. There is no such time while all places are taken.
+    /// When the next reconcile can start; none while the concurrency is used up.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let has_place = self.running.len() < self.concurrency;
         let (at, _) = self.order.first().filter(|_| has_place)?;
         Some(*at)
     }
 
-    /// A pass has ended.
+    /// A reconcile has ended.
     pub(super) fn finish(&mut self, key: ObjectKey, after: Option<Duration>, now: Instant) {
         self.running.remove(&key);
         if self.dirty.remove(&key) {

@@ -1,4 +1,4 @@
-//! The runner with a reconciler that records its passes, in paused time.
+//! The runner with a reconciler that records its reconciles, in paused time.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ impl Report for Failed {
     }
 }
 
-/// Takes a while for each pass.
+/// Takes a while for each reconcile.
 #[derive(Default)]
 struct Recorded {
     takes: Duration,
@@ -47,7 +47,7 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// Names in the order of their passes.
+    /// Names in the order of their reconciles.
     fn names(&self) -> Vec<String> {
         let passes = self.passes.lock().unwrap();
         passes.iter().map(|(name, _)| name.clone()).collect()
@@ -136,7 +136,7 @@ async fn requests_for_an_object_are_one_pass_at_a_time() {
     let ready = std::future::ready(());
     let running = manager.run(SETTINGS, &reconciler, requests, ready, drain);
     let changes = async {
-        // Many before the pass, and many while it runs.
+        // Many before the reconcile, and many while it runs.
         for _ in 0..20 {
             sender.send(key("a")).unwrap();
             sleep(Duration::from_millis(50)).await;
@@ -203,7 +203,7 @@ async fn a_pass_past_its_deadline_is_aborted_and_others_go_on() {
     assert!(metrics.contains(line), "{metrics}");
 }
 
-/// Never yields to the deadline: stands for a pass that blocks its thread.
+/// Never yields to the deadline: stands for a reconcile that blocks its thread.
 struct Blocked;
 
 impl Reconciler for Blocked {

@@ -19,7 +19,7 @@ const UNBOUND: [&str; 5] = [
 /// What has to be true of an Agent for its machine to be ready.
 const INSTALLED: [&str; 4] = ["SpecSynced", "Validated", "RequirementsMet", "Installed"];
 
-/// Whether a machine that asks for these labels may take it.
+/// Whether a machine that requests these labels may take it.
 pub(crate) fn is_free(agent: &Value, selector: &Value) -> bool {
     let is = |kind: &str, status: &str| {
         condition(agent, kind).is_none_or(|found| found["status"] == status)
@@ -32,11 +32,11 @@ pub(crate) fn is_free(agent: &Value, selector: &Value) -> bool {
 }
 
 fn matches(agent: &Value, selector: &Value) -> bool {
-    let wanted = selector["matchLabels"].as_object();
+    let desired = selector["matchLabels"].as_object();
     let labels = &agent["metadata"]["labels"];
-    let mut wanted = wanted.into_iter().flatten();
-    // Pools ask for nothing else on a testbed.
-    selector["matchExpressions"].is_null() && wanted.all(|(key, value)| labels[key] == *value)
+    let mut desired = desired.into_iter().flatten();
+    // Pools request nothing else on a testbed.
+    selector["matchExpressions"].is_null() && desired.all(|(key, value)| labels[key] == *value)
 }
 
 /// An Agent as it is once a machine has taken it.
@@ -111,7 +111,7 @@ pub(crate) fn addresses(agent: &Value) -> Value {
         .map(|address| json!({ "type": "ExternalIP", "address": address }))
         .collect();
     let hostname = match agent["spec"]["hostname"].as_str() {
-        Some(asked) if !asked.is_empty() => json!(asked),
+        Some(requested) if !requested.is_empty() => json!(requested),
         _ => inventory["hostname"].clone(),
     };
     all.push(json!({ "type": "InternalDNS", "address": hostname }));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_free_and_asked_for_is_taken() {
+    fn only_free_matching_agents_are_bound() {
         let large = json!({ "matchLabels": { "size": "large" } });
         assert!(is_free(&agent(), &large) && is_free(&agent(), &Value::Null));
         assert!(!is_free(
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_given_back_as_it_was() {
+    fn released_agents_are_restored() {
         let bootstrap = Bootstrap {
             pool: "ignition".to_owned(),
             token: "t".to_owned(),

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn user_data_are_taken_apart() {
+    fn user_data_is_parsed() {
         let document = br#"{"ignition":{"version":"3.2.0","config":{"merge":[{
             "source":"https://i.test:30443/ignition",
             "httpHeaders":[{"name":"Authorization","value":"Bearer dG9rZW4="},{"name":"NodePool","value":"a/b"}]}]}}}"#;

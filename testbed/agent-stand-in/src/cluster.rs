@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::objects::{
     has_finalizer, is_going, name, owner, with_finalizer, within, without_finalizer,
 };
-use crate::world::World;
+use crate::provider::Provider;
 
 const FINALIZER: &str = "agentclustercapi-provider.agent-install.openshift.io/deprovision";
 const DEPLOYMENTS: (&str, &str) = ("hive.openshift.io/v1", "clusterdeployments");
@@ -15,12 +15,12 @@ const INSTALLS: (&str, &str) = (
     "agentclusterinstalls",
 );
 
-/// Takes one as far as it goes, and reports how far that is.
-pub(crate) async fn look(world: &World, cluster: &Value) -> Result<String> {
-    let path = format!("{}/{}", world.own("agentclusters"), name(cluster));
-    let objects = &world.objects;
+/// Reconciles one, and returns its progress.
+pub(crate) async fn look(provider: &Provider, cluster: &Value) -> Result<String> {
+    let path = format!("{}/{}", provider.own("agentclusters"), name(cluster));
+    let objects = &provider.objects;
     if is_going(cluster) {
-        return end(world, cluster, &path).await;
+        return end(provider, cluster, &path).await;
     }
     if !has_finalizer(cluster, FINALIZER) {
         objects
@@ -31,13 +31,13 @@ pub(crate) async fn look(world: &World, cluster: &Value) -> Result<String> {
     if deployment(cluster).is_some() {
         return Ok("the Agent service knows it".to_owned());
     }
-    let Some(deployment) = wanted_deployment(world, cluster).await? else {
+    let Some(deployment) = desired_deployment(provider, cluster).await? else {
         return Ok("waits for its Cluster and its control plane".to_owned());
     };
-    let own = |(api_version, plural)| within(api_version, &world.namespace, plural);
+    let own = |(api_version, plural)| within(api_version, &provider.namespace, plural);
     objects.ensure(&own(DEPLOYMENTS), &deployment).await?;
     objects.ensure(&own(INSTALLS), &install(cluster)?).await?;
-    let reference = json!({ "namespace": world.namespace, "name": name(cluster) });
+    let reference = json!({ "namespace": provider.namespace, "name": name(cluster) });
     let status = json!({ "status": { "clusterDeploymentRef": reference } });
     objects.merge(&format!("{path}/status"), &status).await?;
     Ok("is registered at the Agent service".to_owned())
@@ -52,38 +52,38 @@ pub(crate) fn deployment(cluster: &Value) -> Option<&Value> {
         .map(|_| reference)
 }
 
-async fn end(world: &World, cluster: &Value, path: &str) -> Result<String> {
+async fn end(provider: &Provider, cluster: &Value, path: &str) -> Result<String> {
     let mut all_gone = true;
     for (api_version, plural) in [INSTALLS, DEPLOYMENTS] {
-        let all = within(api_version, &world.namespace, plural);
+        let all = within(api_version, &provider.namespace, plural);
         let path = format!("{all}/{}", name(cluster));
-        all_gone &= world.objects.delete(&path).await?;
+        all_gone &= provider.objects.delete(&path).await?;
     }
     if all_gone && has_finalizer(cluster, FINALIZER) {
         let change = without_finalizer(cluster, FINALIZER);
-        world.objects.merge(path, &change).await?;
+        provider.objects.merge(path, &change).await?;
     }
     Ok("is forgotten by the Agent service".to_owned())
 }
 
 /// What is registered at the Agent service, once everything that it refers to is there.
-async fn wanted_deployment(world: &World, cluster: &Value) -> Result<Option<Value>> {
+async fn desired_deployment(provider: &Provider, cluster: &Value) -> Result<Option<Value>> {
     let Some((api_version, owner)) = owner(cluster, "Cluster") else {
         return Ok(None);
     };
-    let path = format!("{}/{owner}", world.core(api_version, "clusters")?);
-    let Some(found) = world.objects.find(&path).await? else {
+    let path = format!("{}/{owner}", provider.core(api_version, "clusters")?);
+    let Some(found) = provider.objects.find(&path).await? else {
         return Ok(None);
     };
     let control_plane = &found["spec"]["controlPlaneRef"];
     let group = group(control_plane).context("its Cluster has no control plane")?;
     let all = within(
         &format!("{group}/v1beta1"),
-        &world.namespace,
+        &provider.namespace,
         "hostedcontrolplanes",
     );
     let control_plane = control_plane["name"].as_str().unwrap_or_default();
-    let Some(found) = world
+    let Some(found) = provider
         .objects
         .find(&format!("{all}/{control_plane}"))
         .await?

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_waited_for_only_where_it_is_set() {
+    fn the_hook_is_awaited_only_where_it_is_set() {
         let newer = json!({ "conditions": [{ "type": "Deleting", "reason": "WaitingForPreTerminateHook" }] });
         let older = json!({ "deprecated": { "v1beta1": { "conditions": [
             { "type": "PreTerminateDeleteHookSucceeded", "status": "False" },

@@ -1,4 +1,4 @@
-//! `agent-stand-in`: stands in for Cluster API's infrastructure provider of platform Agent in a testbed.
+//! `agent-stand-in`: replaces Cluster API's infrastructure provider of platform Agent in a testbed.
 //!
 //! The provider's program cannot be had there. This one takes the same flags and keeps to the same contracts, so that
 //! no other is visible in it: those of Cluster API on one side, and on the other those of the Agent service,
@@ -21,7 +21,7 @@ mod hook;
 mod machine;
 mod node;
 mod objects;
-mod world;
+mod provider;
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-use world::World;
+use provider::Provider;
 
 /// The provider's flags.
 #[derive(Debug, Parser)]
@@ -42,7 +42,7 @@ struct Args {
     #[arg(long)]
     agent_namespace: String,
 
-    /// Where probes are answered, as the provider has it: an address that may lack its host
+    /// The address for probes, as in the provider: an address that may lack its host
     #[arg(long, default_value = ":8081")]
     health_probe_bind_address: String,
 
@@ -71,10 +71,10 @@ async fn run(args: Args) -> Result<()> {
         .install_default()
         .map_err(|_| anyhow!("a provider of TLS is installed already"))?;
     let mut ended = signal(SignalKind::terminate()).context("cannot wait for a signal")?;
-    let world = World::new(args.namespace, args.agent_namespace).await?;
+    let provider = Provider::new(args.namespace, args.agent_namespace).await?;
     tokio::select! {
         served = health::serve(&args.health_probe_bind_address) => served,
-        never = world.live() => never,
+        never = provider.live() => never,
         _ = ended.recv() => Ok(()),
     }
 }

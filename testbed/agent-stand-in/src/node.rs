@@ -4,17 +4,17 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::objects::Objects;
-use crate::world::World;
+use crate::provider::Provider;
 
 /// Secret with the way into the hosted cluster.
 const ADMIN_KUBECONFIG: (&str, &str) = ("admin-kubeconfig", "kubeconfig");
 
 /// Gives it its name, if the Node is there. Reports whether it has it.
-pub(crate) async fn name(world: &World, machine: &Value) -> Result<bool> {
+pub(crate) async fn name(provider: &Provider, machine: &Value) -> Result<bool> {
     let (name, id) = (host(machine), &machine["spec"]["providerID"]);
     let name = name.context("the AgentMachine has no host name")?;
     let (secret, key) = ADMIN_KUBECONFIG;
-    let kubeconfig = world.secret(secret, key).await?;
+    let kubeconfig = provider.secret(secret, key).await?;
     let guest = Objects::at(&String::from_utf8_lossy(&kubeconfig))
         .await
         .with_context(|| format!("{key} of Secret {secret} is no kubeconfig"))?;

@@ -107,8 +107,8 @@ impl Objects {
     }
 }
 
-fn missing_is_none(answer: kube::Result<Value>) -> kube::Result<Option<Value>> {
-    match answer {
+fn missing_is_none(response: kube::Result<Value>) -> kube::Result<Option<Value>> {
+    match response {
         Err(error) if code(&error) == Some(404) => Ok(None),
         other => other.map(Some),
     }

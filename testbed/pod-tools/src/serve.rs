@@ -1,4 +1,4 @@
-//! A server that answers the first line of each connection, in TLS or plain as its first byte says.
+//! A server that responds to the first line of each connection, in TLS or plain as its first byte says.
 
 use std::io::{Error, Result};
 use std::ops::AsyncFn;
@@ -16,21 +16,21 @@ use tokio_rustls::TlsAcceptor;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// What a connection of TLS begins with.
 const HANDSHAKE: u8 = 0x16;
-/// More than any probe asks.
+/// More than the request of any probe.
 const LONGEST_HEAD: usize = 8192;
 
-/// The answer to one request.
+/// The response to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// The status code and its words.
+pub struct Response {
+    /// The status code and its reason phrase.
     pub status: &'static str,
     /// What is said.
     pub body: String,
 }
 
-// === impl Answer ===
+// === impl Response ===
 
-impl Answer {
+impl Response {
     /// All is well.
     #[must_use]
     pub fn ok() -> Self {
@@ -59,19 +59,19 @@ impl Answer {
     }
 }
 
-/// Answers on a port until the process ends. `answer` is given the path that was asked for.
+/// Serves a port until the process ends. `response` gets the requested path.
 ///
 /// It runs on a [`LocalSet`].
-pub async fn forever<F>(listener: TcpListener, tls: Arc<ServerConfig>, answer: F) -> Result<()>
+pub async fn forever<F>(listener: TcpListener, tls: Arc<ServerConfig>, response: F) -> Result<()>
 where
-    F: AsyncFn(&str) -> Answer + Clone + 'static,
+    F: AsyncFn(&str) -> Response + Clone + 'static,
 {
     loop {
         let (stream, _) = listener.accept().await?;
-        let (tls, answer) = (Arc::clone(&tls), answer.clone());
+        let (tls, response) = (Arc::clone(&tls), response.clone());
         tokio::task::spawn_local(async move {
-            // Who asked has gone, or asked what is not served: no other client is affected.
-            drop(timeout(PATIENCE, connection(stream, tls, answer)).await);
+            // The client has disconnected, or sent an invalid request: no other client is affected.
+            drop(timeout(PATIENCE, connection(stream, tls, response)).await);
         });
     }
 }
@@ -81,28 +81,28 @@ pub async fn local<T>(work: impl Future<Output = T>) -> T {
     LocalSet::new().run_until(work).await
 }
 
-async fn connection<F>(stream: TcpStream, tls: Arc<ServerConfig>, answer: F) -> Result<()>
+async fn connection<F>(stream: TcpStream, tls: Arc<ServerConfig>, response: F) -> Result<()>
 where
-    F: AsyncFn(&str) -> Answer,
+    F: AsyncFn(&str) -> Response,
 {
     let mut first = [0];
     stream.peek(&mut first).await?;
     if first[0] == HANDSHAKE {
         let stream = TlsAcceptor::from(tls).accept(stream).await?;
-        return exchange(stream, answer).await;
+        return exchange(stream, response).await;
     }
-    exchange(stream, answer).await
+    exchange(stream, response).await
 }
 
-async fn exchange<S, F>(mut stream: S, answer: F) -> Result<()>
+async fn exchange<S, F>(mut stream: S, response: F) -> Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    F: AsyncFn(&str) -> Answer,
+    F: AsyncFn(&str) -> Response,
 {
     let head = head(&mut stream).await?;
     let path = head.split(' ').nth(1).unwrap_or("/");
-    let answer = answer(path).await;
-    stream.write_all(&answer.bytes()).await?;
+    let response = response(path).await;
+    stream.write_all(&response.bytes()).await?;
     stream.shutdown().await
 }
 
@@ -151,7 +151,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         local(async move {
-            let echo = async |path: &str| Answer::unavailable(path);
+            let echo = async |path: &str| Response::unavailable(path);
             tokio::task::spawn_local(forever(listener, Arc::new(server), echo));
             let plain = ask(TcpStream::connect(address).await.unwrap()).await;
             let name = "localhost".try_into().unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// A server with a certificate that no client trusts, which probes do not ask for.
+/// A server with a certificate that no client trusts, which probes do not request.
 pub fn self_made(names: Vec<String>) -> Result<Arc<ServerConfig>> {
     let made = rcgen::generate_simple_self_signed(names).map_err(Error::other)?;
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());

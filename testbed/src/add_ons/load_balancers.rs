@@ -75,16 +75,16 @@ impl Table {
 
 async fn look(admin: &ApiClient, entry: &Entry, subnets: Subnets, table: &mut Table) -> Result<()> {
     let services = admin.list(&SERVICES.all()).await?;
-    let wanted: Vec<&Value> = services
+    let desired: Vec<&Value> = services
         .iter()
-        .filter(|service| is_wanted(service))
+        .filter(|service| is_desired(service))
         .collect();
-    let uids: Vec<&str> = wanted.iter().map(|service| text(service, "uid")).collect();
+    let uids: Vec<&str> = desired.iter().map(|service| text(service, "uid")).collect();
     for number in table.keep(&uids) {
         let address = format!("{}/32", subnets.balancer(number));
         drop(entry.run("ip", ["addr", "del", &address, "dev", "nodes"]));
     }
-    for service in wanted {
+    for service in desired {
         let address = subnets
             .balancer(table.number(text(service, "uid"))?)
             .to_string();
@@ -103,7 +103,7 @@ async fn look(admin: &ApiClient, entry: &Entry, subnets: Subnets, table: &mut Ta
     Ok(())
 }
 
-fn is_wanted(service: &Value) -> bool {
+fn is_desired(service: &Value) -> bool {
     service["spec"]["type"] == "LoadBalancer" && service["metadata"]["deletionTimestamp"].is_null()
 }
 
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_one_services_only_and_comes_back() {
+    fn addresses_are_exclusive_and_reused() {
         let mut table = Table::default();
         assert_eq!(table.number("a").unwrap(), 0);
         assert_eq!(table.number("b").unwrap(), 1);

@@ -83,10 +83,10 @@ impl Routes {
 }
 
 async fn look(admin: &ApiClient, router: &mut Router) -> Result<()> {
-    let wanted = admin.list(&ROUTES.all()).await?;
+    let desired = admin.list(&ROUTES.all()).await?;
     let services = admin.list(&SERVICES.all()).await?;
     let mut targets = Vec::new();
-    for route in &wanted {
+    for route in &desired {
         let host = admit(admin, route).await?;
         targets.extend(config::target(route, &host, &services));
     }

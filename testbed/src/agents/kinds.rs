@@ -1,4 +1,4 @@
-//! Stand-ins for the kinds of platform Agent: any object is one.
+//! Stand-ins for the kinds of platform Agent: they accept any object.
 //!
 //! The real definitions come with programs that cannot be had here. What these have in common with them are the names,
 //! the versions, and the label by which Cluster API knows which contract the provider's kinds keep to.

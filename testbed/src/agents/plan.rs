@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_or_in_use_is_not_free() {
+    fn bound_and_used_agents_are_not_free() {
         is_free(&agent(false, free())).unwrap();
         let mut taken = agent(false, free());
         taken["metadata"] = json!({ "labels": { "agentMachineRef": "u" } });

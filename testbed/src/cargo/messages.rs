@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_found_by_name_and_nothing_else_is() {
+    fn only_programs_are_found_by_name() {
         let messages = r#"{"target":{"kind":["bin"],"name":"hcp"},"executable":"/t/hcp"}
 {"target":{"kind":["example"],"name":"codegen"},"executable":"/t/examples/codegen"}
 {"target":{"kind":["lib"],"name":"api"},"executable":null}

@@ -64,25 +64,25 @@ impl Cloud {
 
     /// All instances, those that have ended too, as long as the cloud remembers them.
     pub async fn instances(&self) -> Result<Vec<Instance>> {
-        let answer = self.ask(EC2, "DescribeInstances", &[]).await?;
-        Ok(instances(&answer))
+        let response = self.ask(EC2, "DescribeInstances", &[]).await?;
+        Ok(instances(&response))
     }
 
     /// The instances that the provider has made for a cluster, by its name there.
     pub async fn instances_of(&self, cluster: &str) -> Result<Vec<Instance>> {
         let tag = format!("sigs.k8s.io/cluster-api-provider-aws/cluster/{cluster}");
         let only = [("Filter.1.Name", "tag-key"), ("Filter.1.Value.1", &tag)];
-        let answer = self.ask(EC2, "DescribeInstances", &only).await?;
-        Ok(instances(&answer))
+        let response = self.ask(EC2, "DescribeInstances", &only).await?;
+        Ok(instances(&response))
     }
 
     /// The user data of an instance, for its first boot.
     pub async fn user_data(&self, instance: &str) -> Result<Vec<u8>> {
         let parameters = [("InstanceId", instance), ("Attribute", "userData")];
-        let answer = self
+        let response = self
             .ask(EC2, "DescribeInstanceAttribute", &parameters)
             .await?;
-        let encoded = inside(&answer, "value").unwrap_or_default();
+        let encoded = inside(&response, "value").unwrap_or_default();
         STANDARD
             .decode(encoded.trim())
             .with_context(|| format!("the user data of {instance} are not in base64"))
@@ -156,10 +156,10 @@ impl Cloud {
         parameters: &[(&str, &str)],
         field: &str,
     ) -> Result<String> {
-        let answer = self.ask(EC2, action, parameters).await?;
-        inside(&answer, field)
+        let response = self.ask(EC2, action, parameters).await?;
+        inside(&response, field)
             .map(str::to_owned)
-            .with_context(|| format!("{action} does not say its {field}: {answer:.300}"))
+            .with_context(|| format!("{action} does not say its {field}: {response:.300}"))
     }
 
     async fn ask(
@@ -184,19 +184,19 @@ impl Cloud {
                 format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=none"),
             )
             .body(body.into_bytes())?;
-        let answer = self.client.send(request).await?;
-        let status = answer.status;
-        let text = String::from_utf8_lossy(&answer.bytes().await?).into_owned();
+        let response = self.client.send(request).await?;
+        let status = response.status;
+        let text = String::from_utf8_lossy(&response.bytes().await?).into_owned();
         if !status.is_success() {
-            bail!("{action} was answered {status}: {text:.500}");
+            bail!("{action} returned {status}: {text:.500}");
         }
         Ok(text)
     }
 }
 
-/// The instances of an answer. Each begins with its id, and what is looked for is there only once in each.
-fn instances(answer: &str) -> Vec<Instance> {
-    answer
+/// The instances of a response. Each begins with its id, and what is looked for is there only once in each.
+fn instances(response: &str) -> Vec<Instance> {
+    response
         .split("<instanceId>")
         .skip(1)
         .map(|part| Instance {
@@ -241,14 +241,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instances_are_read_from_the_answer() {
-        let answer = "<reservationSet><item><instancesSet><item><instanceId>i-1</instanceId>\
+    fn instances_are_read_from_the_response() {
+        let response = "<reservationSet><item><instancesSet><item><instanceId>i-1</instanceId>\
             <instanceState><code>16</code><name>running</name></instanceState>\
             <privateDnsName>ip-198-18-4-130.ec2.internal</privateDnsName>\
             <placement><availabilityZone>us-east-1a</availabilityZone></placement>\
             <privateIpAddress>198.18.4.130</privateIpAddress></item>\
             <item><instanceId>i-2</instanceId><instanceState><name>terminated</name></instanceState></item>";
-        let found = instances(answer);
+        let found = instances(response);
         assert_eq!(found.len(), 2);
         assert!(found[0].runs() && !found[1].runs());
         assert_eq!(found[0].address, "198.18.4.130");

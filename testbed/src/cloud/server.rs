@@ -44,7 +44,7 @@ pub(super) async fn service(testbed: &NodeTestbed) -> Result<Service> {
     Ok(Service::new(launch, testbed.work_dir(), health))
 }
 
-/// What machines can boot from: the one image that releases name. The provider asks for its root device and its size.
+/// What machines can boot from: the one image that releases name. The provider reads its root device and its size.
 fn machine_images() -> Value {
     json!([{
         "ami_id": BOOT_IMAGE,
@@ -79,7 +79,7 @@ async fn ensure_installed(progress: &Progress) -> Result<PathBuf> {
     if place.join("complete").is_file() {
         return Ok(program);
     }
-    let step = progress.step("installing moto, which stands in for AWS");
+    let step = progress.step("installing moto, a fake AWS");
     // A killed installation is started again: an environment does not bear to be renamed.
     run(
         "python3",

@@ -1,4 +1,4 @@
-//! The development provider, whose cloud is its memory: it has to live on while its cluster changes sides.
+//! The development provider, with a cloud in its memory: it has to keep running while its cluster migrates.
 //!
 //! A cloud does not end when a provider is stopped, and this one would. So it is not stopped but cut off: it connects
 //! through a [`SwitchableProxy`], which leads to the API server, to a proxy before it, or nowhere. Like every client of the
@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use api::group::Side;
+use api::group::CapiTypes;
 
 use super::{Fixture, Plan, Reach, admit, direct_kubeconfig, spawn_manager, wait_for_dev_provider};
 use crate::client::ApiClient;
@@ -15,7 +15,7 @@ use crate::kubeconfig::{Credentials, write_kubeconfig};
 use crate::lock::Lock;
 use crate::managers::Manager;
 use crate::proxy::{Proxy, Upstream};
-use crate::relay::{Relay, Verdict};
+use crate::relay::{Disposition, Relay};
 use crate::service::Service;
 use crate::service_account::ServiceAccount;
 use crate::switchable_proxy::SwitchableProxy;
@@ -23,7 +23,7 @@ use crate::work_dir::WorkDir;
 
 const MANAGER: Manager = Manager::DevProvider;
 
-/// The provider, with what stands before it.
+/// The provider, with its proxy.
 #[derive(Debug)]
 pub struct LastingProvider {
     /// Its process.
@@ -50,7 +50,7 @@ impl LastingProvider {
         let account = admit(MANAGER, &plan, fixture).await?;
         let name = format!("{}-{}", plan.namespace, MANAGER.name());
         let direct = direct_kubeconfig(&name, fixture, &account)?;
-        let relay = Relay::as_user_of(&direct, |_: &_, _| Verdict::Pass).await?;
+        let relay = Relay::as_user_of(&direct, |_: &_, _| Disposition::Pass).await?;
         let switchable_proxy = SwitchableProxy::open().await?;
         switchable_proxy.switch_to(Some(relay.port()));
         let kubeconfig = fixture
@@ -75,24 +75,24 @@ impl LastingProvider {
         })
     }
 
-    /// Cuts it off: it reaches no API server, and nothing that it had begun goes on there.
+    /// Cuts it off: it reaches no API server, and nothing that it had begun continues there.
     pub fn cut_off(&mut self) {
         self.switchable_proxy.switch_to(None);
         self.proxy = None;
     }
 
-    /// Has it work on a side.
-    pub async fn work_on(&mut self, side: Side, admin: &ApiClient) -> Result<()> {
-        let port = match side {
-            Side::Standard => self.relay.port(),
-            Side::Private => self.start_proxy(admin).await?,
+    /// Switches it to given types.
+    pub async fn work_on(&mut self, capi_types: CapiTypes, admin: &ApiClient) -> Result<()> {
+        let port = match capi_types {
+            CapiTypes::Standard => self.relay.port(),
+            CapiTypes::Private => self.start_proxy(admin).await?,
         };
         self.switchable_proxy.switch_to(Some(port));
         self.service.ready().await
     }
 
     async fn start_proxy(&mut self, admin: &ApiClient) -> Result<u16> {
-        let roles = MANAGER.roles(Side::Private).await?;
+        let roles = MANAGER.roles(CapiTypes::Private).await?;
         let reach = Reach::Namespace(self.namespace.clone());
         self.account.grant(admin, &roles, &reach).await?;
         let name = format!("{}-proxy", self.name);

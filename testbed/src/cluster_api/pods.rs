@@ -1,13 +1,13 @@
-//! A Cluster API world as pods of a testbed with nodes: as a management cluster runs it.
+//! A Cluster API installation as pods of a testbed with nodes: as a management cluster runs it.
 //!
-//! On the private side each manager has the sidecar that the product adds, and roles that name private groups only. On
-//! the standard side a manager is alone in its pod.
+//! With private types, each manager has the sidecar that the product adds, and roles that name private groups only. On
+//! the standard types a manager is alone in its pod.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use api::group::Side;
+use api::group::CapiTypes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use control_plane_component::sidecar::{Sidecar, config_map};
@@ -89,7 +89,7 @@ fn fixture(testbed: &NodeTestbed, plan: &Plan) -> Result<Vec<Value>> {
             },
         }),
     ];
-    if plan.side == Side::Private {
+    if plan.capi_types == CapiTypes::Private {
         let mut kubeconfig = serde_json::to_value(config_map(namespace))?;
         kubeconfig["apiVersion"] = json!("v1");
         kubeconfig["kind"] = json!("ConfigMap");
@@ -111,7 +111,7 @@ async fn rights(manager: Manager, plan: &Plan) -> Result<Vec<Value>> {
         "kind": "ServiceAccount",
         "metadata": { "namespace": namespace, "name": account },
     })];
-    for role in manager.roles(plan.side).await? {
+    for role in manager.roles(plan.capi_types).await? {
         let name = role["metadata"]["name"]
             .as_str()
             .context("a role has no name")?;
@@ -167,7 +167,7 @@ fn container(plan: &Plan, image: &str) -> Value {
         // Not the proxy's port.
         "--diagnostics-address=:9090".to_owned(),
     ];
-    args.extend(Manager::flags(plan.side, &plan.reach));
+    args.extend(Manager::flags(plan.capi_types, &plan.reach));
     let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
     json!({
         "name": "manager",
@@ -198,7 +198,7 @@ fn container(plan: &Plan, image: &str) -> Value {
 
 /// Adds what the product adds.
 fn with_sidecar(deployment: Value, testbed: &NodeTestbed, plan: &Plan) -> Result<Value> {
-    if plan.side == Side::Standard {
+    if plan.capi_types == CapiTypes::Standard {
         return Ok(deployment);
     }
     let mut typed: Deployment = serde_json::from_value(deployment)?;

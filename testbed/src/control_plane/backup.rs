@@ -17,7 +17,7 @@ impl ControlPlane {
         self.api_server.ready().await
     }
 
-    /// Puts a backup in the place of what is stored. For clients that have seen later changes, time goes backwards, so the
+    /// Puts a backup in the place of what is stored. Clients that have seen later changes observe older data, so the
     /// API server and the controller manager are restarted.
     pub async fn restore(&mut self, from: &Path) -> Result<()> {
         self.controller_manager.kill();

@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
-use api::group::{self, Side};
+use api::group::{self, CapiTypes};
 use serde_json::{Value, json};
 
 use super::{
     COMPONENTS, DEPLOYMENTS, Fixture, Guest, HOSTED_CLUSTERS, NAMESPACE, NODE_POOLS, Platform,
     STATEFUL_SETS,
 };
+use crate::capi_storage::{self, Within};
 use crate::certs::write;
 use crate::client::{ApiClient, Resource};
 use crate::node::condition;
 use crate::registry;
-use crate::sides::{self, Within};
 
 /// What must be found valid before anything is made.
 const VALID: [&str; 3] = [
@@ -23,34 +23,39 @@ const VALID: [&str; 3] = [
     "SupportedHostedCluster",
 ];
 
-/// A cluster with a pool of workers. Nothing is asked of anybody before one of its calls.
+/// A cluster with a pool of workers. No request is sent before one of its calls.
 #[derive(Debug, Clone)]
 pub struct Cluster<'a> {
     pub(super) fixture: &'a Fixture,
     name: String,
-    side: Side,
+    capi_types: CapiTypes,
     platform: Platform<'a>,
 }
 
 // === impl Cluster ===
 
 impl<'a> Cluster<'a> {
-    /// The cluster of a name, whose Cluster API objects are on a side, and whose machines are in the fake cloud.
-    pub fn new(fixture: &'a Fixture, name: &str, side: Side) -> Self {
-        Self::on(fixture, name, side, Platform::Aws)
+    /// The cluster of a name, with Cluster API objects of given types, and with machines in the fake cloud.
+    pub fn new(fixture: &'a Fixture, name: &str, capi_types: CapiTypes) -> Self {
+        Self::on(fixture, name, capi_types, Platform::Aws)
     }
 
     /// The same on any platform.
-    pub fn on(fixture: &'a Fixture, name: &str, side: Side, platform: Platform<'a>) -> Self {
+    pub fn on(
+        fixture: &'a Fixture,
+        name: &str,
+        capi_types: CapiTypes,
+        platform: Platform<'a>,
+    ) -> Self {
         Self {
             fixture,
             name: name.to_owned(),
-            side,
+            capi_types,
             platform,
         }
     }
 
-    /// What it stands on.
+    /// Its fixture.
     pub fn fixture(&self) -> &'a Fixture {
         self.fixture
     }
@@ -61,8 +66,8 @@ impl<'a> Cluster<'a> {
     }
 
     /// The groups that its Cluster API objects are in.
-    pub fn side(&self) -> Side {
-        self.side
+    pub fn capi_types(&self) -> CapiTypes {
+        self.capi_types
     }
 
     /// The namespace of its control plane.
@@ -70,7 +75,7 @@ impl<'a> Cluster<'a> {
         format!("{NAMESPACE}-{}", self.name)
     }
 
-    /// Where its machines come from.
+    /// The platform of its machines.
     pub fn platform(&self) -> Platform<'a> {
         self.platform
     }
@@ -95,26 +100,26 @@ impl<'a> Cluster<'a> {
         NODE_POOLS.named(NAMESPACE, &self.pool())
     }
 
-    /// The keys of its Cluster API objects in etcd, by side.
+    /// The keys of its Cluster API objects in etcd, by types.
     pub async fn stored(&self) -> Result<Within> {
         let etcd = &self.fixture.testbed.control_plane.etcd;
-        sides::within(etcd, &self.namespace()).await
+        capi_storage::within(etcd, &self.namespace()).await
     }
 
-    /// Fails unless its Cluster API objects are in the groups of its side, and in no others.
+    /// Fails unless its Cluster API objects are in the groups of its types, and in no others.
     pub async fn is_on_its_side(&self) -> Result<()> {
-        let is_only_there = self.stored().await?.are_only_on(self.side);
+        let is_only_there = self.stored().await?.are_only_on(self.capi_types);
         is_only_there.with_context(|| self.name.clone())
     }
 
-    /// Creates it by the command that users have, with a pool of no workers. A flag (`--name=value`) comes in place of
+    /// Creates it by the command that users have, with a pool of no workers. A flag (`--name=value`) replaces
     /// the usual one.
     pub async fn create(&self, flags: &[&str]) -> Result<String> {
         self.platform.prepare(self).await?;
         self.fixture.hcp(&self.words()?, flags).await
     }
 
-    /// The words of that command; writes the files that they name.
+    /// The arguments of that command; writes the files that they name.
     pub fn words(&self) -> Result<Vec<String>> {
         let pull_secret =
             json!({ "auths": { registry::NAME: { "auth": "bm9ib2R5Om5vdGhpbmc=" } } });
@@ -188,7 +193,7 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    /// Its API, by the kubeconfig that its user gets, which has been answered.
+    /// Its API, with the kubeconfig that its user gets, after a first response.
     pub async fn guest(&self) -> Result<Guest> {
         let kubeconfig = self.kubeconfig();
         let words = ["create", "kubeconfig", "--name", &self.name, "--output"].map(str::to_owned);
@@ -211,7 +216,7 @@ impl<'a> Cluster<'a> {
         self.fixture.testbed.path().join(name)
     }
 
-    /// Asks for so many workers, by the command that users have.
+    /// Requests so many workers, with the command that users have.
     pub async fn scale(&self, count: usize) -> Result<()> {
         let words = ["scale", "nodepool", "--name", &self.pool(), "--replicas"].map(str::to_owned);
         let mut words = words.to_vec();
@@ -219,7 +224,7 @@ impl<'a> Cluster<'a> {
         self.fixture.hcp(&words, &[]).await.map(drop)
     }
 
-    /// Waits until so many machines run where they come from, and there are as many nodes and Machines, all of them well.
+    /// Waits until so many machines run on their platform, and there are as many nodes and Machines, all of them well.
     pub async fn has_workers(&self, guest: &Guest, count: usize) -> Result<()> {
         self.stage(&format!("{count} machines run for it"), async || {
             let running = self.platform.running(self).await?;
@@ -248,7 +253,7 @@ impl<'a> Cluster<'a> {
 
     /// Its Machines.
     pub async fn machines(&self) -> Result<Vec<Value>> {
-        let version = format!("{}/v1beta2", group::core(self.side));
+        let version = format!("{}/v1beta2", group::core(self.capi_types));
         let machines = Resource::new(&version, "machines").within(&self.namespace());
         self.fixture.testbed.admin.list(&machines).await
     }
@@ -297,14 +302,14 @@ impl<'a> Cluster<'a> {
 }
 
 fn is_rolled_out(workload: &Value) -> Result<()> {
-    let wanted = workload["spec"]["replicas"].as_i64().unwrap_or(1);
+    let desired = workload["spec"]["replicas"].as_i64().unwrap_or(1);
     let status = &workload["status"];
     let count = |field: &str| status[field].as_i64().unwrap_or(0);
     let (ready, updated) = (count("readyReplicas"), count("updatedReplicas"));
     let seen = status["observedGeneration"] == workload["metadata"]["generation"];
     ensure!(
-        seen && ready == wanted && updated == wanted,
-        "{ready} of {wanted} are ready, {updated} are up to date"
+        seen && ready == desired && updated == desired,
+        "{ready} of {desired} are ready, {updated} are up to date"
     );
     Ok(())
 }

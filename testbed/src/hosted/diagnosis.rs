@@ -1,8 +1,8 @@
-//! What is wrong with hosted clusters: everything that an administrator would look at.
+//! Diagnosis of hosted clusters: everything that an administrator would check.
 
 use std::fmt::Write as _;
 
-use api::group::{self, Side};
+use api::group::{self, CapiTypes};
 use serde_json::Value;
 
 use super::{
@@ -37,8 +37,8 @@ pub(super) async fn show(fixture: &Fixture) {
     ] {
         text.push_str(&all_conditions(testbed, &of).await);
     }
-    for side in [Side::Private, Side::Standard] {
-        let (core, provider) = (group::core(side), group::infrastructure(side));
+    for capi_types in [CapiTypes::Private, CapiTypes::Standard] {
+        let (core, provider) = (group::core(capi_types), group::infrastructure(capi_types));
         for (group, plural) in [(core, "machines"), (provider, "awsmachines")] {
             let version = format!("{group}/v1beta2");
             text.push_str(&all_conditions(testbed, &Resource::new(&version, plural)).await);

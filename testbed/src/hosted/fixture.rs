@@ -4,7 +4,7 @@ use std::ops::AsyncFnMut;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 
 use super::programs::{self, Programs};
 use super::{DEPLOYMENTS, LEGACY, OPERATORS};
@@ -18,7 +18,7 @@ use crate::{crds, registry, wait};
 
 /// What the operators run.
 const IMAGES: [Image; 2] = [Image::HypershiftOperator, Image::CapiProxy];
-/// The release that clusters have unless they ask for another one.
+/// The release that clusters have unless they request another one.
 const VERSION: &str = "4.22.0";
 /// For one stage. Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_mins(4);
@@ -29,12 +29,12 @@ const HELD_WITHIN: Duration = Duration::from_hours(1);
 #[derive(Debug)]
 pub struct Fixture {
     // In the order in which they are to end.
-    /// Where machines come from.
+    /// The platform of the machines.
     pub cloud: FakeCloud,
     _add_ons: AddOns,
     /// The images of releases: more releases can be made of them.
     pub pushed: Pushed,
-    /// The release that clusters have unless they ask for another one.
+    /// The release that clusters have unless they request another one.
     pub release: Release,
     /// The commands of this tree.
     pub programs: Programs,
@@ -70,23 +70,25 @@ impl Fixture {
         }
     }
 
-    /// Installs the operators by the command that users have, for Cluster API's kinds of one side. The standard ones are
-    /// the platform's, and made here as a platform would. A flag (`--name=value`) comes in place of the usual one.
-    pub async fn install(&self, side: Side, flags: &[&str]) -> Result<String> {
+    /// Installs the operators by the command that users have, for Cluster API's kinds of given types. The standard ones are
+    /// the platform's, and made here as a platform would. A flag (`--name=value`) replaces the default one.
+    pub async fn install(&self, capi_types: CapiTypes, flags: &[&str]) -> Result<String> {
         let testbed = &self.testbed;
-        if side == Side::Standard {
+        if capi_types == CapiTypes::Standard {
             let step = testbed.progress.step("the platform brings Cluster API");
-            crds::install(&testbed.admin, &crds::of_hosted_clusters(side).await?).await?;
+            crds::install(&testbed.admin, &crds::of_hosted_clusters(capi_types).await?).await?;
             step.done();
         }
         let step = testbed.progress.step("installing the operators");
-        let said = self.hypershift(&self.install_words(side)?, flags).await?;
+        let said = self
+            .hypershift(&self.install_args(capi_types)?, flags)
+            .await?;
         step.done();
         Ok(said)
     }
 
-    /// The words of that command.
-    fn install_words(&self, side: Side) -> Result<Vec<String>> {
+    /// The arguments of that command.
+    fn install_args(&self, capi_types: CapiTypes) -> Result<Vec<String>> {
         let operator = self.testbed.image(Image::HypershiftOperator)?;
         let mut words = vec![
             "install".to_owned(),
@@ -97,7 +99,7 @@ impl Fixture {
             ),
             "--replicas=1".to_owned(),
         ];
-        if side == Side::Private {
+        if capi_types == CapiTypes::Private {
             let proxy = self.testbed.image(Image::CapiProxy)?;
             let sources = [
                 "sigs.k8s.io/cluster-api",
@@ -121,13 +123,13 @@ impl Fixture {
         .await
     }
 
-    /// Runs `hypershift` as the administrator; gives what it says. A flag comes in place of the usual one.
+    /// Runs `hypershift` as the administrator; returns its output. A flag replaces the default one.
     pub async fn hypershift(&self, usual: &[String], flags: &[&str]) -> Result<String> {
         let words = programs::with(usual.to_vec(), flags);
         programs::run(&self.programs.hypershift, &words, self.testbed.kubeconfig()).await
     }
 
-    /// Runs `hcp` as the administrator; gives what it says. A flag comes in place of the usual one.
+    /// Runs `hcp` as the administrator; returns its output. A flag replaces the default one.
     pub async fn hcp(&self, usual: &[String], flags: &[&str]) -> Result<String> {
         let words = programs::with(usual.to_vec(), flags);
         programs::run(&self.programs.hcp, &words, self.testbed.kubeconfig()).await

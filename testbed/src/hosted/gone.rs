@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_of_a_cluster_is_known_by_its_name() {
+    fn resources_of_a_cluster_are_found_by_its_name() {
         let names = ["clusters-one".to_owned(), "one-x7k2p".to_owned()];
         for (key, expected) in [
             ("/registry/secrets/clusters/one-pull-secret", true),

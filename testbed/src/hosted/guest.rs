@@ -17,7 +17,7 @@ pub struct Guest {
     pub client: ApiClient,
     /// The same for kubectl.
     pub kubeconfig: PathBuf,
-    /// The cluster's name, for people.
+    /// The cluster's name, for messages.
     pub(super) of: String,
 }
 

@@ -21,7 +21,7 @@ pub struct Seen {
     pub rounds: u64,
     /// The longest time that took.
     pub longest: Duration,
-    /// What went wrong, each with its time.
+    /// Errors, each with its time.
     pub errors: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Load {
         seen.clone()
     }
 
-    /// Ends it; fails if there was any error, or if it has not asked steadily.
+    /// Ends it; fails if there was any error, or if it has not sent requests steadily.
     pub async fn ends(self) -> Result<Seen> {
         self.asking.abort();
         let seen = self.so_far();

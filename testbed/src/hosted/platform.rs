@@ -1,4 +1,4 @@
-//! Where a hosted cluster's machines come from. Each platform is a file: its flags, and what it has of the cluster.
+//! The platforms of a hosted cluster's machines. Each platform is a file: its flags, and its resources of the cluster.
 
 mod agent;
 mod aws;
@@ -10,12 +10,12 @@ use super::Cluster;
 use crate::agents::AgentService;
 use crate::hosts::Hosts;
 
-/// Where machines come from.
+/// The platform of the machines.
 #[derive(Debug, Clone, Copy)]
 pub enum Platform<'a> {
     /// The fixture's fake cloud, with the stock provider.
     Aws,
-    /// An Agent service, with what stands in for the provider.
+    /// An Agent service, with the stand-in for the provider.
     Agent(&'a AgentService),
     /// Nowhere: the cluster's user brings them.
     None(&'a Hosts),

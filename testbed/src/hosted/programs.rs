@@ -45,7 +45,7 @@ pub(super) async fn run(program: &Path, args: &[String], kubeconfig: &Path) -> R
     Ok(said)
 }
 
-/// Usual words with those that are given: a flag that is given comes in place of the usual one of its name.
+/// Default arguments with the given ones: a given flag replaces the default one of its name.
 pub(super) fn with(usual: Vec<String>, given: &[&str]) -> Vec<String> {
     let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
     let is_given = |flag: &String| given.iter().any(|other| name(other) == name(flag));
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flag_that_is_given_comes_in_place_of_the_usual_one() {
+    fn a_given_flag_replaces_the_default_one() {
         let usual = ["create", "--replicas=1", "--wait"].map(str::to_owned);
         let all = with(usual.to_vec(), &["--replicas=3", "--more"]);
         assert_eq!(all, ["create", "--wait", "--replicas=3", "--more"]);

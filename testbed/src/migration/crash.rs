@@ -1,8 +1,8 @@
 //! Migrations that are killed after any write, and before it is known to have been done, again and again.
 //!
-//! Each run moves a cluster to the other side, is killed at one instant, goes on or is undone, and has to end with
-//! everything on one side and everything equal. The next run starts from there. The instants are taken in turn, so that
-//! enough runs see them all; what else varies comes from a seed.
+//! Each run migrates a cluster to the other types, is killed at one instant, continues or is undone, and has to end with
+//! all objects in one set of types and everything equal. The next run starts from there. The instants are taken in turn, so that
+//! enough runs see them all; what else varies is from a seed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use http::request::Parts;
 use http::{Method, StatusCode};
 use migration::groups::Direction;
@@ -29,7 +29,7 @@ const SETTLED_WITHIN: Duration = Duration::from_mins(1);
 const RESTART_EVERY: Duration = Duration::from_secs(20);
 /// From one run's instant to the next one's: a prime, so that all come, and few runs see early and late ones.
 const STRIDE: u64 = 7919;
-/// One request of so many fails, where faults are wanted.
+/// One request of so many fails, if faults are enabled.
 const FAULTS: u64 = 10;
 
 /// What to do.
@@ -39,20 +39,20 @@ pub struct Soak {
     pub runs: u64,
     /// What varies is computed from this.
     pub seed: u64,
-    /// How many clusters are moved side by side.
+    /// How many clusters are migrated in parallel.
     pub lanes: u64,
     /// How many machines each has.
     pub machines: usize,
 }
 
-/// What it came to.
+/// The result.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// Migrations that were begun.
     pub runs: u64,
     /// Times that one was killed.
     pub kills: u64,
-    /// Migrations that ended on the other side.
+    /// Migrations that ended with the other types.
     pub moved: u64,
     /// Migrations that ended where they began.
     pub undone: u64,
@@ -101,7 +101,7 @@ impl Killer {
 
 impl FaultInjector for Killer {
     fn inject(&self, _: Operation<'_>, _: Position) -> Result<(), Abort> {
-        // What is under way at that instant dies, too.
+        // Requests in progress at that instant are killed, too.
         if self.seen.fetch_add(1, Ordering::Relaxed) >= self.at {
             Err(Abort)
         } else {
@@ -147,7 +147,7 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// Carries it out on a testbed with the CRDs of both sides and a running controller manager.
+/// Carries it out on a testbed with the CRDs of both types and a running controller manager.
 pub async fn run(testbed: &mut Testbed, soak: &Soak) -> Result<Tally> {
     let kubeconfig = testbed.control_plane.admin_kubeconfig().to_owned();
     let direct = client(&kubeconfig).await?;
@@ -203,23 +203,23 @@ fn plain(relay: &Relay) -> Result<kube::Client> {
     kube::Client::try_from(config).context("cannot make a client of the relay")
 }
 
-/// One request of ten fails: refused, or done and the answer lost.
-fn faults(seed: u64) -> impl relay::Judge {
+/// One request of ten fails: refused, or done and the response lost.
+fn faults(seed: u64) -> impl relay::Intercept {
     let count = AtomicU64::new(0);
     move |parts: &Parts, moment: relay::Moment| {
         let dice = mix(seed, count.fetch_add(1, Ordering::Relaxed));
         // Each request is looked at twice.
         if !dice.is_multiple_of(FAULTS * 2) {
-            return relay::Verdict::Pass;
+            return relay::Disposition::Pass;
         }
         let writes = parts.method != Method::GET;
         let status = match (moment, (dice >> 32) % 3) {
-            (relay::Moment::Answered(_), _) => StatusCode::GATEWAY_TIMEOUT,
+            (relay::Moment::Responded(_), _) => StatusCode::GATEWAY_TIMEOUT,
             (relay::Moment::Arrived, 0) if writes => StatusCode::CONFLICT,
             (relay::Moment::Arrived, 1) => StatusCode::TOO_MANY_REQUESTS,
             (relay::Moment::Arrived, _) => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        relay::Verdict::Fail(status)
+        relay::Disposition::Fail(status)
     }
 }
 
@@ -283,13 +283,13 @@ impl<'a> Lane<'a> {
         begun: &AtomicU64,
         progress: &crate::progress::Progress,
     ) -> Result<Tally> {
-        let mut side = Side::Standard;
+        let mut capi_types = CapiTypes::Standard;
         loop {
             let run = begun.fetch_add(1, Ordering::Relaxed);
             if run >= self.soak.runs {
                 return Ok(self.tally);
             }
-            side = self.run(run, side).await.with_context(|| {
+            capi_types = self.run(run, capi_types).await.with_context(|| {
                 format!("run {run} of seed {} in {}", self.soak.seed, self.namespace)
             })?;
             if (run + 1).is_multiple_of(50) {
@@ -298,11 +298,11 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// One migration away from a side, killed at the instant whose turn it is; gives the side where it ends.
-    async fn run(&mut self, run: u64, side: Side) -> Result<Side> {
-        let direction = match side {
-            Side::Standard => Direction::Forward,
-            Side::Private => Direction::Reverse,
+    /// One migration from given types, killed at the next instant; returns the types where it ends.
+    async fn run(&mut self, run: u64, capi_types: CapiTypes) -> Result<CapiTypes> {
+        let direction = match capi_types {
+            CapiTypes::Standard => Direction::Forward,
+            CapiTypes::Private => Direction::Reverse,
         };
         let way = way(direction);
         let turn = self.turns[way].fetch_add(1, Ordering::Relaxed);
@@ -332,13 +332,13 @@ impl<'a> Lane<'a> {
         }
         let ends = match end {
             End::Moved(_) => direction.target(),
-            End::RolledBack(_) => side,
+            End::RolledBack(_) => capi_types,
             // Before the first entry in the journal, or after the last one: nothing has happened, or all has.
-            End::Aborted => self.side().await?,
+            End::Aborted => self.capi_types().await?,
         };
         self.is_whole(Some(ends)).await?;
-        self.tally.moved += u64::from(ends != side);
-        self.tally.undone += u64::from(ends == side);
+        self.tally.moved += u64::from(ends != capi_types);
+        self.tally.undone += u64::from(ends == capi_types);
         Ok(ends)
     }
 
@@ -363,12 +363,12 @@ impl<'a> Lane<'a> {
         Ok(executor.under_way().is_some())
     }
 
-    /// Where the cluster is, if it is on one side only.
-    async fn side(&self) -> Result<Side> {
+    /// The types of the cluster, if it is in one set of types only.
+    async fn capi_types(&self) -> Result<CapiTypes> {
         let object_snapshot = ObjectSnapshot::of(self.direct, &self.namespace).await?;
         object_snapshot
-            .side
-            .context("it is on both sides, or on none")
+            .capi_types
+            .context("it is in both types, or in none")
     }
 
     async fn holds(&self) -> Result<()> {
@@ -377,12 +377,12 @@ impl<'a> Lane<'a> {
         holds(&executor)
     }
 
-    async fn is_whole(&self, side: Option<Side>) -> Result<()> {
+    async fn is_whole(&self, capi_types: Option<CapiTypes>) -> Result<()> {
         let after = ObjectSnapshot::of(self.direct, &self.namespace).await?;
         ensure!(
-            after.side == side,
-            "it is on {:?} and not on {side:?}",
-            after.side
+            after.capi_types == capi_types,
+            "it is on {:?} and not on {capi_types:?}",
+            after.capi_types
         );
         self.before.same_as(&after)
     }

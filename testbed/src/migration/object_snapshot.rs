@@ -1,11 +1,11 @@
-//! What must be the same before and after a migration, whichever side it is on.
+//! What must be the same before and after a migration, in either types.
 //!
 //! This is the tests' own notion of equality, written apart from the one that is under test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use migration::groups::Direction;
 use migration::object::Object;
 use migration::snapshot::Snapshot;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Manner, executor};
 
-/// Metadata that belongs to one stored object and not to what it stands for.
+/// Metadata that belongs to one stored object only.
 const OWN: [&str; 6] = [
     "uid",
     "resourceVersion",
@@ -29,8 +29,8 @@ const OPAQUE: [&str; 1] = ["variables"];
 /// All objects of a namespace, without what a migration may change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectSnapshot {
-    /// The side that holds objects of Cluster API; none without any.
-    pub side: Option<Side>,
+    /// The types of the objects of Cluster API; none without any.
+    pub capi_types: Option<CapiTypes>,
     /// Objects of Cluster API, under their standard names.
     pub moved: BTreeMap<String, Value>,
     /// All others, with their UID and owners.
@@ -50,20 +50,22 @@ impl ObjectSnapshot {
     pub fn from(snapshot: &Snapshot) -> Result<Self> {
         let table = GroupTable::default();
         let mut object_snapshot = Self {
-            side: None,
+            capi_types: None,
             moved: BTreeMap::new(),
             others: BTreeMap::new(),
         };
         for object in snapshot.objects() {
             match table.find(object.key().group.as_bytes()) {
-                Some((pair, side)) => {
+                Some((pair, capi_types)) => {
                     ensure!(
-                        object_snapshot.side.is_none_or(|other| other == side),
-                        "there are objects on both sides: {}",
+                        object_snapshot
+                            .capi_types
+                            .is_none_or(|other| other == capi_types),
+                        "there are objects in both types: {}",
                         object.key()
                     );
-                    object_snapshot.side = Some(side);
-                    let key = object.key().in_group(pair.name(Side::Standard));
+                    object_snapshot.capi_types = Some(capi_types);
+                    let key = object.key().in_group(pair.name(CapiTypes::Standard));
                     object_snapshot
                         .moved
                         .insert(key.to_string(), likeness(object));
@@ -140,7 +142,7 @@ fn owners(object: &Object) -> Value {
         .iter()
         .map(|owner| {
             let group = table.find(owner.group().as_bytes());
-            let group = group.map_or(owner.group(), |(pair, _)| pair.name(Side::Standard));
+            let group = group.map_or(owner.group(), |(pair, _)| pair.name(CapiTypes::Standard));
             let (kind, name) = (&owner.kind, &owner.name);
             let blocks = owner.blocks_deletion;
             format!(
@@ -152,7 +154,7 @@ fn owners(object: &Object) -> Value {
     json!(owners)
 }
 
-/// Who manages fields, and how: no manager is lost, and none comes.
+/// Who manages fields, and how: no manager is lost or added.
 fn managers(object: &Object) -> Value {
     let entries: BTreeSet<String> = object
         .managed_fields()
@@ -193,8 +195,8 @@ fn standard(table: &GroupTable, text: &str) -> String {
         .split_once('/')
         .map_or((text, ""), |(group, rest)| (group, rest));
     match table.find(group.as_bytes()) {
-        Some((pair, _)) if rest.is_empty() => pair.name(Side::Standard).to_owned(),
-        Some((pair, _)) => format!("{}/{rest}", pair.name(Side::Standard)),
+        Some((pair, _)) if rest.is_empty() => pair.name(CapiTypes::Standard).to_owned(),
+        Some((pair, _)) => format!("{}/{rest}", pair.name(CapiTypes::Standard)),
         None => text.to_owned(),
     }
 }
@@ -211,8 +213,8 @@ fn forget_generations(status: &mut Value) {
     }
 }
 
-/// What must hold at every instant, as far as one reading shows: no object has only dead owners, and never are both
-/// sides of a cluster unpaused.
+/// What must hold at every instant, as far as one reading shows: no object has only missing owners, and never are both
+/// types of a cluster unpaused.
 pub fn holds(executor: &Executor) -> Result<()> {
     let snapshot = executor.snapshot();
     let table = GroupTable::default();
@@ -225,22 +227,22 @@ pub fn holds(executor: &Executor) -> Result<()> {
         });
         ensure!(
             owners.is_empty() || alive.count() > 0,
-            "{} has only dead owners",
+            "{} has only missing owners",
             object.key()
         );
         let group = object.key().group.as_bytes();
-        if let (Some((_, side)), "Cluster") = (table.find(group), object.key().kind.as_str())
+        if let (Some((_, capi_types)), "Cluster") = (table.find(group), object.key().kind.as_str())
             && object.body()["spec"]["paused"] != true
         {
-            let side = match side {
-                Side::Standard => "standard",
-                Side::Private => "private",
+            let capi_types = match capi_types {
+                CapiTypes::Standard => "standard",
+                CapiTypes::Private => "private",
             };
             let sides = running.entry(object.key().name.clone()).or_default();
-            sides.insert(side);
+            sides.insert(capi_types);
             ensure!(
                 sides.len() < 2,
-                "Cluster {} is unpaused on both sides",
+                "Cluster {} is unpaused in both types",
                 object.key().name
             );
         }

@@ -1,4 +1,4 @@
-//! Clusters at rest that are made without any controller: objects as stock managers leave them, as many as wanted.
+//! Clusters at rest that are made without any controller: objects as stock managers leave them, as many as requested.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -72,7 +72,7 @@ pub async fn measure(testbed: &Testbed, machines: usize) -> Result<Figures> {
     })
 }
 
-/// The fewest writes: each object is made, is given its status and its field owners, loses its finalizers and goes; each
+/// The fewest writes: each object is made, is given its status and its field owners, loses its finalizers and is deleted; each
 /// dependent is given an owner and loses one; each Cluster is paused, and its target unpaused.
 fn ideal(snapshot: &Snapshot) -> u64 {
     let table = api::group::GroupTable::default();

@@ -42,7 +42,7 @@ impl Cgroups {
         &self.name
     }
 
-    /// Creates the group `child` in the testbed's own, everywhere; gives its path as the kubelet wants it.
+    /// Creates the group `child` in the testbed's own, everywhere; returns its path in the form of the kubelet.
     pub fn create(&self, child: &str) -> Result<String> {
         for hierarchy in hierarchies()? {
             let own = hierarchy.join(&self.name);
@@ -67,7 +67,7 @@ impl Cgroups {
         Ok(all)
     }
 
-    /// Removes all that go by the number. The kernel refuses as long as a process lives in one.
+    /// Removes all groups of the number. The kernel refuses this for a group with a process.
     pub(super) fn remove(&self) -> Result<()> {
         for group in self.left()? {
             remove_tree(&group)

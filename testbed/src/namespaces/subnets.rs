@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_block_are_apart() {
+    fn the_subnets_of_a_block_do_not_overlap() {
         let subnets = Subnets::new(1);
         for (part, expected) in [
             (subnets.all(), "198.18.16.0/20"),

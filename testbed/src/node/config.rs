@@ -158,7 +158,7 @@ impl Files {
             "enforceNodeAllocatable": [],
             "failCgroupV1": false,
             "failSwapOn": false,
-            // The machine's disk is not the testbed's to judge.
+            // The testbed does not check the machine's disk.
             "imageGCHighThresholdPercent": 100,
             "evictionHard": { "memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%" },
             "serializeImagePulls": false,

@@ -33,7 +33,7 @@ pub(super) struct Pushed {
 // === impl Built ===
 
 impl Built {
-    /// Builds our images that are wanted, and the testbed's own.
+    /// Builds our requested images, and the testbed's own.
     pub(super) async fn new(
         images: &[Image],
         binaries: &Binaries,

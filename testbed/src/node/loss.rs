@@ -1,8 +1,8 @@
-//! Nodes that are lost, and come back.
+//! Nodes that are lost, and return.
 //!
-//! A lost node is one whose power is cut: its network goes first, so that no client learns of what ends, and then all that
+//! Simulates a power failure of a node: its network is cut first, so that no client observes the end, and then all that
 //! runs on it ends at once. What it has on its disk stays. The first node shares its network with the control plane and
-//! with whatever comes from outside: there, only its pods are cut off, and the rules of its kube-proxy are kept, because
+//! with whatever is from outside: there, only its pods are cut off, and the rules of its kube-proxy are kept, because
 //! the balancers' addresses lead through them.
 
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ impl Node {
         self.cut.end_all(&self.name).await
     }
 
-    /// Gives the node back as it comes up after that: with its disk, and without any of its processes.
+    /// Gives the node back as it starts after that: with its disk, and without any of its processes.
     pub async fn give_back(&mut self) -> Result<()> {
         self.cut.lift().context(self.name.clone())?;
         self.runtime.start().await?;
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_passes_in_either_direction() {
+    fn a_lost_node_has_no_traffic_in_either_direction() {
         let text = rules("cni0");
         for rule in ["iifname \"cni0\" drop", "oifname \"cni0\" drop"] {
             assert_eq!(text.matches(rule).count(), 2, "{text}");

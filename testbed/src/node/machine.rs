@@ -40,7 +40,7 @@ pub struct Node {
     entry: Vec<OsString>,
 }
 
-/// What nodes stand on.
+/// What nodes depend on.
 #[derive(Debug)]
 pub(super) struct Fixture<'a> {
     pub(super) work_dir: &'a Arc<WorkDir>,
@@ -64,7 +64,7 @@ impl Node {
         let subnets = fixture.namespaces.subnets();
         let address = subnets.node(number);
         let entry = if number == 1 {
-            // It shares its network with the control plane, so that what comes from outside finds Services.
+            // It shares its network with the control plane, so that what is from outside finds Services.
             fixture.namespaces.entry()
         } else {
             let pods = subnets.pods_of(number);
@@ -106,7 +106,7 @@ impl Node {
         self.cut.interface == "cni0"
     }
 
-    /// Whether a TCP port answers when it is asked from this node.
+    /// Whether a TCP port accepts connections from this node.
     pub fn reaches(&self, address: SocketAddr) -> Result<()> {
         let connect = format!("exec 3<>/dev/tcp/{}/{}", address.ip(), address.port());
         namespaces::run_through(&self.entry, "timeout", ["1", "bash", "-c", &connect])

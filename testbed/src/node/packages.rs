@@ -1,4 +1,4 @@
-//! What nodes need of the machine itself, and how it comes there: Debian packages, installed when they are missing.
+//! Debian packages that nodes need on the machine, installed when they are missing.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ const CNI_DIRECTORIES: [&str; 3] = ["/usr/lib/cni", "/opt/cni/bin", "/usr/libexe
 /// Where programs are that an ordinary user does not call.
 const SYSTEM_DIRECTORIES: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
-/// A program that comes with the machine.
+/// A program of the machine.
 #[derive(Debug, Clone, Copy)]
 struct Needed {
     name: &'static str,

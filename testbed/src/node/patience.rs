@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlane;
 
-/// How soon a node that says nothing is given up. Without it, Kubernetes' own answer holds: after 50 seconds, and its pods
+/// How soon a silent node is marked as not ready. By default, Kubernetes does that after 50 seconds, and its pods
 /// five minutes later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// Seconds of silence after which a node is not ready, and nothing is sent to its pods any more.
     pub silence: u16,
-    /// Seconds after that in which its pods may come back, before others take their place.
+    /// Seconds after that in which its pods may return, before others take their place.
     pub absence: u16,
 }
 
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kubelet_reports_more_often_than_it_is_looked_for() {
+    fn kubelets_report_more_often_than_the_grace_period() {
         let mut config = json!({ "kind": "KubeletConfiguration" });
         let patience = Patience {
             silence: 10,

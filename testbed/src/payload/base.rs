@@ -26,7 +26,7 @@ pub(crate) fn files() -> Result<Vec<File>> {
     );
     let mut files = vec![File::program("/bin/busybox", busybox)];
     files.extend(APPLETS.map(|name| File::link(format!("/bin/{name}"), "busybox")));
-    // It is no applet, and scripts of components ask for it by name.
+    // It is no applet, and scripts of components request it by name.
     files.push(File::script(
         "/bin/bash",
         "#!/bin/sh\nexec /bin/sh \"$@\"\n",
@@ -38,7 +38,7 @@ pub(crate) fn files() -> Result<Vec<File>> {
 /// A program of this machine with the libraries that it is linked to, at the places where they are here.
 pub(super) fn with_libraries(program: &str, at: &str) -> Result<Vec<File>> {
     let said = crate::namespaces::run("ldd", [program])
-        .with_context(|| format!("cannot ask after the libraries of {program}"))?;
+        .with_context(|| format!("failed to list the libraries of {program}"))?;
     let mut files = vec![File::program(at, program)];
     files.extend(libraries(&said).map(|path| File::program(path, path)));
     Ok(files)

@@ -30,7 +30,7 @@ pub(super) const TAGS: [&str; 9] = [
     "haproxy-router",
     "machine-config-operator",
 ];
-/// What stands in for the daemon that upgrades a node where it is.
+/// The stand-in for the daemon that upgrades a node in place.
 const DAEMON: &str = include_str!("machine-config-daemon.sh");
 /// Where programs lie.
 const PROGRAMS: &str = "/usr/bin";
@@ -43,7 +43,7 @@ pub(super) struct Made {
     pub(super) archive: Archive,
 }
 
-/// Builds what stands in for all other programs.
+/// Builds the stand-in for all other programs.
 pub(super) async fn stand_in(progress: &Progress) -> Result<Archive> {
     stand_ins::image(&tool("stand-in", progress).await?)
 }
@@ -132,7 +132,7 @@ fn real(tag: &'static str, programs: Vec<File>) -> Result<Made> {
     })
 }
 
-/// etcd, and a stand-in for its proxy of metrics: upstream's refuses the certificate that OpenShift's takes.
+/// etcd, and a stand-in for its proxy of metrics: upstream's rejects the certificate that OpenShift's accepts.
 fn etcd(server: File, ctl: File, stand_in: File) -> Result<Made> {
     let choice = "#!/bin/sh\n\
                   if [ \"$1\" = grpc-proxy ]; then exec etcd-grpc-proxy \"$@\"; fi\n\

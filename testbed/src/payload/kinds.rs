@@ -1,13 +1,13 @@
 //! Kinds of OpenShift that components of a hosted cluster look for in it: in a form of our own, which takes any object.
 //!
-//! The release's `render` programs bring the real definitions; what stands in for them brings these.
+//! The release's `render` programs contain the real definitions; their stand-in contains these.
 
 use serde_json::{Value, json};
 
 use crate::crds;
 use crate::images::File;
 
-/// Where the stand-in of `render` finds what it leaves.
+/// Where the stand-in of `render` reads the manifests that it writes.
 const DIRECTORY: &str = "/usr/share/render";
 
 /// Group, kind, plural, scope.
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_definition_is_named_as_its_kind_wants() {
+    fn each_definition_is_named_after_its_kind() {
         for kind in KINDS {
             let definition = definition(kind);
             let name = definition["metadata"]["name"].as_str().unwrap();

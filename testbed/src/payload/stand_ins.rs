@@ -1,4 +1,4 @@
-//! Images whose programs cannot be had: one stand-in, under the names by which components start their programs.
+//! Images of programs that are not available: one stand-in, under the names with which components start their programs.
 
 use anyhow::Result;
 
@@ -127,7 +127,7 @@ const NAMED: [Programs; 40] = [
     ("coredns", &[]),
 ];
 
-/// Images that components only hand on by reference, to programs that are stand-ins themselves.
+/// Images that components only pass on by reference, to programs that are stand-ins themselves.
 const HANDED_ON: [&str; 60] = [
     "aws-ebs-csi-driver",
     "aws-ebs-csi-driver-operator",
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_tag_is_there_twice() {
+    fn tags_are_unique() {
         let all: Vec<_> = tags().map(|(tag, _)| tag).collect();
         let once: BTreeSet<_> = all.iter().collect();
         assert_eq!(once.len(), all.len());

@@ -1,4 +1,4 @@
-//! A hosted cluster as its user asks for it, where no cloud looks at what it names.
+//! A hosted cluster as its user requests it, without a cloud that validates references.
 
 use anyhow::Result;
 use serde_json::Value;

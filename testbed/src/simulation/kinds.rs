@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use api::group::Side;
+use api::group::CapiTypes;
 
 use ::payload::Capability;
 
@@ -14,7 +14,7 @@ use crate::site::Site;
 use crate::testbed::Testbed;
 use crate::{crds, fixtures, payload};
 
-/// Ours, Cluster API's and the AWS provider's on both sides, and OpenShift's routes.
+/// Ours, Cluster API's and the AWS provider's with both types, and OpenShift's routes.
 pub async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
     let manifests = fixtures::install_manifests().join("../crds");
     let mut own = Vec::new();
@@ -24,14 +24,14 @@ pub async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
     let routes = fixtures::render("node/routes", &[])?.into_iter();
     own.extend(routes.filter(|object| object["kind"] == "CustomResourceDefinition"));
     crds::install(&testbed.admin, &own).await?;
-    for side in [Side::Private, Side::Standard] {
-        testbed.install_crds(side).await?;
-        crds::install(&testbed.admin, &crds::aws(side).await?).await?;
+    for capi_types in [CapiTypes::Private, CapiTypes::Standard] {
+        testbed.install_crds(capi_types).await?;
+        crds::install(&testbed.admin, &crds::aws(capi_types).await?).await?;
     }
     Ok(())
 }
 
-/// A registry that serves releases whose images are nowhere, as long as this lives.
+/// A registry that serves releases with images that do not exist, until this is dropped.
 #[derive(Debug)]
 pub struct Releases {
     registry: Registry,

@@ -43,8 +43,8 @@ pub struct Launched {
 // === impl ControlPlaneOperator ===
 
 impl ControlPlaneOperator {
-    /// The variables that its Deployment wants for it, if there is one that stays and is to run.
-    pub async fn wanted(&self, admin: &ApiClient) -> Result<Option<Vec<(String, String)>>> {
+    /// The environment variables in its Deployment, if there is one that is not being deleted and has replicas.
+    pub async fn expected_env(&self, admin: &ApiClient) -> Result<Option<Vec<(String, String)>>> {
         let found = admin
             .find(&DEPLOYMENTS.named(&self.namespace, NAME))
             .await?;
@@ -93,10 +93,10 @@ impl ControlPlaneOperator {
             "kind": "TokenRequest",
             "spec": { "expirationSeconds": LIFETIME },
         });
-        let answer = admin.create(&path, &desired).await?;
-        let token = answer["status"]["token"].as_str();
+        let response = admin.create(&path, &desired).await?;
+        let token = response["status"]["token"].as_str();
         let file = work_dir.join(format!("{pod}.token"));
-        save(&file, token.context("the answer has no token")?)?;
+        save(&file, token.context("the response has no token")?)?;
         Ok(file)
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of an object when all goes well: pure.
+//! The status of an object on success: pure.
 
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_come_about_is_left_alone() {
+    fn reached_outcomes_are_unchanged() {
         let kinds: [(Outcome, Value); 5] = [
             (deployment, json!({ "spec": { "replicas": 2 } })),
             (stateful_set, json!({ "spec": {} })),

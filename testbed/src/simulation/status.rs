@@ -14,7 +14,7 @@ const IGNITION: &str = "ignition.example.com";
 const KUBECONFIG: &str = "a kubeconfig";
 const CONTROL_PLANES: Resource<'_> =
     Resource::new("hypershift.openshift.io/v1beta1", "hostedcontrolplanes");
-/// How long its operator may take to ask for it.
+/// How long its operator may take to request it.
 const SOON: Duration = Duration::from_mins(1);
 
 /// Makes the control plane of a hosted cluster look available, once it is there.

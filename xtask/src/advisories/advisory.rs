@@ -94,7 +94,7 @@ unaffected = ["< 1.2.0"]
 
 # Integer overflow in `reserve`
 
-Words.
+Text.
 "#;
 
     #[test]

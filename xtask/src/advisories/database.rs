@@ -36,7 +36,7 @@ pub(super) fn find() -> Result<Source> {
     Ok(after(fetch(&directory), directory))
 }
 
-/// A directory that is named explicitly has to be a copy: a wrong path is no reason to skip the check.
+/// An explicit directory has to be a copy: the check is not skipped for a wrong path.
 fn named(directory: PathBuf) -> Result<Source> {
     ensure!(
         directory.join("crates").is_dir(),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_is_named_wrongly_is_an_error_and_not_a_skip() {
+    fn an_invalid_explicit_copy_is_an_error() {
         let directory = Directory::new("named");
         assert!(named(directory.0.clone()).is_ok());
         let error = named(directory.0.join("crates")).unwrap_err();

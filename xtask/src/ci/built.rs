@@ -1,6 +1,6 @@
 //! What the gate builds: once, and in an order in which slow things run beside each other.
 //!
-//! The testbed's own program comes first. With it, the programs of other projects are built from their Go modules while
+//! The testbed's own program is built first. With it, the programs of other projects are built from their Go modules while
 //! cargo builds the tests.
 
 use std::fs::File;

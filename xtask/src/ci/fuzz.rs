@@ -95,7 +95,7 @@ fn fuzz(target: &str) -> Result<()> {
         "--",
     ])
     .arg(format!("-max_total_time={SECONDS}"))
-    // The same inputs on each machine, as far as the time goes.
+    // The same inputs on each machine, within the time limit.
     .arg("-seed=1")
     .arg("-dict=fuzz/names.dict")
     .output()

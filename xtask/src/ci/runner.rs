@@ -18,14 +18,14 @@ const PROGRAMS: &str = "HYPERSHIFT_TESTBED_PROGRAMS";
 /// A test program, or one test of it.
 #[derive(Debug, Clone)]
 pub(super) struct Test {
-    /// For people, and for the record of times.
+    /// For the output, and for the record of times.
     pub(super) name: String,
     pub(super) program: Executable,
     /// The one test of the program that is run; all of them if there is none.
     pub(super) only: Option<String>,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     pub(super) tally: Tally,
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn job(name: &str, script: &str) -> Job<Test> {
-        // A shell stands in for a test program: its "test" is its script.
+        // A shell replaces a test program: its "test" is its script.
         Job {
             what: Test {
                 name: name.to_owned(),
@@ -219,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_listed_without_those_that_are_ignored() {
+    fn ignored_tests_are_not_listed() {
         let program = Executable {
             path: std::env::current_exe().unwrap(),
             ..job("xtask", "").what.program
         };
         let names = names(&program).unwrap();
-        let own = "ci::runner::tests::tests_are_listed_without_those_that_are_ignored";
+        let own = "ci::runner::tests::ignored_tests_are_not_listed";
         assert!(names.iter().any(|name| name == own), "{names:?}");
     }
 }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_larger_than_the_machine_runs_alone() {
+    fn a_job_larger_than_the_machine_runs_exclusively() {
         let mut schedule = Schedule::new(vec![job("huge", 8, false, 1)], 2);
         assert_eq!(taken(&mut schedule).unwrap().cost.units, 2);
     }

@@ -13,7 +13,7 @@ use crate::advisories::{self, Outcome};
 use crate::cargo::{self, Executable, TARGET};
 use crate::tidy;
 
-/// The package whose tests need a cluster.
+/// The package with tests that need a cluster.
 const END_TO_END: &str = "e2e";
 /// Memory that one unit of the end-to-end tests may take, in bytes.
 const UNIT_MEMORY: u64 = 2_000_000_000;
@@ -29,7 +29,7 @@ pub(super) struct Step {
     pub(super) run: fn(&mut Gate) -> Result<Tally>,
 }
 
-/// All steps: what is quick and finds most comes first.
+/// All steps: fast steps that find most are first.
 pub(super) const ALL: &[Step] = &[
     Step {
         name: "fmt",
@@ -216,7 +216,7 @@ fn single(program: &Executable, name: &str, times: &Times) -> Job<Test> {
     }
 }
 
-/// Tests wait more than they compute: two units for each processor, as far as the memory goes.
+/// Tests wait more than they compute: two units for each processor, as far as the memory allows.
 fn units() -> u32 {
     let processors = available_parallelism().map_or(2, usize::from);
     let by_processors = u32::try_from(2 * processors).unwrap_or(4);

@@ -1,4 +1,4 @@
-//! What a run of the gate comes to: counts, and where the time went.
+//! The summary of a run of the gate: counts, and the slowest parts.
 
 use std::cmp::Reverse;
 use std::fmt::Write;

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_result_of_a_test_run_and_nothing_else() {
+    fn reads_only_the_result_of_a_test_run() {
         let line = "test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s";
         let read = Tally::of_line(line).unwrap();
         assert_eq!((read.passed, read.failed), (3, 2));

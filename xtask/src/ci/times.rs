@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_read_again() {
+    fn stored_times_are_read_again() {
         let mut times = Times::default();
         times.record(&Part {
             name: "node::pods".to_owned(),

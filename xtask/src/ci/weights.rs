@@ -15,7 +15,7 @@ const HEAVY: [&str; 10] = [
     "readme::",
     "platforms::",
 ];
-/// Tests that run Cluster API's development provider, whose ports are fixed: one at a time on a machine.
+/// Tests that run Cluster API's development provider, which has fixed ports: one at a time on a machine.
 const PROVIDER: [&str; 4] = [
     "cluster_api::",
     "fidelity::",

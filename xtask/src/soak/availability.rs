@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_chosen_is_handed_on() {
+    fn selected_failures_are_passed_on() {
         let flags = |only: &[&str], write| Availability {
             only: only.iter().map(|&one| one.to_owned()).collect(),
             write,

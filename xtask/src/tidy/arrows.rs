@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrows_point_from_what_ships_to_what_it_stands_on() {
+    fn arrows_point_from_crates_to_their_dependencies() {
         for (from, to, expected) in [
             ("capi-proxy", "api", true),
             ("capi-proxy", "migration", false),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_that_is_not_allowed_is_found() {
+    fn a_forbidden_arrow_is_found() {
         let allowed = ("cli", "ownership");
         assert_eq!(findings(&crates(&[allowed])), [""; 0]);
         for (from, to) in [

@@ -1,4 +1,4 @@
-//! Every check that the product is held to has a line in `docs/checks.md`, with tests that exist.
+//! Every check of the product has a line in `docs/checks.md`, and every mutation of `docs/mutations.md` tests that exist.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,8 @@ use crate::sources;
 
 /// The legend of check numbers.
 const LEGEND: &str = "docs/checks.md";
+/// Changes of the code, and the tests that fail with them.
+const MUTATIONS: &str = "docs/mutations.md";
 /// The families of checks and how many each has: rewriting, security, streaming, faults, operators,
 /// migrations, conversion.
 const FAMILIES: [(char, usize); 7] = [
@@ -33,7 +35,29 @@ pub(super) fn findings(files: &[String]) -> Result<Vec<String>> {
     for file in files.iter().filter(|file| sources::is_rust(file)) {
         functions.extend(names_of_functions(&sources::read(file)?));
     }
-    Ok(compare(&sources::read(LEGEND)?, &functions))
+    let mut findings = compare(&sources::read(LEGEND)?, &functions);
+    findings.extend(mutations(&sources::read(MUTATIONS)?, &functions));
+    Ok(findings)
+}
+
+/// Mutations without a test, and tests of mutations that do not exist.
+fn mutations(page: &str, functions: &BTreeSet<String>) -> Vec<String> {
+    let rows = page.lines().filter(|line| {
+        let first = line
+            .strip_prefix("| ")
+            .and_then(|row| row.split(" | ").next());
+        first.is_some_and(|cell| cell.split(", ").all(is_number))
+    });
+    let mut findings = Vec::new();
+    for row in rows {
+        let tests = tests(row);
+        if tests.is_empty() {
+            findings.push(format!("{MUTATIONS}: no test: {row}"));
+        }
+        let missing = tests.into_iter().filter(|test| !functions.contains(*test));
+        findings.extend(missing.map(|test| format!("{MUTATIONS}: there is no test {test}")));
+    }
+    findings
 }
 
 fn compare(legend: &str, functions: &BTreeSet<String>) -> Vec<String> {
@@ -75,12 +99,17 @@ impl<'a> Row<'a> {
     fn read(line: &'a str) -> Option<Self> {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
         let number = cells.next().filter(|cell| is_number(cell))?;
-        let tests = line.rsplit(" | ").next()?;
         Some(Self {
             number,
-            tests: tests.split('`').skip(1).step_by(2).collect(),
+            tests: tests(line),
         })
     }
+}
+
+/// The names in backticks in the last cell of a row.
+fn tests(row: &str) -> Vec<&str> {
+    let cell = row.rsplit(" | ").next().unwrap_or_default();
+    cell.split('`').skip(1).step_by(2).collect()
 }
 
 /// Whether a cell is a letter and two digits, other than a measurement's.
@@ -120,6 +149,20 @@ mod tests {
         assert_eq!(
             compare(&bare, &functions),
             ["docs/checks.md: T01 has no test"]
+        );
+    }
+
+    #[test]
+    fn every_mutation_names_tests_that_exist() {
+        let functions: BTreeSet<_> = names_of_functions("fn good() {} fn fine() {}").collect();
+        let page = "| check | change | test |\n|---|---|---|\n\
+            | T01, T20 | No `check`. | `good`, `fine` |\n| T02 | No limit. | `gone` |\n| M03 | None. | |\n";
+        assert_eq!(
+            mutations(page, &functions),
+            [
+                "docs/mutations.md: there is no test gone",
+                "docs/mutations.md: no test: | M03 | None. | |"
+            ]
         );
     }
 

@@ -205,7 +205,7 @@ allow = [
 "#;
 
     #[test]
-    fn what_is_not_allowed_is_found() {
+    fn forbidden_dependencies_are_found() {
         let good =
             "a v0.8.1|MIT\na v0.9.0 (proc-macro)|MIT\nown v0.0.0 (/own)|MIT\na v0.9.0|MIT (*)\n";
         assert_eq!(findings(good, DENY), [""; 0]);

@@ -8,9 +8,9 @@ use crate::sources;
 
 /// The one file that may.
 const TABLE: &str = "api/src/group.rs";
-/// The standard suffix. It counts where a string literal begins with a group and goes on as one does.
+/// The standard suffix. It counts where a string literal begins with a group and continues as one does.
 const STANDARD: &str = "cluster.x-k8s.io";
-/// The private suffix. It counts however the literal goes on.
+/// The private suffix. It counts however the literal continues.
 const PRIVATE: &str = "cluster.hypershift.openshift.io";
 /// Crates that ship nothing may spell what they test and show.
 const EXEMPT: [&str; 3] = ["e2e/", "testbed/", "xtask/"];
@@ -18,7 +18,7 @@ const EXEMPT: [&str; 3] = ["e2e/", "testbed/", "xtask/"];
 /// The lines that spell a group and may not.
 pub(super) fn findings(files: &[String]) -> Result<Vec<String>> {
     let mut findings = Vec::new();
-    for file in files.iter().filter(|file| is_judged(file)) {
+    for file in files.iter().filter(|file| is_checked(file)) {
         let text = sources::read(file)?;
         findings
             .extend(lines_with_groups(&text).map(|line| {
@@ -28,7 +28,7 @@ pub(super) fn findings(files: &[String]) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-fn is_judged(file: &str) -> bool {
+fn is_checked(file: &str) -> bool {
     let test = file.ends_with("/tests.rs")
         || ["tests/", "benches/", "fuzz/", "examples/"]
             .iter()

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_judged_by_part_and_ending() {
+    fn names_are_checked_by_part_and_ending() {
         for (file, expected) in [
             ("Makefile", true),
             ("docs/hack/notes.md", true),

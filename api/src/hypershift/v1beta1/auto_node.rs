@@ -92,7 +92,7 @@ pub struct AutoNodeStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_count: Option<i32>,
-    /// Nodes that it has asked for, whether they are there yet or not.
+    /// Nodes that it has requested, whether they exist yet or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_claim_count: Option<i32>,

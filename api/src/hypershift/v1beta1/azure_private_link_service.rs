@@ -80,7 +80,7 @@ pub struct AzurePrivateLinkServiceSpec {
         ),
     )]
     pub location: String,
-    /// The subnet whose addresses the service takes, of the management cluster's network. Unset: one is made.
+    /// The subnet in the management cluster's network from which the service takes addresses. Unset: one is created.
     #[serde(
         rename = "natSubnetID",
         default,

@@ -30,6 +30,6 @@ pub struct CertificateSigningRequestApprovalSpec {}
 pub struct CertificateSigningRequestApprovalStatus {}
 
 impl Kind for CertificateSigningRequestApproval {
-    const DESCRIPTION: &'static str = "Approves the CertificateSigningRequest of the same name, of the hosted cluster in this namespace. certificates.hypershift.openshift.io has the form that is used today.";
+    const DESCRIPTION: &'static str = "Approves the CertificateSigningRequest of the same name, of the hosted cluster in this namespace. certificates.hypershift.openshift.io has the current version.";
     const STATUS: StatusIs = StatusIs::Field;
 }

@@ -9,11 +9,11 @@ use crate::schema::rule;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Quantity(pub String);
 
-/// A span of time as somebody wrote it, such as `1h30m`. It is written again in the same way.
+/// A duration, such as `1h30m`. Its original spelling is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Duration(pub String);
 
-/// A text that is no span of time.
+/// A text that is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a span of time: write numbers with units, such as 1h30m or 90s")]
 pub struct DurationError {
@@ -87,11 +87,11 @@ pub struct Taint {
 /// What a taint does to pods that do not tolerate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum TaintEffect {
-    /// No new ones come to the node.
+    /// No new Pods are scheduled on the node.
     NoSchedule,
-    /// New ones come to the node only where there is no other.
+    /// New Pods are scheduled on the node only if there is no other one.
     PreferNoSchedule,
-    /// No new ones come to the node, and those that are there leave.
+    /// No new Pods are scheduled on the node, and running ones are evicted.
     NoExecute,
 }
 

@@ -1,4 +1,4 @@
-//! One component of a hosted control plane, and how far it has come.
+//! One component of a hosted control plane, and its rollout status.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_derive::CustomResource;
@@ -16,7 +16,7 @@ use crate::schema::{self, list_map};
     group = "hypershift.openshift.io",
     version = "v1beta1",
     kind = "ControlPlaneComponent",
-    doc = "One component of a hosted control plane, and how far it has come.",
+    doc = "One component of a hosted control plane, and its rollout status.",
     namespaced,
     status = "ControlPlaneComponentStatus",
     derive = "PartialEq",
@@ -49,7 +49,7 @@ use crate::schema::{self, list_map};
 )]
 pub struct ControlPlaneComponentSpec {}
 
-/// How far the component has come.
+/// Rollout status of the component.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlPlaneComponentStatus {
@@ -90,5 +90,5 @@ pub struct ComponentResource {
 }
 
 impl Kind for ControlPlaneComponent {
-    const DESCRIPTION: &'static str = "One component of a hosted control plane, and how far it has come. Made and kept by the control plane operator.";
+    const DESCRIPTION: &'static str = "One component of a hosted control plane, and its rollout status. Created and updated by the control plane operator.";
 }

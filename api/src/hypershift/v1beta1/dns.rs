@@ -24,9 +24,9 @@ pub struct DnsSpec {
         ),
     )]
     pub base_domain: String,
-    /// What stands before the base domain in names of the cluster; without a value it is the
+    /// Prefix of the base domain in names of the cluster; without a value it is the
     /// cluster's name.
-    /// An empty string means that nothing stands there.
+    /// An empty string means no prefix.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 253),

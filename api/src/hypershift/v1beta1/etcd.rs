@@ -148,7 +148,7 @@ pub struct EtcdTlsConfig {
 pub enum EtcdManagementType {
     /// HyperShift does.
     Managed,
-    /// Somebody else does.
+    /// Users manage it.
     Unmanaged,
 }
 

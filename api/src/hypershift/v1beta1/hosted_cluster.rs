@@ -1,4 +1,4 @@
-//! A cluster whose control plane runs as pods on a management cluster.
+//! A cluster with a control plane that runs as pods on a management cluster.
 
 mod policy;
 pub mod status;
@@ -38,7 +38,7 @@ pub use policy::{AvailabilityPolicy, OlmCatalogPlacement};
     group = "hypershift.openshift.io",
     version = "v1beta1",
     kind = "HostedCluster",
-    doc = "A cluster whose control plane runs as pods on a management cluster.",
+    doc = "A cluster with a control plane that runs as pods on a management cluster.",
     namespaced,
     status = "HostedClusterStatus",
     derive = "PartialEq",
@@ -284,7 +284,7 @@ pub struct HostedClusterSpec {
     #[schemars(with = "schema::LocalObjectReference")]
     pub pull_secret: LocalObjectReference,
     /// Secret in the HostedCluster's namespace with a public SSH key, under the key `id_rsa.pub`,
-    /// with which one can log in to the nodes as `core`. Without it, nobody can.
+    /// with which users can log in to the nodes as `core`. Without it, login is disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::LocalObjectReference>")]
     pub ssh_key: Option<LocalObjectReference>,
@@ -397,7 +397,7 @@ pub struct HostedClusterSpec {
 }
 
 impl Kind for HostedCluster {
-    const DESCRIPTION: &'static str = "A cluster whose control plane runs as pods on a management cluster. Its nodes come from NodePools.";
+    const DESCRIPTION: &'static str = "A cluster with a control plane that runs as pods on a management cluster. NodePools provide its nodes.";
     const RULES: &'static [(&'static str, &'static str)] = &[
         (
             "!(has(oldSelf.spec) && has(oldSelf.spec.infraID)) || (has(self.spec) && has(self.spec.infraID))",

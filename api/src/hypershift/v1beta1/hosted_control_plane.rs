@@ -28,7 +28,7 @@ use crate::hypershift::v1beta1::services::ServicePublishingStrategyMapping;
 use crate::schema::{self, immutable, rule, with};
 use status::HostedControlPlaneStatus;
 
-/// What the control plane should be. It is made from the HostedCluster; nobody edits it.
+/// Desired state of the control plane. It is generated from the HostedCluster; do not edit it.
 #[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "hypershift.openshift.io",

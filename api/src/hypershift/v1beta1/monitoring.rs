@@ -35,7 +35,7 @@ pub struct MetricsForwarding {
 pub enum MetricsSet {
     /// Those that telemetry needs.
     Telemetry,
-    /// Those that alerts of the people who run it need, from the ConfigMap `sre-metric-set`.
+    /// Those that the alerts of SREs need, from the ConfigMap `sre-metric-set`.
     #[serde(rename = "SRE")]
     Sre,
     /// All.

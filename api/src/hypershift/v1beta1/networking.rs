@@ -42,7 +42,7 @@ pub struct Cidr(#[schemars(length(max = 43))] pub String);
 )]
 pub struct ClusterNetworking {
     /// Network provider of the pods, `OVNKubernetes` unless said otherwise.
-    /// `OpenShiftSDN` exists in releases up to 4.14 only, `Calico` is installed by whoever runs the
+    /// `OpenShiftSDN` exists in releases up to 4.14 only, `Calico` is installed by the administrator of the
     /// cluster, and `Other` leaves networking entirely to a provider of your own.
     #[serde(default)]
     pub network_type: NetworkType,
@@ -152,7 +152,7 @@ pub struct ApiServerNetworking {
     pub port: Option<i32>,
     /// Address ranges from which the API server may be reached; nothing listed means from
     /// everywhere.
-    /// Include the addresses of the nodes and of whoever administers the cluster. It can be changed
+    /// Include the addresses of the nodes and of the administrators of the cluster. It can be changed
     /// at any time.
     #[serde(
         rename = "allowedCIDRBlocks",
@@ -169,7 +169,7 @@ pub enum NetworkType {
     /// OpenShift SDN, in releases up to 4.14.
     #[serde(rename = "OpenShiftSDN")]
     OpenShiftSdn,
-    /// Calico, installed by whoever runs the cluster.
+    /// Calico, installed by the administrator of the cluster.
     Calico,
     /// OVN-Kubernetes.
     #[default]

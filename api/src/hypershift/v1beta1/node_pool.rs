@@ -120,7 +120,7 @@ pub struct NodePoolSpec {
     pub cluster_name: String,
     /// The release that the nodes run. A new one rolls the nodes, in the way that `management` says.
     pub release: Release,
-    /// Where the machines come from, and of what kind they are.
+    /// The platform of the machines, and their configuration.
     pub platform: NodePoolPlatform,
     /// How many nodes there should be. Unset where `autoScaling` decides; unset without it, the number of nodes is left
     /// as it is.
@@ -228,7 +228,7 @@ pub struct NodePoolManagement {
     /// How nodes are upgraded where they are. Only for upgradeType InPlace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place: Option<InPlaceUpgrade>,
-    /// Replaces machines whose nodes stay unhealthy.
+    /// Replaces machines with unhealthy nodes.
     #[serde(default)]
     pub auto_repair: bool,
 }
@@ -263,7 +263,7 @@ pub struct ReplaceUpgrade {
 pub enum UpgradeStrategy {
     /// At once, a few at a time.
     RollingUpdate,
-    /// When somebody deletes the old machine.
+    /// When a user deletes the old machine.
     OnDelete,
 }
 

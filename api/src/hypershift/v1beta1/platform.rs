@@ -71,6 +71,6 @@ pub enum PlatformType {
     /// IBM Power Virtual Server.
     #[serde(rename = "PowerVS")]
     PowerVs,
-    /// Nodes are brought along by whoever runs the cluster.
+    /// Users provide the nodes.
     None,
 }

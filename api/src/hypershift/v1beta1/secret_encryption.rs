@@ -47,7 +47,7 @@ pub struct AescbcSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KmsSpec {
-    /// The cloud whose service it is.
+    /// The cloud that provides the service.
     pub provider: KmsProvider,
     /// Settings for AWS, when `provider` is `AWS`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -46,7 +46,7 @@ pub struct ServicePublishingStrategyMapping {
     ),
 )]
 pub struct ServicePublishingStrategy {
-    /// `LoadBalancer` gives the service a load balancer of its own, `Route` shares a router,
+    /// `LoadBalancer` gives the service its own load balancer, `Route` shares a router,
     /// `NodePort` uses a port of the management cluster's nodes.
     /// `None` does not publish it, and `S3` is accepted for the OIDC documents of old objects.
     #[serde(rename = "type")]
@@ -67,7 +67,7 @@ pub struct ServicePublishingStrategy {
 #[serde(rename_all = "camelCase")]
 pub struct NodePortPublishingStrategy {
     /// Host name or IP address under which the nodes of the hosted cluster reach the port.
-    /// It goes into the service's certificate.
+    /// It is added to the service's certificate.
     #[schemars(
         length(min = 1, max = 253),
         transform = rule(
@@ -83,7 +83,7 @@ pub struct NodePortPublishingStrategy {
     pub port: Option<i32>,
 }
 
-/// A service behind a load balancer of its own.
+/// A service behind its own load balancer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadBalancerPublishingStrategy {
@@ -119,7 +119,7 @@ pub struct RoutePublishingStrategy {
     pub hostname: Option<String>,
 }
 
-/// A service of the control plane that is reached from outside of it.
+/// A service of the control plane that is reachable from outside of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ServiceType {
     /// The Kubernetes API server.
@@ -142,7 +142,7 @@ pub enum ServiceType {
 /// A way to publish a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum PublishingStrategyType {
-    /// A load balancer of its own.
+    /// Its own load balancer.
     LoadBalancer,
     /// A port of the management cluster's nodes.
     NodePort,

@@ -18,7 +18,7 @@ pub struct ClusterVersionStatus {
     pub history: Vec<UpdateHistory>,
     /// Generation of the specification that this was found for.
     pub observed_generation: i64,
-    /// Releases to which an update is recommended. `null` when nobody was asked.
+    /// Releases to which an update is recommended. `null` when no update service was queried.
     #[schemars(required, length(max = 100), transform = nullable)]
     pub available_updates: Option<Vec<ReleaseInfo>>,
     /// Releases to which an update is recommended unless a risk applies to the cluster.
@@ -53,7 +53,7 @@ pub struct UpdateHistory {
     /// When the roll-out began.
     #[schemars(with = "schema::Time")]
     pub started_time: Time,
-    /// When all of it was rolled out, or another release took its place. `null` while it goes on.
+    /// When the rollout completed, or another release replaced it. `null` while it is in progress.
     #[schemars(with = "schema::Time", transform = nullable)]
     pub completion_time: Option<Time>,
     /// Version of the release. It is empty if the release could not be read.
@@ -87,7 +87,7 @@ pub struct ConditionalUpdate {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionalUpdateRisk {
-    /// Name of the risk, in one word.
+    /// Name of the risk, as one word.
     #[schemars(length(min = 1))]
     pub name: String,
     /// What could happen, and to which clusters.

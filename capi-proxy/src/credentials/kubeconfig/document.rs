@@ -1,4 +1,4 @@
-//! A small YAML document as a JSON value. It is not for bodies of requests, whose bytes must stay.
+//! A small YAML document as a JSON value. Not for bodies of requests, which must keep their bytes.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value};
@@ -91,7 +91,7 @@ impl Reading {
             None => self.root = Some(value),
             Some(Open::Sequence(items)) => items.push(value),
             Some(Open::Mapping(fields, waiting)) => match (waiting.take(), value) {
-                // Twice the same key, or one that stands for the fields of another mapping.
+                // Twice the same key, or one that represents the fields of another mapping.
                 (None, Value::String(key)) if fields.contains_key(&key) || key == "<<" => {
                     return None;
                 }

@@ -1,4 +1,4 @@
-//! Files that change, vanish and come back.
+//! Files that change, vanish and return.
 
 use std::fs;
 
@@ -126,7 +126,7 @@ fn a_removed_token_file_keeps_the_token_until_it_expires() {
     store.refresh();
     assert!(
         token(&store).is_ok(),
-        "a token that can be read is the API server's to judge"
+        "the API server validates a readable token"
     );
     pod.write("token", "");
     store.refresh();

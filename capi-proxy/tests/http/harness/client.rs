@@ -27,7 +27,7 @@ pub(crate) struct Response {
     pub(crate) body: Vec<u8>,
 }
 
-/// Asks on a connection of its own.
+/// Sends a request on its own connection.
 pub(crate) async fn get(proxy: &Proxy, path: &str) -> Response {
     proxy.connect().await.get(path).await
 }
@@ -56,7 +56,7 @@ impl Client {
         })
     }
 
-    /// Sends bytes. That the other side does not want them is not a failure here.
+    /// Sends bytes. A peer that does not read them is not a failure here.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         let _ = match &mut self.stream {
@@ -76,7 +76,7 @@ impl Client {
     /// Sends a request without a body, reads the response.
     pub(crate) async fn get(&mut self, path: &str) -> Response {
         self.ask(path).await;
-        self.answer().await
+        self.response().await
     }
 
     /// Sends a request with a body, and the headers `more`, each with its line end; reads the response.
@@ -93,7 +93,7 @@ impl Client {
         ))
         .await;
         self.send(body).await;
-        self.answer().await
+        self.response().await
     }
 
     /// Creates an object.
@@ -108,7 +108,7 @@ impl Client {
     }
 
     /// Reads a whole response.
-    pub(crate) async fn answer(&mut self) -> Response {
+    pub(crate) async fn response(&mut self) -> Response {
         let mut response = self.head().await;
         response.body = self.body(&response).await.expect("a whole body");
         response
@@ -117,10 +117,15 @@ impl Client {
     /// Reads the head of a response.
     pub(crate) async fn head(&mut self) -> Response {
         let head = self.try_head().await;
-        head.unwrap_or_else(|| panic!("no answer, but {:?}", String::from_utf8_lossy(&self.buffer)))
+        head.unwrap_or_else(|| {
+            panic!(
+                "no response, but {:?}",
+                String::from_utf8_lossy(&self.buffer)
+            )
+        })
     }
 
-    /// Reads the head of a response, if one comes.
+    /// Reads the head of a response, if one arrives.
     pub(crate) async fn try_head(&mut self) -> Option<Response> {
         let end = loop {
             if let Some(end) = self
@@ -205,14 +210,14 @@ impl Client {
     pub(crate) async fn lines(&mut self, count: usize) -> String {
         let mut text = String::new();
         while text.matches('\n').count() < count {
-            let chunk = self.chunk().await.expect("the stream goes on");
+            let chunk = self.chunk().await.expect("the stream continues");
             assert!(!chunk.is_empty(), "the stream ended after {text:?}");
             text.push_str(std::str::from_utf8(&chunk).unwrap());
         }
         text
     }
 
-    /// Waits for the end of the connection; what came before it.
+    /// Waits for the end of the connection; returns what was received before.
     pub(crate) async fn end(&mut self) -> Vec<u8> {
         while self.more().await {}
         std::mem::take(&mut self.buffer)
@@ -226,7 +231,7 @@ impl Client {
         self.buffer.drain(..count).collect()
     }
 
-    /// Whether nothing comes for a little while.
+    /// Whether nothing is received for a short time.
     pub(crate) async fn is_silent(&mut self, time: Duration) -> bool {
         self.buffer.is_empty() && timeout(time, self.more()).await.is_err()
     }
@@ -237,7 +242,7 @@ impl Client {
             Stream::Tcp(stream) => timeout(TIMEOUT, stream.read_buf(&mut self.buffer)).await,
             Stream::Unix(stream) => timeout(TIMEOUT, stream.read_buf(&mut self.buffer)).await,
         };
-        matches!(read.expect("an answer in time"), Ok(1..))
+        matches!(read.expect("a response in time"), Ok(1..))
     }
 }
 

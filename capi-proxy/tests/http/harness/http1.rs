@@ -1,4 +1,4 @@
-//! An API server with HTTP/1.1 whose responses a test writes byte by byte.
+//! An API server with HTTP/1.1; a test writes its responses byte by byte.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -22,13 +22,13 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    /// Which connection it came on, counted from zero.
+    /// The index of its connection, from zero.
     pub(crate) connection: usize,
     /// Whether the connection showed a client certificate.
     pub(crate) certified: bool,
 }
 
-/// A connection, to answer on.
+/// A connection, to respond on.
 pub(crate) struct Conn {
     stream: Box<dyn Stream>,
     buffer: Vec<u8>,
@@ -45,28 +45,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 // === impl Http1 ===
 
 impl Http1 {
-    /// A server without TLS. `answer` is asked for everything but `/version`.
-    pub(crate) fn plain<F>(answer: F) -> Self
+    /// A server without TLS. `response` gets all requests but `/version`.
+    pub(crate) fn plain<F>(response: F) -> Self
     where
         F: AsyncFn(Request, &mut Conn) + Send + 'static,
     {
-        Self::start(None, answer)
+        Self::start(None, response)
     }
 
     /// A server with TLS.
-    pub(crate) fn tls<F>(config: Arc<ServerConfig>, answer: F) -> Self
+    pub(crate) fn tls<F>(config: Arc<ServerConfig>, response: F) -> Self
     where
         F: AsyncFn(Request, &mut Conn) + Send + 'static,
     {
-        Self::start(Some(config), answer)
+        Self::start(Some(config), response)
     }
 
-    /// A server that answers everything with one object.
+    /// A server that responds to all requests with one object.
     pub(crate) fn object(body: &'static str) -> Self {
         Self::plain(async move |_, conn| conn.json(200, body).await)
     }
 
-    fn start<F>(tls: Option<Arc<ServerConfig>>, answer: F) -> Self
+    fn start<F>(tls: Option<Arc<ServerConfig>>, response: F) -> Self
     where
         F: AsyncFn(Request, &mut Conn) + Send + 'static,
     {
@@ -80,7 +80,7 @@ impl Http1 {
                 .enable_all()
                 .build()
                 .unwrap();
-            LocalSet::new().block_on(&runtime, accept(listener, tls, Rc::new(answer), seen));
+            LocalSet::new().block_on(&runtime, accept(listener, tls, Rc::new(response), seen));
         });
         Self { address, requests }
     }
@@ -112,7 +112,7 @@ impl Http1 {
 async fn accept<F>(
     listener: std::net::TcpListener,
     tls: Option<Arc<ServerConfig>>,
-    answer: Rc<F>,
+    response: Rc<F>,
     seen: Arc<Mutex<Vec<Request>>>,
 ) where
     F: AsyncFn(Request, &mut Conn) + 'static,
@@ -121,7 +121,7 @@ async fn accept<F>(
     for number in 0.. {
         let (tcp, _) = listener.accept().await.unwrap();
         tcp.set_nodelay(true).unwrap();
-        let (tls, answer, seen) = (tls.clone(), Rc::clone(&answer), Arc::clone(&seen));
+        let (tls, response, seen) = (tls.clone(), Rc::clone(&response), Arc::clone(&seen));
         tokio::task::spawn_local(async move {
             let Some((stream, certified)) = begin(tcp, tls).await else {
                 return;
@@ -140,7 +140,7 @@ async fn accept<F>(
                     continue;
                 }
                 seen.lock().unwrap().push(request.clone());
-                answer(request, &mut conn).await;
+                response(request, &mut conn).await;
                 conn.requests += 1;
                 if !conn.open {
                     return;
@@ -177,9 +177,9 @@ impl Request {
 // === impl Conn ===
 
 impl Conn {
-    /// Answers with a JSON body.
+    /// Responds with a JSON body.
     pub(crate) async fn json(&mut self, status: u16, body: &str) {
-        self.answer(
+        self.respond(
             status,
             "content-type: application/json\r\n",
             body.as_bytes(),
@@ -187,8 +187,8 @@ impl Conn {
         .await;
     }
 
-    /// Answers with the headers `more`, each with its line end, and a body.
-    pub(crate) async fn answer(&mut self, status: u16, more: &str, body: &[u8]) {
+    /// Responds with the headers `more`, each with its line end, and a body.
+    pub(crate) async fn respond(&mut self, status: u16, more: &str, body: &[u8]) {
         let length = body.len();
         self.write(format!(
             "HTTP/1.1 {status} Status\r\n{more}content-length: {length}\r\n\r\n"
@@ -212,7 +212,7 @@ impl Conn {
         self.write(chunk).await;
     }
 
-    /// Sends bytes as they are. That the other side has gone is not a failure here.
+    /// Sends bytes as they are. A closed peer is not a failure here.
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         if self.stream.write_all(bytes.as_ref()).await.is_err()
             || self.stream.flush().await.is_err()
@@ -221,13 +221,13 @@ impl Conn {
         }
     }
 
-    /// Whether the other side can still be written to, as far as is known.
+    /// Whether the peer is still writable, as far as is known.
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// How many requests came before this one on the connection.
-    pub(crate) fn answered(&self) -> usize {
+    /// How many requests preceded this one on the connection.
+    pub(crate) fn responded(&self) -> usize {
         self.requests
     }
 
@@ -239,7 +239,7 @@ impl Conn {
         std::mem::take(&mut self.buffer)
     }
 
-    /// Waits until the other side has gone.
+    /// Waits until the peer has closed the connection.
     pub(crate) async fn gone(&mut self) {
         while !self.read().await.is_empty() {}
     }
@@ -249,7 +249,7 @@ impl Conn {
         self.open = false;
     }
 
-    /// Never answers.
+    /// Never responds.
     pub(crate) async fn hang(&mut self) {
         self.gone().await;
     }

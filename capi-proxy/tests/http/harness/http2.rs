@@ -38,9 +38,9 @@ pub(crate) struct Watch {
 // === impl Http2 ===
 
 impl Http2 {
-    /// A server that allows `limit` streams a connection. `answer` sends the events of each watch; when it returns, the
+    /// A server that allows `limit` streams a connection. `response` sends the events of each watch; when it returns, the
     /// watch ends.
-    pub(crate) fn watches<F>(config: Arc<ServerConfig>, limit: u32, answer: F) -> Self
+    pub(crate) fn watches<F>(config: Arc<ServerConfig>, limit: u32, response: F) -> Self
     where
         F: AsyncFn(Request<()>, &mut Watch) + Send + 'static,
     {
@@ -56,7 +56,7 @@ impl Http2 {
                 .unwrap();
             LocalSet::new().block_on(
                 &runtime,
-                accept(listener, config, limit, Rc::new(answer), known),
+                accept(listener, config, limit, Rc::new(response), known),
             );
         });
         Self { address, state }
@@ -66,7 +66,7 @@ impl Http2 {
         format!("https://{}", self.address)
     }
 
-    /// The watches that were asked for.
+    /// The watches that were requested.
     pub(crate) fn requests(&self) -> Vec<Request<()>> {
         self.state.requests.lock().unwrap().clone()
     }
@@ -91,7 +91,7 @@ async fn accept<F>(
     listener: std::net::TcpListener,
     config: Arc<ServerConfig>,
     limit: u32,
-    answer: Rc<F>,
+    response: Rc<F>,
     state: Arc<State>,
 ) where
     F: AsyncFn(Request<()>, &mut Watch) + 'static,
@@ -100,13 +100,17 @@ async fn accept<F>(
     loop {
         let (tcp, _) = listener.accept().await.unwrap();
         tcp.set_nodelay(true).unwrap();
-        let (config, answer, state) = (Arc::clone(&config), Rc::clone(&answer), Arc::clone(&state));
+        let (config, response, state) = (
+            Arc::clone(&config),
+            Rc::clone(&response),
+            Arc::clone(&state),
+        );
         tokio::task::spawn_local(async move {
             let Ok(stream) = TlsAcceptor::from(config).accept(tcp).await else {
                 return;
             };
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-                multiplexed(stream, limit, answer, state).await;
+                multiplexed(stream, limit, response, state).await;
             } else {
                 simple(stream).await;
             }
@@ -114,7 +118,7 @@ async fn accept<F>(
     }
 }
 
-/// Answers everything with an empty object.
+/// Responds to every request with an empty object.
 async fn simple(stream: tokio_rustls::server::TlsStream<tokio::net::TcpStream>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = stream;
@@ -122,9 +126,9 @@ async fn simple(stream: tokio_rustls::server::TlsStream<tokio::net::TcpStream>) 
     loop {
         while let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             buffer.drain(..end + 4);
-            let answer =
+            let response =
                 b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
-            if stream.write_all(answer).await.is_err() || stream.flush().await.is_err() {
+            if stream.write_all(response).await.is_err() || stream.flush().await.is_err() {
                 return;
             }
         }
@@ -137,7 +141,7 @@ async fn simple(stream: tokio_rustls::server::TlsStream<tokio::net::TcpStream>) 
 async fn multiplexed<F>(
     stream: tokio_rustls::server::TlsStream<tokio::net::TcpStream>,
     limit: u32,
-    answer: Rc<F>,
+    response: Rc<F>,
     state: Arc<State>,
 ) where
     F: AsyncFn(Request<()>, &mut Watch) + 'static,
@@ -164,10 +168,11 @@ async fn multiplexed<F>(
         let Some(Ok((request, respond))) = accepted else {
             return;
         };
-        let (answer, state, goaway) = (Rc::clone(&answer), Arc::clone(&state), Rc::clone(&goaway));
+        let (response, state, goaway) =
+            (Rc::clone(&response), Arc::clone(&state), Rc::clone(&goaway));
         tokio::task::spawn_local(async move {
             let _counted = Counted::new(&state, number);
-            one(request, respond, &*answer, &state, goaway).await;
+            one(request, respond, &*response, &state, goaway).await;
         });
     }
 }
@@ -175,7 +180,7 @@ async fn multiplexed<F>(
 async fn one<F>(
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
-    answer: &F,
+    response: &F,
     state: &State,
     goaway: Rc<Notify>,
 ) where
@@ -191,8 +196,8 @@ async fn one<F>(
         return;
     };
     let mut watch = Watch { stream, goaway };
-    answer(request, &mut watch).await;
-    // It fails where the other side has gone.
+    response(request, &mut watch).await;
+    // It fails if the peer has closed the connection.
     let _ = watch.stream.send_data(Bytes::new(), true);
 }
 
@@ -223,7 +228,7 @@ impl Drop for Counted<'_> {
 // === impl Watch ===
 
 impl Watch {
-    /// Sends bytes as one frame, as soon as the other side has room for them; whether it is still there.
+    /// Sends bytes as one frame, as soon as the peer's window allows it; whether it is still there.
     pub(crate) async fn send(&mut self, bytes: impl Into<Bytes>) -> bool {
         let mut bytes = bytes.into();
         while !bytes.is_empty() {
@@ -245,7 +250,7 @@ impl Watch {
         self.goaway.notify_one();
     }
 
-    /// Stays open until the other side has gone.
+    /// Stays open until the peer closes the connection.
     pub(crate) async fn wait(&mut self) {
         let _ = std::future::poll_fn(|cx| self.stream.poll_reset(cx)).await;
     }

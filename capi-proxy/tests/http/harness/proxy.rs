@@ -217,7 +217,7 @@ impl Proxy {
         Client::connect(&self.listen).await
     }
 
-    /// Asks on the port for probes and metrics.
+    /// Sends a request to the port for probes and metrics.
     pub(crate) async fn admin(&self, path: &str) -> Response {
         Client::connect(&self.admin).await.get(path).await
     }

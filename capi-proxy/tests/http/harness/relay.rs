@@ -1,4 +1,4 @@
-//! A network between the proxy and the API server that can be slow, or break without a word.
+//! A network between the proxy and the API server that can be slow, or break without notice.
 
 use std::time::Duration;
 

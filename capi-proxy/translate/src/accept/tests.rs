@@ -56,8 +56,8 @@ fn a_rejected_accept_header_lists_the_supported_types() {
         );
     }
     for accept in OPENAPI_PROTOBUF {
-        let asked = rewritten("/openapi/v2", Some(accept));
-        assert_eq!(asked, Ok(Some(accept.to_owned())));
+        let requested = rewritten("/openapi/v2", Some(accept));
+        assert_eq!(requested, Ok(Some(accept.to_owned())));
     }
     let accept = format!("{protobuf},application/json");
     assert_eq!(

@@ -42,7 +42,7 @@ pub(super) fn skip_whitespace(input: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Where a scan stands inside a string; survives the end of a chunk.
+/// The state of a scan inside a string; kept across chunks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StringScan {
     escape: Escape,

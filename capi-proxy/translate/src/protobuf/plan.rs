@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use api::group::Side;
+use api::group::CapiTypes;
 
 use super::kinds::{Node, openapi};
 use super::wire::{self, Bytes, Field, Fields, Value};
@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 1000;
 /// What to write instead of some bytes of the body.
 #[derive(Debug)]
 enum Edit<'b> {
-    /// Nothing else: a length whose content turned out to keep its size.
+    /// Nothing else: a length of content that keeps its size.
     Keep,
     Length {
         value: usize,
@@ -48,7 +48,7 @@ impl<'b> Plan<'b> {
         }
     }
 
-    /// Plans the edits of a value that stands at `node`.
+    /// Plans the edits of a value at `node`.
     pub(super) fn nested(&mut self, node: Node, bytes: &Bytes) -> Result<(), Refusal> {
         self.value(node, bytes, 0).map(|_| ())
     }
@@ -146,8 +146,8 @@ impl<'b> Plan<'b> {
             .and_then(|text| name::swap(self.rules, action, text));
         let Some(swapped) = swapped else { return 0 };
         match swapped.to {
-            Side::Standard => self.counts.to_standard += 1,
-            Side::Private => self.counts.to_private += 1,
+            CapiTypes::Standard => self.counts.to_standard += 1,
+            CapiTypes::Private => self.counts.to_private += 1,
         }
         let length = swapped.before.len() + swapped.name.len() + swapped.after.len();
         self.edits

@@ -1,6 +1,7 @@
 //! Bodies are built by a small encoder, with field numbers written out a second time on purpose.
 
-use proptest::prelude::*;
+mod openapi;
+mod properties;
 
 use super::*;
 
@@ -157,7 +158,7 @@ struct Row {
     resource: &'static str,
     api_version: &'static str,
     kind: &'static str,
-    /// Field numbers from the object down, and what stands there.
+    /// Field numbers from the object down, and the value.
     places: &'static [(&'static [u64], &'static str)],
 }
 
@@ -573,186 +574,4 @@ fn truncated_protobuf_is_rejected_or_valid() {
             );
         }
     }
-}
-
-// === properties ===
-
-fn names() -> impl Strategy<Value = Vec<u8>> {
-    prop_oneof![
-        Just("cluster.x-k8s.io/v1beta2".into()),
-        Just("ipam.cluster.hypershift.openshift.io/v1beta2".into()),
-        Just("cluster.x-k8s.io".into()),
-        Just("machines.cluster.x-k8s.io".into()),
-        prop::collection::vec(any::<u8>(), 0..6),
-    ]
-}
-
-/// Messages with low field numbers, so that many of them hit places, and lengths with idle bytes.
-fn messages() -> impl Strategy<Value = Vec<u8>> {
-    let number_field = (1..20_u64, any::<u64>()).prop_map(|(field, value)| number(field, value));
-    let name_field = (1..20_u64, names(), 0..3_usize).prop_map(|(field, content, padding)| {
-        let mut out = varint(field << 3 | 2);
-        assert!(wire::write_varint(content.len(), padding, &mut out));
-        [out, content].concat()
-    });
-    let leaf = prop::collection::vec(prop_oneof![number_field, name_field], 0..4)
-        .prop_map(|fields| fields.concat());
-    leaf.prop_recursive(6, 40, 4, |inner| {
-        let place = prop_oneof![Just(1_u64), Just(2), Just(13), Just(17), 3..9_u64];
-        prop::collection::vec((place, inner), 1..4).prop_map(|fields| {
-            fields
-                .iter()
-                .map(|(field, content)| bytes(*field, content))
-                .collect::<Vec<_>>()
-                .concat()
-        })
-    })
-}
-
-const RESOURCES: [(&str, &str); 6] = [
-    ("", "events"),
-    ("", "pods"),
-    ("", "resourcequotas"),
-    ("apps", "statefulsets"),
-    ("apiextensions.k8s.io", "customresourcedefinitions"),
-    ("new.k8s.io", "news"),
-];
-
-proptest! {
-    /// Check R02.
-    #[test]
-    fn protobuf_round_trips_to_the_same_bytes(object in messages(), pick in 0..RESOURCES.len()) {
-        let (group, resource) = RESOURCES[pick];
-        let input = body("", "", &[object]);
-        if let Ok((out, _)) = swapped(group, resource, &input) {
-            let (back, _) = swapped(group, resource, &out).unwrap();
-            prop_assert_eq!(back, input);
-        }
-    }
-
-    #[test]
-    fn translating_arbitrary_protobuf_never_panics(input in prop::collection::vec(any::<u8>(), 0..200), pick in 0..RESOURCES.len()) {
-        let (group, resource) = RESOURCES[pick];
-        for input in [[MAGIC, &input].concat(), body("", "", &[input])] {
-            if let Ok((out, _)) = swapped(group, resource, &input) {
-                prop_assert_eq!(swapped(group, resource, &out).unwrap().0, input);
-            }
-        }
-    }
-}
-
-// === OpenAPI ===
-
-/// A document with one path and one definition, whose parameter, response, properties and items refer to it.
-fn openapi(group: &str, reversed: &str, title: &str, camel: &str) -> Vec<u8> {
-    let name = format!("{reversed}.v1beta2.Machine");
-    let reference = bytes(1, format!("#/definitions/{name}"));
-    let kinds = |yaml: String| {
-        let any = message(2, &[bytes(2, yaml)]);
-        [bytes(1, "x-kubernetes-group-version-kind"), any].concat()
-    };
-    let other = [
-        bytes(1, "x-kubernetes-action"),
-        message(2, &[bytes(2, format!("group: {group}\n"))]),
-    ]
-    .concat();
-    let one = kinds(format!("group: {group}\nkind: Machine\nversion: v1beta2\n"));
-    let list = kinds(format!(
-        "- group: {group}\n  kind: Machine\n  version: v1beta2\n"
-    ));
-    let parameter = message(
-        8,
-        &[message(
-            1,
-            &[message(1, &[message(5, std::slice::from_ref(&reference))])],
-        )],
-    );
-    let response = message(
-        9,
-        &[message(
-            1,
-            &[
-                bytes(1, "200"),
-                message(
-                    2,
-                    &[message(
-                        1,
-                        &[message(2, &[message(1, std::slice::from_ref(&reference))])],
-                    )],
-                ),
-            ],
-        )],
-    );
-    let operation = message(
-        2,
-        &[
-            bytes(1, format!("{camel}_v1beta2")),
-            bytes(5, format!("list{title}V1beta2Machine")),
-            bytes(3, format!("objects of {group} are the description's")),
-            parameter,
-            response,
-            bytes(13, one),
-            bytes(13, &other),
-        ],
-    );
-    let path = message(
-        2,
-        &[
-            bytes(1, format!("/apis/{group}/v1beta2/machines")),
-            message(2, &[operation]),
-        ],
-    );
-    let items = message(23, &[message(1, std::slice::from_ref(&reference))]);
-    let property = message(1, &[bytes(1, &name), message(2, &[items])]);
-    let schema = [
-        message(25, &[property]),
-        message(21, &[message(1, std::slice::from_ref(&reference))]),
-        message(24, &[reference]),
-        bytes(31, list),
-    ];
-    let definition = message(1, &[bytes(1, &name), message(2, &schema)]);
-    [
-        bytes(1, "2.0"),
-        message(8, &[path]),
-        message(9, &[definition]),
-    ]
-    .concat()
-}
-
-/// Check F08.
-#[test]
-fn group_names_in_openapi_protobuf_are_translated() {
-    let standard = openapi(
-        "cluster.x-k8s.io",
-        "io.x-k8s.cluster",
-        "ClusterXK8sIo",
-        "clusterXK8sIo",
-    );
-    let rules = Rules::default();
-    let mut private = Vec::new();
-    let counts = swap_openapi(&rules, &standard, &mut private).unwrap();
-    assert_eq!(counts.to_private, 11, "{counts:?}");
-    let mut back = Vec::new();
-    swap_openapi(&rules, &private, &mut back).unwrap();
-    assert_eq!(back, standard);
-    let text = String::from_utf8_lossy(&private);
-    // The description, another extension, and a property's name.
-    assert_eq!(text.matches("cluster.x-k8s.io").count(), 2, "{text}");
-    assert_eq!(text.matches("io.x-k8s.cluster").count(), 1, "{text}");
-}
-
-#[test]
-fn invalid_openapi_protobuf_is_rejected() {
-    let rules = Rules::default();
-    let refused = |body: &[u8]| {
-        let mut out = Vec::new();
-        let refusal = swap_openapi(&rules, body, &mut out).unwrap_err();
-        assert!(out.is_empty());
-        refusal.code
-    };
-    let schema = (0..2000).fold(Vec::new(), |schema, _| bytes(24, schema));
-    let deep = message(9, &[message(1, &[bytes(2, schema)])]);
-    assert_eq!(refused(&deep), 413);
-    let whole = openapi("cluster.x-k8s.io", "io.x-k8s.cluster", "C", "c");
-    assert_eq!(refused(&whole[..whole.len() - 1]), 400);
 }

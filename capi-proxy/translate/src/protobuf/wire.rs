@@ -23,7 +23,7 @@ pub(super) enum Value {
     Bytes(Bytes),
 }
 
-/// Where a length-delimited value stands in the body.
+/// The range of a length-delimited value in the body.
 #[derive(Debug)]
 pub(super) struct Bytes {
     /// The length, as a number.

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-use api::group::Side;
+use api::group::CapiTypes;
 
 use crate::place::Action;
 use crate::{Refusal, Rules, name};
 
-/// The segments of a path, decoded; `/` stands before each.
+/// The segments of a path, decoded; each one is preceded by `/`.
 #[derive(Debug, Clone)]
 pub(super) struct Segments {
     decoded: Vec<String>,
-    /// What follows a `proxy` subresource belongs to the workload behind it and is sent as it came.
+    /// What follows a `proxy` subresource belongs to the workload behind it and is forwarded unchanged.
     tail: String,
 }
 
@@ -64,7 +64,7 @@ impl Segments {
         let Some(swapped) = name::swap(rules, action, segment) else {
             return false;
         };
-        let private = swapped.to == Side::Standard;
+        let private = swapped.to == CapiTypes::Standard;
         *segment = swapped.to_string();
         private
     }

@@ -1,4 +1,4 @@
-//! The query: forwarded as it came, but for field selectors that hold a group and the hash of OpenAPI documents.
+//! The query: forwarded unchanged, except for field selectors that hold a group and the hash of OpenAPI documents.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::path::hex_digit;
 use crate::{Rules, cache};
 
 /// Reads `watch` as the API server does: the first value counts, and anything but `false` and `0` is yes.
-pub(super) fn asks_to_watch(query: &str) -> bool {
+pub(super) fn requests_watch(query: &str) -> bool {
     parameters(query)
         .find(|(key, _)| key == "watch")
         .is_some_and(|(_, value)| value != "0" && !value.eq_ignore_ascii_case("false"))

@@ -1,4 +1,4 @@
-//! What stands below a group version in a path, read as the API server reads it.
+//! The part of a path below a group version, read as the API server reads it.
 
 use crate::place::{Action, Shape};
 

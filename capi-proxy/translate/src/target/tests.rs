@@ -184,7 +184,7 @@ fn the_watch_parameter_follows_the_api_server() {
         assert_eq!(target.is_watch(), watch, "{query}");
         assert!(
             target.upstream().ends_with(&format!("?{query}")),
-            "the query is forwarded as it came: {query}"
+            "the query is forwarded unchanged: {query}"
         );
     }
     assert!(parse("/api/v1/watch/namespaces/n/pods").unwrap().is_watch());

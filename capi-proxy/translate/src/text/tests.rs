@@ -1,4 +1,4 @@
-//! Messages as a real API server words them, and texts that only look like groups.
+//! Messages of a real API server, and texts that only look like groups.
 
 use super::*;
 use proptest::prelude::*;
@@ -217,7 +217,7 @@ fn names_next_to_multibyte_characters_are_translated() {
     );
 }
 
-/// Texts made of names and of what may stand around them.
+/// Texts made of names and of what may surround them.
 fn texts() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("cluster.hypershift.openshift.io".to_owned()),

@@ -1,4 +1,4 @@
-//! One scalar: what it means, and where its text stands between its properties, quotes and the white space behind it.
+//! One scalar: its value, and the position of its text between its properties, quotes and the white space after it.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(super) struct Scalar<'e> {
     pub(super) value: &'e str,
     pub(super) style: ScalarStyle,
     pub(super) tag: Option<&'e Tag>,
-    /// Where it stands, perhaps with properties before it and white space behind it.
+    /// Its position, perhaps with properties before it and white space after it.
     pub(super) at: Range<usize>,
 }
 
@@ -59,7 +59,7 @@ impl Scalar<'_> {
     }
 }
 
-/// A text with escapes, if no property stands before its quote.
+/// A text with escapes, if no property precedes its quote.
 fn escaped(source: &str) -> Option<Range<usize>> {
     let inside = source.strip_prefix('"')?;
     let mut escape = false;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use api::group::Side;
+use api::group::CapiTypes;
 use saphyr_parser::Tag;
 
 use super::scalar::{self, Scalar};
@@ -12,7 +12,7 @@ use crate::{Counts, Refusal, Rules};
 
 /// The most levels that a document may be nested, as for JSON.
 const MAX_DEPTH: usize = 1000;
-/// The key that stands for the fields of other mappings.
+/// The key that represents the fields of other mappings.
 const MERGE: &str = "<<";
 
 /// The state between two events.
@@ -25,7 +25,7 @@ pub(super) struct Walk<'t> {
     edits: Vec<(Range<usize>, String)>,
     counts: Counts,
     documents: usize,
-    /// Something stands for a part of the document that is written elsewhere.
+    /// A reference to a part of the document that is written elsewhere.
     refers: bool,
     /// Some scalar mentions a group of the table.
     mentions: bool,
@@ -37,14 +37,14 @@ enum Frame {
     Mapping { node: Node, next: Next },
 }
 
-/// What comes next in a mapping.
+/// What is next in a mapping.
 #[derive(Debug, Clone, Copy)]
 enum Next {
     Key,
     Value(Node),
 }
 
-/// Where the next value stands.
+/// The node of the next value.
 enum Position {
     Key(Node),
     Value(Node),
@@ -144,7 +144,7 @@ impl<'t> Walk<'t> {
         Ok(())
     }
 
-    /// Where a mapping or sequence stands that begins now.
+    /// The node of a mapping or sequence that begins now.
     fn container(&self, kind: &str, tag: Option<&Tag>) -> Result<Node, Refusal> {
         if !scalar::is_core(tag, kind) {
             return Err(Refusal::unprocessable(
@@ -175,7 +175,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Behind a value the next key comes, and behind a key without a name its value.
+    /// A value is followed by the next key, and a key without a name by its value.
     fn after_node(&mut self) {
         match self.frames.last() {
             Some(Frame::Mapping {
@@ -214,8 +214,8 @@ impl<'t> Walk<'t> {
             swapped.to_string(),
         ));
         match swapped.to {
-            Side::Standard => self.counts.to_standard += 1,
-            Side::Private => self.counts.to_private += 1,
+            CapiTypes::Standard => self.counts.to_standard += 1,
+            CapiTypes::Private => self.counts.to_private += 1,
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use http::Request;
 use kube::{
     Client, Config,
@@ -149,7 +149,7 @@ fn is_private(item: &Map<String, Value>, table: &GroupTable) -> bool {
     item.get("spec")
         .and_then(|spec| spec["group"].as_str())
         .and_then(|group| table.find(group.as_bytes()))
-        .is_some_and(|(_, side)| side == Side::Private)
+        .is_some_and(|(_, side)| side == CapiTypes::Private)
 }
 
 fn document(mut item: Map<String, Value>) -> Document {

@@ -234,6 +234,14 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) dry_run: bool,
 
+    /// Fail unless this command and the operator are of the same version
+    #[arg(long)]
+    pub(super) version_check: bool,
+
+    /// Namespace of the operator, for --version-check
+    #[arg(long, value_name = "NAME", default_value = "hypershift")]
+    pub(super) operator_namespace: String,
+
     /// Wait until the cluster is available, and show what it waits for
     #[arg(long)]
     pub(super) wait: bool,

@@ -12,6 +12,7 @@ use super::platform::Parts;
 use crate::crds::output::{Format, stream};
 use crate::hosted::{Hosted, named};
 use crate::install::display::{Display, print};
+use crate::version;
 use crate::waiting;
 
 /// Prints or creates.
@@ -45,6 +46,9 @@ async fn create(objects: &[Value], options: &Options, args: &RunArgs) -> anyhow:
             "HostedCluster {namespace}/{name} exists already: nothing was changed. Choose another --name, or \
              destroy it first"
         );
+    }
+    if args.version_check {
+        version::check(&args.target.access(), &args.operator_namespace).await?;
     }
     // Either all objects are acceptable, or none is created.
     for object in objects {

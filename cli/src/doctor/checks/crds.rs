@@ -1,6 +1,6 @@
 //! Whose each CRD is, and whether its versions and contract labels hold together.
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 
 use crate::crds::contract;
 use crate::doctor::observation::CrdFacts;
@@ -34,7 +34,7 @@ pub(super) fn examine(crds: &[CrdFacts], table: &GroupTable, report: &mut Report
         let side = found.map(|(_, side)| side);
         report.crds.push(line(crd, side));
         // CRDs of the platform are listed, and not checked.
-        if side == Some(Side::Standard) {
+        if side == Some(CapiTypes::Standard) {
             continue;
         }
         report.findings.extend(versions(crd));
@@ -54,7 +54,7 @@ pub(super) fn examine(crds: &[CrdFacts], table: &GroupTable, report: &mut Report
     }
 }
 
-fn line(crd: &CrdFacts, side: Option<Side>) -> CrdLine {
+fn line(crd: &CrdFacts, side: Option<CapiTypes>) -> CrdLine {
     let (owner, because) = owner(crd, side);
     let contracts = contract::read(&crd.marks);
     CrdLine {
@@ -71,8 +71,8 @@ fn line(crd: &CrdFacts, side: Option<Side>) -> CrdLine {
     }
 }
 
-fn owner(crd: &CrdFacts, side: Option<Side>) -> (String, String) {
-    if side == Some(Side::Private) {
+fn owner(crd: &CrdFacts, side: Option<CapiTypes>) -> (String, String) {
+    if side == Some(CapiTypes::Private) {
         return ("ours".to_owned(), "private group".to_owned());
     }
     if crd.group == OWN_GROUP || crd.group.ends_with(&format!(".{OWN_GROUP}")) {

@@ -1,6 +1,6 @@
 //! What the operator's service account may do, as the API server says.
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
@@ -65,7 +65,7 @@ fn needs(namespace: &str, table: &GroupTable) -> Vec<Need> {
     ];
     // Both sides, since which of them holds a cluster's objects decides who owns it.
     let core = table.pairs().first();
-    for side in [Side::Standard, Side::Private] {
+    for side in [CapiTypes::Standard, CapiTypes::Private] {
         needs.extend(core.map(|pair| Need {
             verbs: vec!["list"],
             group: pair.name(side).to_owned(),

@@ -1,6 +1,6 @@
 //! The webhooks that requests for our objects go through, and what is behind them.
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
     ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -31,7 +31,7 @@ pub(super) async fn observe(
         is_ours(group)
             || table
                 .find(group.as_bytes())
-                .is_some_and(|(_, side)| side == Side::Private)
+                .is_some_and(|(_, side)| side == CapiTypes::Private)
     };
     let mut configured: Vec<Configured> = crds
         .iter()

@@ -1,6 +1,6 @@
 //! The stock managers that convert: what each is called, what it converts, and how it is run.
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 
 /// What makes a stock manager convert and do nothing else.
 ///
@@ -43,7 +43,7 @@ impl Backend {
     }
 
     /// The groups whose kinds it converts, by their names on one side.
-    pub(super) fn groups(self, table: &GroupTable, side: Side) -> Vec<String> {
+    pub(super) fn groups(self, table: &GroupTable, side: CapiTypes) -> Vec<String> {
         let prefixes: &[&str] = match self {
             // The group that all others are named after has no prefix of its own.
             Self::Core => &["cluster.", "addons.", "ipam.", "runtime."],
@@ -68,14 +68,14 @@ mod tests {
     #[test]
     fn each_group_is_converted_by_one_backend_but_for_the_providers_own() {
         let table = GroupTable::default();
-        let all = Backend::ALL.map(|backend| backend.groups(&table, Side::Private));
+        let all = Backend::ALL.map(|backend| backend.groups(&table, CapiTypes::Private));
         let all = all.concat();
         let distinct: BTreeSet<&String> = all.iter().collect();
         assert_eq!(all.len(), distinct.len(), "{all:?}");
         let rest: Vec<&str> = table
             .pairs()
             .iter()
-            .map(|pair| pair.name(Side::Private))
+            .map(|pair| pair.name(CapiTypes::Private))
             .filter(|name| !all.iter().any(|one| one == name))
             .collect();
         assert_eq!(rest.len(), 1, "{rest:?}");

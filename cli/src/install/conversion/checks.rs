@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::install::conversion::Backend;
     use crate::install::conversion::objects::secret;
-    use api::group::{GroupTable, Side};
+    use api::group::{CapiTypes, GroupTable};
 
     /// Something that is done to a CRD.
     type Change = fn(&mut Value);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn crd(setup: &Setup) -> Value {
-        let group = Backend::Core.groups(&GroupTable::default(), Side::Private);
+        let group = Backend::Core.groups(&GroupTable::default(), CapiTypes::Private);
         let mut crd = json!({
             "kind": "CustomResourceDefinition",
             "metadata": {"name": "a"},

@@ -22,9 +22,10 @@ const BACKEND_PORT: usize = 9443;
 const BACKEND_HEALTH_PORT: usize = 9540;
 const BACKEND_DIAGNOSTICS_PORT: usize = 9640;
 const REPLICAS: u8 = 2;
-/// How long a terminating pod goes on answering, until API servers no longer use it.
-const LAST_SECONDS: u8 = 5;
-/// With `LAST_SECONDS`, and the 25 s that a conversion may take.
+/// How long a terminating pod keeps serving, until API servers no longer use it. The webhook itself waits and not a
+/// `preStop` hook, because it has to close idle connections meanwhile.
+const SHUTDOWN_DELAY_SECONDS: u8 = 10;
+/// At least `SHUTDOWN_DELAY_SECONDS` and the 25 s that a conversion may take.
 const GRACE_SECONDS: u8 = 45;
 /// The shim's `--max-memory`, and what its connections take beside it.
 const SHIM_LIMIT: &str = "2Gi";
@@ -403,6 +404,7 @@ fn shim_container(setup: &Setup, options: &Options, private: &Private) -> Value 
         format!("--tls-key-file={CERTIFICATES}/tls.key"),
         format!("--backend-ca={}", setup.authority()),
         format!("--backend-server-name={}", setup.server_name()),
+        format!("--shutdown-delay={SHUTDOWN_DELAY_SECONDS}s"),
     ];
     args.extend(setup.routes().map(|(group, index)| {
         format!(
@@ -437,7 +439,6 @@ fn shim_container(setup: &Setup, options: &Options, private: &Private) -> Value 
             "httpGet": { "path": "/readyz", "port": METRICS_PORT_NAME },
             "periodSeconds": 2, "failureThreshold": 2,
         },
-        "lifecycle": { "preStop": { "sleep": { "seconds": LAST_SECONDS } } },
         "resources": {
             "requests": { "cpu": "10m", "memory": "32Mi" },
             "limits": { "memory": SHIM_LIMIT },

@@ -1,6 +1,6 @@
 //! Which groups are moved, and which way, from what was said on the command line.
 
-use api::group::{GroupPair, GroupTable, Side, core};
+use api::group::{CapiTypes, GroupPair, GroupTable, core};
 use migration::groups::Direction;
 
 use crate::Usage;
@@ -63,7 +63,7 @@ fn of_cluster_api(from: &[String], to: &[String]) -> Option<Direction> {
     let ([from], [to]) = (from, to) else {
         return None;
     };
-    let (standard, private) = (core(Side::Standard), core(Side::Private));
+    let (standard, private) = (core(CapiTypes::Standard), core(CapiTypes::Private));
     if (from, to) == (&standard, &private) {
         return Some(Direction::Forward);
     }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn groups_pair_up_in_the_direction_that_was_said() {
-        let (standard, private) = (core(Side::Standard), core(Side::Private));
+        let (standard, private) = (core(CapiTypes::Standard), core(CapiTypes::Private));
         let forward = pairs(&[&standard], &[&private]).unwrap();
         assert!(
             forward.starts_with(&format!("{standard}={private},")),

@@ -1,4 +1,4 @@
-//! cluster-autoscaler: adds nodes when pods wait for them, and removes nodes that are not needed.
+//! cluster-autoscaler: adds nodes for pending pods, and removes unneeded nodes.
 
 mod options;
 
@@ -10,7 +10,7 @@ use super::{capi, edit};
 
 /// The component's name.
 const NAME: &str = "cluster-autoscaler";
-/// The annotation that names another image.
+/// Annotation: overrides the image.
 const IMAGE: &str = "hypershift.openshift.io/cluster-autoscaler-image";
 
 pub(super) fn component() -> Component {
@@ -26,7 +26,7 @@ pub(super) fn component() -> Component {
     )
     .management_api()
     .uses_capi(CapiUse::Proxied)
-    .wanted_if(capi::manages_machines)
+    .enabled_if(capi::manages_machines)
     .prober(Prober::default())
     .manifest("role.yaml", capi::role)
     .adapt(adapt)
@@ -36,8 +36,8 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     let pod = edit::pod(workload);
     let autoscaler = edit::container(pod, NAME)?;
     edit::image_by(context, autoscaler, IMAGE);
-    let asked = context.spec().autoscaling.as_ref();
-    edit::args(autoscaler, options::flags(asked));
+    let requested = context.spec().autoscaling.as_ref();
+    edit::args(autoscaler, options::flags(requested));
     let management = capi::management_kubeconfig(context, "--cloud-config");
     edit::args(autoscaler, management);
     let mut volumes = pod.volumes.iter_mut().flatten();

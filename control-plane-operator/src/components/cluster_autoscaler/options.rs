@@ -1,10 +1,10 @@
-//! What users ask of the autoscaler, as its flags.
+//! Translates the autoscaling configuration of users to flags.
 
 use api::hypershift::v1beta1::autoscaling::{
     AutoscalingMode, ClusterAutoscaling, Expander, ScaleDownConfig,
 };
 
-/// Labels that differ between nodes of pools that are alike: clouds and OpenShift set them.
+/// Labels that differ between nodes of similar node groups: clouds and OpenShift set them.
 const IGNORED: [&str; 9] = [
     "hypershift.openshift.io/nodePool",
     "topology.ebs.csi.aws.com/zone",
@@ -18,44 +18,51 @@ const IGNORED: [&str; 9] = [
 ];
 const EXPANDERS: [Expander; 2] = [Expander::Priority, Expander::LeastWaste];
 
-/// The flags. What is not asked for is left to the autoscaler.
-pub(super) fn flags(asked: Option<&ClusterAutoscaling>) -> Vec<String> {
-    let chosen = asked.map_or(&[][..], |asked| &asked.expanders);
+/// Returns the flags. Unset options keep the autoscaler's defaults.
+pub(super) fn flags(requested: Option<&ClusterAutoscaling>) -> Vec<String> {
+    let chosen = requested.map_or(&[][..], |requested| &requested.expanders);
     let mut flags = vec![format!("--expander={}", expanders(chosen))];
-    let own = asked
+    let own = requested
         .iter()
-        .flat_map(|asked| &asked.balancing_ignored_labels);
+        .flat_map(|requested| &requested.balancing_ignored_labels);
     let ignored = IGNORED.into_iter().chain(own.map(String::as_str));
     flags.extend(ignored.map(|label| format!("--balancing-ignore-label={label}")));
-    if let Some(asked) = asked {
-        flags.extend(limits(asked));
-        flags.extend(removal(asked));
+    if let Some(requested) = requested {
+        flags.extend(limits(requested));
+        flags.extend(removal(requested));
     }
     flags
 }
 
-fn limits(asked: &ClusterAutoscaling) -> impl Iterator<Item = String> {
+fn limits(requested: &ClusterAutoscaling) -> impl Iterator<Item = String> {
     let number = |flag: &str, value: Option<i32>| value.map(|value| format!("--{flag}={value}"));
     let limits = [
-        number("max-nodes-total", asked.max_nodes_total),
-        number("max-graceful-termination-sec", asked.max_pod_grace_period),
+        number("max-nodes-total", requested.max_nodes_total),
+        number(
+            "max-graceful-termination-sec",
+            requested.max_pod_grace_period,
+        ),
         number(
             "expendable-pods-priority-cutoff",
-            asked.pod_priority_threshold,
+            requested.pod_priority_threshold,
         ),
-        asked
+        requested
             .max_node_provision_time
             .as_ref()
             .map(|time| format!("--max-node-provision-time={time}")),
-        asked
+        requested
             .max_free_difference_ratio_percent
             .map(|percent| format!("--max-free-difference-ratio={}", ratio(percent))),
     ];
     limits.into_iter().flatten()
 }
 
-fn expanders(asked: &[Expander]) -> String {
-    let names = if asked.is_empty() { &EXPANDERS } else { asked };
+fn expanders(requested: &[Expander]) -> String {
+    let names = if requested.is_empty() {
+        &EXPANDERS
+    } else {
+        requested
+    };
     let names = names.iter().map(|expander| match expander {
         Expander::LeastWaste => "least-waste",
         Expander::Priority => "priority",
@@ -64,9 +71,9 @@ fn expanders(asked: &[Expander]) -> String {
     names.collect::<Vec<_>>().join(",")
 }
 
-/// Whether and when nodes are removed.
-fn removal(asked: &ClusterAutoscaling) -> Vec<String> {
-    match (asked.scaling, &asked.scale_down) {
+/// Flags for scale-down.
+fn removal(requested: &ClusterAutoscaling) -> Vec<String> {
+    match (requested.scaling, &requested.scale_down) {
         (AutoscalingMode::ScaleUpOnly, _) => vec!["--scale-down-enabled=false".to_owned()],
         (AutoscalingMode::ScaleUpAndScaleDown, None) => Vec::new(),
         (AutoscalingMode::ScaleUpAndScaleDown, Some(rules)) => delays(rules),
@@ -93,7 +100,7 @@ fn delays(rules: &ScaleDownConfig) -> Vec<String> {
     flags.into_iter().flatten().collect()
 }
 
-/// Percents as a share of one.
+/// Converts a percentage to a ratio.
 fn ratio(percent: i32) -> String {
     format!("{}.{:02}", percent / 100, percent % 100)
 }
@@ -104,16 +111,16 @@ mod tests {
 
     use super::*;
 
-    fn beyond_the_default(asked: Value) -> Vec<String> {
-        let usual = flags(None);
-        let mut all = flags(Some(&serde_json::from_value(asked).unwrap()));
-        all.retain(|flag| !usual.contains(flag));
+    fn beyond_the_default(requested: Value) -> Vec<String> {
+        let default = flags(None);
+        let mut all = flags(Some(&serde_json::from_value(requested).unwrap()));
+        all.retain(|flag| !default.contains(flag));
         all
     }
 
     #[test]
-    fn what_is_asked_for_becomes_flags() {
-        for (asked, flags) in [
+    fn autoscaling_options_become_flags() {
+        for (requested, flags) in [
             (json!({}), &[][..]),
             (
                 json!({ "expanders": ["Random", "LeastWaste"] }),
@@ -149,17 +156,17 @@ mod tests {
                 &["--scale-down-enabled=false"],
             ),
         ] {
-            assert_eq!(beyond_the_default(asked.clone()), flags, "{asked}");
+            assert_eq!(beyond_the_default(requested.clone()), flags, "{requested}");
         }
     }
 
     #[test]
-    fn nodes_are_removed_when_users_say() {
-        let asked = json!({ "scaleDown": {
+    fn scale_down_options_become_flags() {
+        let requested = json!({ "scaleDown": {
             "delayAfterAddSeconds": 1, "delayAfterDeleteSeconds": 2, "delayAfterFailureSeconds": 3,
             "unneededDurationSeconds": 4, "utilizationThresholdPercent": 50,
         } });
-        let flags = beyond_the_default(asked);
+        let flags = beyond_the_default(requested);
         assert_eq!(
             flags,
             [

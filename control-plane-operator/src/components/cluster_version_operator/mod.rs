@@ -1,4 +1,4 @@
-//! cluster-version-operator: applies what the release has for the inside of the guest.
+//! cluster-version-operator: applies the release payload in the guest.
 
 mod payload;
 mod version;
@@ -47,7 +47,7 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     prepare.image = Some(release.clone());
     edit::args(prepare, ["-c".to_owned(), payload::script(context)]);
     let bootstrap = edit::container(pod, "bootstrap")?;
-    let version = version::wanted(context).to_string();
+    let version = version::cluster_version(context).to_string();
     edit::env(bootstrap, "CLUSTER_VERSION_JSON", version);
     let operator = edit::container(pod, NAME)?;
     edit::env(operator, "RELEASE_IMAGE", release);

@@ -1,4 +1,4 @@
-//! What of a release the operator gets to see: not what runs in the control plane already.
+//! The release payload for the operator, without the components that run in the control plane.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const STORAGE: [&str; 2] = [
     "0000_50_cluster-csi-snapshot-controller-operator_07_deployment-ibm-cloud-managed.yaml",
 ];
 const CONSOLE_LOGIN: &str = "0000_50_console-operator_01-oauth.yaml";
-/// Manifests of what runs in the control plane, or of what must not be changed there: group of names, and their ends.
+/// Manifests of components that run in the control plane, or that must not be changed there: name prefix and suffixes.
 const OMITTED: [(&str, &[&str]); 14] = [
     (
         "0000_50_olm_",
@@ -106,7 +106,7 @@ const CRD: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition"
 /// An object of the guest: group and version with kind, namespace, name.
 type Object = ((&'static str, &'static str), &'static str, &'static str);
 
-/// What older layouts left in guests.
+/// Leftovers of older layouts in guests.
 const STALE: [Object; 5] = [
     (
         ("policy/v1", "PodDisruptionBudget"),
@@ -130,7 +130,7 @@ const STALE: [Object; 5] = [
         "cluster-image-registry-operator",
     ),
 ];
-/// What they left where storage is managed from the control plane.
+/// Leftovers where storage is managed from the control plane.
 const STALE_WITH_STORAGE: [Object; 9] = [
     (CRD, "", "machineconfigs.machineconfiguration.openshift.io"),
     (
@@ -174,8 +174,8 @@ const STALE_WITH_STORAGE: [Object; 9] = [
         "migrator",
     ),
 ];
-/// Takes out manifests of other feature sets: `$feature_set` is the cluster's.
-const OTHER_SETS: &str = r#"for file in "$payload"/manifests/*.yaml; do
+/// Removes manifests of other feature sets: `$feature_set` is the cluster's.
+const FEATURE_SET_FILTER: &str = r#"for file in "$payload"/manifests/*.yaml; do
   [ -e "$file" ] || continue
   named="$(sed -n 's|^ *"\{0,1\}release.openshift.io/feature-set"\{0,1\}: *||p' "$file" | head -n 1 | tr -d "\"' ")"
   case ",$named," in
@@ -185,7 +185,7 @@ const OTHER_SETS: &str = r#"for file in "$payload"/manifests/*.yaml; do
 done
 "#;
 
-/// The script that fills the directory of the operator from the release's own image.
+/// The script that copies the payload from the release image to the operator's directory.
 pub(super) fn script(context: &Context<'_>) -> String {
     let set = json!(context.feature_set());
     let set = set.as_str().unwrap_or("Default").to_owned();
@@ -193,7 +193,7 @@ pub(super) fn script(context: &Context<'_>) -> String {
         "set -eu\npayload=/var/payload\nfeature_set={set}\n\
          cp -R /manifests \"$payload/\"\ncp -R /release-manifests \"$payload/\"\n\
          rm -f \"$payload\"/manifests/*_deployment.yaml \"$payload\"/manifests/*_servicemonitor.yaml \
-         \"$payload\"/manifests/0000_50_cluster-update-console-plugin_*\n{OTHER_SETS}\
+         \"$payload\"/manifests/0000_50_cluster-update-console-plugin_*\n{FEATURE_SET_FILTER}\
          cd \"$payload/release-manifests\"\nrm -f"
     );
     // Writing to a String cannot fail.
@@ -213,7 +213,7 @@ fn manages_storage(context: &Context<'_>) -> bool {
     !context.is_on(PlatformType::IbmCloud) && !context.is_on(PlatformType::PowerVs)
 }
 
-/// Manifests of the release that are left out.
+/// Manifests of the release that are omitted.
 fn omitted(context: &Context<'_>) -> Vec<String> {
     let listed = OMITTED.iter().flat_map(|(group, ends)| {
         let ends = ends.iter();
@@ -229,17 +229,19 @@ fn omitted(context: &Context<'_>) -> Vec<String> {
     all
 }
 
-/// Objects that the operator removes from the guest, as YAML.
+/// Manifests of objects that the operator deletes in the guest, as YAML.
 fn cleanup(context: &Context<'_>) -> String {
     let storage = STALE_WITH_STORAGE.iter();
     let storage = storage.filter(|_| manages_storage(context));
     let stale = STALE.iter().chain(storage);
-    let objects: Vec<_> = stale.map(|object| removed(object).to_string()).collect();
+    let objects: Vec<_> = stale
+        .map(|object| removal_manifest(object).to_string())
+        .collect();
     format!("---\n{}\n", objects.join("\n---\n"))
 }
 
 /// JSON is YAML.
-fn removed(((api_version, kind), namespace, name): &Object) -> Value {
+fn removal_manifest(((api_version, kind), namespace, name): &Object) -> Value {
     let mut object = json!({
         "apiVersion": api_version,
         "kind": kind,

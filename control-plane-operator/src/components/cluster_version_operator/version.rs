@@ -1,11 +1,11 @@
-//! The guest's `ClusterVersion`, as it is made first.
+//! The initial `ClusterVersion` of the guest.
 
 use std::collections::BTreeSet;
 
 use control_plane_component::Context;
 use serde_json::{Value, json};
 
-/// Parts of OpenShift that can be left out, and are there unless users say so.
+/// Optional capabilities that are enabled by default.
 const USUAL: [&str; 16] = [
     "Build",
     "CSISnapshot",
@@ -25,8 +25,8 @@ const USUAL: [&str; 16] = [
     "openshift-samples",
 ];
 
-/// The object.
-pub(super) fn wanted(context: &Context<'_>) -> Value {
+/// Returns the object.
+pub(super) fn cluster_version(context: &Context<'_>) -> Value {
     let spec = context.spec();
     let mut version = json!({
         "clusterID": spec.cluster_id.as_deref().unwrap_or_default(),
@@ -51,18 +51,18 @@ pub(super) fn wanted(context: &Context<'_>) -> Value {
     })
 }
 
-/// The usual ones, with the changes that users ask for.
+/// The default capabilities, with the user's changes.
 fn capabilities(context: &Context<'_>) -> BTreeSet<String> {
-    let asked = &context.spec().capabilities;
+    let requested = &context.spec().capabilities;
     let mut all: BTreeSet<_> = USUAL.map(str::to_owned).into();
     let name = |capability: &Value| capability.as_str().unwrap_or_default().to_owned();
     all.extend(
-        asked
+        requested
             .enabled
             .iter()
             .map(|capability| name(&json!(capability))),
     );
-    for capability in &asked.disabled {
+    for capability in &requested.disabled {
         all.remove(&name(&json!(capability)));
     }
     all

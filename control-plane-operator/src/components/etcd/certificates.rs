@@ -9,7 +9,7 @@ const SIGNER: Authority = authority("etcd-signer", "etcd-signer").trusted_in(&["
 const METRICS_SIGNER: Authority =
     authority("etcd-metrics-signer", "etcd-metrics-signer").trusted_in(&["etcd-metrics-ca"]);
 
-/// Who signs them, where etcd is ours.
+/// Certificate authorities of managed etcd.
 pub(super) fn authorities(context: &Context<'_>) -> Vec<Authority> {
     if !context.is_etcd_managed() {
         return Vec::new();
@@ -17,7 +17,7 @@ pub(super) fn authorities(context: &Context<'_>) -> Vec<Authority> {
     vec![SIGNER, METRICS_SIGNER]
 }
 
-/// All of them, where etcd is ours.
+/// Certificates of managed etcd.
 pub(super) fn all(context: &Context<'_>) -> Vec<Leaf> {
     if !context.is_etcd_managed() {
         return Vec::new();

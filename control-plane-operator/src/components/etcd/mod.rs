@@ -1,4 +1,4 @@
-//! etcd: where the guest's API server keeps its objects.
+//! etcd: stores the objects of the guest's API server.
 
 mod certificates;
 mod stateful_set;
@@ -42,19 +42,19 @@ pub(super) fn component() -> Component {
     .metrics(METRICS)
     .zone_spread()
     .management_api()
-    .wanted_if(is_managed)
+    .enabled_if(is_managed)
     .manifest_if("defrag-role.yaml", has_several_members)
     .manifest_if("defrag-rolebinding.yaml", has_several_members)
     .manifest("pdb.yaml", edit::disruption_budget)
     .adapt(stateful_set::adapt)
 }
 
-/// Whether it is ours.
+/// Whether etcd is managed.
 fn is_managed(context: &Context<'_>) -> bool {
     context.is_etcd_managed()
 }
 
-/// Defragmenting stops a member: with only one, that would stop the cluster.
+/// Defragmenting blocks a member: with a single member, it would block the cluster.
 fn has_several_members(context: &Context<'_>) -> bool {
     !context.is_single_replica()
 }

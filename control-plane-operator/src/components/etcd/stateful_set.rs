@@ -1,4 +1,4 @@
-//! The members of etcd: how they find each other, where their data is, and from which snapshot it comes.
+//! The etcd members: peer discovery, storage, and restore from a snapshot.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::has_several_members;
 use crate::components::edit::{args, container, env, pod};
 
-/// True on a hosted control plane whose etcd has been restored: the snapshot is not looked at any more.
+/// Condition of a hosted control plane whose etcd has been restored: the snapshot is ignored from then on.
 const RESTORED: &str = "EtcdSnapshotRestored";
 const RESTORE: &str = include_str!("restore.sh");
 
@@ -42,7 +42,7 @@ pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()
     );
     args(health, tls.cipher_flag("--listen-cipher-suites"));
     if has_several_members(context) {
-        spec.containers.push(defragmenter());
+        spec.containers.push(defrag_container());
     }
     let storage = context
         .spec()
@@ -52,7 +52,7 @@ pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()
         .map(|managed| &managed.storage);
     if let Some(url) = storage.and_then(|storage| snapshot(context, storage)) {
         let init = spec.init_containers.get_or_insert_default();
-        init.push(restorer(context, url));
+        init.push(restore_container(context, url));
     }
     if let (Some(storage), Workload::StatefulSet(set)) = (storage, workload) {
         data(storage, set.spec.get_or_insert_default());
@@ -60,7 +60,7 @@ pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()
     Ok(())
 }
 
-/// All members, by name and address.
+/// The initial cluster: all members with their peer URLs.
 fn initial_cluster(context: &Context<'_>) -> String {
     let members = if context.is_single_replica() { 1 } else { 3 };
     let namespace = context.namespace();
@@ -72,7 +72,7 @@ fn initial_cluster(context: &Context<'_>) -> String {
     members.join(",")
 }
 
-/// Size and class of the volumes. They are decided when the cluster is made.
+/// Sets size and storage class of the volumes. They are immutable after creation.
 fn data(storage: &ManagedEtcdStorageSpec, set: &mut StatefulSetSpec) {
     let Some(volume) = &storage.persistent_volume else {
         return;
@@ -90,7 +90,7 @@ fn data(storage: &ManagedEtcdStorageSpec, set: &mut StatefulSetSpec) {
     }
 }
 
-/// Where the snapshot is that the data come from, until they have come.
+/// URL of the snapshot to restore, until it is restored.
 fn snapshot<'a>(context: &Context<'_>, storage: &'a ManagedEtcdStorageSpec) -> Option<&'a str> {
     let conditions = context
         .hcp
@@ -106,8 +106,8 @@ fn snapshot<'a>(context: &Context<'_>, storage: &'a ManagedEtcdStorageSpec) -> O
     storage.restore_snapshot_url.first().map(String::as_str)
 }
 
-/// Gives back the space of deleted data.
-fn defragmenter() -> Container {
+/// The container that defragments etcd.
+fn defrag_container() -> Container {
     Container {
         name: "etcd-defrag".to_owned(),
         image: Some("controlplane-operator".to_owned()),
@@ -115,7 +115,7 @@ fn defragmenter() -> Container {
             "/usr/bin/control-plane-operator".to_owned(),
             "etcd-defrag-controller".to_owned(),
         ]),
-        env: Some(whereabouts()),
+        env: Some(pod_identity_env()),
         resources: Some(ResourceRequirements {
             requests: Some(requests("10m", "50Mi")),
             ..ResourceRequirements::default()
@@ -128,14 +128,14 @@ fn defragmenter() -> Container {
     }
 }
 
-/// Fills an empty data directory from a snapshot, as that of one of all members.
-fn restorer(context: &Context<'_>, url: &str) -> Container {
+/// The init container that restores a snapshot to an empty data directory.
+fn restore_container(context: &Context<'_>, url: &str) -> Container {
     let mut container = Container {
         name: "etcd-init".to_owned(),
         image: Some("etcd".to_owned()),
         command: Some(vec!["/bin/bash".to_owned()]),
         args: Some(vec!["-ce".to_owned(), RESTORE.to_owned()]),
-        env: Some(whereabouts()),
+        env: Some(pod_identity_env()),
         volume_mounts: Some(vec![
             mount("data", "/var/lib"),
             mount("cluster-state", "/etc/etcd/clusterstate"),
@@ -151,8 +151,8 @@ fn restorer(context: &Context<'_>, url: &str) -> Container {
     container
 }
 
-/// Variables that say which pod this is, and where.
-fn whereabouts() -> Vec<EnvVar> {
+/// Environment variables with the pod's name and namespace.
+fn pod_identity_env() -> Vec<EnvVar> {
     let variable = |name: &str, path: &str| EnvVar {
         name: name.to_owned(),
         value: None,

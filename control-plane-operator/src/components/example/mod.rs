@@ -1,4 +1,4 @@
-//! example: a component of the tests. All that it gets comes of what is declared in this folder.
+//! example: a component for tests. Everything about it is declared in this directory.
 
 use control_plane_component::certificate::{Authority, Usage, authority, leaf};
 use control_plane_component::{
@@ -10,7 +10,7 @@ use super::edit;
 
 /// The component's name.
 pub(crate) const NAME: &str = "example";
-/// Who signs it.
+/// Its certificate authority.
 pub(crate) const SIGNER: Authority =
     authority("example-signer", "example-signer").trusted_in(&["example-ca"]);
 

@@ -1,4 +1,4 @@
-//! featuregate-generator: asks the release which features a feature set has, for the other components to read.
+//! featuregate-generator: renders the features of the feature set with the release's program, for the other components.
 
 use control_plane_component::{Component, Context, Result, Workload, assets};
 
@@ -16,7 +16,11 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     let version = &context.user_release.version;
     let render = edit::container(pod, "render-feature-gates")?;
     edit::env(render, "PAYLOAD_VERSION", version);
-    edit::env(render, "FEATURE_GATE_YAML", feature_gate::wanted(context));
+    edit::env(
+        render,
+        "FEATURE_GATE_YAML",
+        feature_gate::requested(context),
+    );
     edit::env(edit::container(pod, "apply")?, "PAYLOAD_VERSION", version);
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! hosted-cluster-config-operator: what a hosted cluster needs inside.
+//! hosted-cluster-config-operator: reconciles resources in the hosted cluster.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use control_plane_component::certificate::Usage::Client;
 use control_plane_component::certificate::{Authority, authority, leaf};
 use control_plane_component::{
@@ -15,7 +15,7 @@ const NAME: &str = "hosted-cluster-config-operator";
 const SIGNER: Authority = authority("hcco-signer", "hcco-signer").trusted_in(&["client-ca"]);
 const CONFIG: &str = "config.openshift.io";
 const OPERATOR: &str = "operator.openshift.io";
-/// What the guest has to serve before the operator starts: it writes all of these.
+/// Kinds that the guest must serve before the operator starts, because it writes them.
 const REQUIRED: &[(&str, &str, &str)] = &[
     ("imageregistry.operator.openshift.io", "v1", "Config"),
     (CONFIG, "v1", "Infrastructure"),
@@ -53,7 +53,7 @@ pub(super) fn component() -> Component {
     .with_authorities(|_| vec![SIGNER])
     .with_certificates(certificates)
     .management_api()
-    // It writes what in-place upgrades of nodes need to MachineSets.
+    // It annotates MachineSets for in-place upgrades.
     .uses_capi(CapiUse::Direct)
     .prober(Prober {
         kubeconfig_volume: Some("kubeconfig"),
@@ -62,7 +62,7 @@ pub(super) fn component() -> Component {
     })
     .manifest("role.yaml", capi::role)
     .manifest_if("proxy-podmonitor.yaml", |context| {
-        context.settings.capi == Side::Private
+        context.settings.capi_types == CapiTypes::Private
     })
     .adapt(adapt)
 }
@@ -102,7 +102,7 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     for (name, value) in variables {
         edit::env(operator, name, value);
     }
-    // Only upgrades in place need it, so a release without it is good enough.
+    // Optional: only in-place upgrades need it.
     if let Ok(image) = context.release.image("machine-config-operator") {
         edit::env(operator, "IMAGE_MACHINE_CONFIG_OPERATOR", image);
     }
@@ -126,7 +126,7 @@ fn flags(context: &Context<'_>) -> Vec<String> {
         "--registry-overrides",
         &context.settings.registry_overrides,
     ));
-    if context.settings.capi == Side::Private {
+    if context.settings.capi_types == CapiTypes::Private {
         flags.push("--capi-types=private".to_owned());
     }
     flags

@@ -17,7 +17,7 @@ use crate::infra::routes::{self, Reach, by_route, chosen};
 
 /// The component's name.
 const NAME: &str = "ignition-server";
-/// Who signs what machines see.
+/// Authority of the certificate that is served to machines.
 const AUTHORITY: Authority =
     authority("ignition-server-ca-cert", "ignition-root-ca").form(Form::Tls);
 
@@ -45,41 +45,41 @@ pub(super) fn component() -> Component {
     })
     .zone_spread()
     .management_api()
-    .wanted_if(is_wanted)
-    .signed("ca-cert.yaml")
+    .enabled_if(is_enabled)
+    .pki_managed("ca-cert.yaml")
     .manifest("route.yaml", route)
     .manifest_if("route.yaml", is_published_by_route)
     .manifest("service.yaml", service)
-    .signed("serving-cert.yaml")
+    .pki_managed("serving-cert.yaml")
     .adapt(adapt)
 }
 
-/// Where nodes ask for it, and where its proxy does.
+/// Serving certificates: for machines, and for the proxy in front of it.
 fn certificates(context: &Context<'_>) -> Vec<Leaf> {
     let mut all = Vec::new();
     if !is_reached_directly(context) {
         all.push(server(NAME, NAME).names(names::service(context, NAME)));
     }
-    // Nodes ask for it by the address that it is published at.
+    // Machines connect to the published address.
     if let Some(host) = names::known(&context.infra.ignition.host) {
         let leaf = leaf(
             "ignition-server-serving-cert",
             AUTHORITY.secret,
             NAME,
             "openshift",
-            Usage::Unsaid,
+            Usage::Unrestricted,
         );
         all.push(leaf.names([host]).form(Form::Tls));
     }
     all
 }
 
-/// Whether machines get their Ignition from here.
-pub(super) fn is_wanted(context: &Context<'_>) -> bool {
+/// Whether the ignition server is enabled.
+pub(super) fn is_enabled(context: &Context<'_>) -> bool {
     !DISABLE_IGNITION_SERVER.is_set(context.annotations())
 }
 
-/// Whether machines reach it without a proxy in between.
+/// Whether machines connect without a proxy in between.
 fn is_reached_directly(context: &Context<'_>) -> bool {
     context.is_on(PlatformType::IbmCloud)
 }
@@ -96,7 +96,7 @@ fn service(context: &Context<'_>, service: &mut Service) -> Result<()> {
     Ok(())
 }
 
-/// Opens a port of the nodes, where that is how machines come.
+/// Makes it a `NodePort` Service if that is the publishing strategy.
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 pub(super) fn publish(context: &Context<'_>, service: &mut Service) -> Result<()> {
     let strategy = context
@@ -129,7 +129,7 @@ fn route(context: &Context<'_>, route: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// The Service that machines reach.
+/// The Service that machines connect to.
 fn published_service(context: &Context<'_>) -> &'static str {
     if is_reached_directly(context) {
         NAME
@@ -146,7 +146,7 @@ fn addresses(context: &Context<'_>, infra: &mut Infra) {
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     let pod = edit::pod(workload);
     let gates = edit::container(pod, "fetch-feature-gate")?;
-    edit::env(gates, "FEATURE_GATE_YAML", feature_gate::wanted(context));
+    edit::env(gates, "FEATURE_GATE_YAML", feature_gate::requested(context));
     let server = edit::container(pod, NAME)?;
     let settings = context.settings;
     edit::args(
@@ -161,13 +161,13 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     let mirrors = settings.openshift_img_overrides.to_string();
     edit::env(server, "OPENSHIFT_IMG_OVERRIDES", mirrors);
     if is_reached_directly(context) {
-        show_to_machines(pod);
+        use_public_certificate(pod);
     }
     Ok(())
 }
 
-/// Without a proxy, the server itself shows the certificate that machines know.
-fn show_to_machines(pod: &mut PodSpec) {
+/// Without a proxy, the server itself serves the certificate that machines trust.
+fn use_public_certificate(pod: &mut PodSpec) {
     let volumes = pod.volumes.iter_mut().flatten();
     let serving = volumes.filter(|volume| volume.name == "serving-cert");
     for secret in serving.filter_map(|volume| volume.secret.as_mut()) {

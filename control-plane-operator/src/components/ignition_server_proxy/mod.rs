@@ -1,4 +1,4 @@
-//! ignition-server-proxy: shows machines the certificate that they know, and passes on to the ignition server.
+//! ignition-server-proxy: serves the certificate that machines trust, and forwards to the ignition server.
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_component::{Component, Context, assets};
@@ -14,10 +14,10 @@ pub(super) fn component() -> Component {
     .request_serving()
     .zone_spread()
     .depends_on(&["ignition-server"])
-    .wanted_if(is_wanted)
+    .enabled_if(is_enabled)
     .manifest("service.yaml", ignition_server::publish)
 }
 
-fn is_wanted(context: &Context<'_>) -> bool {
-    ignition_server::is_wanted(context) && !context.is_on(PlatformType::IbmCloud)
+fn is_enabled(context: &Context<'_>) -> bool {
+    ignition_server::is_enabled(context) && !context.is_on(PlatformType::IbmCloud)
 }

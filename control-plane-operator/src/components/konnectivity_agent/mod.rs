@@ -1,4 +1,4 @@
-//! konnectivity-agent: lets the guest's API server reach servers of the control plane as if they were in the guest.
+//! konnectivity-agent: lets the guest's API server reach aggregated API servers in the control plane.
 
 use control_plane_component::certificate::Usage::Client;
 use control_plane_component::certificate::{KONNECTIVITY, leaf};
@@ -8,9 +8,9 @@ use super::edit;
 
 /// The component's name.
 const NAME: &str = "konnectivity-agent";
-/// The annotation that names another image.
+/// Annotation: overrides the image.
 const IMAGE: &str = "hypershift.openshift.io/konnectivity-agent-image";
-/// Services that the guest's API server asks through the agent.
+/// Services that the guest's API server reaches through the agent.
 const SERVERS: [&str; 3] = [
     "openshift-apiserver",
     "openshift-oauth-apiserver",
@@ -38,7 +38,7 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     Ok(())
 }
 
-/// The addresses that the agent answers for.
+/// The addresses that the agent serves.
 fn identifiers(context: &Context<'_>) -> String {
     let addresses = SERVERS.map(|name| {
         let service = context.objects.get("", "Service", name);

@@ -1,4 +1,4 @@
-//! What the API server writes into its audit log: the profile, and exceptions by group.
+//! The audit policy of the API server: the profile, and custom rules by group.
 
 use api::hypershift::v1beta1::configuration::api_server::{AuditConfiguration, AuditProfile};
 use control_plane_component::{Context, Error, Result};
@@ -15,7 +15,7 @@ pub(super) fn settings<'a>(context: &Context<'a>) -> Option<&'a AuditConfigurati
     Some(&configuration.api_server.as_ref()?.audit)
 }
 
-/// Whether there is an audit log.
+/// Whether audit logging is enabled.
 pub(super) fn is_on(context: &Context<'_>) -> bool {
     settings(context).is_none_or(|audit| audit.profile != AuditProfile::None)
 }
@@ -29,7 +29,7 @@ pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result
     let mut policy: Value = serde_saphyr::from_str(&text)
         .map_err(|_| Error::missing("ConfigMap kas-audit-config", POLICY))?;
     let mut rules = policy["rules"].as_array().cloned().unwrap_or_default();
-    // The last rule is for all that no other one is for.
+    // The last rule is the catch-all rule.
     rules.pop();
     for custom in &audit.custom_rules {
         let groups = [custom.group.clone()];
@@ -48,7 +48,7 @@ pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result
     Ok(())
 }
 
-/// The rules of a profile: secrets are never written with their contents.
+/// The rules of a profile: the contents of secrets are never logged.
 fn of_profile(profile: AuditProfile) -> Vec<Value> {
     let metadata = json!({ "level": "Metadata", "omitStages": ["RequestReceived"] });
     let sensitive = json!({

@@ -1,4 +1,4 @@
-//! Who may say who he is: the OAuth server of the guest, or OIDC providers of the user's.
+//! Authentication: the OAuth server of the guest, or external OIDC providers.
 
 use api::hypershift::v1beta1::configuration::authentication::claims::{
     PrefixedClaimMapping, TokenClaimValidationRule, TokenValidationRuleType, UsernameClaimMapping,
@@ -13,7 +13,7 @@ use super::kubeconfig::{base64, put, secret_value, yaml};
 
 const AUTHENTICATOR: &str = "openshift-authenticator-cert";
 
-/// The providers of tokens that the API server itself trusts.
+/// The OIDC providers that the API server trusts.
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 pub(super) fn config(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
     let configuration = context.spec().configuration.as_ref();
@@ -40,7 +40,8 @@ pub(super) fn config(context: &Context<'_>, config_map: &mut ConfigMap) -> Resul
     Ok(())
 }
 
-/// A provider in the format of the API server. No field may be dropped: a rule without it would admit more users.
+/// Converts a provider to the API server's format. Every field matters: a dropped validation rule would admit more
+/// users.
 fn authenticator(provider: &OidcProvider, bundle: Option<&str>) -> Value {
     let mut issuer = json!({
         "url": provider.issuer.issuer_url,
@@ -73,7 +74,7 @@ fn claim_rule(rule: &TokenClaimValidationRule) -> Option<Value> {
     }
 }
 
-/// What of a user is made from which claim.
+/// The claim mappings of user names, groups, UID and extra fields.
 fn mappings(provider: &OidcProvider) -> Value {
     let claims = &provider.claim_mappings;
     let issuer = &provider.issuer.issuer_url;
@@ -110,14 +111,14 @@ fn username(issuer: &str, mapping: &UsernameClaimMapping) -> Value {
             prefix.unwrap_or_default()
         }
         Some(UsernamePrefixPolicy::NoPrefix) => String::new(),
-        // Names of different issuers must not be taken for each other; an e-mail address says whose it is.
+        // Names from different issuers must not collide; e-mail addresses are globally unique.
         Some(UsernamePrefixPolicy::Unset) | None if claim == "email" => String::new(),
         Some(UsernamePrefixPolicy::Unset) | None => format!("{issuer}#"),
     };
     json!({ "claim": claim, "prefix": prefix })
 }
 
-/// How the API server asks whose an OAuth token is.
+/// The webhook kubeconfig with which the API server authenticates OAuth tokens.
 pub(super) fn webhook(context: &Context<'_>, secret: &mut Secret) -> Result<()> {
     let namespace = context.namespace();
     let authority = secret_value(context, "root-ca", "ca.crt")?;
@@ -144,7 +145,7 @@ pub(super) fn webhook(context: &Context<'_>, secret: &mut Secret) -> Result<()> 
     Ok(())
 }
 
-/// Metadata of the OAuth server for clients.
+/// OAuth server metadata for clients.
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 pub(super) fn metadata(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
     let server = context.infra.oauth.url();
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_about_tokens_and_users_is_handed_on() {
+    fn oidc_validation_rules_are_all_translated() {
         let provider = provider(json!({
             "name": "sso",
             "issuer": {
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_users_say_whose_they_are() {
+    fn user_names_are_prefixed_by_issuer() {
         let prefix = json!({ "prefixString": "sso:" });
         for (mapping, expected) in [
             (json!({ "claim": "sub" }), "https://login.example.com#"),

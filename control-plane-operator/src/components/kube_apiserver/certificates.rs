@@ -1,4 +1,5 @@
-//! The authorities and certificates of the API server, of konnectivity's server beside it, and of the users that it makes kubeconfigs for.
+//! Authorities and certificates of the API server, of the konnectivity server in its pods, and of the users of its
+//! kubeconfigs.
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_component::Context;
@@ -23,7 +24,7 @@ const BOOTSTRAP: Authority = authority(
 )
 .trusted_in(&["client-ca"]);
 
-/// Who signs users of the API server and konnectivity.
+/// Authorities for clients of the API server, and for konnectivity.
 pub(super) const AUTHORITIES: [Authority; 5] = [
     AGGREGATOR,
     KUBELET,
@@ -43,7 +44,7 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Leaf> {
     all
 }
 
-/// The webhooks of clouds beside the API server, and their users.
+/// Certificates of the cloud webhooks in the API server's pods, and of their clients.
 fn webhooks(context: &Context<'_>) -> Vec<Leaf> {
     let serving =
         |secret: &str| leaf(secret, ROOT, "127.0.0.1", "", Both).names(["127.0.0.1".to_owned()]);
@@ -65,7 +66,7 @@ fn webhooks(context: &Context<'_>) -> Vec<Leaf> {
     }
 }
 
-/// Users of the guest.
+/// Client certificates for the guest.
 fn clients() -> Vec<Leaf> {
     let account = |namespace: &str| format!("system:serviceaccounts:{namespace}");
     let nodes = "openshift-machine-config-operator";
@@ -106,7 +107,7 @@ fn clients() -> Vec<Leaf> {
             Client,
         )
         .group("system:serviceaccounts"),
-        // Prometheus, for metrics of the control plane.
+        // Prometheus scrapes control plane metrics with it.
         leaf(
             "metrics-client",
             CSR,
@@ -161,7 +162,7 @@ fn konnectivity(context: &Context<'_>) -> Vec<Leaf> {
     ]
 }
 
-/// The API server: by its names in the guest and from outside, and by its addresses.
+/// Names of the API server: in the guest, external, and IP addresses.
 fn api_server(context: &Context<'_>) -> Vec<String> {
     let mut names = vec!["localhost".to_owned()];
     for name in ["kubernetes", "openshift"] {

@@ -1,4 +1,4 @@
-//! The configuration of the API server: what depends on the hosted control plane.
+//! The API server's configuration, as far as it depends on the hosted control plane.
 
 use api::annotations::AnnotationError;
 use api::annotations::cluster::{
@@ -36,7 +36,7 @@ pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result
     Ok(())
 }
 
-/// Arguments of the API server: each has a list of values.
+/// Arguments of the API server; each has a list of values.
 struct Arguments<'a>(&'a mut Value);
 
 impl Arguments<'_> {
@@ -45,7 +45,7 @@ impl Arguments<'_> {
     }
 }
 
-/// Certificates that the user has the API server show for names of his own.
+/// Custom serving certificates that users configure by name.
 pub(super) fn named_certificates<'a>(context: &Context<'a>) -> &'a [ApiServerNamedServingCert] {
     let configuration = context.spec().configuration.as_ref();
     configuration
@@ -54,7 +54,7 @@ pub(super) fn named_certificates<'a>(context: &Context<'a>) -> &'a [ApiServerNam
         .map_or(&[], |certs| certs.named_certificates.as_slice())
 }
 
-/// Where the n-th of them is mounted.
+/// Mount path of the n-th named certificate.
 pub(super) fn named_certificate_path(number: usize) -> String {
     format!("/etc/kubernetes/certs/named/{number}")
 }
@@ -109,7 +109,7 @@ fn admission(context: &Context<'_>, features: &Features, plugins: &mut Value) {
         .and_then(|network| network.external_ip.as_ref());
     if let Some(external) = external {
         let policy = external.policy.as_ref();
-        // A range with `!` is refused, and those come first.
+        // `!` marks rejected ranges; they come first.
         let rejected = policy.iter().flat_map(|policy| &policy.rejected_cidrs);
         let allowed = policy.iter().flat_map(|policy| &policy.allowed_cidrs);
         let ranges: Vec<_> = rejected
@@ -141,7 +141,7 @@ fn cluster(context: &Context<'_>, config: &mut Value) {
     config["projectConfig"]["defaultNodeSelector"] = json!(selector.unwrap_or_default());
 }
 
-/// Where the guest's console is. On IBM Cloud the domain is that of the cluster already.
+/// URL of the guest's console. On IBM Cloud the base domain is already the cluster's.
 fn console(context: &Context<'_>) -> String {
     let dns = &context.spec().dns;
     let domain = &dns.base_domain;
@@ -220,15 +220,15 @@ fn load_arguments(context: &Context<'_>, arguments: &mut Arguments<'_>) -> Resul
     let chance = KUBE_API_SERVER_GOAWAY_CHANCE
         .get(annotations)
         .map_err(invalid)?;
-    // With one server, clients that are sent away come back to the same one.
-    let usual = if context.is_single_replica() {
+    // With one replica, GOAWAY would only make clients reconnect to the same server.
+    let default = if context.is_single_replica() {
         "0"
     } else {
         "0.001"
     };
     arguments.set(
         "goaway-chance",
-        chance.map_or(usual.to_owned(), |chance| chance.to_string()),
+        chance.map_or(default.to_owned(), |chance| chance.to_string()),
     );
     let reads = KUBE_API_SERVER_MAX_REQUESTS_INFLIGHT
         .get(annotations)
@@ -241,20 +241,20 @@ fn load_arguments(context: &Context<'_>, arguments: &mut Arguments<'_>) -> Resul
         "max-mutating-requests-inflight",
         writes.unwrap_or(1000).to_string(),
     );
-    let silent = DISABLE_PROFILING
+    let disabled = DISABLE_PROFILING
         .get(annotations)
         .map_err(invalid)?
         .unwrap_or_default();
-    if silent.iter().any(|name| name == "kube-apiserver") {
+    if disabled.iter().any(|name| name == "kube-apiserver") {
         arguments.set("profiling", "false");
     }
     Ok(())
 }
 
-/// An annotation cannot be read.
+/// Converts the error of an invalid annotation.
 pub(super) fn invalid(error: AnnotationError) -> Error {
     Error::Invalid {
-        way_out: format!("write {}", error.expected),
+        hint: format!("write {}", error.expected),
         field: error.key,
         value: error.value,
     }

@@ -1,4 +1,4 @@
-//! The pods of the API server: what depends on the hosted control plane.
+//! The API server's pods, as far as they depend on the hosted control plane.
 
 use api::annotations::cluster::{
     KUBE_API_SERVER_GOGC, KUBE_API_SERVER_GOMEMLIMIT, KUBE_API_SERVER_VERBOSITY,
@@ -22,7 +22,11 @@ pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()
     for name in ["init-bootstrap-render", "init-auth-bootstrap-render"] {
         let render = edit::container(pod, name)?;
         edit::env(render, "PAYLOAD_VERSION", &context.user_release.version);
-        edit::env(render, "FEATURE_GATE_YAML", feature_gate::wanted(context));
+        edit::env(
+            render,
+            "FEATURE_GATE_YAML",
+            feature_gate::requested(context),
+        );
     }
     aws_webhook(context, pod)?;
     if !audit::is_on(context) {
@@ -67,7 +71,7 @@ fn server(context: &Context<'_>, server: &mut Container) -> Result<()> {
     Ok(())
 }
 
-/// Agents have to know how many servers there are, to be connected to each.
+/// Sets the number of servers, because agents connect to each of them.
 fn konnectivity(context: &Context<'_>, server: &mut Container) {
     let servers = match (context.is_single_replica(), context.is_dedicated()) {
         (true, _) => 1,
@@ -80,7 +84,7 @@ fn konnectivity(context: &Context<'_>, server: &mut Container) {
     edit::args(server, tls.cipher_flag("--cipher-suites"));
 }
 
-/// Gives the guest's pods credentials of AWS, where there is AWS.
+/// Configures the AWS pod identity webhook, or removes it on other platforms.
 fn aws_webhook(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
     if !is_on_aws(context) {
         pod.containers
@@ -95,17 +99,17 @@ fn aws_webhook(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
     let region = aws.map_or("", |aws| aws.region.as_str());
     let tls = context.tls();
     let command = webhook.command.get_or_insert_default();
-    let place = command
+    let position = command
         .iter()
         .position(|flag| flag.starts_with("--tls-cert="));
-    let place = place.unwrap_or(command.len());
-    command.insert(place, format!("--aws-default-region={region}"));
+    let position = position.unwrap_or(command.len());
+    command.insert(position, format!("--aws-default-region={region}"));
     command.push(format!("--tls-min-version={}", tls.version()));
     command.extend(tls.cipher_flag("--tls-cipher-suites"));
     Ok(())
 }
 
-/// Secrets that the user brings: certificates for names of his own, the receiver of audit events, keys.
+/// Mounts optional Secrets of the user: named certificates, the audit webhook kubeconfig, encryption keys.
 fn optional_secrets(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
     for (number, named) in named_certificates(context).iter().enumerate() {
         if let Some(secret) = &named.serving_certificate {
@@ -155,7 +159,7 @@ fn add_secret(pod: &mut PodSpec, volume: &str, secret: &str, path: &str) -> Resu
     Ok(())
 }
 
-/// Takes a volume out, and what mounts it.
+/// Removes a volume and its mounts.
 fn without_volume(pod: &mut PodSpec, name: &str) {
     pod.volumes
         .get_or_insert_default()

@@ -1,4 +1,4 @@
-//! How objects are encrypted in etcd: with keys that the user gave, or by a key management service.
+//! Encryption of objects in etcd: with the user's keys, or by a key management service.
 
 use api::hypershift::v1beta1::secret_encryption::SecretEncryptionType;
 use control_plane_component::{Context, Error, Result};
@@ -10,7 +10,7 @@ use super::kubeconfig::{base64, put, secret_value, yaml};
 
 /// The file that the API server reads.
 pub(super) const FILE: &str = "/etc/kubernetes/secret-encryption/config.yaml";
-/// What is encrypted.
+/// Encrypted resources.
 const RESOURCES: [&str; 5] = [
     "secrets",
     "configmaps",
@@ -19,7 +19,7 @@ const RESOURCES: [&str; 5] = [
     "oauthauthorizetokens.oauth.openshift.io",
 ];
 
-/// Whether objects are encrypted at all.
+/// Whether encryption is configured.
 pub(super) fn is_on(context: &Context<'_>) -> bool {
     context.spec().secret_encryption.is_some()
 }
@@ -34,7 +34,7 @@ pub(super) fn adapt(context: &Context<'_>, secret: &mut Secret) -> Result<()> {
     Ok(())
 }
 
-/// The first one writes, and all of them read. What was written before there was encryption is still read.
+/// The first provider encrypts, all of them decrypt. `identity` reads objects from before encryption was enabled.
 fn providers(context: &Context<'_>) -> Result<Vec<Value>> {
     let encryption = context.spec().secret_encryption.as_ref();
     let mut providers = match encryption.map(|encryption| encryption.type_) {
@@ -48,7 +48,7 @@ fn providers(context: &Context<'_>) -> Result<Vec<Value>> {
     Ok(providers)
 }
 
-/// Encryption with keys that are in Secrets.
+/// Encryption with keys in Secrets.
 fn by_keys(context: &Context<'_>) -> Result<Value> {
     let encryption = context.spec().secret_encryption.as_ref();
     let Some(keys) = encryption.and_then(|encryption| encryption.aescbc.as_ref()) else {
@@ -66,8 +66,8 @@ fn by_keys(context: &Context<'_>) -> Result<Value> {
     Ok(json!({ "aescbc": { "keys": keys } }))
 }
 
-/// FNV-1 of 32 bits. A key's name is stored with each object that it encrypts, so a cluster that another version made
-/// can be read only if names are made in the same way.
+/// The 32-bit FNV-1 hash. Key names are stored with each encrypted object, so they must be computed as in earlier
+/// versions.
 pub(super) fn fnv1(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash: u32, byte| {
         hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte)
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_the_published_one() {
+    fn hash_matches_fnv1_vectors() {
         for (text, hash) in [
             ("", 0x811c_9dc5),
             ("a", 0x050c_5d7e),

@@ -1,6 +1,6 @@
-//! Encryption by a key management service: plugins beside the API server, which calls each through a socket.
+//! Encryption by a key management service: plugins in the API server's pods, which it calls through sockets.
 //!
-//! Names of providers are stored with each object that they encrypt: they are made of the key, and never change.
+//! Provider names are stored with each encrypted object: they are derived from the key, and must never change.
 
 mod aws;
 mod azure;
@@ -15,52 +15,52 @@ use super::edit;
 
 /// The volume with the sockets.
 const SOCKETS: &str = "kms-socket";
-/// The volume with a kubeconfig for the API server of the same pod.
+/// The volume with a kubeconfig for the API server in the same pod.
 const LOCALHOST_KUBECONFIG: &str = "localhost-kubeconfig";
-/// The guest's account that plugins authenticate as, and its namespace.
+/// The guest's service account that plugins use, and its namespace.
 const ACCOUNT: &str = "kms-provider";
 const ACCOUNT_NAMESPACE: &str = "kube-system";
 
 /// What a key management service adds to the API server.
 #[derive(Debug, Default)]
 pub(super) struct Plugin {
-    /// Providers of the encryption's configuration. The first one writes.
+    /// Providers of the encryption configuration. The first one encrypts.
     pub(super) providers: Vec<Value>,
     containers: Vec<Container>,
     volumes: Vec<Volume>,
-    /// Where the API server has the sockets.
+    /// Mount path of the sockets in the API server.
     sockets: &'static str,
 }
 
-/// What the service that the control plane uses adds, if it uses one.
+/// Returns the plugin of the configured key management service, if any.
 pub(super) fn plugin(context: &Context<'_>) -> Result<Option<Plugin>> {
     let encryption = context.spec().secret_encryption.as_ref();
     let Some(encryption) = encryption.filter(|it| it.type_ == SecretEncryptionType::Kms) else {
         return Ok(None);
     };
-    let lacks = |field: &str| Error::missing("field spec.secretEncryption.kms", field);
+    let missing = |field: &str| Error::missing("field spec.secretEncryption.kms", field);
     let kms = encryption
         .kms
         .as_ref()
         .ok_or_else(|| Error::missing("field spec.secretEncryption", "kms"))?;
     let plugin = match kms.provider {
         KmsProvider::Aws => {
-            let aws = kms.aws.as_ref().ok_or_else(|| lacks("aws"))?;
+            let aws = kms.aws.as_ref().ok_or_else(|| missing("aws"))?;
             aws::plugin(context, aws)
         }
         KmsProvider::Azure => {
-            let azure = kms.azure.as_ref().ok_or_else(|| lacks("azure"))?;
+            let azure = kms.azure.as_ref().ok_or_else(|| missing("azure"))?;
             azure::plugin(context, azure)
         }
         KmsProvider::IbmCloud => {
-            let ibm_cloud = kms.ibmcloud.as_ref().ok_or_else(|| lacks("ibmcloud"))?;
+            let ibm_cloud = kms.ibmcloud.as_ref().ok_or_else(|| missing("ibmcloud"))?;
             ibm_cloud::plugin(context, ibm_cloud)?
         }
     };
     Ok(Some(plugin))
 }
 
-/// A provider of the encryption's configuration, by the second version of the protocol: the first one has ended.
+/// A provider of the encryption configuration, with KMS v2: v1 is removed.
 fn provider(name: &str, socket: &str) -> Value {
     json!({ "kms": {
         "apiVersion": "v2",
@@ -70,9 +70,9 @@ fn provider(name: &str, socket: &str) -> Value {
     } })
 }
 
-/// What plugins have in common. They are given time: a restart does not make a slow service faster.
+/// Common settings of plugin containers. The probe is lenient, because a restart does not fix a slow service.
 fn container(name: &str, image: &str, port: i32, health: &str) -> Container {
-    edit::written(json!({
+    edit::from_json(json!({
         "name": name,
         "image": image,
         "ports": [{ "name": "http", "containerPort": port, "protocol": "TCP" }],
@@ -88,14 +88,14 @@ fn container(name: &str, image: &str, port: i32, health: &str) -> Container {
     }))
 }
 
-/// A container that keeps a token of the guest for the plugins beside it.
+/// The container that mints tokens of the guest for the plugins.
 fn minter(name: &str, token: &Token) -> Container {
     let Token {
         volume,
         directory,
         kubeconfig,
     } = token;
-    edit::written(json!({
+    edit::from_json(json!({
         "name": name,
         "image": "token-minter",
         "command": ["/usr/bin/control-plane-operator", "token-minter"],
@@ -114,7 +114,7 @@ fn minter(name: &str, token: &Token) -> Container {
     }))
 }
 
-/// Where a token is, and where the kubeconfig is by which it is asked for.
+/// Paths of a token and of the kubeconfig to request it.
 struct Token {
     volume: &'static str,
     directory: &'static str,
@@ -124,7 +124,7 @@ struct Token {
 // === impl Plugin ===
 
 impl Plugin {
-    /// Puts the plugins beside the API server.
+    /// Adds the plugins to the API server's pods.
     pub(super) fn add_to(self, pod: &mut PodSpec, server: &str) -> Result<()> {
         let count = self.providers.len();
         let server = edit::container(pod, server)?;
@@ -134,21 +134,21 @@ impl Plugin {
             mount_path: self.sockets.to_owned(),
             ..VolumeMount::default()
         });
-        // Pods are rolled when the configuration changes: all servers have to write with the same key.
+        // A changed configuration rolls out new pods instead, so that all servers encrypt with the same key.
         let reload = "--encryption-provider-config-automatic-reload=false".to_owned();
         edit::args(server, [reload]);
-        forgive(server, count);
+        exclude_from_liveness(server, count);
         pod.containers.extend(self.containers);
         let volumes = pod.volumes.get_or_insert_default();
-        volumes.push(edit::written(json!({ "name": SOCKETS, "emptyDir": {} })));
+        volumes.push(edit::from_json(json!({ "name": SOCKETS, "emptyDir": {} })));
         volumes.extend(self.volumes);
         Ok(())
     }
 }
 
-/// A service that does not answer makes the API server unready, and does not restart it: that would not help, and what is
-/// in its memory is still good.
-fn forgive(server: &mut Container, providers: usize) {
+/// An unavailable key management service makes the API server unready, but must not restart it: its cached keys stay
+/// valid.
+fn exclude_from_liveness(server: &mut Container, providers: usize) {
     let probe = server.liveness_probe.as_mut();
     let path = probe
         .and_then(|probe| probe.http_get.as_mut())

@@ -1,4 +1,4 @@
-//! The kubeconfigs that are not for components: the administrator's, Cluster API's, and that of nodes that join.
+//! Kubeconfigs for users other than components: administrators, Cluster API, and joining nodes.
 
 use control_plane_component::facts::url;
 use control_plane_component::{Context, Result};
@@ -13,20 +13,20 @@ const ADMIN: &str = "system-admin-client";
 const NODES: &str = "kas-bootstrap-client";
 const KEY: &str = "kubeconfig";
 
-/// The administrator's, for the way from outside.
+/// The administrator's kubeconfig, with the external address.
 pub(super) fn admin(context: &Context<'_>, secret: &mut Secret) -> Result<()> {
-    let wish = context.spec().kubeconfig.as_ref();
-    if let Some(wish) = wish {
-        secret.metadata.name = Some(wish.name.clone());
+    let requested = context.spec().kubeconfig.as_ref();
+    if let Some(requested) = requested {
+        secret.metadata.name = Some(requested.name.clone());
     }
-    let key = wish.map_or(KEY, |wish| wish.key.as_str());
+    let key = requested.map_or(KEY, |requested| requested.key.as_str());
     let authority = authorities(context)?;
     let text = with_authority(context, ADMIN, external(context), &authority)?;
     put(secret, key, text);
     Ok(())
 }
 
-/// The administrator's, for a name of the user's own.
+/// The administrator's kubeconfig, with the custom DNS name.
 pub(super) fn custom_admin(context: &Context<'_>, secret: &mut Secret) -> Result<()> {
     let name = context
         .spec()
@@ -43,13 +43,13 @@ pub(super) fn custom_admin(context: &Context<'_>, secret: &mut Secret) -> Result
     Ok(())
 }
 
-/// Whether the user has a name of his own for the API server.
-pub(super) fn has_custom_name(context: &Context<'_>) -> bool {
+/// Whether a custom DNS name of the API server is configured.
+pub(super) fn has_custom_dns_name(context: &Context<'_>) -> bool {
     let name = context.spec().kube_api_server_dns_name.as_deref();
     name.is_some_and(|name| !name.is_empty())
 }
 
-/// That of Cluster API, by the name and with the key that it asks for.
+/// The kubeconfig of Cluster API, with the name and key that it expects.
 pub(super) fn capi(context: &Context<'_>, secret: &mut Secret) -> Result<()> {
     let infra_id = &context.spec().infra_id;
     secret.metadata.name = Some(format!("{infra_id}-kubeconfig"));
@@ -63,7 +63,7 @@ pub(super) fn capi(context: &Context<'_>, secret: &mut Secret) -> Result<()> {
     Ok(())
 }
 
-/// That of nodes that join.
+/// The bootstrap kubeconfig of joining nodes.
 pub(super) fn bootstrap(context: &Context<'_>, secret: &mut Secret) -> Result<()> {
     let port = context.infra.api.port;
     let server = if context.access().is_private() {
@@ -80,7 +80,7 @@ pub(super) fn bootstrap(context: &Context<'_>, secret: &mut Secret) -> Result<()
     Ok(())
 }
 
-/// The address from outside; where there is none, that of the cluster's own network.
+/// The external URL; for private clusters, the URL in the cluster's network.
 fn external(context: &Context<'_>) -> String {
     let is_route = context
         .strategy(ServiceType::ApiServer)
@@ -92,7 +92,7 @@ fn external(context: &Context<'_>) -> String {
     endpoint.url()
 }
 
-/// Our authority, and the certificates that the user has the API server show.
+/// The root CA, and the user's named serving certificates.
 fn authorities(context: &Context<'_>) -> Result<Vec<u8>> {
     let mut all = secret_value(context, "root-ca", "ca.crt")?;
     for name in super::config::named_certificates(context) {

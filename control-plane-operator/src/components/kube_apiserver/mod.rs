@@ -1,4 +1,4 @@
-//! kube-apiserver: the guest's API, with the server of konnectivity beside it; and all kubeconfigs of the guest.
+//! kube-apiserver: the guest's API server, the konnectivity server in its pods, and all kubeconfigs of the guest.
 
 mod audit;
 mod authentication;
@@ -44,12 +44,15 @@ pub(super) fn component() -> Component {
             "authentication-token-webhook-config-secret.yaml",
             authenticates_by_oauth,
         )
-        .signed("aws-pod-identity-webhook-kubeconfig.yaml")
+        .pki_managed("aws-pod-identity-webhook-kubeconfig.yaml")
         .manifest_if("aws-pod-identity-webhook-kubeconfig.yaml", is_on_aws)
         .manifest("bootstrap-kubeconfig.yaml", kubeconfigs::bootstrap)
         .manifest("capi-kubeconfig.yaml", kubeconfigs::capi)
         .manifest("custom-admin-kubeconfig.yaml", kubeconfigs::custom_admin)
-        .manifest_if("custom-admin-kubeconfig.yaml", kubeconfigs::has_custom_name)
+        .manifest_if(
+            "custom-admin-kubeconfig.yaml",
+            kubeconfigs::has_custom_dns_name,
+        )
         .manifest("external-admin-kubeconfig.yaml", kubeconfigs::admin)
         .manifest("hcco-kubeconfig.yaml", kubeconfig::service("hcco-client"))
         .manifest(
@@ -98,12 +101,12 @@ fn manifests() -> &'static [Asset] {
     )
 }
 
-/// Whether users log in at an OAuth server of the cluster.
+/// Whether users log in through the cluster's OAuth server.
 fn authenticates_by_oauth(context: &Context<'_>) -> bool {
     context.is_oauth_enabled()
 }
 
-/// Whether the guest's pods get credentials of AWS by a webhook.
+/// Whether the AWS pod identity webhook is needed.
 fn is_on_aws(context: &Context<'_>) -> bool {
     context.is_on(PlatformType::Aws)
 }

@@ -1,4 +1,4 @@
-//! The Services and Routes of the API server, and of konnectivity's server beside it.
+//! Services and Routes of the API server and of the konnectivity server.
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::PublishingStrategyType::{LoadBalancer, NodePort, Route};
@@ -11,7 +11,7 @@ use crate::infra::address::{HTTPS, balancer, of, route_host};
 use crate::infra::routes::{self, by_route, chosen, route};
 use crate::infra::services::{Reach, Service};
 
-/// The component, and the app of its pods.
+/// Name of the component, and app label of its pods.
 const NAME: &str = "kube-apiserver";
 const BALANCE: (&str, &str) = ("haproxy.router.openshift.io/balance", "roundrobin");
 
@@ -59,7 +59,7 @@ fn missing(_: &Context<'_>, infra: &Infra) -> Vec<&'static str> {
         all.push("the address of the API server");
     }
     if !infra.konnectivity.is_known() {
-        all.push("the address of konnectivity");
+        all.push("the address of the konnectivity server");
     }
     all
 }
@@ -129,16 +129,16 @@ fn api_server(context: &Context<'_>) -> Vec<Service> {
         (Some(NodePort), Some(strategy)) => main.node_port(strategy),
         (Some(LoadBalancer), Some(strategy)) => {
             if access.is_public() && context.is_on(PlatformType::Azure) {
-                // Its load balancers take a port only once for each address.
+                // Azure load balancers accept each port only once per address.
                 let port = json!({ "port": 7443, "targetPort": "client", "protocol": "TCP" });
                 let mut balancer =
                     Service::new("kube-apiserverlb", NAME, port).labeled_by_component();
-                balancer.load_balancer(context, Reach::Everybody);
+                balancer.load_balancer(context, Reach::Public);
                 balancer.allow_cidr_blocks(context);
                 balancer.host(strategy);
                 all.push(balancer);
             } else if access.is_public() {
-                main.load_balancer(context, Reach::Everybody);
+                main.load_balancer(context, Reach::Public);
                 main.allow_cidr_blocks(context);
                 main.host(strategy);
             }
@@ -160,7 +160,7 @@ fn private_api_server(context: &Context<'_>) -> Service {
     };
     let port = json!({ "port": port, "targetPort": "client", "protocol": "TCP" });
     let mut service = Service::new("kube-apiserver-private", NAME, port).labeled_by_component();
-    service.load_balancer(context, Reach::OwnNetwork);
+    service.load_balancer(context, Reach::Private);
     service
 }
 

@@ -1,4 +1,4 @@
-//! kube-controller-manager: the guest's own controllers, of Deployments, Nodes and the like.
+//! kube-controller-manager: the guest's built-in controllers.
 
 use api::hypershift::v1beta1::networking::AllocateNodeCidrs;
 use api::hypershift::v1beta1::platform::PlatformType;
@@ -18,7 +18,7 @@ const METRICS: Metrics = Metrics {
     telemetry: Some(("keep", "pv_collector_total_pv_count")),
     sre: Some("kubeControllerManager"),
 };
-/// The name of the image of the pod that empties volumes, as the manifest has it.
+/// The image line of the volume recycler pod in the manifest.
 const RECYCLER_IMAGE: &str = "image: tools";
 
 pub(super) fn component() -> Component {
@@ -60,7 +60,7 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     Ok(())
 }
 
-/// Address ranges, and whether nodes get a part of them from here. Most networks see to that themselves.
+/// CIDRs, and whether nodes get pod CIDRs from this controller. Most network plugins allocate them themselves.
 fn network(context: &Context<'_>) -> [String; 3] {
     let allocates = context
         .networking()
@@ -76,7 +76,7 @@ fn network(context: &Context<'_>) -> [String; 3] {
     ]
 }
 
-/// How long a node may be silent until it counts as lost.
+/// How long a node may miss heartbeats until it is marked as unreachable.
 fn grace_period(context: &Context<'_>) -> String {
     let seconds = if context.is_on(PlatformType::IbmCloud) {
         55
@@ -86,7 +86,7 @@ fn grace_period(context: &Context<'_>) -> String {
     format!("--node-monitor-grace-period={seconds}s")
 }
 
-/// Puts the release's image into the pod that empties volumes.
+/// Sets the release's image in the volume recycler pod.
 fn recycler(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
     let image = format!("image: {}", context.release.image("tools")?);
     let data = config_map.data.get_or_insert_default();

@@ -1,4 +1,4 @@
-//! The scheduler's configuration: how nodes are compared with each other.
+//! The scheduler's configuration: the scoring profile.
 
 use api::hypershift::v1beta1::configuration::scheduler::SchedulerProfile;
 use control_plane_component::{Context, Error, Result};
@@ -13,26 +13,26 @@ pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result
     let mut config: Value = serde_saphyr::from_str(&text)
         .map_err(|_| Error::missing("manifest of ConfigMap kube-scheduler", KEY))?;
     let configuration = context.spec().configuration.as_ref();
-    let asked = configuration
+    let requested = configuration
         .and_then(|configuration| configuration.scheduler.as_ref())
         .and_then(|scheduler| scheduler.profile);
-    if let Some(profile) = asked.and_then(profile) {
+    if let Some(profile) = requested.and_then(profile) {
         config["profiles"] = json!([profile]);
     }
     data.insert(KEY.to_owned(), config.to_string());
     Ok(())
 }
 
-/// The profile, in the scheduler's own words. Pods are spread over nodes unless something else is said.
-fn profile(asked: SchedulerProfile) -> Option<Value> {
-    match asked {
+/// Converts the profile to the scheduler's configuration. The default spreads pods over nodes.
+fn profile(requested: SchedulerProfile) -> Option<Value> {
+    match requested {
         SchedulerProfile::Unset | SchedulerProfile::LowNodeUtilization => None,
         SchedulerProfile::HighNodeUtilization => Some(packed()),
         SchedulerProfile::NoScoring => Some(unscored()),
     }
 }
 
-/// As few nodes as possible, each as full as possible.
+/// Bin packing: as few nodes as possible.
 fn packed() -> Value {
     json!({
         "schedulerName": "default-scheduler",
@@ -47,7 +47,7 @@ fn packed() -> Value {
     })
 }
 
-/// The first node that fits.
+/// No scoring: the first feasible node.
 fn unscored() -> Value {
     json!({
         "schedulerName": "default-scheduler",
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_profiles_that_differ_from_the_default_are_written() {
+    fn default_scheduler_profile_is_omitted() {
         assert_eq!(profile(SchedulerProfile::Unset), None);
         assert_eq!(profile(SchedulerProfile::LowNodeUtilization), None);
         let packed = profile(SchedulerProfile::HighNodeUtilization).unwrap();

@@ -1,4 +1,4 @@
-//! kube-scheduler: puts the guest's pods on nodes.
+//! kube-scheduler: assigns the guest's pods to nodes.
 
 mod config;
 

@@ -1,7 +1,7 @@
-//! machine-approver: grants certificates to kubelets for whose nodes there is a Machine.
+//! machine-approver: approves certificates of kubelets whose Node has a Machine.
 
 use api::group;
-use api::group::Side;
+use api::group::CapiTypes;
 use control_plane_component::{CapiUse, Component, Context, Prober, Result, Workload, assets};
 
 use super::{capi, edit, flags};
@@ -22,7 +22,7 @@ pub(super) fn component() -> Component {
     )
     .management_api()
     .uses_capi(CapiUse::Proxied)
-    .wanted_if(capi::manages_machines)
+    .enabled_if(capi::manages_machines)
     .prober(Prober::default())
     .manifest("role.yaml", capi::role)
     .adapt(adapt)
@@ -32,8 +32,8 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     let template = workload.template().metadata.get_or_insert_default();
     template.name = Some(NAME.to_owned());
     let approver = edit::container(edit::pod(workload), NAME)?;
-    // The program knows the standard name only; where another one is stored, the proxy swaps it.
-    let group = group::core(Side::Standard);
+    // The program supports only the standard group; with private types the proxy translates it.
+    let group = group::core(CapiTypes::Standard);
     edit::args(
         approver,
         [

@@ -1,4 +1,4 @@
-//! Drivers of clouds, and the operator of credentials.
+//! Cloud CSI drivers, and the cloud credential operator.
 
 use api::hypershift::v1beta1::platform::PlatformType::{Aws, Azure};
 use control_plane_component::certificate::Usage::Both;
@@ -42,7 +42,7 @@ fn azure(context: &Context<'_>, driver_name: &str) -> Vec<Leaf> {
     driver(context, driver_name, "operator", "controller")
 }
 
-/// The metrics of a driver's operator and of its controller, by the names of their Services.
+/// Serving certificates for metrics of a driver's operator and controller.
 fn driver(context: &Context<'_>, driver: &str, operator: &str, controller: &str) -> Vec<Leaf> {
     [("operator", operator), ("controller-metrics", controller)]
         .map(|(secret, service)| {

@@ -1,4 +1,4 @@
-//! The components that forward metrics of a control plane to the guest, where that is asked for.
+//! The components that forward control plane metrics to the guest, if enabled.
 
 use control_plane_component::certificate::Usage::Server;
 use control_plane_component::certificate::{Authority, Form, authority, leaf};

@@ -1,4 +1,4 @@
-//! The OAuth server, at which users log in.
+//! The OAuth server.
 
 use api::hypershift::v1beta1::services::PublishingStrategyType::LoadBalancer;
 use api::hypershift::v1beta1::services::ServiceType;
@@ -13,7 +13,7 @@ use crate::infra::address::of;
 use crate::infra::routes::{Reach, by_route, chosen, route};
 use crate::infra::services::Service;
 
-/// The component, its Service and the app of its pods.
+/// Name of the component and its Service, and app label of its pods.
 const NAME: &str = "oauth-openshift";
 const EXTERNAL: &str = "oauth";
 const PRIVATE: &str = "oauth-private";

@@ -54,7 +54,7 @@ fn api(context: &Context<'_>, name: &str) -> Leaf {
 }
 
 fn oauth_api(context: &Context<'_>) -> Vec<Leaf> {
-    // The guest's API server asks it who a user is.
+    // The guest's API server authenticates users with it.
     let authenticator = leaf(
         "openshift-authenticator-cert",
         CSR,
@@ -78,7 +78,7 @@ fn controllers(context: &Context<'_>) -> Vec<Leaf> {
         .into()
 }
 
-/// What routes of the guest show by default.
+/// The default certificate of the guest's Routes.
 fn ingress(context: &Context<'_>) -> Vec<Leaf> {
     let dns = &context.spec().dns;
     let domain = match dns.base_domain_prefix.as_deref() {

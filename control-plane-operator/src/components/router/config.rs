@@ -1,4 +1,4 @@
-//! The configuration of HAProxy: which name leads to which Service.
+//! The HAProxy configuration: host names and their backend Services.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,37 +16,37 @@ pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result
     let config = data
         .get_mut(KEY)
         .ok_or_else(|| Error::missing("manifest of ConfigMap router", KEY))?;
-    let ways = ways(context);
-    config.push_str(&ways.rules);
-    config.push_str(&ways.back_ends);
+    let routing = routing(context);
+    config.push_str(&routing.rules);
+    config.push_str(&routing.backends);
     Ok(())
 }
 
-/// Where names lead: rules belong to the front end, which ends the manifest.
+/// Frontend rules, which continue the manifest's last section, and backends.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Ways {
+struct Routing {
     rules: String,
-    back_ends: String,
+    backends: String,
 }
 
-fn ways(context: &Context<'_>) -> Ways {
-    let mut ways = Ways::default();
+fn routing(context: &Context<'_>) -> Routing {
+    let mut routing = Routing::default();
     for (name, host, service) in routes(context) {
         // Writing to a String cannot fail.
         let _ = writeln!(
-            ways.rules,
+            routing.rules,
             "  use_backend {name} if {{ req_ssl_sni -i {host} }}"
         );
         let _ = write!(
-            ways.back_ends,
+            routing.backends,
             "\nbackend {name}\n  server {name} {}\n",
             address(context, service)
         );
     }
-    ways
+    routing
 }
 
-/// Name, host and Service of each Route that is ours, by name, and that has a host already.
+/// Name, host and Service of each Route of this control plane that has a host, sorted by name.
 fn routes<'a>(context: &Context<'a>) -> Vec<(&'a str, &'a str, &'a str)> {
     let mut all = BTreeMap::new();
     for (name, route) in context.objects.of_kind("route.openshift.io", "Route") {
@@ -63,13 +63,13 @@ fn routes<'a>(context: &Context<'a>) -> Vec<(&'a str, &'a str, &'a str)> {
         .collect()
 }
 
-/// Whether this is a name of DNS: nothing else may get into the configuration.
+/// Whether this is a valid DNS name: other text could inject configuration.
 fn is_name(host: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b".-*".contains(&byte);
     !host.is_empty() && host.bytes().all(known)
 }
 
-/// Where a Service is reached: by its address, which stays when DNS is away.
+/// The address of a Service: its cluster IP, so that the router does not depend on DNS.
 fn address(context: &Context<'_>, name: &str) -> String {
     let service = context.objects.get("", "Service", name);
     let spec = service.map_or(&Value::Null, |service| &service["spec"]);

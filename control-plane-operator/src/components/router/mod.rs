@@ -1,4 +1,4 @@
-//! router: one way in for all Routes of a control plane, by the name that a client asks for.
+//! router: serves all Routes of a control plane, and selects the backend by SNI.
 
 mod config;
 mod publishing;
@@ -18,7 +18,7 @@ pub(super) fn component() -> Component {
     .request_serving()
     .zone_spread()
     .depends_on(&["ignition-server"])
-    .wanted_if(|context| context.infra.needs_router)
+    .enabled_if(|context| context.infra.needs_router)
     .manifest("config.yaml", config::adapt)
     .manifest("pdb.yaml", edit::disruption_budget)
 }

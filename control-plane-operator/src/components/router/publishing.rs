@@ -1,4 +1,4 @@
-//! The Services of the router: for everybody, and for the cluster's own network.
+//! Services of the router: public, and for the cluster's network.
 
 use control_plane_component::facts::Infra;
 use control_plane_component::{Context, Publication};
@@ -30,7 +30,7 @@ fn routers(context: &Context<'_>) -> Vec<Service> {
     if access.is_private() {
         let mut router = Service::new(PRIVATE, PRIVATE, port());
         if !is_swift(context) && !shares_ingress(context) {
-            router.load_balancer(context, Reach::OwnNetwork);
+            router.load_balancer(context, Reach::Private);
         }
         all.push(router);
     }
@@ -40,7 +40,7 @@ fn routers(context: &Context<'_>) -> Vec<Service> {
         && !is_swift(context)
     {
         let mut router = Service::new(PUBLIC, PRIVATE, port());
-        router.load_balancer(context, Reach::Everybody);
+        router.load_balancer(context, Reach::Public);
         router.internet_facing(context);
         all.push(router);
     }

@@ -1,4 +1,4 @@
-//! What the machine-config-daemon needs in the hosted cluster: the payload, and itself where its image is known.
+//! Objects of the machine-config-daemon in the hosted cluster: its payload, and its pods if the image is set.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::Api;
@@ -9,12 +9,12 @@ use super::super::context::Context;
 use super::super::error::Error;
 use super::plan::{Plan, Pool};
 
-/// The payload's ConfigMap, and the account of the daemon.
+/// Name of the payload's ConfigMap, and of the daemon's service account.
 const NAME: &str = "machine-config-daemon";
-/// On a daemon's pod: what it brings its node to.
+/// Label of a daemon's pod: the target of its node.
 const TARGET: &str = "hypershift.openshift.io/target-config-version";
 
-/// Has all of it be there.
+/// Applies the objects.
 pub(super) async fn prepare(
     ctx: &Context,
     pool: &Pool,
@@ -23,21 +23,24 @@ pub(super) async fn prepare(
 ) -> Result<(), Error> {
     let payload = String::from_utf8(payload).map_err(|_| Error::Form {
         object: format!("Secret {}", pool.token_name()),
-        problem: "its payload is no text".to_owned(),
+        problem: "payload is not UTF-8".to_owned(),
     })?;
     ctx.applier.apply(&namespace(pool)?).await?;
     ctx.applier.apply(&config(pool, &payload)?).await?;
     let Some(image) = &ctx.daemon_image else {
         return Ok(());
     };
-    for (resource, object) in rights(pool) {
+    for (resource, object) in rbac_objects(pool) {
         ctx.applier.apply_value(&resource, object).await?;
     }
     let api: Api<Pod> = Api::namespaced(ctx.guest.clone(), &pool.namespace());
-    let there = api.list_metadata(&ListParams::default()).await;
-    let there = there.map_err(Error::client(format!("list pods of {}", pool.namespace())))?;
-    let there: Vec<_> = there.items.iter().map(|pod| &pod.metadata).collect();
-    let Change { create, delete } = change(pool, plan, &there);
+    let existing = api.list_metadata(&ListParams::default()).await;
+    let existing = existing.map_err(Error::client(format!(
+        "list Pods of namespace {}",
+        pool.namespace()
+    )))?;
+    let existing: Vec<_> = existing.items.iter().map(|pod| &pod.metadata).collect();
+    let PodChanges { create, delete } = change(pool, plan, &existing);
     let resource = ApiResource::erase::<Pod>(&());
     for name in delete {
         ctx.applier
@@ -50,34 +53,35 @@ pub(super) async fn prepare(
     Ok(())
 }
 
-/// Which pods of daemons come, by their nodes, and which go.
+/// Daemon pods to create, by node, and to delete, by name.
 #[derive(Debug, PartialEq, Eq)]
-struct Change<'a> {
+struct PodChanges<'a> {
     create: Vec<&'a str>,
     delete: Vec<String>,
 }
 
-/// One for each node that is being upgraded. One that was there for another target has read what it was for.
-fn change<'a>(pool: &Pool, plan: &'a Plan, there: &[&ObjectMeta]) -> Change<'a> {
+/// Returns the changes: one pod per node that is being upgraded. A pod with another target is replaced, because it
+/// reads its payload only at start.
+fn change<'a>(pool: &Pool, plan: &'a Plan, existing: &[&ObjectMeta]) -> PodChanges<'a> {
     let nodes: Vec<&str> = plan
-        .begin
+        .start
         .iter()
-        .chain(&plan.going_on)
+        .chain(&plan.in_progress)
         .map(String::as_str)
         .collect();
     let is_of_target = |it: &ObjectMeta| {
         let target = it.labels.as_ref().and_then(|labels| labels.get(TARGET));
         target == Some(&pool.target)
     };
-    let named = |name: &str| there.iter().any(|it| it.name.as_deref() == Some(name));
+    let named = |name: &str| existing.iter().any(|it| it.name.as_deref() == Some(name));
     let mut create = nodes.clone();
     create.retain(|node| !named(&pod_name(node)));
-    let others = there.iter().filter(|it| {
+    let others = existing.iter().filter(|it| {
         let name = it.name.as_deref().unwrap_or_default();
         let is_needed = nodes.iter().any(|node| pod_name(node) == name);
         !is_needed || !is_of_target(it)
     });
-    Change {
+    PodChanges {
         create,
         delete: others.filter_map(|it| it.name.clone()).collect(),
     }
@@ -87,7 +91,7 @@ fn pod_name(node: &str) -> String {
     format!("{NAME}-{node}")
 }
 
-/// Takes it away once the pool is upgraded.
+/// Removes the objects once the pool is upgraded.
 pub(super) async fn remove(ctx: &Context, pool: &Pool) -> Result<(), Error> {
     let resource = ApiResource::erase::<Namespace>(&());
     ctx.applier
@@ -113,8 +117,8 @@ fn config(pool: &Pool, payload: &str) -> Result<ConfigMap, Error> {
     }))
 }
 
-/// The daemon reads its payload and says on its Node how far it is.
-fn rights(pool: &Pool) -> Vec<(ApiResource, Value)> {
+/// RBAC of the daemon: it reads its payload and annotates its Node.
+fn rbac_objects(pool: &Pool) -> Vec<(ApiResource, Value)> {
     use k8s_openapi::api::core::v1::ServiceAccount;
     use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
     let namespace = pool.namespace();
@@ -143,7 +147,7 @@ fn rights(pool: &Pool) -> Vec<(ApiResource, Value)> {
     ]
 }
 
-/// It works on the node itself, and survives its being drained.
+/// A privileged pod on the node, which tolerates the drain.
 fn pod(pool: &Pool, node: &str, image: &str) -> Result<Pod, Error> {
     let args = [
         "start".to_owned(),
@@ -185,7 +189,7 @@ fn pod(pool: &Pool, node: &str, image: &str) -> Result<Pod, Error> {
 
 fn read<T: serde::de::DeserializeOwned>(object: Value) -> Result<T, Error> {
     serde_json::from_value(object).map_err(|error| Error::Form {
-        object: "what the daemon needs".to_owned(),
+        object: "object of the machine-config-daemon".to_owned(),
         problem: error.to_string(),
     })
 }
@@ -195,12 +199,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_has_the_form_of_its_kind() {
+    fn daemon_objects_deserialize() {
         let pool = Pool {
             name: "workers".to_owned(),
             target: "new".to_owned(),
             current: None,
-            most_at_once: 1,
+            max_unavailable: 1,
         };
         assert_eq!(
             namespace(&pool).unwrap().metadata.name.as_deref(),
@@ -209,46 +213,51 @@ mod tests {
         assert_eq!(config(&pool, "x").unwrap().data.unwrap()["hash"], "new");
         let pod = pod(&pool, "n-1", "images.example.com/mcd").unwrap();
         assert_eq!(pod.spec.unwrap().node_name.as_deref(), Some("n-1"));
-        assert_eq!(rights(&pool).len(), 3);
+        assert_eq!(rbac_objects(&pool).len(), 3);
     }
 
     #[test]
-    fn a_node_at_work_has_one_daemon_for_the_target() {
+    fn upgrading_nodes_have_one_daemon_for_the_target() {
         let pool = Pool {
             name: "workers".to_owned(),
             target: "new".to_owned(),
             current: None,
-            most_at_once: 1,
+            max_unavailable: 1,
         };
-        let there = |node: &str, target: &str| ObjectMeta {
+        let existing = |node: &str, target: &str| ObjectMeta {
             name: Some(pod_name(node)),
             labels: Some([(TARGET.to_owned(), target.to_owned())].into()),
             ..ObjectMeta::default()
         };
         let mut plan = Plan::default();
-        plan.begin.push("a".to_owned());
-        plan.going_on.push("b".to_owned());
-        for (name, there, create, delete) in [
+        plan.start.push("a".to_owned());
+        plan.in_progress.push("b".to_owned());
+        for (name, existing, create, delete) in [
             ("none is there", vec![], vec!["a", "b"], vec![]),
-            ("one is there", vec![there("b", "new")], vec!["a"], vec![]),
+            (
+                "one is there",
+                vec![existing("b", "new")],
+                vec!["a"],
+                vec![],
+            ),
             (
                 "one is for another target",
-                vec![there("b", "old")],
+                vec![existing("b", "old")],
                 vec!["a"],
                 vec!["b"],
             ),
             (
                 "one is done",
-                vec![there("b", "new"), there("c", "new")],
+                vec![existing("b", "new"), existing("c", "new")],
                 vec!["a"],
                 vec!["c"],
             ),
         ] {
-            let there: Vec<_> = there.iter().collect();
+            let existing: Vec<_> = existing.iter().collect();
             let delete = delete.into_iter().map(pod_name).collect();
             assert_eq!(
-                change(&pool, &plan, &there),
-                Change { create, delete },
+                change(&pool, &plan, &existing),
+                PodChanges { create, delete },
                 "{name}"
             );
         }

@@ -1,4 +1,4 @@
-//! Empties nodes for the daemon that works on them, and gives them back.
+//! Drains and uncordons nodes for the machine-config-daemon.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{EvictParams, ListParams, Patch, PatchParams};
@@ -10,35 +10,37 @@ use super::super::context::Context;
 use super::super::error::Error;
 use super::MANAGER;
 
-/// What the daemon asks for: `drain-HASH` or `uncordon-HASH`.
-const ASKED: &str = "machineconfiguration.openshift.io/desiredDrain";
-/// What was done of it.
-const DONE: &str = "machineconfiguration.openshift.io/lastAppliedDrain";
-/// Pods of the node itself, which come back wherever they are evicted from.
+/// Node annotation with the daemon's request: `drain-HASH` or `uncordon-HASH`.
+const DESIRED_DRAIN: &str = "machineconfiguration.openshift.io/desiredDrain";
+/// Node annotation with the last completed request.
+const LAST_APPLIED_DRAIN: &str = "machineconfiguration.openshift.io/lastAppliedDrain";
+/// Annotation of static pods, which the kubelet would recreate.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What the daemon asks for.
+/// A request of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Wish {
-    Drained(String),
-    Back(String),
+enum DrainRequest {
+    Drain(String),
+    Uncordon(String),
 }
 
-/// One step for each node whose daemon asks for something.
+/// Advances the request of each node by one step.
 pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     let api: Api<Node> = Api::all(ctx.guest.clone());
     for node in ctx.nodes().await? {
-        match wish(&node) {
+        match pending_request(&node) {
             None => {}
-            Some(Wish::Back(asked)) => write(&api, &node, &asked, false, true).await?,
-            Some(Wish::Drained(asked)) => {
+            Some(DrainRequest::Uncordon(requested)) => {
+                write(&api, &node, &requested, false, true).await?
+            }
+            Some(DrainRequest::Drain(requested)) => {
                 let is_cordoned =
                     node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
                 if !is_cordoned {
-                    write(&api, &node, &asked, true, false).await?;
+                    write(&api, &node, &requested, true, false).await?;
                 }
                 if evict(ctx, &node.name_any()).await? == 0 {
-                    write(&api, &node, &asked, true, true).await?;
+                    write(&api, &node, &requested, true, true).await?;
                 }
             }
         }
@@ -46,15 +48,15 @@ pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a daemon asks for, unless it is done.
-fn wish(node: &Node) -> Option<Wish> {
-    let asked = node.annotations().get(ASKED)?;
-    if node.annotations().get(DONE) == Some(asked) {
+/// Returns the daemon's request, unless it is completed.
+fn pending_request(node: &Node) -> Option<DrainRequest> {
+    let requested = node.annotations().get(DESIRED_DRAIN)?;
+    if node.annotations().get(LAST_APPLIED_DRAIN) == Some(requested) {
         return None;
     }
-    match asked.split_once('-') {
-        Some(("drain", _)) => Some(Wish::Drained(asked.clone())),
-        Some(("uncordon", _)) => Some(Wish::Back(asked.clone())),
+    match requested.split_once('-') {
+        Some(("drain", _)) => Some(DrainRequest::Drain(requested.clone())),
+        Some(("uncordon", _)) => Some(DrainRequest::Uncordon(requested.clone())),
         _ => None,
     }
 }
@@ -62,7 +64,7 @@ fn wish(node: &Node) -> Option<Wish> {
 async fn write(
     api: &Api<Node>,
     node: &Node,
-    asked: &str,
+    requested: &str,
     is_cordoned: bool,
     is_done: bool,
 ) -> Result<(), Error> {
@@ -71,7 +73,7 @@ async fn write(
         "spec": { "unschedulable": is_cordoned },
     });
     if is_done {
-        change["metadata"]["annotations"] = json!({ DONE: asked });
+        change["metadata"]["annotations"] = json!({ LAST_APPLIED_DRAIN: requested });
     }
     let name = node.name_any();
     let params = PatchParams {
@@ -79,7 +81,7 @@ async fn write(
         ..PatchParams::default()
     };
     match api.patch(&name, &params, &Patch::Merge(&change)).await {
-        // Its next change comes through the cache.
+        // The next watch event triggers another reconcile.
         Err(error) if is_conflict(&error) || is_missing(&error) => Ok(()),
         done => done
             .map(drop)
@@ -87,13 +89,13 @@ async fn write(
     }
 }
 
-/// Asks pods to go, as far as budgets allow, and says how many are left.
+/// Evicts pods as far as `PodDisruptionBudgets` allow, and returns how many remain.
 async fn evict(ctx: &Context, node: &str) -> Result<usize, Error> {
     let all: Api<Pod> = Api::all(ctx.guest.clone());
     let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
     let list = all.list(&params).await;
-    let list = list.map_err(Error::client(format!("list pods of Node {node}")))?;
-    let left: Vec<_> = list.items.into_iter().filter(has_to_go).collect();
+    let list = list.map_err(Error::client(format!("list Pods of Node {node}")))?;
+    let left: Vec<_> = list.items.into_iter().filter(is_evictable).collect();
     for pod in left
         .iter()
         .filter(|pod| pod.metadata.deletion_timestamp.is_none())
@@ -103,10 +105,10 @@ async fn evict(ctx: &Context, node: &str) -> Result<usize, Error> {
         match api.evict(&pod.name_any(), &EvictParams::default()).await {
             Ok(_) => {}
             Err(error) if is_missing(&error) => {}
-            // A budget: it is asked again.
+            // A PodDisruptionBudget blocks the eviction; it is retried.
             Err(kube::Error::Api(status)) if status.code == 429 => {}
             Err(error) => {
-                return Err(Error::client(format!("evict pod {}", pod.name_any()))(
+                return Err(Error::client(format!("evict Pod {}", pod.name_any()))(
                     error,
                 ));
             }
@@ -115,7 +117,7 @@ async fn evict(ctx: &Context, node: &str) -> Result<usize, Error> {
     Ok(left.len())
 }
 
-fn has_to_go(pod: &Pod) -> bool {
+fn is_evictable(pod: &Pod) -> bool {
     let owners = pod.metadata.owner_references.as_ref();
     let of_node = owners.is_some_and(|owners| {
         owners
@@ -139,29 +141,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_is_granted_once() {
-        for (asked, done, expected) in [
-            ("drain-a", "", Some(Wish::Drained("drain-a".to_owned()))),
+    fn drain_requests_are_completed_once() {
+        for (requested, done, expected) in [
+            (
+                "drain-a",
+                "",
+                Some(DrainRequest::Drain("drain-a".to_owned())),
+            ),
             ("drain-a", "drain-a", None),
             (
                 "uncordon-a",
                 "drain-a",
-                Some(Wish::Back("uncordon-a".to_owned())),
+                Some(DrainRequest::Uncordon("uncordon-a".to_owned())),
             ),
             ("uncordon-a", "uncordon-a", None),
             ("other", "", None),
         ] {
-            let node = json!({ "metadata": { "annotations": { ASKED: asked, DONE: done } } });
+            let node = json!({ "metadata": { "annotations": { DESIRED_DRAIN: requested, LAST_APPLIED_DRAIN: done } } });
             assert_eq!(
-                wish(&serde_json::from_value(node).unwrap()),
+                pending_request(&serde_json::from_value(node).unwrap()),
                 expected,
-                "{asked} {done}"
+                "{requested} {done}"
             );
         }
     }
 
     #[test]
-    fn pods_of_the_node_stay() {
+    fn daemonset_and_static_pods_are_not_evicted() {
         for (pod, expected) in [
             (json!({ "metadata": {} }), true),
             (
@@ -186,7 +192,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                has_to_go(&serde_json::from_value(pod.clone()).unwrap()),
+                is_evictable(&serde_json::from_value(pod.clone()).unwrap()),
                 expected,
                 "{pod}"
             );

@@ -1,4 +1,4 @@
-//! Which nodes are upgraded next. Pure.
+//! Plans which nodes are upgraded next. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,92 +7,93 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 
 use super::super::machines::Machine;
-use super::{GOING_ON, STUCK};
+use super::{FAILED, IN_PROGRESS};
 
-/// What a node has; the daemon says so.
+/// Node annotation: its current configuration; set by the daemon.
 pub(super) const CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
-/// What a node is to have.
+/// Node annotation: its desired configuration.
 pub(super) const DESIRED: &str = "machineconfiguration.openshift.io/desiredConfig";
-/// What the daemon does: `Done`, `Working`, `Degraded`. It is done once the node takes pods again.
+/// Node annotation: state of the daemon: `Done`, `Working`, `Degraded`. It is `Done` once the node is schedulable
+/// again.
 const STATE: &str = "machineconfiguration.openshift.io/state";
-/// What it cannot do.
+/// Node annotation: why the daemon failed.
 const REASON: &str = "machineconfiguration.openshift.io/reason";
 
-/// A pool with a target.
+/// A pool with a target configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::hosted_cluster_config) struct Pool {
     pub(super) name: String,
     pub(super) target: String,
     pub(super) current: Option<String>,
-    /// Nodes that may be unavailable at a time.
-    pub(super) most_at_once: usize,
+    /// Maximum number of unavailable nodes.
+    pub(super) max_unavailable: usize,
 }
 
-/// A Machine of the pool, and its Node.
+/// A Machine of the pool with its Node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) machine: String,
-    /// The release that the Machine says it runs.
+    /// The release in the Machine's annotation.
     pub(super) release: Option<String>,
     node: Option<String>,
     current: Option<String>,
     desired: Option<String>,
     is_ready: bool,
-    /// Whether no daemon is at work on it.
-    is_settled: bool,
-    /// What the daemon cannot do.
-    trouble: Option<String>,
+    /// Whether no daemon is working on it.
+    is_idle: bool,
+    /// Why the daemon failed.
+    failure: Option<String>,
 }
 
-/// What comes next.
+/// The next steps of an upgrade.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Nodes to begin with.
-    pub(super) begin: Vec<String>,
-    /// Nodes that are being upgraded.
-    pub(super) going_on: Vec<String>,
+    /// Nodes to start with.
+    pub(super) start: Vec<String>,
+    /// Nodes whose upgrade is in progress.
+    pub(super) in_progress: Vec<String>,
     done: usize,
     all: usize,
-    trouble: Option<String>,
+    failure: Option<String>,
 }
 
-/// Decides. Nodes that are down count as unavailable, whatever the reason.
+/// Plans the next steps. Nodes that are not ready count as unavailable, for whatever reason.
 pub(super) fn plan(pool: &Pool, members: &[Member]) -> Plan {
     let mut plan = Plan {
         all: members.len(),
-        trouble: members.iter().find_map(|member| member.trouble.clone()),
+        failure: members.iter().find_map(|member| member.failure.clone()),
         ..Plan::default()
     };
     let mut waiting = Vec::new();
     let mut down = 0;
     for member in members {
         let Some(node) = &member.node else {
-            // It will join with what it has been made for.
+            // It will join with the configuration of its bootstrap data.
             continue;
         };
-        if !member.has(pool) && member.desired.as_ref() == Some(&pool.target) {
-            plan.going_on.push(node.clone());
+        if !member.is_at_target(pool) && member.desired.as_ref() == Some(&pool.target) {
+            plan.in_progress.push(node.clone());
             continue;
         }
-        // One that has just been upgraded counts until it is back.
+        // An upgraded node counts as unavailable until it is ready.
         down += usize::from(!member.is_ready);
-        if member.has(pool) {
+        if member.is_at_target(pool) {
             plan.done += 1;
         } else {
             waiting.push((member.is_ready, node.clone()));
         }
     }
-    let room = pool.most_at_once.saturating_sub(plan.going_on.len());
-    // Nodes that are down first: nothing is lost by upgrading them.
+    let budget = pool.max_unavailable.saturating_sub(plan.in_progress.len());
+    // Nodes that are not ready first, because upgrading them does not reduce availability.
     waiting.sort();
-    let ready_room = room.saturating_sub(down);
-    let mut begun_ready = 0;
+    let ready_budget = budget.saturating_sub(down);
+    let mut started_ready = 0;
     for (is_ready, node) in waiting {
-        if plan.begin.len() == room || is_ready && begun_ready == ready_room {
+        if plan.start.len() == budget || is_ready && started_ready == ready_budget {
             break;
         }
-        begun_ready += usize::from(is_ready);
-        plan.begin.push(node);
+        started_ready += usize::from(is_ready);
+        plan.start.push(node);
     }
     plan
 }
@@ -100,17 +101,17 @@ pub(super) fn plan(pool: &Pool, members: &[Member]) -> Plan {
 // === impl Pool ===
 
 impl Pool {
-    /// Whether all nodes have the target.
+    /// Whether all nodes have the target configuration.
     pub(super) fn is_upgraded(&self) -> bool {
         self.current.as_ref() == Some(&self.target)
     }
 
-    /// The Secret with the payload.
+    /// Name of the Secret with the payload.
     pub(super) fn token_name(&self) -> String {
         format!("token-{}-{}", self.name, self.target)
     }
 
-    /// The namespace of what the upgrade needs in the hosted cluster.
+    /// Namespace of the upgrade's objects in the hosted cluster.
     pub(super) fn namespace(&self) -> String {
         format!("{}-inplace-upgrade", self.name)
     }
@@ -123,17 +124,17 @@ impl Member {
         let empty = BTreeMap::new();
         let annotations = node.map_or(&empty, |node| node.annotations());
         let get = |key: &str| annotations.get(key).cloned();
-        // A node that no daemon has been on has what its pool had. What its Machine names comes second: Cluster API
-        // rewrites that on Machines that exist, as soon as the pool asks for something else.
+        // Without annotations, a node has its pool's current configuration. The Machine's bootstrap Secret is only a
+        // fallback, because Cluster API updates it on existing Machines when the pool changes.
         let begin = format!("user-data-{}-", pool.name);
         let data = machine.data_secret.as_deref();
-        let made_with = data
+        let initial_config = data
             .and_then(|name| name.strip_prefix(&begin))
             .map(str::to_owned);
         let state = get(STATE);
         let is_degraded = state.as_deref() == Some("Degraded");
-        let trouble = is_degraded.then(|| {
-            let reason = get(REASON).unwrap_or_else(|| "it does not say why".to_owned());
+        let failure = is_degraded.then(|| {
+            let reason = get(REASON).unwrap_or_else(|| "no reason reported".to_owned());
             format!(
                 "node {}: {reason}",
                 node.map(kube::ResourceExt::name_any).unwrap_or_default()
@@ -143,18 +144,20 @@ impl Member {
             machine: machine.name.clone(),
             release: machine.annotations.get(RELEASE_VERSION.key()).cloned(),
             node: node.map(kube::ResourceExt::name_any),
-            current: get(CURRENT).or_else(|| pool.current.clone()).or(made_with),
+            current: get(CURRENT)
+                .or_else(|| pool.current.clone())
+                .or(initial_config),
             desired: get(DESIRED),
             is_ready: node.is_some_and(is_ready),
-            is_settled: state.is_none_or(|state| state == "Done"),
-            trouble,
+            is_idle: state.is_none_or(|state| state == "Done"),
+            failure,
         }
     }
 
-    /// Whether it has what the pool wants, and no change of it is pending.
-    fn has(&self, pool: &Pool) -> bool {
+    /// Whether it has the target configuration, and no change is pending.
+    fn is_at_target(&self, pool: &Pool) -> bool {
         let is_target = |it: &String| *it == pool.target;
-        self.is_settled
+        self.is_idle
             && self.current.as_ref().is_some_and(is_target)
             && self.desired.as_ref().is_none_or(is_target)
     }
@@ -170,25 +173,25 @@ fn is_ready(node: &Node) -> bool {
 // === impl Plan ===
 
 impl Plan {
-    /// Whether there is work for a daemon.
-    pub(super) fn is_under_way(&self) -> bool {
-        !self.begin.is_empty() || !self.going_on.is_empty()
+    /// Whether a daemon is needed.
+    pub(super) fn is_in_progress(&self) -> bool {
+        !self.start.is_empty() || !self.in_progress.is_empty()
     }
 
-    /// Whether every node has the target. A Machine without a Node is waited for.
+    /// Whether every Machine has a Node with the target configuration.
     pub(super) fn is_done(&self) -> bool {
         self.done == self.all
     }
 
-    /// What the MachineSet says of it.
+    /// Returns the status annotations of the MachineSet.
     pub(super) fn annotations(&self, pool: &Pool) -> BTreeMap<&'static str, Option<String>> {
         let progress = format!("{} of {} nodes have {}", self.done, self.all, pool.target);
-        let (going_on, stuck) = match &self.trouble {
+        let (in_progress, stuck) = match &self.failure {
             _ if self.is_done() => (None, None),
-            Some(trouble) => (None, Some(trouble.clone())),
+            Some(failure) => (None, Some(failure.clone())),
             None => (Some(progress), None),
         };
-        let mut all = BTreeMap::from([(GOING_ON, going_on), (STUCK, stuck)]);
+        let mut all = BTreeMap::from([(IN_PROGRESS, in_progress), (FAILED, stuck)]);
         if self.is_done() {
             all.insert(CURRENT_CONFIG_VERSION.key(), Some(pool.target.clone()));
         }
@@ -200,12 +203,12 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn pool(most_at_once: usize) -> Pool {
+    fn pool(max_unavailable: usize) -> Pool {
         Pool {
             name: "workers".to_owned(),
             target: "new".to_owned(),
             current: Some("old".to_owned()),
-            most_at_once,
+            max_unavailable,
         }
     }
 
@@ -217,20 +220,20 @@ mod tests {
             current: some(current),
             desired: some(desired),
             is_ready,
-            is_settled: true,
+            is_idle: true,
             ..Member::default()
         }
     }
 
     fn at_work(member: Member) -> Member {
         Member {
-            is_settled: false,
+            is_idle: false,
             ..member
         }
     }
 
     #[test]
-    fn no_more_nodes_are_down_than_may_be() {
+    fn max_unavailable_is_respected() {
         let old = |node: &str| member(node, "old", "old", true);
         for (name, most, members, begin) in [
             (
@@ -294,12 +297,12 @@ mod tests {
                 vec!["a"],
             ),
         ] {
-            assert_eq!(plan(&pool(most), &members).begin, begin, "{name}");
+            assert_eq!(plan(&pool(most), &members).start, begin, "{name}");
         }
     }
 
     #[test]
-    fn a_pool_is_done_when_all_of_it_is() {
+    fn upgrade_completes_when_all_nodes_are_done() {
         for (members, expected) in [
             (vec![], true),
             (vec![member("a", "new", "new", true)], true),
@@ -318,29 +321,32 @@ mod tests {
     }
 
     #[test]
-    fn a_set_says_how_far_it_is() {
+    fn machine_set_annotations_report_progress() {
         let mut stuck = member("b", "old", "new", true);
-        stuck.trouble = Some("node b: no space".to_owned());
+        stuck.failure = Some("node b: no space".to_owned());
         let done = member("a", "new", "new", true);
-        let said = |members: &[Member]| plan(&pool(1), members).annotations(&pool(1));
-        let going_on = said(&[done.clone(), member("b", "old", "new", true)]);
-        assert_eq!(going_on[GOING_ON].as_deref(), Some("1 of 2 nodes have new"));
-        let failed = said(&[done.clone(), stuck]);
+        let annotations = |members: &[Member]| plan(&pool(1), members).annotations(&pool(1));
+        let in_progress = annotations(&[done.clone(), member("b", "old", "new", true)]);
         assert_eq!(
-            (failed[GOING_ON].as_deref(), failed[STUCK].as_deref()),
+            in_progress[IN_PROGRESS].as_deref(),
+            Some("1 of 2 nodes have new")
+        );
+        let failed = annotations(&[done.clone(), stuck]);
+        assert_eq!(
+            (failed[IN_PROGRESS].as_deref(), failed[FAILED].as_deref()),
             (None, Some("node b: no space"))
         );
-        let finished = said(&[done]);
+        let finished = annotations(&[done]);
         assert_eq!(
             finished[CURRENT_CONFIG_VERSION.key()].as_deref(),
             Some("new")
         );
-        assert_eq!(finished[GOING_ON], None);
+        assert_eq!(finished[IN_PROGRESS], None);
     }
 
-    /// Cluster API may have written the target's user data to the Machine already.
+    /// Cluster API may have updated the bootstrap Secret of the Machine already.
     #[test]
-    fn a_node_without_a_daemon_has_what_its_pool_had() {
+    fn nodes_without_annotations_have_the_pools_config() {
         let machine = |secret: &str| Machine {
             name: "m".to_owned(),
             data_secret: Some(secret.to_owned()),

@@ -1,4 +1,4 @@
-//! What the hosted cluster has copies of.
+//! Objects that are copied to the hosted cluster.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use support::apply::Applier;
 
 use super::super::error::Error;
 
-/// The user's authorities, on both sides.
+/// ConfigMap with the user's CA bundle, in both clusters.
 pub(super) const USER_CA: &str = "user-ca-bundle";
-/// Where the pull secret is looked for.
+/// Namespaces of the pull secret.
 const PULL_SECRETS: [&str; 2] = ["openshift", "openshift-config"];
 const BUNDLE: &str = "ca-bundle.crt";
 
-/// Credentials of registries.
+/// Copies of the pull secret.
 pub(super) fn pull_secrets(source: &Secret) -> impl Iterator<Item = Secret> {
     PULL_SECRETS.into_iter().map(|namespace| Secret {
         metadata: metadata(namespace, "pull-secret"),
@@ -27,7 +27,7 @@ pub(super) fn pull_secrets(source: &Secret) -> impl Iterator<Item = Secret> {
     })
 }
 
-/// Writes one. Users may keep their own version of it, when the cluster says so.
+/// Applies a copy. An annotation of the cluster lets users keep a modified copy.
 pub(super) async fn apply_pull_secret(
     applier: &Applier,
     hcp: &HostedControlPlane,
@@ -39,7 +39,9 @@ pub(super) async fn apply_pull_secret(
         let api: Api<Secret> = Api::namespaced(applier.client().clone(), &namespace);
         let found = api.get_metadata_opt("pull-secret").await;
         if found
-            .map_err(Error::client("read the pull secret's copy"))?
+            .map_err(Error::client(
+                "get Secret pull-secret of the hosted cluster",
+            ))?
             .is_some()
         {
             return Ok(());
@@ -49,7 +51,7 @@ pub(super) async fn apply_pull_secret(
     Ok(())
 }
 
-/// Authorities that the user trusts.
+/// A copy of the user's CA bundle.
 pub(super) fn user_ca(source: &ConfigMap) -> ConfigMap {
     ConfigMap {
         metadata: metadata("openshift-config", USER_CA),
@@ -58,7 +60,7 @@ pub(super) fn user_ca(source: &ConfigMap) -> ConfigMap {
     }
 }
 
-/// By what kubelets' serving certificates are checked.
+/// The CA bundle of kubelet serving certificates.
 pub(super) fn kubelet_serving_ca(ca: String) -> ConfigMap {
     ConfigMap {
         metadata: metadata("openshift-config-managed", "kubelet-serving-ca"),

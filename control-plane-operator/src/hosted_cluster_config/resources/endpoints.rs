@@ -1,7 +1,7 @@
-//! Where pods find the API server: the Service `kubernetes` leads to where the control plane is published.
+//! Endpoints of the Service `kubernetes`: the published address of the control plane.
 //!
-//! API servers of a hosted control plane do not write this themselves: the address that they know is of a pod of another
-//! cluster. No load balancer runs on the nodes, so it is the address that machines use, too.
+//! The API servers do not write them themselves, because they know only their pod IP in the management cluster. Nodes
+//! run no load balancer, so pods use the same address as machines.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,17 +15,17 @@ use super::super::error::Error;
 /// The Service.
 const SERVICE: &str = "kubernetes";
 
-/// Addresses of one family, and a port.
+/// Addresses of one family, and the port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ApiEndpoint {
     pub(super) addresses: Vec<IpAddr>,
     pub(super) port: i32,
 }
 
-// === impl Place ===
+// === impl ApiEndpoint ===
 
-impl Place {
-    /// Where a control plane is published.
+impl ApiEndpoint {
+    /// Resolves the published address of a control plane.
     pub(super) async fn of(hcp: &HostedControlPlane) -> Result<Self, Error> {
         let status = hcp.status.as_ref();
         let endpoint = status.and_then(|status| status.control_plane_endpoint.as_ref());
@@ -33,14 +33,14 @@ impl Place {
         let endpoint = endpoint.ok_or_else(|| Error::waiting("the address of the API server"))?;
         let addresses = match endpoint.host.parse() {
             Ok(address) => vec![address],
-            Err(_) => look_up(&endpoint.host).await?,
+            Err(_) => lookup(&endpoint.host).await?,
         };
         let port = endpoint.port;
         Self::new(addresses, port, has_ipv6(hcp))
-            .ok_or_else(|| Error::waiting("an address of the API server"))
+            .ok_or_else(|| Error::waiting("DNS resolution of the API server's address"))
     }
 
-    /// A slice has addresses of one family: that of Services.
+    /// Selects addresses of the Services' family, because a slice has only one family.
     pub(super) fn new(mut addresses: Vec<IpAddr>, port: i32, prefers_ipv6: bool) -> Option<Self> {
         addresses.sort();
         addresses.dedup();
@@ -50,7 +50,7 @@ impl Place {
         (!addresses.is_empty()).then_some(Self { addresses, port })
     }
 
-    /// As Kubernetes wants it.
+    /// Converts it to an EndpointSlice.
     pub(super) fn slice(&self) -> EndpointSlice {
         let is_ipv6 = self.addresses.iter().all(IpAddr::is_ipv6);
         let endpoint = |address: &IpAddr| Endpoint {
@@ -83,16 +83,16 @@ impl Place {
     }
 }
 
-async fn look_up(host: &str) -> Result<Vec<IpAddr>, Error> {
+async fn lookup(host: &str) -> Result<Vec<IpAddr>, Error> {
     let found = tokio::net::lookup_host((host, 0)).await;
     let found = found.map_err(|error| Error::Form {
-        object: format!("the API server's name {host}"),
+        object: format!("API server host name {host}"),
         problem: error.to_string(),
     })?;
     Ok(found.map(|address| address.ip()).collect())
 }
 
-/// Whether Services have addresses of IPv6 in the first place.
+/// Whether IPv6 is the primary family of Services.
 fn has_ipv6(hcp: &HostedControlPlane) -> bool {
     let networking = hcp.spec.networking.as_ref();
     let first = networking.and_then(|it| it.service_network.first());

@@ -1,4 +1,4 @@
-//! Namespaces that components of OpenShift and their users expect, and that no operator inside the cluster makes.
+//! Namespaces that OpenShift components expect, and that no operator in the cluster creates.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

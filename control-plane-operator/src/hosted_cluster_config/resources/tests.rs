@@ -1,4 +1,4 @@
-//! Objects by tables, and one pass that finds all in place.
+//! Tables of objects, and API calls against a mock API server.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ fn addresses(list: &[&str]) -> Vec<IpAddr> {
 }
 
 #[test]
-fn a_slice_has_addresses_of_one_family() {
+fn endpoint_slices_have_one_address_family() {
     for (found, prefers_ipv6, expected) in [
         (
             vec!["10.0.0.2", "10.0.0.1", "10.0.0.2"],
@@ -25,9 +25,9 @@ fn a_slice_has_addresses_of_one_family() {
         (vec!["fd00::1"], false, vec!["fd00::1"]),
         (vec!["10.0.0.1"], true, vec!["10.0.0.1"]),
     ] {
-        let place = endpoints::Place::new(addresses(&found), 6443, prefers_ipv6).unwrap();
-        assert_eq!(place.addresses, addresses(&expected), "{found:?}");
-        let slice = place.slice();
+        let endpoint = endpoints::ApiEndpoint::new(addresses(&found), 6443, prefers_ipv6).unwrap();
+        assert_eq!(endpoint.addresses, addresses(&expected), "{found:?}");
+        let slice = endpoint.slice();
         assert_eq!(slice.endpoints.len(), expected.len());
         assert_eq!(
             slice.address_type,
@@ -38,13 +38,13 @@ fn a_slice_has_addresses_of_one_family() {
             }
         );
     }
-    assert_eq!(endpoints::Place::new(Vec::new(), 6443, false), None);
+    assert_eq!(endpoints::ApiEndpoint::new(Vec::new(), 6443, false), None);
 }
 
 #[test]
-fn certificates_are_granted_by_kubernetes_unless_machines_decide() {
+fn csr_approver_binding_depends_on_node_clients() {
     let names = |clients| {
-        let bindings = rights::bindings(clients).into_iter();
+        let bindings = rbac::bindings(clients).into_iter();
         bindings
             .filter_map(|binding| binding.metadata.name)
             .collect::<Vec<_>>()
@@ -56,9 +56,9 @@ fn certificates_are_granted_by_kubernetes_unless_machines_decide() {
 
 /// Finding F02: kubelets authorize the user of the API server's client certificate, which is the one that PKI issues.
 #[test]
-fn the_api_server_may_use_the_kubelet_api() {
+fn api_server_may_use_the_kubelet_api() {
     for clients in [NodeClients::Everybody, NodeClients::Machines] {
-        let granted = rights::bindings(clients).into_iter().any(|binding| {
+        let granted = rbac::bindings(clients).into_iter().any(|binding| {
             let subjects = binding.subjects.unwrap_or_default();
             binding.role_ref.name == "system:kubelet-api-admin"
                 && subjects
@@ -70,19 +70,19 @@ fn the_api_server_may_use_the_kubelet_api() {
 }
 
 #[test]
-fn a_failure_is_told_with_its_cause() {
-    let good = verdict(&Ok(()));
+fn failures_are_reported_with_their_cause() {
+    let good = condition(&Ok(()));
     assert_eq!((good.status, good.reason), (Status::True, "AsExpected"));
-    let bad = verdict(&Err(Error::waiting("the address of the API server")));
+    let bad = condition(&Err(Error::waiting("the address of the API server")));
     assert_eq!((bad.status, bad.reason), (Status::False, "ReconcileError"));
     assert_eq!(bad.message, "waiting for the address of the API server");
     let both = vec![Error::waiting("one"), Error::waiting("another")];
-    let bad = verdict(&Err(Error::Several(both)));
+    let bad = condition(&Err(Error::Several(both)));
     assert_eq!(bad.message, "waiting for one; waiting for another");
 }
 
 #[tokio::test]
-async fn a_users_own_pull_secret_is_left_alone_when_the_cluster_says_so() {
+async fn custom_pull_secret_is_kept_if_annotated() {
     let hcp: api::hypershift::v1beta1::HostedControlPlane = serde_json::from_value(json!({
         "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
         "metadata": { "name": "b", "annotations": { "hypershift.openshift.io/ensureexists-pullsecret-reconcile": "true" } },

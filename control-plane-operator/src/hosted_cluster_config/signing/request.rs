@@ -1,4 +1,4 @@
-//! What a request asks for. Pure.
+//! Parses a `CertificateSigningRequest`. Pure.
 
 use std::net::IpAddr;
 
@@ -9,40 +9,40 @@ use x509_parser::prelude::{
     FromDer, GeneralName, ParsedExtension, X509CertificationRequest, X509Name,
 };
 
-/// Certificates by which kubelets ask the API server.
+/// Signer of kubelet client certificates.
 pub(super) const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-/// Certificates that kubelets show.
+/// Signer of kubelet serving certificates.
 pub(super) const SERVING: &str = "kubernetes.io/kubelet-serving";
 
-/// A request.
+/// A parsed request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) signer: String,
-    /// Who asks, as the API server knows.
+    /// Authenticated user that created the request.
     pub(super) username: String,
     pub(super) groups: Vec<String>,
     pub(super) usages: Vec<String>,
-    /// Whom the certificate would name.
+    /// Common name of the subject.
     pub(super) common_name: String,
     pub(super) organizations: Vec<String>,
     pub(super) names: Vec<String>,
     pub(super) addresses: Vec<IpAddr>,
-    /// Alternative names of other sorts, and extensions beyond alternative names.
-    pub(super) has_more: bool,
+    /// Whether it has other kinds of names, or other extensions.
+    pub(super) has_unsupported: bool,
 }
 
 // === impl Request ===
 
 impl Request {
-    /// Reads an object.
+    /// Parses an object.
     pub(super) fn read(object: &CertificateSigningRequest) -> Result<Self, &'static str> {
         let spec = &object.spec;
         let der = CertificateSigningRequestDer::from_pem_slice(&spec.request.0);
-        let der = der.map_err(|_| "it holds no request in PEM")?;
+        let der = der.map_err(|_| "the request is not PEM")?;
         let parsed = X509CertificationRequest::from_der(&der);
-        let (rest, parsed) = parsed.map_err(|_| "its request cannot be read")?;
+        let (rest, parsed) = parsed.map_err(|_| "the request is not valid DER")?;
         if !rest.is_empty() {
-            return Err("something follows its request");
+            return Err("trailing data after the request");
         }
         let subject = &parsed.certification_request_info.subject;
         let mut request = Self {
@@ -52,7 +52,7 @@ impl Request {
             usages: spec.usages.clone().unwrap_or_default(),
             common_name: common_name(subject)?,
             organizations: organizations(subject)?,
-            has_more: has_other_attributes(subject),
+            has_unsupported: has_other_attributes(subject),
             ..Self::default()
         };
         for extension in parsed.requested_extensions().into_iter().flatten() {
@@ -63,7 +63,7 @@ impl Request {
 
     fn add(&mut self, extension: &ParsedExtension<'_>) {
         let ParsedExtension::SubjectAlternativeName(names) = extension else {
-            self.has_more = true;
+            self.has_unsupported = true;
             return;
         };
         for name in &names.general_names {
@@ -71,30 +71,30 @@ impl Request {
                 GeneralName::DNSName(name) => self.names.push((*name).to_owned()),
                 GeneralName::IPAddress(bytes) => match address(bytes) {
                     Some(address) => self.addresses.push(address),
-                    None => self.has_more = true,
+                    None => self.has_unsupported = true,
                 },
-                _ => self.has_more = true,
+                _ => self.has_unsupported = true,
             }
         }
     }
 }
 
-/// Exactly one: another parser might read the second.
+/// Requires exactly one common name, because parsers differ in which one they read.
 fn common_name(subject: &X509Name<'_>) -> Result<String, &'static str> {
     let mut names = subject.iter_common_name();
     match (names.next(), names.next()) {
         (Some(name), None) => {
-            let name = name.as_str().map_err(|_| "its name is no text")?;
+            let name = name.as_str().map_err(|_| "the common name is not text")?;
             Ok(name.to_owned())
         }
-        _ => Err("it has not one common name"),
+        _ => Err("the subject must have exactly one common name"),
     }
 }
 
 fn organizations(subject: &X509Name<'_>) -> Result<Vec<String>, &'static str> {
     let names = subject.iter_organization();
     let names: Result<Vec<_>, _> = names.map(|name| name.as_str().map(str::to_owned)).collect();
-    names.map_err(|_| "an organisation of it is no text")
+    names.map_err(|_| "an organization is not text")
 }
 
 fn has_other_attributes(subject: &X509Name<'_>) -> bool {

@@ -1,4 +1,4 @@
-//! Requests by tables, and one granted against an API server of expected calls.
+//! Tables of requests, and one approval against a mock API server.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn serving() -> Request {
         organizations: strings(&["system:nodes"]),
         names: strings(&["n-1"]),
         addresses: vec!["10.0.0.1".parse().unwrap()],
-        has_more: false,
+        has_unsupported: false,
     }
 }
 
@@ -61,17 +61,17 @@ fn client() -> Request {
     }
 }
 
-fn is_granted(request: &Request, nodes: &[Arc<Node>], machines: &[Machine]) -> bool {
-    let fleet = Fleet {
+fn is_approved(request: &Request, nodes: &[Arc<Node>], machines: &[Machine]) -> bool {
+    let inventory = Inventory {
         nodes,
         machines,
-        grants_clients: true,
+        approves_clients: true,
     };
-    matches!(fleet.judge(request), Verdict::Grant(_))
+    matches!(inventory.evaluate(request), Decision::Approve(_))
 }
 
 #[test]
-fn a_node_gets_its_own_names_only() {
+fn serving_certificates_are_limited_to_own_names() {
     let nodes = [
         node("n-1", &["10.0.0.1", "10.0.0.9"]),
         node("n-2", &["10.0.0.2"]),
@@ -159,46 +159,46 @@ fn a_node_gets_its_own_names_only() {
             false,
         ),
         (
-            "an address that nobody has",
+            "an unknown address",
             with(|it| it.addresses.push("10.0.0.7".parse().unwrap())),
             false,
         ),
-        ("an URI", with(|it| it.has_more = true), false),
+        ("an URI", with(|it| it.has_unsupported = true), false),
         (
             "another signer",
             with(|it| it.signer = "kubernetes.io/kube-apiserver-client".into()),
             false,
         ),
     ] {
-        assert_eq!(is_granted(&request, &nodes, &machines), expected, "{name}");
+        assert_eq!(is_approved(&request, &nodes, &machines), expected, "{name}");
     }
     assert!(
-        !is_granted(&serving(), &nodes, &machines[1..]),
+        !is_approved(&serving(), &nodes, &machines[1..]),
         "no Machine is the Node"
     );
     assert!(
-        is_granted(&serving(), &nodes, &[]),
+        is_approved(&serving(), &nodes, &[]),
         "a cluster without Machines"
     );
 }
 
 #[test]
-fn the_infrastructure_is_believed_before_the_node() {
+fn infrastructure_addresses_take_precedence() {
     let nodes = [node("n-1", &["10.0.0.1", "10.0.0.5"])];
     let mut request = serving();
     request.addresses.push("10.0.0.5".parse().unwrap());
     let knows_one = [machine("m-1", Some("n-1"), &["10.0.0.1"])];
-    assert!(is_granted(&serving(), &nodes, &knows_one));
-    assert!(!is_granted(&request, &nodes, &knows_one));
+    assert!(is_approved(&serving(), &nodes, &knows_one));
+    assert!(!is_approved(&request, &nodes, &knows_one));
     let knows_both = [machine("m-1", Some("n-1"), &["10.0.0.1", "10.0.0.5"])];
-    assert!(is_granted(&request, &nodes, &knows_both));
-    // An infrastructure of other networks says nothing about these.
+    assert!(is_approved(&request, &nodes, &knows_both));
+    // An infrastructure that reports only other networks is not authoritative.
     let knows_others = [machine("m-1", Some("n-1"), &["192.168.0.1"])];
-    assert!(is_granted(&request, &nodes, &knows_others));
+    assert!(is_approved(&request, &nodes, &knows_others));
 }
 
 #[test]
-fn a_first_certificate_needs_a_machine_that_waits() {
+fn client_certificates_need_a_machine_without_node() {
     let with = |change: fn(&mut Request)| {
         let mut request = client();
         change(&mut request);
@@ -232,7 +232,7 @@ fn a_first_certificate_needs_a_machine_that_waits() {
             false,
         ),
         (
-            "somebody else",
+            "another requestor",
             with(|it| it.username = "system:anonymous".into()),
             waiting.to_vec(),
             false,
@@ -257,7 +257,7 @@ fn a_first_certificate_needs_a_machine_that_waits() {
         ),
     ] {
         let nodes = [node("n-1", &["10.0.0.1"])];
-        assert_eq!(is_granted(&request, &nodes, &machines), expected, "{name}");
+        assert_eq!(is_approved(&request, &nodes, &machines), expected, "{name}");
     }
 }
 
@@ -291,7 +291,7 @@ fn object(common_name: &str, names: &[&str], addresses: &[&str]) -> CertificateS
 }
 
 #[test]
-fn requests_are_read_as_they_are() {
+fn certificate_requests_are_parsed() {
     let read = Request::read(&object(
         "system:node:n-1",
         &["n-1"],
@@ -302,7 +302,7 @@ fn requests_are_read_as_they_are() {
     assert_eq!(read.organizations, ["system:nodes"]);
     assert_eq!(read.names, ["n-1"]);
     assert_eq!(read.addresses.len(), 2);
-    assert!(!read.has_more);
+    assert!(!read.has_unsupported);
     for request in [
         b"".as_slice(),
         b"-----BEGIN CERTIFICATE REQUEST-----\nAA==\n-----END CERTIFICATE REQUEST-----\n",
@@ -314,11 +314,11 @@ fn requests_are_read_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_grant_holds_for_the_request_that_was_judged() {
+async fn approval_has_a_resource_version_precondition() {
     let object = object("system:node:n-1", &["n-1"], &["10.0.0.1"]);
     assert!(is_pending(&object));
     let request = Request::read(&object).unwrap();
-    assert!(is_granted(&request, &[node("n-1", &["10.0.0.1"])], &[]));
+    assert!(is_approved(&request, &[node("n-1", &["10.0.0.1"])], &[]));
     let one = "/apis/certificates.k8s.io/v1/certificatesigningrequests/csr-1/approval";
     let answer = serde_json::to_value(&object).unwrap();
     let scenario = Scenario::new([
@@ -329,8 +329,12 @@ async fn a_grant_holds_for_the_request_that_was_judged() {
     ]);
     let api: Api<CertificateSigningRequest> = Api::all(scenario.client());
     for _ in 0..2 {
-        follow(&api, &object, Verdict::Grant("x")).await.unwrap();
+        apply_decision(&api, &object, Decision::Approve("x"))
+            .await
+            .unwrap();
     }
-    follow(&api, &object, Verdict::Leave("x")).await.unwrap();
+    apply_decision(&api, &object, Decision::Ignore("x"))
+        .await
+        .unwrap();
     scenario.finish();
 }

@@ -1,7 +1,7 @@
-//! Whether the control plane reaches its nodes, and they it.
+//! Connectivity between the control plane and its nodes.
 //!
-//! From the control plane: the API server is asked to ask a kubelet how it does, which is the way of logs and exec.
-//! From the nodes: a node is ready for as long as its kubelet reports through the API server.
+//! To the nodes: a kubelet health check through the API server's proxy, as logs and exec use it. From the nodes: a node
+//! is ready while its kubelet reports to the API server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,38 +13,38 @@ use kube::ResourceExt as _;
 use support::error::chain;
 
 use super::super::context::Context;
-use super::super::control_plane::Wanted;
+use super::super::control_plane::DesiredCondition;
 
-/// How long a kubelet may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of the kubelet health check.
+const KUBELET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What was found.
+/// Result of the kubelet health check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reached {
-    /// There is no node that could be reached.
+pub(super) enum KubeletCheck {
+    /// There are no nodes.
     NoNodes,
-    /// Nodes are there, and none of them is ready.
+    /// No node is ready.
     NoneReady,
-    /// A kubelet has answered.
-    Yes,
-    /// It has not, and this is what happened.
-    No(String),
+    /// A kubelet responded.
+    Reachable,
+    /// The health check failed, with the error.
+    Unreachable(String),
 }
 
-/// Asks the first ready node.
-pub(super) async fn ask(ctx: &Context, nodes: &[Arc<Node>]) -> Reached {
+/// Checks the kubelet of the first ready node.
+pub(super) async fn check_kubelet(ctx: &Context, nodes: &[Arc<Node>]) -> KubeletCheck {
     if nodes.is_empty() {
-        return Reached::NoNodes;
+        return KubeletCheck::NoNodes;
     }
     let mut ready: Vec<_> = nodes.iter().filter(|node| is_ready(node)).collect();
     ready.sort_by_key(|node| node.name_any());
     let Some(node) = ready.first() else {
-        return Reached::NoneReady;
+        return KubeletCheck::NoneReady;
     };
-    match tokio::time::timeout(PATIENCE, healthz(&ctx.guest, &node.name_any())).await {
-        Ok(Ok(())) => Reached::Yes,
-        Ok(Err(error)) => Reached::No(chain(&error)),
-        Err(_) => Reached::No("the kubelet did not answer in time".to_owned()),
+    match tokio::time::timeout(KUBELET_TIMEOUT, healthz(&ctx.guest, &node.name_any())).await {
+        Ok(Ok(())) => KubeletCheck::Reachable,
+        Ok(Err(error)) => KubeletCheck::Unreachable(chain(&error)),
+        Err(_) => KubeletCheck::Unreachable("timed out waiting for the kubelet".to_owned()),
     }
 }
 
@@ -62,31 +62,31 @@ fn is_ready(node: &Node) -> bool {
     conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// Both directions.
-pub(super) fn conditions(reached: &Reached) -> [Wanted; 2] {
+/// Returns the conditions of both directions.
+pub(super) fn conditions(kubelet: &KubeletCheck) -> [DesiredCondition; 2] {
     let no_nodes = "NoWorkerNodesAvailable";
-    let (to_nodes, from_nodes) = match reached {
-        Reached::NoNodes => {
+    let (to_nodes, from_nodes) = match kubelet {
+        KubeletCheck::NoNodes => {
             let found = (
                 Status::Unknown,
                 no_nodes,
-                "there are no nodes yet".to_owned(),
+                "Waiting for nodes to join".to_owned(),
             );
             (found.clone(), found)
         }
-        Reached::NoneReady => (
-            (Status::Unknown, no_nodes, "no node is ready".to_owned()),
+        KubeletCheck::NoneReady => (
+            (Status::Unknown, no_nodes, "No node is ready".to_owned()),
             (
                 Status::False,
                 "NodesNotReady",
-                "no node reports: look at the network from the nodes to the API server".to_owned(),
+                "No node is ready. Check the network from the nodes to the API server.".to_owned(),
             ),
         ),
-        Reached::Yes => (
+        KubeletCheck::Reachable => (
             (
                 Status::True,
                 "AsExpected",
-                "A kubelet answers through the API server".to_owned(),
+                "The API server reaches kubelets".to_owned(),
             ),
             (
                 Status::True,
@@ -94,7 +94,7 @@ pub(super) fn conditions(reached: &Reached) -> [Wanted; 2] {
                 "Nodes report to the API server".to_owned(),
             ),
         ),
-        Reached::No(problem) => (
+        KubeletCheck::Unreachable(problem) => (
             (Status::False, "KubeletUnreachable", problem.clone()),
             (
                 Status::True,
@@ -104,20 +104,20 @@ pub(super) fn conditions(reached: &Reached) -> [Wanted; 2] {
         ),
     };
     [
-        wanted(ClusterCondition::DataPlaneConnectionAvailable, to_nodes),
-        wanted(
+        desired(ClusterCondition::DataPlaneConnectionAvailable, to_nodes),
+        desired(
             ClusterCondition::ControlPlaneConnectionAvailable,
             from_nodes,
         ),
     ]
 }
 
-fn wanted(
-    about: ClusterCondition,
+fn desired(
+    type_: ClusterCondition,
     (status, reason, message): (Status, &'static str, String),
-) -> Wanted {
-    Wanted {
-        about,
+) -> DesiredCondition {
+    DesiredCondition {
+        type_,
         status,
         reason,
         message,
@@ -131,26 +131,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_directions_are_told_apart() {
-        for (reached, expected) in [
-            (Reached::NoNodes, [Status::Unknown, Status::Unknown]),
-            (Reached::NoneReady, [Status::Unknown, Status::False]),
-            (Reached::Yes, [Status::True, Status::True]),
+    fn connectivity_conditions_distinguish_directions() {
+        for (kubelet, expected) in [
+            (KubeletCheck::NoNodes, [Status::Unknown, Status::Unknown]),
+            (KubeletCheck::NoneReady, [Status::Unknown, Status::False]),
+            (KubeletCheck::Reachable, [Status::True, Status::True]),
             (
-                Reached::No("refused".to_owned()),
+                KubeletCheck::Unreachable("refused".to_owned()),
                 [Status::False, Status::True],
             ),
         ] {
             assert_eq!(
-                conditions(&reached).map(|it| it.status),
+                conditions(&kubelet).map(|it| it.status),
                 expected,
-                "{reached:?}"
+                "{kubelet:?}"
             );
         }
     }
 
     #[test]
-    fn a_node_is_ready_by_its_condition() {
+    fn node_readiness_follows_the_ready_condition() {
         for (status, expected) in [("True", true), ("False", false), ("Unknown", false)] {
             let node = json!({ "metadata": {}, "status": { "conditions": [{ "type": "Ready", "status": status }] } });
             assert_eq!(

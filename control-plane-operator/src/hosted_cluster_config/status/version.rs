@@ -1,13 +1,13 @@
-//! The release that a hosted cluster runs: as its cluster version operator says, or, where there is none, as far as the
-//! components of its control plane are. Pure.
+//! The release of a hosted cluster: from its ClusterVersion, or, without one, from the rollout of the control plane
+//! components. Pure.
 
 use api::conditions::{ClusterCondition, Status};
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use super::super::control_plane::Wanted;
+use super::super::control_plane::DesiredCondition;
 
-/// Conditions of a ClusterVersion, and what they are called outside.
+/// Conditions of a ClusterVersion, and their types in the HostedControlPlane.
 const CONDITIONS: [(&str, ClusterCondition); 6] = [
     ("Available", ClusterCondition::ClusterVersionAvailable),
     ("Failing", ClusterCondition::ClusterVersionFailing),
@@ -22,15 +22,15 @@ const CONDITIONS: [(&str, ClusterCondition); 6] = [
     ),
     ("Upgradeable", ClusterCondition::ClusterVersionUpgradeable),
 ];
-/// The reason of everything that no cluster version operator says.
+/// Reason of conditions that are derived from the components.
 const COMPONENTS: &str = "FromControlPlaneComponents";
 
-/// The version status, and the conditions that go with it.
+/// Returns the version status and its conditions.
 pub(super) fn of(
     status: &Value,
     cluster_version: Option<&DynamicObject>,
     generation: Option<i64>,
-) -> (Option<Value>, Vec<Wanted>) {
+) -> (Option<Value>, Vec<DesiredCondition>) {
     match cluster_version {
         Some(found) if has_history(&found.data["status"]) => (
             Some(reported(&found.data["status"])),
@@ -40,7 +40,7 @@ pub(super) fn of(
     }
 }
 
-/// An operator that has not begun says nothing.
+/// Before the operator has started, the history is empty.
 fn has_history(status: &Value) -> bool {
     status["history"]
         .as_array()
@@ -60,16 +60,16 @@ fn reported(status: &Value) -> Value {
     versions
 }
 
-fn copied(status: &Value) -> Vec<Wanted> {
+fn copied(status: &Value) -> Vec<DesiredCondition> {
     let conditions = status["conditions"].as_array().into_iter().flatten();
     conditions
         .filter_map(|condition| {
-            let (_, about) = CONDITIONS
+            let (_, type_) = CONDITIONS
                 .iter()
                 .find(|(name, _)| condition["type"] == *name)?;
             let text = |field: &str| condition[field].as_str().unwrap_or_default();
-            Some(Wanted {
-                about: *about,
+            Some(DesiredCondition {
+                type_: *type_,
                 status: Status::read(text("status")),
                 reason: "FromClusterVersion",
                 message: [text("reason"), text("message")]
@@ -81,7 +81,10 @@ fn copied(status: &Value) -> Vec<Wanted> {
         .collect()
 }
 
-fn of_components(version: &Value, generation: Option<i64>) -> (Option<Value>, Vec<Wanted>) {
+fn of_components(
+    version: &Value,
+    generation: Option<i64>,
+) -> (Option<Value>, Vec<DesiredCondition>) {
     let Some(history) = version["history"].as_array().filter(|it| !it.is_empty()) else {
         return (None, Vec::new());
     };
@@ -94,9 +97,9 @@ fn of_components(version: &Value, generation: Option<i64>) -> (Option<Value>, Ve
     let is_done = |entry: &Value| entry["state"] == "Completed";
     let release = version["desired"]["version"].as_str().unwrap_or_default();
     let progress = if is_done(&history[0]) {
-        format!("all components run {release}")
+        format!("All components run {release}")
     } else {
-        format!("{release} is being rolled out to the components")
+        format!("Rolling out {release} to the components")
     };
     let conditions = [
         (
@@ -110,8 +113,8 @@ fn of_components(version: &Value, generation: Option<i64>) -> (Option<Value>, Ve
         ),
         (ClusterCondition::ClusterVersionReleaseAccepted, true),
     ];
-    let conditions = conditions.map(|(about, is_so)| Wanted {
-        about,
+    let conditions = conditions.map(|(type_, is_so)| DesiredCondition {
+        type_,
         status: is_so.into(),
         reason: COMPONENTS,
         message: progress.clone(),
@@ -145,15 +148,15 @@ mod tests {
         }})
     }
 
-    fn is(conditions: &[Wanted], about: ClusterCondition) -> Option<Status> {
+    fn is(conditions: &[DesiredCondition], type_: ClusterCondition) -> Option<Status> {
         conditions
             .iter()
-            .find(|it| it.about == about)
+            .find(|it| it.type_ == type_)
             .map(|it| it.status)
     }
 
     #[test]
-    fn without_an_operator_the_components_tell() {
+    fn version_status_falls_back_to_components() {
         for (state, progressing) in [("Partial", Status::True), ("Completed", Status::False)] {
             let (versions, conditions) = of(&status(state), None, Some(5));
             let versions = versions.unwrap();
@@ -173,7 +176,7 @@ mod tests {
                 is(&conditions, ClusterCondition::ClusterVersionAvailable),
                 Some(Status::True)
             );
-            // The API takes it as what it is.
+            // It deserializes to the API type.
             serde_json::from_value::<api::hypershift::v1beta1::versions::ClusterVersionStatus>(
                 versions,
             )
@@ -182,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_before_anything_is_known() {
+    fn version_status_is_empty_without_history() {
         assert_eq!(of(&json!({}), None, Some(1)), (None, Vec::new()));
     }
 
     #[test]
-    fn an_operator_is_believed_once_it_has_begun() {
+    fn cluster_version_takes_precedence_once_it_has_history() {
         let found = |history: Value| -> DynamicObject {
             serde_json::from_value(json!({
                 "metadata": { "name": "version" },

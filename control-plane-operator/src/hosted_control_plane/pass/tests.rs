@@ -1,11 +1,11 @@
-//! What a pass writes, and what becomes of what it cannot write.
+//! Writes of a reconcile, and handling of failed writes.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use api::group::{self, Side};
+use api::group::{self, CapiTypes};
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use bytes::Bytes;
 use control_plane_component::settings::Settings;
@@ -55,7 +55,7 @@ fn pass<'a>(operator: &'a Operator, cache: &'a Cache) -> Pass<'a> {
         cache,
         writer: ObjectWriter::new(operator.client.clone(), "test", NAMESPACE),
         reader: Reader::new(operator.releases.clone()),
-        told: None,
+        skip_reason: None,
     }
 }
 
@@ -64,14 +64,14 @@ fn read(name: &str) -> String {
 }
 
 /// A control plane of a release with these images.
-fn world(images: &BTreeMap<String, String>) -> World {
+fn scope(images: &BTreeMap<String, String>) -> ReconcileScope {
     let mut hcp: HostedControlPlane =
         serde_saphyr::from_str(&read("hosted-control-plane.yaml")).unwrap();
     hcp.metadata.namespace = Some(NAMESPACE.to_owned());
     let release = Release::default().with_overrides("own", images);
-    World {
+    ReconcileScope {
         hcp,
-        releases: Pair {
+        releases: ReleasePair {
             control_plane: release.clone(),
             user: release,
         },
@@ -80,23 +80,23 @@ fn world(images: &BTreeMap<String, String>) -> World {
     }
 }
 
-/// A control plane with all that components are made from.
-fn complete_world() -> World {
+/// A control plane with all inputs of its components.
+fn complete_scope() -> ReconcileScope {
     let images = read("images.txt");
     let images = images
         .lines()
         .map(|name| (name.to_owned(), name.to_owned()));
-    let mut world = world(&images.collect());
+    let mut scope = scope(&images.collect());
     let files = std::fs::read_dir(Path::new(DATA).join("objects")).unwrap();
     for file in files {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-        world.objects.insert(serde_saphyr::from_str(&text).unwrap());
+        scope.objects.insert(serde_saphyr::from_str(&text).unwrap());
     }
-    world
+    scope
 }
 
-/// Makes all components available in the release, so that none has to wait for another one.
-fn complete(world: &mut World) {
+/// Marks all components as rolled out, so that none waits for dependencies.
+fn complete(scope: &mut ReconcileScope) {
     for component in components::all() {
         let condition = |type_: &str| {
             json!({
@@ -104,19 +104,19 @@ fn complete(world: &mut World) {
                 "lastTransitionTime": "2026-01-01T00:00:00Z",
             })
         };
-        world.objects.insert(json!({
+        scope.objects.insert(json!({
             "apiVersion": "hypershift.openshift.io/v1beta1",
             "kind": "ControlPlaneComponent",
             "metadata": { "name": component.name },
             "status": {
-                "version": world.releases.control_plane.version,
+                "version": scope.releases.control_plane.version,
                 "conditions": [condition("Available"), condition("RolloutComplete")],
             },
         }));
     }
 }
 
-/// An API server that has nothing, accepts all that is written, and keeps all requests.
+/// An empty API server that accepts all writes, and records all requests.
 async fn recorder() -> (kube::Client, Requests) {
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -126,7 +126,7 @@ async fn recorder() -> (kube::Client, Requests) {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let kept = Arc::clone(&kept);
-            let service = service_fn(move |request| answer(request, Arc::clone(&kept)));
+            let service = service_fn(move |request| respond(request, Arc::clone(&kept)));
             tokio::spawn(Builder::new().serve_connection(TokioIo::new(stream), service));
         }
     });
@@ -135,7 +135,7 @@ async fn recorder() -> (kube::Client, Requests) {
     (client, requests)
 }
 
-async fn answer(
+async fn respond(
     request: Request<Incoming>,
     requests: Requests,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -165,7 +165,7 @@ async fn answer(
 /// A management cluster with all kinds, and private types.
 fn private() -> Settings {
     Settings {
-        capi: Side::Private,
+        capi_types: CapiTypes::Private,
         capi_proxy_image: Some("proxy".to_owned()),
         served_groups: ["monitoring.coreos.com", "route.openshift.io"]
             .map(str::to_owned)
@@ -175,14 +175,14 @@ fn private() -> Settings {
     }
 }
 
-/// The paths that were written to.
+/// Returns the paths of writes.
 fn written(requests: &Requests) -> Vec<String> {
     let requests = requests.lock().unwrap();
     let writes = requests.iter().filter(|seen| seen.method != Method::GET);
     writes.map(|seen| seen.path.clone()).collect()
 }
 
-/// What was written last to an object, by the end of its path.
+/// Returns the body of the last write to a path with this suffix.
 fn last_body(requests: &Requests, end: &str) -> Option<Value> {
     let requests = requests.lock().unwrap();
     let mut writes = requests.iter().filter(|seen| seen.method != Method::GET);
@@ -190,9 +190,9 @@ fn last_body(requests: &Requests, end: &str) -> Option<Value> {
     last.map(|seen| seen.body.clone())
 }
 
-/// The component is declared in the directory `components/example`, and no other file names it.
+/// The component is declared only in the directory `components/example`.
 #[tokio::test]
-async fn a_component_declared_in_one_directory_gets_all_that_others_get() {
+async fn components_declared_in_one_directory_are_complete() {
     let (client, requests) = recorder().await;
     let operator = Operator {
         components: Box::leak(Box::new([components::example::component()])),
@@ -200,18 +200,20 @@ async fn a_component_declared_in_one_directory_gets_all_that_others_get() {
     };
     let cache = Cache::new(&operator.client, NAMESPACE, &[], operator.components);
     let mut pass = pass(&operator, &cache);
-    let mut world = complete_world();
-    pass.infrastructure(&mut world).await.unwrap();
-    pass.certificates(&mut world, Scope::All).await.unwrap();
-    // Its dependencies are not there yet.
-    let outcome = pass.components(&mut world).await;
+    let mut scope = complete_scope();
+    pass.infrastructure(&mut scope).await.unwrap();
+    pass.certificates(&mut scope, CertificateSet::All)
+        .await
+        .unwrap();
+    // Its dependencies are not rolled out yet.
+    let outcome = pass.components(&mut scope).await;
     assert!(outcome.problems.is_empty() && outcome.failed.is_none());
     let body = |end: &str| last_body(&requests, end);
     assert_eq!(body("/deployments/example"), None);
     let reported = body("/controlplanecomponents/example/status").unwrap();
     assert!(reported.to_string().contains("etcd"), "{reported}");
-    complete(&mut world);
-    pass.components(&mut world).await;
+    complete(&mut scope);
+    pass.components(&mut scope).await;
     for end in [
         "/services/example",
         "/routes/example",
@@ -239,23 +241,27 @@ async fn a_component_declared_in_one_directory_gets_all_that_others_get() {
     assert_eq!(handed_over, Ok(Some(CapiUse::Proxied)));
 }
 
-/// One pass over a control plane whose release is read; gives the paths of its requests.
-async fn reconcile(pass: &mut Pass<'_>, world: &mut World, requests: &Requests) -> Vec<String> {
+/// Reconciles a control plane once, and returns its requests.
+async fn reconcile(
+    pass: &mut Pass<'_>,
+    scope: &mut ReconcileScope,
+    requests: &Requests,
+) -> Vec<String> {
     let before = requests.lock().unwrap().len();
-    pass.infrastructure(world).await.unwrap();
-    pass.default_account(world).await.unwrap();
-    let outcome = pass.components(world).await;
+    pass.infrastructure(scope).await.unwrap();
+    pass.default_account(scope).await.unwrap();
+    let outcome = pass.components(scope).await;
     assert!(outcome.failed.is_none(), "{:?}", outcome.failed);
-    let verdicts = vec![Verdict::yes(Type::ValidReleaseInfo)];
-    let written = pass.write_status(world, verdicts, true, false).await;
+    let evaluations = vec![Evaluation::yes(Type::ValidReleaseInfo)];
+    let written = pass.write_status(scope, evaluations, true, false).await;
     written.unwrap();
-    // The watch brings what was written.
+    // As the watch would deliver it.
     let end = format!(
         "/hostedcontrolplanes/{}/status",
-        world.hcp.metadata.name.clone().unwrap()
+        scope.hcp.metadata.name.clone().unwrap()
     );
     let written = last_body(requests, &end).unwrap();
-    world.hcp.status = serde_json::from_value(written["status"].clone()).unwrap();
+    scope.hcp.status = serde_json::from_value(written["status"].clone()).unwrap();
     let requests = requests.lock().unwrap();
     let made = requests.iter().skip(before);
     made.map(|seen| format!("{} {}", seen.method, seen.path))
@@ -263,24 +269,24 @@ async fn reconcile(pass: &mut Pass<'_>, world: &mut World, requests: &Requests) 
 }
 
 #[tokio::test]
-async fn a_pass_in_which_nothing_changed_makes_no_request() {
+async fn unchanged_reconcile_makes_no_request() {
     let (client, requests) = recorder().await;
     let operator = operator(client, private());
     let cache = Cache::new(&operator.client, NAMESPACE, &[], operator.components);
     let mut pass = pass(&operator, &cache);
-    let mut world = complete_world();
-    complete(&mut world);
-    let first = reconcile(&mut pass, &mut world, &requests).await;
+    let mut scope = complete_scope();
+    complete(&mut scope);
+    let first = reconcile(&mut pass, &mut scope, &requests).await;
     assert!(!first.is_empty());
-    // What components wait for is reported by the next passes.
+    // Component conditions settle in the following reconciles.
     for _ in 0..2 {
-        reconcile(&mut pass, &mut world, &requests).await;
+        reconcile(&mut pass, &mut scope, &requests).await;
     }
-    assert_eq!(reconcile(&mut pass, &mut world, &requests).await, [""; 0]);
-    // The status is written when it differs, and by itself.
-    world.hcp.metadata.generation = Some(7);
-    let status = world.hcp.status.take();
-    let again = reconcile(&mut pass, &mut world, &requests).await;
+    assert_eq!(reconcile(&mut pass, &mut scope, &requests).await, [""; 0]);
+    // A status that differs is written.
+    scope.hcp.metadata.generation = Some(7);
+    let status = scope.hcp.status.take();
+    let again = reconcile(&mut pass, &mut scope, &requests).await;
     assert!(
         again.iter().any(|request| request.ends_with("/hcp/status")),
         "{again:?}"
@@ -288,26 +294,26 @@ async fn a_pass_in_which_nothing_changed_makes_no_request() {
     assert!(status.is_some());
 }
 
-/// Finding T20: held on the path of writes, and not on a table of decisions.
+/// Finding T20: verified on actual writes.
 #[tokio::test]
-async fn a_pass_writes_into_its_namespace_and_into_no_cluster_api_group() {
+async fn writes_stay_in_the_namespace_outside_cluster_api() {
     let (client, requests) = recorder().await;
     let operator = operator(client, private());
     let cache = Cache::new(&operator.client, NAMESPACE, &[], operator.components);
     let mut pass = pass(&operator, &cache);
-    let mut world = complete_world();
-    pass.infrastructure(&mut world).await.unwrap();
+    let mut scope = complete_scope();
+    pass.infrastructure(&mut scope).await.unwrap();
     for component in components::all() {
-        complete(&mut world);
-        pass.component(component, &mut world).await.unwrap();
+        complete(&mut scope);
+        pass.component(component, &mut scope).await.unwrap();
     }
     let writes = written(&requests);
     for kind in ["deployments", "statefulsets", "roles", "services", "routes"] {
         let is_written = |path: &String| path.contains(&format!("/{kind}/"));
         assert!(writes.iter().any(is_written), "no {kind} in {writes:#?}");
     }
-    let capi = [Side::Private, Side::Standard]
-        .map(|side| [group::core(side), group::infrastructure(side)])
+    let capi = [CapiTypes::Private, CapiTypes::Standard]
+        .map(|capi_types| [group::core(capi_types), group::infrastructure(capi_types)])
         .concat();
     for path in &writes {
         assert!(
@@ -321,10 +327,10 @@ async fn a_pass_writes_into_its_namespace_and_into_no_cluster_api_group() {
     }
 }
 
-/// Finding F01: a component that could not be rendered hid that another one could not be written.
+/// Finding F01: a render error of one component hid an apply error of another one.
 #[tokio::test]
-async fn a_render_problem_does_not_hide_a_failed_write() {
-    // All that is answered is what reports on etcd: all other writes fail.
+async fn render_errors_do_not_hide_apply_errors() {
+    // Only requests for the ControlPlaneComponent of etcd succeed.
     let path = format!(
         "/apis/hypershift.openshift.io/v1beta1/namespaces/{NAMESPACE}/controlplanecomponents/etcd"
     );
@@ -337,10 +343,10 @@ async fn a_render_problem_does_not_hide_a_failed_write() {
     ]);
     let operator = operator(scenario.client(), Settings::new("own"));
     let cache = Cache::new(&operator.client, NAMESPACE, &[], operator.components);
-    // The release lacks the images of etcd and has all of the featuregate-generator.
+    // The release has no images of etcd, but those of the featuregate-generator.
     let images = BTreeMap::from([("cluster-config-api".to_owned(), "a".to_owned())]);
     let outcome = pass(&operator, &cache)
-        .components(&mut world(&images))
+        .components(&mut scope(&images))
         .await;
     let problems: Vec<_> = outcome.problems.iter().map(|(name, _)| *name).collect();
     assert_eq!(problems, ["etcd"]);

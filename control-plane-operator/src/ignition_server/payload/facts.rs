@@ -1,4 +1,4 @@
-//! What is known of the hosted cluster.
+//! Properties of the hosted cluster.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,47 +6,47 @@ use api::hypershift::v1beta1::image_content_source::ImageContentSource;
 use api::hypershift::v1beta1::platform::PlatformType;
 use serde_json::Value;
 
-/// What the payloads of all pools have in common.
+/// Inputs that the payloads of all pools share.
 #[derive(Clone)]
 pub(in crate::ignition_server) struct Facts {
-    /// Where the machines run.
+    /// Platform of the machines.
     pub(in crate::ignition_server) platform: PlatformType,
-    /// How a machine asks for a certificate of its own.
+    /// The kubeconfig with which a machine requests its certificate.
     pub(in crate::ignition_server) bootstrap_kubeconfig: Vec<u8>,
-    /// Authorities of those who may ask the kubelet, PEM.
+    /// CA bundle for client certificates of the kubelet API, PEM.
     pub(in crate::ignition_server) kubelet_ca: String,
-    /// Addresses of the cluster's DNS.
+    /// Cluster DNS addresses.
     pub(in crate::ignition_server) cluster_dns: Vec<IpAddr>,
-    /// Credentials for registries.
+    /// The pull secret.
     pub(in crate::ignition_server) pull_secret: Vec<u8>,
-    /// Who may log in as `core`.
+    /// SSH keys of user `core`.
     pub(in crate::ignition_server) ssh_keys: Vec<String>,
-    /// Authorities that are trusted beside those of the operating system, PEM.
+    /// Additional trusted CAs, PEM.
     pub(in crate::ignition_server) trust_bundle: Option<String>,
-    /// The way to the internet.
+    /// Proxy configuration.
     pub(in crate::ignition_server) proxy: Option<Proxy>,
-    /// Registries that stand for others.
+    /// Registry mirrors.
     pub(in crate::ignition_server) mirrors: Vec<ImageContentSource>,
-    /// Taints that a node has from its first moment on.
+    /// Taints that a node registers with.
     pub(in crate::ignition_server) taints: Vec<Value>,
 }
 
-/// The way to the internet.
+/// Proxy configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::ignition_server) struct Proxy {
     pub(in crate::ignition_server) http: String,
     pub(in crate::ignition_server) https: String,
-    /// What is reached without it.
+    /// Hosts that are reached without the proxy.
     pub(in crate::ignition_server) direct: Vec<String>,
 }
 
 // === impl Proxy ===
 
 impl Proxy {
-    /// Where services find it.
+    /// Path of the environment file.
     pub(super) const FILE: &'static str = "/etc/mco/proxy.env";
 
-    /// The variables, one a line.
+    /// Formats the environment variables, one per line.
     pub(super) fn environment(&self) -> String {
         let direct = self.direct.join(",");
         let variables = [
@@ -62,7 +62,7 @@ impl Proxy {
     }
 }
 
-/// The address of the cluster's DNS in a network of Services: the tenth.
+/// The cluster DNS address in a Service CIDR: the tenth address.
 pub(in crate::ignition_server) fn cluster_dns(network: &str) -> Option<IpAddr> {
     let (address, _) = network.split_once('/')?;
     match address.parse().ok()? {

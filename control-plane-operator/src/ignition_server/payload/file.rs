@@ -1,15 +1,15 @@
-//! Files and units in Ignition's form.
+//! Ignition files and units.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Everybody may read it.
+/// Mode of files that all users can read.
 pub(super) const PUBLIC: u32 = 0o644;
-/// It holds something that only root may know.
+/// Mode of files with secrets: only root can read them.
 pub(super) const PRIVATE: u32 = 0o600;
 
-/// A unit of systemd, or what is added to one.
+/// A systemd unit, or drop-ins for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unit {
     name: String,
@@ -17,7 +17,7 @@ pub(super) struct Unit {
     drop_ins: Vec<(String, String)>,
 }
 
-/// A file with this content.
+/// Creates a file.
 pub(super) fn file(path: &str, mode: u32, content: impl AsRef<[u8]>) -> Value {
     json!({
         "path": path,
@@ -27,7 +27,7 @@ pub(super) fn file(path: &str, mode: u32, content: impl AsRef<[u8]>) -> Value {
     })
 }
 
-/// Content that comes with the document.
+/// Encodes content as a data URL.
 pub(super) fn data_url(content: &[u8]) -> String {
     format!(
         "data:text/plain;charset=utf-8;base64,{}",
@@ -46,7 +46,7 @@ impl Unit {
         }
     }
 
-    /// The unit itself; it is started at boot.
+    /// Sets the content of the unit, and enables it.
     pub(super) fn with_contents(mut self, contents: &str) -> Self {
         self.contents = Some(contents.to_owned());
         self

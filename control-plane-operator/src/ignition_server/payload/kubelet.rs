@@ -1,4 +1,4 @@
-//! The kubelet of a worker: its configuration, its unit, and the script that finds the provider's name of the machine.
+//! The kubelet of a worker: its configuration, its unit, and the unit that determines the provider ID.
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use serde_json::{Map, Value, json};
@@ -7,12 +7,12 @@ use super::facts::Facts;
 use super::file::{PUBLIC, Unit, file};
 use super::manifests::{InvalidConfig, Manifest};
 
-/// Authorities of those who may ask the kubelet.
+/// Path of the CA bundle for client certificates of the kubelet API.
 pub(super) const CA: &str = "/etc/kubernetes/kubelet-ca.crt";
 const CONFIG: &str = "/etc/kubernetes/kubelet.conf";
-/// Variables that a KubeletConfig decides on.
+/// Environment file with settings from a KubeletConfig.
 const ENVIRONMENT: &str = "/etc/kubernetes/kubelet-config-env";
-/// Fields that the cluster decides on, and not a pool.
+/// Fields that pools cannot configure.
 const FIXED: [&str; 3] = ["clusterDNS", "clusterDomain", "staticPodPath"];
 /// Fields of a KubeletConfig's spec.
 const FIELDS: [&str; 5] = [
@@ -23,9 +23,9 @@ const FIELDS: [&str; 5] = [
     "tlsSecurityProfile",
 ];
 
-/// The kubelet's configuration: ours, and the pool's over it.
+/// Renders the kubelet configuration: defaults, overridden by the pool's `KubeletConfigs`.
 pub(super) fn config(facts: &Facts, users: &[Manifest]) -> Result<Value, InvalidConfig> {
-    let mut config = ours(facts);
+    let mut config = defaults(facts);
     for user in users {
         check_fields(user)?;
         if let Some(profile) = user.spec.get("tlsSecurityProfile") {
@@ -33,20 +33,20 @@ pub(super) fn config(facts: &Facts, users: &[Manifest]) -> Result<Value, Invalid
         }
         match &user.spec["kubeletConfig"] {
             Value::Null => {}
-            wanted @ Value::Object(fields) => {
+            desired @ Value::Object(fields) => {
                 check_fixed(user, fields)?;
-                overlay(&mut config, wanted.clone());
+                overlay(&mut config, desired.clone());
             }
-            _ => return Err(user.invalid("spec.kubeletConfig", "write an object")),
+            _ => return Err(user.invalid("spec.kubeletConfig", "use an object")),
         }
     }
-    // Kubelets read JSON, too, and it has one form.
+    // JSON is valid YAML, and deterministic.
     let text = format!("{config:#}\n");
     Ok(file(CONFIG, PUBLIC, text))
 }
 
-/// What is always so unless a pool says otherwise.
-fn ours(facts: &Facts) -> Value {
+/// The default kubelet configuration.
+fn defaults(facts: &Facts) -> Value {
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -78,7 +78,7 @@ fn ours(facts: &Facts) -> Value {
     })
 }
 
-/// Objects are merged; anything else, lists too, is replaced.
+/// Merges objects; other values, including lists, are replaced.
 fn overlay(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
@@ -96,7 +96,7 @@ fn check_fields(user: &Manifest) -> Result<(), InvalidConfig> {
         None => Ok(()),
         Some(field) => {
             let field = format!("spec.{field}");
-            Err(user.invalid(&field, "a KubeletConfig has no such field; remove it"))
+            Err(user.invalid(&field, "unknown field of KubeletConfig: remove it"))
         }
     }
 }
@@ -106,12 +106,12 @@ fn check_fixed(user: &Manifest, fields: &Map<String, Value>) -> Result<(), Inval
         None => Ok(()),
         Some(field) => {
             let field = format!("spec.kubeletConfig.{field}");
-            Err(user.invalid(&field, "the cluster decides on it; remove it"))
+            Err(user.invalid(&field, "set by the cluster: remove it"))
         }
     }
 }
 
-/// The least version of TLS, and the ciphers of a profile that names them.
+/// Returns the minimum TLS version, and the ciphers of a custom profile.
 fn tls(user: &Manifest, profile: &Value) -> Result<Value, InvalidConfig> {
     let kind = profile["type"].as_str().unwrap_or("Intermediate");
     Ok(match kind {
@@ -124,13 +124,13 @@ fn tls(user: &Manifest, profile: &Value) -> Result<Value, InvalidConfig> {
         }
         _ => {
             let problem =
-                format!("{kind:?} is no profile; write Old, Intermediate, Modern or Custom");
+                format!("unknown TLS profile {kind:?}: use Old, Intermediate, Modern or Custom");
             return Err(user.invalid("spec.tlsSecurityProfile.type", problem));
         }
     })
 }
 
-/// What a KubeletConfig says that the kubelet's own configuration has no field for.
+/// Renders environment files for KubeletConfig fields that are not part of the kubelet configuration.
 pub(super) fn environment(users: &[Manifest]) -> Result<Vec<Value>, InvalidConfig> {
     let mut files = Vec::new();
     for user in users {
@@ -140,7 +140,7 @@ pub(super) fn environment(users: &[Manifest]) -> Result<Vec<Value>, InvalidConfi
                 let text = format!("KUBELET_LOG_LEVEL={level}\n");
                 files.push(file(ENVIRONMENT, PUBLIC, text));
             }
-            _ => return Err(user.invalid("spec.logLevel", "write a number from 1 to 10")),
+            _ => return Err(user.invalid("spec.logLevel", "use a number from 1 to 10")),
         }
         if let Some(enabled) = user.spec["autoSizingReserved"].as_bool() {
             let text = format!("NODE_SIZING_ENABLED={enabled}\n");
@@ -159,7 +159,7 @@ pub(super) fn units(facts: &Facts) -> Vec<Unit> {
     units
 }
 
-/// Whether something beside the kubelet finishes the node, so that it has to wait for that.
+/// Whether an external cloud provider initializes the node.
 fn has_cloud_provider(platform: PlatformType) -> bool {
     match platform {
         PlatformType::Aws
@@ -180,7 +180,7 @@ fn unit(platform: PlatformType) -> String {
     UNIT.replace("@CLOUD_PROVIDER@", provider)
 }
 
-/// Variables in `/etc/kubernetes/kubelet-env`, of machines that are prepared by other means than Ignition, take precedence.
+/// Variables in `/etc/kubernetes/kubelet-env` take precedence; machines that are not provisioned by Ignition set them.
 const UNIT: &str = r#"[Unit]
 Description=Kubernetes Kubelet
 Wants=network-online.target
@@ -216,7 +216,7 @@ RestartSec=10
 WantedBy=multi-user.target
 "#;
 
-/// The provider ID that the metadata service reports, in the form of Kubernetes.
+/// Converts the metadata service's instance ID to a provider ID.
 const AWS_PROVIDER_ID: &str = r#"[Unit]
 Description=Name of this machine at AWS, for the kubelet
 Requires=afterburn.service

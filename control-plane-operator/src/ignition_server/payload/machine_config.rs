@@ -1,14 +1,15 @@
-//! A MachineConfig: whether its Ignition can be merged, and whether it asks for more than Ignition can do.
+//! Validates a MachineConfig: whether its Ignition can be merged, and whether it has settings that Ignition cannot
+//! apply.
 
 use serde_json::{Map, Value, json};
 
 use super::manifests::{InvalidConfig, Manifest};
 
-/// Versions of Ignition that have no other meaning in 3.2 than in themselves, as long as they use no field of later ones.
+/// Ignition versions that are compatible with 3.2 as long as they use no later fields.
 const VERSIONS: [&str; 6] = ["3.0", "3.1", "3.2", "3.3", "3.4", "3.5"];
 /// Sections of Ignition 3.2.
 const SECTIONS: [&str; 4] = ["ignition", "passwd", "storage", "systemd"];
-/// Lists of its storage.
+/// Lists in its storage section.
 const STORAGE: [&str; 7] = [
     "directories",
     "disks",
@@ -18,7 +19,7 @@ const STORAGE: [&str; 7] = [
     "luks",
     "raid",
 ];
-/// Kinds of units that can be installed.
+/// Suffixes of valid unit names.
 const UNITS: [&str; 8] = [
     ".automount",
     ".mount",
@@ -29,7 +30,8 @@ const UNITS: [&str; 8] = [
     ".swap",
     ".timer",
 ];
-/// Fields beside `config` that only a daemon on the node could apply. There is none: Ignition alone configures nodes.
+/// Fields that only a daemon on the node could apply. They are not supported, because nodes are configured only by
+/// Ignition.
 const UNAPPLIED: [&str; 6] = [
     "baseOSExtensionsContainerImage",
     "extensions",
@@ -38,7 +40,7 @@ const UNAPPLIED: [&str; 6] = [
     "kernelType",
     "osImageURL",
 ];
-/// What asks for nothing.
+/// A field without effect.
 const ROLE: &str = "role";
 /// Permission bits of a file.
 const MODES: u64 = 0o7777;
@@ -56,21 +58,21 @@ impl From<Manifest> for MachineConfig {
 // === impl MachineConfig ===
 
 impl MachineConfig {
-    /// Its Ignition, if it can be merged into ours.
+    /// Returns its Ignition config if it can be merged.
     pub(super) fn ignition(&self) -> Result<Value, InvalidConfig> {
         self.check_fields()?;
         self.check_applied()?;
         let mut config = match &self.0.spec["config"] {
             Value::Null => return Ok(json!({})),
             Value::Object(config) => config.clone(),
-            _ => return Err(self.0.invalid("spec.config", "write an object of Ignition")),
+            _ => return Err(self.0.invalid("spec.config", "use an Ignition object")),
         };
         self.check_version(&config)?;
         self.check_sections(&config)?;
         let config_value = Value::Object(config.clone());
         self.check_storage(&config_value)?;
         self.check_units(&config_value)?;
-        // The version that is written is ours.
+        // The payload has its own version.
         if let Some(ignition) = config.get_mut("ignition").and_then(Value::as_object_mut) {
             ignition.remove("version");
         }
@@ -84,23 +86,23 @@ impl MachineConfig {
             None => Ok(()),
             Some(field) => Err(self.0.invalid(
                 &format!("spec.{field}"),
-                "a MachineConfig has no such field; remove it",
+                "unknown field of MachineConfig: remove it",
             )),
         }
     }
 
-    /// A setting that nothing applies is refused: a node without it would pass for one that has it.
+    /// Rejects settings that would silently have no effect.
     fn check_applied(&self) -> Result<(), InvalidConfig> {
-        let is_asked = |field: &str| match &self.0.spec[field] {
+        let is_set = |field: &str| match &self.0.spec[field] {
             Value::Null | Value::Bool(false) => false,
             Value::String(text) => !matches!(text.as_str(), "" | "default"),
             Value::Array(items) => !items.is_empty(),
             _ => true,
         };
-        let Some(field) = UNAPPLIED.into_iter().find(|field| is_asked(field)) else {
+        let Some(field) = UNAPPLIED.into_iter().find(|field| is_set(field)) else {
             return Ok(());
         };
-        let way_out = match field {
+        let hint = match field {
             "fips" => {
                 "FIPS mode is not supported: create the HostedCluster without spec.fips; nodes whose image has FIPS \
                  mode enabled stay in it"
@@ -110,7 +112,7 @@ impl MachineConfig {
             }
             _ => "not supported: remove it, or boot nodes from an image that has it",
         };
-        Err(self.0.invalid(&format!("spec.{field}"), way_out))
+        Err(self.0.invalid(&format!("spec.{field}"), hint))
     }
 
     fn check_version(&self, config: &Map<String, Value>) -> Result<(), InvalidConfig> {
@@ -125,7 +127,7 @@ impl MachineConfig {
         }
         Err(self.0.invalid(
             "spec.config.ignition.version",
-            format!("{version:?} cannot be read; write 3.2.0, and the configuration in its form"),
+            format!("{version:?} is not supported: use 3.2.0"),
         ))
     }
 
@@ -134,7 +136,7 @@ impl MachineConfig {
             if !SECTIONS.contains(&section.as_str()) {
                 return Err(self.0.invalid(
                     &format!("spec.config.{section}"),
-                    "Ignition 3.2 has no such section; remove it",
+                    "unknown section of Ignition 3.2: remove it",
                 ));
             }
         }
@@ -144,7 +146,7 @@ impl MachineConfig {
                 let field = format!("spec.config.storage.{list}");
                 return Err(self
                     .0
-                    .invalid(&field, "Ignition 3.2 has no such list; remove it"));
+                    .invalid(&field, "unknown list of Ignition 3.2: remove it"));
             }
         }
         Ok(())
@@ -167,7 +169,8 @@ impl MachineConfig {
         if path.starts_with('/') && path.len() > 1 && path.split('/').all(plain) {
             return Ok(());
         }
-        let problem = format!("{path:?} is no absolute path; write one without . and ..");
+        let problem =
+            format!("{path:?} is not a valid path: use an absolute path without . and ..");
         Err(self.0.invalid(&format!("{field}.path"), problem))
     }
 
@@ -175,8 +178,9 @@ impl MachineConfig {
         if mode.is_null() || mode.as_u64().is_some_and(|mode| mode <= MODES) {
             return Ok(());
         }
-        let problem =
-            format!("{mode} is no mode; write a number up to 4095, for instance 420 for 0644");
+        let problem = format!(
+            "{mode} is not a valid mode: use a decimal number up to 4095 (for example 420 for 0644)"
+        );
         Err(self.0.invalid(&format!("{field}.mode"), problem))
     }
 
@@ -185,7 +189,7 @@ impl MachineConfig {
             return Ok(());
         };
         let scheme = source.split_once(':').map_or("", |(scheme, _)| scheme);
-        // The scheme only: what follows can be a secret.
+        // Only the scheme, because the rest can be a secret.
         if source.is_empty()
             || matches!(
                 scheme,
@@ -197,7 +201,7 @@ impl MachineConfig {
         let field = format!("{field}.contents.source");
         Err(self.0.invalid(
             &field,
-            "it is no URL; write data:,TEXT or the URL of a server",
+            "not a valid URL: use data:,TEXT or an http(s), s3, gs, arn or tftp URL",
         ))
     }
 
@@ -206,7 +210,7 @@ impl MachineConfig {
             let name = unit["name"].as_str().unwrap_or_default();
             if !UNITS.iter().any(|ending| name.ends_with(ending)) {
                 let problem =
-                    format!("{name:?} is no name of a unit; end it in .service or the like");
+                    format!("{name:?} is not a valid unit name: use a suffix such as .service");
                 return Err(self.0.invalid(&format!("{field}.name"), problem));
             }
         }
@@ -214,7 +218,7 @@ impl MachineConfig {
     }
 }
 
-/// The entries of a list, each with where it is.
+/// Returns the entries of a list with their field paths.
 fn entries<'a>(
     config: &'a Value,
     section: &'a str,

@@ -1,4 +1,4 @@
-//! The manifests of a pool's configuration, by kind.
+//! Parses the manifests of a pool's configuration.
 
 use api::hypershift::v1beta1::image_content_source::ImageContentSource;
 use serde_json::Value;
@@ -6,19 +6,19 @@ use serde_json::Value;
 use super::machine_config::MachineConfig;
 use super::runtime::{Mirror, Pull};
 
-/// The pool's configuration cannot be used.
+/// The pool's configuration is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{manifest}: {field}: {problem}")]
 pub(in crate::ignition_server) struct InvalidConfig {
     /// Kind and name.
     pub(super) manifest: String,
-    /// Where in it.
+    /// The field.
     pub(super) field: String,
-    /// What is wrong, and the way out.
+    /// What is wrong, and how to fix it.
     pub(super) problem: String,
 }
 
-/// A manifest whose `spec` some file is made of.
+/// A manifest with a `spec`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Manifest {
     pub(super) kind: String,
@@ -26,7 +26,7 @@ pub(super) struct Manifest {
     pub(super) spec: Value,
 }
 
-/// All of a pool, each kind in the order of names.
+/// All manifests of a pool by kind, sorted by name.
 #[derive(Debug, Default)]
 pub(super) struct Manifests {
     pub(super) machine_configs: Vec<MachineConfig>,
@@ -41,7 +41,7 @@ impl InvalidConfig {
     fn text(problem: String) -> Self {
         Self {
             manifest: "the pool's configuration".to_owned(),
-            field: "as a whole".to_owned(),
+            field: "document".to_owned(),
             problem,
         }
     }
@@ -50,7 +50,7 @@ impl InvalidConfig {
 // === impl Manifest ===
 
 impl Manifest {
-    /// Something is wrong with a field.
+    /// Creates an error for a field.
     pub(super) fn invalid(&self, field: &str, problem: impl Into<String>) -> InvalidConfig {
         InvalidConfig {
             manifest: format!("{} {}", self.kind, self.name),
@@ -121,14 +121,14 @@ impl Manifests {
             "ClusterImagePolicy" => {
                 return Err(manifest.invalid(
                     "kind",
-                    "nodes do not verify signatures of images: remove the ClusterImagePolicy",
+                    "image signature verification is not supported: remove the ClusterImagePolicy",
                 ));
             }
             _ => {
                 return Err(manifest.invalid(
                     "kind",
-                    "nodes are configured by MachineConfig, KubeletConfig, ContainerRuntimeConfig, \
-                     ImageContentSourcePolicy, ImageDigestMirrorSet and ImageTagMirrorSet",
+                    "unsupported kind: use MachineConfig, KubeletConfig, ContainerRuntimeConfig, \
+                     ImageContentSourcePolicy, ImageDigestMirrorSet or ImageTagMirrorSet",
                 ));
             }
         }
@@ -136,10 +136,10 @@ impl Manifests {
     }
 }
 
-/// The parser's own message would quote the text.
+/// The parser's message is not used, because it would quote the content.
 fn not_yaml(error: &serde_saphyr::Error) -> String {
     match error.location() {
-        Some(location) => format!("it is no YAML from line {} on", location.line()),
-        None => "it is no YAML".to_owned(),
+        Some(location) => format!("invalid YAML at line {}", location.line()),
+        None => "invalid YAML".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Merging of Ignition documents: entries of lists are the same if their key is, and the later one wins.
+//! Merges Ignition documents: list entries are matched by key, and the later one takes precedence.
 
 use serde_json::{Map, Value};
 
@@ -19,19 +19,19 @@ const KEYS: [(&str, &str); 14] = [
     ("systemd.units", "name"),
     ("systemd.units.dropins", "name"),
 ];
-/// Objects that are replaced as a whole: half of each would be neither.
-const WHOLE: [&str; 2] = ["storage.files.contents", "ignition.config.replace"];
-/// Lists that share one name space: there is one thing at a path.
+/// Objects that are replaced instead of merged, because their fields belong together.
+const REPLACED: [&str; 2] = ["storage.files.contents", "ignition.config.replace"];
+/// Lists that share the path namespace.
 const PATHS: [&str; 3] = ["files", "directories", "links"];
 
 /// Merges `over` into `base`.
 pub(super) fn merge(base: &mut Value, over: Value) {
-    make_room(base, &over);
+    remove_conflicting_paths(base, &over);
     merge_at("", base, over);
 }
 
-/// What is at a path that a later document uses for something else goes.
-fn make_room(base: &mut Value, over: &Value) {
+/// Removes entries whose path the later document uses in another list.
+fn remove_conflicting_paths(base: &mut Value, over: &Value) {
     for list in PATHS {
         for other in PATHS.into_iter().filter(|other| *other != list) {
             let taken = paths(over, other);
@@ -51,7 +51,7 @@ fn paths<'a>(document: &'a Value, list: &str) -> Vec<Option<&'a str>> {
 
 fn merge_at(path: &str, base: &mut Value, over: Value) {
     match (base, over) {
-        (Value::Object(base), Value::Object(over)) if !WHOLE.contains(&path) => {
+        (Value::Object(base), Value::Object(over)) if !REPLACED.contains(&path) => {
             merge_fields(path, base, over);
         }
         (Value::Array(base), Value::Array(over)) => merge_lists(path, base, over),
@@ -99,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_one_key_are_one() {
+    fn entries_with_the_same_key_are_merged() {
         for (name, base, over, expected) in [
             (
-                "files by path; contents as a whole",
+                "files by path; contents replaced",
                 json!({ "storage": { "files": [{ "path": "/a", "mode": 420, "contents": { "source": "data:,1", "compression": "gzip" } }] } }),
                 json!({ "storage": { "files": [{ "path": "/a", "contents": { "source": "data:,2" } }, { "path": "/b" }] } }),
                 json!({ "storage": { "files": [{ "path": "/a", "mode": 420, "contents": { "source": "data:,2" } }, { "path": "/b" }] } }),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_twice_changes_nothing_more() {
+    fn merging_is_idempotent() {
         let base = json!({ "storage": { "files": [{ "path": "/a" }] } });
         let over = json!({
             "storage": { "files": [{ "path": "/a", "mode": 1 }, { "path": "/b" }] },

@@ -1,4 +1,4 @@
-//! The container runtime: a pool's ContainerRuntimeConfig, and registries that stand for others.
+//! The container runtime: a pool's ContainerRuntimeConfig, and registry mirrors.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,30 +9,30 @@ use serde_json::{Map, Value};
 use super::file::{PUBLIC, file};
 use super::manifests::{InvalidConfig, Manifest};
 
-/// What a pool's configuration becomes.
+/// Path of the runtime's configuration.
 const RUNTIME: &str = "/etc/crio/crio.conf.d/50-container-runtime-config.conf";
 const MIRRORS: &str = "/etc/containers/registries.conf.d/50-mirrors.conf";
 
-/// Registries that stand for another.
+/// Registry mirrors of a source.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mirror {
     pub(super) source: ImageContentSource,
     pub(super) pull: Pull,
 }
 
-/// Which images mirrors are asked for.
+/// Which images are pulled from mirrors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pull {
     ByDigest,
     ByTag,
 }
 
-/// The runtime's configuration, if the pool has one.
+/// Renders the runtime's configuration, if the pool has one.
 pub(super) fn config(users: &[Manifest]) -> Result<Option<Value>, InvalidConfig> {
     let mut lines = BTreeMap::new();
     for user in users {
-        let wanted = &user.spec["containerRuntimeConfig"];
-        for (field, value) in wanted.as_object().into_iter().flat_map(Map::iter) {
+        let desired = &user.spec["containerRuntimeConfig"];
+        for (field, value) in desired.as_object().into_iter().flat_map(Map::iter) {
             let (name, value) = setting(user, field, value)?;
             lines.insert(name, value);
         }
@@ -56,33 +56,32 @@ fn setting(
     let text = || {
         value
             .as_str()
-            .ok_or_else(|| user.invalid(&path, "write a text"))
+            .ok_or_else(|| user.invalid(&path, "use a string"))
     };
     Ok(match field {
         "pidsLimit" => {
             let limit = value.as_i64().filter(|limit| *limit >= -1);
             let limit =
-                limit.ok_or_else(|| user.invalid(&path, "write a number, or -1 for none"))?;
+                limit.ok_or_else(|| user.invalid(&path, "use a number, or -1 for no limit"))?;
             ("pids_limit", limit.to_string())
         }
         "logLevel" => ("log_level", quoted(text()?)),
         "defaultRuntime" => ("default_runtime", quoted(text()?)),
         "logSizeMax" => {
             let size = value.as_str().map_or_else(|| value.as_i64(), bytes);
-            let size =
-                size.ok_or_else(|| user.invalid(&path, "write a size, for instance 50Mi"))?;
+            let size = size.ok_or_else(|| user.invalid(&path, "use a size (for example 50Mi)"))?;
             ("log_size_max", size.to_string())
         }
         _ => {
             return Err(user.invalid(
                 &path,
-                "it cannot be set here; there are pidsLimit, logLevel, logSizeMax and defaultRuntime",
+                "unsupported field: only pidsLimit, logLevel, logSizeMax and defaultRuntime are supported",
             ));
         }
     })
 }
 
-/// A quantity with a binary unit, or none.
+/// Parses a quantity with an optional unit.
 fn bytes(text: &str) -> Option<i64> {
     let digits = text
         .bytes()
@@ -102,7 +101,7 @@ fn bytes(text: &str) -> Option<i64> {
     number.parse::<i64>().ok()?.checked_mul(factor)
 }
 
-/// The registries' configuration, if there are mirrors: of the cluster, and of the pool.
+/// Renders the registries configuration with the mirrors of the cluster and of the pool, if any.
 pub(super) fn mirrors(cluster: &[ImageContentSource], pool: &[Mirror]) -> Option<Value> {
     let mut by_source: BTreeMap<&str, Vec<(&str, Pull)>> = BTreeMap::new();
     let of_cluster = cluster.iter().map(|source| (source, Pull::ByDigest));
@@ -135,7 +134,7 @@ fn registry((source, mirrors): (&str, Vec<(&str, Pull)>)) -> String {
     text
 }
 
-/// A text of TOML: one of JSON is one, too.
+/// Formats a TOML string; JSON strings are valid TOML.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_numbers_with_a_unit() {
+    fn sizes_parse_with_units() {
         for (text, expected) in [
             ("50Mi", Some(50 << 20)),
             ("-1", Some(-1)),

@@ -1,4 +1,4 @@
-//! Whole documents against golden files, and what is refused, by tables.
+//! Complete documents against golden files, and tables of rejected configurations.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ fn full() -> Facts {
     }
 }
 
-/// For people: files as they will be, then units.
+/// Human-readable text: files, then units.
 fn readable(ignition: &Value) -> String {
     let mut text = format!("ignition {}\n", ignition["ignition"]);
     let _ = writeln!(text, "users {}", ignition["passwd"]["users"]);
@@ -137,19 +137,19 @@ spec: {imageTagMirrors: [{source: images.example.com/tools, mirrors: [mirror.exa
 "#;
 
 #[test]
-fn a_plain_worker() {
+fn minimal_worker_matches_golden_file() {
     let ignition = render(&facts(PlatformType::Agent), "").unwrap();
     golden("plain", &readable(&ignition));
 }
 
 #[test]
-fn a_worker_with_everything() {
+fn full_worker_matches_golden_file() {
     let ignition = render(&full(), POOL).unwrap();
     golden("everything", &readable(&ignition));
 }
 
 #[test]
-fn the_same_facts_give_the_same_bytes() {
+fn payloads_are_deterministic() {
     let text = || render(&full(), POOL).unwrap().to_string();
     assert_eq!(text(), text());
     let shuffled: Vec<_> = POOL.trim_start_matches("---\n").rsplit("---\n").collect();
@@ -158,7 +158,7 @@ fn the_same_facts_give_the_same_bytes() {
 }
 
 #[test]
-fn a_pool_may_choose_the_driver_of_cgroups() {
+fn pools_can_override_the_cgroup_driver() {
     let ignition = render(&facts(PlatformType::None), POOL).unwrap();
     let files = ignition["storage"]["files"].as_array().unwrap();
     let kubelet = files
@@ -167,7 +167,7 @@ fn a_pool_may_choose_the_driver_of_cgroups() {
     let text = content(kubelet.unwrap()["contents"]["source"].as_str().unwrap());
     let config: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(config["cgroupDriver"], "cgroupfs");
-    // What the pool does not mention stays.
+    // Other fields keep their defaults.
     assert_eq!(
         config["systemReserved"],
         json!({ "cpu": "500m", "ephemeral-storage": "1Gi", "memory": "2Gi" })
@@ -175,7 +175,7 @@ fn a_pool_may_choose_the_driver_of_cgroups() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_by_name_and_field() {
+fn invalid_configs_are_rejected_by_name_and_field() {
     let machine =
         |spec: &str| format!("kind: MachineConfig\nmetadata: {{name: 50-x}}\nspec: {spec}\n");
     let config = |rest: &str| {
@@ -188,14 +188,14 @@ fn what_cannot_be_used_is_told_by_name_and_field() {
     for (text, expected) in [
         (machine("{config: {ignition: {version: 2.2.0}}}"), "MachineConfig 50-x: spec.config.ignition.version: \"2.2.0\""),
         (machine("{config: {}}"), "MachineConfig 50-x: spec.config.ignition.version"),
-        (machine("{config: []}"), "MachineConfig 50-x: spec.config: write"),
+        (machine("{config: []}"), "MachineConfig 50-x: spec.config: use"),
         (machine("{confg: {}}"), "MachineConfig 50-x: spec.confg: "),
         (machine("{fips: true, config: {ignition: {version: 3.2.0}}}"), "MachineConfig 50-x: spec.fips: FIPS mode is not supported: create"),
         (machine("{kernelArguments: [nosmt]}"), "MachineConfig 50-x: spec.kernelArguments: kernel arguments are not supported: remove"),
         (machine("{kernelType: realtime}"), "MachineConfig 50-x: spec.kernelType: not supported: remove"),
         (machine("{extensions: [usbguard]}"), "MachineConfig 50-x: spec.extensions: not supported: remove"),
         (machine("{osImageURL: images.example.com/os}"), "MachineConfig 50-x: spec.osImageURL: not supported: remove"),
-        ("apiVersion: config.openshift.io/v1\nkind: ClusterImagePolicy\nmetadata: {name: p}\nspec: {}\n".to_owned(), "ClusterImagePolicy p: kind: nodes do not verify signatures of images: remove"),
+        ("apiVersion: config.openshift.io/v1\nkind: ClusterImagePolicy\nmetadata: {name: p}\nspec: {}\n".to_owned(), "ClusterImagePolicy p: kind: image signature verification is not supported: remove"),
         (config("kernelArguments: {}"), "MachineConfig 50-x: spec.config.kernelArguments: "),
         (config("storage: {trees: []}"), "MachineConfig 50-x: spec.config.storage.trees: "),
         (config("storage: {files: [{path: etc/a}]}"), "MachineConfig 50-x: spec.config.storage.files[0].path: "),
@@ -210,7 +210,7 @@ fn what_cannot_be_used_is_told_by_name_and_field() {
         (kubelet("{tlsSecurityProfile: {type: New}}"), "KubeletConfig k: spec.tlsSecurityProfile.type: "),
         ("kind: ContainerRuntimeConfig\nmetadata: {name: c}\nspec: {containerRuntimeConfig: {overlaySize: 1G}}\n".to_owned(), "ContainerRuntimeConfig c: spec.containerRuntimeConfig.overlaySize: "),
         ("kind: ConfigMap\nmetadata: {name: c}\n".to_owned(), "ConfigMap c: kind: "),
-        ("a: [\n".to_owned(), "the pool's configuration: as a whole: "),
+        ("a: [\n".to_owned(), "the pool's configuration: document: "),
     ] {
         let refused = render(&facts(PlatformType::None), &text).unwrap_err();
         assert!(refused.to_string().starts_with(expected), "{text}\n{refused}");
@@ -218,7 +218,7 @@ fn what_cannot_be_used_is_told_by_name_and_field() {
 }
 
 #[test]
-fn what_a_file_holds_is_never_quoted() {
+fn errors_never_quote_file_contents() {
     for text in [
         "kind: MachineConfig\nmetadata: {name: a}\nspec: {config: {ignition: {version: 3.2.0}, storage: {files: [{path: /a, contents: {source: hunter2}}]}}}\n",
         "password: [hunter2\n",
@@ -229,7 +229,7 @@ fn what_a_file_holds_is_never_quoted() {
 }
 
 #[test]
-fn the_tenth_address_is_the_dns() {
+fn cluster_dns_is_the_tenth_address() {
     for (network, expected) in [
         ("172.31.0.0/16", Some("172.31.0.10")),
         ("fd02::/112", Some("fd02::a")),

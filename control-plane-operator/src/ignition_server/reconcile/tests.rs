@@ -1,4 +1,4 @@
-//! One Secret at a time, against an API server of expected calls.
+//! Reconciles of Secrets against a mock API server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -44,7 +44,7 @@ fn get_secret(secret: &Value) -> Expect {
     Expect::get(ONE).answer(Answer::ok(secret))
 }
 
-/// The calls that read what payloads are made of.
+/// The calls that read the inputs of payloads.
 fn facts() -> Vec<Expect> {
     vec![
         Expect::get(&format!("{CONTROL_PLANES}/dev")).answer(Answer::ok(&hcp("dev"))),
@@ -75,21 +75,21 @@ fn hcp(name: &str) -> Value {
     })
 }
 
-/// Machines of one cluster never get the pull secret or the address of another one in the same namespace.
+/// Machines never get the pull secret or the address of another cluster in the same namespace.
 #[tokio::test]
-async fn payloads_are_made_for_the_named_control_plane_only() {
+async fn payloads_use_the_named_control_plane_only() {
     let list = |items: &[Value]| Expect::get(CONTROL_PLANES).answer(Answer::list(items));
     let (own, other) = (hcp("dev"), hcp("another"));
     for (name, calls, expected) in [
         (Some("dev"), facts(), Ok(())),
-        // An older operator does not name it.
+        // Older operators do not pass the name.
         (
             None,
             [vec![list(std::slice::from_ref(&own))], facts().split_off(1)].concat(),
             Ok(()),
         ),
         (None, vec![list(&[other, own])], Err("more than one")),
-        (None, vec![list(&[])], Err("is not there yet")),
+        (None, vec![list(&[])], Err("waiting for")),
     ] {
         let scenario = Scenario::new(calls);
         let read = read::facts(&scenario.client(), "clusters-dev", name).await;
@@ -102,7 +102,7 @@ async fn payloads_are_made_for_the_named_control_plane_only() {
     }
 }
 
-fn verdict(reason: &str) -> Expect {
+fn status_update(reason: &str) -> Expect {
     Expect::patch(ONE)
         .body(json!({
             "metadata": { "uid": "u", "resourceVersion": "7" },
@@ -114,25 +114,25 @@ fn verdict(reason: &str) -> Expect {
 }
 
 #[tokio::test]
-async fn a_payload_is_kept_and_told_of() {
+async fn payloads_are_cached_and_reported() {
     let secret = secret(&[], "");
     let scenario = Scenario::new(
         [
             vec![get_secret(&secret)],
             facts(),
-            vec![verdict("AsExpected")],
+            vec![status_update("AsExpected")],
         ]
         .concat(),
     );
     let ctx = context(&scenario);
     let again = reconcile("token-workers-0a", &ctx).await.unwrap();
-    assert_eq!(again, REFRESH);
+    assert_eq!(again, REFRESH_INTERVAL);
     assert_eq!(ctx.cache.get("0b7c").unwrap().pool, "clusters/workers");
     scenario.finish();
 }
 
 #[tokio::test]
-async fn o05_a_payload_that_is_told_of_writes_nothing() {
+async fn reported_payloads_are_not_written_again() {
     let mut secret = secret(&[], "");
     secret["data"]["reason"] = json!(STANDARD.encode("AsExpected"));
     secret["data"]["message"] = json!(STANDARD.encode("Payload generated successfully"));
@@ -144,13 +144,13 @@ async fn o05_a_payload_that_is_told_of_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_is_refused_gives_no_payload() {
+async fn rejected_configs_have_no_payload() {
     let secret = secret(&[], "kind: ConfigMap\nmetadata: {name: c}\n");
     let scenario = Scenario::new(
         [
             vec![get_secret(&secret)],
             facts(),
-            vec![verdict("InvalidConfig")],
+            vec![status_update("InvalidConfig")],
         ]
         .concat(),
     );
@@ -161,23 +161,23 @@ async fn a_configuration_that_is_refused_gives_no_payload() {
 }
 
 #[tokio::test]
-async fn a_control_plane_that_is_not_ready_is_waited_for() {
+async fn incomplete_control_planes_are_retried() {
     let secret = secret(&[], "");
     let mut calls = vec![get_secret(&secret)];
     calls.extend(facts().into_iter().take(1));
     let missing = format!("{SECRETS}/bootstrap-kubeconfig");
     calls.push(Expect::get(&missing).answer(Answer::error(404, "NotFound")));
-    calls.push(verdict("ControlPlanePending"));
+    calls.push(status_update("ControlPlanePending"));
     let scenario = Scenario::new(calls);
     let again = reconcile("token-workers-0a", &context(&scenario))
         .await
         .unwrap();
-    assert_eq!(again, SOON);
+    assert_eq!(again, RETRY_INTERVAL);
     scenario.finish();
 }
 
 #[tokio::test]
-async fn old_tokens_are_renewed_and_expired_ones_deleted() {
+async fn old_tokens_are_rotated_and_expired_ones_deleted() {
     let old = secret(
         &[("last-token-generation-time", "2020-01-01T00:00:00Z")],
         "",
@@ -209,7 +209,7 @@ async fn old_tokens_are_renewed_and_expired_ones_deleted() {
 }
 
 #[tokio::test]
-async fn a_replica_that_comes_second_looks_again() {
+async fn conflicting_replicas_retry_at_once() {
     let old = secret(
         &[("last-token-generation-time", "2020-01-01T00:00:00Z")],
         "",

@@ -26,7 +26,7 @@ pub struct Comparison<'p> {
     at: u64,
 }
 
-/// A pattern as the body of an answer of unknown length, the way the API server streams a list.
+/// A pattern as the body of a response of unknown length, the way the API server streams a list.
 #[derive(Debug)]
 pub struct PatternBody {
     rest: std::vec::IntoIter<(Bytes, u64)>,
@@ -139,11 +139,11 @@ impl Comparison<'_> {
             let expected = self.pattern.expected(self.at);
             let length = expected.len().min(piece.len());
             if length == 0 {
-                bail!("the answer is longer than {} bytes", self.pattern.len());
+                bail!("the response is longer than {} bytes", self.pattern.len());
             }
             if piece[..length] != expected[..length] {
                 bail!(
-                    "the answer is wrong {}",
+                    "the response is wrong {}",
                     difference(self.at, &piece[..length], expected)
                 );
             }
@@ -157,13 +157,13 @@ impl Comparison<'_> {
     pub fn end(self) -> Result<()> {
         let expected = self.pattern.len();
         if self.at < expected {
-            bail!("the answer ends after {} of {expected} bytes", self.at);
+            bail!("the response ends after {} of {expected} bytes", self.at);
         }
         Ok(())
     }
 }
 
-/// Where and how two pieces differ, for people.
+/// Where and how two pieces differ, human-readable.
 fn difference(at: u64, found: &[u8], expected: &[u8]) -> String {
     let same = found
         .iter()
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_a_long_and_a_short_body_are_refused() {
+    fn wrong_long_and_short_bodies_are_rejected() {
         let pattern = pattern();
         let whole = pattern.to_bytes();
         let mut wrong = whole.to_vec();

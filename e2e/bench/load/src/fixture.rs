@@ -1,10 +1,10 @@
 //! What is stored, sent and expected: Machines as the API server stores them, under private names.
 //!
 //! Every place that holds a group is one that a rewriting proxy must change, and no other text contains a private
-//! name. That is why the standard spelling can be had by plain replacement, and why this knows the right answer
-//! without asking the translator.
+//! name. That is why the standard spelling can be had by plain replacement, and why this knows the right response
+//! without calling the translator.
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use bytes::Bytes;
 
 use crate::body::Pattern;
@@ -14,7 +14,7 @@ use crate::wire::{Call, Spelling};
 const MACHINE: &str = include_str!("../../../../capi-proxy/translate/benches/machine.json");
 /// The value of the Machine's `resourceVersion`, as long as a stamp.
 const STAMP: &str = "00000000000000000000";
-/// Where the Machine lives.
+/// The namespace of the Machine.
 pub const NAMESPACE: &str = "clusters-workload-a";
 /// Its name.
 pub const NAME: &str = "workload-a-md-0-5c9f7-x4k2p";
@@ -28,7 +28,7 @@ pub struct Fixture {
     bookmark: String,
 }
 
-/// A watch event whose stamp is filled in as it is sent.
+/// A watch event with a stamp that is filled in as it is sent.
 #[derive(Debug, Clone)]
 pub struct Event {
     before: String,
@@ -45,10 +45,10 @@ impl Fixture {
             .pairs()
             .first()
             .expect("invariant: the default table is not empty");
-        let private = core.name(Side::Private);
+        let private = core.name(CapiTypes::Private);
         let group = match spelling {
             Spelling::Private => private,
-            Spelling::Standard => core.name(Side::Standard),
+            Spelling::Standard => core.name(CapiTypes::Standard),
         };
         Self {
             group: group.to_owned(),
@@ -71,7 +71,7 @@ impl Fixture {
         format!("{}/{NAME}", self.machines())
     }
 
-    /// The answer to a GET or a PATCH of the Machine.
+    /// The response to a GET or a PATCH of the Machine.
     pub fn machine(&self) -> Pattern {
         Pattern::plain(format!("{}\n", self.machine))
     }
@@ -101,8 +101,8 @@ impl Fixture {
         bytes.div_ceil(MACHINE.trim_end().len() as u64 + 1)
     }
 
-    /// What a call is answered with.
-    pub fn answer(&self, call: Call) -> Pattern {
+    /// The response to a call.
+    pub fn response(&self, call: Call) -> Pattern {
         match call {
             Call::Get | Call::Patch => self.machine(),
             Call::List { bytes } => self.list(Self::items_of(bytes)),
@@ -202,7 +202,7 @@ mod tests {
         );
         for call in [Call::Get, Call::List { bytes: 20_000 }] {
             let [stored, seen] = [&private, &standard].map(|fixture| {
-                serde_json::from_slice::<Value>(&fixture.answer(call).to_bytes()).unwrap()
+                serde_json::from_slice::<Value>(&fixture.response(call).to_bytes()).unwrap()
             });
             let mut changed = Vec::new();
             differences("", &stored, &seen, &mut changed);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_survives_and_a_changed_event_is_noticed() {
+    fn a_stamp_is_kept_and_a_changed_event_is_detected() {
         let event = Fixture::new(Spelling::Standard).event();
         let line = event.stamped(1_234_567);
         assert_eq!(event.stamp_of(&line), Some(1_234_567));
@@ -250,9 +250,9 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_as_long_as_asked_for() {
+    fn a_list_has_the_requested_length() {
         let fixture = Fixture::new(Spelling::Private);
-        let length = fixture.answer(Call::List { bytes: 1_000_000 }).len();
+        let length = fixture.response(Call::List { bytes: 1_000_000 }).len();
         assert!((1_000_000..1_005_000).contains(&length), "{length} bytes");
     }
 }

@@ -16,7 +16,7 @@ use crate::tls;
 use crate::wire::Target;
 use head::{Framing, Head};
 
-/// How long a peer may be silent in the middle of an answer.
+/// How long a peer may be silent in the middle of a response.
 const SILENCE: Duration = Duration::from_secs(30);
 /// The buffer of a connection that is there to be fast.
 pub const LARGE: usize = 64 * 1024;
@@ -83,11 +83,11 @@ impl Connection {
         })
     }
 
-    /// Sends a request and compares the answer's body.
+    /// Sends a request and compares the response's body.
     pub fn call(&mut self, request: &[u8], expected: &Pattern) -> Result<()> {
         let mut comparison = expected.compare();
         self.send(request)?;
-        self.answer(|piece| comparison.feed(piece).map(ControlFlow::Continue))?;
+        self.response(|piece| comparison.feed(piece).map(ControlFlow::Continue))?;
         comparison.end()
     }
 
@@ -98,13 +98,13 @@ impl Connection {
             .context("cannot send the request")
     }
 
-    /// Reads an answer with status 200 and hands its body to `sink` as it arrives, until the end or until `sink` has
+    /// Reads a response with status 200 and hands its body to `sink` as it arrives, until the end or until `sink` has
     /// had enough. After the latter the connection cannot be used for another request.
-    pub fn answer(&mut self, sink: impl FnMut(&[u8]) -> Result<ControlFlow<()>>) -> Result<()> {
+    pub fn response(&mut self, sink: impl FnMut(&[u8]) -> Result<ControlFlow<()>>) -> Result<()> {
         let head = self.head()?;
         if head.status != 200 {
             let start = String::from_utf8_lossy(self.filled()).into_owned();
-            bail!("the answer is {} instead of 200: {start}", head.status);
+            bail!("the response is {} instead of 200: {start}", head.status);
         }
         match head.framing {
             Framing::Length(length) => self.sized(length, sink).map(drop),
@@ -132,7 +132,7 @@ impl Connection {
         }
         loop {
             match self.stream.read(&mut self.buffer[self.end..]) {
-                Ok(0) => bail!("the connection ended in the middle of an answer"),
+                Ok(0) => bail!("the connection ended in the middle of a response"),
                 Ok(count) => {
                     self.end += count;
                     return Ok(());
@@ -143,7 +143,7 @@ impl Connection {
                 {
                     bail!("nothing arrived for {} s", SILENCE.as_secs())
                 }
-                Err(error) => return Err(error).context("cannot read the answer"),
+                Err(error) => return Err(error).context("failed to read the response"),
             }
         }
     }

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// The server's side: HTTP/2 for those who ask for it, as the API server offers it.
+/// The server's side: HTTP/2 for those who request it, as the API server offers it.
 pub fn server(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>> {
     let private = PrivateKeyDer::from_pem_file(key)
         .with_context(|| format!("cannot read {}", key.display()))?;
@@ -23,7 +23,7 @@ pub fn server(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>> {
     Ok(Arc::new(config))
 }
 
-/// The client's side, HTTP/1.1 only: what the load client speaks to everybody.
+/// The client's side, HTTP/1.1 only: what the load client uses for all peers.
 pub fn client(authority: &Path) -> Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(authority)? {

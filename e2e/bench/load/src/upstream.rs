@@ -1,9 +1,9 @@
 //! A fake API server that is as fast as can be: canned bodies over TLS, HTTP/1.1 or HTTP/2.
 //!
 //! It is strict where the peers could cheat or err: an unknown path, a missing token or a patch that is not the
-//! expected one in stored words is refused.
+//! expected one with stored names is rejected.
 
-mod answer;
+mod response;
 mod watch;
 
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use crate::tls;
-use answer::Server;
+use response::Server;
 
 /// Streams on one HTTP/2 connection: what the API server allows.
 const MAX_STREAMS: u32 = 250;
@@ -55,7 +55,7 @@ pub async fn run(settings: Settings) -> Result<()> {
             .context("cannot accept a connection")?;
         let (acceptor, server) = (acceptor.clone(), Arc::clone(&server));
         tokio::spawn(async move {
-            // Whoever goes away in the middle is no concern of the server's.
+            // A client that disconnects is not an error of the server.
             drop(serve(connection, acceptor, server).await);
         });
     }
@@ -74,7 +74,7 @@ async fn serve(connection: TcpStream, acceptor: TlsAcceptor, server: Arc<Server>
     let http2 = connection.get_ref().1.alpn_protocol() == Some(b"h2");
     let service = service_fn(move |request| {
         let server = Arc::clone(&server);
-        async move { Ok::<_, std::convert::Infallible>(server.answer(request).await) }
+        async move { Ok::<_, std::convert::Infallible>(server.response(request).await) }
     });
     let connection = TokioIo::new(connection);
     if http2 {

@@ -1,4 +1,4 @@
-//! The jobs that the bench gives to the load client, and what comes back: one JSON document a line.
+//! The jobs that the bench gives to the load client, and their outcomes: one JSON document per line.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub enum Spelling {
     Standard,
 }
 
-/// Where to send requests, and in whose words.
+/// Where to send requests, and with which names.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Target {
     /// The listener.
@@ -34,24 +34,24 @@ pub struct Credentials {
     pub token: PathBuf,
 }
 
-/// One kind of request with its one right answer.
+/// One kind of request with its one right response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
     /// GET of one Machine.
     Get,
-    /// Merge patch of one Machine; the answer is the Machine.
+    /// Merge patch of one Machine; the response is the Machine.
     Patch,
     /// LIST of so many bytes of Machines (to the next whole Machine).
     List {
-        /// Size of the answer as it is stored.
+        /// Size of the response as it is stored.
         bytes: u64,
     },
 }
 
-/// What the load client is asked to do.
+/// What the load client has to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Job {
-    /// Calls one after the other on one connection. Answered with [`Outcome::Samples`], a call each.
+    /// Calls one after the other on one connection. Its outcome is [`Outcome::Samples`], a call each.
     Latency {
         /// Whom to call.
         target: Target,
@@ -60,7 +60,7 @@ pub enum Job {
         /// How many calls are timed.
         count: usize,
     },
-    /// One watch. Answered with [`Outcome::Samples`]: the time from the server's stamp to the whole event's arrival.
+    /// One watch. Its outcome is [`Outcome::Samples`]: the time from the server's stamp to the whole event's arrival.
     Watch {
         /// Whom to watch.
         target: Target,
@@ -69,7 +69,7 @@ pub enum Job {
         /// Time between two of them.
         interval_micros: u64,
     },
-    /// Clients that send small GETs as fast as they are answered. Answered with [`Outcome::Rate`].
+    /// Clients that send small GETs as fast as they get responses. Its outcome is [`Outcome::Rate`].
     Throughput {
         /// Whom to call.
         target: Target,
@@ -78,7 +78,7 @@ pub enum Job {
         /// For how long.
         millis: u64,
     },
-    /// A steady load: small reads and patches at a rate, while watches receive events. Answered with [`Outcome::Rate`].
+    /// A steady load: small reads and patches at a rate, while watches receive events. Its outcome is [`Outcome::Rate`].
     Steady {
         /// Whom to call.
         target: Target,
@@ -89,34 +89,34 @@ pub enum Job {
         /// For how long.
         millis: u64,
     },
-    /// Lists at the same time. Answered with [`Outcome::Rate`].
+    /// Lists at the same time. Its outcome is [`Outcome::Rate`].
     Lists {
         /// Whom to call.
         target: Target,
         /// How many clients, one list each.
         clients: usize,
-        /// Size of one answer as it is stored.
+        /// Size of one response as it is stored.
         bytes: u64,
     },
-    /// Opens watches without events and holds them until [`Job::Release`]. Answered with [`Outcome::Done`].
+    /// Opens watches without events and holds them until [`Job::Release`]. Its outcome is [`Outcome::Done`].
     Hold {
         /// Whom to watch.
         target: Target,
         /// How many.
         watches: usize,
     },
-    /// Closes what [`Job::Hold`] opened. Answered with [`Outcome::Done`].
+    /// Closes what [`Job::Hold`] opened. Its outcome is [`Outcome::Done`].
     Release,
-    /// Asks again and again until the first right answer. Answered with [`Outcome::At`].
-    FirstAnswer {
-        /// Whom to ask.
+    /// Sends requests until the first correct response. Its outcome is [`Outcome::At`].
+    FirstResponse {
+        /// The server.
         target: Target,
-        /// A path that must be answered with 200; without one, a small GET.
+        /// A path that must return 200; without one, a small GET.
         path: Option<String>,
         /// When to give up.
         within_millis: u64,
     },
-    /// Runs the translator and what it is compared with on lists in memory. Answered with [`Outcome::Translation`].
+    /// Runs the translator and what it is compared with on lists in memory. Its outcome is [`Outcome::Translation`].
     Translate {
         /// Size of the lists.
         bytes: u64,
@@ -125,25 +125,25 @@ pub enum Job {
     },
 }
 
-/// What came of a job.
+/// The outcome of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It is done.
     Done,
     /// Durations in nanoseconds, in the order in which they were taken.
     Samples(Vec<u64>),
-    /// So many right answers in so many seconds.
+    /// So many right responses in so many seconds.
     Rate {
-        /// Answers.
+        /// Responses.
         requests: u64,
-        /// From the first request to the last answer.
+        /// From the first request to the last response.
         seconds: f64,
     },
     /// A point in time, see [`crate::clock::now`].
     At(u64),
     /// Speeds of translating.
     Translation(Translation),
-    /// Something was wrong: an answer, or the connection. The run is worth nothing.
+    /// A response or the connection was wrong. The run is invalid.
     Failed(String),
 }
 

@@ -19,7 +19,7 @@ use watcher::Watcher;
 
 /// Calls that warm a connection up are a tenth of those that are timed, and at most so many.
 const MOST_WARM_UP: usize = 20;
-/// Time between two attempts to get a first answer.
+/// Time between two attempts to get a first response.
 const ATTEMPT_INTERVAL: Duration = Duration::from_micros(200);
 
 /// What a load client keeps between jobs.
@@ -88,11 +88,11 @@ impl Worker {
             Job::Translate { bytes, millis } => {
                 translate::measure(bytes, millis).map(Outcome::Translation)
             }
-            Job::FirstAnswer {
+            Job::FirstResponse {
                 target,
                 path,
                 within_millis,
-            } => first_answer(
+            } => first_response(
                 &target,
                 path.as_deref(),
                 Duration::from_millis(within_millis),
@@ -128,14 +128,15 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn first_answer(target: &Target, path: Option<&str>, within: Duration) -> Result<Outcome> {
+fn first_response(target: &Target, path: Option<&str>, within: Duration) -> Result<Outcome> {
     let start = Instant::now();
     loop {
         match attempt(target, path) {
             Ok(()) => return Ok(Outcome::At(clock::now())),
             Err(error) if start.elapsed() >= within => {
-                return Err(error)
-                    .with_context(|| format!("no right answer within {} ms", within.as_millis()));
+                return Err(error).with_context(|| {
+                    format!("no correct response within {} ms", within.as_millis())
+                });
             }
             Err(_) => sleep(ATTEMPT_INTERVAL),
         }

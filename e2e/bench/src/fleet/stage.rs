@@ -1,4 +1,4 @@
-//! Many hosted clusters on an API server, with all that others than the operator would write for them.
+//! Many HostedClusters on an API server, and a simulation of what other controllers write for them.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use testbed::simulation::{self, Releases, Simulation, install_kinds};
 use testbed::testbed::Testbed;
 use testbed::wait;
 
-/// Where the HostedClusters are.
+/// The namespace of the HostedClusters.
 pub(super) const NAMESPACE: &str = "clusters";
-/// How many are written at once.
+/// HostedClusters that are written at the same time.
 const AT_ONCE: usize = 8;
-/// How long nothing may be written until it is calm.
-const CALM: Duration = Duration::from_secs(5);
-/// How long that may take.
-pub(super) const PATIENCE: Duration = Duration::from_mins(20);
+/// How long there must be no write to conclude that the operator is idle.
+const QUIESCENCE_PERIOD: Duration = Duration::from_secs(5);
+/// The timeout of each wait.
+pub(super) const TIMEOUT: Duration = Duration::from_mins(20);
 const HYPERSHIFT: &str = "hypershift.openshift.io/v1beta1";
 const CAPI: &str = "cluster.hypershift.openshift.io/v1beta2";
 const HOSTED_CLUSTERS: Resource<'_> = Resource::new(HYPERSHIFT, "hostedclusters");
@@ -32,7 +32,7 @@ const CONTROL_PLANES: Resource<'_> = Resource::new(HYPERSHIFT, "hostedcontrolpla
 const DEPLOYMENTS: Resource<'_> = Resource::new(CAPI, "machinedeployments");
 const MACHINES: Resource<'_> = Resource::new(CAPI, "machines");
 
-/// What everything stands on.
+/// The fixture of the benchmark.
 pub(super) struct Stage<'a> {
     pub(super) testbed: &'a Testbed,
     _releases: Releases,
@@ -82,7 +82,7 @@ impl<'a> Stage<'a> {
         self.identity.username()
     }
 
-    /// Starts the operator; gives its process.
+    /// Starts the operator; returns its process.
     pub(super) async fn start_operator(&mut self) -> Result<Group> {
         let mut replica = self.identity.replica(self.testbed, "operator-1")?;
         replica.service.start().await?;
@@ -95,16 +95,16 @@ impl<'a> Stage<'a> {
         Ok(Group(pid))
     }
 
-    /// Users ask for clusters.
+    /// Creates HostedClusters.
     pub(super) async fn create(&self, clusters: Range<usize>) -> Result<()> {
-        let wishes = clusters.map(|it| simulation::desired(&name(it), &self.release));
-        let wishes: Vec<Vec<Value>> = wishes.collect::<Result<_>>()?;
+        let desired = clusters.map(|it| simulation::desired(&name(it), &self.release));
+        let desired: Vec<Vec<Value>> = desired.collect::<Result<_>>()?;
         let admin = &self.testbed.admin;
-        each(wishes, async |objects| admin.apply(&objects).await).await
+        each(desired, async |objects| admin.apply(&objects).await).await
     }
 
-    /// Their control planes and machines are there.
-    pub(super) async fn come_up(&self, clusters: Range<usize>, nodes: usize) -> Result<()> {
+    /// Simulates their control planes and machines.
+    pub(super) async fn simulate(&self, clusters: Range<usize>, nodes: usize) -> Result<()> {
         let admin = &self.testbed.admin;
         each(clusters, async |number| {
             control_plane(admin, number).await?;
@@ -113,27 +113,27 @@ impl<'a> Stage<'a> {
         .await
     }
 
-    /// All clusters say so.
-    pub(super) async fn is_available(&self, clusters: usize) -> Result<()> {
-        wait::until("all clusters to be available", PATIENCE, async || {
+    /// Waits until all HostedClusters are available.
+    pub(super) async fn wait_until_available(&self, clusters: usize) -> Result<()> {
+        wait::until("all clusters to be available", TIMEOUT, async || {
             let found = self.testbed.admin.list(&HOSTED_CLUSTERS.all()).await?;
             let available = found
                 .iter()
                 .filter(|it| conditions::is_true(it, "Available"));
             let available = available.count();
             ensure!(available == clusters, "{available} of {clusters} are");
-            tokio::time::sleep(CALM).await;
+            tokio::time::sleep(QUIESCENCE_PERIOD).await;
             Ok(())
         })
         .await
     }
 
-    /// The operator writes nothing any more.
-    pub(super) async fn is_calm(&self) -> Result<()> {
-        wait::until("calm", PATIENCE, async || {
+    /// Waits until the operator is idle.
+    pub(super) async fn wait_until_idle(&self) -> Result<()> {
+        wait::until("the operator to be idle", TIMEOUT, async || {
             let mark = self.testbed.control_plane.audit.mark()?;
-            tokio::time::sleep(CALM).await;
-            let writes = super::Deeds::read(self, mark)?.writes;
+            tokio::time::sleep(QUIESCENCE_PERIOD).await;
+            let writes = super::Requests::read(self, mark)?.writes;
             ensure!(writes == 0, "{writes} writes");
             Ok(())
         })
@@ -145,7 +145,7 @@ fn name(number: usize) -> String {
     format!("fleet-{number}")
 }
 
-/// Does something for each, several at once.
+/// Runs `work` for each, several at once.
 async fn each<T>(
     items: impl IntoIterator<Item = T>,
     work: impl AsyncFn(T) -> Result<()>,
@@ -158,18 +158,18 @@ async fn each<T>(
         .await
 }
 
-/// What the control-plane-operator would tell and make for others.
+/// Simulates the control-plane-operator: its status, and the objects that the operator reads.
 async fn control_plane(admin: &ApiClient, number: usize) -> Result<()> {
     let name = name(number);
     let namespace = format!("{NAMESPACE}-{name}");
     let path = CONTROL_PLANES.named(&namespace, &name);
-    wait::until("a HostedControlPlane", PATIENCE, async || {
+    wait::until("a HostedControlPlane", TIMEOUT, async || {
         admin.get(&path).await.map(drop)
     })
     .await?;
     let labels = json!({ "app": "ignition-server" });
     let container = json!({ "name": "ignition-server", "image": "images.example.com/ignition" });
-    // Without it the cluster is looked at again and again, as one that is not complete.
+    // Without it the HostedCluster is not settled, and is reconciled all the time.
     let server = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -183,13 +183,13 @@ async fn control_plane(admin: &ApiClient, number: usize) -> Result<()> {
     simulation::control_plane_comes_up(admin, NAMESPACE, &name).await
 }
 
-/// What Cluster API would make and tell: machines, each of which has a node.
+/// Simulates Cluster API: machines with their nodes, and their status.
 async fn machines(admin: &ApiClient, number: usize, nodes: usize) -> Result<()> {
     let name = name(number);
     let namespace = format!("{NAMESPACE}-{name}");
     let pool = format!("{name}-workers");
     let path = DEPLOYMENTS.named(&namespace, &pool);
-    let deployment = wait::until("a MachineDeployment", PATIENCE, async || {
+    let deployment = wait::until("a MachineDeployment", TIMEOUT, async || {
         admin.get(&path).await
     })
     .await?;

@@ -1,4 +1,4 @@
-//! The check itself is checked: right histories pass, and each way to be wrong is found.
+//! The check itself is checked: correct histories pass, and each kind of error is found.
 
 use super::*;
 use crate::fidelity::random::Random;
@@ -41,7 +41,7 @@ fn check(entries: impl IntoIterator<Item = Entry>) -> Result<Summary, Violation>
 }
 
 #[test]
-fn a_right_history_passes_whatever_interrupts_it() {
+fn a_correct_history_passes_with_any_interruption() {
     let summary = check([
         seen(11),
         seen(12),
@@ -67,7 +67,7 @@ fn a_right_history_passes_whatever_interrupts_it() {
 }
 
 #[test]
-fn each_way_to_be_wrong_is_found() {
+fn each_kind_of_history_error_is_found() {
     let all = || (11..20).map(seen);
     let but = |version: u64| all().filter(move |entry| *entry != seen(version));
     let name = |version: u64| format!("o{}", version % 3);
@@ -195,7 +195,7 @@ fn a_reference_is_read_in_order_and_without_gaps() {
     assert!(Reference::new(&[start(), seen(11), Entry::Resumed(12)]).is_err());
     assert!(Reference::new(&[start(), seen(11), Entry::Resumed(10)]).is_err());
     assert!(Reference::new(&[start(), seen(11), listed(12, &[])]).is_err());
-    // A busy server ends watches that it cannot keep up with, and goes on where they were.
+    // A busy server ends watches that it cannot keep up with, and and the client continues where they were.
     assert!(Reference::new(&[start(), seen(11), Entry::Resumed(11), seen(12)]).is_ok());
     assert!(Reference::new(&[start(), Entry::Bookmark(15), Entry::Resumed(15)]).is_ok());
     assert!(Reference::new(&[seen(11)]).is_err());

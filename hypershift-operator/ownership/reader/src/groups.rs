@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Resource as _;
@@ -98,7 +98,7 @@ impl Reader {
     pub async fn of_annotated(
         &self,
         namespace: &Namespace,
-        expected: Option<Side>,
+        expected: Option<CapiTypes>,
     ) -> Result<ObservedGroups, Error> {
         if namespace.is_foreign() {
             return Ok(ObservedGroups::None);
@@ -130,10 +130,13 @@ impl Reader {
     async fn read(&self, namespace: &str) -> Result<ObservedGroups, Error> {
         let kinds = self.kinds().await?;
         let (standard, private) = tokio::try_join!(
-            self.holds(&kinds, Side::Standard, namespace),
-            self.holds(&kinds, Side::Private, namespace)
+            self.holds(&kinds, CapiTypes::Standard, namespace),
+            self.holds(&kinds, CapiTypes::Private, namespace)
         )?;
-        let sides = [(standard, Side::Standard), (private, Side::Private)];
+        let sides = [
+            (standard, CapiTypes::Standard),
+            (private, CapiTypes::Private),
+        ];
         Ok(sides
             .into_iter()
             .filter(|(holds, _)| *holds)
@@ -173,7 +176,7 @@ impl Reader {
     }
 
     /// Whether a namespace has an object of any kind of a side.
-    async fn holds(&self, kinds: &Kinds, side: Side, namespace: &str) -> Result<bool, Error> {
+    async fn holds(&self, kinds: &Kinds, side: CapiTypes, namespace: &str) -> Result<bool, Error> {
         // All kinds are listed even if one has objects: whether the others can be listed must not depend on it.
         let found: Vec<bool> = stream::iter(kinds.of(side))
             .map(|kind| self.has_objects(kind, namespace))
@@ -192,7 +195,7 @@ impl Reader {
     }
 
     /// The namespaces that have objects of a kind, and the side of the kind.
-    async fn namespaces(&self, kind: Kind) -> Result<(Side, Vec<String>), Error> {
+    async fn namespaces(&self, kind: Kind) -> Result<(CapiTypes, Vec<String>), Error> {
         let mut params = ListParams::default().limit(PAGE);
         let mut namespaces = Vec::new();
         loop {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource};
@@ -21,7 +21,7 @@ const PAGE: u32 = 500;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kind {
     /// Whether its group is a standard or a private one.
-    pub side: Side,
+    pub side: CapiTypes,
     /// Where its objects are.
     pub resource: ApiResource,
 }
@@ -49,7 +49,7 @@ impl Kinds {
         self.0.clone()
     }
 
-    pub(crate) fn of(&self, side: Side) -> Vec<Kind> {
+    pub(crate) fn of(&self, side: CapiTypes) -> Vec<Kind> {
         let kinds = self.0.iter().filter(|kind| kind.side == side);
         kinds.cloned().collect()
     }
@@ -126,7 +126,7 @@ async fn served(
 
 /// The kind of each CRD, in the first version that serves it. Objects without a namespace belong to no hosted cluster.
 fn pick(
-    side: Side,
+    side: CapiTypes,
     group: &str,
     plurals: &Plurals,
     served: &[(String, Vec<APIResource>)],
@@ -192,7 +192,7 @@ mod tests {
     fn a_crd_that_is_not_served_is_an_error() {
         let plurals = Plurals::from(["machines".to_owned(), "clusters".to_owned()]);
         let served = [("v1".to_owned(), vec![resource("machines", true)])];
-        let error = pick(Side::Standard, "a.b", &plurals, &served).unwrap_err();
+        let error = pick(CapiTypes::Standard, "a.b", &plurals, &served).unwrap_err();
         assert!(error.to_string().contains("clusters.a.b"), "{error}");
     }
 
@@ -209,7 +209,7 @@ mod tests {
                 vec![resource("machines", true), resource("pools", true)],
             ),
         ];
-        let kinds = pick(Side::Private, "a.b", &plurals.into(), &served).unwrap();
+        let kinds = pick(CapiTypes::Private, "a.b", &plurals.into(), &served).unwrap();
         let found: Vec<_> = kinds
             .iter()
             .map(|kind| (kind.name(), kind.resource.version.as_str()))

@@ -325,8 +325,8 @@ fn expected_types_agree_with_the_owner() {
         expected.push(side);
         assert!(!protocol.in_progress, "{letters:?}");
         let owner = match side {
-            Side::Private => Owner::New,
-            Side::Standard => Owner::Legacy,
+            CapiTypes::Private => Owner::New,
+            CapiTypes::Standard => Owner::Legacy,
         };
         // No objects yet means the same as objects of the expected types.
         for observed in [ObservedGroups::None, ObservedGroups::None.with(side)] {
@@ -339,7 +339,7 @@ fn expected_types_agree_with_the_owner() {
             assert_eq!(evaluation.owner, owner, "{letters:?}");
         }
     }
-    for side in [Side::Private, Side::Standard] {
+    for side in [CapiTypes::Private, CapiTypes::Standard] {
         assert!(expected.contains(&side), "{side:?}");
     }
 }

@@ -1,15 +1,15 @@
-//! The certificate that managers of Cluster API ask for, and keys.
+//! The serving certificate of Cluster API managers, and key pairs.
 //!
-//! Managers do not start without a serving certificate for webhooks. None is ever registered, so nobody trusts it: it is
-//! made once, and signs itself.
+//! Managers do not start without a serving certificate for webhooks. No webhook is registered, so it is self-signed and
+//! created once.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair};
 use serde_json::json;
 
-use super::Wanted;
-use crate::hosted_cluster::names;
+use super::Desired;
+use crate::names;
 
 /// How long it lasts.
 const YEARS: i32 = 10;
@@ -41,13 +41,13 @@ pub(crate) fn webhook_tls(this_year: i16) -> Result<Secret, rcgen::Error> {
     Ok(secret)
 }
 
-/// The Secret that it is kept in.
-pub(super) fn wanted(namespace: &str, made: &Secret) -> Wanted {
+/// The Secret with it.
+pub(super) fn desired(namespace: &str, made: &Secret) -> Desired {
     let fields = json!({ "type": made.type_, "data": made.data });
-    Wanted::new::<Secret>(namespace, names::WEBHOOK_TLS, fields)
+    Desired::new::<Secret>(namespace, names::WEBHOOK_TLS, fields)
 }
 
-/// The public half of a private key in PEM, for those who only verify. `None` for what is no such key.
+/// The public key of a private key in PEM, for verification. `None` for invalid keys.
 pub(super) fn public_key(pem: &[u8]) -> Option<ByteString> {
     let pem = std::str::from_utf8(pem).ok()?;
     let key = KeyPair::from_pem(pem).ok()?;
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_certificate_and_its_key_are_in_the_secret() {
+    fn the_secret_has_the_certificate_and_its_key() {
         let secret = webhook_tls(2030).unwrap();
         let data = secret.data.unwrap();
         let key = std::str::from_utf8(&data["tls.key"].0).unwrap();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_public_half_of_a_key_is_told() {
+    fn the_public_key_is_derived_from_the_private_key() {
         let key = KeyPair::generate().unwrap();
         let public = public_key(key.serialize_pem().as_bytes()).unwrap();
         assert_eq!(public.0, key.public_key_pem().into_bytes());

@@ -1,16 +1,16 @@
-//! The Cluster of Cluster API, and the object that stands for it on its infrastructure.
+//! The Cluster API Cluster and its infrastructure cluster object.
 
 use api::group::MANAGED_BY;
 use kube::Resource as _;
 use serde_json::json;
 
-use super::Wanted;
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::names;
+use super::Desired;
+use crate::facts::Facts;
+use crate::names;
 use crate::platform::{ClusterIs, infrastructure};
 
-/// Both, as far as they can be made.
-pub(super) fn chain(facts: &Facts) -> Vec<Wanted> {
+/// Both defaults, if possible.
+pub(super) fn chain(facts: &Facts) -> Vec<Desired> {
     if !facts.has_machine_management() {
         return Vec::new();
     }
@@ -21,20 +21,20 @@ pub(super) fn chain(facts: &Facts) -> Vec<Wanted> {
     vec![infrastructure, cluster]
 }
 
-/// The Cluster alone, paused or not, if there is to be one.
-pub(crate) fn capi_cluster(facts: &Facts, paused: bool) -> Option<Wanted> {
+/// The Cluster alone, paused or not, if one is desired.
+pub(crate) fn capi_cluster(facts: &Facts, paused: bool) -> Option<Desired> {
     let mut cluster = cluster(facts, &infrastructure_cluster(facts)?);
     if paused {
         cluster.body["spec"]["paused"] = json!(true);
     }
-    Some(super::marked(facts, cluster))
+    Some(super::with_owner(facts, cluster))
 }
 
-/// The object on the infrastructure. Its provider leaves it alone: there is nothing to be made for it, so it is ready.
-fn infrastructure_cluster(facts: &Facts) -> Option<Wanted> {
+/// The infrastructure object. Its provider ignores it: nothing has to be created, so it is ready.
+fn infrastructure_cluster(facts: &Facts) -> Option<Desired> {
     let platform = infrastructure(facts.cluster.spec.platform.type_).ok()?;
     match platform.cluster(facts) {
-        ClusterIs::Wanted(cluster) => {
+        ClusterIs::Desired(cluster) => {
             let cluster = cluster.annotated(MANAGED_BY, "external");
             Some(cluster.with_status(json!({ "ready": true })))
         }
@@ -42,7 +42,7 @@ fn infrastructure_cluster(facts: &Facts) -> Option<Wanted> {
     }
 }
 
-fn cluster(facts: &Facts, infrastructure: &Wanted) -> Wanted {
+fn cluster(facts: &Facts, infrastructure: &Desired) -> Desired {
     use api::hypershift::v1beta1::HostedControlPlane;
     let fields = json!({ "spec": {
         "controlPlaneRef": {
@@ -56,7 +56,7 @@ fn cluster(facts: &Facts, infrastructure: &Wanted) -> Wanted {
             "name": infrastructure.name(),
         },
     }});
-    Wanted::of(
+    Desired::of(
         facts.capi.cluster(),
         &facts.namespace,
         facts.infra_id(),

@@ -1,4 +1,4 @@
-//! The HostedControlPlane: what a HostedCluster means for its control plane.
+//! The HostedControlPlane: derived from the HostedCluster.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use api::hypershift::v1beta1::references::KubeconfigSecretReference;
 use api::hypershift::v1beta1::{HostedClusterSpec, HostedControlPlane, HostedControlPlaneSpec};
 use k8s_openapi::api::core::v1::LocalObjectReference;
 
-use super::Wanted;
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::names;
+use super::Desired;
+use crate::facts::Facts;
+use crate::names;
 use crate::platform::aws::infrastructure::owned_tag;
 
 /// Prefix of labels that the HostedControlPlane has because its HostedCluster has them.
 const MIRRORED_LABELS: &str = "api.openshift.com/";
 
 /// The HostedControlPlane.
-pub(super) fn control_plane(facts: &Facts) -> Wanted {
+pub(super) fn control_plane(facts: &Facts) -> Desired {
     let mut control_plane = HostedControlPlane::new(&facts.id.name, spec(facts));
     let metadata = &mut control_plane.metadata;
     metadata.namespace = Some(facts.namespace.clone());
     metadata.labels = Some(labels(facts));
     metadata.annotations = Some(annotations(facts));
-    Wanted::typed(&control_plane)
+    Desired::typed(&control_plane)
 }
 
-/// The one that is there, and nothing of it changed but the pause.
-pub(crate) fn paused_control_plane(facts: &Facts) -> Option<Wanted> {
+/// The existing HostedControlPlane, with only the pause changed.
+pub(crate) fn paused_control_plane(facts: &Facts) -> Option<Desired> {
     let live = facts.control_plane.as_ref()?;
     let mut paused = HostedControlPlane::new(&facts.id.name, live.spec.clone());
     paused
@@ -40,12 +40,12 @@ pub(crate) fn paused_control_plane(facts: &Facts) -> Option<Wanted> {
     metadata.namespace = Some(facts.namespace.clone());
     metadata.labels.clone_from(&live.metadata.labels);
     metadata.annotations.clone_from(&live.metadata.annotations);
-    Some(Wanted::typed(&paused))
+    Some(Desired::typed(&paused))
 }
 
-/// What it should be.
+/// The expected value.
 pub(crate) fn spec(facts: &Facts) -> HostedControlPlaneSpec {
-    // Without `..`: a field that is new has to be handed on, or not, on purpose.
+    // Without `..`, so that new fields are not forgotten.
     let HostedClusterSpec {
         release,
         control_plane_release,

@@ -1,20 +1,20 @@
 //! The namespace of a control plane.
 
 use api::annotations::cluster::POD_SECURITY_LEVEL;
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::api::core::v1::Namespace;
 use serde_json::json;
 
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::names::HOSTED_CONTROL_PLANE;
-use crate::hosted_cluster::wanted::Wanted;
+use crate::desired::Desired;
+use crate::facts::Facts;
+use crate::names::HOSTED_CONTROL_PLANE;
 
 /// Label of a control-plane-operator's image whose pods keep to the level `restricted`.
 const RESTRICTED: &str = "io.openshift.hypershift.restricted-psa";
 
 /// The namespace.
-pub(super) fn namespace(facts: &Facts) -> Wanted {
+pub(super) fn namespace(facts: &Facts) -> Desired {
     let level = level(facts);
     let labels = json!({
         HOSTED_CONTROL_PLANE: "true",
@@ -25,7 +25,7 @@ pub(super) fn namespace(facts: &Facts) -> Wanted {
         "security.openshift.io/scc.podSecurityLabelSync": "false",
     });
     let fields = json!({ "metadata": { "labels": labels } });
-    Wanted::new::<Namespace>("", &facts.namespace, fields)
+    Desired::new::<Namespace>("", &facts.namespace, fields)
 }
 
 fn level(facts: &Facts) -> String {
@@ -35,14 +35,19 @@ fn level(facts: &Facts) -> String {
 
 /// The strictest level that the pods of the control plane satisfy.
 fn default_level(facts: &Facts) -> &'static str {
+    // Virtual machines need devices, whatever the pods of the control-plane-operator need.
+    if facts.capi.types() == CapiTypes::Private && runs_virtual_machines(facts) {
+        return "privileged";
+    }
     if facts.operator_labels.contains_key(RESTRICTED) {
         return "restricted";
     }
-    // Releases from before private types do not say what their pods need, and virtual machines need devices.
-    if facts.capi.side() == Side::Standard || runs_virtual_machines(facts) {
+    // Releases from before private types do not declare what their pods need.
+    if facts.capi.types() == CapiTypes::Standard {
         return "privileged";
     }
-    // OpenShift's security context constraints complete the pods; elsewhere they lack a seccomp profile.
+    // OpenShift's security context constraints complete the pods; elsewhere those of earlier releases lack a seccomp
+    // profile.
     if facts.management.chooses_users {
         return "restricted";
     }
@@ -52,47 +57,75 @@ fn default_level(facts: &Facts) -> &'static str {
 /// Whether virtual machines run in the namespace: those of KubeVirt do, unless they are on another cluster.
 fn runs_virtual_machines(facts: &Facts) -> bool {
     let platform = &facts.cluster.spec.platform;
-    let elsewhere = platform
+    let is_external = platform
         .kubevirt
         .as_ref()
         .is_some_and(|kubevirt| kubevirt.credentials.is_some());
-    platform.type_ == PlatformType::KubeVirt && !elsewhere
+    platform.type_ == PlatformType::KubeVirt && !is_external
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hosted_cluster::fixture;
+    use crate::facts::fixture;
 
-    /// T05: nothing that an author chooses gives control plane pods more than they need.
+    /// T05: no field of a HostedCluster gives control plane pods more than they need.
     #[test]
-    fn pods_get_the_strictest_level_that_they_satisfy() {
-        // Platform, side, whether the management cluster has SCCs.
+    fn namespaces_get_the_strictest_pod_security_level() {
+        // Platform, types, whether the management cluster has SCCs, the level, and the level if the image of the
+        // control-plane-operator has the label.
         let table = [
-            ("aws", Side::Private, true, "restricted"),
-            ("aws", Side::Private, false, "baseline"),
-            ("agent", Side::Private, false, "baseline"),
-            ("kubevirt", Side::Private, true, "privileged"),
-            ("aws", Side::Standard, true, "privileged"),
+            ("aws", CapiTypes::Private, true, "restricted", "restricted"),
+            ("aws", CapiTypes::Private, false, "baseline", "restricted"),
+            ("agent", CapiTypes::Private, false, "baseline", "restricted"),
+            (
+                "kubevirt",
+                CapiTypes::Private,
+                true,
+                "privileged",
+                "privileged",
+            ),
+            (
+                "kubevirt",
+                CapiTypes::Private,
+                false,
+                "privileged",
+                "privileged",
+            ),
+            (
+                "kubevirt",
+                CapiTypes::Standard,
+                true,
+                "privileged",
+                "restricted",
+            ),
+            ("aws", CapiTypes::Standard, true, "privileged", "restricted"),
+            (
+                "aws",
+                CapiTypes::Standard,
+                false,
+                "privileged",
+                "restricted",
+            ),
         ];
-        for (platform, side, chooses_users, expected) in table {
+        for (platform, types, chooses_users, expected, labelled) in table {
             let cluster = fixture::hosted_cluster(platform);
-            let mut facts = fixture::facts(cluster, side);
+            let mut facts = fixture::facts(cluster, types);
             facts.management.chooses_users = chooses_users;
-            assert_eq!(level(&facts), expected, "{platform} {side:?}");
+            assert_eq!(level(&facts), expected, "{platform} {types:?}");
             facts
                 .operator_labels
                 .insert(RESTRICTED.to_owned(), String::new());
-            assert_eq!(level(&facts), "restricted", "{platform} {side:?}");
+            assert_eq!(level(&facts), labelled, "{platform} {types:?}");
         }
     }
 
     #[test]
-    fn virtual_machines_elsewhere_need_nothing_here() {
+    fn external_infrastructure_does_not_relax_pod_security() {
         let mut cluster = fixture::hosted_cluster("kubevirt");
         let kubevirt = cluster.spec.platform.kubevirt.get_or_insert_default();
         kubevirt.credentials.get_or_insert_default();
-        let facts = fixture::facts(cluster, Side::Private);
+        let facts = fixture::facts(cluster, CapiTypes::Private);
         assert!(!runs_virtual_machines(&facts));
     }
 }

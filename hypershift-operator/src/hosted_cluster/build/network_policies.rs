@@ -1,4 +1,4 @@
-//! Who may reach the pods of a control plane: each other, and whoever a service is published for.
+//! NetworkPolicies of a control plane: its pods may reach each other, and clients may reach published services.
 
 mod virtual_machines;
 
@@ -8,11 +8,11 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
-use super::Wanted;
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::names;
+use super::Desired;
+use crate::facts::Facts;
+use crate::names;
 
-/// All names that are ever used: what is not wanted any more is deleted.
+/// All names that are ever used: policies that are no longer desired are deleted.
 const NAMES: [&str; 15] = [
     "kas",
     "loadbalancer-ignition",
@@ -30,11 +30,11 @@ const NAMES: [&str; 15] = [
     "same-namespace",
     "virt-launcher",
 ];
-/// Label by which OpenShift tells namespaces apart for policies.
+/// Label by which OpenShift groups namespaces for policies.
 const POLICY_GROUP: &str = "network.openshift.io/policy-group";
 
 /// The policies.
-pub(super) fn build(facts: &Facts) -> Vec<Wanted> {
+pub(super) fn build(facts: &Facts) -> Vec<Desired> {
     let mut policies = vec![
         // Choosing all pods, it also closes them for everybody whom no policy lets in.
         ingress(
@@ -77,19 +77,19 @@ pub(super) fn build(facts: &Facts) -> Vec<Wanted> {
     policies
 }
 
-/// Policies that are not wanted, of those that ever were.
-pub(super) fn surplus(wanted: &[Wanted]) -> Vec<(ApiResource, String)> {
-    let unwanted = NAMES
+/// Policies that may exist and are not desired.
+pub(super) fn obsolete(desired: &[Desired]) -> Vec<(ApiResource, String)> {
+    let obsolete = NAMES
         .iter()
-        .filter(|name| wanted.iter().all(|it| it.name() != **name));
+        .filter(|name| desired.iter().all(|it| it.name() != **name));
     let resource = ApiResource::erase::<NetworkPolicy>(&());
-    unwanted
+    obsolete
         .map(|&name| (resource.clone(), name.to_owned()))
         .collect()
 }
 
-/// What is published by a port of nodes or a load balancer is open to everybody.
-fn published(facts: &Facts) -> Vec<Wanted> {
+/// Services published by node port or load balancer are open to all clients.
+fn published(facts: &Facts) -> Vec<Desired> {
     let open = |name: &str, pods: &str, port| ingress(facts, name, &app(pods), &json!([]), &[port]);
     let mut policies = Vec::new();
     for service in &facts.cluster.spec.services {
@@ -130,8 +130,8 @@ fn published(facts: &Facts) -> Vec<Wanted> {
     policies
 }
 
-/// Pods that have no business with the management cluster's API server do not get there.
-fn management_api(facts: &Facts) -> Option<Wanted> {
+/// Only labeled pods may reach the API server of the management cluster.
+fn management_api(facts: &Facts) -> Option<Desired> {
     let addresses = &facts.management.api_server;
     if addresses.is_empty() {
         return None;
@@ -158,7 +158,7 @@ fn management_api(facts: &Facts) -> Option<Wanted> {
             { "to": [{ "podSelector": {} }, { "namespaceSelector": {} }] },
         ],
     }});
-    Some(Wanted::new::<NetworkPolicy>(
+    Some(Desired::new::<NetworkPolicy>(
         &facts.namespace,
         "management-kas",
         fields,
@@ -174,7 +174,7 @@ fn group(name: &str) -> Value {
 }
 
 /// Lets in `from`, or everybody if that is empty, to some ports or all.
-fn ingress(facts: &Facts, name: &str, pods: &Value, from: &Value, ports: &[u16]) -> Wanted {
+fn ingress(facts: &Facts, name: &str, pods: &Value, from: &Value, ports: &[u16]) -> Desired {
     let mut rule = json!({});
     if from != &json!([]) {
         rule["from"] = from.clone();
@@ -190,5 +190,5 @@ fn ingress(facts: &Facts, name: &str, pods: &Value, from: &Value, ports: &[u16])
         "policyTypes": ["Ingress"],
         "ingress": [rule],
     }});
-    Wanted::new::<NetworkPolicy>(&facts.namespace, name, fields)
+    Desired::new::<NetworkPolicy>(&facts.namespace, name, fields)
 }

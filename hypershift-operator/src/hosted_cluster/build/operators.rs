@@ -1,14 +1,14 @@
-//! The Deployments that work for one hosted cluster, and what they may do.
+//! The operator Deployments of one HostedCluster, and their RBAC.
 //!
 //! They are components like those of the control plane, rendered by the same framework, with one difference: they are
-//! not owned by the HostedControlPlane. Cluster API has to outlive it, or nobody would delete the machines.
+//! not owned by the HostedControlPlane. Cluster API has to outlive it to delete the machines.
 
 mod roles;
 
 use std::collections::BTreeMap;
 
 use api::annotations::cluster::IMAGE_OVERRIDES;
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::HostedControlPlane;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use api::hypershift::v1beta1::platform::PlatformType;
@@ -26,19 +26,19 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
-use super::{Error, Wanted, certificate};
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::names;
+use super::{Desired, Error, certificate};
+use crate::facts::Facts;
 use crate::hosted_cluster::operator_image::operator_image;
+use crate::names;
 use crate::platform::{Infrastructure, infrastructure};
 
-/// Annotation that names another image of Cluster API's own controllers.
+/// Annotation with another image of the Cluster API controllers.
 const MANAGER_IMAGE: &str = "hypershift.openshift.io/capi-manager-image";
 /// The name that the manifest of the platform's controllers has for their image.
 const PROVIDER_IMAGE: &str = "capi-provider";
 /// The name that the manifest of Cluster API's controllers has for their image.
 const CORE_IMAGE: &str = "cluster-capi-controllers";
-/// Groups of the management cluster of which components may make objects.
+/// API groups of the management cluster that components may write.
 const SERVED: [&str; 3] = [
     "monitoring.coreos.com",
     "route.openshift.io",
@@ -48,15 +48,15 @@ const SERVED: [&str; 3] = [
 /// The three.
 #[derive(Debug, Default)]
 pub(super) struct Operators {
-    /// Who they are and what they may do.
-    pub(super) rights: Vec<Wanted>,
+    /// Service accounts and RBAC.
+    pub(super) rbac: Vec<Desired>,
     /// What runs.
-    pub(super) workloads: Vec<Wanted>,
-    /// What must not be there.
-    pub(super) surplus: Vec<(ApiResource, String)>,
+    pub(super) workloads: Vec<Desired>,
+    /// Objects that must not exist.
+    pub(super) obsolete: Vec<(ApiResource, String)>,
 }
 
-/// Finalizers of a Deployment, while there is something that only its pods can delete.
+/// Finalizers of a Deployment, while there are objects that only its pods can delete.
 fn finalizers(deployment: &str) -> Option<&'static str> {
     [names::CLUSTER_API, names::CAPI_PROVIDER]
         .contains(&deployment)
@@ -84,7 +84,7 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
         infra: &infra,
         objects: &objects,
         settings: &settings,
-        predicates: Predicates::Asked,
+        predicates: Predicates::Evaluated,
     };
     let mut operators = Operators::default();
     operators.add(
@@ -100,10 +100,10 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
         operators.leave_out(names::CAPI_PROVIDER);
     }
     // Components of the control plane have the sidecar, too, whether or not there is a provider.
-    if facts.capi.side() == Side::Private && facts.has_machine_management() {
+    if facts.capi.types() == CapiTypes::Private && facts.has_machine_management() {
         operators
             .workloads
-            .insert(0, Wanted::typed(&sidecar::config_map(&facts.namespace)));
+            .insert(0, Desired::typed(&sidecar::config_map(&facts.namespace)));
     }
     Ok(operators)
 }
@@ -119,19 +119,20 @@ impl Operators {
         rules: &[Value],
     ) -> Result<(), Error> {
         let rendered: Rendered = render(component, context)?;
-        let role = Wanted::new::<Role>(&facts.namespace, component.name, json!({ "rules": rules }));
-        self.rights.push(role);
+        let role =
+            Desired::new::<Role>(&facts.namespace, component.name, json!({ "rules": rules }));
+        self.rbac.push(role);
         for object in rendered.objects() {
-            let wanted = unowned(object.clone());
-            match wanted.resource.kind.as_str() {
-                "Deployment" => self.workloads.push(wanted),
-                _ => self.rights.push(wanted),
+            let desired = unowned(object.clone());
+            match desired.resource.kind.as_str() {
+                "Deployment" => self.workloads.push(desired),
+                _ => self.rbac.push(desired),
             }
         }
         Ok(())
     }
 
-    /// The controllers of Cluster API, and what they need.
+    /// The Cluster API controllers and their dependencies.
     fn add_managers(
         &mut self,
         facts: &Facts,
@@ -145,11 +146,11 @@ impl Operators {
             context,
             &roles::provider(facts, platform),
         )?;
-        self.rights.extend(roles::cluster_wide(facts));
-        self.rights.extend(platform.elsewhere(facts));
+        self.rbac.extend(roles::cluster_wide(facts));
+        self.rbac.extend(platform.external_objects(facts));
         if let Some(made) = &facts.webhook_tls {
             self.workloads
-                .insert(0, certificate::wanted(&facts.namespace, made));
+                .insert(0, certificate::desired(&facts.namespace, made));
         }
         Ok(())
     }
@@ -161,19 +162,19 @@ impl Operators {
             ApiResource::erase::<Role>(&()),
             ApiResource::erase::<ServiceAccount>(&()),
         ];
-        self.surplus
+        self.obsolete
             .extend(kinds.map(|kind| (kind, name.to_owned())));
     }
 }
 
-/// A rendered object, without its owner and with the finalizer that has it outlive what it works on.
-fn unowned(mut object: Value) -> Wanted {
+/// A rendered object, without owner and with the finalizer that keeps it until its objects are cleaned up.
+fn unowned(mut object: Value) -> Desired {
     let metadata = &mut object["metadata"];
     if let Some(fields) = metadata.as_object_mut() {
         fields.remove("ownerReferences");
     }
     if let Some(annotations) = metadata["annotations"].as_object_mut() {
-        // It is for whoever compares by it; server-side apply compares by itself.
+        // It is for clients that compare by it; server-side apply does not need it.
         annotations.remove(control_plane_component::render::DESIRED_STATE_HASH);
     }
     let resource = match object["kind"].as_str() {
@@ -187,7 +188,7 @@ fn unowned(mut object: Value) -> Wanted {
         Some("RoleBinding") => ApiResource::erase::<RoleBinding>(&()),
         _ => ApiResource::erase::<ServiceAccount>(&()),
     };
-    Wanted {
+    Desired {
         resource,
         body: object,
         status: None,
@@ -201,7 +202,7 @@ fn release(
 ) -> Result<Release, Error> {
     let release = facts.operated().read().ok_or(Error::NoRelease)?;
     let mut release = Release::from(release);
-    // What pods are annotated with is the release that the cluster asks for.
+    // Pods are annotated with the requested release.
     facts.operated_image().clone_into(&mut release.pull_spec);
     let mut overrides = settings.image_overrides.clone();
     overrides.extend(provider_image.map(|image| (PROVIDER_IMAGE.to_owned(), image)));
@@ -227,9 +228,9 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
         image_overrides: overrides.unwrap_or_default(),
         registry_overrides: facts.images.overrides.as_flag().parse().unwrap_or_default(),
         openshift_img_overrides: Pairs(mirrors.collect()),
-        capi: facts.capi.side(),
-        // A control plane without a proxy is not to be made anew for its image.
-        capi_proxy_image: (facts.capi.side() == Side::Private)
+        capi_types: facts.capi.types(),
+        // Control planes without a proxy must not restart when its image changes.
+        capi_proxy_image: (facts.capi.types() == CapiTypes::Private)
             .then(|| facts.images.capi_proxy.clone())
             .flatten(),
         default_ingress_domain: String::new(),
@@ -254,12 +255,12 @@ fn control_plane_operator(facts: &Facts, settings: &Settings) -> Component {
     })
 }
 
-/// What the control-plane-operator is told.
+/// The environment of the control-plane-operator.
 fn environment(facts: &Facts, settings: &Settings) -> Value {
     let overrides = Pairs(settings.image_overrides.clone().into_iter().collect());
-    let capi = match settings.capi {
-        Side::Private => "private",
-        Side::Standard => "standard",
+    let capi = match settings.capi_types {
+        CapiTypes::Private => "private",
+        CapiTypes::Standard => "standard",
     };
     let mut variables = BTreeMap::from([
         ("CAPI_TYPES", capi.to_owned()),

@@ -3,30 +3,30 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 
-use super::Wanted;
-use crate::hosted_cluster::facts::{Facts, Found};
-use crate::hosted_cluster::names;
-use crate::hosted_cluster::references::{Purpose, Reference, is_reserved};
+use super::Desired;
+use crate::facts::references::{Purpose, Reference, is_reserved};
+use crate::facts::{Facts, Found};
+use crate::names;
 use crate::platform::infrastructure;
 
 /// The credentials of the platform.
-pub(super) fn platform(facts: &Facts) -> Vec<Wanted> {
+pub(super) fn platform(facts: &Facts) -> Vec<Desired> {
     let platform = infrastructure(facts.cluster.spec.platform.type_);
     platform.map(|it| it.secrets(facts)).unwrap_or_default()
 }
 
-/// What the release is pulled with.
-pub(super) fn pull_secret(facts: &Facts) -> Vec<Wanted> {
+/// The pull secret of the release.
+pub(super) fn pull_secret(facts: &Facts) -> Vec<Desired> {
     copies(facts, &[Purpose::PullSecret])
 }
 
 /// The keys that Secrets are encrypted with.
-pub(super) fn encryption(facts: &Facts) -> Vec<Wanted> {
+pub(super) fn encryption(facts: &Facts) -> Vec<Desired> {
     copies(facts, &[Purpose::EncryptionKey])
 }
 
-/// All else that the cluster refers to.
-pub(super) fn references(facts: &Facts) -> Vec<Wanted> {
+/// All other referenced objects.
+pub(super) fn references(facts: &Facts) -> Vec<Desired> {
     copies(
         facts,
         &[
@@ -40,8 +40,8 @@ pub(super) fn references(facts: &Facts) -> Vec<Wanted> {
     )
 }
 
-/// What the control plane has made for the administrator, beside the HostedCluster.
-pub(super) fn handover(facts: &Facts) -> Vec<Wanted> {
+/// Secrets for the administrator, copied to the namespace of the HostedCluster.
+pub(super) fn handover(facts: &Facts) -> Vec<Desired> {
     let cluster = &facts.id.name;
     let status = facts
         .control_plane
@@ -77,12 +77,12 @@ pub(super) fn handover(facts: &Facts) -> Vec<Wanted> {
         .map(|(name, mut fields)| {
             let owners = fields["metadata"]["ownerReferences"].take();
             fields["metadata"]["ownerReferences"] = json!([owners]);
-            Wanted::new::<Secret>(&facts.id.namespace, &name, fields)
+            Desired::new::<Secret>(&facts.id.namespace, &name, fields)
         })
         .collect()
 }
 
-fn copies(facts: &Facts, purposes: &[Purpose]) -> Vec<Wanted> {
+fn copies(facts: &Facts, purposes: &[Purpose]) -> Vec<Desired> {
     let referenced = facts.referenced.iter();
     let referenced = referenced.filter(|(reference, _)| {
         purposes.contains(&reference.purpose) && !is_of_control_plane(facts, reference)
@@ -92,30 +92,30 @@ fn copies(facts: &Facts, purposes: &[Purpose]) -> Vec<Wanted> {
         .collect()
 }
 
-/// Whether the copy would take the place of an object of the control plane. Validation says so; nothing is written.
+/// Whether the copy would overwrite an object of the control plane. Validation reports it; nothing is written.
 fn is_of_control_plane(facts: &Facts, reference: &Reference) -> bool {
     reference.purpose.keeps_name()
         && (is_reserved(&reference.name, facts.infra_id()) || facts.occupied.contains(reference))
 }
 
-fn copy(facts: &Facts, reference: &Reference, found: &Found) -> Option<Wanted> {
+fn copy(facts: &Facts, reference: &Reference, found: &Found) -> Option<Desired> {
     let name = target(reference);
     let namespace = &facts.namespace;
     match found {
         Found::Secret(secret) => {
             let fields =
                 json!({ "type": kind(reference, secret), "data": data(reference, secret) });
-            Some(Wanted::new::<Secret>(namespace, name, fields))
+            Some(Desired::new::<Secret>(namespace, name, fields))
         }
         Found::ConfigMap(map) => {
             let fields = json!({ "data": map.data, "binaryData": map.binary_data });
-            Some(Wanted::new::<ConfigMap>(namespace, name, fields))
+            Some(Desired::new::<ConfigMap>(namespace, name, fields))
         }
         Found::Missing => None,
     }
 }
 
-/// The name that the control plane knows the copy by.
+/// The name of the copy in the control plane namespace.
 fn target(reference: &Reference) -> &str {
     match reference.purpose {
         Purpose::PullSecret => names::PULL_SECRET,
@@ -152,7 +152,7 @@ fn data(reference: &Reference, secret: &Secret) -> Value {
     let of = |key: &str| data.and_then(|data| data.get(key));
     match reference.purpose {
         Purpose::PullSecret => json!({ ".dockerconfigjson": of(".dockerconfigjson") }),
-        // The private part, if it is there, is nobody's but the user's.
+        // A private key in it stays in the Secret of the user.
         Purpose::SshKey => json!({ "id_rsa.pub": of("id_rsa.pub") }),
         Purpose::SigningKey => {
             let key = of("key");

@@ -1,27 +1,27 @@
-//! Golden files of all that is built, a directory for each platform and side. `UPDATE_GOLDEN=1` rewrites them.
+//! Golden files of all rendered objects, one for each platform and types. `UPDATE_GOLDEN=1` rewrites them.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::{env, fs};
 
-use api::group::Side;
-use serde_json::json;
+use api::group::CapiTypes;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::canonical;
 use crate::capi::Capi;
-use crate::hosted_cluster::fixture;
-use crate::node_pool::canonical;
+use crate::facts::fixture;
 
-/// The rows: a platform, a side, and its file.
-const ROWS: [(&str, Side, &str); 5] = [
-    ("aws", Side::Private, "aws-private"),
-    ("aws", Side::Standard, "aws-standard"),
-    ("agent", Side::Private, "agent-private"),
-    ("kubevirt", Side::Private, "kubevirt-private"),
-    ("none", Side::Private, "none-private"),
+/// The rows: platform, types, file.
+const ROWS: [(&str, CapiTypes, &str); 5] = [
+    ("aws", CapiTypes::Private, "aws-private"),
+    ("aws", CapiTypes::Standard, "aws-standard"),
+    ("agent", CapiTypes::Private, "agent-private"),
+    ("kubevirt", CapiTypes::Private, "kubevirt-private"),
+    ("none", CapiTypes::Private, "none-private"),
 ];
 
-fn facts(platform: &str, side: Side) -> Facts {
+fn facts(platform: &str, types: CapiTypes) -> Facts {
     let mut cluster = fixture::hosted_cluster(platform);
     cluster.metadata.annotations = serde_json::from_value(json!({
         "hypershift.openshift.io/restart-date": "2030-01-31",
@@ -30,15 +30,15 @@ fn facts(platform: &str, side: Side) -> Facts {
         "example.com/owner": "team-a",
     }))
     .unwrap();
-    let mut facts = fixture::facts(cluster, side);
-    // Without users of its own: what is built must not depend on chance.
+    let mut facts = fixture::facts(cluster, types);
+    // Without generated user IDs, so that rendering is deterministic.
     facts.management.chooses_users = true;
     facts
 }
 
-fn rendered(platform: &str, side: Side) -> String {
+fn rendered(platform: &str, types: CapiTypes) -> String {
     let mut text = String::new();
-    for planned in build(&facts(platform, side)).unwrap() {
+    for planned in build(&facts(platform, types)).unwrap() {
         for object in planned.objects {
             let mut body = object.body;
             body["apiVersion"] = json!(object.resource.api_version);
@@ -51,7 +51,7 @@ fn rendered(platform: &str, side: Side) -> String {
             let yaml = serde_saphyr::to_string(&body).unwrap();
             write!(text, "# step {}\n---\n{yaml}", planned.step.as_str()).unwrap();
         }
-        for (kind, name) in planned.surplus {
+        for (kind, name) in planned.obsolete {
             let step = planned.step.as_str();
             writeln!(text, "# step {step}: no {} {name}", kind.kind).unwrap();
         }
@@ -60,11 +60,11 @@ fn rendered(platform: &str, side: Side) -> String {
 }
 
 #[test]
-fn what_is_built_is_what_is_written_down() {
+fn rendered_objects_match_the_golden_files() {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/hosted-cluster");
-    for (platform, side, name) in ROWS {
+    for (platform, types, name) in ROWS {
         let path = directory.join(format!("{name}.yaml"));
-        let found = rendered(platform, side);
+        let found = rendered(platform, types);
         if env::var_os("UPDATE_GOLDEN").is_some() {
             fs::create_dir_all(&directory).unwrap();
             fs::write(&path, &found).unwrap();
@@ -78,12 +78,31 @@ fn what_is_built_is_what_is_written_down() {
     }
 }
 
-/// The wall between the sides: nothing that is built for one names a group of the other.
+/// Check T05: the image of the control-plane-operator has the label of pods that satisfy `restricted`.
 #[test]
-fn nothing_that_is_built_names_a_group_of_the_other_side() {
-    for (platform, side, name) in ROWS {
-        let plan = build(&facts(platform, side)).unwrap();
-        let other = Capi::new(side.other());
+fn deployments_satisfy_the_restricted_standard() {
+    for (platform, types, name) in ROWS {
+        let mut facts = facts(platform, types);
+        facts.management.chooses_users = false;
+        let mut deployments = 0;
+        for object in build(&facts).unwrap().into_iter().flat_map(|it| it.objects) {
+            if object.resource.kind == "Deployment" {
+                deployments += 1;
+                let pod = &object.body["spec"]["template"]["spec"];
+                let found = support::testing::restricted_violations(pod);
+                assert!(found.is_empty(), "{name}: {}: {found:?}", object.name());
+            }
+        }
+        assert!(deployments > 0, "{name}");
+    }
+}
+
+/// Objects of private types never contain a standard group, and vice versa.
+#[test]
+fn rendered_objects_use_the_groups_of_their_types_only() {
+    for (platform, types, name) in ROWS {
+        let plan = build(&facts(platform, types)).unwrap();
+        let other = Capi::new(types.other());
         for object in plan.iter().flat_map(|it| &it.objects) {
             let groups = other.groups();
             assert!(
@@ -100,9 +119,9 @@ fn nothing_that_is_built_names_a_group_of_the_other_side() {
 }
 
 #[test]
-fn controllers_of_cluster_api_have_the_proxy_on_the_private_side_only() {
-    for (side, expected) in [(Side::Private, true), (Side::Standard, false)] {
-        let plan = build(&facts("aws", side)).unwrap();
+fn capi_controllers_have_the_proxy_with_private_types_only() {
+    for (types, expected) in [(CapiTypes::Private, true), (CapiTypes::Standard, false)] {
+        let plan = build(&facts("aws", types)).unwrap();
         for name in [names::CLUSTER_API, names::CAPI_PROVIDER] {
             let mut objects = plan.iter().flat_map(|it| &it.objects);
             let found = objects
@@ -112,12 +131,12 @@ fn controllers_of_cluster_api_have_the_proxy_on_the_private_side_only() {
             assert_eq!(
                 text.contains("kube-apiserver-proxy"),
                 expected,
-                "{name} {side:?}"
+                "{name} {types:?}"
             );
             assert_eq!(
                 text.contains("images.example.com/capi-proxy:v1"),
                 expected,
-                "{name} {side:?}"
+                "{name} {types:?}"
             );
         }
     }
@@ -125,24 +144,24 @@ fn controllers_of_cluster_api_have_the_proxy_on_the_private_side_only() {
 
 /// The control plane has a machine-approver and an autoscaler on every platform, and they mount it.
 #[test]
-fn the_way_to_the_proxy_is_there_without_a_provider() {
-    for (platform, side, expected) in [
-        ("none", Side::Private, true),
-        ("none", Side::Standard, false),
-        ("aws", Side::Private, true),
+fn the_proxy_config_map_does_not_depend_on_a_provider() {
+    for (platform, types, expected) in [
+        ("none", CapiTypes::Private, true),
+        ("none", CapiTypes::Standard, false),
+        ("aws", CapiTypes::Private, true),
     ] {
-        let plan = build(&facts(platform, side)).unwrap();
+        let plan = build(&facts(platform, types)).unwrap();
         let mut objects = plan.iter().flat_map(|it| &it.objects);
         let found = objects
             .any(|it| it.resource.kind == "ConfigMap" && it.name() == "kube-apiserver-proxy");
-        assert_eq!(found, expected, "{platform} {side:?}");
+        assert_eq!(found, expected, "{platform} {types:?}");
     }
 }
 
 #[test]
-fn o07_a_cluster_on_the_standard_side_does_not_notice_that_the_proxy_is_installed() {
+fn an_installed_proxy_does_not_change_standard_clusters() {
     let built = |image: Option<&str>| {
-        let mut facts = facts("aws", Side::Standard);
+        let mut facts = facts("aws", CapiTypes::Standard);
         facts.images.capi_proxy = image.map(str::to_owned);
         let plan = build(&facts).unwrap();
         let objects = plan.iter().flat_map(|it| &it.objects);
@@ -152,8 +171,8 @@ fn o07_a_cluster_on_the_standard_side_does_not_notice_that_the_proxy_is_installe
 }
 
 #[test]
-fn the_deployments_that_clean_up_outlive_the_control_plane() {
-    let plan = build(&facts("aws", Side::Private)).unwrap();
+fn deployments_with_cleanup_have_the_component_finalizer() {
+    let plan = build(&facts("aws", CapiTypes::Private)).unwrap();
     let deployments = plan
         .iter()
         .flat_map(|it| &it.objects)
@@ -173,8 +192,8 @@ fn the_deployments_that_clean_up_outlive_the_control_plane() {
 }
 
 #[test]
-fn without_machine_management_there_is_no_cluster_api() {
-    let mut facts = facts("aws", Side::Private);
+fn disabling_machine_management_removes_cluster_api() {
+    let mut facts = facts("aws", CapiTypes::Private);
     let annotations = facts.cluster.metadata.annotations.get_or_insert_default();
     annotations.insert(
         "hypershift.openshift.io/disable-machine-management".to_owned(),
@@ -187,17 +206,17 @@ fn without_machine_management_there_is_no_cluster_api() {
             .flat_map(|it| &it.objects)
             .all(|it| !groups.contains(&it.resource.group))
     );
-    let surplus: Vec<_> = plan
+    let obsolete: Vec<_> = plan
         .iter()
-        .flat_map(|it| &it.surplus)
+        .flat_map(|it| &it.obsolete)
         .map(|(_, name)| name.as_str())
         .collect();
-    assert!(surplus.contains(&names::CLUSTER_API) && surplus.contains(&names::CAPI_PROVIDER));
+    assert!(obsolete.contains(&names::CLUSTER_API) && obsolete.contains(&names::CAPI_PROVIDER));
 }
 
 #[test]
-fn an_infrastructure_that_is_not_known_yet_makes_no_cluster() {
-    let mut facts = facts("agent", Side::Private);
+fn no_capi_cluster_before_the_infrastructure_is_known() {
+    let mut facts = facts("agent", CapiTypes::Private);
     facts.ignition = None;
     let plan = build(&facts).unwrap();
     assert!(
@@ -209,7 +228,7 @@ fn an_infrastructure_that_is_not_known_yet_makes_no_cluster() {
 
 /// Check T09: an object of the control plane is not overwritten, whatever validation said.
 #[test]
-fn no_copy_takes_the_place_of_an_object_of_the_control_plane() {
+fn copies_never_overwrite_control_plane_objects() {
     for (name, is_occupied, expected) in [
         ("webhook", false, true),
         ("webhook", true, false),
@@ -217,7 +236,7 @@ fn no_copy_takes_the_place_of_an_object_of_the_control_plane() {
     ] {
         let mut cluster = fixture::hosted_cluster("none");
         cluster.spec.audit_webhook = Some(serde_json::from_value(json!({ "name": name })).unwrap());
-        let mut facts = fixture::facts(cluster, Side::Private);
+        let mut facts = fixture::facts(cluster, CapiTypes::Private);
         if is_occupied {
             let references = facts.referenced.iter().map(|(it, _)| it.clone());
             facts.occupied = references.filter(|it| it.name == name).collect();

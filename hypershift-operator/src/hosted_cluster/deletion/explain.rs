@@ -7,9 +7,9 @@ use kube::Api;
 use super::list;
 use crate::context::Context;
 use crate::error::Error;
+use crate::facts::Facts;
 use crate::hosted_cluster::dereference::get;
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::names;
+use crate::names;
 
 /// What a deletion waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,14 +19,14 @@ pub(crate) struct Waiting {
     pub(crate) finalizers: Vec<String>,
     /// Since when it is being deleted.
     pub(crate) since: Option<String>,
-    /// Who holds it, and what is wrong with them.
+    /// Which controllers have to remove its finalizers, and why they do not.
     pub(crate) detail: Option<String>,
 }
 
 // === impl Waiting ===
 
 impl Waiting {
-    /// What remains of an object that was to be deleted.
+    /// An object that is being deleted.
     pub(super) fn of(kind: &str, metadata: &ObjectMeta) -> Self {
         let since = metadata.deletion_timestamp.as_ref();
         Self {
@@ -47,12 +47,12 @@ impl Waiting {
             since,
             detail,
         } = self;
-        let mut text = format!("waiting for {kind} {name} to be deleted");
+        let mut text = format!("Waiting for {kind} {name} to be deleted");
         if let Some(since) = since {
             text.extend([" since ", since.as_str()]);
         }
         if !finalizers.is_empty() {
-            text.extend(["; held by ", finalizers.join(", ").as_str()]);
+            text.extend(["; finalizers: ", finalizers.join(", ").as_str()]);
         }
         if let Some(detail) = detail {
             text.extend(["; ", detail.as_str()]);
@@ -60,13 +60,13 @@ impl Waiting {
         text
     }
 
-    /// One word for it.
+    /// The name for messages.
     pub(crate) fn reason(&self) -> String {
         format!("WaitingFor{}", self.kind)
     }
 }
 
-/// Who is to remove what holds the object.
+/// The controller that removes its finalizers.
 pub(super) async fn holder(
     waiting: &Waiting,
     facts: &Facts,
@@ -81,7 +81,7 @@ pub(super) async fn holder(
     }
 }
 
-/// The machines that are left, and whether those run who delete them.
+/// The remaining Machines, and whether the controllers that delete them run.
 async fn machines(facts: &Facts, ctx: &Context) -> Result<Option<String>, Error> {
     let machines = list(facts.capi.machine(), &facts.namespace, ctx).await?;
     let mut parts = Vec::new();
@@ -94,7 +94,7 @@ async fn machines(facts: &Facts, ctx: &Context) -> Result<Option<String>, Error>
             .unwrap_or_default()
             .join(", ");
         parts.push(format!(
-            "{} machines are left, {name} held by {finalizers}",
+            "{} Machines remain; {name} has finalizers {finalizers}",
             machines.len()
         ));
     }
@@ -104,12 +104,12 @@ async fn machines(facts: &Facts, ctx: &Context) -> Result<Option<String>, Error>
     Ok((!parts.is_empty()).then(|| parts.join("; ")))
 }
 
-/// What is wrong with a Deployment whose pods would go on.
+/// Why a Deployment that has to clean up does not run.
 async fn deployment(name: &str, facts: &Facts, ctx: &Context) -> Result<Option<String>, Error> {
     let found = get::<k8s_openapi::api::apps::v1::Deployment>(ctx, &facts.namespace, name).await?;
     let Some(found) = found else {
         return Ok(Some(format!(
-            "the Deployment {name}, which would remove it, is not there"
+            "Deployment {name}, which removes it, does not exist"
         )));
     };
     let status = found.status.unwrap_or_default();
@@ -117,11 +117,11 @@ async fn deployment(name: &str, facts: &Facts, ctx: &Context) -> Result<Option<S
         return Ok(None);
     }
     Ok(Some(format!(
-        "the Deployment {name}, which would remove it, is not available"
+        "Deployment {name}, which removes it, is not available"
     )))
 }
 
-/// What the API server says about a namespace that does not go.
+/// The conditions of a namespace that is not deleted.
 pub(super) async fn namespace(name: &str, ctx: &Context) -> Result<Option<String>, Error> {
     let api: Api<Namespace> = Api::all(ctx.client.clone());
     let found = api.get_opt(name).await.map_err(|source| Error::Read {
@@ -141,8 +141,9 @@ pub(super) async fn namespace(name: &str, ctx: &Context) -> Result<Option<String
 mod tests {
     use super::*;
 
+    /// Check O05.
     #[test]
-    fn o05_what_is_waited_for_is_told_with_its_finalizers_and_their_holder() {
+    fn deletion_status_names_finalizers_and_their_controllers() {
         let waiting = Waiting {
             kind: "Cluster".to_owned(),
             name: "one-x7k2p".to_owned(),
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(waiting.reason(), "WaitingForCluster");
         assert_eq!(
             waiting.message(),
-            "waiting for Cluster one-x7k2p to be deleted since 2030-01-31T12:00:00Z; held by example.com/finalizer; \
+            "Waiting for Cluster one-x7k2p to be deleted since 2030-01-31T12:00:00Z; finalizers: example.com/finalizer; \
              the Deployment cluster-api, which would remove it, is not available"
         );
     }

@@ -1,4 +1,4 @@
-//! An object that is the hosted cluster's: what a deletion writes and deletes is one of these, and nothing else.
+//! Proof that an object belongs to the HostedCluster: a deletion writes and deletes only such objects.
 
 use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -11,7 +11,7 @@ use super::Waiting;
 use crate::context::Context;
 use crate::control_plane_namespace::{ControlPlaneNamespace, Namespace, owner};
 use crate::error::Error;
-use crate::hosted_cluster::MANAGER_OF_ALL;
+use crate::names::FIELD_MANAGER;
 
 /// The proof that an object is the cluster's, and the object as it was read.
 pub(super) struct Own {
@@ -34,7 +34,7 @@ impl Own {
         is_own.then(|| Self::of_cluster(resource, object))
     }
 
-    /// An object of another namespace, or of none: it has to name the cluster.
+    /// An object of another namespace, or cluster-scoped: its annotation has to name the cluster.
     pub(super) fn annotated(
         resource: &ApiResource,
         object: DynamicObject,
@@ -66,7 +66,7 @@ impl Own {
         &self.metadata
     }
 
-    /// Deletes it, unless somebody has, and only if it is still the object that was read. Gives what it waits for.
+    /// Deletes the object if it has not been deleted and has not changed since it was read. Returns what is waited for.
     pub(super) async fn delete(&self, ctx: &Context) -> Result<Option<Waiting>, Error> {
         let waiting = Waiting::of(&self.resource.kind, &self.metadata);
         if self.metadata.deletion_timestamp.is_some() {
@@ -100,7 +100,7 @@ impl Own {
         patch["metadata"]["uid"] = json!(self.metadata.uid);
         patch["metadata"]["resourceVersion"] = json!(self.metadata.resource_version);
         let params = PatchParams {
-            field_manager: Some(MANAGER_OF_ALL.to_owned()),
+            field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PatchParams::default()
         };
         let patched = self

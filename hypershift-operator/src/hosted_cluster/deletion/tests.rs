@@ -1,6 +1,6 @@
 //! The order of a deletion, call by call, before an API server of expected calls.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use ownership::Scope;
 use payload::Releases;
 use prometheus_client::registry::Registry;
@@ -11,8 +11,8 @@ use super::*;
 use crate::capi::Capi;
 use crate::config::Config;
 use crate::control_plane_namespace;
-use crate::hosted_cluster::dereference::bare;
-use crate::hosted_cluster::fixture;
+use crate::facts::fixture;
+use crate::hosted_cluster::dereference::empty_facts;
 use crate::metrics::Metrics;
 
 const POOLS: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/nodepools";
@@ -40,13 +40,13 @@ async fn advance(scenario: &Scenario) -> Progress {
 async fn advance_in(namespace: &Namespace, scenario: &Scenario) -> Progress {
     let ctx = context(scenario);
     let cluster = fixture::hosted_cluster("none");
-    let facts = bare(cluster, Capi::new(Side::Private), &ctx);
+    let facts = empty_facts(cluster, Capi::new(CapiTypes::Private), &ctx);
     super::advance(&facts, namespace, &ctx).await.unwrap()
 }
 
 /// The path of a kind of Cluster API.
 fn capi(plural: &str) -> String {
-    let resource = Capi::new(Side::Private).cluster();
+    let resource = Capi::new(CapiTypes::Private).cluster();
     format!(
         "/apis/{}/namespaces/clusters-one/{plural}",
         resource.api_version
@@ -71,7 +71,7 @@ fn object(name: &str, finalizers: &[&str], rest: Value) -> Value {
 }
 
 #[tokio::test]
-async fn o05_node_pools_go_first_and_nothing_else_is_touched_meanwhile() {
+async fn deletion_waits_for_node_pools_before_anything_else() {
     let pool = object(
         "workers",
         &["hypershift.openshift.io/finalizer"],
@@ -100,15 +100,15 @@ async fn o05_node_pools_go_first_and_nothing_else_is_touched_meanwhile() {
     for part in [
         "NodePool workers",
         "hypershift.openshift.io/finalizer",
-        "1 machines are left, m-1 held by machine.example.com",
-        "the Deployment capi-provider, which would remove it, is not there",
+        "1 Machines remain; m-1 has finalizers machine.example.com",
+        "Deployment capi-provider, which removes it, does not exist",
     ] {
         assert!(message.contains(part), "{part} is not in: {message}");
     }
 }
 
 #[tokio::test]
-async fn o05_the_control_plane_and_its_namespace_go_last() {
+async fn deletion_removes_the_control_plane_and_namespace_last() {
     let kept = object(
         "cluster-api",
         &[names::COMPONENT_FINALIZER, "example.com/other"],
@@ -154,7 +154,7 @@ async fn o05_the_control_plane_and_its_namespace_go_last() {
 }
 
 #[tokio::test]
-async fn o05_a_cluster_that_was_never_made_is_gone_at_once() {
+async fn a_cluster_without_objects_is_deleted_at_once() {
     let scenario = Scenario::new([
         gone(&capi("clusters")),
         gone(HCP),
@@ -205,16 +205,16 @@ fn populated(of_namespace: Option<&str>, of_objects: Option<&str>) -> Vec<Expect
     ]
 }
 
-/// T01, T20: nothing in a namespace of another cluster is written or deleted, and nothing is waited for.
+/// T01, T20: nothing in a namespace of another cluster is written, deleted or waited for.
 #[tokio::test]
-async fn deletion_leaves_a_populated_namespace_of_another_cluster_alone() {
+async fn deletion_keeps_objects_of_another_cluster() {
     let (name, theirs) = ("clusters-one".to_owned(), Some("clusters-x/one"));
     let foreign = Namespace::Foreign {
         name: name.clone(),
         owner: "clusters-x/one".to_owned(),
     };
     let unclaimed = Namespace::Unclaimed(name.clone());
-    // Another cluster creates it after it was looked at.
+    // Another cluster creates it after it was read.
     let absent = Namespace::Absent(name);
     for (namespace, of_namespace, of_objects) in [
         (&foreign, theirs, theirs),
@@ -231,9 +231,9 @@ async fn deletion_leaves_a_populated_namespace_of_another_cluster_alone() {
     }
 }
 
-/// T01: a cluster that was refused later gives back what is annotated as its own, and the namespace stays.
+/// T01: a cluster that was refused later deletes its annotated objects, and the namespace stays.
 #[tokio::test]
-async fn deletion_in_a_namespace_of_another_cluster_removes_its_own_objects() {
+async fn deletion_in_another_clusters_namespace_removes_own_objects() {
     let path = format!("{}/one-x7k2p", capi("clusters"));
     let own = others("one-x7k2p", Some("clusters/one"));
     let of_others = others("one-a2b3c", Some("clusters-x/one"));

@@ -1,4 +1,4 @@
-//! Whether the namespace of agents lets a cluster use them: its owner says so on the Namespace.
+//! Whether the agent namespace allows a cluster to use its Agents: its owner annotates the Namespace.
 //!
 //! Without it, anyone who may create a HostedCluster could have the operator grant rights on the Agents of others.
 
@@ -7,10 +7,10 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::hosted_cluster::facts::{AgentNamespace, Facts};
-use crate::hosted_cluster::names::{AGENT_CONSUMERS, CAPI_PROVIDER};
+use crate::facts::{AgentNamespace, Facts};
+use crate::names::{AGENT_CONSUMERS, CAPI_PROVIDER};
 
-/// What the namespace says.
+/// The conditions of the namespace.
 pub(super) async fn consent(facts: &Facts, ctx: &Context) -> Result<Option<AgentNamespace>, Error> {
     let Some(agent) = &facts.cluster.spec.platform.agent else {
         return Ok(None);
@@ -30,7 +30,7 @@ pub(super) async fn consent(facts: &Facts, ctx: &Context) -> Result<Option<Agent
     Ok(Some(AgentNamespace::Refused))
 }
 
-/// What the namespace says by itself: its own clusters may use it, and those of the namespaces that the annotation lists.
+/// The consent of the namespace: its own clusters may use it, and those of the namespaces that the annotation lists.
 fn decided(namespace: &Namespace, home: &str) -> Option<AgentNamespace> {
     if namespace.metadata.name.as_deref() == Some(home) {
         return Some(AgentNamespace::Allowed);
@@ -45,7 +45,7 @@ fn decided(namespace: &Namespace, home: &str) -> Option<AgentNamespace> {
     })
 }
 
-/// Bindings that a cluster has which was created before consent was asked for: of this operator, and of the one that it
+/// Bindings of a cluster that was created before consent was required: of this operator, and of the one that it
 /// takes over from. Only someone with rights in the namespace can make one.
 fn bindings(control_plane: &str) -> [String; 2] {
     [
@@ -71,7 +71,7 @@ mod tests {
 
     /// Check T11.
     #[test]
-    fn a_namespace_decides_which_clusters_use_its_agents() {
+    fn agent_namespaces_decide_which_clusters_use_them() {
         let (allowed, refused) = (Some(AgentNamespace::Allowed), Some(AgentNamespace::Refused));
         for (home, annotation, expected) in [
             ("clusters", None, None),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_uses_agents_already_goes_on() {
+    fn clusters_that_already_use_agents_are_allowed() {
         let binding = |name: &str, namespace: &str| {
             let subject = json!({ "kind": "ServiceAccount", "name": name, "namespace": namespace });
             let role =

@@ -9,9 +9,9 @@ use kube::api::{ApiResource, DynamicObject};
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::hosted_cluster::facts::{Facts, Found};
-use crate::hosted_cluster::names;
-use crate::hosted_cluster::references::{Kind, Reference};
+use crate::facts::references::{Kind, Reference};
+use crate::facts::{Facts, Found};
+use crate::names;
 
 /// Annotation of Secrets that hold the token of a service account.
 const SERVICE_ACCOUNT: &str = "kubernetes.io/service-account.name";
@@ -72,7 +72,7 @@ mod tests {
 
     /// Check T09.
     #[test]
-    fn copies_are_told_from_what_others_made() {
+    fn copies_are_distinguished_from_other_objects() {
         let owner = json!([{ "apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "1" }]);
         for (metadata, expected) in [
             (json!({}), false),

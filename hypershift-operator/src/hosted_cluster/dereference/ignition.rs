@@ -11,14 +11,14 @@ use support::reconcile::is_missing;
 use super::get;
 use crate::context::Context;
 use crate::error::Error;
-use crate::hosted_cluster::facts::Facts;
+use crate::facts::Facts;
 
 /// The route.
 const ROUTE: &str = "ignition-server";
-/// Services that lead there: the proxy's, and the server's own where there is no proxy.
+/// Services of the ignition server: the proxy's, or its own if there is no proxy.
 const SERVICES: [&str; 2] = ["ignition-server-proxy", "ignition-server"];
 
-/// Host, and the port where it is not the usual one.
+/// Host, and port unless it is the default.
 pub(super) async fn endpoint(facts: &Facts, ctx: &Context) -> Result<Option<String>, Error> {
     let mut services = facts.cluster.spec.services.iter();
     let Some(ignition) = services.find(|it| it.service == ServiceType::Ignition) else {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_that_of_the_published_service() {
+    fn the_ignition_endpoint_is_the_published_address() {
         let balanced =
             json!({ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.7" }] } } });
         let on_nodes = json!({ "spec": { "ports": [{ "port": 443, "nodePort": 30443 }] } });

@@ -1,16 +1,16 @@
-//! The order in which images are chosen, and what is told when there is none.
+//! The order in which images are selected, and the message if there is none.
 
 use std::sync::Arc;
 
 use api::annotations::cluster::CONTROL_PLANE_OPERATOR_IMAGE;
-use api::group::Side;
+use api::group::CapiTypes;
 use payload::operator_image::Labels;
 use payload::{Capability, OperatorOverrides};
 
 use super::*;
-use crate::hosted_cluster::facts::ReleaseIs;
-use crate::hosted_cluster::fixture;
-use crate::hosted_cluster::validate::{Verdict, validate};
+use crate::facts::ReleaseIs;
+use crate::facts::fixture;
+use crate::hosted_cluster::validate::{Finding, validate};
 
 const OWN: &str = "images.example.com/own-operator:v1";
 const FROM_TABLE: &str = "images.example.com/from-table:v1";
@@ -27,10 +27,10 @@ platforms:
       cpoImage: images.example.com/for-another-platform:v1
 ";
 
-/// What a case begins with, and what is expected of it.
+/// The input of a case, and the expected result.
 struct Case {
     name: &'static str,
-    side: Side,
+    types: CapiTypes,
     version: &'static str,
     labels: Labels,
     is_annotated: bool,
@@ -42,7 +42,7 @@ impl Case {
     fn of(name: &'static str, version: &'static str, labels: Labels) -> Self {
         Self {
             name,
-            side: Side::Private,
+            types: CapiTypes::Private,
             version,
             labels,
             is_annotated: false,
@@ -52,7 +52,7 @@ impl Case {
     }
 
     fn facts(&self) -> Facts {
-        let mut facts = fixture::facts(fixture::hosted_cluster("none"), self.side);
+        let mut facts = fixture::facts(fixture::hosted_cluster("none"), self.types);
         let mut release = fixture::release();
         release.version = self.version.parse().unwrap();
         facts.release = ReleaseIs::Read(Arc::new(release));
@@ -88,7 +88,7 @@ fn away() -> Labels {
 }
 
 #[test]
-fn an_operator_that_knows_nothing_of_private_types_is_replaced() {
+fn an_operator_without_private_types_support_is_replaced() {
     let released = "images.example.com/4.20.1/hypershift@sha256:";
     let table = [
         (
@@ -159,11 +159,11 @@ fn an_operator_that_knows_nothing_of_private_types_is_replaced() {
     ];
     for (case, expected) in table {
         let facts = case.facts();
-        let verdicts = validate(&facts);
+        let findings = validate(&facts);
         match (operator_image(&facts), expected) {
             (Ok(image), Ok(expected)) => {
                 assert!(image.starts_with(expected), "{}: {image}", case.name);
-                assert!(verdicts.allow_changes(), "{}: {verdicts:?}", case.name);
+                assert!(findings.allow_changes(), "{}: {findings:?}", case.name);
             }
             (Err(unfit), Err(expected)) => {
                 assert!(
@@ -172,11 +172,11 @@ fn an_operator_that_knows_nothing_of_private_types_is_replaced() {
                     case.name
                 );
                 assert!(
-                    !verdicts.allow_changes(),
+                    !findings.allow_changes(),
                     "{}: nothing half-made",
                     case.name
                 );
-                let Verdict::Bad { reason, message } = verdicts.supported else {
+                let Finding::Bad { reason, message } = findings.supported else {
                     unreachable!("{}", case.name);
                 };
                 assert_eq!(reason, "UnsupportedHostedCluster");
@@ -191,11 +191,11 @@ fn an_operator_that_knows_nothing_of_private_types_is_replaced() {
 }
 
 #[test]
-fn on_standard_types_every_release_runs_its_own_operator() {
+fn standard_clusters_run_the_operator_of_their_release() {
     for labels in [known(), old(), away()] {
         for version in ["4.14.9", "4.22.0"] {
             let case = Case {
-                side: Side::Standard,
+                types: CapiTypes::Standard,
                 has_table: true,
                 has_own: true,
                 ..Case::of("standard", version, labels.clone())
@@ -210,7 +210,7 @@ fn on_standard_types_every_release_runs_its_own_operator() {
 }
 
 #[test]
-fn a_release_that_cannot_be_read_is_told_as_that_and_not_as_old() {
+fn an_unreadable_release_is_not_reported_as_too_old() {
     let mut facts = Case::of("unread", "4.22.0", known()).facts();
     facts.release = ReleaseIs::NoPullSecret;
     assert_eq!(operator_image(&facts), Err(Unfit::NoRelease));

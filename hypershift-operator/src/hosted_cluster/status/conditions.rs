@@ -1,4 +1,4 @@
-//! The conditions of a HostedCluster: its own, and those that its control plane tells.
+//! The conditions of a HostedCluster: its own, and those copied from its control plane.
 
 use api::conditions::{ClusterCondition, CommonReason, ReadCondition as _, Status, find};
 use api::hypershift::v1beta1::etcd::EtcdManagementType;
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::version::whole_second;
 use super::{Outcome, control_plane_conditions, progress};
-use crate::hosted_cluster::references::Purpose;
-use crate::hosted_cluster::validate::{Verdict, private_access};
+use crate::facts::references::Purpose;
+use crate::hosted_cluster::validate::{Finding, private_access};
 use crate::pause::Pause;
 
 /// Conditions that are the control plane's, and that every cluster has.
@@ -29,7 +29,7 @@ const COPIED: [ClusterCondition; 13] = [
     ClusterCondition::DataPlaneConnectionAvailable,
 ];
 /// Conditions that are the control plane's, where it has them.
-const COPIED_IF_TOLD: [ClusterCondition; 13] = [
+const COPIED_IF_PRESENT: [ClusterCondition; 13] = [
     ClusterCondition::ControlPlaneConnectionAvailable,
     ClusterCondition::ValidIdpConfiguration,
     ClusterCondition::ValidAwsIdentityProvider,
@@ -44,23 +44,23 @@ const COPIED_IF_TOLD: [ClusterCondition; 13] = [
     ClusterCondition::KubeVirtNodesLiveMigratable,
     ClusterCondition::ValidKubeVirtInfraNetworkMtu,
 ];
-/// The reason of a condition about what no controller of this version does.
+/// The reason for features that this version does not implement.
 const NOT_SUPPORTED: &str = "NotSupported";
-/// What an object may say in a condition.
+/// The longest message of a condition.
 const LONGEST_MESSAGE: usize = 32_768;
 
 /// A condition, without its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ConditionUpdate {
     pub(crate) about: &'static str,
     pub(crate) status: Status,
     pub(crate) reason: String,
     pub(crate) message: String,
 }
 
-// === impl Told ===
+// === impl ConditionUpdate ===
 
-impl Told {
+impl ConditionUpdate {
     pub(crate) fn new(
         about: ClusterCondition,
         status: Status,
@@ -80,10 +80,10 @@ impl Told {
         Self::new(about, status, CommonReason::AsExpected.as_str(), "")
     }
 
-    fn of(about: ClusterCondition, verdict: &Verdict) -> Self {
-        match verdict {
-            Verdict::Good => Self::expected(about, Status::True),
-            Verdict::Bad { reason, message } => Self::new(about, Status::False, *reason, message),
+    fn of(about: ClusterCondition, finding: &Finding) -> Self {
+        match finding {
+            Finding::Good => Self::expected(about, Status::True),
+            Finding::Bad { reason, message } => Self::new(about, Status::False, *reason, message),
         }
     }
 
@@ -117,88 +117,91 @@ pub(super) fn conditions(outcome: &Outcome<'_>, old: Option<&HostedClusterStatus
         .metadata
         .generation
         .unwrap_or_default();
-    let told = told(outcome);
-    told.iter()
+    let updates = updates(outcome);
+    updates
+        .iter()
         .map(|it| it.condition(old, generation, outcome.now))
         .collect()
 }
 
 /// All conditions, without their times.
-pub(super) fn told(outcome: &Outcome<'_>) -> Vec<Told> {
-    let verdicts = outcome.verdicts;
-    let mut told = vec![
+pub(super) fn updates(outcome: &Outcome<'_>) -> Vec<ConditionUpdate> {
+    let findings = outcome.findings;
+    let mut updates = vec![
         progress::available(outcome),
         progress::progressing(outcome),
         progress::degraded(outcome),
         reconciliation(outcome),
         active(outcome.pause),
-        Told::of(
+        ConditionUpdate::of(
             ClusterCondition::ValidConfiguration,
-            &verdicts.configuration,
+            &findings.configuration,
         ),
-        Told::of(
+        ConditionUpdate::of(
             ClusterCondition::SupportedHostedCluster,
-            &verdicts.supported,
+            &findings.supported,
         ),
         release(outcome),
         succeeding(outcome),
     ];
-    let credentials = verdicts.credentials.as_ref();
-    told.extend(credentials.map(|it| Told::of(ClusterCondition::PlatformCredentialsFound, it)));
-    told.extend(progress::ignition(outcome));
-    told.extend(unmanaged_etcd(outcome));
-    told.extend(private_endpoints(outcome));
-    told.extend(private_network(outcome));
-    told.extend(copied(outcome));
-    told
+    let credentials = findings.credentials.as_ref();
+    updates.extend(
+        credentials.map(|it| ConditionUpdate::of(ClusterCondition::PlatformCredentialsFound, it)),
+    );
+    updates.extend(progress::ignition(outcome));
+    updates.extend(unmanaged_etcd(outcome));
+    updates.extend(private_endpoints(outcome));
+    updates.extend(private_network(outcome));
+    updates.extend(copied(outcome));
+    updates
 }
 
 /// `ValidReleaseImage`: unknown while the image is being read.
-fn release(outcome: &Outcome<'_>) -> Told {
+fn release(outcome: &Outcome<'_>) -> ConditionUpdate {
     let about = ClusterCondition::ValidReleaseImage;
     match outcome.facts.in_progress() {
         Some(error) => {
             let message = format!("Waiting for image {} to be read", error.image());
-            Told::new(about, Status::Unknown, error.condition_reason(), message)
+            ConditionUpdate::new(about, Status::Unknown, error.condition_reason(), message)
         }
-        None => Told::of(about, &outcome.verdicts.release),
+        None => ConditionUpdate::of(about, &outcome.findings.release),
     }
 }
 
 /// `ReconciliationSucceeded`.
-fn reconciliation(outcome: &Outcome<'_>) -> Told {
+fn reconciliation(outcome: &Outcome<'_>) -> ConditionUpdate {
     let about = ClusterCondition::ReconciliationSucceeded;
     if outcome.failures.is_empty() {
-        return Told::new(about, Status::True, "ReconciliationSucceeded", "");
+        return ConditionUpdate::new(about, Status::True, "ReconciliationSucceeded", "");
     }
     let reason = CommonReason::ReconciliationError.as_str();
-    Told::new(about, Status::False, reason, outcome.failures.join("; "))
+    ConditionUpdate::new(about, Status::False, reason, outcome.failures.join("; "))
 }
 
 /// `ReconciliationActive`.
-fn active(pause: &Pause) -> Told {
+fn active(pause: &Pause) -> ConditionUpdate {
     let about = ClusterCondition::ReconciliationActive;
     match pause {
-        Pause::Active | Pause::Over => Told::expected(about, Status::True),
+        Pause::Active | Pause::Over => ConditionUpdate::expected(about, Status::True),
         Pause::Indefinite => {
             let message = "paused by spec.pausedUntil until it is removed";
-            Told::new(about, Status::False, "ReconciliationPaused", message)
+            ConditionUpdate::new(about, Status::False, "ReconciliationPaused", message)
         }
         Pause::Until(until) => {
             let message = format!("paused by spec.pausedUntil until {until}");
-            Told::new(about, Status::False, "ReconciliationPaused", message)
+            ConditionUpdate::new(about, Status::False, "ReconciliationPaused", message)
         }
         Pause::Unreadable(text) => {
             let message = format!(
-                "spec.pausedUntil is {text:?}, which is no time such as 2030-01-31T12:00:00Z: it is not heeded"
+                "spec.pausedUntil {text:?} is not a valid time (for example 2030-01-31T12:00:00Z) and is ignored"
             );
-            Told::new(about, Status::True, "InvalidPausedUntilValue", message)
+            ConditionUpdate::new(about, Status::True, "InvalidPausedUntilValue", message)
         }
     }
 }
 
-/// The guest tells when it fails; here it is told when it succeeds.
-fn succeeding(outcome: &Outcome<'_>) -> Told {
+/// The guest reports failures; this condition reports success.
+fn succeeding(outcome: &Outcome<'_>) -> ConditionUpdate {
     let about = ClusterCondition::ClusterVersionSucceeding;
     let conditions = control_plane_conditions(outcome.facts.control_plane.as_ref());
     match find(conditions, ClusterCondition::ClusterVersionFailing) {
@@ -209,13 +212,13 @@ fn succeeding(outcome: &Outcome<'_>) -> Told {
                 Status::False => Status::True,
                 Status::Unknown => Status::Unknown,
             };
-            Told::new(about, status, &failing.reason, &failing.message)
+            ConditionUpdate::new(about, status, &failing.reason, &failing.message)
         }
     }
 }
 
-/// Etcd that somebody else runs is described in full once the Secret for it is there.
-fn unmanaged_etcd(outcome: &Outcome<'_>) -> Option<Told> {
+/// Unmanaged etcd is configured once its Secret is complete.
+fn unmanaged_etcd(outcome: &Outcome<'_>) -> Option<ConditionUpdate> {
     let about = ClusterCondition::UnmanagedEtcdAvailable;
     let facts = outcome.facts;
     if facts.cluster.spec.etcd.management_type != EtcdManagementType::Unmanaged {
@@ -224,13 +227,13 @@ fn unmanaged_etcd(outcome: &Outcome<'_>) -> Option<Told> {
     let mut referenced = facts.referenced.iter();
     let (reference, found) = referenced.find(|(it, _)| it.purpose == Purpose::EtcdClient)?;
     if reference.keys.iter().all(|key| found.has(key)) {
-        return Some(Told::expected(about, Status::True));
+        return Some(ConditionUpdate::expected(about, Status::True));
     }
     let message = format!(
-        "the Secret {} is not complete: see ValidConfiguration",
+        "Secret {} is incomplete: see condition ValidConfiguration",
         reference.name
     );
-    Some(Told::new(
+    Some(ConditionUpdate::new(
         about,
         Status::False,
         "UnmanagedEtcdMisconfigured",
@@ -238,19 +241,24 @@ fn unmanaged_etcd(outcome: &Outcome<'_>) -> Option<Told> {
     ))
 }
 
-/// Nothing creates the endpoints of a private cluster on AWS.
-fn private_endpoints(outcome: &Outcome<'_>) -> Option<Told> {
+/// No controller creates the endpoints of private clusters on AWS.
+fn private_endpoints(outcome: &Outcome<'_>) -> Option<ConditionUpdate> {
     let about = ClusterCondition::AwsEndpointServiceAvailable;
     let access = private_access(outcome.facts)?;
     let message = format!(
         "spec.platform.aws.endpointAccess is {access}, and this version does not create AWSEndpointServices; those that \
          exist are left as they are. Set it to Public, or keep them up to date by other means"
     );
-    Some(Told::new(about, Status::False, NOT_SUPPORTED, message))
+    Some(ConditionUpdate::new(
+        about,
+        Status::False,
+        NOT_SUPPORTED,
+        message,
+    ))
 }
 
 /// The policy for virtual machines is written on the management cluster only.
-fn private_network(outcome: &Outcome<'_>) -> Option<Told> {
+fn private_network(outcome: &Outcome<'_>) -> Option<ConditionUpdate> {
     let about = ClusterCondition::ValidKubeVirtInfraNetworkPolicyRbac;
     let platform = &outcome.facts.cluster.spec.platform;
     let credentials = platform.kubevirt.as_ref()?.credentials.as_ref()?;
@@ -259,14 +267,19 @@ fn private_network(outcome: &Outcome<'_>) -> Option<Told> {
         "this version does not create NetworkPolicy virt-launcher on an external infrastructure cluster, and virtual \
          machines can reach its networks: create the policy in its namespace {namespace} (docs/clusters.md)"
     );
-    Some(Told::new(about, Status::False, NOT_SUPPORTED, message))
+    Some(ConditionUpdate::new(
+        about,
+        Status::False,
+        NOT_SUPPORTED,
+        message,
+    ))
 }
 
-fn copied(outcome: &Outcome<'_>) -> Vec<Told> {
+fn copied(outcome: &Outcome<'_>) -> Vec<ConditionUpdate> {
     let conditions = control_plane_conditions(outcome.facts.control_plane.as_ref());
     let of = |about: ClusterCondition| {
         let found = find(conditions, about)?;
-        Some(Told::new(
+        Some(ConditionUpdate::new(
             about,
             found.status(),
             &found.reason,
@@ -276,16 +289,16 @@ fn copied(outcome: &Outcome<'_>) -> Vec<Told> {
     let all = COPIED
         .iter()
         .map(|&about| of(about).unwrap_or_else(|| unknown(about)));
-    all.chain(COPIED_IF_TOLD.iter().filter_map(|&about| of(about)))
+    all.chain(COPIED_IF_PRESENT.iter().filter_map(|&about| of(about)))
         .collect()
 }
 
-fn unknown(about: ClusterCondition) -> Told {
+fn unknown(about: ClusterCondition) -> ConditionUpdate {
     let reason = CommonReason::StatusUnknown.as_str();
-    Told::new(
+    ConditionUpdate::new(
         about,
         Status::Unknown,
         reason,
-        "the control plane has not said anything yet",
+        "Waiting for the control plane to report this condition",
     )
 }

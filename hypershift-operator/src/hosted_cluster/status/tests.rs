@@ -1,19 +1,19 @@
-//! What is told at each stage of a cluster's life.
+//! The status at each stage of the life of a cluster.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::HostedControlPlane;
 use serde_json::json;
 
 use super::*;
-use crate::hosted_cluster::facts::ReleaseIs;
-use crate::hosted_cluster::fixture;
+use crate::facts::ReleaseIs;
+use crate::facts::fixture;
 use crate::hosted_cluster::validate::validate;
 
-fn told(facts: &Facts, failures: &[String]) -> Value {
-    let verdicts = validate(facts);
+fn status_of(facts: &Facts, failures: &[String]) -> Value {
+    let findings = validate(facts);
     let outcome = Outcome {
         facts,
-        verdicts: &verdicts,
+        findings: &findings,
         pause: &Pause::Active,
         failures,
         now: "2030-01-31T12:00:00.5Z".parse().unwrap(),
@@ -30,10 +30,10 @@ fn condition(status: &Value, about: &str) -> (String, String, String) {
 }
 
 fn facts() -> Facts {
-    fixture::facts(fixture::hosted_cluster("none"), Side::Private)
+    fixture::facts(fixture::hosted_cluster("none"), CapiTypes::Private)
 }
 
-/// A control plane that says this of itself.
+/// A control plane with this condition.
 fn with_control_plane(facts: &mut Facts, status: Value) {
     let spec = crate::hosted_cluster::build::control_plane_spec(facts);
     let mut control_plane = HostedControlPlane::new("one", spec);
@@ -73,14 +73,14 @@ fn available(history: &str) -> Value {
 }
 
 #[test]
-fn before_there_is_a_control_plane_it_is_being_made() {
-    let status = told(&facts(), &[]);
+fn status_before_the_control_plane_exists() {
+    let status = status_of(&facts(), &[]);
     let (is, reason, message) = condition(&status, "Available");
     assert_eq!(
         (is.as_str(), reason.as_str()),
         ("False", "WaitingForAvailable")
     );
-    assert_eq!(message, "the control plane is being made");
+    assert_eq!(message, "Creating the control plane");
     assert_eq!(condition(&status, "Progressing").0, "True");
     assert_eq!(condition(&status, "EtcdAvailable").1, "StatusUnknown");
     assert_eq!(status["version"]["history"][0]["state"], "Partial");
@@ -93,10 +93,10 @@ fn before_there_is_a_control_plane_it_is_being_made() {
 }
 
 #[test]
-fn what_speaks_against_a_cluster_is_told_in_the_headline_too() {
+fn findings_also_show_in_available_and_progressing() {
     let mut facts = facts();
     facts.release = ReleaseIs::NoPullSecret;
-    let status = told(&facts, &[]);
+    let status = status_of(&facts, &[]);
     assert_eq!(condition(&status, "ValidReleaseImage").1, "SecretNotFound");
     assert_eq!(condition(&status, "Available").1, "SecretNotFound");
     let (is, reason, message) = condition(&status, "Progressing");
@@ -106,7 +106,7 @@ fn what_speaks_against_a_cluster_is_told_in_the_headline_too() {
 
 /// Check T02.
 #[test]
-fn a_release_that_is_being_read_is_unknown_and_changes_nothing() {
+fn a_release_in_download_is_unknown_and_changes_nothing() {
     let mut facts = facts();
     let reading = |facts: &mut Facts| {
         let reason = payload::Reason::InProgress;
@@ -114,17 +114,17 @@ fn a_release_that_is_being_read_is_unknown_and_changes_nothing() {
         facts.release = ReleaseIs::Unreadable(error);
     };
     reading(&mut facts);
-    let (is, reason, message) = condition(&told(&facts, &[]), "ValidReleaseImage");
+    let (is, reason, message) = condition(&status_of(&facts, &[]), "ValidReleaseImage");
     assert_eq!((&*is, &*reason), ("Unknown", "ReadInProgress"));
     assert!(message.contains(fixture::RELEASE), "{message}");
     assert!(!validate(&facts).allow_changes());
 }
 
 #[test]
-fn a_control_plane_that_is_there_is_told_as_it_tells_itself() {
+fn control_plane_conditions_are_copied() {
     let mut facts = facts();
     with_control_plane(&mut facts, available("Completed"));
-    let status = told(&facts, &[]);
+    let status = status_of(&facts, &[]);
     assert_eq!(condition(&status, "Available").0, "True");
     assert_eq!(condition(&status, "Progressing").0, "False");
     assert_eq!(condition(&status, "ClusterVersionSucceeding").0, "True");
@@ -132,25 +132,25 @@ fn a_control_plane_that_is_there_is_told_as_it_tells_itself() {
     let endpoint = json!({ "host": "api.one.example.com", "port": 6443 });
     assert_eq!(status["controlPlaneEndpoint"], endpoint, "a node port");
     with_control_plane(&mut facts, available("Partial"));
-    assert_eq!(condition(&told(&facts, &[]), "Progressing").0, "True");
+    assert_eq!(condition(&status_of(&facts, &[]), "Progressing").0, "True");
 }
 
 #[test]
-fn behind_a_route_the_api_server_is_reached_at_443() {
-    let mut facts = fixture::facts(fixture::hosted_cluster("aws"), Side::Standard);
+fn routes_publish_the_api_server_on_port_443() {
+    let mut facts = fixture::facts(fixture::hosted_cluster("aws"), CapiTypes::Standard);
     with_control_plane(&mut facts, available("Completed"));
-    assert_eq!(told(&facts, &[])["controlPlaneEndpoint"]["port"], 443);
+    assert_eq!(status_of(&facts, &[])["controlPlaneEndpoint"]["port"], 443);
 }
 
 #[test]
-fn o04_the_same_facts_give_the_same_status_at_any_time() {
+fn the_same_facts_give_the_same_status_at_any_time() {
     let mut facts = facts();
-    let first = told(&facts, &[]);
+    let first = status_of(&facts, &[]);
     facts.cluster.status = serde_json::from_value(first.clone()).unwrap();
-    let verdicts = validate(&facts);
+    let findings = validate(&facts);
     let later = Outcome {
         facts: &facts,
-        verdicts: &verdicts,
+        findings: &findings,
         pause: &Pause::Active,
         failures: &[],
         now: "2031-01-31T12:00:00Z".parse().unwrap(),
@@ -159,9 +159,9 @@ fn o04_the_same_facts_give_the_same_status_at_any_time() {
 }
 
 #[test]
-fn failures_and_pauses_are_told() {
+fn failures_and_pauses_are_reported() {
     let facts = facts();
-    let failed = told(
+    let failed = status_of(
         &facts,
         &["operators: cannot apply Deployment clusters-one/cluster-api".to_owned()],
     );
@@ -171,10 +171,10 @@ fn failures_and_pauses_are_told() {
         ("False", "ReconciliationError")
     );
     assert!(message.contains("cluster-api"));
-    let verdicts = validate(&facts);
+    let findings = validate(&facts);
     let outcome = Outcome {
         facts: &facts,
-        verdicts: &verdicts,
+        findings: &findings,
         pause: &Pause::Indefinite,
         failures: &[],
         now: "2030-01-31T12:00:00Z".parse().unwrap(),
@@ -183,4 +183,24 @@ fn failures_and_pauses_are_told() {
         condition(&status(&outcome), "ReconciliationActive").1,
         "ReconciliationPaused"
     );
+}
+
+#[test]
+fn an_unavailable_deployment_is_reported_with_its_replicas() {
+    let mut facts = facts();
+    with_control_plane(&mut facts, available("Completed"));
+    for (replicas, available, expected) in [(None, None, "0/1"), (Some(3), Some(1), "1/3")] {
+        let deployment = json!({
+            "spec": { "replicas": replicas, "selector": {}, "template": {} },
+            "status": { "availableReplicas": available },
+        });
+        let deployment = serde_json::from_value(deployment).unwrap();
+        facts.deployments = [("cluster-api".to_owned(), deployment)].into();
+        let status = status_of(&facts, &[]);
+        let (_, reason, message) = condition(&status, "Degraded");
+        assert_eq!(reason, "UnavailableReplicas");
+        let expected =
+            format!("Waiting for Deployment cluster-api to become available ({expected})");
+        assert_eq!(message, expected);
+    }
 }

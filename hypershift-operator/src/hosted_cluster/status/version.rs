@@ -5,16 +5,16 @@ use api::hypershift::v1beta1::versions::{ClusterVersionStatus, ReleaseInfo, Upda
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::hosted_cluster::facts::Facts;
+use crate::facts::Facts;
 
-/// What the control plane says; before it says anything, that the release is being rolled out.
+/// The condition of the control plane; before it has one, a rollout in progress.
 pub(super) fn version(
     facts: &Facts,
     control_plane: Option<&HostedControlPlaneStatus>,
     now: Timestamp,
 ) -> Option<ClusterVersionStatus> {
-    if let Some(told) = control_plane.and_then(|it| it.version_status.clone()) {
-        return Some(told);
+    if let Some(reported) = control_plane.and_then(|it| it.version_status.clone()) {
+        return Some(reported);
     }
     let old = facts
         .cluster

@@ -1,4 +1,4 @@
-//! Who may log in by tokens of an OIDC provider: what the API server of the guest would refuse, and what the release
+//! OIDC authentication: settings that the API server of the guest would reject, and fields that the release
 //! does not know yet.
 
 use std::collections::BTreeSet;
@@ -12,8 +12,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::Problems;
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::references::CA_BUNDLE;
+use crate::facts::Facts;
+use crate::facts::references::CA_BUNDLE;
 
 /// The field.
 const FIELD: &str = "spec.configuration.authentication";
@@ -22,11 +22,11 @@ const FIELD: &str = "spec.configuration.authentication";
 struct Feature {
     /// The field, within a provider.
     field: &'static str,
-    /// Whether a provider asks for it.
-    is_asked: fn(&OidcProvider) -> bool,
+    /// Whether a provider uses it.
+    is_used: fn(&OidcProvider) -> bool,
     /// The first release in which everybody has it.
     first: Option<Minor>,
-    /// The first release in which those have it who turn on this feature.
+    /// The first release that has it as a technology preview.
     preview: (Minor, &'static str),
 }
 
@@ -39,25 +39,25 @@ const PARITY: &str = "ExternalOIDCWithUpstreamParity";
 const FEATURES: [Feature; 7] = [
     Feature {
         field: "claimMappings.uid",
-        is_asked: |it| it.claim_mappings.uid.is_some(),
+        is_used: |it| it.claim_mappings.uid.is_some(),
         first: Some(Minor::of_4(20)),
         preview: (Minor::of_4(19), MAPPINGS),
     },
     Feature {
         field: "claimMappings.extra",
-        is_asked: |it| !it.claim_mappings.extra.is_empty(),
+        is_used: |it| !it.claim_mappings.extra.is_empty(),
         first: Some(Minor::of_4(20)),
         preview: (Minor::of_4(19), MAPPINGS),
     },
     Feature {
         field: "claimMappings.username.expression",
-        is_asked: |it| it.claim_mappings.username.expression.is_some(),
+        is_used: |it| it.claim_mappings.username.expression.is_some(),
         first: None,
         preview: (Minor::of_4(22), PARITY),
     },
     Feature {
         field: "claimMappings.groups.expression",
-        is_asked: |it| {
+        is_used: |it| {
             let groups = it.claim_mappings.groups.as_ref();
             groups.is_some_and(|groups| groups.expression.is_some())
         },
@@ -66,25 +66,25 @@ const FEATURES: [Feature; 7] = [
     },
     Feature {
         field: "claimValidationRules[].cel",
-        is_asked: |it| it.claim_validation_rules.iter().any(|it| it.cel.is_some()),
+        is_used: |it| it.claim_validation_rules.iter().any(|it| it.cel.is_some()),
         first: None,
         preview: (Minor::of_4(22), PARITY),
     },
     Feature {
         field: "userValidationRules",
-        is_asked: |it| !it.user_validation_rules.is_empty(),
+        is_used: |it| !it.user_validation_rules.is_empty(),
         first: None,
         preview: (Minor::of_4(22), PARITY),
     },
     Feature {
         field: "issuer.discoveryURL",
-        is_asked: |it| it.issuer.discovery_url.is_some(),
+        is_used: |it| it.issuer.discovery_url.is_some(),
         first: None,
         preview: (Minor::of_4(22), PARITY),
     },
 ];
 
-/// What speaks against the way in which users are known.
+/// Problems of the authentication settings.
 pub(super) fn problems(facts: &Facts) -> Problems {
     let configuration = facts.cluster.spec.configuration.as_ref();
     let Some(authentication) = configuration.and_then(|it| it.authentication.as_ref()) else {
@@ -105,21 +105,20 @@ pub(super) fn problems(facts: &Facts) -> Problems {
     problems
 }
 
-/// Two ways of asking who somebody is exclude each other.
+/// Webhook and OIDC authentication are mutually exclusive.
 fn webhook(authentication: &AuthenticationConfiguration) -> Problems {
     if authentication.webhook_token_authenticator.is_none() {
         return Problems::new();
     }
     vec![format!(
-        "{FIELD} has webhookTokenAuthenticator and type OIDC: remove one of them, the webhook goes with type None only"
+        "{FIELD}.webhookTokenAuthenticator requires type None: remove it, or change the type"
     )]
 }
 
 fn release(facts: &Facts) -> Problems {
     match version(facts) {
         Some(version) if version.minor() < FIRST => vec![format!(
-            "{FIELD}.type is OIDC, and release {version} knows no OIDC providers: choose a release from {FIRST} on, or \
-             type IntegratedOAuth"
+            "{FIELD}.type is OIDC, and release {version} does not support OIDC providers: use release {FIRST} or newer, or type IntegratedOAuth"
         )],
         Some(_) | None => Problems::new(),
     }
@@ -130,15 +129,14 @@ fn version(facts: &Facts) -> Option<&Version> {
     facts.operated().read().map(|release| &release.version)
 }
 
-/// The API server tells its own tokens from others by who has issued them.
+/// The API server distinguishes its own tokens by their issuer.
 fn issuer(facts: &Facts, field: &str, provider: &OidcProvider) -> Problems {
     let (url, own) = (&provider.issuer.issuer_url, &facts.cluster.spec.issuer_url);
     if url.is_empty() || url != own {
         return Problems::new();
     }
     vec![format!(
-        "{field}.issuer.issuerURL is {url}, and so is spec.issuerURL, by which the cluster's own service accounts are \
-         known: name the provider's issuer"
+        "{field}.issuer.issuerURL is {url}, the same as spec.issuerURL, which identifies the cluster's own service accounts: set it to the issuer of the provider"
     )]
 }
 
@@ -149,7 +147,7 @@ fn authorities(facts: &Facts, field: &str, provider: &OidcProvider) -> Problems 
         return Problems::new();
     };
     let Some(map) = facts.config_map(name) else {
-        // That it is not there is told with all references.
+        // A missing ConfigMap is reported with all references.
         return Problems::new();
     };
     let text = map.data.as_ref().and_then(|data| data.get(CA_BUNDLE));
@@ -159,8 +157,7 @@ fn authorities(facts: &Facts, field: &str, provider: &OidcProvider) -> Problems 
     }
     let namespace = &facts.id.namespace;
     vec![format!(
-        "{field}.issuer.issuerCertificateAuthority names the ConfigMap {namespace}/{name}, whose {CA_BUNDLE} is missing \
-         or holds no certificates: put them there in PEM"
+        "{field}.issuer.issuerCertificateAuthority names ConfigMap {namespace}/{name}, whose key {CA_BUNDLE} is missing or has no certificates: add them as PEM"
     )]
 }
 
@@ -176,25 +173,27 @@ fn claims(field: &str, provider: &OidcProvider) -> Problems {
     let keys = provider.claim_mappings.extra.iter().map(|it| &it.key);
     problems.extend(keys.filter(capital).map(|key| {
         let small = key.to_lowercase();
-        format!("{field}.claimMappings.extra has the key {key}: write it in lower case, {small}")
+        format!(
+            "{field}.claimMappings.extra has the key {key}, which must be lower case: use {small}"
+        )
     }));
     let rules = &provider.claim_validation_rules;
     let required = rules.iter().filter_map(|it| it.required_claim.as_ref());
     problems.extend(twice(required.map(|it| it.claim.as_str())).map(|claim| {
         format!(
-            "{field}.claimValidationRules requires the claim {claim} twice: leave one of the rules"
+            "{field}.claimValidationRules requires claim {claim} twice: remove one of the rules"
         )
     }));
     let expressions = rules.iter().filter_map(|it| it.cel.as_ref());
     problems.extend(
         twice(expressions.map(|it| it.expression.as_str())).map(|expression| {
-            format!("{field}.claimValidationRules has the expression {expression:?} twice: leave one of the rules")
+            format!("{field}.claimValidationRules has the expression {expression:?} twice: remove one of the rules")
         }),
     );
     problems
 }
 
-/// Whoever names users by an address has to see that it is theirs.
+/// Usernames from email addresses require verified addresses.
 fn unverified(field: &str, provider: &OidcProvider) -> Problems {
     let name = provider.claim_mappings.username.expression.as_deref();
     let name = name.unwrap_or_default();
@@ -207,7 +206,7 @@ fn unverified(field: &str, provider: &OidcProvider) -> Problems {
         return Problems::new();
     }
     vec![format!(
-        "{field}.claimMappings.username.expression uses claims.email, and nothing looks at claims.email_verified: add \
+        "{field}.claimMappings.username.expression uses claims.email, and no rule checks claims.email_verified: add \
          the claimValidationRule \"claims.email_verified == true\", or use another claim"
     )]
 }
@@ -223,25 +222,25 @@ fn uses(expression: &str, claim: &str) -> bool {
     after.any(|rest| !rest.starts_with(is_part))
 }
 
-/// Those that come more than once, once each.
+/// Duplicates, each once.
 fn twice<'a>(texts: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
     let mut seen = BTreeSet::new();
     let again: BTreeSet<_> = texts.filter(|text| !seen.insert(*text)).collect();
     again.into_iter()
 }
 
-/// Fields that the release would ignore: worse than none, where they keep somebody out.
+/// Fields that the release would ignore, although they restrict access.
 fn features(facts: &Facts, field: &str, provider: &OidcProvider) -> Problems {
     let Some(version) = version(facts) else {
         return Problems::new();
     };
-    let asked = FEATURES.iter().filter(|it| (it.is_asked)(provider));
-    let unknown = asked.filter(|it| !it.is_known(facts, version));
+    let used = FEATURES.iter().filter(|it| (it.is_used)(provider));
+    let unknown = used.filter(|it| !it.is_known(facts, version));
     unknown
         .map(|feature| {
             let Feature { field: part, .. } = feature;
             let way = feature.way();
-            format!("{field}.{part} is not known to release {version}: remove it, or {way}")
+            format!("{field}.{part} is not supported by release {version}: remove it, or {way}")
         })
         .collect()
 }
@@ -259,9 +258,9 @@ impl Feature {
     fn way(&self) -> String {
         let (preview, _) = self.preview;
         match self.first {
-            Some(first) => format!("choose a release from {first} on"),
+            Some(first) => format!("use release {first} or newer"),
             None => format!(
-                "choose a release from {preview} on with spec.configuration.featureGate.featureSet \
+                "use release {preview} or newer with spec.configuration.featureGate.featureSet \
                  TechPreviewNoUpgrade"
             ),
         }
@@ -291,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_is_used_where_its_whole_name_is() {
+    fn claims_are_matched_by_their_whole_name() {
         for (expression, expected) in [
             ("claims.email", true),
             ("claims.?email.orValue('')", true),
@@ -306,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_thrice_is_told_once() {
+    fn duplicates_are_reported_once() {
         let found: Vec<_> = twice(["a", "b", "a", "c", "a"].into_iter()).collect();
         assert_eq!(found, ["a"]);
     }

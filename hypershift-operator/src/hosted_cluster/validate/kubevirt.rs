@@ -1,21 +1,21 @@
-//! KubeVirt where the machines are made: whether it is there, and new enough.
+//! KubeVirt of the infrastructure cluster: whether it is installed and recent enough.
 
 use std::fmt;
 
 use super::Problems;
-use crate::hosted_cluster::facts::{Facts, Virtualization};
+use crate::facts::{Facts, Virtualization};
 use crate::platform::kubevirt::infrastructure::external;
 
-/// The oldest KubeVirt that machines are made with.
+/// The oldest supported KubeVirt.
 const KUBEVIRT: Version = Version(1, 0, 0);
 /// The oldest Kubernetes that it may run on.
 const KUBERNETES: Version = Version(1, 27, 0);
 
-/// Major, minor and patch. A release candidate counts as what it is a candidate for.
+/// Major, minor and patch. A release candidate counts as its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Version(u64, u64, u64);
 
-/// What speaks against the cluster that the machines are made on.
+/// Problems of the infrastructure cluster.
 pub(super) fn problems(facts: &Facts) -> Problems {
     let Some(found) = &facts.virtualization else {
         return Problems::new();
@@ -27,8 +27,7 @@ pub(super) fn problems(facts: &Facts) -> Problems {
             secret(facts)
         )],
         Virtualization::Unreachable(why) => vec![format!(
-            "{place} does not tell its versions: {why}: see that its API server answers, and that it takes the \
-             credentials that it is asked with"
+            "failed to get the versions of {place}: {why}: check that its API server is reachable and accepts the credentials"
         )],
         Virtualization::Absent => vec![format!(
             "{place} has no KubeVirt: install KubeVirt {KUBEVIRT} or newer there, or name another cluster in \
@@ -45,10 +44,10 @@ pub(super) fn problems(facts: &Facts) -> Problems {
     }
 }
 
-/// The cluster that the machines are made on, in words.
+/// The infrastructure cluster, as text for messages.
 fn place(facts: &Facts) -> String {
     match external(facts) {
-        None => "this management cluster, where the machines are made (spec.platform.kubevirt),"
+        None => "the management cluster, which runs the virtual machines (spec.platform.kubevirt),"
             .to_owned(),
         Some(_) => format!(
             "the infrastructure cluster of {} (spec.platform.kubevirt.credentials.infraKubeConfigSecret)",
@@ -69,7 +68,7 @@ fn too_old(place: &str, what: &str, found: &str, oldest: Version) -> Problems {
             "{place} has {what} {found}: update it to {oldest} or newer"
         )],
         None => vec![format!(
-            "{place} says that its version of {what} is {found:?}, which is no version: {oldest} or newer is needed"
+            "{place} reports version {found:?} of {what}, which is not a valid version: {oldest} or newer is required"
         )],
     }
 }
@@ -77,7 +76,7 @@ fn too_old(place: &str, what: &str, found: &str, oldest: Version) -> Problems {
 // === impl Version ===
 
 impl Version {
-    /// Reads what servers tell: `v1.27.3`, `1.0.0-rc.1`, `v1.31.2+vendor`.
+    /// Parses versions as reported by servers: `v1.27.3`, `1.0.0-rc.1`, `v1.31.2+vendor`.
     fn read(text: &str) -> Option<Self> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let numbers = text.split(['-', '+']).next()?;
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_as_servers_tell_them() {
+    fn server_versions_are_parsed() {
         for (text, expected) in [
             ("v1.27.0", Some(Version(1, 27, 0))),
             ("1.0.0", Some(Version(1, 0, 0))),

@@ -1,4 +1,4 @@
-//! Address ranges: of one family or of two, and apart from each other.
+//! Address ranges: single or dual stack, and disjoint.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use api::hypershift::v1beta1::services::ServiceType;
 
 use super::Problems;
 use super::services::name;
-use crate::hosted_cluster::facts::Facts;
+use crate::facts::Facts;
 
 /// A range of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ struct Range {
 /// A range, with the field that it is from.
 type Named = (String, Range);
 
-/// What speaks against the networks.
+/// Problems of the networks.
 pub(super) fn problems(facts: &Facts) -> Problems {
     let networking = &facts.cluster.spec.networking;
     let (ranges, mut problems) = ranges(networking);
@@ -49,7 +49,7 @@ fn ranges(networking: &ClusterNetworking) -> (Vec<Named>, Problems) {
         match Range::parse(text) {
             Some(range) => ranges.push((format!("{field} ({text})"), range)),
             None => problems.push(format!(
-                "{field} has {text:?}, which is no CIDR: write ADDRESS/BITS"
+                "{field} has {text:?}, which is not a valid CIDR (for example 10.0.0.0/16)"
             )),
         }
     }
@@ -61,9 +61,7 @@ fn overlaps(ranges: &[Named]) -> Problems {
     for (index, (one, range)) in ranges.iter().enumerate() {
         for (other, other_range) in &ranges[index + 1..] {
             if range.overlaps(*other_range) {
-                problems.push(format!(
-                    "{one} and {other} overlap: choose ranges that are apart"
-                ));
+                problems.push(format!("{one} and {other} overlap: use disjoint ranges"));
             }
         }
     }
@@ -91,8 +89,7 @@ fn families(networking: &ClusterNetworking) -> Problems {
         return Problems::new();
     }
     vec![
-        "spec.networking.clusterNetwork and serviceNetwork are not of the same IP families: give both IPv4, both IPv6, \
-         or both one of each"
+        "spec.networking.clusterNetwork and serviceNetwork have different IP families: use IPv4, IPv6 or dual stack for both"
             .to_owned(),
     ]
 }
@@ -105,20 +102,18 @@ fn advertised(networking: &ClusterNetworking, ranges: &[Named]) -> Problems {
     let field = "spec.networking.apiServer.advertiseAddress";
     let Ok(address) = text.parse::<IpAddr>() else {
         return vec![format!(
-            "{field} is {text:?}, which is no IP address: write one"
+            "{field} is {text:?}, which is not a valid IP address"
         )];
     };
     let within = ranges.iter().filter(|(_, range)| range.holds(address));
     within
         .map(|(name, _)| {
-            format!(
-                "{field} {text} lies in {name}: choose one outside of all of the cluster's networks"
-            )
+            format!("{field} {text} is in {name}: use an address outside the cluster's networks")
         })
         .collect()
 }
 
-/// A node's address cannot be one of the guest's services.
+/// Addresses of nodes and of the guest's Services must not overlap.
 fn node_port_addresses(facts: &Facts, ranges: &[Named]) -> Problems {
     let services = &facts.cluster.spec.services;
     let addresses = services.iter().filter_map(|it| {
@@ -131,7 +126,7 @@ fn node_port_addresses(facts: &Facts, ranges: &[Named]) -> Problems {
             .find(|(field, range)| field.contains("serviceNetwork") && range.holds(address))?;
         let (service, range) = (name(service), &range.0);
         Some(format!(
-            "spec.services publishes {service} at {address}, which lies in {range}: name a node's address"
+            "spec.services publishes {service} at {address}, which is in {range}: use the address of a node"
         ))
     };
     addresses.filter_map(inside).collect()
@@ -175,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_overlap_when_one_holds_the_other() {
+    fn ranges_overlap_when_one_contains_the_other() {
         let range = |text| Range::parse(text).unwrap();
         for (one, other, expected) in [
             ("10.0.0.0/8", "10.1.0.0/16", true),

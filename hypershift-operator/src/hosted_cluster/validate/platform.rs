@@ -1,38 +1,37 @@
-//! The platform: whether there is one, what it wants of a cluster, and its credentials.
+//! The platform: whether it is supported, its requirements, and its credentials.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
 use api::hypershift::v1beta1::platform::{PlatformSpec, PlatformType};
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 
 use super::services::{host_name, name};
-use super::{Problems, Verdict, kubevirt};
-use crate::hosted_cluster::facts::{AgentNamespace, Facts};
-use crate::hosted_cluster::names::AGENT_CONSUMERS;
+use super::{Finding, Problems, kubevirt};
+use crate::facts::{AgentNamespace, Facts};
 use crate::hosted_cluster::operator_image::{Unfit, operator_image};
+use crate::names::AGENT_CONSUMERS;
 use crate::platform::infrastructure;
 
 /// Whether this operator can run such a cluster.
-pub(super) fn supported(facts: &Facts) -> Verdict {
-    let bad = |message| Verdict::bad("UnsupportedHostedCluster", message);
+pub(super) fn supported(facts: &Facts) -> Finding {
+    let bad = |message| Finding::bad("UnsupportedHostedCluster", message);
     let platform = match infrastructure(facts.cluster.spec.platform.type_) {
         Ok(platform) => platform,
         Err(unsupported) => return bad(unsupported.to_string()),
     };
-    if facts.capi.side() == Side::Private && facts.images.capi_proxy.is_none() {
-        let message = "the cluster is on private Cluster API types, and this operator has no image of the proxy: \
-                       install it with --capi-proxy-image";
+    if facts.capi.types() == CapiTypes::Private && facts.images.capi_proxy.is_none() {
+        let message = "the cluster uses private Cluster API types, and the operator has no proxy image: run `hypershift install` with --capi-proxy-image";
         return bad(message.to_owned());
     }
     let lacks = platform.provider_image(facts).err();
     let lacks = lacks.or_else(|| no_operator(facts));
     match lacks.or_else(|| private_endpoints(facts)) {
-        None => Verdict::Good,
+        None => Finding::Good,
         Some(problem) => bad(problem),
     }
 }
 
-/// Why nobody can run the control plane. That the release cannot be read is told as that.
+/// Why the control plane is not supported. An unreadable release has a condition of its own.
 fn no_operator(facts: &Facts) -> Option<String> {
     match operator_image(facts) {
         Ok(_) | Err(Unfit::NoRelease) => None,
@@ -41,7 +40,7 @@ fn no_operator(facts: &Facts) -> Option<String> {
 }
 
 /// Private connectivity on AWS needs AWSEndpointServices, which no controller of this version creates. A control plane
-/// that has been private before is left as it is: its condition `AWSEndpointServiceAvailable` says the same.
+/// that was private before is not changed: its condition `AWSEndpointServiceAvailable` reports the same.
 fn private_endpoints(facts: &Facts) -> Option<String> {
     let access = private_access(facts)?;
     if was_private(facts) {
@@ -68,20 +67,20 @@ fn was_private(facts: &Facts) -> bool {
     aws.is_some_and(|it| it.endpoint_access != AwsEndpointAccess::Public)
 }
 
-/// Whether the platform's credentials are there.
-pub(super) fn credentials(facts: &Facts) -> Option<Verdict> {
+/// Whether the platform's credentials are complete.
+pub(super) fn credentials(facts: &Facts) -> Option<Finding> {
     let platform = infrastructure(facts.cluster.spec.platform.type_).ok()?;
     let problems = platform.credentials(facts)?;
     if problems.is_empty() {
-        return Some(Verdict::Good);
+        return Some(Finding::Good);
     }
-    Some(Verdict::bad(
+    Some(Finding::bad(
         "PlatformCredentialsNotFound",
         problems.join("; "),
     ))
 }
 
-/// What the platform wants of the configuration.
+/// Requirements of the platform for the configuration.
 pub(super) fn problems(facts: &Facts) -> Problems {
     let spec = &facts.cluster.spec.platform;
     let mut problems = section(spec);
@@ -97,7 +96,7 @@ pub(super) fn problems(facts: &Facts) -> Problems {
     problems
 }
 
-/// The member that belongs to the type is there.
+/// The field of the platform type is set.
 fn section(spec: &PlatformSpec) -> Problems {
     let (field, is_there) = match spec.type_ {
         PlatformType::Aws => ("aws", spec.aws.is_some()),
@@ -110,9 +109,7 @@ fn section(spec: &PlatformSpec) -> Problems {
     if is_there {
         return Problems::new();
     }
-    vec![format!(
-        "spec.platform has its type and nothing else: fill in spec.platform.{field}"
-    )]
+    vec![format!("spec.platform.{field} is required: set it")]
 }
 
 fn aws(facts: &Facts) -> Problems {
@@ -132,7 +129,7 @@ fn aws(facts: &Facts) -> Problems {
                         && host_name(&it.service_publishing_strategy).is_none() =>
                 {
                     Some(format!(
-                        "spec.services publishes {service} by a Route without hostname: on AWS a public one needs it"
+                        "spec.services publishes {service} by a Route without hostname, which public clusters on AWS require: set it"
                     ))
                 }
                 (ServiceType::Oidc | ServiceType::OvnSbDb, _)

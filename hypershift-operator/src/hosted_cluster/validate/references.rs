@@ -1,17 +1,17 @@
-//! What a cluster refers to must be there, with the keys that are needed.
+//! Referenced objects must exist, with the required keys.
 
 use std::collections::BTreeMap;
 
 use control_plane_component::is_reserved_label;
 
 use super::Problems;
-use crate::hosted_cluster::facts::{Facts, Found};
-use crate::hosted_cluster::references::{Purpose, Reference, is_reserved};
+use crate::facts::references::{Purpose, Reference, is_reserved};
+use crate::facts::{Facts, Found};
 
-/// What speaks against the references.
+/// Problems of the references.
 pub(super) fn problems(facts: &Facts) -> Problems {
     let referenced = facts.referenced.iter();
-    // A missing pull secret is told with the release that cannot be read.
+    // A missing pull secret is reported with the unreadable release.
     let referenced = referenced.filter(|(reference, _)| reference.purpose != Purpose::PullSecret);
     let mut problems: Problems = referenced
         .filter_map(|(reference, found)| problem(&facts.id.namespace, reference, found))
@@ -32,13 +32,13 @@ fn problem(namespace: &str, reference: &Reference, found: &Found) -> Option<Stri
     let kind = kind.as_str();
     if matches!(found, Found::Missing) {
         return Some(format!(
-            "{field} names the {kind} {namespace}/{name}, which is not there: create it"
+            "{field} names {kind} {namespace}/{name}, which does not exist: create it"
         ));
     }
     let missing: Vec<_> = keys.iter().filter(|key| !found.has(key)).cloned().collect();
     (!missing.is_empty()).then(|| {
         let keys = missing.join(", ");
-        format!("{field} names the {kind} {namespace}/{name}, which lacks {keys}: add it")
+        format!("{field} names {kind} {namespace}/{name}, which lacks {keys}: add it")
     })
 }
 
@@ -54,15 +54,13 @@ fn names(facts: &Facts) -> Problems {
         .map(|reference| {
             let (field, kind, name) = (&reference.field, reference.kind.as_str(), &reference.name);
             format!(
-                "{field} names the {kind} {home}/{name}, and {kind} {name} of the control plane's namespace {away} is \
-                 not a copy of it but an object of the control plane: create the {kind} under another name, and name \
-                 that in {field}"
+                "{field} names {kind} {home}/{name}, and the name is used by another {kind} of control plane namespace {away}: create the {kind} with another name, and set {field} to it"
             )
         })
         .collect()
 }
 
-/// Labels of pods have a form of their own, and some are not a user's to set.
+/// Pod labels must be valid, and some are reserved.
 fn labels(labels: &BTreeMap<String, String>) -> Problems {
     let wrong = labels
         .iter()
@@ -76,8 +74,7 @@ fn labels(labels: &BTreeMap<String, String>) -> Problems {
     wrong
         .map(|(key, value)| {
             format!(
-                "spec.labels has {key}={value}, which pods cannot have: a key is [prefix/]name, and names and values \
-                 are at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+                "spec.labels has {key}={value}, which is not a valid label: a key is [prefix/]name; names and values have at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit"
             )
         })
         .chain(reserved)

@@ -1,4 +1,4 @@
-//! Whether the release can be had and is supported, and whether it may follow the one that runs.
+//! Whether the release can be read and is supported, and whether the upgrade to it is allowed.
 
 use api::annotations::cluster::{FORCE_UPGRADE_TO, SKIP_RELEASE_IMAGE_VALIDATION};
 use api::conditions::{ClusterCondition, ReadCondition as _, Status, find};
@@ -6,10 +6,10 @@ use api::hypershift::v1beta1::HostedControlPlane;
 use payload::skew::{self, Cluster, Limits};
 use payload::{Release, Version};
 
-use super::Verdict;
-use crate::hosted_cluster::facts::{Facts, ReleaseIs};
+use super::Finding;
+use crate::facts::{Facts, ReleaseIs};
 
-/// Components without which there is no control plane.
+/// Components that every control plane has.
 const NEEDED: [&str; 3] = ["cluster-capi-controllers", "etcd", "hyperkube"];
 
 /// Whether an upgrade may begin.
@@ -20,7 +20,7 @@ pub(crate) enum Gate {
 }
 
 /// `ValidReleaseImage`.
-pub(super) fn verdict(facts: &Facts) -> Verdict {
+pub(super) fn finding(facts: &Facts) -> Finding {
     let releases = [Some(&facts.release), facts.control_plane_release.as_ref()];
     for release in releases.into_iter().flatten() {
         let release = match release {
@@ -29,9 +29,8 @@ pub(super) fn verdict(facts: &Facts) -> Verdict {
             ReleaseIs::NoPullSecret => return no_pull_secret(facts),
         };
         if let Err(missing) = release.require(&NEEDED) {
-            let message =
-                format!("{missing}: it is not a release that a control plane can be made of");
-            return Verdict::bad("InvalidImage", message);
+            let message = format!("{missing}: the image is not a usable release");
+            return Finding::bad("InvalidImage", message);
         }
     }
     match facts
@@ -39,23 +38,22 @@ pub(super) fn verdict(facts: &Facts) -> Verdict {
         .read()
         .map(|release| supported(facts, release))
     {
-        Some(Err(refused)) => Verdict::bad("InvalidImage", format!("the release {refused}")),
-        Some(Ok(())) | None => Verdict::Good,
+        Some(Err(refused)) => Finding::bad("InvalidImage", format!("the release {refused}")),
+        Some(Ok(())) | None => Finding::Good,
     }
 }
 
-fn unreadable(error: &payload::Error) -> Verdict {
-    Verdict::bad(error.condition_reason(), support::error::chain(error))
+fn unreadable(error: &payload::Error) -> Finding {
+    Finding::bad(error.condition_reason(), support::error::chain(error))
 }
 
-fn no_pull_secret(facts: &Facts) -> Verdict {
+fn no_pull_secret(facts: &Facts) -> Finding {
     let (namespace, name) = (&facts.id.namespace, &facts.cluster.spec.pull_secret.name);
     let message = format!(
-        "the release cannot be read: spec.pullSecret names the Secret {namespace}/{name}, which is not there or has \
-         no usable {}: create it",
+        "failed to read the release: spec.pullSecret names Secret {namespace}/{name}, which does not exist or has no valid {}: create it",
         payload::pull_secret::KEY
     );
-    Verdict::bad("SecretNotFound", message)
+    Finding::bad("SecretNotFound", message)
 }
 
 fn supported(facts: &Facts, release: &Release) -> Result<(), skew::Refused> {
@@ -89,9 +87,9 @@ fn running(control_plane: &HostedControlPlane) -> Option<Version> {
     version.or(status.version.as_deref())?.parse().ok()
 }
 
-/// Whether the wanted release may take the place of the one that runs: the guest may have said that it may not.
+/// Whether an upgrade to the desired release is allowed: the guest may report that it is not upgradeable.
 pub(crate) fn gate(facts: &Facts) -> Gate {
-    let (Some(control_plane), Some(wanted)) = (&facts.control_plane, facts.release.read()) else {
+    let (Some(control_plane), Some(desired)) = (&facts.control_plane, facts.release.read()) else {
         return Gate::Open;
     };
     let image = &facts.cluster.spec.release.image;
@@ -117,12 +115,12 @@ pub(crate) fn gate(facts: &Facts) -> Gate {
         return Gate::Open;
     };
     let current = running(control_plane);
-    if current.is_some_and(|current| current.minor() == wanted.version.minor()) {
+    if current.is_some_and(|current| current.minor() == desired.version.minor()) {
         return Gate::Open;
     }
     Gate::Shut(format!(
-        "the cluster says that it cannot be upgraded to {}: {}: mend that, or set the annotation {} to {image}",
-        wanted.version,
+        "the cluster reports that it cannot be upgraded to {}: {}: resolve that, or set annotation {} to {image}",
+        desired.version,
         refusal.message,
         FORCE_UPGRADE_TO.key()
     ))

@@ -11,14 +11,14 @@ use api::hypershift::v1beta1::services::{
 };
 
 use super::Problems;
-use crate::hosted_cluster::facts::Facts;
+use crate::facts::Facts;
 
-/// The ports that nodes may be given by Kubernetes, unless its API server is told otherwise.
+/// The default range of node ports in Kubernetes.
 const NODE_PORTS: RangeInclusive<i32> = 30_000..=32_767;
 /// All ports.
 const PORTS: RangeInclusive<i32> = 1..=65_535;
 
-/// What speaks against the services.
+/// Problems of the services.
 pub(super) fn problems(facts: &Facts) -> Problems {
     let services = &facts.cluster.spec.services;
     let mut problems = routes(facts, services);
@@ -66,8 +66,7 @@ fn routes(facts: &Facts, services: &[ServicePublishingStrategyMapping]) -> Probl
         return Problems::new();
     }
     vec![format!(
-        "spec.services publishes {} by Route, and this management cluster has no routes: create the cluster with \
-         NodePort or LoadBalancer instead",
+        "spec.services publishes {} by Route, and the management cluster does not serve Routes: create the cluster with NodePort or LoadBalancer",
         names.join(", ")
     )]
 }
@@ -83,7 +82,9 @@ fn host_names(services: &[ServicePublishingStrategyMapping]) -> Problems {
     shared
         .map(|(host, services)| {
             let services = services.join(" and ");
-            format!("spec.services gives {services} the same host name {host}: give each its own")
+            format!(
+                "spec.services has the same hostname {host} for {services}: use different hostnames"
+            )
         })
         .collect()
 }
@@ -98,12 +99,12 @@ fn node_ports(platform: PlatformType, services: &[ServicePublishingStrategyMappi
         .filter(|(_, port)| *port != 0 && !allowed.contains(port))
         .map(|(name, port)| {
             let (first, last) = (allowed.start(), allowed.end());
-            format!("spec.services asks for node port {port} for {name}: choose one from {first} to {last}, or 0")
+            format!("spec.services has node port {port} for {name}: use a port from {first} to {last}, or 0")
         })
         .collect()
 }
 
-/// IBM Cloud's management clusters give ports from a range of their own, which their API servers hold users to.
+/// Management clusters on IBM Cloud have their own node port range, which their API servers enforce.
 fn node_port_range(platform: PlatformType) -> RangeInclusive<i32> {
     if platform == PlatformType::IbmCloud {
         PORTS
@@ -112,7 +113,7 @@ fn node_port_range(platform: PlatformType) -> RangeInclusive<i32> {
     }
 }
 
-/// A certificate that a user brings must not stand for a name that the control plane's own certificate is for.
+/// User certificates must not match names of the control plane's own certificate.
 fn certificates(facts: &Facts) -> Problems {
     if SKIP_KAS_CONFLICT_SAN_VALIDATION.is_set(facts.annotations()) {
         return Problems::new();
@@ -132,8 +133,7 @@ fn certificates(facts: &Facts) -> Problems {
         .filter(|name| taken.iter().any(|taken| covers(name, taken)))
         .map(|name| {
             format!(
-                "spec.configuration.apiServer.servingCerts.namedCertificates is for {name}, a name of the control \
-                 plane's own: remove it, or set the annotation {} if it is meant",
+                "spec.configuration.apiServer.servingCerts.namedCertificates has {name}, which is a name of the control plane: remove it, or set annotation {} to allow it",
                 SKIP_KAS_CONFLICT_SAN_VALIDATION.key()
             )
         })
@@ -166,7 +166,7 @@ fn taken_names(facts: &Facts) -> Vec<String> {
         .collect()
 }
 
-/// Whether a certificate's name stands for another, with `*` for one label.
+/// Whether a certificate name matches a name, with `*` for one label.
 fn covers(name: &str, other: &str) -> bool {
     match name.strip_prefix("*.") {
         None => name == other,
@@ -176,7 +176,7 @@ fn covers(name: &str, other: &str) -> bool {
     }
 }
 
-/// What the API server lets through: hyphens at the right places, and yet no UUID.
+/// The API server accepts hyphens at the right places, even in an invalid UUID.
 fn cluster_id(facts: &Facts) -> Problems {
     let id = facts.cluster.spec.cluster_id.as_deref().unwrap_or_default();
     let lengths: Vec<_> = id.split('-').map(str::len).collect();
@@ -185,6 +185,6 @@ fn cluster_id(facts: &Facts) -> Problems {
         return Problems::new();
     }
     vec![format!(
-        "spec.clusterID is {id:?}, which is no UUID: leave it out when the cluster is created"
+        "spec.clusterID is {id:?}, which is not a valid UUID: omit it when you create the cluster"
     )]
 }

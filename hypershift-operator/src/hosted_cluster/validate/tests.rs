@@ -1,24 +1,24 @@
-//! Wrong input, row by row: which condition it gives, and the words that say what to change.
+//! Invalid input, row by row: the condition, and the part of its message that says what to change.
 
 mod authentication;
 mod platforms;
 
 use api::annotations::cluster::SKIP_KAS_CONFLICT_SAN_VALIDATION;
-use api::group::Side;
+use api::group::CapiTypes;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::hosted_cluster::facts::{AgentNamespace, Found, ReleaseIs};
-use crate::hosted_cluster::fixture;
-use crate::hosted_cluster::references::references;
+use crate::facts::fixture;
+use crate::facts::references::references;
+use crate::facts::{AgentNamespace, Found, ReleaseIs};
 
-/// What is done to a cluster that lacks nothing.
+/// Changes a valid cluster.
 type Change = fn(&mut Facts);
 
 fn facts(platform: &str, change: Change) -> Facts {
-    let mut facts = fixture::facts(fixture::hosted_cluster(platform), Side::Private);
+    let mut facts = fixture::facts(fixture::hosted_cluster(platform), CapiTypes::Private);
     change(&mut facts);
     facts
 }
@@ -39,7 +39,7 @@ fn missing(facts: &mut Facts, name: &str) {
     }
 }
 
-/// Has the specification name an object that was looked for.
+/// Adds a reference to an object to the specification.
 fn refers(facts: &mut Facts, field: &str, name: &str, found: Found) {
     edit(facts, field, json!({ "name": name }));
     let mut all = references(&facts.cluster).into_iter();
@@ -47,7 +47,7 @@ fn refers(facts: &mut Facts, field: &str, name: &str, found: Found) {
     facts.referenced.push((reference, found));
 }
 
-/// A Secret with what an audit webhook needs.
+/// A Secret for an audit webhook.
 fn webhook() -> Found {
     let data = [("webhook-kubeconfig".to_owned(), ByteString::default())];
     Found::Secret(Box::new(Secret {
@@ -62,7 +62,7 @@ fn empty() -> Found {
 }
 
 #[test]
-fn a_certificate_for_a_name_of_the_control_plane_may_be_meant() {
+fn an_annotation_allows_conflicting_certificate_names() {
     let facts = facts("none", |it| {
         let certificates = json!({ "apiServer": {
             "audit": { "profile": "Default" },
@@ -76,24 +76,24 @@ fn a_certificate_for_a_name_of_the_control_plane_may_be_meant() {
 }
 
 #[test]
-fn nothing_speaks_against_a_complete_cluster() {
+fn a_complete_cluster_is_valid() {
     for platform in ["aws", "agent", "kubevirt", "none"] {
-        for side in [Side::Private, Side::Standard] {
-            let facts = fixture::facts(fixture::hosted_cluster(platform), side);
-            let verdicts = validate(&facts);
-            assert!(verdicts.allow_changes(), "{platform}: {verdicts:?}");
+        for types in [CapiTypes::Private, CapiTypes::Standard] {
+            let facts = fixture::facts(fixture::hosted_cluster(platform), types);
+            let findings = validate(&facts);
+            assert!(findings.allow_changes(), "{platform}: {findings:?}");
         }
     }
 }
 
 #[test]
-fn every_rule_of_the_configuration_says_what_to_change() {
+fn every_invalid_field_is_reported_with_a_fix() {
     let table: [(&str, &str, Change, &str); 26] = [
         (
             "no signing key",
             "none",
             |it| refers(it, "/serviceAccountSigningKey", "signer", Found::Missing),
-            "spec.serviceAccountSigningKey names the Secret clusters/signer, which is not there: create it",
+            "spec.serviceAccountSigningKey names Secret clusters/signer, which does not exist: create it",
         ),
         (
             "a signing key's Secret without the key",
@@ -129,7 +129,7 @@ fn every_rule_of_the_configuration_says_what_to_change() {
             "no range of addresses",
             "none",
             |it| edit(it, "/networking/clusterNetwork/0/cidr", json!("10.132.0.0")),
-            "which is no CIDR: write ADDRESS/BITS",
+            "which is not a valid CIDR (for example 10.0.0.0/16)",
         ),
         (
             "no address to advertise",
@@ -141,19 +141,19 @@ fn every_rule_of_the_configuration_says_what_to_change() {
                     json!({ "advertiseAddress": "here" }),
                 )
             },
-            "which is no IP address: write one",
+            "which is not a valid IP address",
         ),
         (
             "no SSH key",
             "none",
             |it| missing(it, "ssh"),
-            "spec.sshKey names the Secret clusters/ssh",
+            "spec.sshKey names Secret clusters/ssh",
         ),
         (
-            "no routes",
+            "a Route without a router",
             "aws",
             |it| it.management.routes = false,
-            "by Route, and this management cluster has no routes",
+            "by Route, and the management cluster does not serve Routes",
         ),
         (
             "one host name for two",
@@ -166,7 +166,7 @@ fn every_rule_of_the_configuration_says_what_to_change() {
                     same,
                 );
             },
-            "APIServer and Ignition the same host name",
+            "has the same hostname ignition.one.example.com for APIServer and Ignition",
         ),
         (
             "a node port out of range",
@@ -178,7 +178,7 @@ fn every_rule_of_the_configuration_says_what_to_change() {
                     json!(80),
                 )
             },
-            "choose one from 30000 to 32767",
+            "use a port from 30000 to 32767",
         ),
         (
             "overlapping networks",
@@ -190,13 +190,13 @@ fn every_rule_of_the_configuration_says_what_to_change() {
                     json!("10.133.0.0/16"),
                 )
             },
-            "overlap: choose ranges that are apart",
+            "overlap: use disjoint ranges",
         ),
         (
             "two families",
             "none",
             |it| edit(it, "/networking/serviceNetwork/0/cidr", json!("fd00::/112")),
-            "are not of the same IP families",
+            "have different IP families",
         ),
         (
             "an advertised address inside",
@@ -208,7 +208,7 @@ fn every_rule_of_the_configuration_says_what_to_change() {
                     json!({ "advertiseAddress": "172.31.0.1" }),
                 )
             },
-            "choose one outside of all of the cluster's networks",
+            "use an address outside the cluster's networks",
         ),
         (
             "a node's address among services",
@@ -221,13 +221,13 @@ fn every_rule_of_the_configuration_says_what_to_change() {
                     address,
                 );
             },
-            "name a node's address",
+            "use the address of a node",
         ),
         (
             "no UUID",
             "none",
             |it| edit(it, "/clusterID", json!("not-a-uuid")),
-            "which is no UUID",
+            "which is not a valid UUID",
         ),
         (
             "a label that no pod can have",
@@ -247,7 +247,7 @@ fn every_rule_of_the_configuration_says_what_to_change() {
                 });
                 edit(it, "/configuration", certificates);
             },
-            "a name of the control plane's own",
+            "which is a name of the control plane",
         ),
         (
             "a node port on AWS",
@@ -285,9 +285,8 @@ fn every_rule_of_the_configuration_says_what_to_change() {
             "a Secret with the name of the sidecar's kubeconfig (T09)",
             "none",
             |it| refers(it, "/auditWebhook", "kube-apiserver-proxy", webhook()),
-            "spec.auditWebhook names the Secret clusters/kube-apiserver-proxy, and Secret kube-apiserver-proxy of the \
-             control plane's namespace clusters-one is not a copy of it but an object of the control plane: create the \
-             Secret under another name",
+            "spec.auditWebhook names Secret clusters/kube-apiserver-proxy, and the name is used by another Secret of \
+             control plane namespace clusters-one: create the Secret with another name",
         ),
         (
             "a Secret with the name of an object that is not a copy (T09)",
@@ -297,7 +296,7 @@ fn every_rule_of_the_configuration_says_what_to_change() {
                 it.occupied = it.referenced.iter().map(|(it, _)| it.clone()).collect();
                 it.occupied.retain(|it| it.name == "webhook");
             },
-            "spec.auditWebhook names the Secret clusters/webhook, and Secret webhook of the control plane's namespace",
+            "spec.auditWebhook names Secret clusters/webhook, and the name is used by another Secret of control plane namespace",
         ),
         (
             "a label that policies select by (T10)",
@@ -312,15 +311,15 @@ fn every_rule_of_the_configuration_says_what_to_change() {
             "a platform without its section",
             "aws",
             |it| edit(it, "/platform/aws", Value::Null),
-            "fill in spec.platform.aws",
+            "spec.platform.aws is required: set it",
         ),
     ];
     for (name, platform, change, expected) in table {
-        let verdicts = validate(&facts(platform, change));
-        assert!(!verdicts.allow_changes(), "{name}: what runs is left alone");
-        let verdict = verdicts.configuration;
-        let Verdict::Bad { reason, message } = verdict else {
-            unreachable!("{name}: {verdict:?}");
+        let findings = validate(&facts(platform, change));
+        assert!(!findings.allow_changes(), "{name}: what runs is left alone");
+        let finding = findings.configuration;
+        let Finding::Bad { reason, message } = finding else {
+            unreachable!("{name}: {finding:?}");
         };
         assert_eq!(reason, "InvalidConfiguration", "{name}");
         assert!(message.contains(expected), "{name}: {message}");
@@ -328,7 +327,7 @@ fn every_rule_of_the_configuration_says_what_to_change() {
 }
 
 #[test]
-fn a_release_that_cannot_be_had_gives_its_condition_and_nothing_is_made() {
+fn an_unavailable_release_sets_its_condition() {
     let unreadable: Change = |it| {
         let error = payload::Error::new(
             fixture::RELEASE,
@@ -358,12 +357,12 @@ fn a_release_that_cannot_be_had_gives_its_condition_and_nothing_is_made() {
             "clusters/pull",
         ),
     ] {
-        let verdicts = validate(&facts("none", change));
-        assert!(!verdicts.allow_changes(), "{name}");
-        let Verdict::Bad {
+        let findings = validate(&facts("none", change));
+        assert!(!findings.allow_changes(), "{name}");
+        let Finding::Bad {
             reason: found,
             message,
-        } = verdicts.release
+        } = findings.release
         else {
             unreachable!("{name}");
         };
@@ -373,7 +372,7 @@ fn a_release_that_cannot_be_had_gives_its_condition_and_nothing_is_made() {
 }
 
 #[test]
-fn an_upgrade_waits_for_the_guest_unless_it_is_forced() {
+fn upgrades_wait_for_the_guest_unless_forced() {
     let upgrading = |change: fn(&mut HostedControlPlaneParts)| {
         let mut facts = facts("none", |_| {});
         let mut parts = HostedControlPlaneParts::default();
@@ -425,7 +424,7 @@ fn an_upgrade_waits_for_the_guest_unless_it_is_forced() {
     ));
 }
 
-/// What differs between the cases of an upgrade.
+/// The variables of an upgrade.
 struct HostedControlPlaneParts {
     runs: &'static str,
     version: &'static str,

@@ -1,4 +1,6 @@
-//! What a migration does before it begins, before an API server of expected calls.
+//! Preflight of a migration against a mock API server.
+
+use std::sync::Arc;
 
 use api::annotations::{
     MIGRATION_IN_PROGRESS, MIGRATION_ROLLBACK, PRIVATE_CAPI_TYPES, ROLLBACK_REQUESTED, SCOPE,
@@ -22,7 +24,7 @@ async fn ended(work: Work, annotations: &Value, owner: Option<&str>) -> Ended {
     } });
     let annotated = owner.map(|owner| json!({ "hypershift.openshift.io/cluster": owner }));
     let namespace = json!({ "metadata": { "name": "clusters-one", "annotations": annotated } });
-    // Whatever else is asked for is refused, and fails the test: Roles, the journal, annotations.
+    // All other requests fail the test: Roles, the journal, annotations.
     let scenario = Scenario::new([]).always([
         Expect::get(ONE).answer(Answer::ok(&cluster)),
         Expect::get(NAMESPACE).answer(Answer::ok(&namespace)),
@@ -38,8 +40,12 @@ async fn ended(work: Work, annotations: &Value, owner: Option<&str>) -> Ended {
         namespace: "clusters".to_owned(),
         name: "one".to_owned(),
     };
+    let migration_metrics = Arc::new(crate::migration::Metrics::new(&mut Registry::default()));
+    let migrations = Migrations::new(config.migration.clone(), &migration_metrics);
     let (_signal, drain) = shutdown::channel();
-    let ended = turn(&ctx, &id, work, &drain).await.unwrap();
+    let ended = run_once(&ctx, &migrations, &id, work, &drain)
+        .await
+        .unwrap();
     scenario.finish();
     ended
 }
@@ -50,18 +56,18 @@ async fn no_migration_begins_in_a_namespace_of_another_cluster() {
     let legacy = json!({ SCOPE: "legacy" });
     let locked = json!({ SCOPE: "legacy", MIGRATION_IN_PROGRESS: "true" });
     let both = json!({ PRIVATE_CAPI_TYPES: "true", MIGRATION_IN_PROGRESS: "true" });
-    let wanted_back = json!({ PRIVATE_CAPI_TYPES: "true", MIGRATION_ROLLBACK: ROLLBACK_REQUESTED });
+    let rollback = json!({ PRIVATE_CAPI_TYPES: "true", MIGRATION_ROLLBACK: ROLLBACK_REQUESTED });
     for owner in [Some("clusters-x/one"), None] {
         for (work, annotations) in [
             (Work::Forward, &legacy),
             (Work::Again, &legacy),
             (Work::Resume, &locked),
             (Work::Resume, &both),
-            (Work::Reverse, &wanted_back),
+            (Work::Reverse, &rollback),
         ] {
             let ended = ended(work, annotations, owner).await;
             assert!(
-                matches!(ended, Ended::Undue),
+                matches!(ended, Ended::NotNeeded),
                 "{work:?} {owner:?} {ended:?}"
             );
         }

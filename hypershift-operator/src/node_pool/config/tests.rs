@@ -1,4 +1,4 @@
-//! Which configurations are taken, and what changes their hashes.
+//! Which configurations are accepted, and what changes their hashes.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn join(own: &[Source], core: &[Source]) -> Result<Config, Refused> {
 }
 
 #[test]
-fn the_order_of_sources_is_no_difference() {
+fn the_order_of_sources_does_not_matter() {
     let (a, b) = (
         source("a", &machine_config("m1")),
         source("b", &machine_config("m2")),
@@ -43,7 +43,7 @@ fn the_order_of_sources_is_no_difference() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_way_out() {
+fn every_invalid_config_is_reported_with_a_fix() {
     let missing = Source {
         name: "gone".to_owned(),
         content: Content::Missing,
@@ -75,12 +75,12 @@ fn every_mistake_is_told_with_its_way_out() {
                 source("a", &machine_config("m1")),
                 source("b", &machine_config("m1")),
             ],
-            "MachineConfig m1 is given more than once",
+            "MachineConfig m1 is defined more than once",
         ),
         (
             "a name that is taken",
             vec![source("a", &machine_config("20-made"))],
-            "MachineConfig 20-made is given more than once",
+            "MachineConfig 20-made is defined more than once",
         ),
         (
             "two kubelets",
@@ -88,7 +88,7 @@ fn every_mistake_is_told_with_its_way_out() {
                 source("a", &kubelet_config("m1")),
                 source("b", &kubelet_config("m2")),
             ],
-            "several (m1, m2): merge them",
+            "several are given (m1, m2): merge them",
         ),
     ] {
         let found = join(&own, &[]).unwrap_err().to_string();
@@ -97,7 +97,7 @@ fn every_mistake_is_told_with_its_way_out() {
 }
 
 #[test]
-fn what_the_control_plane_puts_forward_goes_before_what_is_made_here() {
+fn core_manifests_come_before_generated_ones() {
     let core = format!(
         "{}  x: 1\n",
         machine_config("20-made").replace("spec: {}", "spec:")
@@ -117,7 +117,7 @@ fn context() -> Context {
 }
 
 #[test]
-fn the_hashes_change_with_what_they_are_of() {
+fn hashes_change_with_their_inputs() {
     let config = join(&[source("a", &machine_config("m1"))], &[]).unwrap();
     let other = join(&[source("a", &machine_config("m2"))], &[]).unwrap();
     let before = config.hashes(&context());
@@ -154,9 +154,10 @@ fn the_hashes_change_with_what_they_are_of() {
     }
 }
 
-/// A new value here is a rollout of every node of every fleet: it has to be on purpose.
+/// A changed value here rolls out all nodes of all clusters, so it must be intended.
+/// Check O07.
 #[test]
-fn o07_the_hashes_are_the_same_for_ever() {
+fn hashes_are_stable_across_releases() {
     let config = join(&[source("a", &machine_config("m1"))], &[]).unwrap();
     let Hashes {
         with_version,
@@ -169,7 +170,7 @@ fn o07_the_hashes_are_the_same_for_ever() {
 }
 
 #[test]
-fn what_is_unset_is_not_in_what_holds_for_all() {
+fn unset_fields_are_pruned_from_global_config() {
     assert_eq!(
         pruned(json!({ "proxy": { "httpProxy": "", "readinessEndpoints": [] }, "image": null })),
         Value::Null

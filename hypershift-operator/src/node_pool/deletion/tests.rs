@@ -1,4 +1,4 @@
-//! The order in which a pool goes, and what it says meanwhile.
+//! The order of the deletion of a pool, and its conditions.
 
 use serde_json::json;
 use support::testing::{Answer, Expect, Scenario};
@@ -11,7 +11,7 @@ use crate::node_pool::write::FINALIZER;
 const POOL: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters/nodepools/workers";
 
 fn capi(path: &str) -> String {
-    let group = Capi::new(Side::Private).machine().api_version;
+    let group = Capi::new(CapiTypes::Private).machine().api_version;
     format!("/apis/{group}/namespaces/clusters-dev/{path}")
 }
 
@@ -25,14 +25,14 @@ fn pool() -> NodePool {
     pool
 }
 
-/// Objects that are asked for twice: once for a pause, once for the deletion.
+/// Objects that are listed twice: once for a pause, once for the deletion.
 fn absent(path: &str) -> [Expect; 2] {
     let get = || Expect::get(&capi(path)).answer(Answer::error(404, "NotFound"));
     [get(), get()]
 }
 
 #[tokio::test]
-async fn a_pool_waits_for_its_machines_and_says_so() {
+async fn deletion_waits_for_machines_and_reports_it() {
     let deployment = json!({
         "metadata": {
             "name": "workers",
@@ -73,22 +73,21 @@ async fn a_pool_waits_for_its_machines_and_says_so() {
                 "type": "Ready",
                 "status": "False",
                 "reason": "Deleting",
-                "message": "the pool is being deleted, and waits for MachineDeployment workers \
-                            (held by cluster.x-k8s.io/machinedeployment); Machine a (held by machine.cluster.x-k8s.io)",
+                "message": "Waiting for MachineDeployment workers (finalizers cluster.x-k8s.io/machinedeployment); Machine a (finalizers machine.cluster.x-k8s.io) to be deleted",
             }] } }))
             .answer(Answer::ok(&serde_json::to_value(pool()).unwrap())),
     ]);
     let scenario = Scenario::new(calls);
     let writer = Writer::new(scenario.client());
-    let pause = delete(&pool(), &[Side::Private], &namespace(), &writer)
+    let pause = delete(&pool(), &[CapiTypes::Private], &namespace(), &writer)
         .await
         .unwrap();
     scenario.finish();
-    assert_eq!(pause, Some(AGAIN));
+    assert_eq!(pause, Some(POLL_INTERVAL));
 }
 
 #[tokio::test]
-async fn what_machines_needed_goes_after_them_and_the_pool_last() {
+async fn deletion_removes_templates_and_secrets_after_machines() {
     let ours = |name: &str| {
         json!({ "metadata": {
             "name": name,
@@ -105,7 +104,7 @@ async fn what_machines_needed_goes_after_them_and_the_pool_last() {
     ] {
         calls.extend(absent(path));
     }
-    let templates = Capi::new(Side::Private).aws_machine_template();
+    let templates = Capi::new(CapiTypes::Private).aws_machine_template();
     let templates = format!(
         "/apis/{}/namespaces/clusters-dev/awsmachinetemplates",
         templates.api_version
@@ -128,7 +127,7 @@ async fn what_machines_needed_goes_after_them_and_the_pool_last() {
     ]);
     let scenario = Scenario::new(calls);
     let writer = Writer::new(scenario.client());
-    let pause = delete(&pool(), &[Side::Private], &namespace(), &writer)
+    let pause = delete(&pool(), &[CapiTypes::Private], &namespace(), &writer)
         .await
         .unwrap();
     scenario.finish();
@@ -145,7 +144,7 @@ fn populated(annotations: &Value) -> Vec<Expect> {
             "finalizers": ["example.com/others"],
         } })
     };
-    let templates = Capi::new(Side::Private).aws_machine_template();
+    let templates = Capi::new(CapiTypes::Private).aws_machine_template();
     let templates = format!(
         "/apis/{}/namespaces/clusters-dev/awsmachinetemplates",
         templates.api_version
@@ -199,7 +198,7 @@ async fn a_pool_is_released_at_once_in_a_namespace_of_another_cluster() {
         // Nothing else is written.
         let scenario = Scenario::new([release]).always(populated(annotations));
         let writer = Writer::new(scenario.client());
-        let pause = delete(&pool(), &[Side::Private], namespace, &writer).await;
+        let pause = delete(&pool(), &[CapiTypes::Private], namespace, &writer).await;
         scenario.finish();
         assert_eq!(pause.unwrap(), None, "{namespace:?} {annotations}");
     }

@@ -1,7 +1,7 @@
-//! What is made for pools: golden files for each platform and side, and what changes them.
+//! Plans of pools: golden files for each platform and types, and what changes them.
 
 use api::annotations::node_pool::{CURRENT_CONFIG_VERSION, ENABLE_SPOT, TOKEN_EXPIRATION};
-use api::group::Side;
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::common::{AwsResourceTag, Duration, Taint, TaintEffect};
 use api::hypershift::v1beta1::node_pool::{NodePoolPlatform, UpgradeType};
 use api::hypershift::v1beta1::platform::PlatformType;
@@ -9,11 +9,11 @@ use k8s_openapi::ByteString;
 
 use super::*;
 use crate::node_pool::observed::{PlatformMachine, Workload};
-use crate::node_pool::{fixtures, judge};
+use crate::node_pool::{fixtures, validate};
 
 fn planned(facts: &Facts) -> Plan {
     let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
-    let (found, outcome) = judge::judge(facts, &mut conditions);
+    let (found, outcome) = validate::validate(facts, &mut conditions);
     assert_eq!(outcome, Ok(()), "{:#?}", conditions.list());
     plan(facts, &found, &conditions, "a-token").unwrap()
 }
@@ -28,8 +28,7 @@ fn golden(name: &str, objects: &[(&ApiResource, &Value)]) {
         let mut object = (*object).clone();
         object["apiVersion"] = json!(kind.api_version);
         object["kind"] = json!(kind.kind);
-        let sorted: Value =
-            serde_json::from_str(&crate::node_pool::canonical::text(&object)).unwrap();
+        let sorted: Value = serde_json::from_str(&crate::canonical::text(&object)).unwrap();
         serde_saphyr::to_string(&sorted).unwrap()
     });
     let text = objects.collect::<Vec<_>>().join("---\n");
@@ -61,7 +60,7 @@ fn platform(facts: &mut Facts, type_: PlatformType, field: &str, value: &Value) 
     facts.pool.spec.platform = serde_json::from_value::<NodePoolPlatform>(platform).unwrap();
 }
 
-/// A pool with all that can be asked for of any platform.
+/// A pool with all settings of all platforms.
 fn rich() -> Facts {
     let mut facts = fixtures::facts();
     let spec = &mut facts.pool.spec;
@@ -78,19 +77,19 @@ fn rich() -> Facts {
 }
 
 #[test]
-fn aws_pools_are_rendered_on_either_side() {
+fn aws_pools_are_rendered_for_both_types() {
     let mut facts = rich();
     render("aws-replace-private", &facts);
-    facts.side = Side::Standard;
+    facts.types = CapiTypes::Standard;
     render("aws-replace-standard", &facts);
     facts.pool.spec.management.upgrade_type = UpgradeType::InPlace;
     render("aws-in-place-standard", &facts);
-    facts.side = Side::Private;
+    facts.types = CapiTypes::Private;
     render("aws-in-place-private", &facts);
 }
 
 #[test]
-fn aws_machines_have_all_that_was_asked_for() {
+fn aws_machines_have_all_requested_settings() {
     let mut facts = fixtures::facts();
     let aws = json!({
         "instanceType": "m6i.xlarge",
@@ -148,7 +147,7 @@ fn other_platforms_are_rendered() {
 }
 
 #[test]
-fn platforms_without_machines_have_user_data_only() {
+fn platforms_without_machines_get_user_data_only() {
     let mut facts = fixtures::facts();
     platform(&mut facts, PlatformType::None, "aws", &Value::Null);
     let plan = planned(&facts);
@@ -163,12 +162,12 @@ fn platforms_without_machines_have_user_data_only() {
 }
 
 #[test]
-fn health_checks_come_with_the_first_machine_that_came_up() {
+fn health_checks_start_after_the_first_ready_machine() {
     let mut facts = fixtures::facts();
     facts.pool.spec.management.auto_repair = true;
     let all = machines(&facts);
     assert!(all.health_checks.is_empty());
-    assert_eq!(all.unwanted_health_checks, ["workers", "workers-spot"]);
+    assert_eq!(all.obsolete_health_checks, ["workers", "workers-spot"]);
     let plan = planned(&facts);
     let Token::New(mut secret) = plan.token else {
         panic!("{:?}", plan.token);
@@ -203,8 +202,9 @@ fn health_checks_come_with_the_first_machine_that_came_up() {
 }
 
 /// What replaces machines, and what does not.
+/// Check O07.
 #[test]
-fn o07_machines_are_replaced_for_what_they_are_made_of_and_for_nothing_else() {
+fn machines_are_replaced_only_when_their_inputs_change() {
     let names = |facts: &Facts| {
         let plan = planned(facts);
         (plan.hash.clone(), plan.machines.unwrap().template.1.name)
@@ -292,7 +292,7 @@ fn o07_machines_are_replaced_for_what_they_are_made_of_and_for_nothing_else() {
 }
 
 #[test]
-fn the_token_in_use_is_what_machines_are_told() {
+fn user_data_has_the_current_token() {
     let mut facts = fixtures::facts();
     let plan = planned(&facts);
     let Token::New(mut secret) = plan.token else {
@@ -312,13 +312,13 @@ fn the_token_in_use_is_what_machines_are_told() {
 }
 
 #[test]
-fn what_is_outdated_goes_when_nobody_needs_it() {
+fn outdated_objects_are_deleted_when_unused() {
     let mut facts = fixtures::facts();
-    let wanted = planned(&facts);
+    let desired = planned(&facts);
     let mut old = Secret::default();
     old.metadata.name = Some("token-workers-old".to_owned());
     facts.tokens = vec![old.clone()];
-    let current = wanted.user_data.metadata.name.clone().unwrap();
+    let current = desired.user_data.metadata.name.clone().unwrap();
     facts.user_data = vec![
         current,
         "user-data-workers-old".to_owned(),
@@ -359,7 +359,7 @@ fn template(name: &str) -> observed::Template {
 }
 
 #[test]
-fn labels_and_taints_reach_nodes_without_new_machines() {
+fn labels_and_taints_change_without_a_rollout() {
     let mut facts = rich();
     let patched = |facts: &Facts| {
         let patches = machines(facts).patches.into_iter();
@@ -395,7 +395,7 @@ fn labels_and_taints_reach_nodes_without_new_machines() {
 }
 
 #[test]
-fn tags_reach_machines_that_run() {
+fn tags_are_patched_on_running_machines() {
     let mut facts = fixtures::facts();
     let spec = machines(&facts).template.1.object["spec"]["template"]["spec"].clone();
     let mut other = spec.clone();
@@ -420,7 +420,7 @@ fn tags_reach_machines_that_run() {
 }
 
 #[test]
-fn in_place_upgrades_say_what_is_wanted_and_never_what_is() {
+fn in_place_upgrades_set_target_versions_only() {
     let mut facts = fixtures::facts();
     facts.pool.spec.management.upgrade_type = UpgradeType::InPlace;
     let object = machines(&facts).workload.1;

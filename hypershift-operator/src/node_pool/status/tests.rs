@@ -1,10 +1,10 @@
-//! What pools tell about their machines.
+//! The status of pools, based on their machines.
 
 use api::conditions::find;
 use std::sync::Arc;
 
 use super::*;
-use crate::node_pool::{fixtures, judge, plan};
+use crate::node_pool::{fixtures, plan, validate};
 
 fn all(facts: &Facts) -> Conditions {
     let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
@@ -30,7 +30,7 @@ fn machines_that_are_not_ready_are_named_with_the_reason() {
         ..fixtures::workload(3)
     });
     facts.machines = ["a", "b"].map(fixtures::machine).into();
-    facts.machines[1].ready = Told {
+    facts.machines[1].ready = ObservedCondition {
         is_so: false,
         reason: "NotReady".to_owned(),
         message: "* Infrastructure is not ready".to_owned(),
@@ -53,7 +53,7 @@ fn machines_that_are_not_ready_are_named_with_the_reason() {
 }
 
 #[test]
-fn a_pool_without_machines_is_well_if_none_are_wanted() {
+fn a_pool_scaled_to_zero_is_ready() {
     let mut facts = fixtures::facts();
     assert_eq!(
         said(&all(&facts), PoolCondition::AllMachinesReady).1,
@@ -71,7 +71,7 @@ fn a_pool_without_machines_is_well_if_none_are_wanted() {
 }
 
 #[test]
-fn machines_that_others_make_are_not_judged() {
+fn machines_of_other_platforms_are_not_evaluated() {
     let mut facts = fixtures::facts();
     facts.pool.spec.platform.type_ = api::hypershift::v1beta1::platform::PlatformType::None;
     let conditions = all(&facts);
@@ -80,7 +80,7 @@ fn machines_that_others_make_are_not_judged() {
 }
 
 #[test]
-fn repair_is_told_as_it_is() {
+fn auto_repair_is_reported() {
     let mut facts = fixtures::facts();
     let repair = |facts: &Facts, reached: bool| {
         let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
@@ -92,7 +92,7 @@ fn repair_is_told_as_it_is() {
     facts.pool.spec.management.auto_repair = true;
     assert_eq!(repair(&facts, false).1, "IgnitionNotReached");
     assert_eq!(repair(&facts, true).0, "True");
-    facts.remediation = Some(Told {
+    facts.remediation = Some(ObservedCondition {
         is_so: false,
         reason: "TooManyUnhealthy".to_owned(),
         message: "3 of 3".to_owned(),
@@ -136,10 +136,10 @@ fn nodes_are_counted_by_version() {
 }
 
 #[test]
-fn the_version_changes_when_all_nodes_have_it() {
+fn the_version_changes_after_all_nodes_are_upgraded() {
     let mut facts = fixtures::facts();
     let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
-    let (found, _) = judge::judge(&facts, &mut conditions);
+    let (found, _) = validate::validate(&facts, &mut conditions);
     let planned = plan::plan(&facts, &found, &conditions, "a-token").unwrap();
     assert!(!is_rolled_out(&facts, &planned));
     assert_eq!(status(&facts, &found, &conditions, false).version, None);
@@ -152,7 +152,7 @@ fn the_version_changes_when_all_nodes_have_it() {
         ..fixtures::workload(2)
     });
     assert!(is_rolled_out(&facts, &planned));
-    // Counts that look well are of machines from before, as long as their set has any.
+    // While the old MachineSet has machines, the counts include them.
     let owner = Some(facts.name().to_owned());
     for (replicas, expected) in [(2, false), (0, true)] {
         facts.machine_sets = vec![Workload {
@@ -171,7 +171,7 @@ fn the_version_changes_when_all_nodes_have_it() {
     let remembered = bookkeeping(&facts, &found, &planned, true);
     assert_eq!(remembered.len(), 3);
 
-    // The next release: what is remembered stays until its nodes are there.
+    // The next release: annotations stay until all nodes have it.
     let annotations = remembered
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value));
@@ -179,7 +179,7 @@ fn the_version_changes_when_all_nodes_have_it() {
     facts.pool.status = Some(done);
     facts.release = Ok(Arc::new(fixtures::release("4.22.1")));
     facts.cluster_version = Some("4.22.1".parse().unwrap());
-    let (found, _) = judge::judge(&facts, &mut conditions);
+    let (found, _) = validate::validate(&facts, &mut conditions);
     let planned = plan::plan(&facts, &found, &conditions, "a-token").unwrap();
     assert!(!is_rolled_out(&facts, &planned));
     assert!(bookkeeping(&facts, &found, &planned, false).is_empty());
@@ -193,11 +193,11 @@ fn the_version_changes_when_all_nodes_have_it() {
 }
 
 #[test]
-fn in_place_upgrades_are_over_when_the_machine_set_says_so() {
+fn in_place_upgrades_complete_with_the_machine_set() {
     let mut facts = fixtures::facts();
     facts.pool.spec.management.upgrade_type = UpgradeType::InPlace;
     let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
-    let (found, _) = judge::judge(&facts, &mut conditions);
+    let (found, _) = validate::validate(&facts, &mut conditions);
     let planned = plan::plan(&facts, &found, &conditions, "a-token").unwrap();
     for (current, expected) in [("older", false), (planned.hash.as_str(), true)] {
         let annotations = [

@@ -1,6 +1,6 @@
 //! The order of writes.
 
-use api::group::Side;
+use api::group::CapiTypes;
 use http::Method;
 use support::testing::{Answer, Expect, Scenario};
 
@@ -8,17 +8,17 @@ use super::*;
 use crate::capi::Capi;
 use crate::control_plane_namespace;
 use crate::node_pool::conditions::Conditions;
-use crate::node_pool::{fixtures, judge, plan, secrets};
+use crate::node_pool::{fixtures, plan, secrets, validate};
 
 const SECRETS: &str = "/api/v1/namespaces/clusters-dev/secrets";
 
 fn planned(facts: &Facts) -> Plan {
     let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
-    let (found, _) = judge::judge(facts, &mut conditions);
+    let (found, _) = validate::validate(facts, &mut conditions);
     plan::plan(facts, &found, &conditions, "a-token").unwrap()
 }
 
-/// A server on which nothing is there yet, and which takes everything at these paths.
+/// A server without objects, which accepts all writes to these paths.
 fn server(paths: &[String]) -> Scenario {
     let object = Answer::ok(&json!({ "metadata": { "name": "a" } }));
     let of = |path: &String| {
@@ -54,7 +54,7 @@ fn writes(scenario: &Scenario) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn nothing_refers_to_what_is_not_there_yet() {
+async fn objects_are_written_before_their_references() {
     let facts = fixtures::facts();
     let plan = planned(&facts);
     let machines = plan.machines.as_ref().unwrap();
@@ -91,7 +91,7 @@ async fn nothing_refers_to_what_is_not_there_yet() {
 }
 
 #[tokio::test]
-async fn the_number_of_machines_is_left_to_the_autoscaler() {
+async fn replicas_are_left_to_the_autoscaler() {
     let mut facts = fixtures::facts();
     facts.pool.spec.replicas = None;
     facts.pool.spec.auto_scaling = serde_json::from_value(json!({ "min": 1, "max": 5 })).unwrap();
@@ -118,7 +118,7 @@ async fn the_number_of_machines_is_left_to_the_autoscaler() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_there_stays_the_ignition_servers() {
+async fn an_existing_token_is_not_overwritten() {
     let mut facts = fixtures::facts();
     let Token::New(secret) = planned(&facts).token else {
         panic!("there is a token already");
@@ -140,7 +140,7 @@ async fn a_token_that_is_there_stays_the_ignition_servers() {
 }
 
 #[tokio::test]
-async fn outdated_tokens_get_an_end() {
+async fn outdated_tokens_get_an_expiration() {
     let mut secret = Secret::default();
     secret.metadata.namespace = Some("clusters-dev".to_owned());
     secret.metadata.name = Some("token-workers-old".to_owned());
@@ -164,7 +164,7 @@ async fn outdated_tokens_get_an_end() {
 
 #[tokio::test]
 async fn a_health_check_of_another_pool_is_not_deleted() {
-    let kind = Capi::new(Side::Private).machine_health_check();
+    let kind = Capi::new(CapiTypes::Private).machine_health_check();
     let path = path(&kind, "workers-spot");
     let check = |pool: &str| {
         Answer::ok(&json!({ "metadata": {

@@ -1,12 +1,12 @@
-//! Machines that an Agent service has discovered: they are in a namespace of their own.
+//! Machines that the Agent service has discovered, in a namespace of their own.
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use serde_json::{Value, json};
 
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::names;
-use crate::hosted_cluster::wanted::Wanted;
+use crate::desired::Desired;
+use crate::facts::Facts;
+use crate::names;
 use crate::platform::{ClusterIs, Infrastructure, image_given};
 
 /// Annotation that names another image of the controllers.
@@ -32,16 +32,16 @@ impl Infrastructure for Agent {
             "url": format!("https://{ignition}/ignition"),
             "caCertificateReference": { "name": IGNITION_CA, "namespace": namespace },
         }}});
-        if let Some(endpoint) = crate::hosted_cluster::build::endpoint(facts) {
+        if let Some(endpoint) = facts.control_plane_endpoint() {
             fields["spec"]["controlPlaneEndpoint"] = endpoint;
         }
-        let cluster = Wanted::of(
+        let cluster = Desired::of(
             facts.capi.agent_cluster(),
             namespace,
             &facts.id.name,
             fields,
         );
-        ClusterIs::Wanted(Box::new(cluster))
+        ClusterIs::Desired(Box::new(cluster))
     }
 
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
@@ -76,7 +76,7 @@ impl Infrastructure for Agent {
         vec![json!({ "apiGroups": groups, "resources": ["*"], "verbs": ["*"] })]
     }
 
-    fn elsewhere(&self, facts: &Facts) -> Vec<Wanted> {
+    fn external_objects(&self, facts: &Facts) -> Vec<Desired> {
         let namespace = agent_namespace(facts);
         let name = format!("{}-{}", names::CAPI_PROVIDER, facts.namespace);
         let verbs = ["get", "list", "watch", "update", "patch"];
@@ -90,8 +90,8 @@ impl Infrastructure for Agent {
             }],
         });
         vec![
-            Wanted::new::<Role>(namespace, &name, role),
-            Wanted::new::<RoleBinding>(namespace, &name, binding),
+            Desired::new::<Role>(namespace, &name, role),
+            Desired::new::<RoleBinding>(namespace, &name, binding),
         ]
     }
 }

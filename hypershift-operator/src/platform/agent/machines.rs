@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::node_pool::machines::{Ask, Machine};
+use crate::platform::machines::{Inputs, Machine};
 
-/// The machine that a pool asks for: any agent that has its labels.
-pub(crate) fn machine(ask: &Ask<'_>) -> Machine {
-    let agent = ask.pool.spec.platform.agent.clone().unwrap_or_default();
+/// The machine of a pool: any agent that matches its labels.
+pub(crate) fn machine(inputs: &Inputs<'_>) -> Machine {
+    let agent = inputs.pool.spec.platform.agent.clone().unwrap_or_default();
     let selector = agent.agent_label_selector;
     Machine {
-        template: ask.capi.agent_machine_template(),
-        made: ask.capi.agent_machine(),
+        template: inputs.capi.agent_machine_template(),
+        made: inputs.capi.agent_machine(),
         spec: selector.map_or(json!({}), |it| json!({ "agentLabelSelector": it })),
         live: &[],
         notes: Vec::new(),

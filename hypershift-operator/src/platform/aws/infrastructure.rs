@@ -4,8 +4,8 @@ use api::hypershift::v1beta1::platform::aws::{AwsPlatformSpec, AwsRolesReference
 use k8s_openapi::api::core::v1::{PodSpec, Secret};
 use serde_json::{Value, json};
 
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::wanted::Wanted;
+use crate::desired::Desired;
+use crate::facts::Facts;
 use crate::platform::aws::profile::{Region, RoleArn, profile};
 use crate::platform::{ClusterIs, Infrastructure};
 
@@ -15,7 +15,7 @@ const IMAGE: &str = "aws-cluster-api-controllers";
 const PROGRAM: &str = "/bin/cluster-api-provider-aws-controller-manager";
 /// Annotation that names another image.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-aws-image";
-/// The role that machines are made in.
+/// The role that manages machines.
 const NODE_MANAGEMENT: &str = "node-management-creds";
 /// The role in which Secrets are encrypted.
 const KEY_ROLE: &str = "kms-creds";
@@ -36,12 +36,12 @@ impl Infrastructure for Aws {
             "network": network(aws),
             "additionalTags": tags(facts, aws),
         }});
-        if let Some(endpoint) = crate::hosted_cluster::build::endpoint(facts) {
+        if let Some(endpoint) = facts.control_plane_endpoint() {
             fields["spec"]["controlPlaneEndpoint"] = endpoint;
         }
         let name = &facts.id.name;
-        let cluster = Wanted::of(facts.capi.aws_cluster(), &facts.namespace, name, fields);
-        ClusterIs::Wanted(Box::new(cluster))
+        let cluster = Desired::of(facts.capi.aws_cluster(), &facts.namespace, name, fields);
+        ClusterIs::Desired(Box::new(cluster))
     }
 
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
@@ -73,14 +73,14 @@ impl Infrastructure for Aws {
         Some(problems)
     }
 
-    fn secrets(&self, facts: &Facts) -> Vec<Wanted> {
+    fn secrets(&self, facts: &Facts) -> Vec<Desired> {
         let Some(aws) = &facts.cluster.spec.platform.aws else {
             return Vec::new();
         };
         let secret = |name: &str, arn: RoleArn<'_>, region: Region<'_>| {
             let data = base64(&profile(arn, region));
             let fields = json!({ "type": "Opaque", "data": { "credentials": data } });
-            Wanted::new::<Secret>(&facts.namespace, name, fields)
+            Desired::new::<Secret>(&facts.namespace, name, fields)
         };
         let roles = roles(&aws.roles_ref).into_iter();
         let roles = roles.filter(|(_, name, _)| !name.is_empty());
@@ -130,7 +130,7 @@ fn network(aws: &AwsPlatformSpec) -> Value {
     vpc.map_or(json!({}), |vpc| json!({ "vpc": { "id": vpc } }))
 }
 
-/// The user's tags, and the one by which everybody on AWS knows whose a resource is.
+/// The user's tags, and the tag that marks resources as owned by the cluster.
 fn tags(facts: &Facts, aws: &AwsPlatformSpec) -> Value {
     let mut tags = json!({ owned_tag(facts.infra_id()): "owned" });
     for tag in &aws.resource_tags {
@@ -144,7 +144,7 @@ pub(crate) fn owned_tag(infra_id: &str) -> String {
     format!("kubernetes.io/cluster/{infra_id}")
 }
 
-/// Each role: its field, the Secret that is made of it (if it is for the management side), and its ARN.
+/// Each role: its field, its Secret (if a component on the management cluster uses it), and its ARN.
 fn roles(roles: &AwsRolesReference) -> [(&'static str, &'static str, &str); 7] {
     let AwsRolesReference {
         ingress_arn,
@@ -189,7 +189,7 @@ fn key_role(facts: &Facts) -> Option<(&str, &str)> {
     Some((&aws.region, &aws.auth.aws_kms))
 }
 
-/// What is wrong with a field that names a role.
+/// Validates a field that names a role.
 fn no_role(field: &str, arn: &str) -> Option<String> {
     RoleArn::parse(arn).is_none().then(|| {
         format!(
@@ -199,12 +199,10 @@ fn no_role(field: &str, arn: &str) -> Option<String> {
     })
 }
 
-/// What is wrong with a field that names a region.
+/// Validates a field that names a region.
 fn no_region(field: &str, region: &str) -> Option<String> {
     Region::parse(region).is_none().then(|| {
-        format!(
-            "spec.{field} is {region:?}, which is not a region (for example us-east-1): correct it"
-        )
+        format!("spec.{field} is {region:?}, which is not a region (for example us-east-1)")
     })
 }
 
@@ -223,13 +221,13 @@ fn base64(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use api::group::Side;
+    use api::group::CapiTypes;
 
     use super::*;
-    use crate::hosted_cluster::fixture;
+    use crate::facts::fixture;
 
     #[test]
-    fn the_role_that_may_use_the_key_gets_a_profile_in_the_keys_region() {
+    fn the_kms_role_profile_uses_the_region_of_the_key() {
         let mut cluster = fixture::hosted_cluster("aws");
         let kms = |role: &str| {
             json!({ "type": "kms", "kms": { "provider": "AWS", "aws": {
@@ -240,7 +238,7 @@ mod tests {
         };
         let arn = "arn:aws:iam::123456789012:role/kms";
         cluster.spec.secret_encryption = serde_json::from_value(kms(arn)).unwrap();
-        let facts = fixture::facts(cluster.clone(), Side::Private);
+        let facts = fixture::facts(cluster.clone(), CapiTypes::Private);
         let secrets = Aws.secrets(&facts);
         let made = secrets.iter().find(|it| it.name() == KEY_ROLE).unwrap();
         let role = RoleArn::parse(arn).unwrap();
@@ -248,19 +246,19 @@ mod tests {
         assert_eq!(made.body["data"]["credentials"], expected);
         assert_eq!(Aws.credentials(&facts), Some(Vec::new()));
         cluster.spec.secret_encryption = serde_json::from_value(kms("kms")).unwrap();
-        let facts = fixture::facts(cluster, Side::Private);
+        let facts = fixture::facts(cluster, CapiTypes::Private);
         let problems = Aws.credentials(&facts).unwrap();
         assert!(problems[0].contains("awsKms is \"kms\""), "{problems:?}");
     }
 
     /// Check T16: a value with a line break is refused with its field, and no profile is written from it.
     #[test]
-    fn text_that_adds_settings_to_a_profile_is_refused() {
+    fn profiles_reject_injected_settings() {
         let injected = "arn:aws:iam::123456789012:role/a\ncredential_process = sh -c id";
         let mut cluster = fixture::hosted_cluster("aws");
         let aws = cluster.spec.platform.aws.as_mut().unwrap();
         aws.roles_ref.storage_arn = injected.to_owned();
-        let facts = fixture::facts(cluster.clone(), Side::Private);
+        let facts = fixture::facts(cluster.clone(), CapiTypes::Private);
         let problems = Aws.credentials(&facts).unwrap();
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(
@@ -277,7 +275,7 @@ mod tests {
 
         let aws = cluster.spec.platform.aws.as_mut().unwrap();
         aws.region = "us-east-1\ncredential_process = sh -c id".to_owned();
-        let facts = fixture::facts(cluster, Side::Private);
+        let facts = fixture::facts(cluster, CapiTypes::Private);
         let problems = Aws.credentials(&facts).unwrap();
         assert!(
             problems[1].starts_with("spec.platform.aws.region is "),

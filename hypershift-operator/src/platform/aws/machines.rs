@@ -13,41 +13,41 @@ use api::hypershift::v1beta1::platform::aws::{AwsPlatformSpec, AwsTagOverridePol
 use payload::capabilities::Capability;
 use serde_json::{Value, json};
 
-use crate::node_pool::machines::{Ask, Machine, Note, Refused};
+use crate::platform::machines::{Inputs, Machine, Note, Refused};
 
-/// GiB of the disk that nobody has asked for otherwise.
+/// Default size of the disk in GiB.
 const ROOT_VOLUME: i64 = 16;
-/// The type of a disk whose size alone was asked for.
+/// The default type of a disk.
 const VOLUME_TYPE: &str = "gp3";
-/// Pods that are not on the host's network are one hop further from the metadata service.
+/// Pods that are not in the host network are one hop further from the metadata service.
 const METADATA_HOPS: u8 = 2;
-/// The tag by which the termination handler knows the instances that it watches.
+/// The tag of instances that the termination handler watches.
 const TERMINATION_HANDLER: &str = "aws-node-termination-handler/managed";
 
-/// The machine that a pool asks for.
-pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
-    let pool = of_pool(ask.pool)?;
-    let cluster = of_cluster(ask)?;
-    let (tags, refused_tags) = tags(ask, pool, cluster);
+/// The machine of a pool.
+pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
+    let pool = of_pool(inputs.pool)?;
+    let cluster = of_cluster(inputs)?;
+    let (tags, refused_tags) = tags(inputs, pool, cluster);
     let mut spec = json!({
-        "additionalSecurityGroups": security_groups(ask, pool)?,
+        "additionalSecurityGroups": security_groups(inputs, pool)?,
         "additionalTags": tags,
-        "ami": { "id": image(ask, pool, cluster)? },
+        "ami": { "id": image(inputs, pool, cluster)? },
         // The user data is a stub that names where the rest is: it needs no store of secrets, and no compression.
         "cloudInit": { "insecureSkipSecretsManager": true, "secureSecretsBackend": "secrets-manager" },
-        "iamInstanceProfile": profile(ask, pool),
-        "instanceMetadataOptions": metadata_options(ask.pool),
+        "iamInstanceProfile": profile(inputs, pool),
+        "instanceMetadataOptions": metadata_options(inputs.pool),
         "instanceType": pool.instance_type,
         "rootVolume": root_volume(pool.root_volume.as_ref()),
-        // Not even the key that the provider would choose by itself: keys come with the user data.
+        // Not even the default key of the provider: SSH keys come with the user data.
         "sshKeyName": "",
         "subnet": reference(&pool.subnet),
         "uncompressedUserData": true,
     });
-    place(&mut spec, pool.placement.as_ref(), is_spot(ask.pool));
+    place(&mut spec, pool.placement.as_ref(), is_spot(inputs.pool));
     Ok(Machine {
-        template: ask.capi.aws_machine_template(),
-        made: ask.capi.aws_machine(),
+        template: inputs.capi.aws_machine_template(),
+        made: inputs.capi.aws_machine(),
         spec,
         live: &["additionalTags"],
         notes: vec![note(&refused_tags)],
@@ -69,56 +69,55 @@ pub(crate) fn is_spot(pool: &NodePool) -> bool {
 
 fn of_pool(pool: &NodePool) -> Result<&AwsNodePoolPlatform, Refused> {
     let aws = pool.spec.platform.aws.as_ref();
-    aws.ok_or_else(|| Refused::invalid("spec.platform.aws is missing: fill it in"))
+    aws.ok_or_else(|| Refused::invalid("spec.platform.aws is required: set it"))
 }
 
-fn of_cluster<'a>(ask: &Ask<'a>) -> Result<&'a AwsPlatformSpec, Refused> {
-    let aws = ask.cluster.spec.platform.aws.as_ref();
+fn of_cluster<'a>(inputs: &Inputs<'a>) -> Result<&'a AwsPlatformSpec, Refused> {
+    let aws = inputs.cluster.spec.platform.aws.as_ref();
     aws.ok_or_else(|| {
         Refused::invalid("the HostedCluster is not on AWS: use a NodePool of its own platform")
     })
 }
 
 fn image<'a>(
-    ask: &Ask<'a>,
+    inputs: &Inputs<'a>,
     pool: &'a AwsNodePoolPlatform,
     cluster: &AwsPlatformSpec,
 ) -> Result<&'a str, Refused> {
     if let Some(ami) = &pool.ami {
         return Ok(ami);
     }
-    let (arch, region) = (ask.pool.spec.arch, cluster.region.as_str());
-    let stream = ask.release.boot_images.as_ref();
+    let (arch, region) = (inputs.pool.spec.arch, cluster.region.as_str());
+    let stream = inputs.release.boot_images.as_ref();
     let found = match pool.image_type.unwrap_or(ImageType::Linux) {
         ImageType::Linux => stream.and_then(|it| it.ami(arch, region)),
         ImageType::Windows => stream.and_then(|it| it.windows_ami(arch, region)),
     };
     found.ok_or_else(|| {
-        let version = &ask.release.version;
+        let version = &inputs.release.version;
         Refused::no_image(format!(
             "release {version} has no image for {arch:?} in region {region}: set spec.platform.aws.ami"
         ))
     })
 }
 
-fn profile(ask: &Ask<'_>, pool: &AwsNodePoolPlatform) -> String {
+fn profile(inputs: &Inputs<'_>, pool: &AwsNodePoolPlatform) -> String {
     let own = pool.instance_profile.clone();
-    own.unwrap_or_else(|| format!("{}-worker-profile", ask.infra_id))
+    own.unwrap_or_else(|| format!("{}-worker-profile", inputs.infra_id))
 }
 
 /// The pool's groups, and the one that every machine of the cluster has.
-fn security_groups(ask: &Ask<'_>, pool: &AwsNodePoolPlatform) -> Result<Vec<Value>, Refused> {
+fn security_groups(inputs: &Inputs<'_>, pool: &AwsNodePoolPlatform) -> Result<Vec<Value>, Refused> {
     let mut groups: Vec<_> = pool.security_groups.iter().map(reference).collect();
-    let status = ask.cluster.status.as_ref();
+    let status = inputs.cluster.status.as_ref();
     let aws = status.and_then(|it| it.platform.as_ref()?.aws.as_ref());
     match aws.and_then(|it| it.default_worker_security_group_id.as_ref()) {
         Some(id) => groups.push(json!({ "id": id })),
-        None if ask.capabilities.has(Capability::CreatesAwsSecurityGroup) => {
+        None if inputs.capabilities.has(Capability::CreatesAwsSecurityGroup) => {
             return Err(Refused {
                 condition: PoolCondition::AwsSecurityGroupAvailable,
                 reason: "DefaultWorkerSecurityGroupNotReady",
-                message: "the control plane has not made the workers' default security group yet: wait, or look at \
-                          condition AWSDefaultSecurityGroupCreated of the HostedCluster"
+                message: "Waiting for the default security group of the workers: see condition AWSDefaultSecurityGroupCreated of the HostedCluster"
                     .to_owned(),
             });
         }
@@ -127,19 +126,19 @@ fn security_groups(ask: &Ask<'_>, pool: &AwsNodePoolPlatform) -> Result<Vec<Valu
     Ok(groups)
 }
 
-/// All tags, and the keys of the pool's that the cluster does not let it choose.
+/// All tags, and the keys of pool tags that the cluster overrides.
 fn tags(
-    ask: &Ask<'_>,
+    inputs: &Inputs<'_>,
     pool: &AwsNodePoolPlatform,
     cluster: &AwsPlatformSpec,
 ) -> (BTreeMap<String, String>, Vec<String>) {
     let mut refused = Vec::new();
     let mut tags: BTreeMap<_, _> = BTreeMap::new();
     tags.insert(
-        format!("kubernetes.io/cluster/{}", ask.infra_id),
+        format!("kubernetes.io/cluster/{}", inputs.infra_id),
         "owned".to_owned(),
     );
-    if is_spot(ask.pool) {
+    if is_spot(inputs.pool) {
         tags.insert(TERMINATION_HANDLER.to_owned(), String::new());
     }
     let of_cluster = cluster.resource_tags.iter();
@@ -161,11 +160,10 @@ fn tags(
 
 fn note(refused: &[String]) -> Note {
     let message = if refused.is_empty() {
-        "the pool's tags and the cluster's go together".to_owned()
+        "the tags of the NodePool and of the HostedCluster do not conflict".to_owned()
     } else {
         format!(
-            "the cluster gives {} another value, and keeps it: remove the tag from the pool, or set its overridePolicy \
-             to Allow in the HostedCluster",
+            "the HostedCluster has another value for tag {}, which takes precedence: remove the tag from the NodePool, or set its overridePolicy to Allow in the HostedCluster",
             refused.join(", ")
         )
     };
@@ -223,7 +221,7 @@ fn metadata_options(pool: &NodePool) -> Value {
     })
 }
 
-/// On what hardware, and under what terms.
+/// Placement and tenancy.
 fn place(spec: &mut Value, placement: Option<&AwsPlacement>, spot: bool) {
     let AwsPlacement {
         tenancy,

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_and_regions_are_told_from_other_text() {
+    fn roles_and_regions_are_validated() {
         for (text, expected) in [
             ("arn:aws:iam::123456789012:role/a", true),
             (

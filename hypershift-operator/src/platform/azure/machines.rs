@@ -10,9 +10,9 @@ use payload::boot_images::{HyperVGeneration, MarketplaceImage};
 use serde_json::{Value, json};
 
 use crate::capi::Capi;
-use crate::node_pool::machines::{Ask, Machine, Refused};
+use crate::platform::machines::{Inputs, Machine, Refused};
 
-/// GiB of the disk that nobody has asked for otherwise.
+/// Default size of the disk in GiB.
 const DISK_SIZE: i32 = 30;
 
 /// The kind of the template.
@@ -20,17 +20,16 @@ pub(crate) fn template(capi: Capi) -> ApiResource {
     capi.infrastructure("v1beta1", "AzureMachineTemplate", "azuremachinetemplates")
 }
 
-/// The machine that a pool asks for.
-pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
-    let azure = ask.pool.spec.platform.azure.as_ref();
-    let azure =
-        azure.ok_or_else(|| Refused::invalid("spec.platform.azure is missing: fill it in"))?;
+/// The machine of a pool.
+pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
+    let azure = inputs.pool.spec.platform.azure.as_ref();
+    let azure = azure.ok_or_else(|| Refused::invalid("spec.platform.azure is required: set it"))?;
     let subnet = azure.subnet_id.rsplit('/').next().unwrap_or_default();
     let mut spec = json!({
-        "image": image(ask, azure)?,
+        "image": image(inputs, azure)?,
         "networkInterfaces": [{ "subnetName": subnet }],
         "osDisk": os_disk(&azure.os_disk),
-        // Keys come with the user data; the provider makes one of its own where it is not told that there is none.
+        // SSH keys come with the user data; without a key here, the provider generates one.
         "sshPublicKey": "",
         "vmSize": azure.vm_size,
     });
@@ -44,8 +43,8 @@ pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
         spec["diagnostics"] = diagnostics;
     }
     Ok(Machine {
-        template: template(ask.capi),
-        made: ask
+        template: template(inputs.capi),
+        made: inputs
             .capi
             .infrastructure("v1beta1", "AzureMachine", "azuremachines"),
         spec,
@@ -54,22 +53,25 @@ pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
     })
 }
 
-fn image(ask: &Ask<'_>, azure: &AzureNodePoolPlatform) -> Result<Value, Refused> {
+fn image(inputs: &Inputs<'_>, azure: &AzureNodePoolPlatform) -> Result<Value, Refused> {
     match azure.image.type_ {
         AzureImageType::ImageId => {
             let id = azure.image.image_id.as_ref();
             id.map(|id| json!({ "id": id })).ok_or_else(|| {
-                Refused::no_image("spec.platform.azure.image.imageID is missing: fill it in")
+                Refused::no_image("spec.platform.azure.image.imageID is required: set it")
             })
         }
         AzureImageType::AzureMarketplace => {
-            marketplace(ask, azure.image.azure_marketplace.as_ref())
+            marketplace(inputs, azure.image.azure_marketplace.as_ref())
         }
     }
 }
 
-/// The image that is named, or the one that belongs to the release.
-fn marketplace(ask: &Ask<'_>, image: Option<&AzureMarketplaceImage>) -> Result<Value, Refused> {
+/// The configured image, or the one of the release.
+fn marketplace(
+    inputs: &Inputs<'_>,
+    image: Option<&AzureMarketplaceImage>,
+) -> Result<Value, Refused> {
     let AzureMarketplaceImage {
         image_generation,
         publisher,
@@ -84,7 +86,7 @@ fn marketplace(ask: &Ask<'_>, image: Option<&AzureMarketplaceImage>) -> Result<V
             sku,
             version,
         },
-        _ => of_release(ask, image_generation)?,
+        _ => of_release(inputs, image_generation)?,
     };
     let MarketplaceImage {
         publisher,
@@ -102,17 +104,17 @@ fn marketplace(ask: &Ask<'_>, image: Option<&AzureMarketplaceImage>) -> Result<V
 }
 
 fn of_release(
-    ask: &Ask<'_>,
+    inputs: &Inputs<'_>,
     generation: Option<AzureImageGeneration>,
 ) -> Result<MarketplaceImage, Refused> {
     let generation = match generation.unwrap_or(AzureImageGeneration::Gen2) {
         AzureImageGeneration::Gen1 => HyperVGeneration::V1,
         AzureImageGeneration::Gen2 => HyperVGeneration::V2,
     };
-    let stream = ask.release.boot_images.as_ref();
-    let found = stream.and_then(|it| it.azure_marketplace(ask.pool.spec.arch, generation));
+    let stream = inputs.release.boot_images.as_ref();
+    let found = stream.and_then(|it| it.azure_marketplace(inputs.pool.spec.arch, generation));
     found.cloned().ok_or_else(|| {
-        let version = &ask.release.version;
+        let version = &inputs.release.version;
         Refused::no_image(format!(
             "release {version} has no image in the marketplace: set publisher, offer, sku and version under \
              spec.platform.azure.image.azureMarketplace"

@@ -1,11 +1,11 @@
-//! Virtual machines by KubeVirt: on this cluster, or on another one that a Secret leads to.
+//! Virtual machines by KubeVirt: on this cluster, or on an infrastructure cluster.
 
 use k8s_openapi::api::core::v1::{PodSpec, Secret};
 use serde_json::{Value, json};
 
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::names::{KUBECONFIG_KEY, KUBEVIRT_CREDENTIALS};
-use crate::hosted_cluster::wanted::Wanted;
+use crate::desired::Desired;
+use crate::facts::Facts;
+use crate::names::{KUBECONFIG_KEY, KUBEVIRT_CREDENTIALS};
 use crate::platform::{ClusterIs, Infrastructure, image_given};
 
 /// Annotation that names another image of the controllers.
@@ -20,7 +20,7 @@ pub(crate) struct Kubevirt;
 impl Infrastructure for Kubevirt {
     fn cluster(&self, facts: &Facts) -> ClusterIs {
         let mut fields = json!({ "spec": {} });
-        if let Some(endpoint) = crate::hosted_cluster::build::endpoint(facts) {
+        if let Some(endpoint) = facts.control_plane_endpoint() {
             fields["spec"]["controlPlaneEndpoint"] = endpoint;
         }
         let namespace = &facts.namespace;
@@ -29,13 +29,13 @@ impl Infrastructure for Kubevirt {
                 "apiVersion": "v1", "kind": "Secret", "name": KUBEVIRT_CREDENTIALS, "namespace": namespace,
             });
         }
-        let cluster = Wanted::of(
+        let cluster = Desired::of(
             facts.capi.kubevirt_cluster(),
             namespace,
             &facts.id.name,
             fields,
         );
-        ClusterIs::Wanted(Box::new(cluster))
+        ClusterIs::Desired(Box::new(cluster))
     }
 
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
@@ -43,7 +43,7 @@ impl Infrastructure for Kubevirt {
         image_given(facts, IMAGE_ANNOTATION, flag, "KubeVirt")
     }
 
-    fn secrets(&self, facts: &Facts) -> Vec<Wanted> {
+    fn secrets(&self, facts: &Facts) -> Vec<Desired> {
         let Some((name, key)) = external(facts) else {
             return Vec::new();
         };
@@ -54,7 +54,7 @@ impl Infrastructure for Kubevirt {
             return Vec::new();
         };
         let fields = json!({ "type": "Opaque", "data": { KUBECONFIG_KEY: kubeconfig } });
-        vec![Wanted::new::<Secret>(
+        vec![Desired::new::<Secret>(
             &facts.namespace,
             KUBEVIRT_CREDENTIALS,
             fields,
@@ -88,7 +88,7 @@ impl Infrastructure for Kubevirt {
     }
 }
 
-/// The Secret and the key in it that lead to another cluster.
+/// The Secret and key with the kubeconfig of the infrastructure cluster.
 pub(crate) fn external(facts: &Facts) -> Option<(&str, &str)> {
     let platform = facts.cluster.spec.platform.kubevirt.as_ref()?;
     let secret = platform

@@ -10,12 +10,12 @@ use api::hypershift::v1beta1::node_pool::{
 use json_patch::Patch;
 use serde_json::{Value, json};
 
-use crate::node_pool::machines::{Ask, Machine, Note, Refused};
-use crate::node_pool::names;
+use crate::names::node_pool as names;
+use crate::platform::machines::{Inputs, Machine, Note, Refused};
 
-/// The name of the disk, its volume and what fills it.
+/// The name of the disk, its volume and its `DataVolume`.
 const DISK: &str = "rhcos";
-/// What a machine has that nobody has asked for otherwise.
+/// Defaults of a machine.
 const MEMORY: &str = "8Gi";
 const CORES: i32 = 2;
 const DISK_SIZE: &str = "32Gi";
@@ -23,21 +23,21 @@ const DISK_SIZE: &str = "32Gi";
 pub(crate) const INFRA_ID_LABEL: &str = "hypershift.openshift.io/infra-id";
 const POOL_LABEL: &str = "hypershift.openshift.io/nodepool-name";
 
-/// The machine that a pool asks for.
-pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
-    let kubevirt = ask.pool.spec.platform.kubevirt.as_ref();
-    let kubevirt = kubevirt
-        .ok_or_else(|| Refused::invalid("spec.platform.kubevirt is missing: fill it in"))?;
-    let labels = json!({ INFRA_ID_LABEL: ask.infra_id, POOL_LABEL: names::of(ask.pool) });
+/// The machine of a pool.
+pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
+    let kubevirt = inputs.pool.spec.platform.kubevirt.as_ref();
+    let kubevirt =
+        kubevirt.ok_or_else(|| Refused::invalid("spec.platform.kubevirt is required: set it"))?;
+    let labels = json!({ INFRA_ID_LABEL: inputs.infra_id, POOL_LABEL: names::of(inputs.pool) });
     let mut template = json!({
-        "metadata": { "labels": labels, "namespace": vm_namespace(ask) },
+        "metadata": { "labels": labels, "namespace": vm_namespace(inputs) },
         "spec": {
-            "dataVolumeTemplates": [{ "metadata": { "name": DISK }, "spec": data_volume(ask, kubevirt)? }],
+            "dataVolumeTemplates": [{ "metadata": { "name": DISK }, "spec": data_volume(inputs, kubevirt)? }],
             "runStrategy": "Always",
-            "template": { "metadata": { "labels": labels }, "spec": instance(ask, kubevirt) },
+            "template": { "metadata": { "labels": labels }, "spec": instance(inputs, kubevirt) },
         },
     });
-    for patch in patches(ask)? {
+    for patch in patches(inputs)? {
         json_patch::patch(&mut template, &patch).map_err(|error| {
             Refused::invalid(format!(
                 "annotation {} cannot be applied to the virtual machine: {error}",
@@ -45,23 +45,23 @@ pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
             ))
         })?;
     }
-    // The policy that keeps machines from the management cluster selects by it.
-    template["metadata"]["labels"][INFRA_ID_LABEL] = json!(ask.infra_id);
-    template["spec"]["template"]["metadata"]["labels"][INFRA_ID_LABEL] = json!(ask.infra_id);
+    // The NetworkPolicy that isolates machines from the management cluster selects by it.
+    template["metadata"]["labels"][INFRA_ID_LABEL] = json!(inputs.infra_id);
+    template["spec"]["template"]["metadata"]["labels"][INFRA_ID_LABEL] = json!(inputs.infra_id);
     Ok(Machine {
-        template: ask.capi.kubevirt_machine_template(),
-        made: ask.capi.kubevirt_machine(),
+        template: inputs.capi.kubevirt_machine_template(),
+        made: inputs.capi.kubevirt_machine(),
         // The nodes cannot be reached by SSH from where the provider runs.
         spec: json!({ "virtualMachineBootstrapCheck": { "checkStrategy": "none" }, "virtualMachineTemplate": template }),
         live: &[],
-        notes: [Some(migration(kubevirt)), caching(ask.pool, kubevirt)]
+        notes: [Some(migration(kubevirt)), caching(inputs.pool, kubevirt)]
             .into_iter()
             .flatten()
             .collect(),
     })
 }
 
-fn instance(ask: &Ask<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Value {
+fn instance(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Value {
     let compute = kubevirt.compute.clone().unwrap_or_default();
     let memory = compute
         .memory
@@ -77,7 +77,7 @@ fn instance(ask: &Ask<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Value {
         domain["resources"] = json!({ "requests": resources, "limits": resources });
     }
     let mut spec = json!({
-        "affinity": apart(names::of(ask.pool)),
+        "affinity": apart(names::of(inputs.pool)),
         "domain": domain,
         // The provider drains the node first.
         "evictionStrategy": "External",
@@ -144,7 +144,7 @@ fn further(kubevirt: &KubevirtNodePoolPlatform) -> impl Iterator<Item = (String,
     })
 }
 
-/// Machines of one pool are better on different hosts.
+/// Machines of one pool prefer different hosts.
 fn apart(pool: &str) -> Value {
     let selector =
         json!({ "matchExpressions": [{ "key": POOL_LABEL, "operator": "In", "values": [pool] }] });
@@ -154,7 +154,7 @@ fn apart(pool: &str) -> Value {
     } })
 }
 
-fn data_volume(ask: &Ask<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Result<Value, Refused> {
+fn data_volume(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Result<Value, Refused> {
     let volume = kubevirt.root_volume.persistent.clone().unwrap_or_default();
     let size = volume
         .size
@@ -175,30 +175,33 @@ fn data_volume(ask: &Ask<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Result<Val
     if let Some(mode) = volume.volume_mode {
         storage["volumeMode"] = json!(volume_mode(mode));
     }
-    Ok(json!({ "source": source(ask, kubevirt)?, "storage": storage }))
+    Ok(json!({ "source": source(inputs, kubevirt)?, "storage": storage }))
 }
 
-/// Where the disk's content comes from: a copy that is kept at hand, or the image itself.
-fn source(ask: &Ask<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Result<Value, Refused> {
+/// The source of the disk: a cached copy, or the image itself.
+fn source(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Result<Value, Refused> {
     let caching = kubevirt.root_volume.cache_strategy.as_ref();
     if caching.is_some_and(|it| it.type_ == KubevirtCaching::Pvc)
-        && let Some(name) = cache_name(ask.pool)
+        && let Some(name) = cache_name(inputs.pool)
     {
-        return Ok(json!({ "pvc": { "name": name, "namespace": vm_namespace(ask) } }));
+        return Ok(json!({ "pvc": { "name": name, "namespace": vm_namespace(inputs) } }));
     }
-    let image = image(ask, kubevirt)?;
+    let image = image(inputs, kubevirt)?;
     Ok(json!({ "registry": { "url": format!("docker://{image}"), "pullMethod": "node" } }))
 }
 
-fn image<'a>(ask: &Ask<'a>, kubevirt: &'a KubevirtNodePoolPlatform) -> Result<&'a str, Refused> {
+fn image<'a>(
+    inputs: &Inputs<'a>,
+    kubevirt: &'a KubevirtNodePoolPlatform,
+) -> Result<&'a str, Refused> {
     let own = kubevirt.root_volume.disk_image.as_ref();
     if let Some(image) = own.and_then(|it| it.container_disk_image.as_deref()) {
         return Ok(image);
     }
-    let stream = ask.release.boot_images.as_ref();
-    let found = stream.and_then(|it| it.kubevirt(ask.pool.spec.arch));
+    let stream = inputs.release.boot_images.as_ref();
+    let found = stream.and_then(|it| it.kubevirt(inputs.pool.spec.arch));
     found.ok_or_else(|| {
-        let version = &ask.release.version;
+        let version = &inputs.release.version;
         Refused::no_image(format!(
             "release {version} has no disk for KubeVirt: set spec.platform.kubevirt.rootVolume.diskImage"
         ))
@@ -217,16 +220,21 @@ fn cache_name(pool: &NodePool) -> Option<&str> {
     kubevirt.cache_name.as_deref()
 }
 
-/// The namespace of the virtual machines: beside the control plane, or where the cluster's credentials say.
-fn vm_namespace<'a>(ask: &Ask<'a>) -> &'a str {
-    let kubevirt = ask.cluster.spec.platform.kubevirt.as_ref();
+/// The namespace of the virtual machines: that of the control plane, or of the infrastructure cluster.
+fn vm_namespace<'a>(inputs: &Inputs<'a>) -> &'a str {
+    let kubevirt = inputs.cluster.spec.platform.kubevirt.as_ref();
     let credentials = kubevirt.and_then(|it| it.credentials.as_ref());
-    credentials.map_or(ask.namespace, |it| it.infra_namespace.as_str())
+    credentials.map_or(inputs.namespace, |it| it.infra_namespace.as_str())
 }
 
-fn patches(ask: &Ask<'_>) -> Result<Vec<Patch>, Refused> {
-    let of_cluster = ask.cluster.metadata.annotations.clone().unwrap_or_default();
-    let of_pool = ask.pool.metadata.annotations.clone().unwrap_or_default();
+fn patches(inputs: &Inputs<'_>) -> Result<Vec<Patch>, Refused> {
+    let of_cluster = inputs
+        .cluster
+        .metadata
+        .annotations
+        .clone()
+        .unwrap_or_default();
+    let of_pool = inputs.pool.metadata.annotations.clone().unwrap_or_default();
     let mut patches = Vec::new();
     for annotations in [of_cluster, of_pool] {
         let Ok(Some(text)) = KUBEVIRT_VM_JSONPATCH.get(&annotations) else {
@@ -234,7 +242,7 @@ fn patches(ask: &Ask<'_>) -> Result<Vec<Patch>, Refused> {
         };
         let patch = serde_json::from_str(&text).map_err(|error| {
             Refused::invalid(format!(
-                "annotation {} is no JSON patch ({error}): correct it",
+                "annotation {} is not a valid JSON patch: {error}",
                 KUBEVIRT_VM_JSONPATCH.key()
             ))
         })?;
@@ -243,7 +251,7 @@ fn patches(ask: &Ask<'_>) -> Result<Vec<Patch>, Refused> {
     Ok(patches)
 }
 
-/// Nothing makes the copy of the boot image that `cacheStrategy: PVC` asks for.
+/// No controller creates the copy of the boot image that `cacheStrategy: PVC` requests.
 fn caching(pool: &NodePool, kubevirt: &KubevirtNodePoolPlatform) -> Option<Note> {
     let strategy = kubevirt.root_volume.cache_strategy.as_ref()?;
     let is_ignored = strategy.type_ == KubevirtCaching::Pvc && cache_name(pool).is_none();
@@ -257,7 +265,7 @@ fn caching(pool: &NodePool, kubevirt: &KubevirtNodePoolPlatform) -> Option<Note>
     })
 }
 
-/// A disk that one host alone may have keeps its machine there.
+/// Disks without `ReadWriteMany` prevent live migration.
 fn migration(kubevirt: &KubevirtNodePoolPlatform) -> Note {
     let volume = kubevirt.root_volume.persistent.clone().unwrap_or_default();
     let modes = &volume.access_modes;
@@ -271,9 +279,9 @@ fn migration(kubevirt: &KubevirtNodePoolPlatform) -> Note {
             "DisksNotLiveMigratable"
         },
         message: if shared {
-            "machines can move between hosts while they run".to_owned()
+            "virtual machines can be live-migrated".to_owned()
         } else {
-            "the disks' access modes tie machines to their hosts: add ReadWriteMany to \
+            "the access modes of the disks prevent live migration: add ReadWriteMany to \
              spec.platform.kubevirt.rootVolume.persistent.accessModes if the storage class can"
                 .to_owned()
         },

@@ -1,6 +1,6 @@
-//! Nodes that somebody else brings: there is nothing to make them with.
+//! Nodes that users add themselves: there is no provider.
 
-use crate::hosted_cluster::facts::Facts;
+use crate::facts::Facts;
 use crate::platform::{ClusterIs, Infrastructure};
 
 /// No infrastructure.

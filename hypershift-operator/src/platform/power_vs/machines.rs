@@ -7,7 +7,7 @@ use kube::api::ApiResource;
 use serde_json::{Value, json};
 
 use crate::capi::Capi;
-use crate::node_pool::machines::{Ask, Machine, Refused};
+use crate::platform::machines::{Inputs, Machine, Refused};
 
 /// The kind of the template.
 pub(crate) fn template(capi: Capi) -> ApiResource {
@@ -15,9 +15,9 @@ pub(crate) fn template(capi: Capi) -> ApiResource {
     capi.infrastructure("v1beta2", "IBMPowerVSMachineTemplate", plural)
 }
 
-/// The machine that a pool asks for.
-pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
-    let cluster = ask.cluster.spec.platform.powervs.as_ref();
+/// The machine of a pool.
+pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
+    let cluster = inputs.cluster.spec.platform.powervs.as_ref();
     let cluster = cluster.ok_or_else(|| {
         Refused::invalid("the HostedCluster is not on PowerVS: use a NodePool of its own platform")
     })?;
@@ -29,14 +29,20 @@ pub(crate) fn machine(ask: &Ask<'_>) -> Result<Machine, Refused> {
         image,
         storage_type: _,
         image_delete_policy: _,
-    } = ask.pool.spec.platform.powervs.clone().unwrap_or_default();
+    } = inputs
+        .pool
+        .spec
+        .platform
+        .powervs
+        .clone()
+        .unwrap_or_default();
     let image = image.ok_or_else(|| {
         Refused::no_image("no image is imported for the release: set spec.platform.powervs.image")
     })?;
     let processors = processors.unwrap_or_else(|| IntOrString::String("0.5".to_owned()));
     Ok(Machine {
-        template: template(ask.capi),
-        made: ask
+        template: template(inputs.capi),
+        made: inputs
             .capi
             .infrastructure("v1beta2", "IBMPowerVSMachine", "ibmpowervsmachines"),
         spec: json!({

@@ -1,6 +1,6 @@
-//! `cluster-etcd-operator readyz`: reports to the kubelet whether the etcd beside it answers.
+//! `cluster-etcd-operator readyz`: reports to the kubelet whether the etcd beside it responds.
 //!
-//! OpenShift's program of that name cannot be had. This one does what is asked of it in a pod of etcd: it serves /healthz
+//! OpenShift's program of that name is not available. This one has the behavior that a pod of etcd needs: it serves /healthz
 //! and /readyz, and says there what etcd itself says under /livez and /readyz.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use pod_tools::serve::{self, Answer};
+use pod_tools::serve::{self, Response};
 use pod_tools::tls;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 const USAGE: &str = "usage: cluster-etcd-operator readyz --target=URL --listen-port=PORT --serving-cert-file=F \
                      --serving-key-file=F --client-cert-file=F --client-key-file=F --client-cacert-file=F";
 
-/// The etcd to ask.
+/// The etcd to query.
 #[derive(Clone)]
 struct Target {
     host: String,
@@ -71,9 +71,9 @@ async fn run(flags: &HashMap<String, String>) -> Result<()> {
     let port: u16 = flag("listen-port")?.parse().map_err(Error::other)?;
     let listener = TcpListener::bind(("0.0.0.0", port)).await?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let answer = async move |path: &str| judge(&target, path).await;
+    let response = async move |path: &str| judge(&target, path).await;
     tokio::select! {
-        outcome = serve::forever(listener, serving, answer) => outcome,
+        outcome = serve::forever(listener, serving, response) => outcome,
         _ = terminate.recv() => Ok(()),
     }
 }
@@ -88,19 +88,19 @@ fn authority(url: &str) -> Result<(String, u16)> {
     parsed.ok_or_else(|| Error::other(format!("{url:?} is not https://HOST:PORT")))
 }
 
-async fn judge(target: &Target, path: &str) -> Answer {
-    // Alive is what answers at all; ready is what the whole cluster agrees with.
+async fn judge(target: &Target, path: &str) -> Response {
+    // Liveness requires any response; readiness requires a quorum.
     let question = match path.trim_start_matches('/') {
         "healthz" | "livez" => "/livez",
         _ => "/readyz",
     };
     match ask(target, question).await {
-        Ok(said) if said.starts_with("HTTP/1.1 200 ") => Answer::ok(),
-        Ok(said) => Answer::unavailable(format!(
+        Ok(said) if said.starts_with("HTTP/1.1 200 ") => Response::ok(),
+        Ok(said) => Response::unavailable(format!(
             "etcd says {}",
             said.lines().next().unwrap_or_default()
         )),
-        Err(error) => Answer::unavailable(format!("etcd does not answer: {error}")),
+        Err(error) => Response::unavailable(format!("etcd does not respond: {error}")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Does nothing, for as long as its pod lives: the process that a pod's network belongs to.
+//! Does nothing until its pod is deleted: the process that owns a pod's network namespace.
 //!
 //! The container runtime ends it by SIGKILL, so it listens to no signal.
 

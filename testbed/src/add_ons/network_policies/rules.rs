@@ -1,7 +1,7 @@
 //! NetworkPolicies as rules of nftables. Pure.
 //!
-//! Each pod that a policy isolates has a chain for each direction that it isolates: what a rule allows goes back to where
-//! it came from, and all else is dropped at the end.
+//! Each pod that a policy isolates has a chain for each direction that it isolates: allowed traffic returns to where
+//! it was called from, and other traffic is dropped at the end.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -65,7 +65,7 @@ impl Direction {
     }
 }
 
-/// The rules of all policies, as a file for nft. What nodes begin themselves is let in: on its own node it never comes
+/// The rules of all policies, as a file for nft. Traffic from nodes is allowed: on its own node it never comes
 /// here, and on others it must not fare worse.
 pub(super) fn text(
     policies: &[Value],
@@ -119,7 +119,7 @@ pub(super) fn text(
     )
 }
 
-/// Lets in what comes from the nodes' own addresses.
+/// Lets in what is from the nodes' own addresses.
 fn of_nodes(nodes: &[String]) -> String {
     if nodes.is_empty() {
         return String::new();
@@ -162,14 +162,14 @@ fn allowed(
     let ports = match rule["ports"].as_array().filter(|ports| !ports.is_empty()) {
         None => vec![String::new()],
         Some(listed) => {
-            // A name is one of the pod that is asked.
-            let asked: Vec<&Value> = match direction {
+            // A name is one of the destination pod.
+            let destinations: Vec<&Value> = match direction {
                 Direction::Ingress => vec![pod],
                 Direction::Egress => pods.iter().collect(),
             };
             listed
                 .iter()
-                .flat_map(|port| matches(port, &asked))
+                .flat_map(|port| matches(port, &destinations))
                 .collect()
         }
     };
@@ -223,12 +223,15 @@ fn addresses(
 }
 
 /// A port of a rule, as matches: a name may be several numbers, or none.
-fn matches(port: &Value, asked: &[&Value]) -> Vec<String> {
+fn matches(port: &Value, destinations: &[&Value]) -> Vec<String> {
     let protocol = port["protocol"].as_str().unwrap_or("TCP").to_lowercase();
     match &port["port"] {
         Value::Null => vec![format!("meta l4proto {protocol}")],
         Value::String(name) => {
-            let numbers: BTreeSet<i64> = asked.iter().flat_map(|pod| named(pod, name)).collect();
+            let numbers: BTreeSet<i64> = destinations
+                .iter()
+                .flat_map(|pod| named(pod, name))
+                .collect();
             let each = numbers.into_iter();
             each.map(|number| format!("{protocol} dport {number}"))
                 .collect()
@@ -263,7 +266,7 @@ mod tests {
         })
     }
 
-    fn world(spec: &Value) -> String {
+    fn rendered(spec: &Value) -> String {
         let policies = [json!({ "metadata": { "namespace": "a" }, "spec": spec })];
         let pods = [
             pod("a", "etcd", "10.0.0.1"),
@@ -277,8 +280,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_begins_reaches_pods_of_other_nodes() {
-        let rules = world(&json!({ "podSelector": {}, "policyTypes": ["Ingress"] }));
+    fn traffic_from_a_node_reaches_pods_of_other_nodes() {
+        let rules = rendered(&json!({ "podSelector": {}, "policyTypes": ["Ingress"] }));
         let (_, hooks) = rules.split_once("chain forward_checks").unwrap();
         let (forward, input) = hooks.split_once("chain input_checks").unwrap();
         let let_in = forward.find("ip saddr { 10.9.0.1, 10.9.0.2 } accept");
@@ -288,8 +291,8 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_rule_allows_comes_to_an_isolated_pod() {
-        let rules = world(&json!({
+    fn isolated_pods_receive_only_allowed_traffic() {
+        let rules = rendered(&json!({
             "podSelector": { "matchLabels": { "app": "etcd" } },
             "ingress": [{ "from": [{ "podSelector": { "matchLabels": { "app": "api" } } }], "ports": [{ "port": "client" }] }],
         }));
@@ -323,7 +326,7 @@ mod tests {
                 "udp dport 53 return",
             ),
         ] {
-            let rules = world(
+            let rules = rendered(
                 &json!({ "podSelector": { "matchLabels": { "app": "etcd" } }, "ingress": [rule] }),
             );
             assert!(rules.contains(expected), "no {expected:?} in {rules}");
@@ -332,7 +335,7 @@ mod tests {
 
     #[test]
     fn traffic_without_a_rule_is_dropped() {
-        let rules = world(&json!({ "podSelector": {}, "policyTypes": ["Ingress", "Egress"] }));
+        let rules = rendered(&json!({ "podSelector": {}, "policyTypes": ["Ingress", "Egress"] }));
         assert!(rules.contains("chain ingress1 {\n    drop\n"), "{rules}");
         assert!(rules.contains("chain egress1 {\n    drop\n"), "{rules}");
         // A pod of another namespace is not concerned.

@@ -24,10 +24,10 @@ pub(super) fn target(route: &Value, host: &str, services: &[Value]) -> Option<Ta
     })?;
     let address = service["spec"]["clusterIP"].as_str()?;
     let ports = service["spec"]["ports"].as_array()?;
-    let wanted = &spec["port"]["targetPort"];
+    let desired = &spec["port"]["targetPort"];
     let chosen = ports
         .iter()
-        .find(|port| [&port["name"], &port["port"], &port["targetPort"]].contains(&wanted));
+        .find(|port| [&port["name"], &port["port"], &port["targetPort"]].contains(&desired));
     let port = chosen.or_else(|| ports.first())?["port"].as_i64()?;
     Some(Target {
         host: host.to_owned(),
@@ -94,15 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn a_route_leads_to_the_port_that_it_names() {
-        for (wanted, port) in [
+    fn a_route_uses_its_target_port() {
+        for (desired, port) in [
             (json!("https"), 443),
             (json!("client"), 443),
             (json!(9000), 9000),
             (json!(null), 9000),
         ] {
-            let found = target(&route(&wanted), "h.test", &[service()]).unwrap();
-            assert_eq!(found.port, port, "{wanted}");
+            let found = target(&route(&desired), "h.test", &[service()]).unwrap();
+            assert_eq!(found.port, port, "{desired}");
         }
         assert_eq!(target(&route(&json!(1)), "h.test", &[]), None);
     }

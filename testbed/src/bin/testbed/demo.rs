@@ -19,7 +19,7 @@ use testbed::signals;
 
 /// Name of the demo's testbed.
 const NAME: &str = "demo";
-/// Name of the cluster that comes up.
+/// Name of the cluster that starts.
 const CLUSTER: &str = "demo";
 /// Exit code of a program that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
@@ -49,8 +49,8 @@ pub(crate) async fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-async fn whole(asked: Option<Level>, progress: &Progress, stays: bool) -> Result<()> {
-    match level(asked, progress).await? {
+async fn whole(requested: Option<Level>, progress: &Progress, stays: bool) -> Result<()> {
+    match level(requested, progress).await? {
         Level::Node => Box::pin(nodes::show(progress, stays)).await?,
         Level::ControlPlane => control_plane::show(progress, stays).await?,
     }
@@ -58,13 +58,13 @@ async fn whole(asked: Option<Level>, progress: &Progress, stays: bool) -> Result
     Ok(())
 }
 
-/// The level that was asked for; else the highest that this machine can have, and why it is not a higher one.
-async fn level(asked: Option<Level>, progress: &Progress) -> Result<Level> {
+/// The level that was requested; else the highest that this machine can have, and why it is not a higher one.
+async fn level(requested: Option<Level>, progress: &Progress) -> Result<Level> {
     let can = match supported() {
         Ok(()) => furnish(progress).await,
         Err(reason) => Err(reason.into()),
     };
-    match (asked, can) {
+    match (requested, can) {
         (Some(Level::ControlPlane), _) => Ok(Level::ControlPlane),
         (Some(Level::Node) | None, Ok(())) => Ok(Level::Node),
         (Some(Level::Node), Err(reason)) => Err(reason).context("the demo cannot have nodes here"),

@@ -156,7 +156,7 @@ pub(crate) async fn bring_up(name: &str, progress: &Progress) -> Result<(Testbed
     let mut testbed = Testbed::start(name, progress.clone()).await?;
     testbed.use_proxy(proxy);
     let plan = Plan::hosted(NAMESPACE);
-    testbed.install_crds(plan.side()).await?;
+    testbed.install_crds(plan.capi_types()).await?;
     testbed.start_controller_manager().await?;
     testbed.add(&plan).await?;
     let standard = testbed.standard_kubeconfig().await?;

@@ -6,7 +6,6 @@
 mod layout;
 mod sbom;
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
@@ -35,6 +34,12 @@ pub(super) struct Args {
     /// The cargo profile: `dev` is quicker, to try the command
     #[arg(long, default_value = "release")]
     profile: String,
+    /// The checkout to build [default: that of this program]
+    #[arg(long, value_name = "DIRECTORY")]
+    source: Option<PathBuf>,
+    /// The commit that the programs report [default: the checkout's]
+    #[arg(long, value_name = "HASH", env = "HYPERSHIFT_COMMIT")]
+    commit: Option<String>,
 }
 
 /// Builds, packs, and writes checksums.
@@ -47,17 +52,20 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
         "{} does not exist: name a bundle by --ca-certificates",
         args.ca_certificates.display()
     );
+    let source = source(args.source.as_deref())?;
+    let commit = commit(args.commit.as_deref(), &source).await?;
+    let target = target_directory(&source);
     let mut sums = String::new();
     for image in selected(&args.images)? {
         let step = progress.step(format!("building {}", image.name()));
-        let program = build(image, &args.profile).await?;
+        let program = build(image, &args.profile, &commit, [&source, &target]).await?;
         let archive = image.pack(program, &args.ca_certificates)?;
         let tar = layout::tar(&archive)?;
-        let bill = sbom::of(image.recipe().package, &archive.manifest.digest).await?;
+        let bill = sbom::of(image, &archive, &source).await?;
         step.done();
         for (ending, bytes) in [("cdx.json", bill), ("oci.tar", tar)] {
             let name = format!("{}.{ending}", image.name());
-            writeln!(sums, "{:x}  {name}", Sha256::digest(&bytes))?;
+            sums.push_str(&checksum(&name, &bytes));
             write(&args.output.join(name), &bytes)?;
         }
     }
@@ -81,17 +89,53 @@ fn selected(names: &[String]) -> Result<Vec<Image>> {
     Ok(chosen.collect())
 }
 
+/// A line of `SHA256SUMS`, for `sha256sum -c`.
+fn checksum(name: &str, bytes: &[u8]) -> String {
+    format!("{:x}  {name}\n", Sha256::digest(bytes))
+}
+
+/// The commit of the sources. It is part of the programs, so a copy of the sources without git has to be given it.
+async fn commit(given: Option<&str>, source: &Path) -> Result<String> {
+    if let Some(commit) = given {
+        return Ok(commit.to_owned());
+    }
+    let output = Command::new("git")
+        // Changes of tracked files are reported by the suffix `-dirty`.
+        .args([
+            "describe",
+            "--always",
+            "--abbrev=40",
+            "--exclude=*",
+            "--dirty",
+        ])
+        .current_dir(source)
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .context("failed to run git: name the commit by --commit")?;
+    ensure!(
+        output.status.success(),
+        "failed to read the commit of {}: name it by --commit: {}",
+        source.display(),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(path, bytes).with_context(|| format!("failed to write {}", path.display()))
 }
 
 /// Builds the program of an image, with the features of its package only, as the Dockerfile does.
-async fn build(image: Image, profile: &str) -> Result<PathBuf> {
+async fn build(
+    image: Image,
+    profile: &str,
+    commit: &str,
+    [source, target]: [&Path; 2],
+) -> Result<PathBuf> {
     let recipe = image.recipe();
-    let root = root();
-    let target = target_directory(&root);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let prefixes = prefixes(&root, &target)?;
+    let prefixes = prefixes(source, target)?;
     let status = Command::new(cargo)
         .args([
             "build",
@@ -103,11 +147,16 @@ async fn build(image: Image, profile: &str) -> Result<PathBuf> {
         ])
         .args(["--package", recipe.package, "--bin", recipe.program])
         .arg("--target-dir")
-        .arg(&target)
-        .current_dir(&root)
+        .arg(target)
+        .current_dir(source)
         .env("RUSTFLAGS", rust_flags(&prefixes))
         .env("CFLAGS_x86_64_unknown_linux_gnu", c_flags(&prefixes))
         .env("SOURCE_DATE_EPOCH", "0")
+        .env("HYPERSHIFT_COMMIT", commit)
+        // The first takes precedence over RUSTFLAGS, the others change the code of the same sources.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("CARGO_RESOLVER_FEATURE_UNIFICATION")
+        .env("CARGO_INCREMENTAL", "0")
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .status()
@@ -119,8 +168,14 @@ async fn build(image: Image, profile: &str) -> Result<PathBuf> {
 }
 
 fn root() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    root.canonicalize().unwrap_or(root)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The checkout, by its real path: it is replaced in what the compiler writes.
+fn source(given: Option<&Path>) -> Result<PathBuf> {
+    let path = given.map_or_else(root, Path::to_owned);
+    path.canonicalize()
+        .with_context(|| format!("failed to find the checkout {}", path.display()))
 }
 
 /// A directory of its own: other flags than those of tests would have cargo build everything again there.
@@ -185,6 +240,40 @@ mod tests {
         assert!(
             at("=/source") < at("=/target"),
             "the last one that fits is taken: {rust}"
+        );
+    }
+
+    #[tokio::test]
+    async fn checksums_are_verified_by_sha256sum() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let mut sums = String::new();
+        for (name, bytes) in [("a.oci.tar", "one"), ("b.cdx.json", "two")] {
+            sums += &checksum(name, bytes.as_bytes());
+            write(&path(name), bytes.as_bytes()).unwrap();
+        }
+        write(&path("SHA256SUMS"), sums.as_bytes()).unwrap();
+        let verify = || {
+            std::process::Command::new("sha256sum")
+                .args(["--check", "--strict", "--quiet", "SHA256SUMS"])
+                .current_dir(directory.path())
+                .stderr(Stdio::null())
+                .stdout(Stdio::null())
+                .status()
+                .unwrap()
+        };
+        assert!(verify().success());
+        write(&path("a.oci.tar"), b"other").unwrap();
+        assert!(!verify().success());
+    }
+
+    #[tokio::test]
+    async fn programs_report_the_commit_of_the_checkout() {
+        assert_eq!(commit(Some("abc"), Path::new("/")).await.unwrap(), "abc");
+        let own = commit(None, &root()).await;
+        assert!(
+            own.as_ref().is_ok_and(|it| it.len() >= 40)
+                || own.is_err_and(|it| it.to_string().contains("--commit"))
         );
     }
 

@@ -1,10 +1,10 @@
-//! What people are shown of a testbed: both views side by side, and how to use it.
+//! The output for users of a testbed: both views side by side, and how to use it.
 
 use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Result;
-use api::group::Side;
+use api::group::CapiTypes;
 use serde_json::Value;
 use testbed::client::{ApiClient, Resource};
 use testbed::cluster::{self, Machine};
@@ -70,7 +70,10 @@ pub(crate) fn instructions(state: &State) -> String {
 
 /// How to use Cluster API on private types.
 fn views(direct: &Path, standard: &Path, example: &Path, clusterctl: &Path) -> String {
-    let (standard_core, private_core) = (core_group(Side::Standard), core_group(Side::Private));
+    let (standard_core, private_core) = (
+        core_group(CapiTypes::Standard),
+        core_group(CapiTypes::Private),
+    );
     format!(
         "  alias clusterctl={clusterctl}
   VIEW={standard}    # through a proxy, as Cluster API's clients see it
@@ -108,13 +111,13 @@ fn nodes(kubeconfig: &Path, registry: SocketAddr, images: &[String]) -> String {
     )
 }
 
-/// The group of clusters and machines on a side.
-pub(crate) fn core_group(side: Side) -> String {
-    group(cluster::CORE, side)
+/// The group of clusters and machines of given types.
+pub(crate) fn core_group(capi_types: CapiTypes) -> String {
+    group(cluster::CORE, capi_types)
 }
 
-fn group(standard: &str, side: Side) -> String {
-    let version = cluster::api_version(standard, side);
+fn group(standard: &str, capi_types: CapiTypes) -> String {
+    let version = cluster::api_version(standard, capi_types);
     version
         .split_once('/')
         .map_or(version.clone(), |(group, _)| group.to_owned())
@@ -129,8 +132,15 @@ pub(crate) async fn both_views(
 ) -> Result<String> {
     let mut text = row("THROUGH THE PROXY", "STRAIGHT TO THE API SERVER");
     for &(api_version, plural) in kinds {
-        let left = column(standard, api_version, Side::Standard, namespace, plural).await?;
-        let right = column(direct, api_version, Side::Private, namespace, plural).await?;
+        let left = column(
+            standard,
+            api_version,
+            CapiTypes::Standard,
+            namespace,
+            plural,
+        )
+        .await?;
+        let right = column(direct, api_version, CapiTypes::Private, namespace, plural).await?;
         text.push_str(&row("", ""));
         for line in 0..left.len().max(right.len()) {
             let cell = |column: &[String]| column.get(line).cloned().unwrap_or_default();
@@ -144,13 +154,13 @@ pub(crate) async fn both_views(
 async fn column(
     client: &ApiClient,
     api_version: &str,
-    side: Side,
+    capi_types: CapiTypes,
     namespace: &str,
     plural: &str,
 ) -> Result<Vec<String>> {
-    let own_version = cluster::api_version(api_version, side);
+    let own_version = cluster::api_version(api_version, capi_types);
     let path = Resource::new(&own_version, plural).within(namespace);
-    let mut lines = vec![format!("{plural}.{}", group(api_version, side))];
+    let mut lines = vec![format!("{plural}.{}", group(api_version, capi_types))];
     let items = client.list(&path).await?;
     lines.extend(items.iter().map(line));
     Ok(lines)

@@ -49,8 +49,8 @@ impl Cluster<'_> {
         Ok(instances)
     }
 
-    /// The provider asks AWS unless variables configure its SDK otherwise: one for all services, and one for the
-    /// service that credentials come from, which is asked before the first is read.
+    /// The provider calls AWS unless variables configure its SDK otherwise: one for all services, and one for the
+    /// service of credentials, which is called before the first is read.
     pub async fn can_ask_the_cloud(&self) -> Result<()> {
         self.stage("the provider has the endpoints of the cloud", async || {
             self.set_cloud_endpoints().await
@@ -67,7 +67,7 @@ impl Cluster<'_> {
         let manager = containers
             .and_then(|containers| containers.first())
             .context("there is no container")?;
-        let wanted = json!({
+        let desired = json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": { "namespace": self.namespace(), "name": "capi-provider" },
@@ -79,7 +79,7 @@ impl Cluster<'_> {
                 ],
             }] } } },
         });
-        admin.patch(&path, Patch::Apply, &wanted).await.map(drop)
+        admin.patch(&path, Patch::Apply, &desired).await.map(drop)
     }
 
     fn network(&self) -> Value {

@@ -1,4 +1,4 @@
-//! Clusters whose user brings machines: they start with the user data of their pool, and no controller knows of them.
+//! Clusters with machines that users provide: they start with the user data of their pool, and no controller knows of them.
 
 use anyhow::{Result, ensure};
 

@@ -10,7 +10,7 @@ use crate::schema::{atomic_list, list_map, nullable};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiServerConfiguration {
-    /// Certificates with which the Kubernetes API server answers under names of your own.
+    /// Serving certificates of the Kubernetes API server for your own host names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving_certs: Option<ApiServerServingCerts>,
     /// ConfigMap with further certificate authorities, under the key `ca-bundle.crt`; client
@@ -42,7 +42,7 @@ pub struct ApiServerConfiguration {
 #[serde(rename_all = "camelCase")]
 pub struct ApiServerServingCerts {
     /// Certificates for names of your own.
-    /// A name that has none is answered with the certificate that the control plane makes. Do not
+    /// For other names, the API server uses the certificate that the control plane generates. Do not
     /// list the name that nodes use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), transform = atomic_list)]
@@ -53,7 +53,7 @@ pub struct ApiServerServingCerts {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiServerNamedServingCert {
-    /// DNS names that the certificate is used for; a leading `*.` stands for one label.
+    /// DNS names that the certificate is used for; a leading `*.` matches one label.
     /// Without names, they are read from the certificate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), transform = atomic_list)]
@@ -79,7 +79,7 @@ pub struct AuditConfiguration {
     /// How much is written about a request.
     #[serde(default)]
     pub profile: AuditProfile,
-    /// Other profiles for requests of certain groups of users. The first rule whose group the user
+    /// Other profiles for requests of certain groups of users. The first rule with a group that the user
     /// is in counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list_map(["group"]))]

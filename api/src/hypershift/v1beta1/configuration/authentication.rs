@@ -15,7 +15,7 @@ use crate::schema::{atomic_list, list_map};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthenticationConfiguration {
-    /// How people log in. Without a value it is the OAuth server of OpenShift.
+    /// How users log in. Without a value it is the OAuth server of OpenShift.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<AuthenticationType>,
     /// ConfigMap with metadata of an external OAuth server, under the key `oauthMetadata`, which
@@ -32,7 +32,7 @@ pub struct AuthenticationConfiguration {
     /// Not used for hosted clusters: `spec.issuerURL` is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_issuer: Option<String>,
-    /// The OIDC provider whose tokens the API server accepts, when `type` is `OIDC`. There can be
+    /// The OIDC provider that issues the tokens that the API server accepts, when `type` is `OIDC`. There can be
     /// one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1), transform = list_map(["name"]))]
@@ -56,7 +56,7 @@ pub struct DeprecatedWebhookTokenAuthenticator {
     pub kube_config: Option<NameReference>,
 }
 
-/// How people log in.
+/// How users log in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum AuthenticationType {
     /// As if nothing were said: the OAuth server of OpenShift.

@@ -30,7 +30,7 @@ pub struct IngressConfiguration {
     #[schemars(length(max = 250), transform = list_map(["namespace", "name"]))]
     pub component_routes: Vec<ComponentRoute>,
     /// Strict transport security that routes must have in order to be accepted. The first policy
-    /// counts whose domains and namespaces match.
+    /// counts that matches the domain and the namespace.
     #[serde(
         rename = "requiredHSTSPolicies",
         default,
@@ -80,7 +80,7 @@ pub struct RequiredHstsPolicy {
     /// Time that browsers must remember to use TLS, at least and at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age: Option<HstsMaxAge>,
-    /// Whether the host must ask to be on the lists that browsers come with.
+    /// Whether the host must have the `preload` directive, with which browsers include it in their preload lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preload_policy: Option<HstsPreloadPolicy>,
     /// Whether TLS must be required for subdomains too.
@@ -143,7 +143,7 @@ pub enum AwsIngressLoadBalancerType {
     Classic,
 }
 
-/// Whether a host must ask to be on preload lists.
+/// Whether a host must have the `preload` directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum HstsPreloadPolicy {
     /// It must.

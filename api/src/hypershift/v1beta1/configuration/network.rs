@@ -65,7 +65,7 @@ pub struct NetworkClusterNetworkEntry {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalIpConfig {
-    /// Addresses that Services may ask for. Without it, they may ask for none.
+    /// Addresses that Services may request. Without it, they may request none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<ExternalIpPolicy>,
     /// Address ranges, in CIDR notation, out of which Services of type LoadBalancer get an address
@@ -79,7 +79,7 @@ pub struct ExternalIpConfig {
     pub auto_assign_cidrs: Vec<String>,
 }
 
-/// External addresses that Services may ask for.
+/// External addresses that Services may request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalIpPolicy {

@@ -21,8 +21,8 @@ use crate::schema::{atomic_list, rule};
     ),
 )]
 pub struct OAuthConfiguration {
-    /// Where people's passwords are verified. With none, only the administrator that the cluster
-    /// comes with can log in.
+    /// Where the passwords of users are verified. With none, only the administrator that the cluster
+    /// is created with can log in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = atomic_list)]
     pub identity_providers: Vec<IdentityProvider>,
@@ -41,7 +41,7 @@ pub struct TokenConfig {
     /// Seconds after which a token ends in any case. Without a value it is a day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_token_max_age_seconds: Option<i32>,
-    /// Time after which a token ends that is not used, as a duration such as `10m`, 300s or longer.
+    /// Time after which an unused token expires, as a duration such as `10m`, 300s or longer.
     /// Without a value it does not end.
     /// Clients can have times of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,11 +55,11 @@ pub struct TokenConfig {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OAuthTemplates {
-    /// Secret with the template of the page that asks for name and password, under the key
+    /// Secret with the template of the login page, under the key
     /// `login.html`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub login: Option<NameReference>,
-    /// Secret with the template of the page that lets people choose an identity provider, under the
+    /// Secret with the template of the page that lets users choose an identity provider, under the
     /// key `providers.html`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_selection: Option<NameReference>,

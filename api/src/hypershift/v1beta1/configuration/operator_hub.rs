@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OperatorHubConfiguration {
-    /// Whether all catalogs that OpenShift comes with are turned off, for example because there is
+    /// Whether all default catalogs of OpenShift are disabled, for example because there is
     /// no internet. Single ones can be turned on again in `sources`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_all_default_sources: Option<bool>,

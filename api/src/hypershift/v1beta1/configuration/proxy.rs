@@ -20,7 +20,7 @@ pub struct ProxyConfiguration {
     /// proxy. Those of the cluster are added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_proxy: Option<String>,
-    /// URLs that must answer through the proxy for it to be considered good.
+    /// URLs that must respond through the proxy for it to be considered ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readiness_endpoints: Vec<String>,
     /// ConfigMap with certificate authorities, under the key `ca-bundle.crt`, which the cluster

@@ -32,7 +32,7 @@ pub struct HostedClusterStatus {
     #[schemars(with = "Option<schema::LocalObjectReference>")]
     pub custom_kubeconfig: Option<LocalObjectReference>,
     /// Secret with the password of the user `kubeadmin`, under the key `password`. It is absent
-    /// when people log in by OIDC.
+    /// when users log in with OIDC.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::LocalObjectReference>")]
     pub kubeadmin_password: Option<LocalObjectReference>,
@@ -68,7 +68,7 @@ pub struct HostedClusterStatus {
     /// What became of the OpenShift configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<ConfigurationStatus>,
-    /// Which key encrypts Secrets, and how a rotation of it goes on.
+    /// Which key encrypts Secrets, and the progress of a rotation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_encryption: Option<SecretEncryptionStatus>,
 }

@@ -14,7 +14,7 @@ use crate::hypershift::v1beta1::versions::{ClusterVersionStatus, ControlPlaneVer
 use crate::schema::{self, list_map, no_format};
 
 /// What the control plane is.
-/// `ready`, `initialized` and `externalManagedControlPlane` are what Cluster API wants to know of a
+/// `ready`, `initialized` and `externalManagedControlPlane` are what Cluster API reads of a
 /// control plane.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -64,7 +64,7 @@ pub struct HostedControlPlaneStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_kubeconfig: Option<KubeconfigSecretReference>,
     /// Secret with the password of the user `kubeadmin`, under the key `password`. It is absent
-    /// when people log in by OIDC.
+    /// when users log in with OIDC.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::LocalObjectReference>")]
     pub kubeadmin_password: Option<LocalObjectReference>,
@@ -85,7 +85,7 @@ pub struct HostedControlPlaneStatus {
     /// What became of the OpenShift configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<ConfigurationStatus>,
-    /// Which key encrypts Secrets, and how a rotation of it goes on.
+    /// Which key encrypts Secrets, and the progress of a rotation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_encryption: Option<SecretEncryptionStatus>,
 }

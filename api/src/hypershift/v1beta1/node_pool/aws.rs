@@ -14,7 +14,7 @@ pub struct AwsNodePoolPlatform {
     /// The EC2 instance type, such as `m5.large`.
     #[schemars(length(max = 255))]
     pub instance_type: String,
-    /// The IAM instance profile of the machines. Unset: the one that is made for the hosted cluster.
+    /// The IAM instance profile of the machines. Unset: the one that is created for the hosted cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub instance_profile: Option<String>,
@@ -38,7 +38,7 @@ pub struct AwsNodePoolPlatform {
     /// The disk that holds the operating system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_volume: Option<AwsVolume>,
-    /// Tags of all that is made for these machines. They add to those of the hosted cluster, and go before them.
+    /// Tags of all resources that are created for these machines. They add to those of the hosted cluster, and take precedence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 25))]
     pub resource_tags: Vec<AwsResourceTag>,
@@ -192,7 +192,7 @@ pub struct AwsCapacityReservation {
         ),
     )]
     pub id: Option<String>,
-    /// What kind of reservation it is. `marketType` of the placement goes before it.
+    /// The kind of the reservation. `marketType` of the placement takes precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub market_type: Option<AwsReservedMarketType>,
     /// Whether machines may, must or must not run on reserved capacity.

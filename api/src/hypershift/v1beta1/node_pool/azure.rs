@@ -124,7 +124,7 @@ pub enum AzureImageType {
     AzureMarketplace,
 }
 
-/// An image of the marketplace, named in full, or by its generation alone.
+/// An image of the marketplace, by its full name, or only by its generation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(
@@ -187,7 +187,7 @@ pub struct AzureOsDisk {
     /// The kind of disk. Unset: Premium_LRS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_storage_account_type: Option<AzureDiskType>,
-    /// The disk encryption set whose key encrypts the disk, by its full resource id. Unset: a key of the platform.
+    /// The disk encryption set with the key of the disk, by its full resource ID. Unset: a key of the platform.
     #[serde(
         rename = "encryptionSetID",
         default,
@@ -228,7 +228,7 @@ pub enum AzureDiskType {
     /// A solid-state disk for production.
     #[serde(rename = "Premium_LRS")]
     PremiumLrs,
-    /// A solid-state disk whose size and speed are chosen apart.
+    /// A solid-state disk with independent size and speed.
     #[serde(rename = "PremiumV2_LRS")]
     PremiumV2Lrs,
     /// A rotating disk.
@@ -244,7 +244,7 @@ pub enum AzureDiskType {
 pub enum AzureDiskPersistence {
     /// It is kept.
     Persistent,
-    /// It is on the host and goes with the machine. Quicker, for machines that can be replaced.
+    /// It is on the host and is deleted with the machine. Faster, for machines that can be replaced.
     Ephemeral,
 }
 

@@ -1,4 +1,4 @@
-//! Where machines come from, and the platforms that need few words.
+//! Platforms of machines, with those that have few fields.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -11,10 +11,10 @@ use crate::hypershift::v1beta1::platform::ibm_cloud::IbmCloudPlatformSpec;
 use crate::hypershift::v1beta1::platform::power_vs::PowerVsResourceReference;
 use crate::schema::{self, immutable};
 
-/// Where the machines come from, and of what kind they are.
+/// The platform of the machines, and their configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodePoolPlatform {
-    /// Where the machines come from: the platform of the hosted cluster. The field of that name has the details.
+    /// The platform of the machines, which is that of the hosted cluster. The field of that name has the details.
     #[serde(rename = "type")]
     #[schemars(
         transform = schema::with("maxLength", 100),
@@ -90,9 +90,9 @@ pub struct PowerVsNodePoolPlatform {
 pub enum PowerVsProcessorType {
     /// It has.
     Dedicated,
-    /// Others share them, and may leave more than was asked for.
+    /// They are shared with others, and more than requested may be available.
     Shared,
-    /// Others share them, and there is never more than was asked for.
+    /// They are shared with others, and never more than requested is available.
     Capped,
 }
 

@@ -18,10 +18,10 @@ pub struct NodePoolStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
-    /// What only one platform has to tell.
+    /// Status that is specific to a platform.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<NodePoolPlatformStatus>,
-    /// How far the pool has come, and what is in its way.
+    /// Conditions of the pool: its progress, and what blocks it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub conditions: Vec<NodePoolCondition>,
@@ -30,7 +30,7 @@ pub struct NodePoolStatus {
     pub nodes_info: Option<NodesInfo>,
 }
 
-/// What only one platform has to tell.
+/// Status that is specific to a platform.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodePoolPlatformStatus {
@@ -39,7 +39,7 @@ pub struct NodePoolPlatformStatus {
     pub kube_virt: Option<KubevirtNodePoolStatus>,
 }
 
-/// What KubeVirt has to tell.
+/// Status that is specific to KubeVirt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubevirtNodePoolStatus {
@@ -69,11 +69,11 @@ pub struct NodePoolCondition {
     /// When the status last changed.
     #[schemars(with = "schema::Time")]
     pub last_transition_time: Time,
-    /// Why, in one word, for programs.
+    /// The reason as one word, for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub reason: Option<String>,
-    /// What is the case, for people.
+    /// A human-readable message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]
     pub message: Option<String>,

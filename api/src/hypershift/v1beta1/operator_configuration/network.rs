@@ -16,7 +16,7 @@ use crate::schema::{immutable, rule, with};
 )]
 pub struct ClusterNetworkOperatorSpec {
     /// Whether Multus is left out, so that pods have one network only.
-    /// It is possible with networkType `Other` alone, and decided when the cluster is created.
+    /// It requires networkType `Other`, and is immutable after the cluster is created.
     #[serde(default)]
     #[schemars(
         transform = immutable(

@@ -245,7 +245,7 @@ pub enum AwsEndpointAccess {
     Public,
     /// From the internet and, for nodes, through a private endpoint in the VPC.
     PublicAndPrivate,
-    /// From the VPC alone, through a private endpoint.
+    /// Only from the VPC, through a private endpoint.
     Private,
 }
 

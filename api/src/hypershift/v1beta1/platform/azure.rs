@@ -152,7 +152,7 @@ pub struct AzurePlatformSpec {
     /// `Private` and `PublicAndPrivate` may be exchanged while the cluster runs; `Public` cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<AzureTopology>,
-    /// How the private connection is made, when `topology` asks for one.
+    /// How the private connection is created, when `topology` requires one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub private: Option<AzurePrivateSpec>,
     /// Access of the nodes to a private container registry on Azure.
@@ -244,6 +244,6 @@ pub enum AzureTopology {
     Public,
     /// From the internet and, for nodes, through a private connection.
     PublicAndPrivate,
-    /// Through a private connection alone.
+    /// Only through a private connection.
     Private,
 }

@@ -27,7 +27,7 @@ pub struct KubevirtPlatformSpec {
         ),
     )]
     pub base_domain_passthrough: Option<bool>,
-    /// Suffix that tells this cluster's domain from others when `baseDomainPassthrough` is on, 11
+    /// Suffix that distinguishes this cluster's domain from others when `baseDomainPassthrough` is on, 11
     /// characters at most.
     /// It is generated when nothing is given, and then stays.
     #[serde(rename = "generateID", skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ pub struct KubevirtStorageDriverSpec {
     pub manual: Option<KubevirtManualStorageDriver>,
 }
 
-/// Which classes of the infrastructure cluster stand behind which classes of the hosted cluster.
+/// Mapping of the classes of the infrastructure cluster to those of the hosted cluster.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubevirtManualStorageDriver {

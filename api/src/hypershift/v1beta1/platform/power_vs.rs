@@ -36,7 +36,7 @@ pub struct PowerVsPlatformSpec {
     pub service_instance_id: String,
     /// Network of the service instance that the nodes are attached to.
     pub subnet: PowerVsResourceReference,
-    /// The VPC whose load balancers make the cluster's services reachable.
+    /// The VPC of the load balancers that make the cluster's services reachable.
     pub vpc: PowerVsVpc,
     /// Credential of the cloud controller manager, which keeps nodes and load balancers up to date.
     /// It needs rights on the VPC and on the service instance.
@@ -70,7 +70,7 @@ pub struct PowerVsVpc {
     /// Region of the VPC, for example `us-south`.
     #[schemars(length(max = 255))]
     pub region: String,
-    /// Zone of the VPC in which the load balancers stand; without a value one is chosen.
+    /// Zone of the VPC for the load balancers; without a value one is chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub zone: Option<String>,

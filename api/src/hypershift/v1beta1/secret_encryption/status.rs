@@ -1,4 +1,4 @@
-//! Which key encrypts, and how a rotation goes on.
+//! The active encryption key, and the progress of a rotation.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use crate::hypershift::v1beta1::secret_encryption::azure::AzureKmsKey;
 use crate::hypershift::v1beta1::secret_encryption::ibm_cloud::IbmCloudKmsKeyEntry;
 use crate::schema::{self, atomic_list, rule, with};
 
-/// Which key encrypts Secrets, and how a rotation of it goes on.
+/// Which key encrypts Secrets, and the progress of a rotation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = with("minProperties", 1))]
@@ -104,7 +104,7 @@ pub struct EncryptionMigrationHistory {
     /// When it began.
     #[schemars(with = "schema::Time")]
     pub started_time: Time,
-    /// When it ended; absent while it goes on.
+    /// When it ended; absent while it is in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Time>")]
     pub completion_time: Option<Time>,
@@ -120,7 +120,7 @@ pub struct EncryptionMigrationHistory {
 pub struct EncryptionKeyReference {
     /// Where the key is kept.
     pub provider: SecretEncryptionProvider,
-    /// Hash that tells the key from others.
+    /// Hash that identifies the key.
     #[schemars(length(min = 1, max = 64))]
     pub fingerprint: String,
 }

@@ -1,4 +1,4 @@
-//! The kinds whose every place is known, and the versions that have the same fields.
+//! The kinds of which every place is known, and the versions that have the same fields.
 
 use super::Group;
 use super::Node::{Leaf, Message};

@@ -17,14 +17,14 @@ const OBJECT_META: Node = Message(&[OWNERS, MANAGED_FIELDS]);
 const OWNERS: (u32, Node) = (13, Message(&[(5, Leaf(Action::ApiVersion))]));
 const MANAGED_FIELDS: (u32, Node) = (17, Message(&[(3, Leaf(Action::ApiVersion))]));
 
-/// Metadata of an object whose name ends with a group.
+/// Metadata of an object with a name that ends with a group.
 pub(super) const QUALIFIED_METADATA: (u32, Node) = (
     OBJECT_METADATA,
     Message(&[(1, Leaf(Action::Qualified)), OWNERS, MANAGED_FIELDS]),
 );
 
 pub(super) const OBJECT_REFERENCE: Node = Message(&[(5, Leaf(Action::ApiVersion))]);
-/// `TypedLocalObjectReference` and its kin, whose first field is the group.
+/// `TypedLocalObjectReference` and similar messages with the group as first field.
 pub(super) const LOCAL_REFERENCE: Node = Message(&[(1, Leaf(Action::Group))]);
 /// `CrossVersionObjectReference`.
 const SCALE_TARGET: Node = Message(&[(3, Leaf(Action::ApiVersion))]);

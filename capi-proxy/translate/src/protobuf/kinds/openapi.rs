@@ -59,7 +59,7 @@ static NAMED_RESPONSE: [(u32, Node); 1] = [(2, Message(&RESPONSE))];
 static SCHEMAS: [(u32, Node); 1] = [(1, Message(&NAMED_SCHEMA))];
 static NAMED_SCHEMA: [(u32, Node); 2] = [(1, Leaf(Action::SchemaName)), (2, Message(&SCHEMA))];
 static SCHEMA_ITEM: [(u32, Node); 1] = [(1, Message(&SCHEMA))];
-/// Properties, whose names are the user's.
+/// Properties, with names that the user chooses.
 static PROPERTIES: [(u32, Node); 1] = [(1, Message(&PROPERTY))];
 static PROPERTY: [(u32, Node); 1] = [(2, Message(&SCHEMA))];
 static SCHEMA: [(u32, Node); 6] = [

@@ -1,4 +1,4 @@
-//! Encryption by the key management service of AWS, in a role of the user's.
+//! Encryption by AWS KMS, with an IAM role of the user.
 
 use api::hypershift::v1beta1::secret_encryption::AwsKmsSpec;
 use control_plane_component::Context;
@@ -10,7 +10,7 @@ use crate::components::kube_apiserver::encryption::fnv1;
 
 /// The release's name of the plugin's image.
 const IMAGE: &str = "aws-kms-encryption-provider";
-/// Annotation that names another one.
+/// Annotation: overrides the image.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/aws-kms-provider-image";
 /// The Secret with the role, and the volume of it.
 const CREDENTIALS: (&str, &str) = ("kms-creds", "aws-kms-credentials");
@@ -30,15 +30,15 @@ pub(super) fn plugin(context: &Context<'_>, aws: &AwsKmsSpec) -> Plugin {
     let mut plugin = Plugin {
         sockets: SOCKET_DIRECTORY,
         containers: vec![minter("aws-kms-token-minter", &TOKEN)],
-        volumes: volumes().into_iter().map(edit::written).collect(),
+        volumes: volumes().into_iter().map(edit::from_json).collect(),
         providers: Vec::new(),
     };
-    for (which, port, key) in keys {
+    for (role, port, key) in keys {
         let Some(key) = key else { continue };
-        let socket = format!("{SOCKET_DIRECTORY}/awskms{which}.sock");
+        let socket = format!("{SOCKET_DIRECTORY}/awskms{role}.sock");
         let name = format!("awskmskey-{}", fnv1(key.arn.as_bytes()));
         plugin.providers.push(provider(&name, &socket));
-        let mut container = container(&format!("aws-kms-{which}"), IMAGE, port, "healthz");
+        let mut container = container(&format!("aws-kms-{role}"), IMAGE, port, "healthz");
         container.args = Some(vec![
             format!("--key={}", key.arn),
             format!("--region={}", aws.region),
@@ -52,12 +52,12 @@ pub(super) fn plugin(context: &Context<'_>, aws: &AwsKmsSpec) -> Plugin {
     plugin
 }
 
-/// The role is assumed with a token of the guest.
+/// Configures credentials: the role is assumed with a token of the guest.
 fn authenticate(container: &mut Container) {
     edit::env(container, "AWS_SHARED_CREDENTIALS_FILE", "/aws/credentials");
     edit::env(container, "AWS_SDK_LOAD_CONFIG", "true");
     edit::env(container, "AWS_EC2_METADATA_DISABLED", "true");
-    container.volume_mounts = Some(edit::written(json!([
+    container.volume_mounts = Some(edit::from_json(json!([
         { "name": SOCKETS, "mountPath": SOCKET_DIRECTORY },
         { "name": CREDENTIALS.1, "mountPath": "/aws" },
         { "name": TOKEN.volume, "mountPath": TOKEN.directory },

@@ -1,5 +1,5 @@
-//! Encryption by a key of an Azure key vault: by a managed identity, whose certificate a driver mounts, or by a workload
-//! identity, which trusts tokens of the guest.
+//! Encryption by an Azure Key Vault key: with a managed identity, whose certificate a CSI driver mounts, or with a
+//! workload identity, which trusts tokens of the guest.
 
 use api::hypershift::v1beta1::secret_encryption::azure::{AzureKmsKey, AzureKmsSpec};
 use control_plane_component::Context;
@@ -13,7 +13,7 @@ const IMAGE: &str = "azure-kms-encryption-provider";
 const SOCKET_DIRECTORY: &str = "/opt";
 /// The Secret with the cloud's configuration, and the volume of it.
 const CONFIG: (&str, &str) = ("azure-kms-config", "azure-kms-credentials");
-/// The class by which a managed identity's certificate is mounted, and its volume and place.
+/// The `SecretProviderClass` of a managed identity's certificate, its volume and mount path.
 const CERTIFICATE: (&str, &str, &str) = ("managed-azure-kms", "kms-cert", "/mnt/certs");
 const TOKEN: Token = Token {
     volume: "azure-kms-cloud-token",
@@ -29,16 +29,16 @@ pub(super) fn plugin(context: &Context<'_>, azure: &AzureKmsSpec) -> Plugin {
     let by_token = azure.workload_identity.is_some();
     let mut plugin = Plugin {
         sockets: SOCKET_DIRECTORY,
-        volumes: volumes(by_token).into_iter().map(edit::written).collect(),
+        volumes: volumes(by_token).into_iter().map(edit::from_json).collect(),
         ..Plugin::default()
     };
-    for (which, port, metrics, key) in keys {
+    for (role, port, metrics, key) in keys {
         let Some(key) = key else { continue };
-        let socket = format!("{SOCKET_DIRECTORY}/azurekms{which}.socket");
+        let socket = format!("{SOCKET_DIRECTORY}/azurekms{role}.socket");
         plugin
             .providers
             .push(provider(&provider_name(key), &socket));
-        let name = format!("azure-kms-provider-{which}");
+        let name = format!("azure-kms-provider-{role}");
         let mut container = container(&name, IMAGE, port, "/healthz");
         container.args = Some(vec![
             format!("--keyvault-name={}", key.key_vault_name),
@@ -62,7 +62,7 @@ pub(super) fn plugin(context: &Context<'_>, azure: &AzureKmsSpec) -> Plugin {
     plugin
 }
 
-/// A name for each key: the 32 bits of FNV-1a over the key as JSON.
+/// A name for each key: the 32-bit FNV-1a hash of the key as JSON.
 fn provider_name(key: &AzureKmsKey) -> String {
     let text = json!({
         "keyVaultName": key.key_vault_name,
@@ -99,7 +99,7 @@ fn authenticate(context: &Context<'_>, azure: &AzureKmsSpec, container: &mut Con
             edit::env(container, "AZURE_FEDERATED_TOKEN_FILE", file);
         }
     }
-    container.volume_mounts = Some(mounts.into_iter().map(edit::written).collect());
+    container.volume_mounts = Some(mounts.into_iter().map(edit::from_json).collect());
 }
 
 fn volumes(by_token: bool) -> [Value; 2] {

@@ -1,4 +1,4 @@
-//! Encryption by Key Protect of IBM Cloud: one plugin knows all keys, and which of them writes.
+//! Encryption by IBM Cloud Key Protect: one plugin has all keys.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::{Plugin, SOCKETS, container, edit, provider};
 
-/// Annotation that names the plugin's image: no release has it.
+/// Annotation with the plugin's image, which releases do not contain.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/ibmcloud-kms-provider-image";
 const SOCKET_DIRECTORY: &str = "/tmp";
 const SOCKET: &str = "/tmp/keyprotectprovider.sock";
-/// Keys that the plugin has wrapped, and their volume and place.
+/// Secret with wrapped keys, its volume and mount path.
 const WRAPPED: (&str, &str, &str) = ("kp-wdek-secret", "ibmcloud-kms-kp", "/tmp/kp");
-/// The token by which the pod says who it is, and its place.
+/// The pod identity token, and its mount path.
 const TOKEN: (&str, &str) = ("pod-identity-token", "/etc/pod-identity-token");
 const HEALTH_PORT: i32 = 8081;
 
@@ -26,12 +26,12 @@ pub(super) fn plugin(context: &Context<'_>, ibm_cloud: &IbmCloudKmsSpec) -> Resu
         .ok_or_else(|| Error::Invalid {
             field: "spec.secretEncryption.kms.provider".to_owned(),
             value: "IBMCloud".to_owned(),
-            way_out: format!(
-                "no release has the image of its plugin: name it by the annotation {IMAGE_ANNOTATION}"
+            hint: format!(
+                "releases do not contain the image of its plugin: set annotation {IMAGE_ANNOTATION}"
             ),
         })?;
     let mut container = container("ibmcloud-kms", image, HEALTH_PORT, "healthz/liveness");
-    container.ports = Some(edit::written(
+    container.ports = Some(edit::from_json(
         json!([{ "name": "http", "containerPort": 8001, "protocol": "TCP" }]),
     ));
     for (name, value) in variables(ibm_cloud) {
@@ -39,9 +39,9 @@ pub(super) fn plugin(context: &Context<'_>, ibm_cloud: &IbmCloudKmsSpec) -> Resu
     }
     if let Some(key) = api_key(ibm_cloud)? {
         let variables = container.env.get_or_insert_default();
-        variables.push(edit::written(key));
+        variables.push(edit::from_json(key));
     }
-    container.volume_mounts = Some(edit::written(json!([
+    container.volume_mounts = Some(edit::from_json(json!([
         { "name": SOCKETS, "mountPath": SOCKET_DIRECTORY },
         { "name": WRAPPED.1, "mountPath": WRAPPED.2 },
         { "name": TOKEN.0, "mountPath": TOKEN.1 },
@@ -49,7 +49,7 @@ pub(super) fn plugin(context: &Context<'_>, ibm_cloud: &IbmCloudKmsSpec) -> Resu
     Ok(Plugin {
         providers: vec![provider("ibmv2", SOCKET)],
         containers: vec![container],
-        volumes: volumes().into_iter().map(edit::written).collect(),
+        volumes: volumes().into_iter().map(edit::from_json).collect(),
         sockets: SOCKET_DIRECTORY,
     })
 }
@@ -72,7 +72,7 @@ fn variables(ibm_cloud: &IbmCloudKmsSpec) -> [(&'static str, String); 12] {
     ]
 }
 
-/// All keys by their version.
+/// All keys, by version.
 fn keys(ibm_cloud: &IbmCloudKmsSpec) -> String {
     let managed = ibm_cloud.auth.type_ == IbmCloudKmsAuthType::Managed;
     let keys: BTreeMap<String, Value> = ibm_cloud
@@ -92,7 +92,7 @@ fn keys(ibm_cloud: &IbmCloudKmsSpec) -> String {
     json!(keys).to_string()
 }
 
-/// The user's key for the service, where IBM Cloud does not see to that.
+/// The user's API key for the service, unless authentication is managed.
 fn api_key(ibm_cloud: &IbmCloudKmsSpec) -> Result<Option<Value>> {
     match ibm_cloud.auth.type_ {
         IbmCloudKmsAuthType::Managed => Ok(None),

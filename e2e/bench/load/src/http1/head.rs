@@ -1,4 +1,4 @@
-//! Heads of answers, and sizes of chunks.
+//! Heads of responses, and sizes of chunks.
 
 use anyhow::{Context, Result, bail};
 
@@ -25,7 +25,7 @@ pub(super) enum Framing {
 impl Head {
     /// Reads a head, with its empty line.
     pub(super) fn parse(text: &[u8]) -> Result<Self> {
-        let text = std::str::from_utf8(text).context("the answer's head is not text")?;
+        let text = std::str::from_utf8(text).context("the response's head is not text")?;
         let mut lines = text.split("\r\n");
         let status_line = lines.next().unwrap_or_default();
         let status = status_line
@@ -45,12 +45,12 @@ impl Head {
                 framing = Some(Framing::Chunked);
             } else if name.eq_ignore_ascii_case("content-encoding") && value.trim() != "identity" {
                 bail!(
-                    "the answer is encoded ({}): only plain ones can be compared",
+                    "the response is encoded ({}): only plain ones can be compared",
                     value.trim()
                 );
             }
         }
-        let framing = framing.context("the answer has neither a length nor chunks")?;
+        let framing = framing.context("the response has neither a length nor chunks")?;
         Ok(Self { status, framing })
     }
 }

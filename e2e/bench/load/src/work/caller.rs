@@ -1,4 +1,4 @@
-//! Requests in a target's own words, and the answers that they must have.
+//! Requests with the names that a target expects, and their expected responses.
 
 use std::ops::ControlFlow;
 
@@ -27,21 +27,21 @@ impl Caller {
         Ok(Self {
             connection: Connection::open(target, LARGE)?,
             request: request(target, &fixture, call)?,
-            expected: fixture.answer(call),
+            expected: fixture.response(call),
         })
     }
 
-    /// Sends the request and compares the answer.
+    /// Sends the request and compares the response.
     pub(super) fn call(&mut self) -> Result<()> {
         self.connection.call(&self.request, &self.expected)
     }
 }
 
-/// Fails unless a GET of `path` is answered with 200.
+/// Fails unless a GET of `path` returns 200.
 pub(super) fn succeeds(target: &Target, path: &str) -> Result<()> {
     let mut connection = Connection::open(target, LARGE)?;
     connection.send(get(target, path)?.as_bytes())?;
-    connection.answer(|_| Ok(ControlFlow::Continue(())))
+    connection.response(|_| Ok(ControlFlow::Continue(())))
 }
 
 /// The text of a GET.

@@ -15,7 +15,7 @@ const EVENT_INTERVAL: Duration = Duration::from_millis(200);
 /// Clients that share a steady load.
 const STEADY_CLIENTS: u32 = 10;
 
-/// Clients that call as fast as they are answered.
+/// Clients that call as fast as they get responses.
 pub(super) fn throughput(target: &Target, clients: usize, millis: u64) -> Result<Outcome> {
     let callers = (0..clients)
         .map(|_| Caller::open(target, Call::Get))

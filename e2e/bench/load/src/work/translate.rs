@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
-use api::group::{GroupTable, Side};
+use api::group::{CapiTypes, GroupTable};
 use capi_translate::body::{self, Plan, Translator};
 use capi_translate::target::Target;
 use capi_translate::{Refusal, Rules};
@@ -18,7 +18,7 @@ use crate::wire::{Call, Speeds, Spelling, Translation};
 /// What a TLS record brings at most, and so the most that a proxy sees at once.
 const PIECE: usize = 16 * 1024;
 /// A group that is in no table, for the list in which nothing changes.
-const FOREIGN_GROUP: &str = "machine.openshift.io";
+const UNLISTED_GROUP: &str = "machine.openshift.io";
 
 /// One list and what the translator must make of it.
 struct Case {
@@ -36,15 +36,15 @@ pub(super) fn measure(bytes: u64, millis: u64) -> Result<Translation> {
     let call = Call::List { bytes };
     let private = Fixture::new(Spelling::Private);
     let standard = Fixture::new(Spelling::Standard);
-    let stored = private.answer(call).to_bytes().to_vec();
-    let foreign = foreign(&stored)?;
+    let stored = private.response(call).to_bytes().to_vec();
+    let unlisted_groups = unlisted_groups(&stored)?;
     let list = Case::new(
         &standard.machines(),
         stored,
-        standard.answer(call).to_bytes().to_vec(),
+        standard.response(call).to_bytes().to_vec(),
     )?;
-    let path = format!("/apis/{FOREIGN_GROUP}/v1beta1/namespaces/default/machines");
-    let unchanged = Case::new(&path, foreign.clone(), foreign)?;
+    let path = format!("/apis/{UNLISTED_GROUP}/v1beta1/namespaces/default/machines");
+    let unchanged = Case::new(&path, unlisted_groups.clone(), unlisted_groups)?;
     let period = Duration::from_millis(millis);
     Ok(Translation {
         list: list.speeds(period)?,
@@ -53,22 +53,22 @@ pub(super) fn measure(bytes: u64, millis: u64) -> Result<Translation> {
 }
 
 /// The names of a pair of the table that all others end with.
-fn suffix(side: Side) -> String {
+fn suffix(capi_types: CapiTypes) -> String {
     let table = GroupTable::default();
     table
         .pairs()
         .first()
-        .map(|pair| pair.name(side).to_owned())
+        .map(|pair| pair.name(capi_types).to_owned())
         .unwrap_or_default()
 }
 
 /// The same list in a group that is in no table, labels included.
-fn foreign(list: &[u8]) -> Result<Vec<u8>> {
+fn unlisted_groups(list: &[u8]) -> Result<Vec<u8>> {
     let text = std::str::from_utf8(list)?;
-    let text = [Side::Private, Side::Standard]
+    let text = [CapiTypes::Private, CapiTypes::Standard]
         .iter()
-        .fold(text.to_owned(), |text, &side| {
-            text.replace(&suffix(side), FOREIGN_GROUP)
+        .fold(text.to_owned(), |text, &capi_types| {
+            text.replace(&suffix(capi_types), UNLISTED_GROUP)
         });
     Ok(text.into_bytes())
 }
@@ -89,7 +89,7 @@ impl Case {
         Ok(case)
     }
 
-    /// A speed is worth nothing when the result is wrong.
+    /// A speed is meaningless if the result is wrong.
     fn check(&self) -> Result<()> {
         let mut streamed = Vec::new();
         self.stream(&mut streamed)?;
@@ -146,7 +146,7 @@ impl Case {
 
     /// The ways take turns, so that a busy moment of the machine hits all of them.
     fn speeds(&self, period: Duration) -> Result<Speeds> {
-        let finder = Finder::new(&suffix(Side::Private)).into_owned();
+        let finder = Finder::new(&suffix(CapiTypes::Private)).into_owned();
         let mut ways: [Way<'_>; 4] = [
             Box::new(|| self.pieces(|out| _ = black_box(out))),
             Box::new(|| Ok(self.whole()?.map_or(0, |out| black_box(out).len()))),
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_lists_are_translated_as_expected_and_every_way_has_a_speed() {
+    fn both_lists_are_translated_and_every_method_has_a_speed() {
         let Translation { list, unchanged } = measure(100_000, 1).unwrap();
         for Speeds {
             stream,
@@ -210,9 +210,12 @@ mod tests {
 
     #[test]
     fn the_unchanged_list_mentions_no_group_of_the_table() {
-        let list = Fixture::new(Spelling::Private).answer(Call::List { bytes: 10_000 });
-        let text = String::from_utf8(foreign(&list.to_bytes()).unwrap()).unwrap();
-        assert!(!text.contains(&suffix(Side::Private)) && !text.contains(&suffix(Side::Standard)));
+        let list = Fixture::new(Spelling::Private).response(Call::List { bytes: 10_000 });
+        let text = String::from_utf8(unlisted_groups(&list.to_bytes()).unwrap()).unwrap();
+        assert!(
+            !text.contains(&suffix(CapiTypes::Private))
+                && !text.contains(&suffix(CapiTypes::Standard))
+        );
         assert!(text.contains("\"kind\":\"MachineList\""));
     }
 }

@@ -10,7 +10,7 @@ use crate::fixture::Fixture;
 use crate::http1::{Connection, LARGE, SMALL};
 use crate::wire::Target;
 
-/// A watch that has been asked for.
+/// A watch that has been requested.
 #[derive(Debug)]
 pub(super) struct Watcher {
     connection: Connection,
@@ -20,7 +20,7 @@ pub(super) struct Watcher {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Asks for a watch of so many events.
+    /// Starts a watch of so many events.
     pub(super) fn open(target: &Target, events: usize, interval_micros: u64) -> Result<Self> {
         Self::ask(
             target,
@@ -54,7 +54,7 @@ impl Watcher {
         let mut delays = Vec::with_capacity(events);
         let mut lines = Lines::default();
         let mut bookmarks = 0;
-        self.connection.answer(|piece| {
+        self.connection.response(|piece| {
             let arrived = clock::now();
             lines.feed(piece, |line| {
                 if bookmarks == 0 {

@@ -1,4 +1,4 @@
-//! What the virtual machines of a hosted cluster may reach: the world, and of the management cluster what nodes need.
+//! Egress of the virtual machines of a HostedCluster: the internet, and what nodes need of the management cluster.
 //!
 //! Their users are the tenant's: without the policy they reach every pod and Service of the management cluster.
 
@@ -11,8 +11,8 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use serde_json::{Value, json};
 
 use super::app;
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::wanted::Wanted;
+use crate::desired::Desired;
+use crate::facts::Facts;
 use crate::platform::kubevirt::infrastructure::external;
 use crate::platform::kubevirt::machines::INFRA_ID_LABEL;
 
@@ -20,7 +20,7 @@ const NAME: &str = "virt-launcher";
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// The policy, where the machines are beside the control plane.
-pub(super) fn policy(facts: &Facts) -> Option<Wanted> {
+pub(super) fn policy(facts: &Facts) -> Option<Desired> {
     if facts.cluster.spec.platform.type_ != PlatformType::KubeVirt || external(facts).is_some() {
         return None;
     }
@@ -29,8 +29,8 @@ pub(super) fn policy(facts: &Facts) -> Option<Wanted> {
         "kubevirt.io": "virt-launcher",
     } });
     let mut to = vec![
-        world(facts, "0.0.0.0/0"),
-        world(facts, "::/0"),
+        internet(facts, "0.0.0.0/0"),
+        internet(facts, "::/0"),
         json!({ "podSelector": pods }),
     ];
     to.extend(name_servers());
@@ -48,11 +48,15 @@ pub(super) fn policy(facts: &Facts) -> Option<Wanted> {
         "ingress": [{ "ports": ports }],
         "egress": egress,
     }});
-    Some(Wanted::new::<NetworkPolicy>(&facts.namespace, NAME, fields))
+    Some(Desired::new::<NetworkPolicy>(
+        &facts.namespace,
+        NAME,
+        fields,
+    ))
 }
 
 /// All addresses of a family, except those of the management cluster: its pods and Services, and its API server.
-fn world(facts: &Facts, all: &str) -> Value {
+fn internet(facts: &Facts, all: &str) -> Value {
     let is_v6 = all.contains(':');
     let management = &facts.management;
     let hosts = management.api_server.iter().filter_map(|it| host(it));
@@ -82,7 +86,7 @@ fn name_servers() -> [Value; 2] {
     })
 }
 
-/// Routers of OpenShift: Routes of the control plane lead through them.
+/// Routers of OpenShift, which serve the Routes of the control plane.
 fn routers() -> Value {
     let labels = json!({ "ingresscontroller.operator.openshift.io/deployment-ingresscontroller": "default" });
     json!({
@@ -105,7 +109,7 @@ fn node_port(range: &String) -> Value {
     json!({ "to": [{ "ipBlock": { "cidr": range } }] })
 }
 
-/// The range of one address; a name has none.
+/// The range of one address; `None` for names.
 fn host(address: &str) -> Option<String> {
     let address: IpAddr = address.parse().ok()?;
     let length = if address.is_ipv6() { 128 } else { 32 };
@@ -114,20 +118,20 @@ fn host(address: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use api::group::Side;
+    use api::group::CapiTypes;
 
     use super::*;
-    use crate::hosted_cluster::fixture;
+    use crate::facts::fixture;
 
     fn spec(change: impl FnOnce(&mut Facts)) -> Option<Value> {
-        let mut facts = fixture::facts(fixture::hosted_cluster("kubevirt"), Side::Private);
+        let mut facts = fixture::facts(fixture::hosted_cluster("kubevirt"), CapiTypes::Private);
         change(&mut facts);
         policy(&facts).map(|it| it.body["spec"].clone())
     }
 
     /// Check T10: machines reach neither the networks nor the API server of the management cluster.
     #[test]
-    fn machines_reach_the_world_and_not_the_management_cluster() {
+    fn vm_egress_excludes_the_management_cluster() {
         let spec = spec(|_| {}).unwrap();
         let labels = &spec["podSelector"]["matchLabels"];
         assert_eq!(labels["kubevirt.io"], "virt-launcher");
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_elsewhere_and_of_other_platforms_have_no_policy_here() {
+    fn the_vm_policy_is_rendered_for_local_kubevirt_only() {
         let external = json!({
             "generateID": "x7k2p",
             "credentials": {
@@ -163,11 +167,11 @@ mod tests {
                 "infraNamespace": "machines",
             },
         });
-        let elsewhere = spec(|it| {
+        let external = spec(|it| {
             it.cluster.spec.platform.kubevirt = serde_json::from_value(external).unwrap();
         });
-        assert_eq!(elsewhere, None);
-        let facts = fixture::facts(fixture::hosted_cluster("none"), Side::Private);
+        assert_eq!(external, None);
+        let facts = fixture::facts(fixture::hosted_cluster("none"), CapiTypes::Private);
         assert!(policy(&facts).is_none());
     }
 }

@@ -1,11 +1,11 @@
-//! What the operators of one control plane may do: in its namespace, and little outside.
+//! RBAC of the operators of one control plane: in its namespace, and little outside.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use serde_json::{Value, json};
 
-use crate::hosted_cluster::facts::Facts;
-use crate::hosted_cluster::names;
-use crate::hosted_cluster::wanted::Wanted;
+use crate::desired::Desired;
+use crate::facts::Facts;
+use crate::names;
 use crate::platform::Infrastructure;
 
 const ALL: [&str; 1] = ["*"];
@@ -15,7 +15,7 @@ const HYPERSHIFT: &str = "hypershift.openshift.io";
 /// have the shorter name.
 const CONSTRAINTS: [&str; 2] = ["restricted", "restricted-v2"];
 
-/// Rules of Cluster API's own controllers: the groups of one side, and what their contract asks for.
+/// Rules of the Cluster API controllers: the groups of their types, and what the provider contract requires.
 pub(super) fn cluster_api(facts: &Facts) -> Vec<Value> {
     vec![
         rule(&facts.capi.groups(), &ALL, &ALL),
@@ -32,7 +32,7 @@ pub(super) fn cluster_api(facts: &Facts) -> Vec<Value> {
         }),
         events(),
         leases(),
-        // The object on the infrastructure, where its provider has a group of its own.
+        // The infrastructure object, if its provider has a group of its own.
         json!({
             "apiGroups": ["capi-provider.agent-install.openshift.io"],
             "resources": ALL,
@@ -107,8 +107,8 @@ pub(super) fn control_plane_operator() -> Vec<Value> {
     ]
 }
 
-/// What managers read for the whole cluster: which versions of each kind there are.
-pub(super) fn cluster_wide(facts: &Facts) -> Vec<Wanted> {
+/// What managers read cluster-wide: the served versions of each kind.
+pub(super) fn cluster_wide(facts: &Facts) -> Vec<Desired> {
     let rules = json!({ "rules": [{
         "apiGroups": ["apiextensions.k8s.io"],
         "resources": ["customresourcedefinitions"],
@@ -121,8 +121,8 @@ pub(super) fn cluster_wide(facts: &Facts) -> Vec<Wanted> {
     });
     let name = names::crd_reader_binding(&facts.namespace);
     vec![
-        Wanted::new::<ClusterRole>("", names::CRD_READER, rules),
-        Wanted::new::<ClusterRoleBinding>("", &name, binding),
+        Desired::new::<ClusterRole>("", names::CRD_READER, rules),
+        Desired::new::<ClusterRoleBinding>("", &name, binding),
     ]
 }
 

@@ -1,13 +1,13 @@
-//! Users by tokens of an OIDC provider: what is refused, and what is not.
+//! OIDC authentication: which settings are rejected, and which are not.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use super::{Change, edit, facts};
-use crate::hosted_cluster::facts::{Facts, Found, ReleaseIs};
-use crate::hosted_cluster::fixture;
-use crate::hosted_cluster::references::references;
-use crate::hosted_cluster::validate::{Verdict, validate};
+use crate::facts::fixture;
+use crate::facts::references::references;
+use crate::facts::{Facts, Found, ReleaseIs};
+use crate::hosted_cluster::validate::{Finding, validate};
 
 /// A release of another version.
 fn release_is(facts: &mut Facts, version: &str) {
@@ -16,7 +16,7 @@ fn release_is(facts: &mut Facts, version: &str) {
     facts.release = ReleaseIs::Read(release.into());
 }
 
-/// Users by tokens of one OIDC provider, with more fields of it.
+/// One OIDC provider, with more of its fields.
 fn tokens(facts: &mut Facts, more: &Value) {
     let mut provider = json!({
         "name": "sso",
@@ -54,7 +54,7 @@ fn trusts(facts: &mut Facts, found: Found) {
 }
 
 #[test]
-fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
+fn oidc_settings_are_validated_like_the_guest_api_server() {
     let table: [(&str, Change, &str); 14] = [
         (
             "the issuer of service accounts",
@@ -62,7 +62,7 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
                 let url = "https://kubernetes.default.svc";
                 tokens(it, &json!({ "issuer": { "issuerURL": url } }));
             },
-            "issuerURL is https://kubernetes.default.svc, and so is spec.issuerURL",
+            "issuerURL is https://kubernetes.default.svc, the same as spec.issuerURL",
         ),
         (
             "a webhook beside it",
@@ -74,17 +74,17 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
                 configuration["authentication"]["webhookTokenAuthenticator"] = webhook;
                 edit(it, "/configuration", configuration);
             },
-            "has webhookTokenAuthenticator and type OIDC: remove one of them",
+            ".webhookTokenAuthenticator requires type None",
         ),
         (
             "authorities without the key",
             |it| trusts(it, Found::ConfigMap(Box::default())),
-            "names the ConfigMap clusters/sso-ca, whose ca-bundle.crt is missing or holds no certificates",
+            "names ConfigMap clusters/sso-ca, whose key ca-bundle.crt is missing or has no certificates",
         ),
         (
             "authorities that are none",
             |it| trusts(it, bundle("trust me")),
-            "put them there in PEM",
+            "add them as PEM",
         ),
         (
             "authorities of which one is cut off",
@@ -96,10 +96,10 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
                     bundle(&format!("{whole}-----BEGIN CERTIFICATE-----\nMIIB")),
                 );
             },
-            "put them there in PEM",
+            "add them as PEM",
         ),
         (
-            "an address that nobody has verified",
+            "an unverified email address",
             |it| {
                 release_is(it, "4.22.0");
                 let name = json!({ "claim": null, "expression": "claims.email" });
@@ -115,7 +115,7 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
                     json!([{ "key": "example.com/Team", "valueExpression": "claims.team" }]);
                 tokens(it, &json!({ "claimMappings": { "extra": extra } }));
             },
-            "extra has the key example.com/Team: write it in lower case, example.com/team",
+            "extra has the key example.com/Team, which must be lower case: use example.com/team",
         ),
         (
             "a claim that is required twice",
@@ -129,7 +129,7 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
                     &json!({ "claimValidationRules": [rule("a"), rule("b")] }),
                 );
             },
-            "requires the claim hd twice: leave one of the rules",
+            "requires claim hd twice: remove one of the rules",
         ),
         (
             "an expression that comes twice",
@@ -148,7 +148,7 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
                 release_is(it, "4.14.9");
                 tokens(it, &json!({}));
             },
-            "release 4.14.9 knows no OIDC providers: choose a release from 4.15 on, or type IntegratedOAuth",
+            "release 4.14.9 does not support OIDC providers: use release 4.15 or newer, or type IntegratedOAuth",
         ),
         (
             "a UID in a release that makes none",
@@ -159,7 +159,7 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
                     &json!({ "claimMappings": { "uid": { "claim": "oid" } } }),
                 );
             },
-            "oidcProviders[0].claimMappings.uid is not known to release 4.19.2: remove it, or choose a release from 4.20 on",
+            "oidcProviders[0].claimMappings.uid is not supported by release 4.19.2: remove it, or use release 4.20 or newer",
         ),
         (
             "a rule about users in a release that would ignore it",
@@ -169,7 +169,7 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
                 tokens(it, &json!({ "userValidationRules": [rule] }));
                 preview(it);
             },
-            "userValidationRules is not known to release 4.21.0: remove it, or choose a release from 4.22 on with",
+            "userValidationRules is not supported by release 4.21.0: remove it, or use release 4.22 or newer with",
         ),
         (
             "a document elsewhere, without the feature",
@@ -178,7 +178,7 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
                 let url = "https://sso.example.com/elsewhere";
                 tokens(it, &json!({ "issuer": { "discoveryURL": url } }));
             },
-            "issuer.discoveryURL is not known to release 4.22.0: remove it, or choose a release from 4.22 on with \
+            "issuer.discoveryURL is not supported by release 4.22.0: remove it, or use release 4.22 or newer with \
              spec.configuration.featureGate.featureSet TechPreviewNoUpgrade",
         ),
         (
@@ -191,13 +191,13 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
                     json!([{ "key": "example.com/team", "valueExpression": "claims.team" }]);
                 tokens(it, &json!({ "claimMappings": { "extra": extra } }));
             },
-            "claimMappings.extra is not known to release 4.19.2",
+            "claimMappings.extra is not supported by release 4.19.2",
         ),
     ];
     for (name, change, expected) in table {
-        let verdict = validate(&facts("none", change)).configuration;
-        let Verdict::Bad { reason, message } = verdict else {
-            unreachable!("{name}: {verdict:?}");
+        let finding = validate(&facts("none", change)).configuration;
+        let Finding::Bad { reason, message } = finding else {
+            unreachable!("{name}: {finding:?}");
         };
         assert_eq!(reason, "InvalidConfiguration", "{name}");
         assert!(message.contains(expected), "{name}: {message}");
@@ -205,10 +205,10 @@ fn users_by_tokens_are_judged_as_the_api_server_of_the_guest_would() {
 }
 
 #[test]
-fn users_by_tokens_may_be_whatever_their_release_can_do() {
+fn oidc_features_depend_on_the_release() {
     let table: [(&str, Change); 7] = [
         ("a claim", |it| tokens(it, &json!({}))),
-        ("nobody yet", |it| {
+        ("no users", |it| {
             let none = json!({ "authentication": { "type": "OIDC" } });
             edit(it, "/configuration", none);
         }),
@@ -255,7 +255,7 @@ fn users_by_tokens_may_be_whatever_their_release_can_do() {
         }),
     ];
     for (name, change) in table {
-        let verdict = validate(&facts("none", change)).configuration;
-        assert!(verdict.is_good(), "{name}: {verdict:?}");
+        let finding = validate(&facts("none", change)).configuration;
+        assert!(finding.is_good(), "{name}: {finding:?}");
     }
 }

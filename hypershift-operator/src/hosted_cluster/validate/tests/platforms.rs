@@ -1,14 +1,14 @@
-//! Platforms: what each wants of a cluster, of the operator, and of the clusters that machines are made on.
+//! Platforms: what each requires of the cluster, the operator and the infrastructure cluster.
 
 use api::hypershift::v1beta1::HostedControlPlane;
 use serde_json::json;
 
 use super::{Change, edit, facts};
-use crate::hosted_cluster::facts::Virtualization;
-use crate::hosted_cluster::validate::{Verdict, validate};
+use crate::facts::Virtualization;
+use crate::hosted_cluster::validate::{Finding, validate};
 
 #[test]
-fn kubevirt_has_to_be_there_and_new_enough() {
+fn kubevirt_must_be_installed_and_recent_enough() {
     let found = |kubernetes: &str, kubevirt: &str| Virtualization::Found {
         kubernetes: kubernetes.to_owned(),
         kubevirt: kubevirt.to_owned(),
@@ -21,7 +21,7 @@ fn kubevirt_has_to_be_there_and_new_enough() {
         (
             false,
             Virtualization::Absent,
-            "this management cluster, where the machines are made (spec.platform.kubevirt), has no KubeVirt: install \
+            "the management cluster, which runs the virtual machines (spec.platform.kubevirt), has no KubeVirt: install \
              KubeVirt 1.0.0 or newer there",
         ),
         (
@@ -42,17 +42,17 @@ fn kubevirt_has_to_be_there_and_new_enough() {
         (
             false,
             found("v1.33.0", "devel"),
-            "says that its version of KubeVirt is \"devel\", which is no version",
+            "reports version \"devel\" of KubeVirt, which is not a valid version",
         ),
         (
             true,
             Virtualization::Unreachable("connection refused".to_owned()),
-            "does not tell its versions: connection refused: see that its API server answers",
+            "connection refused: check that its API server is reachable",
         ),
         (
             true,
-            Virtualization::Unusable("is no kubeconfig".to_owned()),
-            "infraKubeConfigSecret: the kubeconfig of Secret clusters/infra, key kubeconfig, is no kubeconfig",
+            Virtualization::Unusable("is not a valid kubeconfig".to_owned()),
+            "infraKubeConfigSecret: the kubeconfig of Secret clusters/infra, key kubeconfig, is not a valid kubeconfig",
         ),
     ];
     for (is_external, virtualization, expected) in table {
@@ -65,9 +65,9 @@ fn kubevirt_has_to_be_there_and_new_enough() {
             );
         }
         facts.virtualization = Some(virtualization.clone());
-        let verdicts = validate(&facts);
-        assert!(!verdicts.allow_changes(), "{virtualization:?}");
-        let Verdict::Bad { message, .. } = verdicts.configuration else {
+        let findings = validate(&facts);
+        assert!(!findings.allow_changes(), "{virtualization:?}");
+        let Finding::Bad { message, .. } = findings.configuration else {
             unreachable!("{virtualization:?}");
         };
         assert!(message.contains(expected), "{virtualization:?}: {message}");
@@ -79,13 +79,13 @@ fn kubevirt_has_to_be_there_and_new_enough() {
     ] {
         let mut facts = facts("kubevirt", |_| {});
         facts.virtualization = Some(found(kubernetes, kubevirt));
-        let verdict = validate(&facts).configuration;
-        assert!(verdict.is_good(), "{kubernetes} {kubevirt}: {verdict:?}");
+        let finding = validate(&facts).configuration;
+        assert!(finding.is_good(), "{kubernetes} {kubevirt}: {finding:?}");
     }
 }
 
 #[test]
-fn ports_of_nodes_are_ibm_clouds_own_affair_on_ibm_cloud() {
+fn node_ports_are_not_validated_on_ibm_cloud() {
     for (platform, port, expected) in [
         ("None", 30_000, true),
         ("None", 0, true),
@@ -98,16 +98,16 @@ fn ports_of_nodes_are_ibm_clouds_own_affair_on_ibm_cloud() {
         edit(&mut facts, "/platform/type", json!(platform));
         let field = "/services/0/servicePublishingStrategy/nodePort/port";
         edit(&mut facts, field, json!(port));
-        let verdict = validate(&facts).configuration;
+        let finding = validate(&facts).configuration;
         assert_eq!(
-            verdict.is_good(),
+            finding.is_good(),
             expected,
-            "{platform} {port}: {verdict:?}"
+            "{platform} {port}: {finding:?}"
         );
     }
 }
 
-/// Check F05: nothing would connect the nodes of a new private cluster; one that is private already goes on.
+/// Check F05: nodes of a new private cluster could not connect; an existing private cluster is still reconciled.
 #[test]
 fn a_new_private_cluster_on_aws_is_refused() {
     for (access, before, expected) in [
@@ -125,8 +125,8 @@ fn a_new_private_cluster_on_aws_is_refused() {
         }
         edit(&mut facts, "/platform/aws/endpointAccess", json!(access));
         match validate(&facts).supported {
-            Verdict::Good => assert!(expected, "{access} {before:?}"),
-            Verdict::Bad { reason, message } => {
+            Finding::Good => assert!(expected, "{access} {before:?}"),
+            Finding::Bad { reason, message } => {
                 assert!(!expected, "{access} {before:?}: {message}");
                 assert_eq!(reason, "UnsupportedHostedCluster");
                 let way_out = format!(
@@ -139,7 +139,7 @@ fn a_new_private_cluster_on_aws_is_refused() {
 }
 
 #[test]
-fn what_this_operator_cannot_run_is_not_supported() {
+fn unsupported_platforms_are_reported() {
     let table: [(&str, &str, Change, &str); 4] = [
         (
             "a platform that there is no code for",
@@ -167,9 +167,9 @@ fn what_this_operator_cannot_run_is_not_supported() {
         ),
     ];
     for (name, platform, change, expected) in table {
-        let verdict = validate(&facts(platform, change)).supported;
-        let Verdict::Bad { message, .. } = verdict else {
-            unreachable!("{name}: {verdict:?}");
+        let finding = validate(&facts(platform, change)).supported;
+        let Finding::Bad { message, .. } = finding else {
+            unreachable!("{name}: {finding:?}");
         };
         assert!(message.contains(expected), "{name}: {message}");
     }

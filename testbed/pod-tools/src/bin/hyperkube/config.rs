@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::flags::Flags;
 
-/// Sections that say the same in flags, or that nothing in upstream answers to.
+/// Sections that duplicate flags, or that upstream does not support.
 const READ: [&str; 9] = [
     "kind",
     "apiVersion",

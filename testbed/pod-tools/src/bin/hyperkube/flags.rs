@@ -23,7 +23,7 @@ pub(crate) struct Flags {
     flags: Vec<Flag>,
 }
 
-/// One word of a command line.
+/// One argument of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Flag {
     /// `--name=value`
@@ -66,10 +66,10 @@ impl Flags {
     }
 
     /// Takes a flag out, and gives its last value.
-    pub(crate) fn take(&mut self, wanted: &str) -> Option<String> {
+    pub(crate) fn take(&mut self, desired: &str) -> Option<String> {
         let mut found = None;
         self.flags.retain(|flag| match flag {
-            Flag::Long { name, value } if name == wanted => {
+            Flag::Long { name, value } if name == desired => {
                 found = Some(value.clone());
                 false
             }
@@ -78,7 +78,7 @@ impl Flags {
         found
     }
 
-    /// Adds those of other flags whose names are not here yet: what the command line says comes before what a file says.
+    /// Adds other flags unless they are already set: the command line takes precedence over a file.
     pub(crate) fn add_missing(&mut self, other: Self) {
         let given: BTreeSet<String> = self.names().map(str::to_owned).collect();
         let new = other
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_comes_before_the_file() {
+    fn the_command_line_takes_precedence_over_the_file() {
         let mut flags = parse("--a=1");
         flags.add_missing(parse("--a=2 --b=3 --b=4"));
         assert_eq!(text(&flags), "--a=1 --b=3 --b=4");

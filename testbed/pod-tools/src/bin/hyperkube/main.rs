@@ -1,7 +1,7 @@
 //! `hyperkube PROGRAM ARGS`: runs an upstream Kubernetes program as OpenShift's own build of it is run.
 //!
 //! OpenShift's programs read a configuration file of their own (`--openshift-config`) and know admission plugins,
-//! authorizers and feature gates that upstream does not. This program turns the file into flags, asks the real program
+//! authorizers and feature gates that upstream does not. This program turns the file into flags, queries the real program
 //! what it knows, leaves out the rest, says in its log what that was, and becomes the real program.
 //!
 //! It leaves out the egress selector too: there is no konnectivity server behind it in a testbed, and the API server
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Becomes the real program; comes back only when that fails.
+/// Becomes the real program; returns only when that fails.
 fn run(program: &str, mut flags: Flags) -> Result<std::convert::Infallible, String> {
     let mut notes = Vec::new();
     if let Some(path) = flags.take(CONFIG) {

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What is accepted, as Ignition says it.
 const ACCEPT: &str = "application/vnd.coreos.ignition+json;version=3.2.0, */*;q=0.1";
 
-/// The body of an answer that is a success. The reason of a failure names no header, which may be a token.
+/// The body of a response that is a success. The reason of a failure names no header, which may be a token.
 pub(crate) async fn get(reference: &Reference, authorities: &[Vec<u8>]) -> Result<Vec<u8>, String> {
     let source = &reference.source;
     match timeout(PATIENCE, exchange(reference, authorities)).await {
@@ -33,7 +33,7 @@ async fn exchange(reference: &Reference, authorities: &[Vec<u8>]) -> Result<Vec<
     let name = ServerName::try_from(host.to_owned()).map_err(text)?;
     let connector = TlsConnector::from(client(authorities)?);
     let mut stream = connector.connect(name, stream).await.map_err(text)?;
-    // Version 1.0, so that the answer is not sent in pieces.
+    // Version 1.0, so that the response is not sent in pieces.
     let mut request = format!("GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: {ACCEPT}\r\n");
     for header in &reference.http_headers {
         let value = header.value.as_deref().unwrap_or_default();
@@ -41,14 +41,14 @@ async fn exchange(reference: &Reference, authorities: &[Vec<u8>]) -> Result<Vec<
     }
     request.push_str("\r\n");
     stream.write_all(request.as_bytes()).await.map_err(text)?;
-    let mut answer = Vec::new();
-    match stream.read_to_end(&mut answer).await {
+    let mut response = Vec::new();
+    match stream.read_to_end(&mut response).await {
         Ok(_) => {}
         // Many a server closes without a word.
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {}
         Err(error) => return Err(text(error)),
     }
-    body(&answer).map(<[u8]>::to_vec)
+    body(&response).map(<[u8]>::to_vec)
 }
 
 /// Host, port and path of an https URL.
@@ -78,17 +78,17 @@ fn client(authorities: &[Vec<u8>]) -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::new(config))
 }
 
-fn body(answer: &[u8]) -> Result<&[u8], String> {
-    let end = answer
+fn body(response: &[u8]) -> Result<&[u8], String> {
+    let end = response
         .windows(4)
         .position(|end| end == b"\r\n\r\n")
         .ok_or("the answer has no end of its head")?;
-    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let head = String::from_utf8_lossy(&response[..end]).into_owned();
     let status = head.lines().next().unwrap_or_default().to_owned();
     if status.split(' ').nth(1) != Some("200") {
         return Err(format!("answered {status:?}"));
     }
-    Ok(&answer[end + 4..])
+    Ok(&response[end + 4..])
 }
 
 fn text(error: impl std::fmt::Display) -> String {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn urls_are_parsed() {
         for (url, expected) in [
             ("https://i.test/ignition", ("i.test", 443, "/ignition")),
             ("https://192.0.2.1:30443/x/y", ("192.0.2.1", 30443, "/x/y")),

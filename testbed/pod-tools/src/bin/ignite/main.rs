@@ -63,12 +63,12 @@ async fn run(file: &Path, units: &Path) -> Result<()> {
     scripts(&document.systemd.units, units)
 }
 
-/// A document with all that it refers to. What refers comes after what it refers to, and so wins.
+/// A document with everything that it references. A referencing document is merged last, and so takes precedence.
 async fn merged(document: Document) -> Result<Document> {
     let mut whole = Document::default();
     for reference in &document.ignition.config.merge {
         let authorities = document.authorities()?;
-        println!("ignite: asking for {}", reference.source);
+        println!("ignite: fetching {}", reference.source);
         let bytes = loop {
             match fetch::get(reference, &authorities).await {
                 Ok(bytes) => break bytes,

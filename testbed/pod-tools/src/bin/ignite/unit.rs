@@ -85,7 +85,7 @@ impl Service {
     }
 }
 
-/// Lines that end with a backslash go on in the next one.
+/// Lines that end with a backslash continue in the next one.
 fn joined(text: &str) -> String {
     text.replace("\\\r\n", " ").replace("\\\n", " ")
 }
@@ -169,7 +169,7 @@ Restart=always
     }
 
     #[test]
-    fn what_ends_is_waited_for() {
+    fn ended_processes_are_reaped() {
         let service = Service::parse("[Service]\nType=oneshot\nExecStart=/a\nExecStart=-/b\n");
         assert!(service.ends());
         let script = service.script("x.service");

@@ -1,7 +1,7 @@
-//! Stands in for a program of OpenShift that cannot be had: it serves the program's ports and answers its probes, and does
+//! Replaces a program of OpenShift that is not available: it serves the program's ports and probes, and does
 //! nothing else.
 //!
-//! It goes by the name under which it is started. Its ports are those that the flags of its command line name; programs
+//! It has the name under which it is started. Its ports are those that the flags of its command line name; programs
 //! that have theirs in a configuration file are in a table. A program that others wait for, and that would only look
 //! something up, ends at once; `render` also leaves what its image has for it.
 
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use pod_tools::serve::{self, Answer};
+use pod_tools::serve::{self, Response};
 use pod_tools::tls;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -46,7 +46,7 @@ async fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let ports = ports::of(&name, &args);
-    println!("{name}: this is a stand-in; it only answers on ports {ports:?}");
+    println!("{name}: this is a stand-in; it only serves ports {ports:?}");
     match serve::local(run(ports)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -64,7 +64,7 @@ async fn run(ports: BTreeSet<u16>) -> Result<()> {
     let tls = tls::self_made(vec!["localhost".to_owned()])?;
     for port in ports {
         let listener = TcpListener::bind(("0.0.0.0", port)).await?;
-        tokio::task::spawn_local(answer(listener, Arc::clone(&tls)));
+        tokio::task::spawn_local(response(listener, Arc::clone(&tls)));
     }
     tokio::select! {
         _ = terminate.recv() => {}
@@ -73,8 +73,8 @@ async fn run(ports: BTreeSet<u16>) -> Result<()> {
     Ok(())
 }
 
-async fn answer(listener: TcpListener, tls: Arc<ServerConfig>) {
-    let outcome = serve::forever(listener, tls, async |_: &str| Answer::ok()).await;
+async fn response(listener: TcpListener, tls: Arc<ServerConfig>) {
+    let outcome = serve::forever(listener, tls, async |_: &str| Response::ok()).await;
     if let Err(error) = outcome {
         eprintln!("error: {error}");
     }

@@ -16,7 +16,7 @@ const OUTPUT: &str = "--asset-output-dir";
 pub(crate) fn run(args: &[String]) -> ExitCode {
     match output(args).and_then(|to| copy(Path::new(MANIFESTS), Path::new(to))) {
         Ok(count) => {
-            println!("{NAME}: this is a stand-in; it has left {count} manifests");
+            println!("{NAME}: this is a stand-in; it has written {count} manifests");
             ExitCode::SUCCESS
         }
         Err(error) => {

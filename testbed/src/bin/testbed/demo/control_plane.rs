@@ -1,9 +1,9 @@
 //! The demo without pods: stock managers as processes, each with its own proxy, before a real API server.
 
 use anyhow::Result;
-use api::group::Side;
+use api::group::CapiTypes;
+use testbed::capi_storage;
 use testbed::progress::Progress;
-use testbed::sides;
 use testbed::testbed::Testbed;
 
 use super::{NAME, narration, until_interrupted};
@@ -27,8 +27,10 @@ async fn act(testbed: &mut Testbed, state: &State, stays: bool) -> Result<()> {
     let etcd = &testbed.control_plane.etcd;
     println!(
         "objects in etcd: {} in private groups, {} in standard groups",
-        sides::objects(etcd, Side::Private).await?.len(),
-        sides::objects(etcd, Side::Standard).await?.len()
+        capi_storage::objects(etcd, CapiTypes::Private).await?.len(),
+        capi_storage::objects(etcd, CapiTypes::Standard)
+            .await?
+            .len()
     );
     println!("{}", show::instructions(state));
     until_interrupted(stays).await;

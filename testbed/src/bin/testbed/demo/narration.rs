@@ -1,4 +1,4 @@
-//! A cluster comes up, and each change of a machine is printed.
+//! A cluster starts, and each change of a machine is printed.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ const WORKERS: usize = 3;
 /// Creates a cluster in the standard groups, as any client of Cluster API does, and waits for its machines.
 pub(super) async fn comes_up(view: &ApiClient, progress: &Progress) -> Result<()> {
     let step = progress.step(
-        "a cluster of one control plane machine and three workers comes up, in the standard groups",
+        "a cluster of one control plane machine and three workers is created, in the standard groups",
     );
     let workers = WORKERS.to_string();
     let values = [

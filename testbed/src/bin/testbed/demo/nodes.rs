@@ -34,7 +34,7 @@ const LINE: usize = 100;
 /// Where the acts are played.
 #[derive(Debug)]
 struct Stage {
-    // Before what it stands on.
+    // Dropped before what it depends on.
     view: Option<View>,
     platform: Option<Platform>,
     fixture: Fixture,
@@ -103,7 +103,7 @@ fn heading(number: usize, title: &str) -> String {
     format!("\n{line}")
 }
 
-/// Builds the commands that people use at a terminal, and the proxy.
+/// Builds the command line programs, and the proxy.
 async fn build(progress: &Progress) -> Result<(hosted::Programs, PathBuf)> {
     // The command line embeds the private CRDs.
     embedded::fill().await?;
@@ -176,13 +176,13 @@ impl Stage {
             kubeconfig = cluster.kubeconfig().display(),
             pool = cluster.pool(),
             namespace = cluster.namespace(),
-            private = show::core_group(api::group::Side::Private),
-            standard = show::core_group(api::group::Side::Standard),
+            private = show::core_group(api::group::CapiTypes::Private),
+            standard = show::core_group(api::group::CapiTypes::Standard),
         )
     }
 }
 
-/// A command as people write it: one that is too long for a line has a line for each flag.
+/// A command for display: one that is too long for a line has a line for each flag.
 fn typed(words: &[String]) -> String {
     let text = words.join(" ");
     if text.chars().count() <= LINE {

@@ -25,7 +25,10 @@ pub(super) async fn start(name: &str, shape: &Shape) -> Result<State> {
     let mut shown = 0;
     let up = wait::until(&format!("testbed {name} to be up"), UP_WITHIN, async || {
         shown = show_new(&log, shown)?;
-        if let Some(status) = child.try_wait().context("cannot ask after the testbed")? {
+        if let Some(status) = child
+            .try_wait()
+            .context("failed to get the state of the testbed")?
+        {
             return Ok(Err(status));
         }
         let state = State::read(name)?;

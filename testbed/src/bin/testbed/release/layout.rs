@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_leads_to_every_blob_by_its_digest() {
+    fn the_index_references_every_blob_by_digest() {
         let bytes = tar(&archive()).unwrap();
         let mut files = BTreeMap::new();
         for entry in tar::Archive::new(bytes.as_slice()).entries().unwrap() {

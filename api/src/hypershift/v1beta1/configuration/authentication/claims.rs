@@ -54,7 +54,7 @@ pub struct UsernameClaimMapping {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub expression: Option<String>,
-    /// Whether a prefix stands before the name.
+    /// Whether the name has a prefix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix_policy: Option<UsernamePrefixPolicy>,
     /// The prefix, when `prefixPolicy` is `Prefix`.
@@ -95,7 +95,7 @@ pub struct PrefixedClaimMapping {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub expression: Option<String>,
-    /// Prefix that stands before each group of `claim`, for example `oidc:`.
+    /// Prefix of each group of `claim`, for example `oidc:`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
 }
@@ -229,7 +229,7 @@ pub struct TokenClaimValidationCelRule {
     /// Expression that is true for tokens to accept; the claims are in `claims`.
     #[schemars(length(min = 1, max = 1024))]
     pub expression: String,
-    /// What people are told whose token is not accepted.
+    /// The message for users with a token that is not accepted.
     #[schemars(length(min = 1, max = 256))]
     pub message: String,
 }
@@ -242,12 +242,12 @@ pub struct TokenUserValidationRule {
     /// `!user.username.startsWith('system:')`.
     #[schemars(length(min = 1, max = 1024))]
     pub expression: String,
-    /// What people are told who are not accepted.
+    /// The message for users who are not accepted.
     #[schemars(length(min = 1, max = 256))]
     pub message: String,
 }
 
-/// Whether a prefix stands before user names.
+/// Whether user names have a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum UsernamePrefixPolicy {
     /// The issuer's URL and a `#`, unless the name is the claim `email`.

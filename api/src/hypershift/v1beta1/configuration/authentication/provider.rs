@@ -9,7 +9,7 @@ use crate::hypershift::v1beta1::configuration::authentication::claims::{
 use crate::hypershift::v1beta1::references::NameReference;
 use crate::schema::{atomic_list, list_map, rule, set};
 
-/// An OIDC provider whose tokens are accepted.
+/// An OIDC provider that issues accepted tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OidcProvider {
@@ -18,7 +18,7 @@ pub struct OidcProvider {
     pub name: String,
     /// Who issues the tokens.
     pub issuer: TokenIssuer,
-    /// Clients with which components of the cluster, such as the console, log people in.
+    /// Clients with which components of the cluster, such as the console, log users in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), transform = list_map(["componentNamespace", "componentName"]))]
     pub oidc_clients: Vec<OidcClientConfig>,
@@ -111,7 +111,7 @@ pub struct TokenIssuer {
     pub discovery_url: Option<String>,
 }
 
-/// A client with which a component logs people in.
+/// A client with which a component logs users in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OidcClientConfig {
@@ -129,7 +129,7 @@ pub struct OidcClientConfig {
     /// have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<NameReference>,
-    /// Scopes to ask for in addition to `openid`.
+    /// Scopes to request in addition to `openid`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = set)]
     pub extra_scopes: Vec<String>,

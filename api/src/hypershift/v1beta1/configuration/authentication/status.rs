@@ -27,13 +27,13 @@ pub struct AuthenticationStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub integrated_oauth_metadata: Option<NameReference>,
-    /// The clients of components that can log people in with an OIDC provider.
+    /// The clients of components that can log users in with an OIDC provider.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), transform = list_map(["componentNamespace", "componentName"]))]
     pub oidc_clients: Vec<OidcClientStatus>,
 }
 
-/// How a component logs people in with an OIDC provider.
+/// How a component logs users in with an OIDC provider.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OidcClientStatus {

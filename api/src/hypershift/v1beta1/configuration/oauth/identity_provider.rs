@@ -1,4 +1,4 @@
-//! Places where people's passwords are verified.
+//! Identity providers, which verify the passwords of users.
 
 pub mod directory;
 pub mod social;
@@ -14,12 +14,12 @@ use crate::hypershift::v1beta1::configuration::oauth::identity_provider::social:
     GitHubIdentityProvider, GitLabIdentityProvider, GoogleIdentityProvider, OpenIdIdentityProvider,
 };
 
-/// A place where people's passwords are verified.
+/// An identity provider, which verifies the passwords of users.
 /// Fill in the member that belongs to `type`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityProvider {
-    /// Name of the provider. It becomes part of people's identities, so it must not be changed once
+    /// Name of the provider. It becomes part of the identities of users, so it must not be changed once
     /// they have logged in; it takes no slash and no colon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -57,7 +57,7 @@ pub struct IdentityProvider {
     /// An OIDC provider, when `type` is `OpenID`.
     #[serde(rename = "openID", skip_serializing_if = "Option::is_none")]
     pub open_id: Option<OpenIdIdentityProvider>,
-    /// A proxy that verifies people and says in headers who they are, when `type` is
+    /// A proxy that authenticates users and sends their identity in headers, when `type` is
     /// `RequestHeader`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_header: Option<RequestHeaderIdentityProvider>,

@@ -99,7 +99,7 @@ pub struct AwsClassicLoadBalancerParameters {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = with("format", "duration"))]
     pub connection_idle_timeout: Option<String>,
-    /// Subnets that the load balancer stands in. Without them AWS finds subnets by their tags.
+    /// Subnets of the load balancer. Without them AWS finds subnets by their tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnets: Option<AwsSubnets>,
 }
@@ -129,7 +129,7 @@ pub struct AwsClassicLoadBalancerParameters {
     ),
 )]
 pub struct AwsNetworkLoadBalancerParameters {
-    /// Subnets that the load balancer stands in. Without them AWS finds subnets by their tags.
+    /// Subnets of the load balancer. Without them AWS finds subnets by their tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnets: Option<AwsSubnets>,
     /// Elastic IP addresses of the load balancer, one for each subnet, by allocation ID.
@@ -264,7 +264,7 @@ pub enum LoadBalancerScope {
 pub enum LoadBalancerDnsManagementPolicy {
     /// The ingress operator.
     Managed,
-    /// Whoever runs the cluster.
+    /// The administrator of the cluster.
     Unmanaged,
 }
 

@@ -27,7 +27,7 @@ pub struct AzureAuthenticationConfiguration {
     /// The way to authenticate: `ManagedIdentities` for the managed service, `WorkloadIdentities`
     /// for a cluster of one's own.
     pub azure_authentication_config_type: AzureAuthenticationType,
-    /// Identities whose certificates are kept in a key vault, when the type is `ManagedIdentities`.
+    /// Identities with certificates in a key vault, when the type is `ManagedIdentities`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed_identities: Option<AzureManagedIdentities>,
     /// Identities that trust the cluster's OIDC issuer, when the type is `WorkloadIdentities`.
@@ -35,7 +35,7 @@ pub struct AzureAuthenticationConfiguration {
     pub workload_identities: Option<AzureWorkloadIdentities>,
 }
 
-/// Identities whose certificates are kept in a key vault.
+/// Identities with certificates in a key vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AzureManagedIdentities {
@@ -72,7 +72,7 @@ pub struct AzureControlPlaneManagedIdentities {
     pub file: AzureManagedIdentity,
 }
 
-/// An identity whose certificate is kept in a key vault.
+/// An identity with a certificate in a key vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AzureManagedIdentity {
@@ -126,7 +126,7 @@ pub struct AzureWorkloadIdentities {
     /// Identity of the Cluster API provider, which creates and deletes virtual machines.
     pub node_pool_management: AzureWorkloadIdentity,
     /// Identity of the control plane operator, which creates the endpoint and the DNS zone of a
-    /// private link. It is needed for that alone.
+    /// private link. It is not needed for other purposes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_operator: Option<AzureWorkloadIdentity>,
     /// Identity of the image registry operator, which keeps images in a storage account.

@@ -60,7 +60,7 @@ pub struct AzurePrivateLinkSpec {
         ),
     )]
     pub nat_subnet_id: Option<String>,
-    /// IDs of subscriptions whose private endpoints are approved without asking, in addition to the
+    /// IDs of subscriptions with automatically approved private endpoints, in addition to the
     /// cluster's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 50), transform = set)]

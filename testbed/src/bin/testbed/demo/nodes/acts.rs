@@ -4,7 +4,7 @@ mod hosted;
 mod migration;
 
 use anyhow::{Context, Result, ensure};
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::cluster_api::{Plan, pods};
 use testbed::hosted::{DEPLOYMENTS, OPERATORS};
 use testbed::images::Image;
@@ -12,7 +12,7 @@ use testbed::node::condition;
 use testbed::platform::{self, Platform};
 use testbed::proxy::Upstream;
 use testbed::view::View;
-use testbed::{crds, registry, sides};
+use testbed::{capi_storage, crds, registry};
 
 use super::Stage;
 use crate::show;
@@ -99,16 +99,16 @@ async fn before(stage: &Stage) -> Result<()> {
     let step = testbed
         .progress
         .step("installing Cluster API's own kinds, in the one version that a cluster can have");
-    let crds = crds::of_hosted_clusters(Side::Standard).await?;
+    let crds = crds::of_hosted_clusters(CapiTypes::Standard).await?;
     crds::install(&testbed.admin, &crds).await?;
     step.done_with(&format!("{} CRDs", crds.len()));
-    install(stage, Side::Standard).await
+    install(stage, CapiTypes::Standard).await
 }
 
-/// What hosted clusters needed of the standard groups goes, and the platform's comes in its place.
+/// Removes the standard CRDs of hosted clusters, and installs the platform's.
 async fn platform_comes(stage: &mut Stage) -> Result<()> {
     let testbed = &stage.fixture.testbed;
-    let left = sides::objects(&testbed.control_plane.etcd, Side::Standard).await?;
+    let left = capi_storage::objects(&testbed.control_plane.etcd, CapiTypes::Standard).await?;
     ensure!(
         left.is_empty(),
         "there is something in the standard groups: {left:?}"
@@ -116,7 +116,7 @@ async fn platform_comes(stage: &mut Stage) -> Result<()> {
     let step = testbed
         .progress
         .step("nothing is in the standard groups: their kinds go");
-    let crds = crds::of_hosted_clusters(Side::Standard).await?;
+    let crds = crds::of_hosted_clusters(CapiTypes::Standard).await?;
     crds::remove(&testbed.admin, &crds).await?;
     step.done_with(&format!("{} CRDs", crds.len()));
     let plan = Plan::platform(&[platform::MANAGER]);
@@ -137,19 +137,19 @@ async fn platform_comes(stage: &mut Stage) -> Result<()> {
     stage
         .types(&["kubectl", "-n", plan.namespace(), "get", "pods"])
         .await?;
-    let machines = format!("machines.{}", show::core_group(Side::Standard));
+    let machines = format!("machines.{}", show::core_group(CapiTypes::Standard));
     stage
         .types(&["kubectl", "-n", PLATFORM, "get", &machines])
         .await
 }
 
-/// Installs the product by its own command, for Cluster API's kinds of one side.
-async fn install(stage: &Stage, side: Side) -> Result<()> {
+/// Installs the product by its own command, for Cluster API's kinds of given types.
+async fn install(stage: &Stage, capi_types: CapiTypes) -> Result<()> {
     let testbed = &stage.fixture.testbed;
     // The registry of this machine has no certificate.
     let variables = format!("INSECURE_REGISTRIES={}", registry::NAME);
     let mut words = vec!["hypershift", "install"];
-    if side == Side::Private {
+    if capi_types == CapiTypes::Private {
         let proxy = testbed.image(Image::CapiProxy)?;
         words.extend(["--private-capi-types", "--capi-proxy-image", proxy]);
     }
@@ -201,7 +201,7 @@ async fn apart(stage: &mut Stage) -> Result<()> {
     );
     let step = testbed
         .progress
-        .step("it is asked for a third machine, and its own manager makes it");
+        .step("a third machine is requested, and its own manager creates it");
     platform
         .scales(&testbed.admin, &testbed.control_plane, 3)
         .await?;

@@ -1,4 +1,4 @@
-//! Identity providers that look people up: files, directories, servers, proxies.
+//! Identity providers that look users up: files, directories, servers, proxies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::hypershift::v1beta1::references::NameReference;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BasicAuthIdentityProvider {
-    /// URL of the server. It is called with a person's name and password, and answers with who it
+    /// URL of the server. It is called with a user's name and password, and responds with the user that it
     /// is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -38,7 +38,7 @@ pub struct HtpasswdIdentityProvider {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeystoneIdentityProvider {
-    /// Keystone domain that people belong to.
+    /// Keystone domain of the users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain_name: Option<String>,
     /// URL of Keystone's API, version 3.
@@ -60,7 +60,7 @@ pub struct KeystoneIdentityProvider {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LdapIdentityProvider {
-    /// Where and how people are searched, as an RFC 2255 URL: `ldap://host:port/<base
+    /// Where and how users are searched, as an RFC 2255 URL: `ldap://host:port/<base
     /// DN>?<attribute>?<scope>?<filter>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -104,26 +104,26 @@ pub struct LdapAttributeMapping {
     pub email: Vec<String>,
 }
 
-/// A proxy that verifies people and says in headers who they are.
+/// A proxy that authenticates users and sends their identity in headers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestHeaderIdentityProvider {
-    /// URL of the proxy for browsers; `${url}` and `${query}` stand for the original URL and its
+    /// URL of the proxy for browsers; `${url}` and `${query}` are replaced with the original URL and its
     /// query.
     #[serde(rename = "loginURL", skip_serializing_if = "Option::is_none")]
     pub login_url: Option<String>,
-    /// URL of the proxy for clients that answer authentication challenges, such as command line
-    /// tools; `${url}` and `${query}` stand for the original URL and its query.
+    /// URL of the proxy for clients that respond to authentication challenges, such as command line
+    /// tools; `${url}` and `${query}` are replaced with the original URL and its query.
     #[serde(rename = "challengeURL", skip_serializing_if = "Option::is_none")]
     pub challenge_url: Option<String>,
     /// ConfigMap with the certificate authorities that signed the proxy's client certificate, under
-    /// the key `ca.crt`. It is required: without it anybody could pretend to be the proxy.
+    /// the key `ca.crt`. It is required: without it any client could impersonate the proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<NameReference>,
     /// Common names that the proxy's client certificate may have; nothing listed means any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_common_names: Vec<String>,
-    /// Headers with the person's identity; the first that is there counts. There must be one.
+    /// Headers with the user's identity; the first one in the request counts. At least one is required.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
     /// Headers with the name that the user should have.

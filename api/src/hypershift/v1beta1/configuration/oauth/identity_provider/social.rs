@@ -1,4 +1,4 @@
-//! Identity providers that send people to a login of their own.
+//! Identity providers that redirect users to their own login page.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ pub struct GitHubIdentityProvider {
     /// Secret with the application's secret, under the key `clientSecret`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<NameReference>,
-    /// Organizations, one of which people must be members of. It excludes `teams`; with neither,
+    /// Organizations; users must be a member of one of them. It excludes `teams`; with neither,
     /// everybody at GitHub can log in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub organizations: Vec<String>,
-    /// Teams, as `<organization>/<team>`, one of which people must be members of. It excludes
+    /// Teams, as `<organization>/<team>`, users must be a member of one of them. It excludes
     /// `organizations`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub teams: Vec<String>,
@@ -64,7 +64,7 @@ pub struct GoogleIdentityProvider {
     /// Secret with the client's secret, under the key `clientSecret`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<NameReference>,
-    /// Domain of Google Workspace that people must belong to. Without it, everybody with a Google
+    /// Domain of Google Workspace that users must belong to. Without it, all users with a Google
     /// account can log in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted_domain: Option<String>,
@@ -84,10 +84,10 @@ pub struct OpenIdIdentityProvider {
     /// the system's are trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<NameReference>,
-    /// Scopes to ask for in addition to `openid`.
+    /// Scopes to request in addition to `openid`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_scopes: Vec<String>,
-    /// Parameters to add when people are sent to the provider.
+    /// Parameters to add when users are redirected to the provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_authorize_parameters: BTreeMap<String, String>,
     /// URL of the provider. It begins with `https://` and has no query and no fragment.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::hosted::Cluster;
 use testbed::wait;
 
@@ -21,7 +21,7 @@ const WORKLOAD: &str = "hello";
 
 /// The cluster.
 pub(in crate::demo::nodes) fn cluster(stage: &Stage) -> Cluster<'_> {
-    Cluster::new(&stage.fixture, NAME, Side::Private)
+    Cluster::new(&stage.fixture, NAME, CapiTypes::Private)
 }
 
 /// It is created, and what it waits for is printed until its worker has joined.

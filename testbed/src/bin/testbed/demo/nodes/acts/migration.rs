@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use api::annotations::MIGRATION_IN_PROGRESS;
-use api::group::Side;
+use api::group::CapiTypes;
 use testbed::conditions::find;
 use testbed::hosted::{Cluster, Identities, Load, OPERATORS, Seen};
 
@@ -43,7 +43,7 @@ pub(super) async fn live(stage: &Stage) -> Result<()> {
         "--from-literal=paused=true",
     ];
     stage.types(&[&held[..], &create].concat()).await?;
-    super::install(stage, Side::Private).await?;
+    super::install(stage, CapiTypes::Private).await?;
     let delete = ["delete", "configmap", SETTINGS];
     stage.types(&[&held[..], &delete].concat()).await?;
     print_progress(&cluster, &load).await?;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_stand_below_their_headings() {
+    fn both_columns_are_below_their_headings() {
         let seen = Seen {
             rounds: 77,
             longest: Duration::from_millis(120),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_account_is_a_line_and_says_that_there_is_more() {
+    fn a_long_text_is_truncated_to_a_line() {
         assert_eq!(state("read").to_string(), "Copy: read");
         assert_eq!(state("read\nmore").to_string(), "Copy: read...");
         let long = state(&"é".repeat(ACCOUNT + 1)).to_string();

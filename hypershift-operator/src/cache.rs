@@ -1,0 +1,267 @@
+//! What the leader's watches know, so that reconciles, resyncs and fleet metrics need no requests.
+//!
+//! ```text
+//! watches ──┬─> stores: HostedClusters, NodePools and Namespaces, trimmed to what is read of them
+//!           └─> index: the version of every watched object, by namespace
+//!                  │ snapshot, before a reconcile reads
+//!                  v
+//!               settled: what a complete reconcile has read ── unchanged? ──> no request
+//! ```
+//!
+//! A reconcile of something that has changed reads it with requests, and so does the guard before its first write: a cache
+//! that lags behind delays a reconcile, and never makes it write stale data. A watch that has not listed yet, or has
+//! failed, is unknown, and never empty.
+
+mod index;
+pub(crate) mod observed_groups;
+mod settled;
+mod slim;
+mod written;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api::annotations::node_pool::NODE_POOL;
+use api::names::control_plane_namespace;
+use k8s_openapi::api::core::v1;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher::{self, Event};
+use support::controller::ObjectKey;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, timeout};
+
+use crate::cluster_ref::{Id, resource};
+use crate::names::CLUSTER;
+pub(crate) use index::{
+    API_SERVER, CONFIG_MAPS, Found, HOSTED_CLUSTERS, IGNITION_DEPLOYMENTS, IGNITION_PROXIES,
+    IGNITION_ROUTES, IGNITION_SERVICES, Index, LABELLED, LEGACY, NAMESPACES, NODE_POOLS, Object,
+    Part, SECRETS, Snapshot,
+};
+pub(crate) use settled::{Recheck, Settled};
+pub(crate) use slim::{cluster as trim_cluster, counted, pool as trim_pool};
+
+/// How long the result of a reconcile is used while all watches are unchanged: after that, every object is read again. It
+/// finds what is not watched, such as a change of the management cluster's API groups.
+pub(crate) const FULL_CHECK: Duration = Duration::from_hours(10);
+
+/// How long reconciles wait for the first lists of all watches.
+const SYNC: Duration = Duration::from_secs(10);
+
+/// The metadata of a Namespace.
+pub(crate) type NamespaceMeta = PartialObjectMeta<v1::Namespace>;
+
+/// All of it. It lives as long as a leader's term.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    pub(crate) index: Index,
+    /// Complete reconciles of HostedClusters.
+    pub(crate) clusters: Settled,
+    /// Complete reconciles of NodePools.
+    pub(crate) pools: Settled,
+    pub(crate) stores: Stores,
+    written: written::Written,
+    kinds: Mutex<observed_groups::Kinds>,
+    writers: Mutex<Option<Writers>>,
+    /// Counts changes of what resyncs and fleet metrics read.
+    changes: watch::Sender<u64>,
+    touched: Touched,
+    /// When a CRD has changed.
+    crds: watch::Sender<Option<Instant>>,
+}
+
+/// Objects that are kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Stores {
+    pub(crate) clusters: Store<DynamicObject>,
+    pub(crate) pools: Store<DynamicObject>,
+    pub(crate) namespaces: Store<NamespaceMeta>,
+}
+
+/// The writers of the stores.
+#[derive(Debug)]
+pub(crate) struct Writers {
+    pub(crate) clusters: ClusterWriters,
+    pub(crate) pools: PoolWriters,
+}
+
+/// The writers of the controller of HostedClusters.
+#[derive(Debug)]
+pub(crate) struct ClusterWriters {
+    pub(crate) objects: Writer<DynamicObject>,
+    pub(crate) namespaces: Writer<NamespaceMeta>,
+    /// Requests for objects of which another part of the operator has seen a change.
+    pub(crate) touched: mpsc::UnboundedReceiver<ObjectKey>,
+}
+
+/// The writers of the controller of NodePools.
+#[derive(Debug)]
+pub(crate) struct PoolWriters {
+    pub(crate) objects: Writer<DynamicObject>,
+    /// Requests for objects of which another part of the operator has seen a change.
+    pub(crate) touched: mpsc::UnboundedReceiver<ObjectKey>,
+}
+
+#[derive(Debug)]
+struct Touched {
+    clusters: mpsc::UnboundedSender<ObjectKey>,
+    pools: mpsc::UnboundedSender<ObjectKey>,
+}
+
+// === impl Cache ===
+
+impl Cache {
+    pub(crate) fn new() -> Self {
+        let clusters = Writer::new(resource());
+        let pools = Writer::new(slim::node_pools());
+        let namespaces = Writer::new(());
+        let (to_clusters, touched_clusters) = mpsc::unbounded_channel();
+        let (to_pools, touched_pools) = mpsc::unbounded_channel();
+        Self {
+            index: Index::new(&index::ALL),
+            clusters: Settled::default(),
+            pools: Settled::default(),
+            stores: Stores {
+                clusters: clusters.as_reader(),
+                pools: pools.as_reader(),
+                namespaces: namespaces.as_reader(),
+            },
+            written: written::Written::default(),
+            kinds: Mutex::default(),
+            writers: Mutex::new(Some(Writers {
+                clusters: ClusterWriters {
+                    objects: clusters,
+                    namespaces,
+                    touched: touched_clusters,
+                },
+                pools: PoolWriters {
+                    objects: pools,
+                    touched: touched_pools,
+                },
+            })),
+            changes: watch::Sender::new(0),
+            crds: watch::Sender::new(None),
+            touched: Touched {
+                clusters: to_clusters,
+                pools: to_pools,
+            },
+        }
+    }
+
+    /// Watches in sync that have these objects and no others.
+    #[cfg(test)]
+    pub(crate) fn sync(&self, objects: &[(&str, &DynamicObject)]) {
+        self.set_kinds(Some(std::collections::BTreeMap::new()));
+        for watch in index::ALL {
+            self.see::<DynamicObject>(watch, &Ok(Event::Init));
+            self.see::<DynamicObject>(watch, &Ok(Event::InitDone));
+        }
+        for (watch, object) in objects {
+            self.see(watch, &Ok(Event::Apply((*object).clone())));
+        }
+    }
+
+    fn kinds(&self) -> MutexGuard<'_, observed_groups::Kinds> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The writers of the stores, for the first caller.
+    pub(crate) fn take_writers(&self) -> Option<Writers> {
+        let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        writers.take()
+    }
+
+    /// The versions of the objects of a control plane and of these objects; none while a watch is not in sync. Call it
+    /// before any of them is read.
+    pub(crate) fn snapshot(
+        &self,
+        control_plane: &str,
+        which: Part,
+        objects: &[Object<'_>],
+    ) -> Option<Snapshot> {
+        let snapshot = self.index.snapshot(control_plane, which)?;
+        self.index.also(snapshot, objects)
+    }
+
+    /// Waits until all watches are in sync, so that the first reconciles are remembered. It gives up after a while: one
+    /// kind that cannot be listed does not stop all reconciles.
+    pub(crate) async fn until_synced(&self) {
+        let is_known = || self.kinds().are_known() && self.index.is_all_synced();
+        // Until then, reconciles read what is not in sync.
+        let _ = timeout(SYNC, self.index.until(is_known)).await;
+    }
+
+    /// An object has changed that resyncs and fleet metrics read, or its watch has failed.
+    pub(crate) fn notify_changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Completes when such a change is seen.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// A CRD has changed: kinds may be served that were not.
+    fn crd_changed(&self) {
+        self.crds.send_replace(Some(Instant::now()));
+    }
+
+    /// When a CRD has changed.
+    pub(crate) fn crds(&self) -> watch::Receiver<Option<Instant>> {
+        self.crds.subscribe()
+    }
+
+    /// Handles an event about an object that may belong to a HostedCluster or a NodePool.
+    pub(crate) fn see<K: ResourceExt>(
+        &self,
+        watch: &str,
+        event: &Result<watcher::Event<K>, watcher::Error>,
+    ) {
+        self.index.observe(watch, event);
+        if let Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) = event {
+            self.touch(object.meta());
+        }
+    }
+
+    /// Requests a reconcile of the HostedCluster or NodePool that a changed object belongs to.
+    fn touch(&self, metadata: &ObjectMeta) {
+        // It fails only when the controller has ended.
+        if let Some(pool) = annotated(metadata, NODE_POOL.key()) {
+            let _ = self.touched.pools.send(pool);
+        }
+        if let Some(cluster) = annotated(metadata, CLUSTER) {
+            let _ = self.touched.clusters.send(cluster);
+        }
+    }
+}
+
+/// The object that an annotation names as `<namespace>/<name>`.
+pub(crate) fn annotated(metadata: &ObjectMeta, key: &str) -> Option<ObjectKey> {
+    let (namespace, name) = metadata.annotations.as_ref()?.get(key)?.split_once('/')?;
+    Some(ObjectKey::new(namespace, name))
+}
+
+/// The namespace of the control plane that an object is made for.
+fn control_plane(metadata: &ObjectMeta) -> Option<String> {
+    let id = annotated(metadata, CLUSTER)?;
+    Some(control_plane_namespace(&id.namespace, &id.name))
+}
+
+/// The object of a store with this key.
+pub(crate) fn get(
+    store: &Store<DynamicObject>,
+    resource: ApiResource,
+    key: &ObjectKey,
+) -> Option<Arc<DynamicObject>> {
+    let reference = ObjectRef::new_with(&key.name, resource).within(&key.namespace);
+    store.get(&reference)
+}
+
+/// The key of a HostedCluster.
+pub(crate) fn key(id: &Id) -> ObjectKey {
+    ObjectKey::new(id.namespace.clone(), id.name.clone())
+}

@@ -1,0 +1,72 @@
+//! Names and keys of objects of a HostedCluster. They are API: other programs use them.
+
+pub(crate) mod node_pool;
+
+/// Field manager of ownership annotations and of the condition about the owner.
+pub(crate) const SCOPE_FIELD_MANAGER: &str = "hypershift-operator-scope";
+/// Field manager of everything else that belongs to a hosted cluster.
+pub(crate) const FIELD_MANAGER: &str = "hypershift-operator";
+/// Annotation: the hosted cluster that an object belongs to, as `<namespace>/<name>`.
+pub(crate) const CLUSTER: &str = ownership::CLUSTER_ANNOTATION;
+/// Label of objects that this operator manages for hosted clusters. They are watched by it.
+pub(crate) const MANAGED_BY: &str = "hypershift.openshift.io/managed-by";
+/// Value of [`MANAGED_BY`].
+pub(crate) const OPERATOR: &str = "hypershift-operator";
+/// Label of the namespace of a control plane, and of its pods.
+pub(crate) const HOSTED_CONTROL_PLANE: &str = "hypershift.openshift.io/hosted-control-plane";
+/// Label of pods that may speak to the management cluster's API server.
+pub(crate) const NEED_MANAGEMENT_API: &str = "hypershift.openshift.io/need-management-kas-access";
+/// Annotation of a Namespace with Agents: the namespaces whose HostedClusters may use them, separated by commas.
+pub(crate) const AGENT_CONSUMERS: &str = "hypershift.openshift.io/agent-consumer-namespaces";
+/// Finalizer of a HostedCluster: its objects are deleted first.
+pub(crate) const FINALIZER: &str = "hypershift.openshift.io/finalizer";
+/// Finalizer of Deployments that have to outlive the objects which they clean up after.
+pub(crate) const COMPONENT_FINALIZER: &str = "hypershift.openshift.io/component-finalizer";
+/// Annotation: the control plane was available once.
+pub(crate) const HAS_BEEN_AVAILABLE: &str = "hypershift.openshift.io/HasBeenAvailable";
+
+/// Secret with credentials for registries.
+pub(crate) const PULL_SECRET: &str = "pull-secret";
+/// Secret with the nodes' SSH key.
+pub(crate) const SSH_KEY: &str = "ssh-key";
+/// `ConfigMap` with authorities that are trusted in addition.
+pub(crate) const TRUST_BUNDLE: &str = "user-ca-bundle";
+/// Secret with the key that signs tokens of service accounts.
+pub(crate) const SIGNING_KEY: &str = "sa-signing-key";
+/// Secret with the administrator's kubeconfig.
+pub(crate) const ADMIN_KUBECONFIG: &str = "admin-kubeconfig";
+/// Key of Secrets that hold a kubeconfig.
+pub(crate) const KUBECONFIG_KEY: &str = "kubeconfig";
+/// Secret with the serving certificate that managers ask for.
+pub(crate) const WEBHOOK_TLS: &str = "capi-webhooks-tls";
+/// Secret with the kubeconfig of the cluster that virtual machines run on.
+pub(crate) const KUBEVIRT_CREDENTIALS: &str = "kubevirt-infra-credentials";
+
+/// The Deployment of the control-plane-operator.
+pub(crate) const CONTROL_PLANE_OPERATOR: &str = "control-plane-operator";
+/// The Deployment of Cluster API's own controllers.
+pub(crate) const CLUSTER_API: &str = "cluster-api";
+/// The Deployment of the platform's controllers.
+pub(crate) const CAPI_PROVIDER: &str = "capi-provider";
+/// The role by which managers read CRDs; it is the same for all hosted clusters.
+pub(crate) const CRD_READER: &str = "hypershift-cluster-api";
+
+/// Name of the binding of [`CRD_READER`] for one control plane.
+pub(crate) fn crd_reader_binding(namespace: &str) -> String {
+    format!("{CRD_READER}-{namespace}")
+}
+
+/// The copy of the administrator's kubeconfig beside the HostedCluster.
+pub(crate) fn admin_kubeconfig_copy(cluster: &str) -> String {
+    format!("{cluster}-admin-kubeconfig")
+}
+
+/// The copy of the kubeconfig with the user's custom name.
+pub(crate) fn custom_kubeconfig_copy(cluster: &str) -> String {
+    format!("{cluster}-custom-admin-kubeconfig")
+}
+
+/// The copy of the password of `kubeadmin`.
+pub(crate) fn password_copy(cluster: &str) -> String {
+    format!("{cluster}-kubeadmin-password")
+}

@@ -1,0 +1,91 @@
+//! One reconcile of a pool against an API server that counts requests.
+
+use payload::Releases;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+use support::testing::{Answer, Expect, Scenario};
+
+use super::*;
+use crate::config::Config;
+use crate::context::Context;
+use crate::metrics::Metrics;
+use ownership::Scope;
+
+const HYPERSHIFT: &str = "/apis/hypershift.openshift.io/v1beta1/namespaces/clusters";
+
+fn untyped(object: &impl serde::Serialize) -> DynamicObject {
+    serde_json::from_value(json!(object)).unwrap()
+}
+
+fn pools(scenario: &Scenario) -> Arc<Pools> {
+    let config = Config::for_tests(Scope::Private);
+    let releases = Releases::new(config.releases.clone()).unwrap();
+    let metrics = Metrics::new(&mut Registry::default());
+    let client = scenario.client();
+    let ctx = Context::for_tests(&config, client, releases, &metrics);
+    Arc::new(Pools::new(Arc::new(ctx)))
+}
+
+/// The pull secret is missing, so that no registry is contacted; it is watched.
+#[tokio::test]
+async fn an_unchanged_pool_is_reconciled_without_requests() {
+    let pool = fixtures::pool();
+    let mut cluster = fixtures::cluster();
+    let private = (
+        api::annotations::PRIVATE_CAPI_TYPES.to_owned(),
+        "true".to_owned(),
+    );
+    cluster.metadata.annotations = Some([private].into());
+    let namespace = json!({ "metadata": {
+        "name": "clusters-dev", "annotations": { "hypershift.openshift.io/cluster": "clusters/dev" },
+    } });
+    let list = |path: &str| {
+        let path = format!("/api/v1/namespaces/clusters-dev/{path}");
+        Expect::get(&path).answer(Answer::list(&[]))
+    };
+    let scenario = Scenario::new([])
+        .always([
+            Expect::get(&format!("{HYPERSHIFT}/nodepools/workers"))
+                .answer(Answer::ok(&json!(pool))),
+            Expect::get(&format!("{HYPERSHIFT}/hostedclusters/dev"))
+                .answer(Answer::ok(&json!(cluster))),
+            Expect::get("/api/v1/namespaces/clusters-dev").answer(Answer::ok(&namespace)),
+            list("secrets"),
+            list("configmaps"),
+        ])
+        .lenient();
+    let pools = pools(&scenario);
+    let cache = &pools.ctx.cache;
+    let found = Arc::new(untyped(&pool));
+    cache.sync(&[
+        (cache::NODE_POOLS, &found),
+        (cache::HOSTED_CLUSTERS, &untyped(&cluster)),
+    ]);
+    let requests = async || {
+        let before = scenario.seen().len();
+        let pass = reconcile(Arc::clone(&found), Arc::clone(&pools));
+        assert_eq!(pass.await.unwrap(), Action::requeue(RETRY_INTERVAL));
+        scenario.seen().len() - before
+    };
+    let see = |watch: &str, namespace: &str, name: &str| {
+        let metadata = json!({ "namespace": namespace, "name": name, "resourceVersion": "9" });
+        let event = kube::runtime::watcher::Event::Apply(untyped(&json!({ "metadata": metadata })));
+        cache.see(watch, &Ok(event));
+    };
+    assert!(requests().await > 5, "it is new: {:?}", scenario.seen());
+    assert_eq!(requests().await, 0);
+    see(cache::CONFIG_MAPS, "clusters", "other");
+    see(cache::CONFIG_MAPS, "clusters-other", "new");
+    assert_eq!(requests().await, 0, "others have changed");
+    for (watch, namespace, name) in [
+        (cache::SECRETS, "clusters", "pull-secret"),
+        (cache::CONFIG_MAPS, "clusters-dev", "new"),
+        (cache::HOSTED_CLUSTERS, "clusters", "dev"),
+        (cache::NODE_POOLS, "clusters", "workers"),
+    ] {
+        see(watch, namespace, name);
+        assert!(requests().await > 5, "{watch} {namespace}/{name}");
+        assert_eq!(requests().await, 0, "{watch} {namespace}/{name}");
+    }
+    scenario.finish();
+}

@@ -1,0 +1,254 @@
+//! Evaluates a pool: checks in the order of their dependencies. Pure.
+//!
+//! Each check sets its conditions. A check that blocks the ones after it ends the validation: the
+//! later conditions keep their state, and existing machines are not changed.
+
+mod config;
+mod ignition;
+mod release;
+mod spec;
+
+use std::sync::Arc;
+
+use api::annotations::node_pool::{CURRENT_CONFIG, PLATFORM_MACHINE_TEMPLATE};
+use api::conditions::{PoolCondition, Status};
+use payload::Release;
+
+use super::conditions::Conditions;
+use super::config::{Config, Hashes};
+use super::facts::Facts;
+use crate::pause::{Pause, pause};
+use crate::platform::machines;
+use crate::platform::machines::{Machine, Refused};
+
+/// The evaluation so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Evaluation {
+    pub(crate) release: Option<Arc<Release>>,
+    pub(crate) config: Option<Config>,
+    pub(crate) hashes: Option<Hashes>,
+    /// The machine of the platform; nothing on platforms whose machines another controller creates.
+    pub(crate) machine: Option<Machine>,
+    pub(crate) is_paused: bool,
+}
+
+/// Why the reconcile of a pool stops for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// A condition has the reason. It changes with a watched object.
+    Waiting,
+    /// A condition has the reason, and it may be transient: requeue soon.
+    Soon,
+    /// Reconciliation is paused.
+    Paused,
+}
+
+type Check = fn(&Facts, &mut Evaluation, &mut Conditions) -> Result<(), Blocked>;
+
+/// The checks, in the order of what they depend on.
+const CHECKS: [Check; 13] = [
+    spec::autoscaling,
+    spec::update_management,
+    release::image,
+    ignition::endpoint,
+    release::arch,
+    reconciliation,
+    release::skew,
+    config::manifests,
+    updating_config,
+    updating_version,
+    ignition::payload,
+    ignition::reached,
+    platform,
+];
+
+/// Runs the checks until one blocks.
+pub(crate) fn validate(
+    facts: &Facts,
+    conditions: &mut Conditions,
+) -> (Evaluation, Result<(), Blocked>) {
+    let mut found = Evaluation::default();
+    let outcome = CHECKS
+        .iter()
+        .try_for_each(|check| check(facts, &mut found, conditions));
+    let outcome = if found.is_paused {
+        Err(Blocked::Paused)
+    } else {
+        outcome
+    };
+    (found, outcome)
+}
+
+/// A paused pool is evaluated; nothing is written for it.
+#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
+fn reconciliation(
+    facts: &Facts,
+    found: &mut Evaluation,
+    conditions: &mut Conditions,
+) -> Result<(), Blocked> {
+    let about = PoolCondition::ReconciliationActive;
+    let until = match pause(facts.pool.spec.paused_until.as_deref(), facts.now) {
+        Pause::Indefinite => "it is removed".to_owned(),
+        Pause::Until(time) => time.to_string(),
+        // Invalid values do not pause; the API rejects them.
+        Pause::Active | Pause::Over | Pause::Unreadable(_) => {
+            let message = "the NodePool is reconciled";
+            conditions.set(about, Status::True, "ReconciliationActive", message);
+            return Ok(());
+        }
+    };
+    found.is_paused = true;
+    let message = format!("paused by spec.pausedUntil until {until}");
+    conditions.set(about, Status::False, "ReconciliationPaused", message);
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
+fn updating_config(
+    facts: &Facts,
+    found: &mut Evaluation,
+    conditions: &mut Conditions,
+) -> Result<(), Blocked> {
+    let about = PoolCondition::UpdatingConfig;
+    let desired = found.hashes.as_ref().map(|it| it.without_version.as_str());
+    match facts.annotation(CURRENT_CONFIG.key()) {
+        Some(current) if Some(current) != desired => {
+            let desired = desired.unwrap_or_default();
+            updating(
+                facts,
+                conditions,
+                about,
+                &format!("Rolling out configuration {desired}"),
+            );
+        }
+        Some(_) | None => conditions.off(about, "all nodes have the current configuration"),
+    }
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
+fn updating_version(
+    facts: &Facts,
+    found: &mut Evaluation,
+    conditions: &mut Conditions,
+) -> Result<(), Blocked> {
+    let about = PoolCondition::UpdatingVersion;
+    let current = facts
+        .pool
+        .status
+        .as_ref()
+        .and_then(|it| it.version.as_deref());
+    let desired = found
+        .release
+        .as_ref()
+        .map(|it| it.version.to_string())
+        .unwrap_or_default();
+    match current.filter(|it| !it.is_empty()) {
+        Some(current) if current != desired => {
+            let message = format!("Rolling out release {desired}, from {current}");
+            updating(facts, conditions, about, &message);
+        }
+        Some(_) | None => conditions.off(about, "all nodes have the desired release"),
+    }
+    Ok(())
+}
+
+/// An upgrade, or why it does not go on.
+fn updating(facts: &Facts, conditions: &mut Conditions, about: PoolCondition, message: &str) {
+    let failure = facts
+        .workload
+        .as_ref()
+        .and_then(|it| it.annotations.get(UPGRADE_FAILED));
+    match failure.filter(|it| !it.is_empty()) {
+        Some(failure) => conditions.set(
+            about,
+            Status::False,
+            "InplaceUpgradeFailed",
+            failure.clone(),
+        ),
+        None => conditions.set(about, Status::True, "AsExpected", message),
+    }
+}
+
+/// On the MachineSet of a pool that is upgraded in place: why a node could not be.
+const UPGRADE_FAILED: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse";
+
+/// The machine template of the platform.
+fn platform(
+    facts: &Facts,
+    found: &mut Evaluation,
+    conditions: &mut Conditions,
+) -> Result<(), Blocked> {
+    let Some(release) = found.release.clone() else {
+        return Err(Blocked::Waiting);
+    };
+    let inputs = machines::Inputs {
+        capi: facts.capi(),
+        pool: &facts.pool,
+        cluster: &facts.cluster,
+        release: &release,
+        capabilities: &facts.capabilities,
+        infra_id: facts.infra_id(),
+        namespace: &facts.namespace,
+    };
+    match machines::machine(&inputs) {
+        Err(Refused {
+            condition,
+            reason,
+            message,
+        }) => {
+            conditions.set(condition, Status::False, reason, message);
+            Err(Blocked::Waiting)
+        }
+        Ok(machine) => {
+            let mut notes = machine.iter().flat_map(|it| &it.notes);
+            if notes.all(|it| it.condition != PoolCondition::ValidPlatformConfig) {
+                conditions.clear(PoolCondition::ValidPlatformConfig);
+            }
+            for note in machine.iter().flat_map(|it| &it.notes) {
+                conditions.set(
+                    note.condition,
+                    note.is_so,
+                    note.reason,
+                    note.message.as_str(),
+                );
+            }
+            settle(facts, machine.as_ref(), &inputs, conditions);
+            found.machine = machine;
+            Ok(())
+        }
+    }
+}
+
+fn settle(
+    facts: &Facts,
+    machine: Option<&Machine>,
+    inputs: &machines::Inputs<'_>,
+    conditions: &mut Conditions,
+) {
+    conditions.clear(PoolCondition::AwsSecurityGroupAvailable);
+    let Some(machine) = machine else {
+        return;
+    };
+    conditions.good(
+        PoolCondition::ValidPlatformImage,
+        "a boot image is available",
+    );
+    conditions.good(
+        PoolCondition::ValidMachineTemplate,
+        "the machine template is valid",
+    );
+    let about = PoolCondition::UpdatingPlatformMachineTemplate;
+    let desired = machine.template(inputs).name;
+    match facts.annotation(PLATFORM_MACHINE_TEMPLATE.key()) {
+        Some(current) if current != desired => {
+            let message =
+                format!("Replacing machines of template {current} with template {desired}");
+            conditions.set(about, Status::True, "AsExpected", message);
+        }
+        Some(_) | None => conditions.off(about, "all machines have the current template"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Whether the release can be read, and is compatible with the cluster and the machines.
+
+use std::sync::Arc;
+
+use api::annotations::cluster::SKIP_RELEASE_IMAGE_VALIDATION;
+use api::conditions::{PoolCondition, Status};
+use payload::Reason;
+use payload::skew::{self, Limits};
+
+use super::{Blocked, Evaluation};
+use crate::node_pool::conditions::Conditions;
+use crate::node_pool::facts::Facts;
+
+pub(super) fn image(
+    facts: &Facts,
+    found: &mut Evaluation,
+    conditions: &mut Conditions,
+) -> Result<(), Blocked> {
+    let about = PoolCondition::ValidReleaseImage;
+    let release = match &facts.release {
+        Ok(release) => release,
+        Err(unread) => {
+            let in_progress = unread.reason == Reason::InProgress.as_str();
+            if !in_progress {
+                let (reason, message) = (unread.reason.as_str(), unread.message.as_str());
+                conditions.set(about, Status::False, reason, message);
+            } else if !conditions.has(about) {
+                let message = "Waiting for the release image to be read";
+                conditions.set(about, Status::Unknown, unread.reason.as_str(), message);
+            }
+            return Err(Blocked::Soon);
+        }
+    };
+    let current = facts
+        .pool
+        .status
+        .as_ref()
+        .and_then(|it| it.version.as_deref());
+    let current = current.and_then(|it| it.parse().ok());
+    let annotations = facts
+        .cluster
+        .metadata
+        .annotations
+        .clone()
+        .unwrap_or_default();
+    let limits = if SKIP_RELEASE_IMAGE_VALIDATION.is_set(&annotations) {
+        Limits::Skipped
+    } else {
+        Limits::Kept
+    };
+    let spec = &facts.cluster.spec;
+    let cluster = skew::Cluster {
+        network: spec.networking.network_type,
+        platform: spec.platform.type_,
+        limits,
+    };
+    // Without a known cluster version there is no constraint.
+    let control_plane = facts.cluster_version.as_ref().unwrap_or(&release.version);
+    let allowed = skew::pool_may_have(&release.version, current.as_ref(), control_plane, &cluster);
+    if let Err(refused) = allowed {
+        conditions.set(about, Status::False, "InvalidImage", refused.to_string());
+        return Err(Blocked::Waiting);
+    }
+    found.release = Some(Arc::clone(release));
+    conditions.good(
+        about,
+        format!(
+            "using release {} ({})",
+            release.version, facts.pool.spec.release.image
+        ),
+    );
+    Ok(())
+}
+
+pub(super) fn arch(
+    facts: &Facts,
+    found: &mut Evaluation,
+    conditions: &mut Conditions,
+) -> Result<(), Blocked> {
+    let about = PoolCondition::ValidArchPlatform;
+    let release = found.release.as_ref().ok_or(Blocked::Waiting)?;
+    if let Err(refused) = skew::architecture(release.architectures, facts.pool.spec.arch) {
+        let message = refused.to_string();
+        conditions.set(about, Status::False, "InvalidArchPlatform", message);
+        return Err(Blocked::Waiting);
+    }
+    conditions.good(about, "");
+    Ok(())
+}
+
+/// A version skew is reported; existing nodes keep running.
+#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
+pub(super) fn skew(
+    facts: &Facts,
+    found: &mut Evaluation,
+    conditions: &mut Conditions,
+) -> Result<(), Blocked> {
+    let about = PoolCondition::SupportedVersionSkew;
+    let (Some(release), Some(cluster)) = (&found.release, &facts.cluster_version) else {
+        return Ok(());
+    };
+    match skew::skew(&release.version, cluster) {
+        Ok(()) => conditions.good(about, "the release is compatible with the control plane"),
+        Err(refused) => {
+            conditions.set(about, Status::False, "UnsupportedSkew", refused.to_string())
+        }
+    }
+    Ok(())
+}

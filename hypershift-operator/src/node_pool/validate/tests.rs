@@ -1,0 +1,373 @@
+//! The evaluation of pools, and where checks block.
+
+use api::annotations::node_pool::IGNITION_REACHED;
+use api::conditions::find;
+use api::hypershift::v1beta1::node_pool::{
+    Arch, NodePoolAutoScaling, ReplaceUpgrade, RollingUpdate,
+};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::*;
+use crate::names::node_pool as names;
+use crate::node_pool::config::{Content, Source};
+use crate::node_pool::facts::Unread;
+use crate::node_pool::fixtures;
+use crate::node_pool::observed::Workload;
+
+struct Evaluated {
+    found: Evaluation,
+    conditions: Conditions,
+    outcome: Result<(), Blocked>,
+}
+
+fn evaluated(facts: &Facts) -> Evaluated {
+    let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
+    let (found, outcome) = validate(facts, &mut conditions);
+    Evaluated {
+        found,
+        conditions,
+        outcome,
+    }
+}
+
+impl Evaluated {
+    /// Status, reason and message.
+    fn condition(&self, about: PoolCondition) -> (String, String, String) {
+        let condition = find(self.conditions.list(), about);
+        let condition =
+            condition.unwrap_or_else(|| panic!("{about}: {:#?}", self.conditions.list()));
+        let text = |it: &Option<String>| it.clone().unwrap_or_default();
+        (
+            condition.status.clone(),
+            text(&condition.reason),
+            text(&condition.message),
+        )
+    }
+
+    fn types(&self) -> Vec<&str> {
+        self.conditions
+            .list()
+            .iter()
+            .map(|it| it.type_.as_str())
+            .collect()
+    }
+}
+
+#[test]
+fn a_complete_pool_passes_all_checks() {
+    let evaluated = evaluated(&fixtures::facts());
+    assert_eq!(evaluated.outcome, Ok(()));
+    assert_eq!(
+        evaluated.types(),
+        [
+            "AutoscalingEnabled",
+            "UpdateManagementEnabled",
+            "ValidReleaseImage",
+            "ValidArchPlatform",
+            "ReconciliationActive",
+            "SupportedVersionSkew",
+            "ValidMachineConfig",
+            "UpdatingConfig",
+            "UpdatingVersion",
+            "ValidGeneratedPayload",
+            "ReachedIgnitionEndpoint",
+            "AWSResourceTagConflict",
+            "ValidPlatformImage",
+            "ValidMachineTemplate",
+            "UpdatingPlatformMachineTemplate",
+        ]
+    );
+    assert!(evaluated.found.machine.is_some());
+    assert_eq!(evaluated.found.hashes.unwrap().with_version.len(), 8);
+}
+
+/// An invalid field, its condition, and which checks are skipped.
+struct Row {
+    name: &'static str,
+    change: fn(&mut Facts),
+    about: PoolCondition,
+    reason: &'static str,
+    message: &'static str,
+    outcome: Result<(), Blocked>,
+}
+
+fn unread(facts: &mut Facts) {
+    facts.release = Err(Unread {
+        reason: "InvalidImage".to_owned(),
+        message: "cannot read the image: it is not there".to_owned(),
+    });
+}
+
+fn version(facts: &mut Facts, cluster: &str) {
+    facts.cluster_version = Some(cluster.parse().unwrap());
+}
+
+const ROWS: [Row; 15] = [
+    Row {
+        name: "both ways to say how many",
+        change: |it| it.pool.spec.auto_scaling = Some(NodePoolAutoScaling { min: 1, max: 2 }),
+        about: PoolCondition::AutoscalingEnabled,
+        reason: "ValidationFailed",
+        message: "mutually exclusive",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "nothing may be replaced",
+        change: |it| {
+            let update = RollingUpdate {
+                max_surge: Some(IntOrString::String("0%".to_owned())),
+                max_unavailable: Some(IntOrString::Int(0)),
+            };
+            it.pool.spec.management.replace = Some(ReplaceUpgrade {
+                rolling_update: Some(update),
+                ..ReplaceUpgrade::default()
+            });
+        },
+        about: PoolCondition::UpdateManagementEnabled,
+        reason: "ValidationFailed",
+        message: "both 0",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "no release",
+        change: unread,
+        about: PoolCondition::ValidReleaseImage,
+        reason: "InvalidImage",
+        message: "it is not there",
+        outcome: Err(Blocked::Soon),
+    },
+    Row {
+        name: "a release that is being read",
+        change: |it| {
+            it.release = Err(Unread {
+                reason: "ReadInProgress".to_owned(),
+                message: "it is read".to_owned(),
+            });
+        },
+        about: PoolCondition::ValidReleaseImage,
+        reason: "ReadInProgress",
+        message: "Waiting for the release image",
+        outcome: Err(Blocked::Soon),
+    },
+    Row {
+        name: "ahead of the control plane",
+        change: |it| version(it, "4.21.9"),
+        about: PoolCondition::ValidReleaseImage,
+        reason: "InvalidImage",
+        message: "upgrade the control plane first",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "far behind",
+        change: |it| version(it, "5.1.0"),
+        about: PoolCondition::SupportedVersionSkew,
+        reason: "AsExpected",
+        message: "is compatible with",
+        outcome: Ok(()),
+    },
+    Row {
+        name: "too far behind",
+        change: |it| {
+            it.release = Ok(Arc::new(fixtures::release("4.20.0")));
+            version(it, "5.1.0");
+        },
+        about: PoolCondition::SupportedVersionSkew,
+        reason: "UnsupportedSkew",
+        message: "upgrade the pool",
+        outcome: Ok(()),
+    },
+    Row {
+        name: "to report its ignition endpoint",
+        change: |it| it.cluster.status.as_mut().unwrap().ignition_endpoint = None,
+        about: PoolCondition::IgnitionEndpointAvailable,
+        reason: "IgnitionEndpointMissing",
+        message: "to report its ignition endpoint",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "no authority for ignition",
+        change: |it| it.ignition_ca = None,
+        about: PoolCondition::IgnitionEndpointAvailable,
+        reason: "IgnitionCACertMissing",
+        message: "ignition certificate authority",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "another architecture",
+        change: |it| it.pool.spec.arch = Arch::Arm64,
+        about: PoolCondition::ValidArchPlatform,
+        reason: "InvalidArchPlatform",
+        message: "multi-architecture",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "paused",
+        change: |it| it.pool.spec.paused_until = Some("true".to_owned()),
+        about: PoolCondition::ReconciliationActive,
+        reason: "ReconciliationPaused",
+        message: "until it is removed",
+        outcome: Err(Blocked::Paused),
+    },
+    Row {
+        name: "configuration that is not there",
+        change: |it| {
+            it.own.push(Source {
+                name: "more".to_owned(),
+                content: Content::Missing,
+            });
+        },
+        about: PoolCondition::ValidMachineConfig,
+        reason: "ValidationFailed",
+        message: "ConfigMap more does not exist",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "no address of the API server",
+        change: |it| it.cluster.status.as_mut().unwrap().control_plane_endpoint = None,
+        about: PoolCondition::ValidMachineConfig,
+        reason: "WaitingForAvailable",
+        message: "address of its API server",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "no image in the region",
+        change: |it| {
+            it.cluster.spec.platform.aws.as_mut().unwrap().region = "eu-north-9".to_owned()
+        },
+        about: PoolCondition::ValidPlatformImage,
+        reason: "InvalidImage",
+        message: "set spec.platform.aws.ami",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "another platform than the cluster's",
+        change: |it| it.cluster.spec.platform.aws = None,
+        about: PoolCondition::ValidMachineTemplate,
+        reason: "InvalidConfiguration",
+        message: "not on AWS",
+        outcome: Err(Blocked::Waiting),
+    },
+];
+
+#[test]
+fn every_invalid_field_sets_its_condition() {
+    for row in ROWS {
+        let mut facts = fixtures::facts();
+        (row.change)(&mut facts);
+        let evaluated = evaluated(&facts);
+        let (_, reason, message) = evaluated.condition(row.about);
+        assert_eq!(reason, row.reason, "{}", row.name);
+        assert!(message.contains(row.message), "{}: {message}", row.name);
+        assert_eq!(evaluated.outcome, row.outcome, "{}", row.name);
+    }
+}
+
+#[test]
+fn checks_after_a_blocking_one_are_skipped() {
+    let mut facts = fixtures::facts();
+    unread(&mut facts);
+    let evaluated = evaluated(&facts);
+    assert_eq!(
+        evaluated.types(),
+        [
+            "AutoscalingEnabled",
+            "UpdateManagementEnabled",
+            "ValidReleaseImage"
+        ]
+    );
+    assert!(evaluated.found.hashes.is_none());
+}
+
+#[test]
+fn upgrades_are_reported_until_complete() {
+    let mut facts = fixtures::facts();
+    let hash = evaluated(&facts).found.hashes.unwrap().without_version;
+    let annotations = facts.pool.metadata.annotations.get_or_insert_default();
+    annotations.insert(CURRENT_CONFIG.key().to_owned(), hash);
+    facts.pool.status.get_or_insert_default().version = Some("4.22.0".to_owned());
+    let before = evaluated(&facts);
+    assert_eq!(before.condition(PoolCondition::UpdatingConfig).0, "False");
+    assert_eq!(before.condition(PoolCondition::UpdatingVersion).0, "False");
+
+    facts.release = Ok(Arc::new(fixtures::release("4.22.1")));
+    version(&mut facts, "4.22.1");
+    let during = evaluated(&facts);
+    assert_eq!(
+        during.condition(PoolCondition::UpdatingVersion).2,
+        "Rolling out release 4.22.1, from 4.22.0"
+    );
+    assert_eq!(during.condition(PoolCondition::UpdatingConfig).0, "False");
+
+    let failed = [(
+        UPGRADE_FAILED.to_owned(),
+        "node a does not come back".to_owned(),
+    )];
+    facts.workload = Some(Workload {
+        annotations: failed.into(),
+        ..Workload::default()
+    });
+    let (status, reason, message) = evaluated(&facts).condition(PoolCondition::UpdatingVersion);
+    assert_eq!(
+        (status.as_str(), reason.as_str()),
+        ("False", "InplaceUpgradeFailed")
+    );
+    assert_eq!(message, "node a does not come back");
+}
+
+#[test]
+fn ignition_server_annotations_set_conditions() {
+    let mut facts = fixtures::facts();
+    let hash = evaluated(&facts).found.hashes.unwrap().with_version;
+    assert_eq!(
+        evaluated(&facts)
+            .condition(PoolCondition::ReachedIgnitionEndpoint)
+            .1,
+        "NotFound"
+    );
+    let mut secret = Secret::default();
+    secret.metadata.name = Some(names::token("workers", &hash));
+    secret.metadata.annotations = Some([].into());
+    for (reason, annotation, payload, reached) in [
+        (None, None, "Unknown", "False"),
+        (Some("InvalidConfig"), None, "False", "False"),
+        (Some("AsExpected"), None, "True", "False"),
+        (Some("AsExpected"), Some("True"), "True", "True"),
+    ] {
+        let data = reason.map(|it: &str| [("reason".to_owned(), ByteString(it.into()))].into());
+        secret.data = data;
+        let annotation =
+            annotation.map(|it: &str| (IGNITION_REACHED.key().to_owned(), it.to_owned()));
+        secret.metadata.annotations = Some(annotation.into_iter().collect());
+        facts.tokens = vec![secret.clone()];
+        let evaluated = evaluated(&facts);
+        assert_eq!(
+            evaluated.condition(PoolCondition::ValidGeneratedPayload).0,
+            payload,
+            "{reason:?}"
+        );
+        assert_eq!(
+            evaluated
+                .condition(PoolCondition::ReachedIgnitionEndpoint)
+                .0,
+            reached,
+            "{reason:?}"
+        );
+    }
+}
+
+/// Check F04: a pool of a cluster in FIPS mode is reconciled, and reports that its nodes are not in FIPS mode.
+#[test]
+fn settings_without_effect_are_reported() {
+    let mut facts = fixtures::facts();
+    facts.cluster.spec.fips = Some(true);
+    let evaluated = evaluated(&facts);
+    assert_eq!(evaluated.outcome, Ok(()));
+    let (status, reason, message) = evaluated.condition(PoolCondition::ValidMachineConfig);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NotApplied"));
+    assert!(
+        message.contains("spec.fips of MachineConfig 30-fips"),
+        "{message}"
+    );
+}

@@ -1,0 +1,142 @@
+//! The machine template of a platform, named by its content, so that changed content is another object
+//! and machines are replaced by Cluster API, and only then.
+
+use api::annotations::node_pool::NODE_POOL;
+use api::conditions::PoolCondition;
+use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
+use api::hypershift::v1beta1::node_pool::NodePool;
+use api::hypershift::v1beta1::platform::PlatformType;
+use kube::api::ApiResource;
+use payload::{Capabilities, Release};
+use serde_json::{Value, json};
+
+use super::{agent, aws, azure, kubevirt, power_vs};
+use crate::canonical;
+use crate::capi::Capi;
+use crate::names::node_pool as names;
+
+/// The inputs of a machine template.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inputs<'a> {
+    pub(crate) capi: Capi,
+    pub(crate) pool: &'a NodePool,
+    pub(crate) cluster: &'a HostedCluster,
+    pub(crate) release: &'a Release,
+    pub(crate) capabilities: &'a Capabilities,
+    pub(crate) infra_id: &'a str,
+    /// The control plane's namespace.
+    pub(crate) namespace: &'a str,
+}
+
+/// A machine as the platform has it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Machine {
+    /// The kind of the template.
+    pub(crate) template: ApiResource,
+    /// The kind of the machines of this template.
+    pub(crate) made: ApiResource,
+    /// `spec.template.spec` of the template.
+    pub(crate) spec: Value,
+    /// Fields of it that are changed on machines that run: they are not in the template's name.
+    pub(crate) live: &'static [&'static str],
+    /// Conditions for the user about the machine.
+    pub(crate) notes: Vec<Note>,
+}
+
+/// A condition of the platform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) condition: PoolCondition,
+    pub(crate) is_so: bool,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+/// Why there can be no machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refused {
+    pub(crate) condition: PoolCondition,
+    pub(crate) reason: &'static str,
+    /// The problem and how to fix it.
+    pub(crate) message: String,
+}
+
+/// A desired template.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Template {
+    pub(crate) name: String,
+    pub(crate) object: Value,
+}
+
+/// The machine of the pool's platform; nothing on platforms whose machines another controller creates.
+pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Option<Machine>, Refused> {
+    match inputs.pool.spec.platform.type_ {
+        PlatformType::Aws => aws::machines::machine(inputs).map(Some),
+        PlatformType::Azure => azure::machines::machine(inputs).map(Some),
+        PlatformType::KubeVirt => kubevirt::machines::machine(inputs).map(Some),
+        PlatformType::Agent => Ok(Some(agent::machines::machine(inputs))),
+        PlatformType::PowerVs => power_vs::machines::machine(inputs).map(Some),
+        PlatformType::IbmCloud | PlatformType::None => Ok(None),
+    }
+}
+
+/// The kinds of template that a pool of this platform may have left behind.
+pub(crate) fn template_kind(capi: Capi, platform: PlatformType) -> Option<ApiResource> {
+    match platform {
+        PlatformType::Aws => Some(capi.aws_machine_template()),
+        PlatformType::Azure => Some(azure::machines::template(capi)),
+        PlatformType::KubeVirt => Some(capi.kubevirt_machine_template()),
+        PlatformType::Agent => Some(capi.agent_machine_template()),
+        PlatformType::PowerVs => Some(power_vs::machines::template(capi)),
+        PlatformType::IbmCloud | PlatformType::None => None,
+    }
+}
+
+// === impl Machine ===
+
+impl Machine {
+    /// The template of it for a pool.
+    pub(crate) fn template(&self, inputs: &Inputs<'_>) -> Template {
+        let name = names::template(names::of(inputs.pool), &self.hash());
+        let object = json!({
+            "metadata": {
+                "namespace": inputs.namespace,
+                "name": name,
+                "annotations": { NODE_POOL.key(): names::reference(inputs.pool) },
+            },
+            "spec": { "template": { "spec": self.spec } },
+        });
+        Template { name, object }
+    }
+
+    fn hash(&self) -> String {
+        let mut spec = self.spec.clone();
+        if let Some(fields) = spec.as_object_mut() {
+            fields.retain(|field, _| !self.live.contains(&field.as_str()));
+        }
+        names::hash(canonical::text(&spec).as_bytes())
+    }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    /// The platform section of the specification is missing or invalid.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self {
+            condition: PoolCondition::ValidMachineTemplate,
+            reason: "InvalidConfiguration",
+            message: message.into(),
+        }
+    }
+
+    /// There is no boot image.
+    pub(crate) fn no_image(message: impl Into<String>) -> Self {
+        Self {
+            condition: PoolCondition::ValidPlatformImage,
+            reason: "InvalidImage",
+            message: message.into(),
+        }
+    }
+}
