@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -184,11 +184,11 @@ async fn fails(admin: &ApiClient, name: &str, fault: Fault, address: SocketAddr)
 
 async fn serve(listener: TcpListener, fault: Fault, origin: String) {
     let mut connections = tokio::task::JoinSet::new();
-    let blobs = Arc::new(Mutex::new(BTreeSet::new()));
+    let configurations = Arc::new(Mutex::new(BTreeSet::new()));
     while let Ok((client, _)) = listener.accept().await {
-        let (origin, blobs) = (origin.clone(), blobs.clone());
+        let (origin, configurations) = (origin.clone(), configurations.clone());
         // A client that gives up breaks the connection.
-        connections.spawn(async move { drop(forward(client, fault, &origin, &blobs).await) });
+        connections.spawn(async move { drop(forward(client, fault, &origin, &configurations).await) });
     }
 }
 
@@ -197,7 +197,7 @@ async fn forward(
     mut client: TcpStream,
     fault: Fault,
     origin: &str,
-    blobs: &Mutex<BTreeSet<String>>,
+    configurations: &Mutex<BTreeSet<String>>,
 ) -> Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -210,28 +210,41 @@ async fn forward(
     upstream.write_all(request.as_bytes()).await?;
     let mut response = Vec::new();
     upstream.read_to_end(&mut response).await?;
-    if is_slow(fault, &path, blobs) {
+    if is_slow(fault, &path, configurations) {
         return delay(client, fault, &response).await;
+    }
+    if path.contains("/manifests/") {
+        remember_configuration(&response, configurations);
     }
     client.write_all(&response).await?;
     Ok(())
 }
 
-/// The first blob of an image that is read is its configuration; the others are its layers.
-fn is_slow(fault: Fault, path: &str, blobs: &Mutex<BTreeSet<String>>) -> bool {
+/// An image is tried again after a failure, and fails by the same limit only if its configuration is always fast.
+fn is_slow(fault: Fault, path: &str, configurations: &Mutex<BTreeSet<String>>) -> bool {
     if fault != Fault::DripsLayers {
         return true;
     }
     let Some((_, digest)) = path.split_once("/blobs/") else {
         return false;
     };
-    let mut blobs = blobs
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let first = blobs.is_empty();
-    let is_new = blobs.insert(digest.to_owned());
-    let is_configuration = first || (!is_new && blobs.len() == 1);
-    !is_configuration
+    !lock(configurations).contains(digest)
+}
+
+/// Takes the digest of the configuration from the response to a request for a manifest.
+fn remember_configuration(response: &[u8], configurations: &Mutex<BTreeSet<String>>) {
+    let Some(body) = response.windows(4).position(|it| it == b"\r\n\r\n") else {
+        return;
+    };
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&response[body + 4..]).unwrap_or_default();
+    if let Some(digest) = manifest["config"]["digest"].as_str() {
+        lock(configurations).insert(digest.to_owned());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn delay(mut client: TcpStream, fault: Fault, response: &[u8]) -> Result<()> {
