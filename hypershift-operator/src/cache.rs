@@ -40,10 +40,10 @@ use crate::names::CLUSTER;
 pub(crate) use index::{
     API_SERVER, CONFIG_MAPS, Found, HOSTED_CLUSTERS, IGNITION_DEPLOYMENTS, IGNITION_PROXIES,
     IGNITION_ROUTES, IGNITION_SERVICES, Index, LABELLED, LEGACY, NAMESPACES, NODE_POOLS, Object,
-    Part, SECRETS, Snapshot,
+    POOL_INPUTS, Part, SECRETS, Snapshot,
 };
 pub(crate) use settled::{Recheck, Settled};
-pub(crate) use slim::{cluster as trim_cluster, counted, pool as trim_pool};
+pub(crate) use slim::{cluster as trim_cluster, counted, pool as trim_pool, pool_inputs};
 
 /// How long the result of a reconcile is used while all watches are unchanged: after that, every object is read again. It
 /// finds what is not watched, such as a change of the management cluster's API groups.
@@ -104,12 +104,23 @@ pub(crate) struct PoolWriters {
     pub(crate) objects: Writer<DynamicObject>,
     /// Requests for objects of which another part of the operator has seen a change.
     pub(crate) touched: mpsc::UnboundedReceiver<ObjectKey>,
+    /// HostedClusters of which something has changed that NodePools read.
+    pub(crate) clusters: mpsc::UnboundedReceiver<ChangedClusters>,
+}
+
+/// HostedClusters of which something has changed that NodePools read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ChangedClusters {
+    One(ObjectKey),
+    /// Any may have changed: they were listed again.
+    All,
 }
 
 #[derive(Debug)]
 struct Touched {
     clusters: mpsc::UnboundedSender<ObjectKey>,
     pools: mpsc::UnboundedSender<ObjectKey>,
+    pool_inputs: mpsc::UnboundedSender<ChangedClusters>,
 }
 
 // === impl Cache ===
@@ -121,6 +132,7 @@ impl Cache {
         let namespaces = Writer::new(());
         let (to_clusters, touched_clusters) = mpsc::unbounded_channel();
         let (to_pools, touched_pools) = mpsc::unbounded_channel();
+        let (pool_inputs, changed_clusters) = mpsc::unbounded_channel();
         Self {
             index: Index::new(&index::ALL),
             clusters: Settled::default(),
@@ -141,6 +153,7 @@ impl Cache {
                 pools: PoolWriters {
                     objects: pools,
                     touched: touched_pools,
+                    clusters: changed_clusters,
                 },
             })),
             changes: watch::Sender::new(0),
@@ -148,6 +161,7 @@ impl Cache {
             touched: Touched {
                 clusters: to_clusters,
                 pools: to_pools,
+                pool_inputs,
             },
         }
     }
@@ -225,6 +239,28 @@ impl Cache {
         if let Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) = event {
             self.touch(object.meta());
         }
+    }
+
+    /// Handles an event about a trimmed HostedCluster.
+    pub(crate) fn see_cluster(
+        &self,
+        event: &Result<watcher::Event<DynamicObject>, watcher::Error>,
+    ) {
+        self.index.observe(HOSTED_CLUSTERS, event);
+        let version = slim::with_pool_inputs_version;
+        if !self.index.observe_as(POOL_INPUTS, event, version) {
+            return;
+        }
+        let changed = match event {
+            Ok(Event::Apply(found) | Event::Delete(found)) => {
+                ChangedClusters::One(ObjectKey::of(&found.metadata))
+            }
+            Ok(Event::Init | Event::InitApply(_) | Event::InitDone) | Err(_) => {
+                ChangedClusters::All
+            }
+        };
+        // It fails only when the controller has ended.
+        let _ = self.touched.pool_inputs.send(changed);
     }
 
     /// Requests a reconcile of the HostedCluster or NodePool that a changed object belongs to.

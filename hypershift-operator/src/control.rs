@@ -137,7 +137,7 @@ fn watch<'a>(
         .modify(cache::trim_cluster)
         .reflect(writer)
         .inspect(move |event| {
-            ctx.cache.index.observe(cache::HOSTED_CLUSTERS, event);
+            ctx.cache.see_cluster(event);
             ctx.cache.notify_changed();
             if event.is_ok() {
                 check.pass();

@@ -50,6 +50,8 @@ use jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Api, ResourceExt as _};
 use ownership::{Decision, capi_types, decide, evaluate, expected_types, may_reconcile};
+use serde_json::json;
+use support::apply::{self, Desired};
 use support::controller::{Action, ObjectKey};
 use tokio::time::Instant;
 
@@ -78,7 +80,7 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
     }
     // client
     let _pass = pools.ctx.in_flight.begin(&owner).await;
-    let snapshot = snapshot(&key, &owner, cache);
+    let snapshot = snapshot(&owner, cache);
     let Some(object) = read(&found, &pools).await? else {
         return Ok(Action::await_change());
     };
@@ -143,23 +145,37 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
     let status = status::status(&facts, &found, &conditions, is_done);
     pools.writer.status(&facts.pool, &status).await?;
     let action = again(&facts, outcome);
+    let snapshot = snapshot.and_then(|it| with_own_status(&facts.pool, it, &pools));
     if let Some((snapshot, again)) = snapshot.zip(settled(&facts, outcome, action)) {
         cache.pools.settle(key, snapshot, again);
     }
     Ok(action)
 }
 
-/// The watched versions of the pool, its cluster and the control plane namespace.
-fn snapshot(key: &ObjectKey, owner: &Id, cache: &Cache) -> Option<Snapshot> {
-    let objects = [
-        (cache::NODE_POOLS, key.namespace.as_str(), key.name.as_str()),
-        (
-            cache::HOSTED_CLUSTERS,
-            owner.namespace.as_str(),
-            owner.name.as_str(),
-        ),
-    ];
-    cache.snapshot(&owner.control_plane_namespace(), Part::All, &objects)
+/// The watched versions of what the pool reads of its cluster, and of the control plane namespace.
+fn snapshot(owner: &Id, cache: &Cache) -> Option<Snapshot> {
+    let cluster = (
+        cache::POOL_INPUTS,
+        owner.namespace.as_str(),
+        owner.name.as_str(),
+    );
+    cache.snapshot(&owner.control_plane_namespace(), Part::All, &[cluster])
+}
+
+/// The snapshot with the pool in the version that the update of its status has returned; none if there was another write
+/// since it was read, even one of this reconcile: its event requests the next one.
+fn with_own_status(pool: &NodePool, snapshot: Snapshot, pools: &Pools) -> Option<Snapshot> {
+    let (namespace, name) = (pool.namespace().unwrap_or_default(), pool.name_any());
+    let status = Desired {
+        resource: &unreadable::resource(),
+        object: &json!({ "metadata": { "namespace": namespace, "name": name } }),
+        part: apply::Part::Status,
+        manager: pools.writer.applier.manager(),
+    };
+    let cache = &pools.ctx.cache;
+    let version = cache.with_own_status(status, &pool.metadata)?;
+    let watched = (cache::NODE_POOLS, namespace.as_str(), name.as_str());
+    Some(cache.index.with_version(snapshot, watched, version))
 }
 
 /// Objects that the pool and its cluster refer to.
@@ -268,7 +284,12 @@ async fn cluster(id: &Id, pools: &Pools) -> Result<Option<DynamicObject>, Error>
         return Ok(None);
     }
     let read = pools.ctx.hosted_clusters(id).get_opt(&id.name).await;
-    read.map_err(Error::read(format!("HostedCluster {id}")))
+    let mut read = read.map_err(Error::read(format!("HostedCluster {id}")))?;
+    if let Some(cluster) = &mut read {
+        // A change of what is left requests a reconcile.
+        cache::pool_inputs(cluster);
+    }
+    Ok(read)
 }
 
 /// The types of the cluster, if this operator owns it.

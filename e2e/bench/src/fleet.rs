@@ -55,6 +55,10 @@ pub struct Figures {
     pub cpu: f64,
     /// Objects that it created for each.
     pub objects: f64,
+    /// Writes meanwhile, except of its Lease and of Events.
+    pub burst_writes: usize,
+    /// Reads meanwhile, by verb and resource.
+    pub burst_reads: BTreeMap<String, usize>,
     /// MiB without HostedClusters.
     pub empty: f64,
     /// MiB with all HostedClusters.
@@ -170,6 +174,8 @@ async fn measure(plan: Plan, testbed: &mut Testbed) -> Result<Figures> {
         total,
         cpu,
         objects: requests.objects(),
+        burst_writes: requests.writes,
+        burst_reads: requests.reads,
         empty,
         full,
         peak: figure(operator.peak_kib()?) / 1024.0,

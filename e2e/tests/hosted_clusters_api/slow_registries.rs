@@ -188,7 +188,8 @@ async fn serve(listener: TcpListener, fault: Fault, origin: String) {
     while let Ok((client, _)) = listener.accept().await {
         let (origin, configurations) = (origin.clone(), configurations.clone());
         // A client that gives up breaks the connection.
-        connections.spawn(async move { drop(forward(client, fault, &origin, &configurations).await) });
+        connections
+            .spawn(async move { drop(forward(client, fault, &origin, &configurations).await) });
     }
 }
 

@@ -115,7 +115,7 @@ async fn hypershift_operator(fixture: &Fixture<'_>, url: &str) -> Result<Replica
         .identity(&fixture.programs, replacement::PROXY)
         .await?;
     let mut replica =
-        identity.replica_at(fixture.testbed, "operator", server(url), Times::SHORT)?;
+        identity.replica_at(fixture.testbed, "operator", server(url), Times::PATIENT)?;
     replica.service.start().await?;
     wait::until("the operator to be ready", SOON, async || {
         replica.is_ready().await
@@ -135,7 +135,7 @@ async fn control_plane_operator(fixture: &Fixture<'_>, url: &str) -> Result<Laun
     let pod = "control-plane-operator";
     let (testbed, server) = (fixture.testbed, server(url));
     operator
-        .start(testbed, pod, environment, server, Times::SHORT)
+        .start(testbed, pod, environment, server, Times::PATIENT)
         .await
 }
 

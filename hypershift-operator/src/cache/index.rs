@@ -1,5 +1,6 @@
 //! Versions of watched objects, by namespace: whether anything has changed, in a few bytes for each object.
 
+use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasher as _;
@@ -16,6 +17,8 @@ use super::control_plane;
 
 /// Watches of objects, by name. Those with a condition in their name hold only what fulfils it.
 pub(crate) const HOSTED_CLUSTERS: &str = "hostedclusters";
+/// HostedClusters in versions that change with what reconciles of NodePools read of them.
+pub(crate) const POOL_INPUTS: &str = "hostedclusters, as NodePools read them";
 pub(crate) const NODE_POOLS: &str = "nodepools";
 pub(crate) const NAMESPACES: &str = "namespaces";
 pub(crate) const SECRETS: &str = "secrets";
@@ -37,8 +40,9 @@ pub(crate) const LABELLED: [&str; 7] = [
     "serviceaccounts, labelled",
 ];
 /// The watches without which nothing is known. Kinds of Cluster API come and go ([`super::observed_groups`]).
-pub(crate) const ALL: [&str; 18] = [
+pub(crate) const ALL: [&str; 19] = [
     HOSTED_CLUSTERS,
+    POOL_INPUTS,
     NODE_POOLS,
     NAMESPACES,
     SECRETS,
@@ -143,9 +147,9 @@ struct Entry {
 impl Index {
     /// An index of these watches, none of which is in sync yet.
     pub(crate) fn new(watches: &[&str]) -> Self {
-        let begun = |name: &str| Watch {
+        let begun = |name: &&str| Watch {
             // A missing CRD of HostedClusters is an error, not an empty list.
-            is_optional: name != HOSTED_CLUSTERS,
+            is_optional: ![HOSTED_CLUSTERS, POOL_INPUTS].contains(name),
             ..Watch::default()
         };
         let watches = watches.iter().map(|name| ((*name).to_owned(), begun(name)));
@@ -173,32 +177,45 @@ impl Index {
         watch: &str,
         event: &Result<Event<K>, watcher::Error>,
     ) {
+        self.observe_as(watch, event, |object| Cow::Borrowed(object.meta()));
+    }
+
+    /// The same of objects in other versions than their resource versions. Returns whether the event is about a new
+    /// version, or objects may have changed unnoticed.
+    pub(super) fn observe_as<K>(
+        &self,
+        watch: &str,
+        event: &Result<Event<K>, watcher::Error>,
+        metadata: impl Fn(&K) -> Cow<'_, ObjectMeta>,
+    ) -> bool {
         let mut watches = self.watches();
         let Some(watch) = watches.get_mut(watch) else {
-            return;
+            return true;
         };
+        let mut is_new = false;
         match event {
             Ok(Event::Init) => {
                 watch.state = State::Listing;
                 watch.listing = Objects::default();
             }
             Ok(Event::InitApply(object)) => {
-                let (key, entry) = self.entry(object.meta());
+                let (key, entry) = self.entry(&metadata(object));
                 watch.listing.put(key, entry);
             }
             Ok(Event::InitDone) => {
                 watch.objects = std::mem::take(&mut watch.listing);
                 watch.state = State::Synced;
                 self.wake();
+                is_new = true;
             }
             Ok(Event::Apply(object)) => {
-                let (key, entry) = self.entry(object.meta());
-                watch.objects.put(key, entry);
+                let (key, entry) = self.entry(&metadata(object));
+                is_new = watch.objects.put(key, entry);
                 watch.resume();
             }
             Ok(Event::Delete(object)) => {
-                let (key, _) = self.entry(object.meta());
-                watch.objects.remove(key);
+                let (key, _) = self.entry(&metadata(object));
+                is_new = watch.objects.remove(key).is_some();
                 watch.resume();
             }
             Err(watcher::Error::InitialListFailed(error))
@@ -213,6 +230,7 @@ impl Index {
             // It resumes by itself.
             Err(_) => {}
         }
+        is_new
     }
 
     /// Waits until `is_known` holds, which is checked whenever a watch has completed its list.
@@ -393,14 +411,16 @@ impl Watch {
 // === impl Objects ===
 
 impl Objects {
-    fn put(&mut self, key: Key, entry: Entry) {
-        self.remove(key);
+    /// Whether it had another version, or none.
+    fn put(&mut self, key: Key, entry: Entry) -> bool {
+        let previous = self.remove(key);
         self.versions.insert(key, entry);
         self.add(key.0, 1, entry.version, 0);
         if let Some(owner) = entry.owner {
             let elsewhere = if owner == key.0 { 0 } else { entry.version };
             self.add(owner, 0, elsewhere, entry.version);
         }
+        previous.is_none_or(|it| it.version != entry.version)
     }
 
     fn add(&mut self, namespace: u64, count: usize, all: u64, owned: u64) {
@@ -410,15 +430,14 @@ impl Objects {
         sums.owned = sums.owned.wrapping_add(owned);
     }
 
-    fn remove(&mut self, key: Key) {
-        let Some(entry) = self.versions.remove(&key) else {
-            return;
-        };
+    fn remove(&mut self, key: Key) -> Option<Entry> {
+        let entry = self.versions.remove(&key)?;
         self.take(key.0, 1, entry.version, 0);
         if let Some(owner) = entry.owner {
             let elsewhere = if owner == key.0 { 0 } else { entry.version };
             self.take(owner, 0, elsewhere, entry.version);
         }
+        Some(entry)
     }
 
     fn take(&mut self, namespace: u64, count: usize, all: u64, owned: u64) {

@@ -1,5 +1,10 @@
 //! Trims the objects of the stores to the fields that are read, so that thousands fit into memory.
 
+use std::borrow::Cow;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
@@ -9,6 +14,16 @@ use crate::owner_condition;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The field with the input of fleet metrics, as text: it takes a tenth of the memory of a tree.
 const COUNTED: &str = "counted";
+/// The field with the version of what reconciles of NodePools read of a HostedCluster.
+const POOL_INPUTS: &str = "poolInputs";
+/// The fields of the status of a HostedCluster that its NodePools depend on.
+const STATUS_OF_POOLS: [&str; 5] = [
+    "controlPlaneEndpoint",
+    "ignitionEndpoint",
+    "kubeconfig",
+    "platform",
+    "version",
+];
 
 /// The resource of NodePools.
 pub(super) fn node_pools() -> ApiResource {
@@ -21,6 +36,7 @@ pub(super) fn node_pools() -> ApiResource {
 
 /// Trims a HostedCluster to its metadata, the condition about its owner, and the input of fleet metrics.
 pub(crate) fn cluster(found: &mut DynamicObject) {
+    let pool_inputs = pool_inputs_version(found);
     let spec = &found.data["spec"];
     let configuration = &spec["configuration"];
     let providers = configuration["oauth"]["identityProviders"].as_array();
@@ -39,8 +55,44 @@ pub(crate) fn cluster(found: &mut DynamicObject) {
     let status = json!({ "version": { "history": history.collect::<Vec<_>>() } });
     let counted = text(found, &spec, status);
     let own = Vec::from_iter(owner_condition::find(found).cloned());
-    found.data = json!({ "status": { "conditions": own }, COUNTED: counted });
+    found.data = json!({
+        "status": { "conditions": own },
+        COUNTED: counted,
+        POOL_INPUTS: pool_inputs,
+    });
     trim(found);
+}
+
+/// Trims a HostedCluster to what reconciles of its NodePools may read of it: its metadata, its spec, and the fields of its
+/// status that lead to [another version](with_pool_inputs_version) of it.
+pub(crate) fn pool_inputs(found: &mut DynamicObject) {
+    if let Some(status) = found.data["status"].as_object_mut() {
+        status.retain(|field, _| STATUS_OF_POOLS.contains(&field.as_str()));
+    }
+}
+
+/// The metadata of a trimmed HostedCluster, with the version of what reconciles of its NodePools read of it.
+pub(super) fn with_pool_inputs_version(found: &DynamicObject) -> Cow<'_, ObjectMeta> {
+    Cow::Owned(ObjectMeta {
+        resource_version: found.data[POOL_INPUTS].as_str().map(str::to_owned),
+        namespace: found.metadata.namespace.clone(),
+        name: found.metadata.name.clone(),
+        uid: found.metadata.uid.clone(),
+        ..ObjectMeta::default()
+    })
+}
+
+/// A hash of what reconciles of NodePools read of a HostedCluster. The generation stands for the spec.
+fn pool_inputs_version(found: &DynamicObject) -> String {
+    let mut metadata = found.metadata.clone();
+    metadata.managed_fields = None;
+    metadata.resource_version = None;
+    let status = STATUS_OF_POOLS.map(|field| &found.data["status"][field]);
+    let mut hasher = DefaultHasher::new();
+    json!({ "metadata": metadata, "status": status })
+        .to_string()
+        .hash(&mut hasher);
+    format!("{:x}", hasher.finish())
 }
 
 /// Trims a NodePool to its metadata, the fields that lead to it, and the input of fleet metrics.
@@ -125,5 +177,63 @@ mod tests {
         let available = &counted["status"]["conditions"][0];
         assert_eq!(available["status"], "True");
         assert_eq!(available.get("message"), None);
+    }
+
+    /// A NodePool is reconciled if what it reads of its HostedCluster changes, and not with its progress.
+    #[test]
+    fn pool_inputs_have_a_version() {
+        type Change = fn(&mut Value);
+
+        let cluster = |change: Change| {
+            let mut object = json!({
+                "metadata": {
+                    "name": "one", "namespace": "clusters", "uid": "u", "resourceVersion": "1", "generation": 1,
+                },
+                "spec": {},
+                "status": {
+                    "conditions": [],
+                    "kubeconfig": { "name": "k" },
+                    "version": { "history": [{ "state": "Partial" }] },
+                },
+            });
+            change(&mut object);
+            serde_json::from_value::<DynamicObject>(object).unwrap()
+        };
+        let version = |change| {
+            let mut cluster = cluster(change);
+            super::cluster(&mut cluster);
+            with_pool_inputs_version(&cluster)
+                .resource_version
+                .clone()
+                .unwrap()
+        };
+        let read = |change| {
+            let mut cluster = cluster(change);
+            pool_inputs(&mut cluster);
+            cluster.metadata.resource_version = None;
+            serde_json::to_value(cluster).unwrap()
+        };
+        let changes: [(Change, bool); 6] = [
+            (|it| it["metadata"]["resourceVersion"] = json!("2"), false),
+            (
+                |it| it["status"]["conditions"] = json!([{ "type": "Available" }]),
+                false,
+            ),
+            (|it| it["metadata"]["generation"] = json!(2), true),
+            (
+                |it| it["metadata"]["annotations"] = json!({ "a": "b" }),
+                true,
+            ),
+            (|it| it["status"]["kubeconfig"] = Value::Null, true),
+            (
+                |it| it["status"]["version"]["history"][0]["state"] = json!("Completed"),
+                true,
+            ),
+        ];
+        let unchanged: Change = |_| {};
+        for (number, (change, is_new)) in changes.into_iter().enumerate() {
+            assert_eq!(version(change) != version(unchanged), is_new, "{number}");
+            assert_eq!(read(change) != read(unchanged), is_new, "{number}");
+        }
     }
 }

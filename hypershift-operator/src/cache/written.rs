@@ -2,7 +2,7 @@
 //! change it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::apply::{Desired, Known, Memory};
 
 use super::Cache;
-use super::index::{Index, LABELLED};
+use super::index::{Found, Index, LABELLED};
 
 /// The objects. Only hashes are kept, no contents of Secrets.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(super) struct Written(Mutex<Objects>);
 #[derive(Debug, Default)]
 struct Objects {
     versions: HashMap<u64, Version>,
+    /// Objects that are not desired, and were read as absent.
+    absent: HashSet<u64>,
     /// When there are more, deleted ones are forgotten.
     limit: usize,
 }
@@ -35,6 +37,8 @@ struct Version {
 
 /// Fewer objects than this are never checked for deleted ones.
 const FEW: usize = 1024;
+/// When more objects are known to be absent, they are forgotten: those of deleted clusters are never asked for again.
+const ABSENT: usize = 1 << 16;
 
 // === impl Cache ===
 
@@ -84,6 +88,22 @@ impl Memory for Cache {
         };
         self.written.put(&self.index, desired, version);
     }
+
+    fn is_absent(&self, resource: &ApiResource, namespace: &str, name: &str) -> bool {
+        let found = self.index.version_in(&watch(resource), namespace, name);
+        // An object of an earlier version of the operator has no label, and so is not watched: it has to be read once.
+        let key = absent_key(&self.index, resource, namespace, name);
+        found == Some(Found(None)) && self.written.lock().absent.contains(&key)
+    }
+
+    fn absent(&self, resource: &ApiResource, namespace: &str, name: &str) {
+        let key = absent_key(&self.index, resource, namespace, name);
+        let mut objects = self.written.lock();
+        if objects.absent.len() >= ABSENT {
+            objects.absent.clear();
+        }
+        objects.absent.insert(key);
+    }
 }
 
 impl Cache {
@@ -102,13 +122,17 @@ impl Cache {
 // === impl Written ===
 
 impl Written {
+    fn lock(&self) -> MutexGuard<'_, Objects> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn get(&self, index: &Index, desired: Desired<'_>) -> Option<Version> {
-        let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = self.lock();
         objects.versions.get(&key(index, desired)).copied()
     }
 
     fn put(&self, index: &Index, desired: Desired<'_>, version: Version) {
-        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.lock();
         objects.versions.insert(key(index, desired), version);
         if objects.versions.len() > objects.limit.max(FEW) {
             let known: HashSet<u64> = index.versions();
@@ -132,6 +156,10 @@ fn key(index: &Index, desired: Desired<'_>) -> u64 {
     };
     let kind = (&resource.api_version, &resource.kind);
     index.hash(&(kind, name("namespace"), name("name"), part, manager))
+}
+
+fn absent_key(index: &Index, resource: &ApiResource, namespace: &str, name: &str) -> u64 {
+    index.hash(&(&resource.api_version, &resource.kind, namespace, name))
 }
 
 /// The watch that has the objects of a kind which this operator writes.
@@ -206,6 +234,20 @@ mod tests {
             let version = cache.with_own_status(desired(&one), &found(read).metadata);
             assert_eq!(version.is_some(), expected, "{read}");
         }
+    }
+
+    #[test]
+    fn absent_objects_are_read_once() {
+        let cache = Cache::new();
+        let resource = ApiResource::erase::<Secret>(&());
+        let is_absent = || cache.is_absent(&resource, "a", "b");
+        cache.absent(&resource, "a", "b");
+        assert!(!is_absent(), "nothing is listed");
+        cache.sync(&[]);
+        assert!(is_absent());
+        assert!(!cache.is_absent(&resource, "a", "c"), "it was not read");
+        cache.see(SECRETS, &Ok(Event::Apply(found("1"))));
+        assert!(!is_absent(), "it is watched");
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Applies the built objects, step by step. A failed step does not stop the others, unless they depend on it.
 
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::ApiResource;
 use support::apply::Applier;
 use support::error::chain;
-use support::reconcile::is_missing;
 
 use super::build::{Class, Planned, Step};
 use crate::control_plane_namespace::ControlPlaneNamespace;
@@ -88,46 +87,25 @@ async fn step(
             }
         }
     }
-    for (resource, name) in &obsolete {
-        if let Err(error) = prune(applier, namespace, resource, name).await {
+    let is_ours = |found: &ObjectMeta| namespace.has(found);
+    for (resource, names) in by_kind(&obsolete) {
+        let pruned = applier.prune(resource, namespace, &names, is_ours).await;
+        if let Err(error) = pruned {
             done.failures.push(Failure { step, error });
         }
     }
 }
 
-/// Deletes an object of the control plane namespace that is no longer desired, if it is the HostedCluster's. The step may
-/// have no other objects.
-async fn prune(
-    applier: &Applier,
-    namespace: &ControlPlaneNamespace,
-    resource: &ApiResource,
-    name: &str,
-) -> Result<(), support::apply::Error> {
-    let client = applier.client().clone();
-    let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, resource);
-    let object = || format!("{} {namespace}/{name}", resource.kind);
-    let found = match api.get_metadata_opt(name).await {
-        Ok(found) => found,
-        // A kind that is not served has no objects.
-        Err(error) if is_missing(&error) => None,
-        Err(source) => {
-            let object = object();
-            return Err(support::apply::Error::Read { object, source });
-        }
-    };
-    let own =
-        found.filter(|it| namespace.has(&it.metadata) && it.metadata.deletion_timestamp.is_none());
-    let Some(own) = own else {
-        return Ok(());
-    };
-    match support::apply::delete(&api, &own.metadata).await {
-        Ok(()) => Ok(()),
-        Err(error) if is_missing(&error) => Ok(()),
-        Err(source) => {
-            let object = object();
-            Err(support::apply::Error::Delete { object, source })
+/// Objects by their kind.
+fn by_kind(objects: &[(ApiResource, String)]) -> Vec<(&ApiResource, Vec<&str>)> {
+    let mut kinds: Vec<(&ApiResource, Vec<&str>)> = Vec::new();
+    for (resource, name) in objects {
+        match kinds.iter_mut().find(|(kind, _)| *kind == resource) {
+            Some((_, names)) => names.push(name),
+            None => kinds.push((resource, vec![name])),
         }
     }
+    kinds
 }
 
 /// Applies an object, and its status if this operator owns it. Returns whether anything was written.
@@ -155,11 +133,14 @@ pub(crate) async fn write(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use k8s_openapi::api::networking::v1::NetworkPolicy;
     use serde_json::{Value, json};
     use support::testing::{Answer, Expect, Scenario};
 
     use super::*;
+    use crate::cache::Cache;
     use crate::control_plane_namespace;
     use crate::names;
 
@@ -183,6 +164,46 @@ mod tests {
         let done = apply(&applier, &namespace, plan).await;
         scenario.finish();
         assert!(done.failures.is_empty(), "{:?}", done.failures);
+    }
+
+    /// Several objects of a kind take one request, and the next time none.
+    #[tokio::test]
+    async fn obsolete_objects_are_listed_once() {
+        let path = "/apis/networking.k8s.io/v1/namespaces/clusters-one/networkpolicies";
+        let policy = |name: &str, owner: &str| {
+            json!({ "metadata": {
+                "namespace": "clusters-one", "name": name, "uid": name, "annotations": { names::CLUSTER: owner },
+            } })
+        };
+        let policies = [
+            policy("own", "clusters/one"),
+            policy("foreign", "clusters-x/one"),
+            policy("desired", "clusters/one"),
+        ];
+        let scenario = Scenario::new([
+            Expect::get(path).answer(Answer::list(&policies)),
+            Expect::delete(&format!("{path}/own"))
+                .body(json!({ "preconditions": { "uid": "own" } })),
+        ]);
+        let cache = Arc::new(Cache::new());
+        cache.sync(&[]);
+        let applier = Applier::new(scenario.client(), "m").with_memory(cache.clone());
+        let namespace = control_plane_namespace::for_tests("clusters-one");
+        let obsolete = ["own", "foreign", "absent"];
+        let kind = || ApiResource::erase::<NetworkPolicy>(&());
+        let plan = |names: &[&str]| {
+            let obsolete = names.iter().map(|it| (kind(), (*it).to_owned()));
+            vec![Planned {
+                step: Step::NetworkPolicies,
+                objects: Vec::new(),
+                obsolete: obsolete.collect(),
+            }]
+        };
+        let done = apply(&applier, &namespace, plan(&obsolete)).await;
+        assert!(done.failures.is_empty(), "{:?}", done.failures);
+        let done = apply(&applier, &namespace, plan(&["foreign", "absent"])).await;
+        assert!(done.failures.is_empty(), "{:?}", done.failures);
+        scenario.finish();
     }
 
     /// Check F10.

@@ -6,7 +6,6 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
@@ -27,11 +26,12 @@ use support::health::Check;
 use support::reconcile::{Backoff, Report as _, Retry, is_missing};
 use support::shutdown::Drain;
 use support::watch::watch_failed;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::error::Error;
 use super::unreadable::{cluster_name, owner, resource};
 use super::write::Writer;
-use crate::cache::{self, PoolWriters};
+use crate::cache::{self, ChangedClusters, PoolWriters};
 use crate::context::Context;
 use crate::watches;
 
@@ -105,6 +105,7 @@ pub(crate) async fn run(
         Some((touched.recv().await?, touched))
     });
     requests.push(touched.boxed());
+    requests.push(of_clusters(writers.clusters, store.clone()));
     let synced = Arc::clone(&ctx.cache);
     let ready = async {
         // It fails only when the watch has ended, which ends this term of leadership, too.
@@ -176,17 +177,14 @@ fn is_absent(error: &watcher::Error) -> bool {
 ///
 /// Users' Secrets and ConfigMaps have no label, so all are watched; only the version of each is stored.
 fn others(ctx: &Arc<Context>, pools: &Store<Pool>) -> Vec<Requests> {
-    let clusters: Api<Meta<HostedCluster>> = Api::all(ctx.client.clone());
     let maps: Api<Meta<ConfigMap>> = Api::all(ctx.client.clone());
     let secrets: Api<Meta<Secret>> = Api::all(ctx.client.clone());
-    let (of_cluster, of_map) = (pools.clone(), pools.clone());
+    let of_map = pools.clone();
     let (with_map, with_secret) = (Arc::clone(ctx), Arc::clone(ctx));
-    let clusters = events(clusters);
     let maps = events(maps).inspect(move |event| with_map.cache.see(cache::CONFIG_MAPS, event));
     let secrets =
         events(secrets).inspect(move |event| with_secret.cache.see(cache::SECRETS, event));
     vec![
-        requests(clusters, move |it| of_clusters(&it.metadata, &of_cluster)),
         requests(maps, move |it| of_maps(&it.metadata, &of_map)),
         // The cache requests the reconcile: Secrets of a NodePool are annotated with it.
         requests(secrets, |_| Vec::new()),
@@ -216,10 +214,22 @@ fn requests<K: Send + 'static>(
         .boxed()
 }
 
-fn of_clusters(found: &ObjectMeta, pools: &Store<Pool>) -> Vec<ObjectKey> {
-    let name = found.name.as_deref().unwrap_or_default();
-    of(pools, |pool| {
-        pool.metadata.namespace == found.namespace && cluster_name(pool) == name
+/// The NodePools of the changed HostedClusters.
+fn of_clusters(clusters: UnboundedReceiver<ChangedClusters>, pools: Store<Pool>) -> Requests {
+    let changes = stream::unfold(clusters, |mut clusters| async {
+        Some((clusters.recv().await?, clusters))
+    });
+    let requests = changes.flat_map(move |changed| stream::iter(of_changed(&changed, &pools)));
+    requests.boxed()
+}
+
+fn of_changed(changed: &ChangedClusters, pools: &Store<Pool>) -> Vec<ObjectKey> {
+    of(pools, |pool| match changed {
+        ChangedClusters::One(cluster) => {
+            pool.metadata.namespace.as_ref() == Some(&cluster.namespace)
+                && cluster_name(pool) == cluster.name
+        }
+        ChangedClusters::All => true,
     })
 }
 
@@ -361,8 +371,13 @@ mod tests {
             name: Some(name.to_owned()),
             ..ObjectMeta::default()
         };
-        assert_eq!(of_clusters(&meta("clusters", "dev"), &pools).len(), 1);
-        assert_eq!(of_clusters(&meta("clusters", "other"), &pools).len(), 0);
+        let of_cluster = |name| {
+            let changed = ChangedClusters::One(ObjectKey::new("clusters", name));
+            of_changed(&changed, &pools).len()
+        };
+        assert_eq!(of_cluster("dev"), 1);
+        assert_eq!(of_cluster("other"), 0);
+        assert_eq!(of_changed(&ChangedClusters::All, &pools).len(), 1);
         assert_eq!(of_maps(&meta("clusters", "sysctl"), &pools).len(), 1);
         assert_eq!(of_maps(&meta("clusters", "other"), &pools).len(), 0);
     }

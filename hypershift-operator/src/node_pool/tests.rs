@@ -29,7 +29,10 @@ fn pools(scenario: &Scenario) -> Arc<Pools> {
 /// The pull secret is missing, so that no registry is contacted; it is watched.
 #[tokio::test]
 async fn an_unchanged_pool_is_reconciled_without_requests() {
-    let pool = fixtures::pool();
+    let mut pool = fixtures::pool();
+    pool.metadata.resource_version = Some("7".to_owned());
+    let mut updated = pool.clone();
+    updated.metadata.resource_version = Some("8".to_owned());
     let mut cluster = fixtures::cluster();
     let private = (
         api::annotations::PRIVATE_CAPI_TYPES.to_owned(),
@@ -47,6 +50,8 @@ async fn an_unchanged_pool_is_reconciled_without_requests() {
         .always([
             Expect::get(&format!("{HYPERSHIFT}/nodepools/workers"))
                 .answer(Answer::ok(&json!(pool))),
+            Expect::patch(&format!("{HYPERSHIFT}/nodepools/workers/status"))
+                .answer(Answer::ok(&json!(updated))),
             Expect::get(&format!("{HYPERSHIFT}/hostedclusters/dev"))
                 .answer(Answer::ok(&json!(cluster))),
             Expect::get("/api/v1/namespaces/clusters-dev").answer(Answer::ok(&namespace)),
@@ -59,7 +64,7 @@ async fn an_unchanged_pool_is_reconciled_without_requests() {
     let found = Arc::new(untyped(&pool));
     cache.sync(&[
         (cache::NODE_POOLS, &found),
-        (cache::HOSTED_CLUSTERS, &untyped(&cluster)),
+        (cache::POOL_INPUTS, &untyped(&cluster)),
     ]);
     let requests = async || {
         let before = scenario.seen().len();
@@ -67,24 +72,30 @@ async fn an_unchanged_pool_is_reconciled_without_requests() {
         assert_eq!(pass.await.unwrap(), Action::requeue(RETRY_INTERVAL));
         scenario.seen().len() - before
     };
+    let see_updated = || {
+        let event = kube::runtime::watcher::Event::Apply(untyped(&updated));
+        cache.see(cache::NODE_POOLS, &Ok(event));
+    };
     let see = |watch: &str, namespace: &str, name: &str| {
         let metadata = json!({ "namespace": namespace, "name": name, "resourceVersion": "9" });
         let event = kube::runtime::watcher::Event::Apply(untyped(&json!({ "metadata": metadata })));
         cache.see(watch, &Ok(event));
     };
     assert!(requests().await > 5, "it is new: {:?}", scenario.seen());
-    assert_eq!(requests().await, 0);
+    see_updated();
+    assert_eq!(requests().await, 0, "its own status is no change");
     see(cache::CONFIG_MAPS, "clusters", "other");
     see(cache::CONFIG_MAPS, "clusters-other", "new");
     assert_eq!(requests().await, 0, "others have changed");
     for (watch, namespace, name) in [
         (cache::SECRETS, "clusters", "pull-secret"),
         (cache::CONFIG_MAPS, "clusters-dev", "new"),
-        (cache::HOSTED_CLUSTERS, "clusters", "dev"),
+        (cache::POOL_INPUTS, "clusters", "dev"),
         (cache::NODE_POOLS, "clusters", "workers"),
     ] {
         see(watch, namespace, name);
         assert!(requests().await > 5, "{watch} {namespace}/{name}");
+        see_updated();
         assert_eq!(requests().await, 0, "{watch} {namespace}/{name}");
     }
     scenario.finish();

@@ -4,7 +4,7 @@ use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
@@ -329,6 +329,68 @@ impl Applier {
             }
         }
         Ok(Deletion::Waiting(Box::new(metadata)))
+    }
+
+    /// Deletes the objects with these names that are ours, of one kind in one namespace. Of those that the memory knows to
+    /// be absent, none is read.
+    pub async fn prune(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        names: &[&str],
+        is_ours: impl Fn(&ObjectMeta) -> bool,
+    ) -> Result<(), Error> {
+        let memory = self.memory.as_deref();
+        let is_absent =
+            |name: &str| memory.is_some_and(|it| it.is_absent(resource, namespace, name));
+        let names: Vec<&str> = names.iter().copied().filter(|it| !is_absent(it)).collect();
+        let api: Api<DynamicObject> = self.api(resource, Some(namespace));
+        let found = match names.as_slice() {
+            [] => return Ok(()),
+            [name] => api.get_metadata_opt(name).await.map(Vec::from_iter),
+            _ => {
+                let listed = api.list_metadata(&ListParams::default()).await;
+                listed.map(|it| it.items)
+            }
+        };
+        let found = match found {
+            Ok(found) => found,
+            // A kind that is not served has no objects.
+            Err(error) if is_missing(&error) => Vec::new(),
+            Err(source) => {
+                let object = format!(
+                    "{} {}",
+                    resource.kind,
+                    place(Some(namespace), &names.join(", "))
+                );
+                return Err(Error::Read { object, source });
+            }
+        };
+        for name in names {
+            let found = found.iter().map(|it| &it.metadata);
+            let mut ours = found.filter(|it| it.name.as_deref() == Some(name) && is_ours(it));
+            match ours.next() {
+                Some(own) if own.deletion_timestamp.is_none() => match super::delete(&api, own)
+                    .await
+                {
+                    Err(error) if !is_missing(&error) => {
+                        let object = format!("{} {}", resource.kind, place(Some(namespace), name));
+                        return Err(Error::Delete {
+                            object,
+                            source: error,
+                        });
+                    }
+                    Ok(()) | Err(_) => {}
+                },
+                Some(_) => {}
+                None => {
+                    if let Some(memory) = memory {
+                        memory.absent(resource, namespace, name);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn write(

@@ -47,6 +47,12 @@ pub trait Memory: Debug + Send + Sync {
     /// An apply has left the object like this. `previous` is the resource version of the object that the desired one was
     /// compared with, if there was one.
     fn applied(&self, desired: Desired<'_>, previous: Option<&str>, found: &ObjectMeta);
+
+    /// Whether there is nothing to prune: this object was [read as absent](Self::absent), and none was watched since.
+    fn is_absent(&self, resource: &ApiResource, namespace: &str, name: &str) -> bool;
+
+    /// An object that is not desired does not exist, or is not ours.
+    fn absent(&self, resource: &ApiResource, namespace: &str, name: &str);
 }
 
 // === impl Part ===

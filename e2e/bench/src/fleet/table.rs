@@ -1,5 +1,6 @@
 //! The figures as a table, with their targets.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::Figures;
@@ -66,6 +67,19 @@ fn rows(figures: &Figures) -> Vec<Row> {
             None,
         ),
         row(
+            "writes for each".to_owned(),
+            format!(
+                "{:.1}",
+                super::figure(figures.burst_writes as u64) / super::figure(*burst as u64)
+            ),
+            None,
+        ),
+        row(
+            format!("reads for all {burst}"),
+            reads(&figures.burst_reads),
+            None,
+        ),
+        row(
             "operator without a cluster".to_owned(),
             format!("{:.1} MiB", figures.empty),
             None,
@@ -87,7 +101,7 @@ fn rows(figures: &Figures) -> Vec<Row> {
         ),
         row(
             "reads in that time".to_owned(),
-            reads(figures),
+            reads(&figures.reads),
             Some(("0", figures.reads.is_empty())),
         ),
         row(
@@ -99,9 +113,9 @@ fn rows(figures: &Figures) -> Vec<Row> {
 }
 
 /// The number of reads, by verb and resource.
-fn reads(figures: &Figures) -> String {
-    let all: usize = figures.reads.values().sum();
-    let each = figures.reads.iter();
+fn reads(reads: &BTreeMap<String, usize>) -> String {
+    let all: usize = reads.values().sum();
+    let each = reads.iter();
     let each: Vec<_> = each
         .map(|(what, count)| format!("{what} {count}"))
         .collect();
@@ -122,6 +136,8 @@ fn missed_targets_are_reported() {
         total: 30.0,
         cpu: 4.0,
         objects: 50.0,
+        burst_writes: 5100,
+        burst_reads: BTreeMap::new(),
         empty: 20.0,
         full: 120.0,
         peak: 150.0,
@@ -133,6 +149,7 @@ fn missed_targets_are_reported() {
     };
     let text = render(&figures);
     assert!(text.contains("16.0 s | 15 s: missed"), "{text}");
+    assert!(text.contains("| writes for each | 51.0 |"), "{text}");
     assert!(text.contains("0.100 MiB | 0.1 MiB: met"), "{text}");
     assert!(text.contains("9 (get secrets 9) | 0: missed"), "{text}");
 }

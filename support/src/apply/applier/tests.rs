@@ -91,6 +91,12 @@ impl Memory for Fixed {
     fn applied(&self, _: Desired<'_>, _: Option<&str>, found: &ObjectMeta) {
         self.1.lock().unwrap().push(found.resource_version.clone());
     }
+
+    fn is_absent(&self, _: &ApiResource, _: &str, _: &str) -> bool {
+        self.0 == Known::Absent
+    }
+
+    fn absent(&self, _: &ApiResource, _: &str, _: &str) {}
 }
 
 /// Check O06.
