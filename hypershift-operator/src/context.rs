@@ -10,7 +10,12 @@ use kube::runtime::events::{Recorder, Reporter};
 use ownership::{ObservedGroups, Scope};
 use ownership_reader::Reader;
 use payload::Releases;
+#[cfg(test)]
+use prometheus_client::registry::Registry;
 use support::apply::Applier;
+use support::controller::Manager;
+#[cfg(test)]
+use support::health::Health;
 
 use crate::cache::Cache;
 use crate::cluster_ref::{Id, resource};
@@ -37,6 +42,8 @@ pub(crate) struct Context {
     pub(crate) observed_groups: Reader,
     pub(crate) cluster_states: ClusterStates,
     pub(crate) metrics: Arc<Metrics>,
+    /// Runs the controllers, and the passes of all other loops.
+    pub(crate) controllers: Manager,
     pub(crate) recorder: Recorder,
     /// Where operator-legacy runs, and its name.
     pub(crate) legacy_deployment: Id,
@@ -67,6 +74,7 @@ impl Context {
         client: kube::Client,
         releases: Releases,
         metrics: &Arc<Metrics>,
+        controllers: &Manager,
         epoch: i32,
     ) -> Self {
         let reporter = Reporter {
@@ -78,6 +86,7 @@ impl Context {
             observed_groups: Reader::new(client.clone(), config.groups.clone()),
             cluster_states: ClusterStates::new(metrics),
             metrics: Arc::clone(metrics),
+            controllers: controllers.clone(),
             recorder: Recorder::new(client.clone(), reporter),
             legacy_deployment: Id {
                 namespace: config.namespace.clone(),
@@ -104,7 +113,10 @@ impl Context {
         releases: Releases,
         metrics: &Arc<Metrics>,
     ) -> Self {
-        Self::new(config, client, releases, metrics, 1)
+        let registry = &mut Registry::default();
+        let health = Health::new(registry);
+        let controllers = Manager::new(registry, &health);
+        Self::new(config, client, releases, metrics, &controllers, 1)
     }
 
     /// What the namespace of a control plane holds, of which annotations claim that it holds objects of one side only. If

@@ -17,7 +17,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::{PredicateConfig, WatchStreamExt as _, watcher};
 use kube::{Api, Resource as _};
 use support::controller::{
-    Action, DEADLINE, Failure, Manager, ObjectKey, Reconciler, Settings, record_generation,
+    Action, DEADLINE, Failure, ObjectKey, Reconciler, Settings, record_generation,
 };
 use support::error::chain;
 use support::health::Check;
@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use crate::cache::{self, ClusterWriters};
 use crate::cluster_ref::{Id, resource};
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::{Error, step};
 use crate::hosted_cluster;
 use crate::metrics::Metrics;
 use crate::watches;
@@ -53,7 +53,6 @@ struct Controller {
 /// Reconciles until the shutdown begins. Reconciles in flight are completed.
 pub(crate) async fn run(
     ctx: Arc<Context>,
-    manager: &Manager,
     requeued: mpsc::UnboundedReceiver<Id>,
     writers: ClusterWriters,
     check: &Check,
@@ -81,7 +80,7 @@ pub(crate) async fn run(
         ctx: Arc::clone(&ctx),
         store: store.clone(),
     };
-    manager
+    ctx.controllers
         .run(SETTINGS, &controller, requests, ready, drain)
         .await;
 }
@@ -102,11 +101,7 @@ impl Reconciler for Controller {
     }
 
     async fn failed(&self, key: &ObjectKey, failure: &Failure<Error>) {
-        let step = match failure {
-            Failure::Error(error) => error.step(),
-            Failure::Deadline(_) => "reconcile",
-        };
-        self.ctx.metrics.error(step, failure.reason());
+        self.ctx.metrics.error(step(failure), failure.reason());
         if failure.retry() == Retry::Backoff {
             self.ctx.observed_groups.invalidate();
         }

@@ -15,10 +15,10 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use rustls::pki_types::UnixTime;
 use serde_json::{Value, json};
-use support::controller::span;
+use support::controller::{DEADLINE, Manager};
 use support::error::chain;
+use support::reconcile::{Report, Retry, client_reason};
 use support::shutdown::Drain;
-use tracing::Instrument as _;
 
 use conversion_certificates::{FIELD_MANAGER, Serving, secret_name, server_name};
 use plan::Plan;
@@ -46,10 +46,19 @@ enum Error {
 }
 
 /// Renews the certificate of the webhook in `namespace`, until the shutdown begins.
-pub(crate) async fn run(client: &kube::Client, namespace: &str, mut drain: Drain) {
+pub(crate) async fn run(
+    client: &kube::Client,
+    namespace: &str,
+    manager: &Manager,
+    mut drain: Drain,
+) {
     loop {
-        let pass = pass(client, namespace).instrument(span("conversion"));
-        let pause = pass.await;
+        let renewal = async {
+            let renewed = reconcile(client, namespace, UnixTime::now()).await;
+            renewed.inspect_err(|error| log(namespace, error))
+        };
+        let pause = manager.pass("conversion", DEADLINE, renewal).await;
+        let pause = pause.unwrap_or(RETRY);
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = drain.begun() => return,
@@ -57,19 +66,12 @@ pub(crate) async fn run(client: &kube::Client, namespace: &str, mut drain: Drain
     }
 }
 
-async fn pass(client: &kube::Client, namespace: &str) -> Duration {
-    match reconcile(client, namespace, UnixTime::now()).await {
-        Ok(pause) => pause,
-        Err(error) => {
-            let error = chain(&error);
-            tracing::warn!(
-                namespace,
-                error,
-                "Failed to renew the conversion webhook's certificate"
-            );
-            RETRY
-        }
-    }
+fn log(namespace: &str, error: &Error) {
+    tracing::warn!(
+        namespace,
+        error = chain(error),
+        "Failed to renew the conversion webhook's certificate"
+    );
 }
 
 /// Renews the certificate if it is due; returns when to check again.
@@ -152,6 +154,24 @@ async fn write(
         source,
     })?;
     Ok(written.metadata.resource_version.unwrap_or_default())
+}
+
+// === impl Error ===
+
+impl Report for Error {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Get { source, .. }
+            | Self::List(source)
+            | Self::Trust { source, .. }
+            | Self::Write { source, .. } => client_reason(source),
+            Self::Issue(_) => "Internal",
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        Retry::Backoff
+    }
 }
 
 fn params() -> PatchParams {

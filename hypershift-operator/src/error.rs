@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use support::controller::Failure;
 use support::error::{RUNTIME, USAGE};
 use support::reconcile::{Report, Retry, client_reason, is_conflict, is_missing};
 
@@ -80,6 +81,14 @@ pub enum Error {
     ForeignNamespace { object: String, message: String },
     #[error("failed to watch HostedClusters")]
     Watch(#[source] kube::runtime::watcher::Error),
+}
+
+/// The failed step of a reconcile or pass, as a metric label.
+pub(crate) fn step(failure: &Failure<Error>) -> &'static str {
+    match failure {
+        Failure::Error(error) => error.step(),
+        Failure::Deadline(_) => "reconcile",
+    }
 }
 
 // === impl Fatal ===

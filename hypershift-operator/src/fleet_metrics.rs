@@ -11,6 +11,7 @@ mod collect;
 mod pools;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use jiff::Timestamp;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
+use support::controller::DEADLINE;
 use support::shutdown::Drain;
 
 use crate::cache::{self, Cache, Stores};
@@ -45,9 +47,15 @@ pub(crate) async fn run(ctx: &Context, fleet_metrics: &FleetMetrics, mut drain: 
         // The last samples stay while nothing has changed, and while a watch is not in sync.
         if changes.has_changed().unwrap_or_default() && is_watched(&ctx.cache) {
             changes.mark_unchanged();
-            let span = support::controller::span("fleet-metrics");
-            span.in_scope(|| count(&ctx.cache.stores, fleet_metrics, since, now));
-            since = now;
+            let count = async {
+                count(&ctx.cache.stores, fleet_metrics, since, now);
+                Ok::<_, Infallible>(())
+            };
+            let counted = ctx.controllers.pass("fleet-metrics", DEADLINE, count);
+            // It has no await point, so no deadline aborts it: if it does not end, liveness fails.
+            if counted.await.is_ok() {
+                since = now;
+            }
         }
         tokio::select! {
             () = tokio::time::sleep(PERIOD) => {}

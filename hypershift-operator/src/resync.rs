@@ -9,18 +9,17 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use ownership::{Scope, needs_legacy_operator};
+use support::controller::DEADLINE;
 use support::error::chain;
 use support::health::Check;
-use support::reconcile::Report as _;
 use support::shutdown::Drain;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
-use tracing::Instrument as _;
 
 use crate::cache::{self, Found};
 use crate::cluster_ref::Id;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::{Error, step};
 use crate::evaluation::{self, EvaluatedCluster};
 use crate::legacy;
 use crate::migration::{self, Migrations};
@@ -48,18 +47,21 @@ pub(crate) async fn run(
     }
     loop {
         changes.mark_unchanged();
-        let resync =
-            resync(ctx, migrations, &requeued).instrument(support::controller::span("resync"));
+        let resync = async {
+            let resynced = resync(ctx, migrations, &requeued).await;
+            resynced.inspect_err(log)
+        };
         let (pause, debounce) = tokio::select! {
             biased;
             () = drain.begun() => return,
-            resynced = resync => match resynced {
+            resynced = ctx.controllers.pass("resync", DEADLINE, resync) => match resynced {
                 Ok(()) => {
                     check.pass();
                     (period, DEBOUNCE.min(period))
                 }
-                Err(error) => {
-                    record_error(ctx, &error, check);
+                Err(failure) => {
+                    ctx.metrics.error(step(&failure), failure.reason());
+                    check.fail(failure.to_string());
                     let pause = period.min(RETRY);
                     (pause, pause)
                 }
@@ -155,9 +157,6 @@ fn is_rollback_requested(evaluated: &[EvaluatedCluster]) -> bool {
         .any(|one| migration::is_rollback_requested(&one.metadata))
 }
 
-fn record_error(ctx: &Context, error: &Error, check: &Check) {
-    ctx.metrics.error(error.step(), error.reason());
-    let error = chain(error);
-    tracing::debug!(error, "Failed to evaluate HostedClusters");
-    check.fail(error);
+fn log(error: &Error) {
+    tracing::debug!(error = chain(error), "Failed to evaluate HostedClusters");
 }

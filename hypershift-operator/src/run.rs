@@ -150,8 +150,15 @@ impl Operator {
             }
         };
         let releases = self.releases.clone();
-        let (metrics, epoch) = (&self.metrics, claim.epoch());
-        let ctx = Context::new(&self.config, client, releases, metrics, epoch);
+        let (metrics, controllers) = (&self.metrics, &self.controllers);
+        let ctx = Context::new(
+            &self.config,
+            client,
+            releases,
+            metrics,
+            controllers,
+            claim.epoch(),
+        );
         let ctx = Arc::new(ctx);
         let migrations = Migrations::new(self.config.migration.clone(), &self.migration);
         let scan = self
@@ -169,12 +176,11 @@ impl Operator {
         let Some(writers) = ctx.cache.take_writers() else {
             return;
         };
-        let (period, controllers) = (self.config.resync, &self.controllers);
+        let period = self.config.resync;
         // All loops of a leader.
         let work = [
             control::run(
                 Arc::clone(&ctx),
-                controllers,
                 receiver,
                 writers.clusters,
                 &watch,
@@ -182,14 +188,7 @@ impl Operator {
             )
             .boxed_local(),
             resync::run(&ctx, &migrations, sender, period, &scan, drain.clone()).boxed_local(),
-            node_pool::run(
-                Arc::clone(&ctx),
-                controllers,
-                writers.pools,
-                &pools,
-                drain.clone(),
-            )
-            .boxed_local(),
+            node_pool::run(Arc::clone(&ctx), writers.pools, &pools, drain.clone()).boxed_local(),
             observe_groups(&ctx, drain.clone()).boxed_local(),
             fleet_metrics::run(&ctx, &self.fleet_metrics, drain.clone()).boxed_local(),
             migration::run(&ctx, &migrations, drain.clone()).boxed_local(),
@@ -201,7 +200,11 @@ impl Operator {
     /// Only private CRDs have the conversion webhook.
     async fn renew_conversion(&self, ctx: &Context, drain: Drain) {
         if ctx.scope == Scope::Private {
-            conversion::run(&ctx.client, &self.config.namespace, drain).await;
+            let namespace = &self.config.namespace;
+            conversion::run(&ctx.client, namespace, &ctx.controllers, drain).await;
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,17 +6,16 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use ownership::{Decision, Evaluation, Owner, OwnershipAnnotation, decide, evaluate};
-use support::controller::span;
+use support::controller::DEADLINE;
 use support::error::chain;
 use support::health::Check;
 use support::reconcile::{Backoff, Report as _};
 use support::shutdown::Drain;
-use tracing::Instrument as _;
 
 use crate::cluster_ref::{Id, protocol};
 use crate::context::Context;
 use crate::control_plane_namespace;
-use crate::error::Error;
+use crate::error::{Error, step};
 use crate::evaluation::{self, EvaluatedCluster};
 use crate::hosted_cluster;
 
@@ -36,22 +35,24 @@ pub(crate) enum Outcome {
 pub(crate) async fn run(ctx: &Context, check: &Check, drain: &mut Drain) -> Outcome {
     let mut backoff = Backoff::default();
     loop {
+        let scan = async { scan(ctx).await.inspect_err(log) };
         let failed = tokio::select! {
             biased;
             () = drain.begun() => return Outcome::Ending,
-            scanned = scan(ctx).instrument(span("scan")) => scanned.err(),
+            scanned = ctx.controllers.pass("scan", DEADLINE, scan) => scanned.err(),
         };
-        let Some(error) = failed else {
+        let Some(failure) = failed else {
             check.pass();
             return Outcome::Scanned;
         };
-        ctx.metrics.error(error.step(), error.reason());
-        let pause = backoff.pause(error.retry());
-        let error = chain(&error);
-        tracing::debug!(error, "Failed to scan HostedClusters");
-        check.fail(error);
-        tokio::time::sleep(pause).await;
+        ctx.metrics.error(step(&failure), failure.reason());
+        check.fail(failure.to_string());
+        tokio::time::sleep(backoff.pause(failure.retry())).await;
     }
+}
+
+fn log(error: &Error) {
+    tracing::debug!(error = chain(error), "Failed to scan HostedClusters");
 }
 
 /// Evaluates every HostedCluster, and writes missing ownership annotations.

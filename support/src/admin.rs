@@ -170,7 +170,7 @@ mod tests {
         let mut registry = Registry::default();
         let health = Health::new(&mut registry);
         let limit = Duration::from_mins(1);
-        let pass = health.watchdog().begin("nodepool", "clusters/a", limit);
+        let pass = health.watchdog().begin("nodepool", None, limit);
         let admin = Admin { health, registry };
         tokio::time::advance(limit).await;
         assert_eq!(get(&admin, "/livez"), StatusCode::OK);

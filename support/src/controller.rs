@@ -1,4 +1,5 @@
-//! The controller runner: all reconcile loops run here.
+//! The controller runner: all reconcile loops run here, controllers with [`Manager::run`], other loops with
+//! [`Manager::pass`].
 //!
 //! ```text
 //! requests ──> queue ──> reconciles, at most `concurrency` ──> requeue, or backoff
@@ -236,6 +237,51 @@ impl Manager {
         }
         while running.next().await.is_some() {}
     }
+
+    /// One pass of a loop that is not a controller, with the span, deadline, watchdog and metrics of a reconcile.
+    ///
+    /// One that exceeds its deadline is aborted and logged, and its failure is returned like that of the pass itself: when
+    /// the next one begins is up to the loop.
+    pub async fn pass<T, E: Report>(
+        &self,
+        controller: &'static str,
+        deadline: Duration,
+        pass: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Failure<E>> {
+        let pass = async {
+            let result = self.supervise(controller, None, deadline, pass).await;
+            // The loop logs its own errors; it cannot log this one in the span of the pass.
+            if let Err(failure @ Failure::Deadline(_)) = &result {
+                tracing::warn!(error = %failure, "Failed to reconcile");
+            }
+            result
+        };
+        pass.instrument(span(controller)).await
+    }
+
+    /// Runs a reconcile of an object, or a pass of a loop without one, with deadline, watchdog and metrics.
+    async fn supervise<T, E: Report>(
+        &self,
+        controller: &'static str,
+        object: Option<&str>,
+        deadline: Duration,
+        reconcile: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Failure<E>> {
+        let limit = deadline + HANG_LIMIT.saturating_sub(DEADLINE);
+        let _running = self.watchdog.begin(controller, object, limit);
+        tracing::debug!("Reconciling");
+        let begun = Instant::now();
+        let result = match timeout(deadline, reconcile).await {
+            Ok(result) => result.map_err(Failure::Error),
+            Err(_) => Err(Failure::Deadline(deadline)),
+        };
+        let reason = result.as_ref().err().map(Failure::reason);
+        self.metrics.reconciled(controller, begun.elapsed(), reason);
+        if reason.is_none() {
+            tracing::debug!("Reconciled");
+        }
+        result
+    }
 }
 
 // === impl Runner ===
@@ -255,21 +301,17 @@ impl<'a, R: Reconciler> Runner<'a, R> {
             generation = Empty,
             reconcile_id = %reconcile_id(),
         );
-        let limit = settings.deadline + HANG_LIMIT.saturating_sub(DEADLINE);
         let pass = async move {
+            let Settings {
+                controller,
+                deadline,
+                ..
+            } = settings;
+            let reconcile = reconciler.reconcile(&key);
             let object = key.to_string();
-            let _running = manager.watchdog.begin(settings.controller, object, limit);
-            tracing::debug!("Reconciling");
-            let begun = Instant::now();
-            let ended = timeout(settings.deadline, reconciler.reconcile(&key)).await;
-            let result = match ended {
-                Ok(result) => result.map_err(Failure::Error),
-                Err(_) => Err(Failure::Deadline(settings.deadline)),
-            };
-            let reason = result.as_ref().err().map(Failure::reason);
-            manager
-                .metrics
-                .reconciled(settings.controller, begun.elapsed(), reason);
+            let result = manager
+                .supervise(controller, Some(&object), deadline, reconcile)
+                .await;
             (key, result)
         };
         let of_done = span.clone();
@@ -285,7 +327,6 @@ impl<'a, R: Reconciler> Runner<'a, R> {
         let Done { key, span, result } = done;
         match result {
             Ok(action) => {
-                span.in_scope(|| tracing::debug!("Reconciled"));
                 self.failing.remove(&key);
                 (key, action.requeue_after())
             }
@@ -340,7 +381,8 @@ fn publish(recorder: Recorder, object: ObjectReference, error: &str) {
     tokio::spawn(async move { recorder.publish(&event, &object).await });
 }
 
-/// The root span of one iteration of a loop that is not a controller.
+/// The root span of work of a loop that is not a controller. A pass of such a loop runs with [`Manager::pass`]; only work
+/// that may take hours, and so has no deadline, has just this span.
 pub fn span(controller: &'static str) -> Span {
     error_span!("reconcile", controller, reconcile_id = %reconcile_id())
 }

@@ -1,5 +1,6 @@
 //! Errors of reconcilers: their reason, and when to retry.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::time::Duration;
 
@@ -92,6 +93,19 @@ impl Iterator for Backoff {
 impl utils::Backoff for Backoff {
     fn reset(&mut self) {
         *self = Self::default();
+    }
+}
+
+// === impl Infallible ===
+
+/// For work that cannot fail.
+impl Report for Infallible {
+    fn reason(&self) -> &'static str {
+        match *self {}
+    }
+
+    fn retry(&self) -> Retry {
+        match *self {}
     }
 }
 

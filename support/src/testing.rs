@@ -64,6 +64,14 @@ pub struct Answer {
     body: Value,
 }
 
+/// A client of a server that never answers.
+pub fn hung_client() -> kube::Client {
+    let service = tower::service_fn(|_: Request<Body>| {
+        std::future::pending::<Result<Response<Full<Bytes>>, kube::Error>>()
+    });
+    kube::Client::new(service, "default")
+}
+
 // === impl Answer ===
 
 impl Answer {

@@ -42,7 +42,8 @@ struct State {
 #[derive(Debug)]
 struct Running {
     controller: &'static str,
-    object: String,
+    /// None for a loop that is not a controller.
+    object: Option<String>,
     begun: Instant,
     limit: Duration,
 }
@@ -61,11 +62,11 @@ impl Watchdog {
         watchdog
     }
 
-    /// A reconcile begins. Liveness fails if it runs for longer than the limit.
+    /// A reconcile of an object begins, or a pass of a loop without one. Liveness fails if it runs for longer than the limit.
     pub fn begin(
         self: &Arc<Self>,
         controller: &'static str,
-        object: impl Into<String>,
+        object: Option<&str>,
         limit: Duration,
     ) -> Pass {
         let mut state = self.state();
@@ -74,7 +75,7 @@ impl Watchdog {
         state.controllers.insert(controller);
         let running = Running {
             controller,
-            object: object.into(),
+            object: object.map(str::to_owned),
             begun: Instant::now(),
             limit,
         };
@@ -122,11 +123,13 @@ impl Running {
 
 impl fmt::Display for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: reconcile", self.controller)?;
+        if let Some(object) = &self.object {
+            write!(f, " of {object}")?;
+        }
         write!(
             f,
-            "{}: reconcile of {} has been running for {}s (limit {}s)",
-            self.controller,
-            self.object,
+            " has been running for {}s (limit {}s)",
             self.begun.elapsed().as_secs(),
             self.limit.as_secs()
         )
@@ -170,7 +173,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_pass_past_its_limit_is_hung_until_it_ends() {
         let watchdog = Arc::new(Watchdog::default());
-        let pass = watchdog.begin("hostedcluster", "clusters/a", LIMIT);
+        let pass = watchdog.begin("hostedcluster", Some("clusters/a"), LIMIT);
         tokio::time::advance(LIMIT).await;
         assert!(watchdog.hung().is_empty());
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -186,10 +189,10 @@ mod tests {
     async fn the_metric_is_the_age_of_the_oldest_pass() {
         let mut registry = Registry::default();
         let watchdog = Watchdog::new(&mut registry);
-        let _first = watchdog.begin("nodepool", "clusters/a", LIMIT);
+        let _first = watchdog.begin("nodepool", Some("clusters/a"), LIMIT);
         tokio::time::advance(Duration::from_secs(2)).await;
-        let _second = watchdog.begin("nodepool", "clusters/b", LIMIT);
-        drop(watchdog.begin("hostedcluster", "clusters/a", LIMIT));
+        let _second = watchdog.begin("nodepool", Some("clusters/b"), LIMIT);
+        drop(watchdog.begin("hostedcluster", Some("clusters/a"), LIMIT));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         for line in [

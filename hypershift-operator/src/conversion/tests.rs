@@ -1,6 +1,8 @@
 //! Renewals against a server that expects each call.
 
+use prometheus_client::registry::Registry;
 use serde_json::Value;
+use support::health::Health;
 use support::shutdown;
 use support::testing::{Answer, Expect, Scenario};
 
@@ -134,7 +136,10 @@ async fn it_ends_with_the_process() {
         Scenario::new([]).always([Expect::get(SECRET).answer(Answer::error(500, "InternalError"))]);
     let (signal, drain) = shutdown::channel();
     let client = scenario.client();
-    let running = run(&client, NAMESPACE, drain);
+    let mut registry = Registry::default();
+    let health = Health::new(&mut registry);
+    let manager = Manager::new(&mut registry, &health);
+    let running = run(&client, NAMESPACE, &manager, drain);
     let ending = async {
         tokio::time::sleep(RETRY * 3).await;
         signal.begin();

@@ -7,12 +7,11 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use ownership::Scope;
-use support::controller::span;
+use support::controller::DEADLINE;
 use support::error::chain;
 use support::shutdown::Drain;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep};
-use tracing::Instrument as _;
 
 use super::candidate::Candidate;
 use super::driver::{self, Ended};
@@ -22,10 +21,13 @@ use super::{Metrics, StateCounts};
 use crate::cluster_ref::Id;
 use crate::config::MigrationSettings;
 use crate::context::Context;
+use crate::error::Error;
 use crate::evaluation::EvaluatedCluster;
 
 /// The delay before an interrupted migration continues.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// The pause after an evaluation that failed.
+const REQUEUE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The state of migrations that outlives a single one.
 #[derive(Debug)]
@@ -84,15 +86,22 @@ pub(crate) async fn run(ctx: &Context, migrations: &Migrations, mut drain: Drain
     let mut under_way = HashSet::new();
     loop {
         let members = Arc::clone(&candidates.borrow_and_update());
-        let chosen = chosen(ctx, migrations, &members, &under_way, &resting, &mut known);
-        for Choice { id, work } in chosen.instrument(span("migration")).await {
+        let chosen = async {
+            let chosen = chosen(ctx, migrations, &members, &under_way, &resting, &mut known).await;
+            chosen.inspect_err(log)
+        };
+        let chosen = ctx.controllers.pass("migration", DEADLINE, chosen).await;
+        if chosen.is_err() {
+            sleep(REQUEUE_AFTER_ERROR).await;
+        }
+        for Choice { id, work } in chosen.unwrap_or_default() {
             under_way.insert(id.clone());
             let drain = drain.clone();
             let run_once = async move {
                 let ended = driver::run(ctx, migrations, &id, work, &drain).await;
                 (id, ended)
             };
-            running.push(run_once.instrument(span("migration")));
+            running.push(run_once);
         }
         tokio::select! {
             biased;
@@ -112,6 +121,13 @@ pub(crate) async fn run(ctx: &Context, migrations: &Migrations, mut drain: Drain
     while running.next().await.is_some() {}
 }
 
+fn log(error: &Error) {
+    tracing::debug!(
+        error = chain(error),
+        "Failed to read the migration ConfigMap"
+    );
+}
+
 /// Selects clusters to migrate now.
 async fn chosen(
     ctx: &Context,
@@ -120,24 +136,15 @@ async fn chosen(
     under_way: &HashSet<Id>,
     resting: &Resting,
     known: &mut Option<Known>,
-) -> Vec<Choice> {
-    let switch = match Switch::read(ctx, migrations.settings.concurrency, known).await {
-        Ok(switch) => switch,
-        Err(error) => {
-            tracing::debug!(
-                error = chain(&error),
-                "Failed to read the migration ConfigMap"
-            );
-            sleep(Duration::from_secs(1)).await;
-            return Vec::new();
-        }
-    };
+) -> Result<Vec<Choice>, Error> {
+    let switch = Switch::read(ctx, migrations.settings.concurrency, known).await?;
     let free = switch.concurrency.saturating_sub(under_way.len());
     if free == 0 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let is_busy = |id: &Id| under_way.contains(id) || resting.contains(id);
-    choose(members, switch.gate, Timestamp::now(), free, is_busy)
+    let now = Timestamp::now();
+    Ok(choose(members, switch.gate, now, free, is_busy))
 }
 
 /// Clusters that are not selected again based on data from before their last migration ended.

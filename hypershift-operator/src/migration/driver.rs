@@ -11,9 +11,11 @@ use migration::phase::Phase;
 use migration::progress::Progress;
 use migration_executor::{Advance, Error as ExecutorError, Executor, Options, Scope};
 use ownership::{MigrationState, evaluate};
+use support::controller::span;
 use support::error::chain;
 use support::shutdown::Drain;
 use tokio::time::{Instant, sleep};
+use tracing::Instrument as _;
 
 use super::annotations::{self, Transition, apply_transition};
 use super::candidate::{Attempts, Candidate};
@@ -83,11 +85,11 @@ pub(super) async fn run(
     work: Work,
     drain: &Drain,
 ) -> Ended {
-    let ended = run_once(ctx, migrations, id, work, drain).await;
-    migrations.metrics.ended(id);
-    match ended {
-        Ok(ended) => ended,
-        Err(error) => {
+    // It may take hours, so it is not a pass with a deadline.
+    let run = async {
+        let ended = run_once(ctx, migrations, id, work, drain).await;
+        migrations.metrics.ended(id);
+        ended.unwrap_or_else(|error| {
             tracing::warn!(
                 namespace = id.namespace,
                 name = id.name,
@@ -95,8 +97,9 @@ pub(super) async fn run(
                 "Migration interrupted"
             );
             Ended::Interrupted
-        }
-    }
+        })
+    };
+    run.instrument(span("migration")).await
 }
 
 async fn run_once(

@@ -19,7 +19,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use support::controller::{
-    Action, DEADLINE, Failure, Manager, ObjectKey, Reconciler, Settings, record_generation,
+    Action, DEADLINE, Failure, ObjectKey, Reconciler, Settings, record_generation,
 };
 use support::error::chain;
 use support::health::Check;
@@ -90,13 +90,7 @@ struct Controller {
 }
 
 /// Reconciles until the shutdown begins. Reconciles in flight are completed.
-pub(crate) async fn run(
-    ctx: Arc<Context>,
-    manager: &Manager,
-    writers: PoolWriters,
-    check: &Check,
-    drain: Drain,
-) {
+pub(crate) async fn run(ctx: Arc<Context>, writers: PoolWriters, check: &Check, drain: Drain) {
     let store = ctx.cache.stores.pools.clone();
     let mut requests: Vec<BoxStream<'_, ObjectKey>> =
         vec![watch(&ctx, writers.objects, check).boxed()];
@@ -112,13 +106,13 @@ pub(crate) async fn run(
         let _ = store.wait_until_ready().await;
         synced.until_synced().await;
     };
-    let pools = Arc::new(Pools::new(ctx));
+    let pools = Arc::new(Pools::new(Arc::clone(&ctx)));
     let controller = Controller {
         pools,
         store: store.clone(),
     };
     let requests = stream::select_all(requests);
-    manager
+    ctx.controllers
         .run(SETTINGS, &controller, requests, ready, drain)
         .await;
 }

@@ -99,8 +99,12 @@ async fn run(reconciler: &Recorded, names: &[&str], time: Duration) -> String {
         timeout(time, running).await.is_err(),
         "it runs until the drain"
     );
+    encoded(&registry)
+}
+
+fn encoded(registry: &Registry) -> String {
     let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
     text
 }
 
@@ -236,6 +240,84 @@ async fn a_pass_that_hangs_fails_liveness() {
         hung[0].starts_with("nodepool: reconcile of clusters/a"),
         "{hung:?}"
     );
+}
+
+/// Check T03.
+#[tokio::test(start_paused = true)]
+async fn a_pass_of_a_loop_past_its_deadline_ends_with_an_error() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.subscriber(LevelFilter::DEBUG));
+    let mut registry = Registry::default();
+    let (manager, health) = manager(&mut registry);
+    let deadline = Duration::from_mins(1);
+    let hung = std::future::pending::<Result<(), Failed>>();
+    let age = || health.watchdog().ages()["scan"];
+    let begun = Instant::now();
+    let (ended, ()) = tokio::join!(manager.pass("scan", deadline, hung), async {
+        sleep(deadline / 2).await;
+        assert_eq!(age(), deadline / 2);
+    });
+    let failure = ended.unwrap_err();
+    assert!(matches!(failure, Failure::Deadline(limit) if limit == deadline));
+    assert_eq!(begun.elapsed(), deadline);
+    assert_eq!(age(), Duration::ZERO);
+    let metrics = encoded(&registry);
+    for line in [
+        "reconcile_failures_total{controller=\"scan\",reason=\"DeadlineExceeded\"} 1",
+        "reconcile_duration_seconds_count{controller=\"scan\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in:\n{metrics}");
+    }
+    let events = log.events();
+    assert_eq!(events[1]["message"], "Failed to reconcile");
+    assert_eq!(events[1]["level"], "WARN");
+    assert_eq!(
+        events[1]["error"],
+        "reconcile aborted after its deadline of 60s"
+    );
+    assert_eq!(events[1]["span"]["controller"], "scan");
+    let ids = events.iter().map(|event| &event["span"]["reconcile_id"]);
+    assert!(
+        ids.clone()
+            .all(|id| id.as_str().unwrap().len() == 16 && id == &events[0]["span"]["reconcile_id"])
+    );
+}
+
+/// Check T03.
+#[tokio::test(start_paused = true)]
+async fn a_pass_of_a_loop_that_hangs_fails_liveness() {
+    let (manager, health) = manager(&mut Registry::default());
+    let hung = std::future::pending::<Result<(), Failed>>();
+    let mut pass = Box::pin(manager.pass("scan", DEADLINE, hung));
+    // Polled once, and never again, as by a thread that is blocked.
+    assert!(futures::poll!(pass.as_mut()).is_pending());
+    tokio::time::advance(HANG_LIMIT).await;
+    assert!(health.watchdog().hung().is_empty());
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(
+        health.watchdog().hung(),
+        ["scan: reconcile has been running for 601s (limit 600s)"]
+    );
+    drop(pass);
+    assert!(health.watchdog().hung().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_of_a_loop_returns_its_result_and_is_counted() {
+    let mut registry = Registry::default();
+    let (manager, _health) = manager(&mut registry);
+    let passed = async { Ok::<_, Failed>(7) };
+    assert_eq!(manager.pass("scan", DEADLINE, passed).await.ok(), Some(7));
+    let failed = async { Err::<(), _>(Failed(Retry::Backoff)) };
+    let failure = manager.pass("scan", DEADLINE, failed).await.unwrap_err();
+    assert_eq!(failure.to_string(), "failed to apply Secret a/b");
+    let metrics = encoded(&registry);
+    for line in [
+        "reconcile_failures_total{controller=\"scan\",reason=\"Forbidden\"} 1",
+        "reconcile_duration_seconds_count{controller=\"scan\"} 2",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in:\n{metrics}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
