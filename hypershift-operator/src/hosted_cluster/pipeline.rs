@@ -358,7 +358,7 @@ async fn unreadable(object: &DynamicObject, problem: &str, ctx: &Context) -> Res
     let condition = ConditionUpdate::new(about, Status::False, INVALID, &message);
     let is_refused = match publish(&id, changed(object, &[condition]), ctx).await {
         Ok(()) => false,
-        Err(error) if is_refused(&error) => true,
+        Err(error) if error.is_invalid() => true,
         Err(error) => return Err(error),
     };
     // `kubectl describe` shows Events to a user who waits for a deletion.
@@ -398,15 +398,6 @@ async fn refuse(object: &DynamicObject, message: String, ctx: &Context) -> Resul
     let condition = ConditionUpdate::new(about, Status::False, "InvalidConfiguration", message);
     let id = Id::of(&object.metadata);
     publish(&id, changed(object, &[condition]), ctx).await
-}
-
-/// Whether the API server rejects a status permanently.
-fn is_refused(error: &Error) -> bool {
-    match error.client() {
-        Some(kube::Error::Api(status)) => matches!(status.code, 400 | 422 | 500),
-        Some(_) => false,
-        None => matches!(error, Error::Apply(_)),
-    }
 }
 
 async fn delete(
