@@ -34,7 +34,7 @@ pub enum Decision {
 // === impl Scope ===
 
 impl Scope {
-    /// The sides on which an operator of this scope writes objects of Cluster API.
+    /// The types of which an operator of this scope writes objects.
     pub fn sides(self) -> &'static [CapiTypes] {
         match self {
             Self::Private => &[CapiTypes::Private],

@@ -34,7 +34,7 @@ type Meta = PartialObjectMeta<DynamicObject>;
 #[derive(Debug, Default)]
 pub(super) struct Kinds {
     /// Each watch's name, and the types of its kind; none before the kinds are discovered.
-    sides: Option<BTreeMap<String, CapiTypes>>,
+    capi_types: Option<BTreeMap<String, CapiTypes>>,
 }
 
 /// The watches of one term.
@@ -100,7 +100,10 @@ impl Watches<'_> {
     /// Watches the kinds that there are now.
     async fn discover(&mut self) -> Result<(), Error> {
         let kinds = self.reader.discover().await?;
-        let sides = kinds.iter().map(|kind| (kind.name(), kind.side)).collect();
+        let types = kinds
+            .iter()
+            .map(|kind| (kind.name(), kind.capi_types))
+            .collect();
         let cache = self.cache;
         self.running.retain(|name, watch| {
             let stays = kinds.iter().any(|kind| kind.name() == *name);
@@ -115,7 +118,7 @@ impl Watches<'_> {
                 self.begin(kind);
             }
         }
-        cache.set_kinds(Some(sides));
+        cache.set_kinds(Some(types));
         cache.notify_changed();
         Ok(())
     }
@@ -145,7 +148,7 @@ impl Watches<'_> {
 
 impl Kinds {
     pub(super) fn are_known(&self) -> bool {
-        self.sides.is_some()
+        self.capi_types.is_some()
     }
 }
 
@@ -156,16 +159,16 @@ impl Cache {
     pub(crate) fn observed_groups(&self, namespace: &str) -> Option<ObservedGroups> {
         let kinds = self.kinds();
         let mut observed_groups = ObservedGroups::None;
-        for (watch, side) in kinds.sides.as_ref()? {
+        for (watch, types) in kinds.capi_types.as_ref()? {
             if self.index.count(watch, namespace)? > 0 {
-                observed_groups = observed_groups.with(*side);
+                observed_groups = observed_groups.with(*types);
             }
         }
         Some(observed_groups)
     }
 
-    pub(super) fn set_kinds(&self, sides: Option<BTreeMap<String, CapiTypes>>) {
-        *self.kinds() = Kinds { sides };
+    pub(super) fn set_kinds(&self, capi_types: Option<BTreeMap<String, CapiTypes>>) {
+        *self.kinds() = Kinds { capi_types };
         self.index.wake();
     }
 }
