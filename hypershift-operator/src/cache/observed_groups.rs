@@ -11,7 +11,7 @@ use api::group::CapiTypes;
 use futures::stream::{AbortHandle, SelectAll, abortable};
 use futures::{StreamExt as _, stream::BoxStream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::DynamicObject;
+use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use support::error::chain;
@@ -167,8 +167,39 @@ impl Cache {
         Some(observed_groups)
     }
 
+    /// The CRDs of these kinds that do not exist, by name; none while the kinds are not known.
+    pub(crate) fn missing_crds(&self, kinds: &[ApiResource]) -> Vec<String> {
+        let known = self.kinds();
+        let Some(known) = &known.capi_types else {
+            return Vec::new();
+        };
+        let names = kinds.iter().map(|it| format!("{}.{}", it.plural, it.group));
+        names.filter(|name| !known.contains_key(name)).collect()
+    }
+
     pub(super) fn set_kinds(&self, capi_types: Option<BTreeMap<String, CapiTypes>>) {
         *self.kinds() = Kinds { capi_types };
         self.index.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capi::Capi;
+
+    #[test]
+    fn crds_are_missing_only_if_the_kinds_are_known() {
+        let cache = Cache::new();
+        let capi = Capi::new(CapiTypes::Private);
+        let kinds = [capi.cluster(), capi.machine()];
+        assert_eq!(cache.missing_crds(&kinds), [""; 0], "not known");
+        let name = |it: &ApiResource| format!("{}.{}", it.plural, it.group);
+        let served = |types| (name(&Capi::new(types).cluster()), types);
+        let both = [served(CapiTypes::Standard), served(CapiTypes::Private)];
+        cache.set_kinds(Some(both.into()));
+        assert_eq!(cache.missing_crds(&kinds), [name(&capi.machine())]);
+        cache.set_kinds(None);
+        assert_eq!(cache.missing_crds(&kinds), [""; 0], "not known any more");
     }
 }

@@ -98,10 +98,12 @@ pub(super) async fn reconcile(
 }
 
 /// Whether everything that was read is watched or immutable. Registries and infrastructure clusters that did not answer
-/// completely are read again.
+/// completely are read again, and CRDs that do not exist are looked for again, since the versions of a snapshot are those
+/// of objects.
 fn is_complete(facts: &Facts) -> bool {
     let is_found = |it: &Virtualization| matches!(it, Virtualization::Found { .. });
-    !facts.is_partial && facts.virtualization.as_ref().is_none_or(is_found)
+    let is_known = !facts.is_partial && facts.virtualization.as_ref().is_none_or(is_found);
+    is_known && facts.missing_crds.is_empty()
 }
 
 // === impl Done ===
@@ -521,6 +523,14 @@ mod tests {
         let mut read = reading("True", 2);
         read.release = ReleaseIs::NoPullSecret;
         assert_eq!(deferred(&read, &Pause::Active), None);
+    }
+
+    #[test]
+    fn a_reconcile_with_missing_crds_is_not_complete() {
+        let mut facts = fixture::facts(fixture::hosted_cluster("aws"), CapiTypes::Private);
+        assert!(is_complete(&facts));
+        facts.missing_crds = vec!["one.example.com".to_owned()];
+        assert!(!is_complete(&facts), "no watched object changes with them");
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use api::hypershift::v1beta1::platform::aws::AwsPlatformSpec;
 use k8s_openapi::api::core::v1::{PodSpec, Secret};
+use kube::api::ApiResource;
 use serde_json::{Value, json};
 
+use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::Facts;
 use crate::facts::aws_roles::{KEY, KMS_FIELD, NODE_MANAGEMENT, roles};
@@ -41,6 +43,14 @@ impl Infrastructure for Aws {
         let name = &facts.id.name;
         let cluster = Desired::of(facts.capi.aws_cluster(), &facts.namespace, name, fields);
         ClusterIs::Desired(Box::new(cluster))
+    }
+
+    fn kinds(&self, capi: Capi) -> Option<Vec<ApiResource>> {
+        Some(vec![
+            capi.aws_cluster(),
+            capi.aws_machine_template(),
+            capi.aws_machine(),
+        ])
     }
 
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
