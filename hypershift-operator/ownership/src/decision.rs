@@ -35,7 +35,7 @@ pub enum Decision {
 
 impl Scope {
     /// The types of which an operator of this scope writes objects.
-    pub fn sides(self) -> &'static [CapiTypes] {
+    pub fn capi_types(self) -> &'static [CapiTypes] {
         match self {
             Self::Private => &[CapiTypes::Private],
             Self::Legacy => &[CapiTypes::Standard],

@@ -34,7 +34,7 @@ impl ObservedGroups {
     }
 
     /// The types that have objects.
-    pub fn sides(self) -> &'static [CapiTypes] {
+    pub fn capi_types(self) -> &'static [CapiTypes] {
         match self {
             Self::None => &[],
             Self::Standard => &[CapiTypes::Standard],

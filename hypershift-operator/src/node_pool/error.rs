@@ -36,7 +36,7 @@ impl Error {
     }
 
     /// Whether the object does not match its schema.
-    pub(crate) fn is_rejected(&self) -> bool {
+    pub(crate) fn is_invalid(&self) -> bool {
         match self {
             Self::Read { source, .. } | Self::Write { source, .. } => is_invalid(source),
             Self::Owner(source) => source.is_invalid(),
