@@ -9,13 +9,13 @@ use std::str::FromStr;
 /// Suffix shared by the standard Cluster API groups.
 const STANDARD_SUFFIX: &str = "cluster.x-k8s.io";
 /// The label by which a CRD says which of its versions fulfils Cluster API's contract v1beta1.
-/// It is the same on both sides: a key that only looks like a group.
+/// It is the same for both types: a key that only looks like a group.
 pub const V1BETA1_CONTRACT: &str = "cluster.x-k8s.io/v1beta1";
-/// Label, on all objects of a cluster, with the cluster's name. A key, the same on both sides.
+/// Label, on all objects of a cluster, with the cluster's name. A key, the same for both types.
 pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
 /// Annotation on an infrastructure object that its provider does not manage. The key is the same for both types.
 pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
-/// Domain of the keys of Cluster API's labels. The same on both sides.
+/// Domain of the keys of Cluster API's labels. The same for both types.
 pub const LABEL_DOMAIN: &str = "cluster.x-k8s.io";
 /// Suffix shared by the private groups.
 const PRIVATE_SUFFIX: &str = "cluster.hypershift.openshift.io";
@@ -83,22 +83,22 @@ impl FromStr for CapiTypes {
 }
 
 /// The group of Cluster API's own kinds.
-pub fn core(side: CapiTypes) -> String {
-    named("", side)
+pub fn core(types: CapiTypes) -> String {
+    named("", types)
 }
 
 /// The group of most providers' kinds.
-pub fn infrastructure(side: CapiTypes) -> String {
-    named("infrastructure.", side)
+pub fn infrastructure(types: CapiTypes) -> String {
+    named("infrastructure.", types)
 }
 
 /// All served groups.
-pub fn served(side: CapiTypes) -> Vec<String> {
-    SERVED_PREFIXES.map(|prefix| named(prefix, side)).to_vec()
+pub fn served(types: CapiTypes) -> Vec<String> {
+    SERVED_PREFIXES.map(|prefix| named(prefix, types)).to_vec()
 }
 
-fn named(prefix: &str, side: CapiTypes) -> String {
-    let suffix = match side {
+fn named(prefix: &str, types: CapiTypes) -> String {
+    let suffix = match types {
         CapiTypes::Standard => STANDARD_SUFFIX,
         CapiTypes::Private => PRIVATE_SUFFIX,
     };
@@ -133,9 +133,9 @@ impl GroupPair {
         })
     }
 
-    /// The group's name on the given side.
-    pub fn name(&self, side: CapiTypes) -> &str {
-        match side {
+    /// The group's name in these types.
+    pub fn name(&self, types: CapiTypes) -> &str {
+        match types {
             CapiTypes::Standard => &self.standard,
             CapiTypes::Private => &self.private,
         }
@@ -171,14 +171,14 @@ pub enum GroupTableError {
         /// The name as given.
         name: String,
     },
-    /// Both sides of a pair are the same name.
+    /// Both names of a pair are the same.
     #[error("group {name:?} is paired with itself: give two different names")]
     SameName {
         /// The name as given.
         name: String,
     },
-    /// A name is already in the table, on either side.
-    #[error("group {name:?} is already in the table: each name may appear once, on one side")]
+    /// A name is already in the table.
+    #[error("group {name:?} is already in the table: each name may appear once")]
     Duplicate {
         /// The name that appears twice.
         name: String,
@@ -209,7 +209,7 @@ impl Default for GroupTable {
             .iter()
             .try_fold(Self::empty(), |table, prefix| {
                 let [standard, private] =
-                    [CapiTypes::Standard, CapiTypes::Private].map(|side| named(prefix, side));
+                    [CapiTypes::Standard, CapiTypes::Private].map(|types| named(prefix, types));
                 table.with(GroupPair::new(&standard, &private)?)
             })
             .expect("invariant: the served groups are valid and distinct")
@@ -228,16 +228,16 @@ impl GroupTable {
 
     /// Adds a pair; each name may appear once in the whole table.
     pub fn with(mut self, pair: GroupPair) -> Result<Self, GroupTableError> {
-        for side in [CapiTypes::Standard, CapiTypes::Private] {
-            let name = pair.name(side);
+        for types in [CapiTypes::Standard, CapiTypes::Private] {
+            let name = pair.name(types);
             if self.find(name.as_bytes()).is_some() {
                 return Err(GroupTableError::Duplicate {
                     name: name.to_owned(),
                 });
             }
         }
-        for side in [CapiTypes::Standard, CapiTypes::Private] {
-            self.lengths |= length_bit(pair.name(side).len());
+        for types in [CapiTypes::Standard, CapiTypes::Private] {
+            self.lengths |= length_bit(pair.name(types).len());
         }
         self.pairs.push(pair);
         Ok(self)
@@ -248,7 +248,7 @@ impl GroupTable {
         &self.pairs
     }
 
-    /// The pair that `group` belongs to, and the side that it names.
+    /// The pair that `group` belongs to, and the types that it is a name of.
     pub fn find(&self, group: &[u8]) -> Option<(&GroupPair, CapiTypes)> {
         if self.lengths & length_bit(group.len()) == 0 {
             return None;
@@ -273,7 +273,8 @@ impl GroupTable {
     /// assert_eq!(table.swap(b"xcluster.x-k8s.io"), None);
     /// ```
     pub fn swap(&self, group: &[u8]) -> Option<&str> {
-        self.find(group).map(|(pair, side)| pair.name(side.other()))
+        self.find(group)
+            .map(|(pair, types)| pair.name(types.other()))
     }
 
     /// Swaps the group of an `apiVersion` (`group/version`): the new group, and the rest from the slash on.

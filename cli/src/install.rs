@@ -53,7 +53,7 @@ pub fn run(install: &Install) -> anyhow::Result<()> {
 pub fn rights_of(operator: &str, namespace: &str) -> Option<Vec<serde_json::Value>> {
     let known = workload::Operator::ALL;
     let operator = known.into_iter().find(|one| one.name() == operator)?;
-    let objects = rbac::objects(namespace, operator, operator.sides_beside_private());
+    let objects = rbac::objects(namespace, operator, operator.capi_types_beside_private());
     Some(objects.into_iter().map(|object| object.body).collect())
 }
 

@@ -161,8 +161,8 @@ fn no_private_crd_has_standard_names() {
     let table = GroupTable::default();
     for crd in derived.crds {
         let group = crd["spec"]["group"].as_str().unwrap();
-        let (_, side) = table.find(group.as_bytes()).unwrap();
-        assert_eq!(side, CapiTypes::Private, "{}", name(&crd));
+        let (_, types) = table.find(group.as_bytes()).unwrap();
+        assert_eq!(types, CapiTypes::Private, "{}", name(&crd));
         assert!(name(&crd).ends_with(group), "{}", name(&crd));
     }
 }

@@ -55,6 +55,17 @@ impl Capi {
         self.core("MachineHealthCheck", "machinehealthchecks")
     }
 
+    /// The core kinds that this operator uses, all of which the core controllers watch.
+    pub fn core_kinds(self) -> [ApiResource; 5] {
+        [
+            self.cluster(),
+            self.machine(),
+            self.machine_deployment(),
+            self.machine_set(),
+            self.machine_health_check(),
+        ]
+    }
+
     /// `AWSCluster`.
     pub fn aws_cluster(self) -> ApiResource {
         self.infrastructure("v1beta2", "AWSCluster", "awsclusters")

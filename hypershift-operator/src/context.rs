@@ -119,8 +119,9 @@ impl Context {
         Self::new(config, client, releases, metrics, &controllers, 1)
     }
 
-    /// What the namespace of a control plane holds, of which annotations claim that it holds objects of one side only. If
-    /// that is what the watches see there, no request is needed; for everything else, and for every doubt, it is looked at.
+    /// What the namespace of a control plane holds, of which annotations claim that it holds objects of one of the types
+    /// only. If that is what the watches see there, no request is needed; for everything else, and for every doubt, it is
+    /// looked at.
     pub(crate) async fn observe_groups(
         &self,
         namespace: &Namespace,

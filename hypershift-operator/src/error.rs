@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use support::controller::Failure;
 use support::error::{RUNTIME, USAGE};
-use support::reconcile::{Report, Retry, client_reason, is_conflict, is_missing};
+use support::reconcile::{Report, Retry, client_reason, is_conflict, is_invalid, is_missing};
 
 /// Why the program ends.
 #[derive(Debug, thiserror::Error)]
@@ -164,6 +164,14 @@ impl Error {
     /// Whether another client changed the object in between.
     pub(crate) fn is_conflict(&self) -> bool {
         self.client().is_some_and(is_conflict)
+    }
+
+    /// Whether the object does not match its schema.
+    pub(crate) fn is_invalid(&self) -> bool {
+        match self {
+            Self::Apply(error) => error.is_invalid(),
+            error => error.client().is_some_and(is_invalid),
+        }
     }
 
     /// Whether the object no longer exists.

@@ -55,6 +55,8 @@ pub(crate) struct Facts {
     pub(crate) ignition: Option<String>,
     /// Properties of the management cluster.
     pub(crate) management: Management,
+    /// CRDs that do not exist, of kinds that the Cluster API controllers watch, until these are started.
+    pub(crate) missing_crds: Vec<String>,
     /// KubeVirt of the infrastructure cluster, on platform KubeVirt.
     pub(crate) virtualization: Option<Virtualization>,
     /// Images that this operator chooses.

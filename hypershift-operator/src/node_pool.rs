@@ -98,7 +98,7 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
             if let Some(pool) = unreadable::for_deletion(&object) {
                 let deleted = delete(&pool, cluster.is_some(), types, &namespace, &pools).await;
                 // The API server may accept no change of an object that does not match its schema.
-                if !deleted.as_ref().is_err_and(Error::is_rejected) {
+                if !deleted.as_ref().is_err_and(Error::is_invalid) {
                     return deleted;
                 }
             }
@@ -262,9 +262,11 @@ async fn delete(
 /// The types to clean up after a pool whose cluster does not exist: all of this operator's, or none while there are
 /// objects on another one.
 async fn orphan(namespace: &Namespace, pools: &Pools) -> Result<Vec<CapiTypes>, Error> {
-    let own = pools.ctx.scope.sides();
+    let own = pools.ctx.scope.capi_types();
     let found = pools.ctx.observed_groups.of(namespace).await;
-    let found = found.map_err(|error| Error::Owner(error.into()))?.sides();
+    let found = found
+        .map_err(|error| Error::Owner(error.into()))?
+        .capi_types();
     if found.iter().all(|types| own.contains(types)) {
         return Ok(own.to_vec());
     }

@@ -12,8 +12,10 @@ pub(crate) mod power_vs;
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::api::core::v1::PodSpec;
+use kube::api::ApiResource;
 use serde_json::Value;
 
+use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::Facts;
 
@@ -22,6 +24,9 @@ pub(crate) trait Infrastructure: Sync {
     /// The infrastructure cluster object, once all that it needs is known. A platform
     /// without one has no Cluster in Cluster API.
     fn cluster(&self, facts: &Facts) -> ClusterIs;
+
+    /// The kinds of Cluster API's groups that its controllers watch. `None` for a platform without controllers.
+    fn kinds(&self, capi: Capi) -> Option<Vec<ApiResource>>;
 
     /// The image of its provider, if it has one. An error has the way to configure it.
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String>;

@@ -41,7 +41,7 @@ pub struct Question<'a> {
     /// The hosted cluster.
     pub cluster: &'a HostedCluster,
     /// The types that it is on, or is to be on.
-    pub side: CapiTypes,
+    pub capi_types: CapiTypes,
     /// The release of the control plane, if it could be read.
     pub release: Option<&'a Release>,
     /// What the hypershift-operator is configured with.
@@ -147,7 +147,7 @@ pub fn candidate(question: &Question<'_>) -> Result<Candidate, Unfit> {
     let version = &release.version;
     let images = question.images;
     let otherwise = images.fallback.clone();
-    if question.side == CapiTypes::Standard {
+    if question.capi_types == CapiTypes::Standard {
         let released = release.component(IMAGE).map(str::to_owned);
         return released
             .or_else(|missing| otherwise.ok_or(missing))
@@ -246,7 +246,7 @@ impl Compatibility {
         };
         let question = Question {
             cluster,
-            side: CapiTypes::Private,
+            capi_types: CapiTypes::Private,
             release: Some(&release),
             images,
         };

@@ -10,6 +10,9 @@ use kube::runtime::utils;
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
 /// The longest backoff.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
+/// What the API server answers, with code 500, when the object of a server-side apply does not match its schema
+/// (kubernetes/kubernetes#118476).
+const NOT_TYPED: &str = "failed to create typed ";
 
 /// An error that is reported in metrics and Events.
 pub trait Report: Error {
@@ -62,6 +65,20 @@ pub fn is_conflict(error: &kube::Error) -> bool {
 /// Whether the object, or its kind, does not exist.
 pub fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// Whether the API server rejects the object because it does not match its schema: a retry gets the same response until
+/// the object, the schema or the writer changes.
+pub fn is_invalid(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => match status.code {
+            400 | 422 => true,
+            // Other responses with this code are transient: of etcd, and of webhooks that cannot be called.
+            500 => status.message.starts_with(NOT_TYPED),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 // === impl Backoff ===
@@ -140,5 +157,34 @@ mod tests {
         }
         let refused = kube::Error::Service(Box::new(crate::fence::Refused));
         assert_eq!(client_reason(&refused), "NotLeading");
+    }
+
+    #[test]
+    fn objects_that_do_not_match_their_schema_are_invalid() {
+        let typed = "failed to create typed live object (clusters/workers; hypershift.openshift.io/v1beta1, \
+            Kind=NodePool): .spec.replicas: expected numeric (int), got string";
+        let webhook = "Internal error occurred: failed calling webhook \"x.example.com\"";
+        for (code, message, expected) in [
+            (
+                400,
+                "the body of the request was in an unknown format",
+                true,
+            ),
+            (403, "forbidden", false),
+            (404, "not found", false),
+            (409, "the object has been modified", false),
+            (413, "request entity too large", false),
+            (422, "spec.replicas: Invalid value", true),
+            (429, "too many requests", false),
+            (500, typed, true),
+            (500, "etcdserver: request timed out", false),
+            (500, webhook, false),
+            (503, typed, false),
+        ] {
+            let error = kube::Error::Api(Box::new(Status::failure(message, "").with_code(code)));
+            assert_eq!(is_invalid(&error), expected, "{code} {message}");
+        }
+        let refused = kube::Error::Service(Box::new(crate::fence::Refused));
+        assert!(!is_invalid(&refused));
     }
 }

@@ -207,7 +207,7 @@ pub fn pool(cluster: &str) -> String {
 
 /// Objects for a control plane namespace that have the names of what the HostedCluster `other` would have there:
 /// Cluster API objects of these types, an AWSEndpointService, a migration's journal, and what NodePools have.
-pub fn objects(namespace: &str, other: &str, sides: &[CapiTypes]) -> Vec<Value> {
+pub fn objects(namespace: &str, other: &str, capi_types: &[CapiTypes]) -> Vec<Value> {
     let mut objects = vec![
         json!({
             "apiVersion": HYPERSHIFT,
@@ -237,7 +237,7 @@ pub fn objects(namespace: &str, other: &str, sides: &[CapiTypes]) -> Vec<Value> 
         ),
     );
     objects.extend(
-        sides
+        capi_types
             .iter()
             .flat_map(|capi_types| cluster_api(*capi_types, other)),
     );

@@ -24,7 +24,7 @@ const SIDE_BY_SIDE: [&str; 2] = [
 /// The test of clusters without a cloud.
 const PLATFORMS: [&str; 2] = ["platforms", "clusters_run_on_platforms_agent_and_none"];
 
-/// The tests of a cluster's whole life, and the variable that chooses the side.
+/// The tests of a cluster's whole life, and the variable that chooses its types.
 const LIFE: &str = "hosted_cluster";
 const TYPES: &str = "HYPERSHIFT_TYPES";
 

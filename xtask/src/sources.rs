@@ -37,9 +37,19 @@ pub(crate) fn tracked() -> Result<Vec<String>> {
 
 /// Whether a file is a Rust source.
 pub(crate) fn is_rust(file: &str) -> bool {
+    has_extension(file, "rs")
+}
+
+/// Whether a file is a page of Markdown.
+pub(crate) fn is_markdown(file: &str) -> bool {
+    has_extension(file, "md")
+}
+
+/// Whether a file has an extension.
+pub(crate) fn has_extension(file: &str, extension: &str) -> bool {
     Path::new(file)
         .extension()
-        .is_some_and(|ending| ending == "rs")
+        .is_some_and(|it| it == extension)
 }
 
 /// The workspace's crates, as cargo describes them.

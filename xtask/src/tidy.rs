@@ -6,6 +6,7 @@ mod graph;
 mod groups;
 mod modules;
 mod names;
+mod paths;
 mod words;
 
 use std::process::ExitCode;
@@ -47,5 +48,6 @@ fn findings() -> Result<Vec<String>> {
     findings.extend(checks::findings(&files)?);
     findings.extend(modules::findings(&files)?);
     findings.extend(words::findings(&files)?);
+    findings.extend(paths::findings(&files)?);
     Ok(findings)
 }

@@ -26,7 +26,7 @@ const FIELDS: usize = 5;
 struct Served {
     group: String,
     plural: String,
-    side: CapiTypes,
+    capi_types: CapiTypes,
     path: String,
 }
 
@@ -79,8 +79,8 @@ async fn has_monitoring(cluster: &Cluster) -> kube::Result<bool> {
 async fn cluster_api(cluster: &Cluster) -> kube::Result<Vec<Served>> {
     let table = GroupTable::default();
     let mut kinds: Vec<Served> = Vec::new();
-    for (group, side) in table.pairs().iter().flat_map(|pair| {
-        [CapiTypes::Standard, CapiTypes::Private].map(|side| (pair.name(side).to_owned(), side))
+    for (group, types) in table.pairs().iter().flat_map(|pair| {
+        [CapiTypes::Standard, CapiTypes::Private].map(|types| (pair.name(types).to_owned(), types))
     }) {
         let Some(found) = cluster.find(&format!("/apis/{group}")).await? else {
             continue;
@@ -97,7 +97,7 @@ async fn cluster_api(cluster: &Cluster) -> kube::Result<Vec<Served>> {
                         path: format!("{base}/{plural}"),
                         group: group.clone(),
                         plural,
-                        side,
+                        capi_types: types,
                     });
                 }
             }
@@ -131,7 +131,7 @@ async fn legacy(cluster: &Cluster, kinds: &[Served]) -> kube::Result<Vec<String>
         for object in cluster.list_metadata(&kind.path).await? {
             let namespace = text(&object, "/metadata/namespace").to_owned();
             let groups = observed.entry(namespace).or_default();
-            *groups = groups.with(kind.side);
+            *groups = groups.with(kind.capi_types);
         }
     }
     Ok(hosted

@@ -177,9 +177,9 @@ impl Plan {
             }
             self.objects
                 .push(ground::service_account(options, operator));
-            let sides = operator.sides(&options.types);
+            let capi_types = operator.capi_types(&options.types);
             self.objects
-                .extend(rbac::objects(&options.namespace, operator, sides));
+                .extend(rbac::objects(&options.namespace, operator, capi_types));
             self.objects.push(ground::service(options, operator));
             self.objects.push(workload::deployment(options, operator));
         }

@@ -358,21 +358,21 @@ const TABLE: &[Row] = &[
     },
 ];
 
-/// The rules of an operator that writes on these sides.
+/// The rules of an operator that writes objects of these types.
 ///
 /// Both operators look for objects in the groups of both, since that is how a hosted cluster's owner is found. There they
 /// list and watch, and read no more. Kinds are not named: the platform may bring a new one any day, and an operator that may
 /// not list its objects could not decide who owns a hosted cluster.
-pub(crate) fn rules(operator: Operator, sides: &[CapiTypes]) -> Vec<Rule> {
+pub(crate) fn rules(operator: Operator, capi_types: &[CapiTypes]) -> Vec<Rule> {
     let fixed = TABLE
         .iter()
-        .filter(|row| row.is_for(operator, sides))
+        .filter(|row| row.is_for(operator, capi_types))
         .map(Row::rule);
     let table = GroupTable::default();
     let all = table
         .pairs()
         .iter()
-        .flat_map(|pair| [CapiTypes::Standard, CapiTypes::Private].map(|side| pair.name(side)));
+        .flat_map(|pair| [CapiTypes::Standard, CapiTypes::Private].map(|types| pair.name(types)));
     let observed = all.map(|group| Rule {
         reach: Reach::Cluster,
         group: group.to_owned(),
@@ -380,12 +380,12 @@ pub(crate) fn rules(operator: Operator, sides: &[CapiTypes]) -> Vec<Rule> {
         names: &[],
         verbs: OBSERVE,
     });
-    let written = sides.iter().flat_map(|&side| written(side));
+    let written = capi_types.iter().flat_map(|&types| written(types));
     fixed.chain(observed).chain(written).collect()
 }
 
 /// Objects of Cluster API that belong to hosted clusters and node pools.
-fn written(side: CapiTypes) -> [Rule; 5] {
+fn written(types: CapiTypes) -> [Rule; 5] {
     let rule = |group: String, resources: &[&str], verbs| Rule {
         reach: Reach::Cluster,
         group,
@@ -394,18 +394,22 @@ fn written(side: CapiTypes) -> [Rule; 5] {
         verbs,
     };
     [
-        rule(group::core(side), &CORE, WRITE),
+        rule(group::core(types), &CORE, WRITE),
         // Their labels and taints follow the pool's.
-        rule(group::core(side), &["machines"], &["get", "patch"]),
-        rule(group::infrastructure(side), &INFRASTRUCTURE, WRITE),
-        rule(group::infrastructure(side), &MACHINES, &["get"]),
-        rule(group::infrastructure(side), &READY, &["patch"]),
+        rule(group::core(types), &["machines"], &["get", "patch"]),
+        rule(group::infrastructure(types), &INFRASTRUCTURE, WRITE),
+        rule(group::infrastructure(types), &MACHINES, &["get"]),
+        rule(group::infrastructure(types), &READY, &["patch"]),
     ]
 }
 
 /// Roles and bindings of an operator.
-pub(crate) fn objects(namespace: &str, operator: Operator, sides: &[CapiTypes]) -> Vec<Object> {
-    let rules = rules(operator, sides);
+pub(crate) fn objects(
+    namespace: &str,
+    operator: Operator,
+    capi_types: &[CapiTypes],
+) -> Vec<Object> {
+    let rules = rules(operator, capi_types);
     let of = |reach: Reach| -> Vec<Value> {
         rules
             .iter()
@@ -458,12 +462,12 @@ fn binding(kind: Kind, namespace: &str, role: &str, operator: Operator) -> Objec
 // === impl Row ===
 
 impl Row {
-    fn is_for(&self, operator: Operator, sides: &[CapiTypes]) -> bool {
+    fn is_for(&self, operator: Operator, capi_types: &[CapiTypes]) -> bool {
         match self.holder {
             Holder::Both => true,
             Holder::New => operator == Operator::New,
             Holder::Legacy => operator == Operator::Legacy,
-            Holder::Migrating => operator == Operator::New && sides == [CapiTypes::Private],
+            Holder::Migrating => operator == Operator::New && capi_types == [CapiTypes::Private],
         }
     }
 

@@ -64,17 +64,17 @@ impl Operator {
         }
     }
 
-    /// The sides on which it writes objects of Cluster API.
-    pub(crate) fn sides(self, types: &Types) -> &'static [CapiTypes] {
+    /// The types of which it writes objects.
+    pub(crate) fn capi_types(self, types: &Types) -> &'static [CapiTypes] {
         match types {
             // Hosted clusters may be private already, from an installation before this one.
             Types::Standard => &[CapiTypes::Private, CapiTypes::Standard],
-            Types::Private(_) => self.sides_beside_private(),
+            Types::Private(_) => self.capi_types_beside_private(),
         }
     }
 
     /// The same where there are private types.
-    pub(crate) fn sides_beside_private(self) -> &'static [CapiTypes] {
+    pub(crate) fn capi_types_beside_private(self) -> &'static [CapiTypes] {
         match self {
             Self::New => &[CapiTypes::Private],
             Self::Legacy => &[CapiTypes::Standard],

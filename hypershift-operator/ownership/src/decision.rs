@@ -34,8 +34,8 @@ pub enum Decision {
 // === impl Scope ===
 
 impl Scope {
-    /// The sides on which an operator of this scope writes objects of Cluster API.
-    pub fn sides(self) -> &'static [CapiTypes] {
+    /// The types of which an operator of this scope writes objects.
+    pub fn capi_types(self) -> &'static [CapiTypes] {
         match self {
             Self::Private => &[CapiTypes::Private],
             Self::Legacy => &[CapiTypes::Standard],

@@ -61,7 +61,7 @@ impl fmt::Display for Invalid {
                 "locked after the commit point and without private objects: see the migration's journal"
             }
             Self::ObjectsInBothGroups => {
-                "both groups hold its objects and no migration has locked it: not reconciled until one side is removed"
+                "both groups hold its objects and no migration has locked it: not reconciled until one group has none"
             }
             Self::PrivateWithStandardObjects => {
                 "annotated as private with standard objects only: reconciled as legacy until the annotation is removed"

@@ -22,10 +22,10 @@ impl ObservedGroups {
     /// All values.
     pub const ALL: [Self; 4] = [Self::None, Self::Standard, Self::Private, Self::Both];
 
-    /// These, and objects in the groups of one more side.
+    /// These, and objects of these types.
     #[must_use]
-    pub fn with(self, side: CapiTypes) -> Self {
-        match (self, side) {
+    pub fn with(self, types: CapiTypes) -> Self {
+        match (self, types) {
             (Self::None | Self::Standard, CapiTypes::Standard) => Self::Standard,
             (Self::None | Self::Private, CapiTypes::Private) => Self::Private,
             (Self::Private | Self::Both, CapiTypes::Standard)
@@ -33,8 +33,8 @@ impl ObservedGroups {
         }
     }
 
-    /// The sides whose groups hold objects.
-    pub fn sides(self) -> &'static [CapiTypes] {
+    /// The types that have objects.
+    pub fn capi_types(self) -> &'static [CapiTypes] {
         match self {
             Self::None => &[],
             Self::Standard => &[CapiTypes::Standard],

@@ -11,7 +11,7 @@ use api::group::CapiTypes;
 use futures::stream::{AbortHandle, SelectAll, abortable};
 use futures::{StreamExt as _, stream::BoxStream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::DynamicObject;
+use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use support::error::chain;
@@ -34,7 +34,7 @@ type Meta = PartialObjectMeta<DynamicObject>;
 #[derive(Debug, Default)]
 pub(super) struct Kinds {
     /// Each watch's name, and the types of its kind; none before the kinds are discovered.
-    sides: Option<BTreeMap<String, CapiTypes>>,
+    capi_types: Option<BTreeMap<String, CapiTypes>>,
 }
 
 /// The watches of one term.
@@ -100,7 +100,10 @@ impl Watches<'_> {
     /// Watches the kinds that there are now.
     async fn discover(&mut self) -> Result<(), Error> {
         let kinds = self.reader.discover().await?;
-        let sides = kinds.iter().map(|kind| (kind.name(), kind.side)).collect();
+        let types = kinds
+            .iter()
+            .map(|kind| (kind.name(), kind.capi_types))
+            .collect();
         let cache = self.cache;
         self.running.retain(|name, watch| {
             let stays = kinds.iter().any(|kind| kind.name() == *name);
@@ -115,7 +118,7 @@ impl Watches<'_> {
                 self.begin(kind);
             }
         }
-        cache.set_kinds(Some(sides));
+        cache.set_kinds(Some(types));
         cache.notify_changed();
         Ok(())
     }
@@ -145,7 +148,7 @@ impl Watches<'_> {
 
 impl Kinds {
     pub(super) fn are_known(&self) -> bool {
-        self.sides.is_some()
+        self.capi_types.is_some()
     }
 }
 
@@ -156,16 +159,47 @@ impl Cache {
     pub(crate) fn observed_groups(&self, namespace: &str) -> Option<ObservedGroups> {
         let kinds = self.kinds();
         let mut observed_groups = ObservedGroups::None;
-        for (watch, side) in kinds.sides.as_ref()? {
+        for (watch, types) in kinds.capi_types.as_ref()? {
             if self.index.count(watch, namespace)? > 0 {
-                observed_groups = observed_groups.with(*side);
+                observed_groups = observed_groups.with(*types);
             }
         }
         Some(observed_groups)
     }
 
-    pub(super) fn set_kinds(&self, sides: Option<BTreeMap<String, CapiTypes>>) {
-        *self.kinds() = Kinds { sides };
+    /// The CRDs of these kinds that do not exist, by name; none while the kinds are not known.
+    pub(crate) fn missing_crds(&self, kinds: &[ApiResource]) -> Vec<String> {
+        let known = self.kinds();
+        let Some(known) = &known.capi_types else {
+            return Vec::new();
+        };
+        let names = kinds.iter().map(|it| format!("{}.{}", it.plural, it.group));
+        names.filter(|name| !known.contains_key(name)).collect()
+    }
+
+    pub(super) fn set_kinds(&self, capi_types: Option<BTreeMap<String, CapiTypes>>) {
+        *self.kinds() = Kinds { capi_types };
         self.index.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capi::Capi;
+
+    #[test]
+    fn crds_are_missing_only_if_the_kinds_are_known() {
+        let cache = Cache::new();
+        let capi = Capi::new(CapiTypes::Private);
+        let kinds = [capi.cluster(), capi.machine()];
+        assert_eq!(cache.missing_crds(&kinds), [""; 0], "not known");
+        let name = |it: &ApiResource| format!("{}.{}", it.plural, it.group);
+        let served = |types| (name(&Capi::new(types).cluster()), types);
+        let both = [served(CapiTypes::Standard), served(CapiTypes::Private)];
+        cache.set_kinds(Some(both.into()));
+        assert_eq!(cache.missing_crds(&kinds), [name(&capi.machine())]);
+        cache.set_kinds(None);
+        assert_eq!(cache.missing_crds(&kinds), [""; 0], "not known any more");
     }
 }

@@ -1,4 +1,5 @@
-//! Roles that are named by a Secret: clusters that were made long ago have them so.
+//! The roles of a cluster on AWS: which field names each, and the Secrets that name roles in place of fields, as clusters
+//! have that were made long ago.
 
 use api::hypershift::v1beta1::HostedCluster;
 use api::hypershift::v1beta1::platform::aws::AwsRolesReference;
@@ -11,42 +12,80 @@ const FROM_SECRET: &str = "arn-from-secret::";
 pub(crate) const KEY: &str = "credentials";
 /// The key of the role ARN in the profile of the Secret.
 const ROLE: &str = "role_arn";
+/// The Secret of the role that manages machines.
+pub(crate) const NODE_MANAGEMENT: &str = "node-management-creds";
+/// The field of the role in which Secrets are encrypted.
+pub(crate) const KMS_FIELD: &str = "secretEncryption.kms.aws.auth.awsKms";
+
+/// A role that a component of the cluster assumes.
+pub(crate) struct Role<'a> {
+    /// The field that names it, below `spec`.
+    pub(crate) field: &'static str,
+    /// The Secret with its profile in the control plane namespace, if a component on the management cluster assumes it.
+    pub(crate) secret: Option<&'static str>,
+    pub(crate) arn: &'a mut String,
+}
+
+/// All roles of the components.
+pub(crate) fn roles(roles: &mut AwsRolesReference) -> [Role<'_>; 7] {
+    let AwsRolesReference {
+        ingress_arn,
+        image_registry_arn,
+        storage_arn,
+        network_arn,
+        kube_cloud_controller_arn,
+        node_pool_management_arn,
+        control_plane_operator_arn,
+    } = roles;
+    [
+        Role {
+            field: "platform.aws.rolesRef.ingressARN",
+            secret: None,
+            arn: ingress_arn,
+        },
+        Role {
+            field: "platform.aws.rolesRef.imageRegistryARN",
+            secret: None,
+            arn: image_registry_arn,
+        },
+        Role {
+            field: "platform.aws.rolesRef.storageARN",
+            secret: Some("ebs-cloud-credentials"),
+            arn: storage_arn,
+        },
+        Role {
+            field: "platform.aws.rolesRef.networkARN",
+            secret: Some("cloud-network-config-controller-creds"),
+            arn: network_arn,
+        },
+        Role {
+            field: "platform.aws.rolesRef.kubeCloudControllerARN",
+            secret: Some("cloud-controller-creds"),
+            arn: kube_cloud_controller_arn,
+        },
+        Role {
+            field: "platform.aws.rolesRef.nodePoolManagementARN",
+            secret: Some(NODE_MANAGEMENT),
+            arn: node_pool_management_arn,
+        },
+        Role {
+            field: "platform.aws.rolesRef.controlPlaneOperatorARN",
+            secret: Some("control-plane-operator-creds"),
+            arn: control_plane_operator_arn,
+        },
+    ]
+}
 
 /// Each field that may name a role, with its value.
 fn fields(cluster: &mut HostedCluster) -> Vec<(&'static str, &mut String)> {
     let mut fields = Vec::new();
     if let Some(aws) = &mut cluster.spec.platform.aws {
-        let AwsRolesReference {
-            ingress_arn,
-            image_registry_arn,
-            storage_arn,
-            network_arn,
-            kube_cloud_controller_arn,
-            node_pool_management_arn,
-            control_plane_operator_arn,
-        } = &mut aws.roles_ref;
-        fields.extend([
-            ("platform.aws.rolesRef.ingressARN", ingress_arn),
-            ("platform.aws.rolesRef.imageRegistryARN", image_registry_arn),
-            ("platform.aws.rolesRef.storageARN", storage_arn),
-            ("platform.aws.rolesRef.networkARN", network_arn),
-            (
-                "platform.aws.rolesRef.kubeCloudControllerARN",
-                kube_cloud_controller_arn,
-            ),
-            (
-                "platform.aws.rolesRef.nodePoolManagementARN",
-                node_pool_management_arn,
-            ),
-            (
-                "platform.aws.rolesRef.controlPlaneOperatorARN",
-                control_plane_operator_arn,
-            ),
-        ]);
+        let roles = roles(&mut aws.roles_ref).into_iter();
+        fields.extend(roles.map(|role| (role.field, role.arn)));
     }
     let encryption = cluster.spec.secret_encryption.as_mut();
     let kms = encryption.and_then(|it| it.kms.as_mut()?.aws.as_mut());
-    fields.extend(kms.map(|it| ("secretEncryption.kms.aws.auth.awsKms", &mut it.auth.aws_kms)));
+    fields.extend(kms.map(|it| (KMS_FIELD, &mut it.auth.aws_kms)));
     fields
 }
 

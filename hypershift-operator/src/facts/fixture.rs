@@ -158,6 +158,7 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
             ..Images::default()
         },
         webhook_tls: None,
+        missing_crds: Vec::new(),
         cluster,
     }
 }

@@ -13,6 +13,7 @@ use jiff::tz::TimeZone;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::api::ApiResource;
 use kube::{Api, Resource};
 use payload::operator_image::released_labels;
 use payload::{Mirrors, PullSecret, Releases};
@@ -31,6 +32,7 @@ use crate::error::Error;
 use crate::facts::references::{Kind, Purpose, Reference, references};
 use crate::facts::{Facts, Found, Labels, Management, ReleaseIs};
 use crate::names;
+use crate::platform::infrastructure;
 use crate::platform::kubevirt::virtualization;
 
 /// Deployments of the control plane namespace that are read.
@@ -61,6 +63,7 @@ pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> 
         handed_out: BTreeMap::new(),
         ignition: None,
         management: Management::default(),
+        missing_crds: Vec::new(),
         virtualization: None,
         images: ctx.images.clone(),
         cloud: ctx.cloud.clone(),
@@ -92,6 +95,7 @@ pub(super) async fn dereference(
             .deployments
             .extend(found.map(|it| (name.to_owned(), it)));
     }
+    facts.missing_crds = ctx.cache.missing_crds(&awaited_kinds(&facts));
     let handed_out = handed_out(&facts);
     let snapshot = snapshot.and_then(|snapshot| {
         inputs::of_control_plane(&facts.namespace, &handed_out, snapshot, &ctx.cache.index)
@@ -127,6 +131,18 @@ where
             source,
         }),
     }
+}
+
+/// The kinds that the Cluster API controllers of a cluster watch, until they are started: their pods fail while one has no
+/// CRD.
+fn awaited_kinds(facts: &Facts) -> Vec<ApiResource> {
+    let platform = infrastructure(facts.cluster.spec.platform.type_).ok();
+    let is_awaited =
+        facts.has_machine_management() && !facts.deployments.contains_key(names::CLUSTER_API);
+    let kinds = platform.filter(|_| is_awaited);
+    let kinds = kinds.and_then(|it| it.kinds(facts.capi)).into_iter();
+    let kinds = kinds.flat_map(|kinds| facts.capi.core_kinds().into_iter().chain(kinds));
+    kinds.collect()
 }
 
 async fn namespace(ctx: &Context, name: &str) -> Result<Option<Namespace>, Error> {
@@ -245,4 +261,46 @@ async fn operator_labels(
     };
     let labels = releases.labels(&image, pull_secret).await?;
     Ok(labels.as_ref().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use api::group::CapiTypes;
+
+    use super::*;
+    use crate::facts::fixture;
+
+    #[test]
+    fn crds_are_awaited_until_controllers_run() {
+        let plurals = |facts: &Facts| {
+            let kinds = awaited_kinds(facts).into_iter();
+            kinds.map(|it| it.plural).collect::<Vec<_>>()
+        };
+        let core = [
+            "clusters",
+            "machines",
+            "machinedeployments",
+            "machinesets",
+            "machinehealthchecks",
+        ];
+        let aws = ["awsclusters", "awsmachinetemplates", "awsmachines"];
+        for (platform, expected) in [
+            ("aws", [&core[..], &aws].concat()),
+            ("agent", core.to_vec()),
+            ("none", Vec::new()),
+        ] {
+            let facts = fixture::facts(fixture::hosted_cluster(platform), CapiTypes::Private);
+            assert_eq!(plurals(&facts), expected, "{platform}");
+        }
+        let mut running = fixture::facts(fixture::hosted_cluster("aws"), CapiTypes::Private);
+        let deployments = &mut running.deployments;
+        deployments.insert(names::CLUSTER_API.to_owned(), Deployment::default());
+        assert_eq!(plurals(&running), [""; 0], "they run");
+        let mut cluster = fixture::hosted_cluster("aws");
+        let disabled = api::annotations::cluster::DISABLE_MACHINE_MANAGEMENT.key();
+        let annotations = cluster.metadata.annotations.get_or_insert_default();
+        annotations.insert(disabled.to_owned(), "true".to_owned());
+        let facts = fixture::facts(cluster, CapiTypes::Private);
+        assert_eq!(plurals(&facts), [""; 0], "there are none");
+    }
 }

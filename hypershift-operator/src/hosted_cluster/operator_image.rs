@@ -14,7 +14,7 @@ pub(crate) fn operator_image(facts: &Facts) -> Result<String, Unfit> {
 pub(crate) fn question(facts: &Facts) -> Question<'_> {
     Question {
         cluster: &facts.cluster,
-        side: facts.capi.types(),
+        capi_types: facts.capi.types(),
         release: facts.operated().read(),
         images: &facts.images.operator,
     }

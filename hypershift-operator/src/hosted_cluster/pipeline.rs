@@ -98,10 +98,12 @@ pub(super) async fn reconcile(
 }
 
 /// Whether everything that was read is watched or immutable. Registries and infrastructure clusters that did not answer
-/// completely are read again.
+/// completely are read again, and CRDs that do not exist are looked for again, since the versions of a snapshot are those
+/// of objects.
 fn is_complete(facts: &Facts) -> bool {
     let is_found = |it: &Virtualization| matches!(it, Virtualization::Found { .. });
-    !facts.is_partial && facts.virtualization.as_ref().is_none_or(is_found)
+    let is_known = !facts.is_partial && facts.virtualization.as_ref().is_none_or(is_found);
+    is_known && facts.missing_crds.is_empty()
 }
 
 // === impl Done ===
@@ -358,7 +360,7 @@ async fn unreadable(object: &DynamicObject, problem: &str, ctx: &Context) -> Res
     let condition = ConditionUpdate::new(about, Status::False, INVALID, &message);
     let is_refused = match publish(&id, changed(object, &[condition]), ctx).await {
         Ok(()) => false,
-        Err(error) if is_refused(&error) => true,
+        Err(error) if error.is_invalid() => true,
         Err(error) => return Err(error),
     };
     // `kubectl describe` shows Events to a user who waits for a deletion.
@@ -398,15 +400,6 @@ async fn refuse(object: &DynamicObject, message: String, ctx: &Context) -> Resul
     let condition = ConditionUpdate::new(about, Status::False, "InvalidConfiguration", message);
     let id = Id::of(&object.metadata);
     publish(&id, changed(object, &[condition]), ctx).await
-}
-
-/// Whether the API server rejects a status permanently.
-fn is_refused(error: &Error) -> bool {
-    match error.client() {
-        Some(kube::Error::Api(status)) => matches!(status.code, 400 | 422 | 500),
-        Some(_) => false,
-        None => matches!(error, Error::Apply(_)),
-    }
 }
 
 async fn delete(
@@ -530,6 +523,14 @@ mod tests {
         let mut read = reading("True", 2);
         read.release = ReleaseIs::NoPullSecret;
         assert_eq!(deferred(&read, &Pause::Active), None);
+    }
+
+    #[test]
+    fn a_reconcile_with_missing_crds_is_not_complete() {
+        let mut facts = fixture::facts(fixture::hosted_cluster("aws"), CapiTypes::Private);
+        assert!(is_complete(&facts));
+        facts.missing_crds = vec!["one.example.com".to_owned()];
+        assert!(!is_complete(&facts), "no watched object changes with them");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
+use crate::capi::Capi;
 use crate::config::Config;
 use crate::facts::fixture;
 use crate::metrics::Metrics;
@@ -286,6 +287,30 @@ async fn an_unchanged_cluster_is_reconciled_without_requests() {
     ctx.cache.see::<DynamicObject>(cache::SECRETS, &Err(failed));
     assert!(requests().await > 10, "a watch has failed");
     assert!(requests().await > 10, "and still has");
+    scenario.finish();
+}
+
+#[tokio::test]
+async fn missing_crds_are_found_without_a_request() {
+    let groups = Answer::ok(&json!({ "groups": [] }));
+    let scenario = Scenario::new([])
+        .always([Expect::get("/apis").answer(groups)])
+        .lenient();
+    let ctx = context(Scope::Private, &scenario);
+    let missing = async || {
+        let cluster = fixture::hosted_cluster("aws");
+        let capi = Capi::new(api::group::CapiTypes::Private);
+        let read = dereference::dereference(cluster, capi, &ctx.releases, None, &ctx);
+        read.await.unwrap().0.missing_crds
+    };
+    assert_eq!(missing().await, [""; 0], "no watch is in sync");
+    ctx.cache.sync(&[]);
+    let found = missing().await;
+    assert!(found[0].starts_with("clusters."), "{found:?}");
+    assert!(found[7].starts_with("awsmachines."), "{found:?}");
+    let seen = scenario.seen();
+    let is_list = |call: &String| call.contains("customresourcedefinitions");
+    assert!(!seen.iter().any(is_list), "{seen:?}");
     scenario.finish();
 }
 

@@ -323,7 +323,7 @@ impl Reader<'_> {
             completed(cluster).or_else(|| of_cluster.as_ref().map(|it| it.version.clone()));
         let question = Question {
             cluster,
-            side: self.capi.types(),
+            capi_types: self.capi.types(),
             release: of_cluster.as_deref(),
             images: &self.ctx.images.operator,
         };

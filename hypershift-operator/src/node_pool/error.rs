@@ -1,7 +1,7 @@
 //! Why a step of a pool's reconciliation failed. It is tried again.
 
 use support::apply;
-use support::reconcile::{Report, Retry, client_reason, is_conflict};
+use support::reconcile::{Report, Retry, client_reason, is_conflict, is_invalid};
 
 /// Why a step failed.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +35,13 @@ impl Error {
         self.code().is_some_and(|code| matches!(code, 403 | 404))
     }
 
-    /// Whether the API server rejects the object as invalid.
-    pub(crate) fn is_rejected(&self) -> bool {
-        self.code() == Some(422)
+    /// Whether the object does not match its schema.
+    pub(crate) fn is_invalid(&self) -> bool {
+        match self {
+            Self::Read { source, .. } | Self::Write { source, .. } => is_invalid(source),
+            Self::Owner(source) => source.is_invalid(),
+            Self::Apply(source) => source.is_invalid(),
+        }
     }
 
     /// The status code of the API server's response.

@@ -9,7 +9,6 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::{Resource as _, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use support::apply;
 use support::controller::Action;
 
 use super::conditions::Conditions;
@@ -88,7 +87,7 @@ pub(super) async fn report(
         .await
         .map(|applied| applied.change.is_written());
     let is_news = match applied {
-        Err(error) if is_refused(&error) => true,
+        Err(error) if error.is_invalid() => true,
         applied => applied?,
     };
     if is_news {
@@ -126,15 +125,6 @@ fn status(pool: &DynamicObject, message: &str, now: Timestamp) -> Value {
     conditions.set(ABOUT, Status::False, REASON.as_str(), message);
     status["conditions"] = json!(conditions.list());
     status
-}
-
-/// Whether the API server rejects the status, so that retries do not help.
-fn is_refused(error: &apply::Error) -> bool {
-    match error.client() {
-        Some(kube::Error::Api(status)) => matches!(status.code, 400 | 422 | 500),
-        Some(_) => false,
-        None => true,
-    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::difference::{is_settled, without_nulls};
 use super::memory::{Desired, Known, Memory, Part};
-use crate::reconcile::{Retry, client_reason, is_conflict, is_missing};
+use crate::reconcile::{Retry, client_reason, is_conflict, is_invalid, is_missing};
 
 /// Attempts for an object that others write to at the same time.
 const ATTEMPTS: usize = 5;
@@ -129,6 +129,11 @@ impl Error {
             Some(error) if is_conflict(error) => Retry::AtOnce,
             Some(_) | None => Retry::Backoff,
         }
+    }
+
+    /// Whether the object does not match its type, or its schema in the API server.
+    pub fn is_invalid(&self) -> bool {
+        self.client().is_none_or(is_invalid)
     }
 
     /// The error of the client, if it was one.

@@ -1,6 +1,4 @@
-//! Words that must not return, in crates that are free of them: CONTRIBUTING.md describes the language.
-
-use std::path::Path;
+//! Words that must not return, in sources, documentation and manifests: CONTRIBUTING.md describes the language.
 
 use anyhow::Result;
 
@@ -37,23 +35,11 @@ const WORDS: [(&str, &str); 28] = [
     ("wished", "desired"),
     ("world", "Cluster API, snapshot, fixture"),
 ];
-/// Directories that are free of them. A crate is added when it is clean, and never removed.
-const CLEAN: [&str; 12] = [
-    "api/",
-    "capi-proxy/",
-    "cli/",
-    "control-plane-component/",
-    "control-plane-operator/",
-    "e2e/",
-    "hypershift-operator/",
-    "migration/",
-    "payload/",
-    "support/",
-    "testbed/",
-    "xtask/",
-];
-/// Lines with a value that users depend on, such as the label value of a metric: each is one constant in one file.
-const CONTRACT: [(&str, &str); 2] = [
+/// Manifests that are shipped. Those in crates are not checked: a changed comment in a script rolls its pods.
+const MANIFESTS: &str = "manifests/";
+/// Lines with a value that users depend on, such as the label value of a metric: one constant in each file, and the lines
+/// that document it.
+const CONTRACT: [(&str, &str); 4] = [
     (
         "hypershift-operator/src/metrics.rs",
         "const OWNER_UNDECIDED: &str = \"nobody\";",
@@ -62,6 +48,14 @@ const CONTRACT: [(&str, &str); 2] = [
         "e2e/tests/operator/ownership.rs",
         "const OWNER_UNDECIDED: &str = \"nobody\";",
     ),
+    (
+        "docs/metrics.md",
+        "| `hypershift_operator_hostedclusters` | gauge | `owner`: `new`, `legacy`, `migration`, `nobody` | hosted clusters by owner |",
+    ),
+    (
+        "CHANGELOG.md",
+        "- UPGRADE: `hypershift doctor` reports the owner `nobody` as `none`, also in JSON.",
+    ),
 ];
 /// This list itself.
 const RULE: &str = "xtask/src/tidy/words.rs";
@@ -69,7 +63,7 @@ const RULE: &str = "xtask/src/tidy/words.rs";
 /// The lines with such words.
 pub(super) fn findings(files: &[String]) -> Result<Vec<String>> {
     let mut findings = Vec::new();
-    for file in files.iter().filter(|file| is_clean(file)) {
+    for file in files.iter().filter(|file| is_checked(file)) {
         let text = sources::read(file)?;
         let text = without_contract(file, &text);
         findings
@@ -80,9 +74,10 @@ pub(super) fn findings(files: &[String]) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-fn is_clean(file: &str) -> bool {
-    let text = sources::is_rust(file) || Path::new(file).extension().is_some_and(|it| it == "md");
-    text && file != RULE && CLEAN.iter().any(|it| file.starts_with(it))
+fn is_checked(file: &str) -> bool {
+    let is_text = sources::is_rust(file) || sources::is_markdown(file);
+    let is_manifest = file.starts_with(MANIFESTS) && sources::has_extension(file, "yaml");
+    file != RULE && (is_text || is_manifest)
 }
 
 /// The text with an empty line in place of each contract of the file. Only the exact line is exempt.
@@ -132,9 +127,32 @@ mod tests {
     }
 
     #[test]
-    fn only_clean_directories_are_held_to_it() {
-        assert!(is_clean("xtask/src/ci.rs") && !is_clean("xtask/Cargo.toml"));
-        assert!(is_clean("e2e/tests/doctor.rs") && is_clean("support/src/lib.rs"));
-        assert!(!is_clean("testdata/README.md") && !is_clean(RULE));
+    fn sources_documentation_and_manifests_are_checked() {
+        for (file, expected) in [
+            ("xtask/src/ci.rs", true),
+            ("e2e/tests/doctor.rs", true),
+            ("README.md", true),
+            ("docs/api/README.md", true),
+            ("docs/runbooks/HyperShiftOperatorDegraded.md", true),
+            ("capi-proxy/fuzz/README.md", true),
+            ("manifests/alerts/capi-conversion.yaml", true),
+            ("manifests/README.txt", false),
+            ("xtask/Cargo.toml", false),
+            (
+                "control-plane-operator/src/components/etcd/assets/statefulset.yaml",
+                false,
+            ),
+            (RULE, false),
+        ] {
+            assert_eq!(is_checked(file), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn words_are_found_in_markdown() {
+        let page =
+            "# Owners\n\n| `owner` | `new`, `nobody` |\nThe operator [tells](x.md) the user.\n";
+        let found: Vec<_> = words(page).map(|(line, word, _)| (line, word)).collect();
+        assert_eq!(found, [(3, "nobody"), (4, "tells")]);
     }
 }

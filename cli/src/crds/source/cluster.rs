@@ -149,7 +149,7 @@ fn is_private(item: &Map<String, Value>, table: &GroupTable) -> bool {
     item.get("spec")
         .and_then(|spec| spec["group"].as_str())
         .and_then(|group| table.find(group.as_bytes()))
-        .is_some_and(|(_, side)| side == CapiTypes::Private)
+        .is_some_and(|(_, types)| types == CapiTypes::Private)
 }
 
 fn document(mut item: Map<String, Value>) -> Document {

@@ -31,10 +31,10 @@ pub(super) fn examine(crds: &[CrdFacts], table: &GroupTable, report: &mut Report
     let mut private = 0;
     for crd in crds {
         let found = table.find(crd.group.as_bytes());
-        let side = found.map(|(_, side)| side);
-        report.crds.push(line(crd, side));
+        let types = found.map(|(_, types)| types);
+        report.crds.push(line(crd, types));
         // CRDs of the platform are listed, and not checked.
-        if side == Some(CapiTypes::Standard) {
+        if types == Some(CapiTypes::Standard) {
             continue;
         }
         report.findings.extend(versions(crd));
@@ -54,8 +54,8 @@ pub(super) fn examine(crds: &[CrdFacts], table: &GroupTable, report: &mut Report
     }
 }
 
-fn line(crd: &CrdFacts, side: Option<CapiTypes>) -> CrdLine {
-    let (owner, because) = owner(crd, side);
+fn line(crd: &CrdFacts, types: Option<CapiTypes>) -> CrdLine {
+    let (owner, because) = owner(crd, types);
     let contracts = contract::read(&crd.marks);
     CrdLine {
         name: crd.name.clone(),
@@ -71,8 +71,8 @@ fn line(crd: &CrdFacts, side: Option<CapiTypes>) -> CrdLine {
     }
 }
 
-fn owner(crd: &CrdFacts, side: Option<CapiTypes>) -> (String, String) {
-    if side == Some(CapiTypes::Private) {
+fn owner(crd: &CrdFacts, types: Option<CapiTypes>) -> (String, String) {
+    if types == Some(CapiTypes::Private) {
         return ("ours".to_owned(), "private group".to_owned());
     }
     if crd.group == OWN_GROUP || crd.group.ends_with(&format!(".{OWN_GROUP}")) {

@@ -63,12 +63,12 @@ fn needs(namespace: &str, table: &GroupTable) -> Vec<Need> {
         lease(vec!["create"], namespace, None),
         lease(vec!["get", "update"], namespace, Some(LEASE)),
     ];
-    // Both sides, since which of them holds a cluster's objects decides who owns it.
+    // Both types, since which of them has a cluster's objects decides who owns it.
     let core = table.pairs().first();
-    for side in [CapiTypes::Standard, CapiTypes::Private] {
+    for types in [CapiTypes::Standard, CapiTypes::Private] {
         needs.extend(core.map(|pair| Need {
             verbs: vec!["list"],
-            group: pair.name(side).to_owned(),
+            group: pair.name(types).to_owned(),
             resource: "clusters",
             namespace: None,
             name: None,

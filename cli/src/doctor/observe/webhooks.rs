@@ -31,7 +31,7 @@ pub(super) async fn observe(
         is_ours(group)
             || table
                 .find(group.as_bytes())
-                .is_some_and(|(_, side)| side == CapiTypes::Private)
+                .is_some_and(|(_, types)| types == CapiTypes::Private)
     };
     let mut configured: Vec<Configured> = crds
         .iter()

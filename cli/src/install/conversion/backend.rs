@@ -42,8 +42,8 @@ impl Backend {
         }
     }
 
-    /// The groups whose kinds it converts, by their names on one side.
-    pub(super) fn groups(self, table: &GroupTable, side: CapiTypes) -> Vec<String> {
+    /// The groups whose kinds it converts, by their names in these types.
+    pub(super) fn groups(self, table: &GroupTable, types: CapiTypes) -> Vec<String> {
         let prefixes: &[&str] = match self {
             // The group that all others are named after has no prefix of its own.
             Self::Core => &["cluster.", "addons.", "ipam.", "runtime."],
@@ -51,7 +51,7 @@ impl Backend {
             Self::KubeadmControlPlane => &["controlplane."],
         };
         let pairs = table.pairs().iter();
-        let names = pairs.map(|pair| pair.name(side));
+        let names = pairs.map(|pair| pair.name(types));
         names
             .filter(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)))
             .map(str::to_owned)

@@ -280,7 +280,7 @@ fn rights_are_asked_for_by_what_is_installed() {
 
 #[test]
 fn each_right_of_the_operators_is_asked_for_by_itself() {
-    let rules = rbac::rules(Operator::New, Operator::New.sides_beside_private());
+    let rules = rbac::rules(Operator::New, Operator::New.capi_types_beside_private());
     let grants = grants("hypershift", &rules);
     let count: usize = rules
         .iter()

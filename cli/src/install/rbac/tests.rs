@@ -7,7 +7,7 @@ use super::*;
 fn observed_groups_are_all_of_cluster_api_and_no_others() {
     let table = GroupTable::default();
     for operator in Operator::ALL {
-        let rules = rules(operator, operator.sides_beside_private());
+        let rules = rules(operator, operator.capi_types_beside_private());
         let any: Vec<&Rule> = rules
             .iter()
             .filter(|rule| rule.resources.iter().any(|one| one == "*"))
@@ -23,7 +23,7 @@ fn observed_groups_are_all_of_cluster_api_and_no_others() {
 #[test]
 fn no_group_and_no_verb_is_granted_by_a_wildcard() {
     for operator in Operator::ALL {
-        for rule in rules(operator, operator.sides_beside_private()) {
+        for rule in rules(operator, operator.capi_types_beside_private()) {
             assert!(rule.group != "*" && !rule.verbs.contains(&"*"), "{rule:?}");
         }
     }
@@ -43,7 +43,7 @@ fn each_row_says_what_needs_it_and_grants_something() {
 #[test]
 fn no_permission_is_granted_twice() {
     for operator in Operator::ALL {
-        let rules = rules(operator, operator.sides_beside_private());
+        let rules = rules(operator, operator.capi_types_beside_private());
         for (number, rule) in rules.iter().enumerate() {
             for other in &rules[number + 1..] {
                 assert!(!rule.overlaps(other), "{rule:?} and {other:?}");
@@ -64,15 +64,15 @@ impl Rule {
     }
 }
 
-/// The rules of every operator, with each combination of sides.
+/// The rules of every operator, with each combination of types.
 fn all_rules() -> Vec<Rule> {
-    let sides = [
+    let types = [
         &[][..],
         &[CapiTypes::Private],
         &[CapiTypes::Standard],
         &[CapiTypes::Private, CapiTypes::Standard],
     ];
-    let of = |operator| sides.iter().flat_map(move |sides| rules(operator, sides));
+    let of = |operator| types.iter().flat_map(move |types| rules(operator, types));
     Operator::ALL.into_iter().flat_map(of).collect()
 }
 
@@ -114,7 +114,7 @@ fn operators_write_to_the_groups_of_their_side_only() {
         (Operator::Legacy, CapiTypes::Private),
     ] {
         let foreign = group::served(other);
-        for rule in rules(operator, operator.sides_beside_private()) {
+        for rule in rules(operator, operator.capi_types_beside_private()) {
             let looks = rule.verbs == OBSERVE;
             assert!(looks || !foreign.contains(&rule.group), "{rule:?}");
         }

@@ -83,7 +83,7 @@ pub(super) async fn at_grants(
         if cluster.denied(handing_out()).await?.is_empty() {
             return Ok(Vec::new());
         }
-        let rules = rbac::rules(Operator::New, Operator::New.sides(&options.types));
+        let rules = rbac::rules(Operator::New, Operator::New.capi_types(&options.types));
         cluster.denied(grants(&options.namespace, &rules)).await
     };
     facts.not_held = permissions

@@ -93,8 +93,8 @@ impl Reader {
         Ok(kinds.all())
     }
 
-    /// The groups of one namespace, if the annotations claim that it has objects of one side only. The cache is used if it
-    /// agrees with the claim, or if there were no objects that could contradict it. Everything else is read.
+    /// The groups of one namespace, if the annotations claim that it has objects of one of the types only. The cache is
+    /// used if it agrees with the claim, or if there were no objects that could contradict it. Everything else is read.
     pub async fn of_annotated(
         &self,
         namespace: &Namespace,
@@ -105,8 +105,8 @@ impl Reader {
         }
         let cached = self.cache.get(namespace.name());
         match (cached, expected) {
-            (Some(cached), Some(side))
-                if cached == ObservedGroups::None || cached == ObservedGroups::None.with(side) =>
+            (Some(cached), Some(types))
+                if cached == ObservedGroups::None || cached == ObservedGroups::None.with(types) =>
             {
                 Ok(cached)
             }
@@ -133,15 +133,15 @@ impl Reader {
             self.holds(&kinds, CapiTypes::Standard, namespace),
             self.holds(&kinds, CapiTypes::Private, namespace)
         )?;
-        let sides = [
+        let types = [
             (standard, CapiTypes::Standard),
             (private, CapiTypes::Private),
         ];
-        Ok(sides
+        Ok(types
             .into_iter()
             .filter(|(holds, _)| *holds)
-            .fold(ObservedGroups::None, |observed, (_, side)| {
-                observed.with(side)
+            .fold(ObservedGroups::None, |observed, (_, types)| {
+                observed.with(types)
             }))
     }
 
@@ -166,19 +166,19 @@ impl Reader {
             .try_collect()
             .await?;
         let mut observed = HashMap::<String, ObservedGroups>::new();
-        for (side, namespaces) in found {
+        for (types, namespaces) in found {
             for namespace in namespaces {
                 let groups = observed.entry(namespace).or_default();
-                *groups = groups.with(side);
+                *groups = groups.with(types);
             }
         }
         Ok(observed)
     }
 
-    /// Whether a namespace has an object of any kind of a side.
-    async fn holds(&self, kinds: &Kinds, side: CapiTypes, namespace: &str) -> Result<bool, Error> {
+    /// Whether a namespace has an object of any kind of these types.
+    async fn holds(&self, kinds: &Kinds, types: CapiTypes, namespace: &str) -> Result<bool, Error> {
         // All kinds are listed even if one has objects: whether the others can be listed must not depend on it.
-        let found: Vec<bool> = stream::iter(kinds.of(side))
+        let found: Vec<bool> = stream::iter(kinds.of(types))
             .map(|kind| self.has_objects(kind, namespace))
             .buffer_unordered(CONCURRENCY)
             .try_collect()
@@ -194,7 +194,7 @@ impl Reader {
         Ok(page.items.is_some_and(|items| !items.is_empty()))
     }
 
-    /// The namespaces that have objects of a kind, and the side of the kind.
+    /// The namespaces that have objects of a kind, and the types of the kind.
     async fn namespaces(&self, kind: Kind) -> Result<(CapiTypes, Vec<String>), Error> {
         let mut params = ListParams::default().limit(PAGE);
         let mut namespaces = Vec::new();
@@ -206,7 +206,7 @@ impl Reader {
             namespaces.dedup();
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
-                None => return Ok((kind.side, namespaces)),
+                None => return Ok((kind.capi_types, namespaces)),
             }
         }
     }

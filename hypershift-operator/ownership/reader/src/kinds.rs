@@ -1,4 +1,4 @@
-//! The kinds of Cluster API that the API server has, on both sides of the group table.
+//! The kinds of Cluster API that the API server has, in standard and private groups.
 //!
 //! They are taken from the list of CRDs: discovery lags behind after a start of the API server, and a kind that is not
 //! served yet must not be taken for one that does not exist.
@@ -21,7 +21,7 @@ const PAGE: u32 = 500;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kind {
     /// Whether its group is a standard or a private one.
-    pub side: CapiTypes,
+    pub capi_types: CapiTypes,
     /// Where its objects are.
     pub resource: ApiResource,
 }
@@ -49,8 +49,8 @@ impl Kinds {
         self.0.clone()
     }
 
-    pub(crate) fn of(&self, side: CapiTypes) -> Vec<Kind> {
-        let kinds = self.0.iter().filter(|kind| kind.side == side);
+    pub(crate) fn of(&self, types: CapiTypes) -> Vec<Kind> {
+        let kinds = self.0.iter().filter(|kind| kind.capi_types == types);
         kinds.cloned().collect()
     }
 }
@@ -60,11 +60,11 @@ pub(crate) async fn discover(client: &kube::Client, table: &GroupTable) -> Resul
     let names = crd_names(client).await?;
     let mut kinds = Kinds::default();
     for (group, plurals) in by_group(table, &names) {
-        let Some((_, side)) = table.find(group.as_bytes()) else {
+        let Some((_, types)) = table.find(group.as_bytes()) else {
             continue;
         };
         let served = served(client, &group).await?;
-        kinds.0.extend(pick(side, &group, &plurals, &served)?);
+        kinds.0.extend(pick(types, &group, &plurals, &served)?);
     }
     Ok(kinds)
 }
@@ -126,7 +126,7 @@ async fn served(
 
 /// The kind of each CRD, in the first version that serves it. Objects without a namespace belong to no hosted cluster.
 fn pick(
-    side: CapiTypes,
+    capi_types: CapiTypes,
     group: &str,
     plurals: &Plurals,
     served: &[(String, Vec<APIResource>)],
@@ -144,7 +144,7 @@ fn pick(
         };
         if resource.namespaced {
             kinds.push(Kind {
-                side,
+                capi_types,
                 resource: ApiResource {
                     group: group.to_owned(),
                     version: version.clone(),

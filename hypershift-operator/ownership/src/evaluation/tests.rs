@@ -319,17 +319,17 @@ fn expected_types_agree_with_the_owner() {
     let mut expected = Vec::new();
     for (letters, _, _) in all() {
         let protocol = protocol(letters);
-        let Some(side) = expected_types(&protocol) else {
+        let Some(types) = expected_types(&protocol) else {
             continue;
         };
-        expected.push(side);
+        expected.push(types);
         assert!(!protocol.in_progress, "{letters:?}");
-        let owner = match side {
+        let owner = match types {
             CapiTypes::Private => Owner::New,
             CapiTypes::Standard => Owner::Legacy,
         };
         // No objects yet means the same as objects of the expected types.
-        for observed in [ObservedGroups::None, ObservedGroups::None.with(side)] {
+        for observed in [ObservedGroups::None, ObservedGroups::None.with(types)] {
             let evaluation = evaluate(&protocol, observed);
             assert_eq!(
                 (evaluation.annotation, evaluation.invalid),
@@ -339,8 +339,8 @@ fn expected_types_agree_with_the_owner() {
             assert_eq!(evaluation.owner, owner, "{letters:?}");
         }
     }
-    for side in [CapiTypes::Private, CapiTypes::Standard] {
-        assert!(expected.contains(&side), "{side:?}");
+    for types in [CapiTypes::Private, CapiTypes::Standard] {
+        assert!(expected.contains(&types), "{types:?}");
     }
 }
 

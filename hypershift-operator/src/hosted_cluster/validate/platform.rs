@@ -25,6 +25,7 @@ pub(super) fn supported(facts: &Facts) -> Finding {
     }
     let lacks = platform.provider_image(facts).err();
     let lacks = lacks.or_else(|| no_operator(facts));
+    let lacks = lacks.or_else(|| missing_crds(facts));
     match lacks.or_else(|| private_endpoints(facts)) {
         None => Finding::Good,
         Some(problem) => bad(problem),
@@ -37,6 +38,25 @@ fn no_operator(facts: &Facts) -> Option<String> {
         Ok(_) | Err(Unfit::NoRelease) => None,
         Err(unfit) => Some(unfit.to_string()),
     }
+}
+
+/// Which CRDs are missing. Without them the Cluster API controllers would be started only to fail.
+fn missing_crds(facts: &Facts) -> Option<String> {
+    if facts.missing_crds.is_empty() {
+        return None;
+    }
+    let what_to_do = match facts.capi.types() {
+        CapiTypes::Private => {
+            "run `hypershift install` with --private-capi-types and, if it has --limit-crd-install, with this platform in it"
+        }
+        CapiTypes::Standard => {
+            "install them with the Cluster API of the management cluster; `hypershift install` installs private ones only"
+        }
+    };
+    let missing = facts.missing_crds.join(", ");
+    Some(format!(
+        "the management cluster does not have the CustomResourceDefinitions {missing}: {what_to_do}"
+    ))
 }
 
 /// Private connectivity on AWS needs AWSEndpointServices, which no controller of this version creates. A control plane

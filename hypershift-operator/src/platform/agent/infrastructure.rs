@@ -2,8 +2,10 @@
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::api::ApiResource;
 use serde_json::{Value, json};
 
+use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::Facts;
 use crate::names;
@@ -42,6 +44,11 @@ impl Infrastructure for Agent {
             fields,
         );
         ClusterIs::Desired(Box::new(cluster))
+    }
+
+    fn kinds(&self, _: Capi) -> Option<Vec<ApiResource>> {
+        // Its own kinds are not in a group of Cluster API.
+        Some(Vec::new())
     }
 
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {

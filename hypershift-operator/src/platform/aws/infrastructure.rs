@@ -1,11 +1,14 @@
 //! AWS: the network is the user's, the controllers are those of the release, and they act in roles of the user's.
 
-use api::hypershift::v1beta1::platform::aws::{AwsPlatformSpec, AwsRolesReference};
+use api::hypershift::v1beta1::platform::aws::AwsPlatformSpec;
 use k8s_openapi::api::core::v1::{PodSpec, Secret};
+use kube::api::ApiResource;
 use serde_json::{Value, json};
 
+use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::Facts;
+use crate::facts::aws_roles::{KEY, KMS_FIELD, NODE_MANAGEMENT, roles};
 use crate::platform::aws::profile::{Region, RoleArn, profile};
 use crate::platform::{ClusterIs, Infrastructure};
 
@@ -15,8 +18,6 @@ const IMAGE: &str = "aws-cluster-api-controllers";
 const PROGRAM: &str = "/bin/cluster-api-provider-aws-controller-manager";
 /// Annotation that names another image.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-aws-image";
-/// The role that manages machines.
-const NODE_MANAGEMENT: &str = "node-management-creds";
 /// The role in which Secrets are encrypted.
 const KEY_ROLE: &str = "kms-creds";
 
@@ -44,6 +45,14 @@ impl Infrastructure for Aws {
         ClusterIs::Desired(Box::new(cluster))
     }
 
+    fn kinds(&self, capi: Capi) -> Option<Vec<ApiResource>> {
+        Some(vec![
+            capi.aws_cluster(),
+            capi.aws_machine_template(),
+            capi.aws_machine(),
+        ])
+    }
+
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {
         if let Some(image) = facts.annotations().get(IMAGE_ANNOTATION) {
             return Ok(Some(image.clone()));
@@ -61,13 +70,15 @@ impl Infrastructure for Aws {
         let Some(aws) = &facts.cluster.spec.platform.aws else {
             return Some(Vec::new());
         };
-        let roles = roles(&aws.roles_ref).into_iter();
+        // The one list of roles gives access for writing, which facts do not.
+        let mut references = aws.roles_ref.clone();
+        let roles = roles(&mut references).into_iter();
         let mut problems: Vec<_> = roles
-            .filter_map(|(field, _, arn)| no_role(&format!("platform.aws.rolesRef.{field}"), arn))
+            .filter_map(|role| no_role(role.field, role.arn))
             .collect();
         problems.extend(no_region("platform.aws.region", &aws.region));
         if let Some((region, arn)) = key_role(facts) {
-            problems.extend(no_role("secretEncryption.kms.aws.auth.awsKms", arn));
+            problems.extend(no_role(KMS_FIELD, arn));
             problems.extend(no_region("secretEncryption.kms.aws.region", region));
         }
         Some(problems)
@@ -79,12 +90,13 @@ impl Infrastructure for Aws {
         };
         let secret = |name: &str, arn: RoleArn<'_>, region: Region<'_>| {
             let data = base64(&profile(arn, region));
-            let fields = json!({ "type": "Opaque", "data": { "credentials": data } });
+            let fields = json!({ "type": "Opaque", "data": { KEY: data } });
             Desired::new::<Secret>(&facts.namespace, name, fields)
         };
-        let roles = roles(&aws.roles_ref).into_iter();
-        let roles = roles.filter(|(_, name, _)| !name.is_empty());
-        let roles = roles.map(|(_, name, arn)| (name, arn, aws.region.as_str()));
+        let mut references = aws.roles_ref.clone();
+        let roles = roles(&mut references).into_iter();
+        let roles =
+            roles.filter_map(|role| Some((role.secret?, role.arn.as_str(), aws.region.as_str())));
         let key = key_role(facts).map(|(region, arn)| (KEY_ROLE, arn, region));
         let secrets = roles.chain(key);
         secrets
@@ -142,44 +154,6 @@ fn tags(facts: &Facts, aws: &AwsPlatformSpec) -> Value {
 /// The tag of a cluster's resources.
 pub(crate) fn owned_tag(infra_id: &str) -> String {
     format!("kubernetes.io/cluster/{infra_id}")
-}
-
-/// Each role: its field, its Secret (if a component on the management cluster uses it), and its ARN.
-fn roles(roles: &AwsRolesReference) -> [(&'static str, &'static str, &str); 7] {
-    let AwsRolesReference {
-        ingress_arn,
-        image_registry_arn,
-        storage_arn,
-        network_arn,
-        kube_cloud_controller_arn,
-        node_pool_management_arn,
-        control_plane_operator_arn,
-    } = roles;
-    [
-        ("ingressARN", "", ingress_arn),
-        ("imageRegistryARN", "", image_registry_arn),
-        ("storageARN", "ebs-cloud-credentials", storage_arn),
-        (
-            "networkARN",
-            "cloud-network-config-controller-creds",
-            network_arn,
-        ),
-        (
-            "kubeCloudControllerARN",
-            "cloud-controller-creds",
-            kube_cloud_controller_arn,
-        ),
-        (
-            "nodePoolManagementARN",
-            NODE_MANAGEMENT,
-            node_pool_management_arn,
-        ),
-        (
-            "controlPlaneOperatorARN",
-            "control-plane-operator-creds",
-            control_plane_operator_arn,
-        ),
-    ]
 }
 
 /// Region and role of the key that Secrets are encrypted with, if AWS has it.

@@ -1,8 +1,10 @@
 //! Virtual machines by KubeVirt: on this cluster, or on an infrastructure cluster.
 
 use k8s_openapi::api::core::v1::{PodSpec, Secret};
+use kube::api::ApiResource;
 use serde_json::{Value, json};
 
+use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::Facts;
 use crate::names::{KUBECONFIG_KEY, KUBEVIRT_CREDENTIALS};
@@ -36,6 +38,14 @@ impl Infrastructure for Kubevirt {
             fields,
         );
         ClusterIs::Desired(Box::new(cluster))
+    }
+
+    fn kinds(&self, capi: Capi) -> Option<Vec<ApiResource>> {
+        Some(vec![
+            capi.kubevirt_cluster(),
+            capi.kubevirt_machine_template(),
+            capi.kubevirt_machine(),
+        ])
     }
 
     fn provider_image(&self, facts: &Facts) -> Result<Option<String>, String> {

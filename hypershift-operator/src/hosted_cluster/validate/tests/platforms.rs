@@ -1,10 +1,11 @@
 //! Platforms: what each requires of the cluster, the operator and the infrastructure cluster.
 
+use api::group::CapiTypes;
 use api::hypershift::v1beta1::HostedControlPlane;
 use serde_json::json;
 
 use super::{Change, edit, facts};
-use crate::facts::Virtualization;
+use crate::facts::{Virtualization, fixture};
 use crate::hosted_cluster::validate::{Finding, validate};
 
 #[test]
@@ -172,5 +173,33 @@ fn unsupported_platforms_are_reported() {
             unreachable!("{name}: {finding:?}");
         };
         assert!(message.contains(expected), "{name}: {message}");
+    }
+}
+
+#[test]
+fn missing_crds_are_named_with_their_installation() {
+    for (types, expected) in [
+        (
+            CapiTypes::Private,
+            "run `hypershift install` with --private-capi-types",
+        ),
+        (
+            CapiTypes::Standard,
+            "install them with the Cluster API of the management cluster",
+        ),
+    ] {
+        let mut facts = fixture::facts(fixture::hosted_cluster("aws"), types);
+        assert!(validate(&facts).allow_changes(), "{types:?}");
+        facts.missing_crds = vec!["one.example.com".to_owned(), "two.example.com".to_owned()];
+        let findings = validate(&facts);
+        assert!(!findings.allow_changes(), "{types:?}");
+        let Finding::Bad { message, .. } = findings.supported else {
+            unreachable!("{types:?}");
+        };
+        assert!(
+            message.contains("one.example.com, two.example.com: "),
+            "{message}"
+        );
+        assert!(message.contains(expected), "{message}");
     }
 }
