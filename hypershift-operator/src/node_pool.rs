@@ -69,6 +69,8 @@ use validate::{Blocked, Evaluation};
 
 /// Requeue interval for registries and other things that are not watched.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
+/// Shortest requeue interval while an image is being read.
+const RETRY_SOON: Duration = Duration::from_secs(1);
 
 /// Reconciles a NodePool: reads what it depends on, evaluates it, writes its machines and its status.
 async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Action, Error> {
@@ -330,10 +332,16 @@ fn again(facts: &Facts, outcome: Result<(), Blocked>) -> Action {
     let times = paused.into_iter().chain(token::expiries(&facts.tokens));
     let next = times.map(|time| until(time, facts.now)).min();
     match (outcome, next) {
-        (Err(Blocked::Soon), _) => Action::requeue(RETRY_INTERVAL),
+        (Err(Blocked::Soon), _) => Action::requeue(retry_interval(facts)),
         (_, Some(next)) => Action::requeue(next),
         (_, None) => Action::await_change(),
     }
+}
+
+/// Images are read within seconds as a rule; what fails is not fixed as soon.
+fn retry_interval(facts: &Facts) -> Duration {
+    let in_progress = facts.release.as_ref().err().and_then(|it| it.retry_after);
+    in_progress.map_or(RETRY_INTERVAL, |it| it.clamp(RETRY_SOON, RETRY_INTERVAL))
 }
 
 fn until(time: Timestamp, now: Timestamp) -> Duration {

@@ -382,6 +382,7 @@ impl Unread {
         Self {
             reason: error.condition_reason().to_owned(),
             message: support::error::chain(error),
+            retry_after: error.retry_after(),
         }
     }
 
@@ -396,6 +397,7 @@ impl Unread {
         Self {
             reason: NO_SECRET.to_owned(),
             message,
+            retry_after: None,
         }
     }
 

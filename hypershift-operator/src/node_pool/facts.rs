@@ -1,6 +1,7 @@
 //! The facts of a pool: everything that was read, and the only input of decisions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
@@ -61,6 +62,8 @@ pub(crate) struct Facts {
 pub(crate) struct Unread {
     pub(crate) reason: String,
     pub(crate) message: String,
+    /// When to read again what is being read in the background.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 // === impl Facts ===

@@ -100,3 +100,23 @@ async fn an_unchanged_pool_is_reconciled_without_requests() {
     }
     scenario.finish();
 }
+
+#[test]
+fn an_image_that_is_being_read_is_looked_for_soon() {
+    let mut facts = fixtures::facts();
+    let seconds = Duration::from_secs;
+    for (retry_after, expected) in [
+        (None, RETRY_INTERVAL),
+        (Some(Duration::ZERO), RETRY_SOON),
+        (Some(seconds(4)), seconds(4)),
+        (Some(seconds(99)), RETRY_INTERVAL),
+    ] {
+        facts.release = Err(facts::Unread {
+            reason: "ReadInProgress".to_owned(),
+            message: String::new(),
+            retry_after,
+        });
+        let action = again(&facts, Err(Blocked::Soon));
+        assert_eq!(action, Action::requeue(expected), "{retry_after:?}");
+    }
+}

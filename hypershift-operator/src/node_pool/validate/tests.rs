@@ -97,6 +97,7 @@ fn unread(facts: &mut Facts) {
     facts.release = Err(Unread {
         reason: "InvalidImage".to_owned(),
         message: "cannot read the image: it is not there".to_owned(),
+        retry_after: None,
     });
 }
 
@@ -144,6 +145,7 @@ const ROWS: [Row; 15] = [
             it.release = Err(Unread {
                 reason: "ReadInProgress".to_owned(),
                 message: "it is read".to_owned(),
+                retry_after: None,
             });
         },
         about: PoolCondition::ValidReleaseImage,
