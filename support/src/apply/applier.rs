@@ -350,49 +350,34 @@ impl Applier {
             |name: &str| memory.is_some_and(|it| it.is_absent(resource, namespace, name));
         let names: Vec<&str> = names.iter().copied().filter(|it| !is_absent(it)).collect();
         let api: Api<DynamicObject> = self.api(resource, Some(namespace));
-        let found = match names.as_slice() {
-            [] => return Ok(()),
-            [name] => api.get_metadata_opt(name).await.map(Vec::from_iter),
-            _ => {
-                let listed = api.list_metadata(&ListParams::default()).await;
-                listed.map(|it| it.items)
-            }
-        };
-        let found = match found {
+        let object = |name: &str| format!("{} {}", resource.kind, place(Some(namespace), name));
+        let found = match metadata_of(&api, &names).await {
             Ok(found) => found,
             // A kind that is not served has no objects.
             Err(error) if is_missing(&error) => Vec::new(),
             Err(source) => {
-                let object = format!(
-                    "{} {}",
-                    resource.kind,
-                    place(Some(namespace), &names.join(", "))
-                );
+                let object = object(&names.join(", "));
                 return Err(Error::Read { object, source });
             }
         };
         for name in names {
-            let found = found.iter().map(|it| &it.metadata);
-            let mut ours = found.filter(|it| it.name.as_deref() == Some(name) && is_ours(it));
-            match ours.next() {
-                Some(own) if own.deletion_timestamp.is_none() => match super::delete(&api, own)
-                    .await
-                {
-                    Err(error) if !is_missing(&error) => {
-                        let object = format!("{} {}", resource.kind, place(Some(namespace), name));
-                        return Err(Error::Delete {
-                            object,
-                            source: error,
-                        });
-                    }
-                    Ok(()) | Err(_) => {}
-                },
-                Some(_) => {}
-                None => {
-                    if let Some(memory) = memory {
-                        memory.absent(resource, namespace, name);
-                    }
+            let mut ours = found.iter().filter(|it| is_ours(it));
+            let own = ours.find(|it| it.name.as_deref() == Some(name));
+            let Some(own) = own else {
+                if let Some(memory) = memory {
+                    memory.absent(resource, namespace, name);
                 }
+                continue;
+            };
+            if own.deletion_timestamp.is_some() {
+                continue;
+            }
+            match super::delete(&api, own).await {
+                Err(source) if !is_missing(&source) => {
+                    let object = object(name);
+                    return Err(Error::Delete { object, source });
+                }
+                Ok(()) | Err(_) => {}
             }
         }
         Ok(())
@@ -485,6 +470,16 @@ impl Applier {
             None => Api::all_with(client, resource),
         }
     }
+}
+
+/// The metadata of objects, in one request. There may be others in it.
+async fn metadata_of(api: &Api<DynamicObject>, names: &[&str]) -> kube::Result<Vec<ObjectMeta>> {
+    let found = match names {
+        [] => Vec::new(),
+        [name] => Vec::from_iter(api.get_metadata_opt(name).await?),
+        _ => api.list_metadata(&ListParams::default()).await?.items,
+    };
+    Ok(found.into_iter().map(|it| it.metadata).collect())
 }
 
 /// The controller reference to `owner`.
