@@ -100,7 +100,7 @@ impl Cluster {
                 &SECRETS,
                 &["pull-secret", "node-management-creds", "capi-webhooks-tls"],
             ),
-            own(&Resource::new("v1", "serviceaccounts"), &operators),
+            own(&ACCOUNTS, &operators),
             own(&ROLES, &operators),
             own(&DEPLOYMENTS, &operators),
             own(&Resource::new(self.version(false), "clusters"), &[&infra]),
