@@ -29,7 +29,7 @@ enum Command {
     /// Migrate Cluster API objects between the standard and the private API groups
     #[command(subcommand)]
     Migrate(migrate::Migrate),
-    /// Report what is installed, who owns what, and what is wrong
+    /// Report what is installed, which operator owns each hosted cluster, and what is wrong
     Doctor(doctor::command::Doctor),
     /// Print the versions of this command and of the operator
     Version(version::Version),
@@ -74,7 +74,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
     }
 }
 
-/// Hosted clusters, for those who use them: what needs no permissions on the operator.
+/// Create and manage hosted clusters; needs no permissions on the operator.
 #[derive(Debug, Parser)]
 #[command(name = "hcp", version, arg_required_else_help = true)]
 pub struct Hcp {

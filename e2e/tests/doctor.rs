@@ -37,7 +37,7 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
     )?;
     says(
         &report,
-        &[("Deployment hypershift/operator", "it is not there")],
+        &[("Deployment hypershift/operator", "it does not exist")],
     )?;
     step.done();
 
@@ -71,7 +71,7 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
     owners(&report)?;
     says(
         &report,
-        &[("Deployment hypershift/operator-legacy", "it is not there")],
+        &[("Deployment hypershift/operator-legacy", "it does not exist")],
     )?;
     says(
         &report,

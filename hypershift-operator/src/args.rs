@@ -76,8 +76,8 @@ pub struct RunArgs {
     /// that was replaced, a file of the registry.
     #[arg(long, value_name = "TIME", default_value = "10m")]
     pub review_period: Time,
-    /// How many hosted clusters are migrated to private types at a time. With 0 none is, and migrations that were begun
-    /// rest. A ConfigMap private-capi-migration beside the operator changes it while the operator runs.
+    /// Number of concurrent migrations to private types. 0 suspends all migrations, including running ones. The ConfigMap
+    /// private-capi-migration in the operator's namespace changes it at run time.
     #[arg(
         long,
         value_name = "N",
@@ -93,8 +93,8 @@ pub struct RunArgs {
         default_value = "30s"
     )]
     pub migration_health_period: Time,
-    /// Which metrics of control planes are collected, where a hosted cluster does not say so itself in
-    /// spec.monitoring.metricsSet. Default: all metrics that dashboards and alerts use.
+    /// Metrics of control planes to collect, unless spec.monitoring.metricsSet of the HostedCluster is set. Default: all
+    /// metrics that dashboards and alerts use.
     #[arg(long, value_enum, env = "METRICS_SET")]
     pub metrics_set: Option<CollectedMetrics>,
     /// AWS region of private hosted clusters, in which the operator manages VPC endpoint services.
@@ -124,16 +124,16 @@ pub struct RunArgs {
 /// Images and registries.
 #[derive(Debug, Args)]
 pub struct ImageArgs {
-    /// Image of the proxy beside controllers that speak Cluster API. Needed for hosted clusters on private types.
+    /// Image of the proxy sidecar for controllers that use Cluster API. Required for hosted clusters on private types.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_CAPI_PROXY")]
     pub capi_proxy_image: Option<String>,
     /// Images of the control-plane-operator.
     #[command(flatten)]
     pub operator: OperatorImageArgs,
-    /// Image of the Cluster API provider for Agent. No release has one.
+    /// Image of the Cluster API provider for Agent. No release includes it.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_AGENT_CAPI_PROVIDER")]
     pub agent_capi_provider_image: Option<String>,
-    /// Image of the Cluster API provider for KubeVirt. No release has one.
+    /// Image of the Cluster API provider for KubeVirt. No release includes it.
     #[arg(long, value_name = "IMAGE", env = "IMAGE_KUBEVIRT_CAPI_PROVIDER")]
     pub kubevirt_capi_provider_image: Option<String>,
     /// Registries.

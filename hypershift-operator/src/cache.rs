@@ -284,8 +284,8 @@ pub(crate) fn annotated(metadata: &ObjectMeta, key: &str) -> Option<ObjectKey> {
 }
 
 /// Whether an object is where those of this HostedCluster are: in its namespace, in that of its control plane, or in none.
-/// Whoever may write in another namespace can annotate objects there with any cluster: such an object must not cause
-/// reconciles of a cluster that belongs to somebody else.
+/// A user of another namespace can annotate objects there with any cluster: such an object must not cause reconciles of
+/// the cluster of another tenant.
 fn may_name_cluster(metadata: &ObjectMeta, cluster: &ObjectKey) -> bool {
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     namespace.is_empty()
@@ -293,7 +293,7 @@ fn may_name_cluster(metadata: &ObjectMeta, cluster: &ObjectKey) -> bool {
         || namespace == control_plane_namespace(&cluster.namespace, &cluster.name)
 }
 
-/// The same of a NodePool: an annotation does not tell its HostedCluster, so its control plane is any of its namespace.
+/// The same of a NodePool: an annotation does not name its HostedCluster, so its control plane is any of its namespace.
 fn may_name_pool(metadata: &ObjectMeta, pool: &ObjectKey) -> bool {
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     let rest = namespace.strip_prefix(pool.namespace.as_str());

@@ -313,7 +313,7 @@ mod tests {
 
     /// Check W08.
     #[test]
-    fn watches_stay_below_four_fifths_of_the_stream_limit() {
+    fn watches_stay_below_three_fifths_of_the_stream_limit() {
         for (allowed, expected) in [
             (1, 1),
             (2, 1),

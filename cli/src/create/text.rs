@@ -71,7 +71,7 @@ pub(super) fn pull_secret(path: &Path) -> anyhow::Result<String> {
         .with_context(|| format!("--pull-secret {}: this is not JSON", path.display()))?;
     if !parsed["auths"].is_object() {
         let message = format!(
-            "--pull-secret {}: there is no object \"auths\" in it, so it is no .dockerconfigjson",
+            "--pull-secret {}: not a .dockerconfigjson: object \"auths\" is missing",
             path.display()
         );
         return Err(Usage::new(&message).into());

@@ -190,8 +190,8 @@ impl ClusterArgs {
         match waiting::until_gone(hosted, namespace, name, patience, display).await? {
             Gone::Yes => Ok(()),
             Gone::No { left } => bail!(
-                "HostedCluster {namespace}/{name} is not gone after {} s: {left}. It goes on by itself; run the command \
-                 again to watch. An annotation {} may hold it, too",
+                "HostedCluster {namespace}/{name} still exists after {} s: {left}. The deletion continues; run the command \
+                 again to wait for it. The annotation {} may delay it",
                 patience.as_secs(),
                 DESTROY_GRACE_PERIOD.key()
             ),

@@ -82,7 +82,7 @@ impl NodePool {
             let left = format!("{} nodes are left", nodes(&pool));
             if Instant::now() >= deadline {
                 bail!(
-                    "{named} is not gone after {} s: {left}. It goes on by itself; run the command again to watch",
+                    "{named} still exists after {} s: {left}. The deletion continues; run the command again to wait for it",
                     self.timeout.as_secs()
                 );
             }

@@ -14,7 +14,7 @@ use crate::crds::source::cluster::Access;
 /// What `hypershift doctor` takes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 0 no errors were found, 1 the cluster cannot be examined, 2 errors were found, 64 wrong \
+    after_help = "Exit status: 0 no errors were found, 1 the cluster cannot be examined, 2 errors were found, 64 invalid \
                         usage.\n\nThe command changes nothing in the cluster."
 )]
 pub struct Doctor {
@@ -50,7 +50,7 @@ enum Format {
 
 /// Errors were found; they are in the report.
 #[derive(Debug, thiserror::Error)]
-#[error("something is wrong: see the report")]
+#[error("errors were found: see the report")]
 pub struct Unwell;
 
 /// Looks at a cluster and examines what is found; nothing is changed.

@@ -108,9 +108,9 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true)]
     pub(super) monitoring_dashboards: bool,
 
-    /// Whether authors of HostedClusters and NodePools may change what reaches beyond their own clusters (SECURITY.md)
-    /// without the verb override [default: what is installed; for a first installation warn if there are hosted
-    /// clusters, else enforce; for render warn]
+    /// What happens when a user without the verb override changes reserved settings of a HostedCluster or NodePool
+    /// (SECURITY.md) [default: the installed mode; on a first installation enforce, or warn if hosted clusters exist;
+    /// for render warn]
     #[arg(long, global = true, value_enum, value_name = "MODE")]
     pub(super) tenant_policy: Option<super::tenant_policy::Mode>,
 

@@ -149,7 +149,7 @@ fn check_namespace(name: &str) -> Result<(), Usage> {
         return Ok(());
     }
     let message = format!(
-        "--namespace {name:?} is no name of a namespace: use at most 63 lower-case letters, digits and dashes"
+        "--namespace {name:?} is not a valid namespace name: use at most 63 lower-case letters, digits and dashes"
     );
     Err(Usage::new(&message))
 }

@@ -99,7 +99,7 @@ fn types_do_not_go_back(facts: &Facts) -> Vec<Finding> {
         (Some(Installed::Private), Installed::Standard) => vec![Finding {
             subject: "operator".to_owned(),
             reason: "it is installed with private types, and its hosted clusters are in private groups".to_owned(),
-            way_out: "give --private-capi-types; hosted clusters go back one by one, never by an installation"
+            way_out: "set --private-capi-types: an installation never migrates hosted clusters back (hypershift migrate rollback does)"
                 .to_owned(),
         }],
         (Some(Installed::Private), Installed::Private)
@@ -134,7 +134,7 @@ fn names_are_free(facts: &Facts) -> Vec<Finding> {
                 subject: observed.id.to_string(),
                 reason: format!("it belongs to {owner}"),
                 way_out:
-                    "remove it by its owner's means, or give --take-over if it is no longer managed"
+                    "remove it with the tool that owns it, or set --take-over if it is no longer managed"
                         .to_owned(),
             })
         })

@@ -112,10 +112,10 @@ fn after_help() -> String {
         api::group::core(CapiTypes::Private)
     );
     format!(
-        "Before the commit every step can be undone, and is when something fails; after it the migration is only \
-         completed. It may be killed at any time: run the same command again, and it goes on.\n\n\
-         Exit status: 0 done (with --dry-run: nothing prevents it), 1 not done, run it again, 2 something \
-         prevents it and nothing was written, 3 undone, 64 wrong usage.\n\n\
+        "Before the commit, a failure rolls the migration back; after it, the migration can only be completed. If \
+         the command is killed, run it again to continue.\n\n\
+         Exit status: 0 completed (with --dry-run: not blocked), 1 not completed (run it again), 2 blocked and \
+         nothing was written, 3 rolled back, 64 invalid usage.\n\n\
          Examples:\n  \
          hypershift migrate groups {groups} --dry-run\n  \
          hypershift migrate groups {groups} --stop capi-system/capi-controller-manager"

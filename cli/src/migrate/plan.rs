@@ -25,14 +25,13 @@ use release::ReleaseCheck;
 /// Flags of `migrate plan`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing is written. Every object of the control plane's namespace is listed with what becomes of it: \
-                  moved, given a new owner, or left where it is, and why. Of a cluster on private types it is the way \
-                  back that is planned.\n\n\
+    after_help = "Writes nothing. Lists every object of the control plane namespace with the planned action (moved, new \
+                  owner, or unchanged) and the reason. For a cluster on private types, it plans the rollback.\n\n\
                   The release is read, too: one from before private types needs another control-plane-operator, from the \
                   operator's settings or the flags below. A registry that cannot be reached from here is reported, and \
                   does not block.\n\n\
                   It reads with your permissions, not the operator's.\n\n\
-                  Exit status: 0 nothing prevents it, 2 something does, 64 wrong usage."
+                  Exit status: 0 the migration can start, 2 it is blocked, 64 invalid usage."
 )]
 pub(crate) struct Plan {
     #[command(flatten)]

@@ -14,7 +14,7 @@ use super::request::{Request, RequestArgs};
 #[command(
     after_help = "Fix the cause first: `hypershift migrate status` shows it. If migrations are enabled (flag \
                   --migration-concurrency of the operator), the cluster is queued within the resync period.\n\n\
-                  Exit status: 0 requested, 1 not, 64 wrong usage."
+                  Exit status: 0 requested, 1 failed, 64 invalid usage."
 )]
 pub(crate) struct Retry {
     #[command(flatten)]

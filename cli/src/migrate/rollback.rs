@@ -10,12 +10,14 @@ use super::request::{Request, RequestArgs};
 /// Flags of `migrate rollback`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A migration that fails is undone by itself: this is for clusters that were migrated, and are wanted \
-                  back. It is a migration the other way, with the same checks, and can fail like one.\n\n\
-                  operator-legacy takes the cluster over: it has to be installed. The cluster is held afterwards, so \
-                  that it is not migrated again at once; `hypershift migrate retry` lifts that.\n\n\
-                  The operator goes it in its turn, if it may migrate at all (its flag --migration-concurrency).\n\n\
-                  Exit status: 0 asked for, 1 not, 64 wrong usage."
+    after_help = "A failed migration is rolled back automatically. This command is for clusters that were migrated and \
+                  should return to standard types. It requests a migration in the reverse direction, with the same \
+                  checks.\n\n\
+                  operator-legacy becomes the owner and must be installed. Afterwards the cluster is held, so that it is \
+                  not migrated again; `hypershift migrate retry` removes the hold.\n\n\
+                  The operator performs the rollback when it is due, if migrations are enabled \
+                  (--migration-concurrency).\n\n\
+                  Exit status: 0 requested, 1 failed, 64 invalid usage."
 )]
 pub(crate) struct Rollback {
     #[command(flatten)]

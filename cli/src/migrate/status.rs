@@ -15,7 +15,9 @@ use crate::install::{TargetArgs, display, runtime};
 
 /// Flags of `migrate status`.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit status: 0 none has failed, 2 some have, 64 wrong usage.")]
+#[command(
+    after_help = "Exit status: 0 no migration failed, 2 at least one failed, 64 invalid usage."
+)]
 pub(crate) struct Status {
     #[command(flatten)]
     chosen: Chosen,
@@ -121,7 +123,7 @@ impl Report {
                 text.push_str("  (held)");
             }
             if line.unwanted {
-                text.push_str("  (way back asked for)");
+                text.push_str("  (rollback requested)");
             }
             text.push('\n');
             if !line.message.is_empty() {

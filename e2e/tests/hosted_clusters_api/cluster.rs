@@ -17,6 +17,7 @@ pub(crate) const CONTROL_PLANES: Resource<'_> = Resource::new(HYPERSHIFT, "hoste
 pub(crate) const NODE_POOLS: Resource<'_> = Resource::new(HYPERSHIFT, "nodepools");
 pub(crate) const SECRETS: Resource<'_> = Resource::new("v1", "secrets");
 pub(crate) const DEPLOYMENTS: Resource<'_> = Resource::new("apps/v1", "deployments");
+pub(crate) const ACCOUNTS: Resource<'_> = Resource::new("v1", "serviceaccounts");
 pub(crate) const ROLES: Resource<'_> = Resource::new("rbac.authorization.k8s.io/v1", "roles");
 pub(crate) const POLICIES: Resource<'_> = Resource::new("networking.k8s.io/v1", "networkpolicies");
 
@@ -99,7 +100,7 @@ impl Cluster {
                 &SECRETS,
                 &["pull-secret", "node-management-creds", "capi-webhooks-tls"],
             ),
-            own(&Resource::new("v1", "serviceaccounts"), &operators),
+            own(&ACCOUNTS, &operators),
             own(&ROLES, &operators),
             own(&DEPLOYMENTS, &operators),
             own(&Resource::new(self.version(false), "clusters"), &[&infra]),

@@ -103,6 +103,9 @@ impl SlowRegistries {
         let alone = reconciled(admin, "quick-alone", alone).await?;
         ensure_namespace(admin, SLOW).await?;
         let clusters = self.create(admin, slow).await?;
+        for (name, _, _) in &clusters {
+            waits(admin, name).await?;
+        }
         let beside = reconciled(admin, "quick-beside", beside).await?;
         let ratio = beside.as_secs_f64() / alone.as_secs_f64();
         let figures = format!("{alone:?} alone, {beside:?} beside them, ratio {ratio:.2}");
@@ -163,6 +166,17 @@ async fn reconciled(admin: &ApiClient, name: &'static str, release: &str) -> Res
     let namespace = format!("/api/v1/namespaces/{NAMESPACE}-{name}");
     gone(admin, [cluster.path(), namespace.clone(), namespace]).await?;
     Ok(took)
+}
+
+/// It waits for its registry: all that its creation takes beside that is done.
+async fn waits(admin: &ApiClient, name: &str) -> Result<()> {
+    let path = HOSTED_CLUSTERS.named(SLOW, name);
+    wait::until(&format!("{name} to wait"), SOON, async || {
+        let cluster = admin.get(&path).await?;
+        find(&cluster, "ValidReleaseImage").context("no condition yet")?;
+        Ok(())
+    })
+    .await
 }
 
 /// Its condition names the image, the registry, the limit and the way out.

@@ -11,7 +11,7 @@ use testbed::testbed::Testbed;
 use testbed::{rights, wait};
 
 use crate::hosted_clusters_api::cluster::{
-    Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone,
+    ACCOUNTS, Cluster, DEPLOYMENTS, NODE_POOLS, POLICIES, ROLES, SECRETS, gone,
 };
 use crate::hosted_clusters_api::fixture::{Fixture, NAMESPACE};
 use crate::hosted_clusters_api::{
@@ -181,6 +181,12 @@ async fn drift(testbed: &Testbed, cluster: &Cluster) -> Result<()> {
         .patch(&role, Patch::Merge, &json!({ "rules": [] }))
         .await?;
     restored(admin, &role, &expected, "/rules").await?;
+    let account = ACCOUNTS.named(&namespace, "cluster-api");
+    let expected = admin.get(&account).await?;
+    let changed =
+        json!({ "metadata": { "labels": { "hypershift.openshift.io/managed-by": null } } });
+    admin.patch(&account, Patch::Merge, &changed).await?;
+    restored(admin, &account, &expected, "/metadata/labels").await?;
     for kind in [&POLICIES, &SECRETS] {
         let listed = admin.list(&kind.within(&namespace)).await?;
         let ours = listed.iter().find(|object| {

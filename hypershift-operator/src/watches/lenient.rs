@@ -1,6 +1,6 @@
 //! Objects of which at least the identity is read.
 //!
-//! Anybody who may write an object may nest it more deeply than the parser goes: in a field whose schema is open, or in
+//! Any user who may write an object may nest it more deeply than the parser goes: in a field whose schema is open, or in
 //! managed fields. One such object must not make the list of all objects fail.
 
 use std::borrow::Cow;

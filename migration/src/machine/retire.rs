@@ -48,7 +48,7 @@ pub(super) fn delete(snapshot: &Snapshot, objects: &[&Object]) -> Option<Step> {
     }
     objects.first().map(|object| {
         Step::Wait(format!(
-            "the garbage collector is to let go of {} and {} more",
+            "waiting for the garbage collector to delete {} and {} more",
             object.key(),
             objects.len() - 1
         ))

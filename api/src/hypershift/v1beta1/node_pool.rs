@@ -155,7 +155,7 @@ pub struct NodePoolSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub taints: Vec<Taint>,
-    /// How long a node may take to let go of its pods before its machine is removed all the same, such as `30m`.
+    /// How long draining a node may take before its machine is removed anyway, such as `30m`.
     /// Unset or zero waits for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_drain_timeout: Option<Duration>,

@@ -184,7 +184,11 @@ fn random(count: usize) -> anyhow::Result<Vec<u8>> {
     rustls::crypto::aws_lc_rs::default_provider()
         .secure_random
         .fill(&mut bytes)
-        .map_err(|_| anyhow::anyhow!("the system gives no random bytes"))?;
+        .map_err(|_| {
+            anyhow::anyhow!(
+                "failed to generate a key: the operating system returned no random bytes"
+            )
+        })?;
     Ok(bytes)
 }
 

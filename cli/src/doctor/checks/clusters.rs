@@ -65,7 +65,7 @@ fn evaluate_cluster(
     if let Some(refusal) = &cluster.refusal {
         report.findings.push(Finding::error(
             &subject(cluster),
-            "its control plane namespace is not its own",
+            "its control plane namespace belongs to another HostedCluster",
             refusal.clone(),
         ));
     }

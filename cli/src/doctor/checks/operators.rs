@@ -36,7 +36,7 @@ pub(super) fn examine(observation: &Observation, owners: Option<Owners>, report:
     if !there(OPERATOR) {
         report.findings.push(Finding::error(
             &subject(OPERATOR),
-            "it is not there",
+            "it does not exist",
             "run: hypershift install",
         ));
     }
@@ -45,7 +45,7 @@ pub(super) fn examine(observation: &Observation, owners: Option<Owners>, report:
     if owners.legacy && !there(LEGACY) {
         report.findings.push(Finding::error(
             &subject(LEGACY),
-            "it is not there, and there are hosted clusters that only it may write to",
+            "it does not exist, but hosted clusters on standard types need it",
             "run hypershift install again: it sets up operator-legacy where it is needed",
         ));
     }

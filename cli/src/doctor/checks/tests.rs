@@ -415,7 +415,7 @@ fn the_operators_that_are_needed_must_be_there_and_no_others() {
         (
             none(),
             vec![],
-            "error: Deployment hypershift/operator: it is not there",
+            "error: Deployment hypershift/operator: it does not exist",
         ),
         (
             none(),
@@ -425,8 +425,8 @@ fn the_operators_that_are_needed_must_be_there_and_no_others() {
         (
             legacy(),
             vec![deployment("operator", 2)],
-            "error: Deployment hypershift/operator-legacy: it is not there, and there are hosted clusters that only \
-             it may write to",
+            "error: Deployment hypershift/operator-legacy: it does not exist, but hosted clusters on standard types \
+             need it",
         ),
         (
             none(),
