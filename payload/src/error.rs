@@ -24,6 +24,8 @@ const LONGEST_RETRY: Duration = Duration::from_secs(15);
 pub enum Reason {
     /// The image reference is malformed.
     InvalidReference,
+    /// More mirrors apply to the image than are tried.
+    TooManyMirrors,
     /// The pull secret cannot be read.
     InvalidPullSecret,
     /// The registry requires authentication, and the pull secret has no entry for it.
@@ -119,6 +121,7 @@ impl Error {
         match self.reason {
             Reason::InvalidPullSecret | Reason::PullSecretMissing => "SecretNotFound",
             Reason::InvalidReference
+            | Reason::TooManyMirrors
             | Reason::Unauthorized
             | Reason::NotFound
             | Reason::Unreachable
@@ -174,6 +177,7 @@ impl Reason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidReference => "InvalidReference",
+            Self::TooManyMirrors => "TooManyMirrors",
             Self::InvalidPullSecret => "InvalidPullSecret",
             Self::PullSecretMissing => "PullSecretMissing",
             Self::Unauthorized => "Unauthorized",

@@ -285,7 +285,9 @@ impl Releases {
         let named = named.parse::<Reference>().map_err(|error| {
             Error::new(image, Reason::InvalidReference, error.to_string()).caused_by(error)
         })?;
-        let mirrors = self.mirrors.of_image(image);
+        let mirrors = self.mirrors.of_image(image).map_err(|error| {
+            Error::new(image, Reason::TooManyMirrors, error.to_string()).caused_by(error)
+        })?;
         // An invalid mirror is skipped: the image itself may still be readable.
         let mirrors = mirrors
             .iter()
