@@ -74,9 +74,20 @@ impl Error {
     /// The image is being read in the background, for this time already: the caller returns later.
     pub(crate) fn in_progress(image: &str, since: Duration) -> Self {
         let detail = "the registry has not delivered it yet; it is read in the background";
+        Self::new(image, Reason::InProgress, detail).retried_after(since)
+    }
+
+    /// The image is read after others of its namespace: the caller returns, and starts the read when it is its turn.
+    pub(crate) fn queued(image: &str, since: Duration, running: usize) -> Self {
+        let detail = format!("it is read after {running} other images of its namespace");
+        Self::new(image, Reason::InProgress, detail).retried_after(since)
+    }
+
+    /// The longer it takes already, the later the caller returns.
+    pub(crate) fn retried_after(self, since: Duration) -> Self {
         Self {
             retry_after: Some(since.min(LONGEST_RETRY)),
-            ..Self::new(image, Reason::InProgress, detail)
+            ..self
         }
     }
 

@@ -163,7 +163,8 @@ impl Releases {
         };
         let read = || {
             let (this, query) = (self.clone(), query.clone());
-            let (image, pull_secret) = (image.to_owned(), pull_secret.clone());
+            let pull_secret = self.source.pull_secrets.share(pull_secret);
+            let image = image.to_owned();
             async move { this.read(&image, query, &pull_secret).await }
         };
         let question = Question {
@@ -192,7 +193,8 @@ impl Releases {
         };
         let read = || {
             let (this, query) = (self.clone(), query.clone());
-            let (image, pull_secret) = (image.to_owned(), pull_secret.clone());
+            let pull_secret = self.source.pull_secrets.share(pull_secret);
+            let image = image.to_owned();
             async move { this.read_labels(&image, query, &pull_secret).await }
         };
         let question = Question {
