@@ -263,13 +263,15 @@ impl Cache {
         let _ = self.touched.pool_inputs.send(changed);
     }
 
-    /// Requests a reconcile of the HostedCluster or NodePool that a changed object belongs to.
+    /// Requests a reconcile of the HostedCluster or NodePool that a changed object belongs to, and that it may name.
     fn touch(&self, metadata: &ObjectMeta) {
         // It fails only when the controller has ended.
-        if let Some(pool) = annotated(metadata, NODE_POOL.key()) {
+        let pool = annotated(metadata, NODE_POOL.key());
+        if let Some(pool) = pool.filter(|it| may_name_pool(metadata, it)) {
             let _ = self.touched.pools.send(pool);
         }
-        if let Some(cluster) = annotated(metadata, CLUSTER) {
+        let cluster = annotated(metadata, CLUSTER);
+        if let Some(cluster) = cluster.filter(|it| may_name_cluster(metadata, it)) {
             let _ = self.touched.clusters.send(cluster);
         }
     }
@@ -281,10 +283,29 @@ pub(crate) fn annotated(metadata: &ObjectMeta, key: &str) -> Option<ObjectKey> {
     Some(ObjectKey::new(namespace, name))
 }
 
-/// The namespace of the control plane that an object is made for.
-fn control_plane(metadata: &ObjectMeta) -> Option<String> {
+/// Whether an object is where those of this HostedCluster are: in its namespace, in that of its control plane, or in none.
+/// Whoever may write in another namespace can annotate objects there with any cluster: such an object must not cause
+/// reconciles of a cluster that belongs to somebody else.
+fn may_name_cluster(metadata: &ObjectMeta, cluster: &ObjectKey) -> bool {
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    namespace.is_empty()
+        || namespace == cluster.namespace
+        || namespace == control_plane_namespace(&cluster.namespace, &cluster.name)
+}
+
+/// The same of a NodePool: an annotation does not tell its HostedCluster, so its control plane is any of its namespace.
+fn may_name_pool(metadata: &ObjectMeta, pool: &ObjectKey) -> bool {
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    let rest = namespace.strip_prefix(pool.namespace.as_str());
+    namespace.is_empty() || rest.is_some_and(|it| it.is_empty() || it.starts_with('-'))
+}
+
+/// The namespace of the control plane that an object is made for. Those with the operator's label may be in any
+/// namespace: some grant access to what is there.
+fn control_plane(metadata: &ObjectMeta, is_labelled: bool) -> Option<String> {
     let id = annotated(metadata, CLUSTER)?;
-    Some(control_plane_namespace(&id.namespace, &id.name))
+    let counts = is_labelled || may_name_cluster(metadata, &id);
+    counts.then(|| control_plane_namespace(&id.namespace, &id.name))
 }
 
 /// The object of a store with this key.
@@ -300,4 +321,50 @@ pub(crate) fn get(
 /// The key of a HostedCluster.
 pub(crate) fn key(id: &Id) -> ObjectKey {
     ObjectKey::new(id.namespace.clone(), id.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Check T01.
+    #[test]
+    fn an_object_requests_nothing_of_another_tenant() {
+        let cluster = CLUSTER;
+        let pool = NODE_POOL.key();
+        let cases = [
+            (cluster, Some("b"), true),
+            (cluster, Some("b-prod"), true),
+            (cluster, None, true),
+            (cluster, Some("a"), false),
+            (cluster, Some("b-other"), false),
+            (cluster, Some("b-"), false),
+            (pool, Some("b"), true),
+            (pool, Some("b-prod"), true),
+            (pool, Some("b-other"), true),
+            (pool, None, true),
+            (pool, Some("a"), false),
+            (pool, Some("bb"), false),
+            (pool, Some("a-b"), false),
+        ];
+        for (annotation, namespace, expected) in cases {
+            let cache = Cache::new();
+            let mut writers = cache.take_writers().unwrap();
+            let object: DynamicObject = serde_json::from_value(json!({ "metadata": {
+                "namespace": namespace, "name": "n", "annotations": { annotation: "b/prod" },
+            }}))
+            .unwrap();
+            cache.see(SECRETS, &Ok(Event::Apply(object)));
+            let requests = if annotation == cluster {
+                &mut writers.clusters.touched
+            } else {
+                &mut writers.pools.touched
+            };
+            let requested = requests.try_recv().ok();
+            let expected = expected.then(|| ObjectKey::new("b", "prod"));
+            assert_eq!(requested, expected, "{annotation} in {namespace:?}");
+        }
+    }
 }

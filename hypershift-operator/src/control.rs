@@ -32,7 +32,7 @@ use crate::context::Context;
 use crate::error::{Error, step};
 use crate::hosted_cluster;
 use crate::metrics::Metrics;
-use crate::watches;
+use crate::watches::{self, Lenient};
 
 /// How HostedClusters are reconciled.
 const SETTINGS: Settings = Settings {
@@ -125,10 +125,11 @@ fn watch<'a>(
     writer: Writer<DynamicObject>,
     check: &'a Check,
 ) -> impl Stream<Item = ObjectKey> + use<'a> {
-    let api: Api<DynamicObject> = Api::all_with(ctx.client.clone(), &resource());
+    let api: Api<Lenient<DynamicObject>> = Api::all_with(ctx.client.clone(), &resource());
     let metrics = Arc::clone(&ctx.metrics);
     let ctx = Arc::clone(ctx);
-    let events = watches::watch(api, watches::checked(watches::whole()))
+    let events = watches::watch(api, watches::checked(watches::whole()));
+    let events = watches::readable(events)
         .modify(cache::trim_cluster)
         .reflect(writer)
         .inspect(move |event| {

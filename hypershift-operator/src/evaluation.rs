@@ -12,6 +12,7 @@ use crate::cluster_ref::{Id, protocol, resource};
 use crate::context::Context;
 use crate::error::Error;
 use crate::owner_condition;
+use crate::watches::Lenient;
 
 /// HostedClusters in one page of a list: they are large, and most of each is trimmed.
 const PAGE: u32 = 25;
@@ -96,15 +97,16 @@ fn evaluate_cluster(
     }
 }
 
-/// All HostedClusters, trimmed to what the evaluation reads.
+/// All HostedClusters, trimmed to what the evaluation reads. One that cannot be read whole is evaluated by its metadata.
 async fn list(ctx: &Context) -> Result<Vec<DynamicObject>, Error> {
-    let api: Api<DynamicObject> = Api::all_with(ctx.client.clone(), &resource());
+    let api: Api<Lenient<DynamicObject>> = Api::all_with(ctx.client.clone(), &resource());
     let mut params = ListParams::default().limit(PAGE);
     let mut found = Vec::new();
     loop {
         let list = api.list(&params).await;
         let list = list.map_err(Error::list("HostedClusters"))?;
-        found.extend(list.items.into_iter().map(owner_condition::trim));
+        let items = list.items.into_iter();
+        found.extend(items.map(|it| owner_condition::trim(it.0)));
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(found),

@@ -1,5 +1,7 @@
 //! How objects are watched.
 
+mod lenient;
+
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use support::reconcile::{Backoff, is_missing};
 use support::watch::watch_failed;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep};
+
+pub(crate) use lenient::Lenient;
 
 /// Objects in one page of the list that a watch begins with. All watches begin at once, and managed fields take many
 /// times the memory of what is stored.
@@ -92,6 +96,21 @@ where
     })
 }
 
+/// The objects of a watch in which one that cannot be read whole has its identity only.
+pub(crate) fn readable<K>(
+    events: impl Stream<Item = WatchResult<Lenient<K>>> + Send,
+) -> impl Stream<Item = WatchResult<K>> + Send {
+    events.map(|event| {
+        event.map(|event| match event {
+            Event::Apply(Lenient(object)) => Event::Apply(object),
+            Event::Delete(Lenient(object)) => Event::Delete(object),
+            Event::Init => Event::Init,
+            Event::InitApply(Lenient(object)) => Event::InitApply(object),
+            Event::InitDone => Event::InitDone,
+        })
+    })
+}
+
 /// Waits until a CRD has changed a short time ago, or until it is known when one did.
 async fn until_changed(crds: &mut Receiver<Option<Instant>>) {
     loop {
@@ -115,6 +134,7 @@ fn lists_again(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
     use serde_json::json;
     use support::testing::{Answer, Expect, Scenario};
 
@@ -141,6 +161,29 @@ mod tests {
         sender.send_replace(Some(Instant::now()));
         assert!(lists().await > 1, "a CRD has changed");
         assert_eq!(lists().await, 0);
+    }
+
+    /// Check T04.
+    #[tokio::test(start_paused = true)]
+    async fn an_object_that_cannot_be_read_is_watched_with_the_others() {
+        let deep = (0..300).fold(json!("end"), |inner, _| json!([inner]));
+        let object = |name: &str, spec| json!({ "metadata": { "name": name, "resourceVersion": "1" }, "spec": spec });
+        let found = [object("deep", deep), object("flat", json!({}))];
+        let list = Expect::get("/apis/a/v1/as").answer(Answer::list(&found));
+        let scenario = Scenario::new([list]);
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("a", "v1", "A"));
+        let api: Api<Lenient<DynamicObject>> = Api::all_with(scenario.client(), &resource);
+        let mut events = std::pin::pin!(readable(watch(api, config())));
+        let mut names = Vec::new();
+        loop {
+            match events.next().await.unwrap().unwrap() {
+                Event::InitApply(object) => names.push(object.metadata.name.unwrap()),
+                Event::InitDone => break,
+                _ => {}
+            }
+        }
+        assert_eq!(names, ["deep", "flat"]);
+        scenario.finish();
     }
 
     /// Check O06.

@@ -24,6 +24,10 @@ const CRATES: [&str; 10] = [
     "payload",
 ];
 
+/// What the client for the API server warns of: a body that is not what it expected, the whole of it. The body may have
+/// Secrets and objects of other tenants in it; that the request failed is in the error of the request.
+const BODIES: &str = "kube_client::client";
+
 /// Sets up the log. The level applies to the crates of this workspace and to `targets`; a second call has no effect.
 pub fn init(args: &LoggingArgs, targets: &[&str]) {
     let filter = filter(level(args.log_level), targets);
@@ -51,7 +55,8 @@ pub fn init(args: &LoggingArgs, targets: &[&str]) {
 }
 
 /// Third-party libraries log headers and bodies below info, which contain tokens and Secrets: of their events, only
-/// warnings and errors pass. Their spans pass down to info, so that the fields of those are on our events.
+/// warnings and errors pass, and of [`BODIES`] only errors. Their spans pass down to info, so that the fields of those are
+/// on our events.
 fn filter(
     level: LevelFilter,
     targets: &[&str],
@@ -64,7 +69,9 @@ fn filter(
         .with_default(level.min(LevelFilter::WARN));
     let filter = filter_fn(move |metadata: &Metadata<'_>| {
         let is_span = metadata.is_span() && *metadata.level() <= Level::INFO;
-        is_span || events.would_enable(metadata.target(), metadata.level())
+        // Only the module itself: the modules in it warn of certificates.
+        let has_body = metadata.target() == BODIES && *metadata.level() > Level::ERROR;
+        is_span || !has_body && events.would_enable(metadata.target(), metadata.level())
     });
     // With it, what is below costs one comparison, without a look at the filter.
     filter.with_max_level_hint(level.max(LevelFilter::INFO))
@@ -145,6 +152,26 @@ pub(crate) mod tests {
             .map(|it| it["message"].clone())
             .collect();
         assert_eq!(messages, ["ours", "ours", "ours", "library warning"]);
+    }
+
+    /// Check S16.
+    #[test]
+    fn bodies_that_the_client_cannot_read_are_not_logged() {
+        let log = Log::default();
+        tracing::subscriber::with_default(log.subscriber(LevelFilter::TRACE), || {
+            tracing::warn!(target: "kube_client::client", "{{\"data\":{{}}}}, Error");
+            tracing::error!(target: "kube_client::client", "client error");
+            tracing::warn!(target: "kube_client::client::tls", "client warning");
+            tracing::warn!(target: "support::lease", "ours");
+            tracing::warn!(target: "rustls", "library warning");
+        });
+        let messages: Vec<_> = log
+            .events()
+            .iter()
+            .map(|it| it["message"].clone())
+            .collect();
+        let expected = ["client error", "client warning", "ours", "library warning"];
+        assert_eq!(messages, expected);
     }
 
     #[test]

@@ -188,6 +188,7 @@ impl Index {
         event: &Result<Event<K>, watcher::Error>,
         metadata: impl Fn(&K) -> Cow<'_, ObjectMeta>,
     ) -> bool {
+        let is_labelled = LABELLED.contains(&watch);
         let mut watches = self.watches();
         let Some(watch) = watches.get_mut(watch) else {
             return true;
@@ -199,7 +200,7 @@ impl Index {
                 watch.listing = Objects::default();
             }
             Ok(Event::InitApply(object)) => {
-                let (key, entry) = self.entry(&metadata(object));
+                let (key, entry) = self.entry(&metadata(object), is_labelled);
                 watch.listing.put(key, entry);
             }
             Ok(Event::InitDone) => {
@@ -209,12 +210,12 @@ impl Index {
                 is_new = true;
             }
             Ok(Event::Apply(object)) => {
-                let (key, entry) = self.entry(&metadata(object));
+                let (key, entry) = self.entry(&metadata(object), is_labelled);
                 is_new = watch.objects.put(key, entry);
                 watch.resume();
             }
             Ok(Event::Delete(object)) => {
-                let (key, _) = self.entry(&metadata(object));
+                let (key, _) = self.entry(&metadata(object), is_labelled);
                 is_new = watch.objects.remove(key).is_some();
                 watch.resume();
             }
@@ -284,7 +285,7 @@ impl Index {
 
     /// The version of an object that was read.
     pub(super) fn version_of(&self, metadata: &ObjectMeta) -> u64 {
-        self.entry(metadata).1.version
+        self.version_at(self.key(metadata), metadata)
     }
 
     /// All versions that there are.
@@ -366,12 +367,20 @@ impl Index {
     }
 
     /// Where an object is, and its version.
-    fn entry(&self, metadata: &ObjectMeta) -> (Key, Entry) {
-        let text = |field: &Option<String>| self.hash(field.as_deref().unwrap_or_default());
-        let key = (text(&metadata.namespace), text(&metadata.name));
-        let version = self.hash(&(key, &metadata.uid, &metadata.resource_version));
-        let owner = control_plane(metadata).map(|owner| self.hash(owner.as_str()));
+    fn entry(&self, metadata: &ObjectMeta, is_labelled: bool) -> (Key, Entry) {
+        let key = self.key(metadata);
+        let version = self.version_at(key, metadata);
+        let owner = control_plane(metadata, is_labelled).map(|owner| self.hash(owner.as_str()));
         (key, Entry { version, owner })
+    }
+
+    fn key(&self, metadata: &ObjectMeta) -> Key {
+        let text = |field: &Option<String>| self.hash(field.as_deref().unwrap_or_default());
+        (text(&metadata.namespace), text(&metadata.name))
+    }
+
+    fn version_at(&self, key: Key, metadata: &ObjectMeta) -> u64 {
+        self.hash(&(key, &metadata.uid, &metadata.resource_version))
     }
 
     pub(super) fn hash<T: std::hash::Hash + ?Sized>(&self, value: &T) -> u64 {

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Cache;
 use crate::error::Error;
-use crate::watches::{self, WatchResult};
+use crate::watches::{self, Lenient, WatchResult};
 use ownership::ObservedGroups;
 use ownership_reader::{Kind, Reader};
 
@@ -126,8 +126,8 @@ impl Watches<'_> {
     fn begin(&mut self, kind: &Kind) {
         let name = kind.name();
         self.cache.index.begin(&name);
-        let api: Api<Meta> = Api::all_with(self.client.clone(), &kind.resource);
-        let events = watches::watch(api, watches::checked(watches::config()));
+        let api: Api<Lenient<Meta>> = Api::all_with(self.client.clone(), &kind.resource);
+        let events = watches::readable(watches::watch(api, watches::checked(watches::config())));
         let (events, handle) = abortable(events);
         self.running.insert(name.clone(), handle);
         self.events

@@ -1,7 +1,7 @@
 //! Starts migrations, a limited number at a time, and runs them until they end.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -28,6 +28,9 @@ use crate::evaluation::EvaluatedCluster;
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The pause after an evaluation that failed.
 const REQUEUE_AFTER_ERROR: Duration = Duration::from_secs(1);
+/// So many migrations that wait for a user take no place of others. The limit bounds those that go on at the same time
+/// when their users have acted.
+const MAX_BLOCKED: usize = 8;
 
 /// The state of migrations that outlives a single one.
 #[derive(Debug)]
@@ -35,6 +38,7 @@ pub(crate) struct Migrations {
     pub(crate) settings: MigrationSettings,
     pub(crate) metrics: Arc<Metrics>,
     candidates: watch::Sender<Arc<[Candidate]>>,
+    blocked: Mutex<HashSet<Id>>,
 }
 
 // === impl Migrations ===
@@ -45,7 +49,22 @@ impl Migrations {
             settings,
             metrics: Arc::clone(metrics),
             candidates: watch::Sender::new(Arc::new([])),
+            blocked: Mutex::default(),
         }
+    }
+
+    /// Whether the migration of a cluster waits for its user.
+    pub(super) fn set_blocked(&self, id: &Id, is_blocked: bool) {
+        let mut blocked = self.blocked();
+        if is_blocked {
+            blocked.insert(id.clone());
+        } else {
+            blocked.remove(id);
+        }
+    }
+
+    fn blocked(&self) -> MutexGuard<'_, HashSet<Id>> {
+        self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Updates the candidates after an evaluation of all HostedClusters.
@@ -138,13 +157,23 @@ async fn chosen(
     known: &mut Option<Known>,
 ) -> Result<Vec<Choice>, Error> {
     let switch = Switch::read(ctx, migrations.settings.concurrency, known).await?;
-    let free = switch.concurrency.saturating_sub(under_way.len());
+    let free = free(
+        switch.concurrency,
+        under_way.len(),
+        migrations.blocked().len(),
+    );
     if free == 0 {
         return Ok(Vec::new());
     }
     let is_busy = |id: &Id| under_way.contains(id) || resting.contains(id);
     let now = Timestamp::now();
     Ok(choose(members, switch.gate, now, free, is_busy))
+}
+
+/// How many migrations may start.
+fn free(concurrency: usize, under_way: usize, blocked: usize) -> usize {
+    let active = under_way.saturating_sub(blocked.min(MAX_BLOCKED));
+    concurrency.saturating_sub(active)
 }
 
 /// Clusters that are not selected again based on data from before their last migration ended.
@@ -189,6 +218,26 @@ impl Resting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check T02.
+    #[test]
+    fn migrations_that_wait_for_users_delay_no_other() {
+        // The limit, how many are under way, and how many of these are blocked.
+        for (limit, under_way, blocked, expected) in [
+            (1, 0, 0, 1),
+            (1, 1, 0, 0),
+            (1, 1, 1, 1),
+            (1, 2, 1, 0),
+            (2, 3, 1, 0),
+            (2, 3, 2, 1),
+            (1, MAX_BLOCKED + 1, MAX_BLOCKED, 0),
+            (1, MAX_BLOCKED + 1, MAX_BLOCKED + 1, 0),
+            (0, 1, 1, 0),
+        ] {
+            let case = format!("{blocked} of {under_way} blocked, at most {limit}");
+            assert_eq!(free(limit, under_way, blocked), expected, "{case}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn an_outdated_evaluation_starts_no_migration() {

@@ -88,6 +88,7 @@ pub(super) async fn run(
     // It may take hours, so it is not a pass with a deadline.
     let run = async {
         let ended = run_once(ctx, migrations, id, work, drain).await;
+        migrations.set_blocked(id, false);
         migrations.metrics.ended(id);
         ended.unwrap_or_else(|error| {
             tracing::warn!(
@@ -328,6 +329,8 @@ impl<'a> MigrationRun<'a> {
                 }
                 Err(error) => return Err(error.into()),
             };
+            let is_blocked = matches!(advance, Advance::Blocked(_));
+            self.migrations.set_blocked(self.id, is_blocked);
             match advance {
                 Advance::Stepped(_) => self.report_progress(None).await,
                 Advance::Waiting(_, waits) => {

@@ -33,7 +33,7 @@ use super::unreadable::{cluster_name, owner, resource};
 use super::write::Writer;
 use crate::cache::{self, ChangedClusters, PoolWriters};
 use crate::context::Context;
-use crate::watches;
+use crate::watches::{self, Lenient};
 
 /// How NodePools are reconciled.
 const SETTINGS: Settings = Settings {
@@ -123,9 +123,10 @@ fn watch<'a>(
     writer: StoreWriter<Pool>,
     check: &'a Check,
 ) -> impl Stream<Item = ObjectKey> + use<'a> {
-    let api: Api<Pool> = Api::all_with(ctx.client.clone(), &resource());
+    let api: Api<Lenient<Pool>> = Api::all_with(ctx.client.clone(), &resource());
     let ctx = Arc::clone(ctx);
-    let events = watches::watch_optional(api, watches::whole(), ctx.cache.crds())
+    let events = watches::watch_optional(api, watches::whole(), ctx.cache.crds());
+    let events = watches::readable(events)
         .modify(cache::trim_pool)
         .reflect(writer)
         .inspect(move |event| {
@@ -171,8 +172,8 @@ fn is_absent(error: &watcher::Error) -> bool {
 ///
 /// Users' Secrets and ConfigMaps have no label, so all are watched; only the version of each is stored.
 fn others(ctx: &Arc<Context>, pools: &Store<Pool>) -> Vec<Requests> {
-    let maps: Api<Meta<ConfigMap>> = Api::all(ctx.client.clone());
-    let secrets: Api<Meta<Secret>> = Api::all(ctx.client.clone());
+    let maps: Api<Lenient<Meta<ConfigMap>>> = Api::all(ctx.client.clone());
+    let secrets: Api<Lenient<Meta<Secret>>> = Api::all(ctx.client.clone());
     let of_map = pools.clone();
     let (with_map, with_secret) = (Arc::clone(ctx), Arc::clone(ctx));
     let maps = events(maps).inspect(move |event| with_map.cache.see(cache::CONFIG_MAPS, event));
@@ -186,12 +187,14 @@ fn others(ctx: &Arc<Context>, pools: &Store<Pool>) -> Vec<Requests> {
 }
 
 /// The events of a watch of metadata.
-fn events<K>(api: Api<Meta<K>>) -> impl Stream<Item = WatchResult<Meta<K>>> + Send + 'static
+fn events<K>(
+    api: Api<Lenient<Meta<K>>>,
+) -> impl Stream<Item = WatchResult<Meta<K>>> + Send + 'static
 where
     K: Clone + Debug + DeserializeOwned + Send + 'static,
     Meta<K>: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    watches::watch(api, watches::config())
+    watches::readable(watches::watch(api, watches::config()))
 }
 
 /// The NodePools that the events affect.

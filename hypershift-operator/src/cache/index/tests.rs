@@ -154,16 +154,39 @@ fn kinds_come_and_go() {
     assert_eq!(index.count("machines", "a"), None);
 }
 
+/// An object of the control plane of `clusters/one`, as it says.
+fn annotated(namespace: Option<&str>, version: &str) -> DynamicObject {
+    let mut object = object("", "b", version);
+    object.metadata.namespace = namespace.map(str::to_owned);
+    let key = "hypershift.openshift.io/cluster".to_owned();
+    object.metadata.annotations = Some([(key, "clusters/one".to_owned())].into());
+    object
+}
+
+/// Check T01.
+#[test]
+fn objects_of_other_tenants_do_not_count_for_a_control_plane() {
+    let roles = LABELLED[5];
+    let cases = [
+        (SECRETS, false),
+        (CONFIG_MAPS, false),
+        // Of this operator: it puts roles where the agents are.
+        (roles, true),
+    ];
+    for (watch, expected) in cases {
+        let index = Index::new(&[watch]);
+        list(&index, watch, Vec::new());
+        let before = [Part::All, Part::Owned].map(|it| index.snapshot("clusters-one", it).unwrap());
+        index.observe(watch, &Ok(Event::Apply(annotated(Some("other"), "1"))));
+        for snapshot in before {
+            assert_eq!(!index.is_unchanged(&snapshot), expected, "{watch}");
+        }
+    }
+}
+
 /// Objects of a control plane in other namespaces count for its namespace, too.
 #[test]
 fn objects_of_a_control_plane_count_for_it_wherever_they_are() {
-    let annotated = |namespace: Option<&str>, version: &str| {
-        let mut object = object("", "b", version);
-        object.metadata.namespace = namespace.map(str::to_owned);
-        let key = "hypershift.openshift.io/cluster".to_owned();
-        object.metadata.annotations = Some([(key, "clusters/one".to_owned())].into());
-        object
-    };
     for namespace in [None, Some("clusters"), Some("clusters-one")] {
         let index = Index::new(&[SECRETS]);
         list(&index, SECRETS, vec![annotated(namespace, "1")]);

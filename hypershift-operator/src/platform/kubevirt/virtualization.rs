@@ -1,15 +1,22 @@
 //! KubeVirt of the infrastructure cluster: the management cluster, or another one that a user's kubeconfig names.
 //!
-//! A user's kubeconfig is untrusted: one that would make this process run a program or read a file is rejected.
+//! A user's kubeconfig is untrusted: one that would make this process run a program or read a file is rejected, and its
+//! server may take little time, memory and connections.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use http::Request;
+use http_body_util::{BodyExt as _, Limited};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroup;
+use k8s_openapi::apimachinery::pkg::version::Info;
+use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Status;
 use kube::{Client, Config};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use support::error::chain;
 use support::reconcile::is_missing;
@@ -23,6 +30,8 @@ use crate::facts::{Facts, Virtualization};
 const CACHE_DURATION: Duration = Duration::from_mins(1);
 /// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest response that is read, in bytes.
+const LONGEST_BODY: usize = 64 * 1024;
 /// The longest version that is reported.
 const LONGEST: usize = 64;
 /// The API group of KubeVirt with its version.
@@ -35,6 +44,8 @@ type Place = Option<(String, String)>;
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     results: Mutex<HashMap<Place, (Instant, Virtualization)>>,
+    /// Held during requests to servers that users of a namespace name.
+    requests: Mutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
 /// KubeVirt of the infrastructure cluster. If its kubeconfig is missing, no request is made: that is reported with all
@@ -57,15 +68,16 @@ pub(crate) async fn find(facts: &Facts, client: &Client, cache: &Cache) -> Optio
     if let Some(cached) = cache.get_cached(&place).await {
         return Some(cached);
     }
-    let found = match kubeconfig {
-        None => virtualization(client).await,
-        Some(bytes) => of_kubeconfig(bytes).await,
+    let Some(bytes) = kubeconfig else {
+        let found = virtualization(client).await;
+        // Only success is cached, so that fixes are noticed at once.
+        if matches!(found, Virtualization::Found { .. }) {
+            cache.insert(place, found.clone()).await;
+        }
+        return Some(found);
     };
-    // Only success is cached, so that fixes are noticed at once.
-    if matches!(found, Virtualization::Found { .. }) {
-        cache.insert(place, found.clone()).await;
-    }
-    Some(found)
+    let found = cache.once(&facts.id.namespace, place, of_kubeconfig(bytes));
+    Some(found.await)
 }
 
 // === impl Cache ===
@@ -75,6 +87,28 @@ impl Cache {
         let results = self.results.lock().await;
         let (at, cached) = results.get(place)?;
         (at.elapsed() < CACHE_DURATION).then(|| cached.clone())
+    }
+
+    /// The result of a request to a user's server, one at a time for each namespace. Failures are cached, too: a fixed
+    /// kubeconfig is another place.
+    async fn once(
+        &self,
+        namespace: &str,
+        place: Place,
+        request: impl Future<Output = Virtualization>,
+    ) -> Virtualization {
+        let lock = {
+            let mut requests = self.requests.lock().await;
+            requests.retain(|_, lock| Arc::strong_count(lock) > 1);
+            Arc::clone(requests.entry(namespace.to_owned()).or_default())
+        };
+        let _one = lock.lock().await;
+        if let Some(cached) = self.get_cached(&place).await {
+            return cached;
+        }
+        let found = request.await;
+        self.insert(place, found.clone()).await;
+        found
     }
 
     async fn insert(&self, place: Place, found: Virtualization) {
@@ -157,8 +191,8 @@ fn describe(error: &kube::Error) -> String {
 }
 
 async fn request_versions(client: &Client) -> kube::Result<Virtualization> {
-    let kubernetes = client.apiserver_version().await?.git_version;
-    let group = match client.request::<APIGroup>(get(KUBEVIRT)?).await {
+    let kubernetes = get::<Info>(client, "/version").await?.git_version;
+    let group = match get::<APIGroup>(client, KUBEVIRT).await {
         Ok(group) => group,
         Err(error) if is_missing(&error) => return Ok(Virtualization::Absent),
         Err(error) => return Err(error),
@@ -169,8 +203,8 @@ async fn request_versions(client: &Client) -> kube::Result<Virtualization> {
     let Some(version) = version else {
         return Ok(Virtualization::Absent);
     };
-    let request = get(&format!("/apis/{}/version", version.group_version))?;
-    let response: Value = client.request(request).await?;
+    let path = format!("/apis/{}/version", version.group_version);
+    let response: Value = get(client, &path).await?;
     let kubevirt = response["gitVersion"].as_str().unwrap_or_default();
     Ok(Virtualization::Found {
         kubernetes: cut(&kubernetes),
@@ -183,10 +217,20 @@ fn cut(version: &str) -> String {
     version.chars().take(LONGEST).collect()
 }
 
-fn get(path: &str) -> kube::Result<Request<Vec<u8>>> {
-    Request::get(path)
-        .body(Vec::new())
-        .map_err(kube::Error::HttpError)
+/// Reads a short response. The library would read one of any length, also that of an error.
+async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> kube::Result<T> {
+    let request = Request::get(path).body(Body::empty());
+    let response = client
+        .send(request.map_err(kube::Error::HttpError)?)
+        .await?;
+    let code = response.status();
+    if !code.is_success() {
+        let status = Status::failure("", "").with_code(code.as_u16());
+        return Err(kube::Error::Api(Box::new(status)));
+    }
+    let body = Limited::new(response.into_body(), LONGEST_BODY).collect();
+    let body = body.await.map_err(kube::Error::Service)?;
+    serde_json::from_slice(&body.to_bytes()).map_err(kube::Error::SerdeError)
 }
 
 #[cfg(test)]
@@ -236,6 +280,52 @@ mod tests {
             let expected = format!("it responds with status {code}");
             assert_eq!(found, Virtualization::Unreachable(expected));
         }
+    }
+
+    #[tokio::test]
+    async fn long_responses_are_not_read_to_the_end() {
+        let endless = "x".repeat(LONGEST_BODY);
+        let long = json!({ "kind": "APIGroup", "name": endless, "versions": [] });
+        let long = Expect::get(KUBEVIRT).answer(Answer::ok(&long));
+        let Virtualization::Unreachable(message) = results(vec![long]).await else {
+            panic!("it was read");
+        };
+        assert!(message.contains("length limit exceeded"), "{message}");
+        assert!(message.len() < 200, "{message}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn users_servers_are_requested_one_at_a_time_and_rarely() {
+        let cache = Cache::default();
+        let place = |version: &str| Some(("uid/kubeconfig".to_owned(), version.to_owned()));
+        let failed = || Virtualization::Unreachable("no".to_owned());
+        let slow = async |namespace, version| {
+            let request = async {
+                tokio::time::sleep(REQUEST_TIMEOUT).await;
+                failed()
+            };
+            cache.once(namespace, place(version), request).await
+        };
+        let begun = Instant::now();
+        // The second is the first, the third waits for it, and the fourth is of another namespace.
+        let all = tokio::join!(
+            slow("a", "1"),
+            slow("a", "1"),
+            slow("a", "2"),
+            slow("b", "3")
+        );
+        assert_eq!(begun.elapsed(), REQUEST_TIMEOUT * 2);
+        assert_eq!(all.0, failed());
+        let begun = Instant::now();
+        slow("a", "1").await;
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the failure is cached");
+        tokio::time::advance(CACHE_DURATION).await;
+        slow("a", "1").await;
+        assert_eq!(begun.elapsed(), CACHE_DURATION + REQUEST_TIMEOUT);
+        assert!(
+            cache.requests.lock().await.len() <= 1,
+            "others are forgotten"
+        );
     }
 
     fn kubeconfig(cluster: &Value, user: &Value) -> Vec<u8> {
