@@ -1,6 +1,6 @@
 //! The order of the deletion of a pool, and its conditions.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
