@@ -43,6 +43,28 @@ pub(crate) async fn claim(
     }
 }
 
+/// Reads a namespace again before something is written there: it is still the one that was found, with the same owner.
+pub(crate) async fn confirm(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    before: &ControlPlaneNamespace,
+) -> Result<ControlPlaneNamespace, Error> {
+    let found = find(client, namespace, name).await?;
+    match &found {
+        Namespace::Owned(owned) if owned == before => return Ok(owned.clone()),
+        Namespace::Owned(_)
+        | Namespace::Absent(_)
+        | Namespace::Unclaimed(_)
+        | Namespace::Foreign { .. } => {}
+    }
+    let refusal = found.refusal(namespace, name);
+    Err(Error::ForeignNamespace {
+        object: format!("{namespace}/{name}"),
+        message: refusal.unwrap_or_else(|| "it was deleted".to_owned()),
+    })
+}
+
 /// Creates the namespace with its owner. An existing one is not changed.
 async fn create(
     client: &Client,

@@ -86,6 +86,8 @@ pub(crate) enum AgentNamespace {
     Missing,
     /// The cluster may use its Agents.
     Allowed,
+    /// The same, because the cluster did so before consent was required.
+    Grandfathered,
     /// It does not allow the namespace of the HostedCluster.
     Refused,
 }

@@ -18,6 +18,8 @@ pub(crate) const HOSTED_CONTROL_PLANE: &str = "hypershift.openshift.io/hosted-co
 pub(crate) const NEED_MANAGEMENT_API: &str = "hypershift.openshift.io/need-management-kas-access";
 /// Annotation of a Namespace with Agents: the namespaces whose HostedClusters may use them, separated by commas.
 pub(crate) const AGENT_CONSUMERS: &str = "hypershift.openshift.io/agent-consumer-namespaces";
+/// Annotation of the binding for Agents: their namespace has consented, so that the binding itself is no consent.
+pub(crate) const AGENT_CONSENT: &str = "hypershift.openshift.io/agent-consent";
 /// Finalizer of a HostedCluster: its objects are deleted first.
 pub(crate) const FINALIZER: &str = "hypershift.openshift.io/finalizer";
 /// Finalizer of Deployments that have to outlive the objects which they clean up after.

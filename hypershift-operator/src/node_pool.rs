@@ -57,7 +57,7 @@ use tokio::time::Instant;
 
 use crate::cache::{self, Cache, Object, Part, Recheck, Snapshot};
 use crate::cluster_ref::{Id, protocol};
-use crate::control_plane_namespace::{self, Namespace};
+use crate::control_plane_namespace::{self, ControlPlaneNamespace, Namespace};
 use crate::pause::{Pause, pause};
 use conditions::Conditions;
 use control::Pools;
@@ -213,24 +213,40 @@ async fn write(
     pools: &Pools,
 ) -> Result<bool, Error> {
     let writer = &pools.writer;
-    let Some(namespace) = &facts.owned else {
+    let Some(before) = &facts.owned else {
         return Ok(false);
     };
     if found.is_paused {
-        let kind = workload::kind(facts.capi(), facts.upgrade_type());
-        writer.pause(namespace, &kind, facts).await?;
+        if let Some(running) = workload::running(facts.workload.as_ref()) {
+            let namespace = confirm(facts, before, pools).await?;
+            let kind = workload::kind(facts.capi(), facts.upgrade_type());
+            writer.pause(&namespace, &kind, running).await?;
+        }
         return Ok(false);
     }
     let Some(plan) = plan else {
         return Ok(false);
     };
+    let namespace = confirm(facts, before, pools).await?;
     writer.ensure_finalizer(facts).await?;
-    writer.apply(namespace, facts, plan).await?;
+    writer.apply(&namespace, facts, plan).await?;
     // Based on what was read before: controllers have not observed the new objects yet.
     let is_done = status::is_rolled_out(facts, plan);
     let annotations = status::bookkeeping(facts, found, plan, is_done);
     writer.remember(&facts.pool, &annotations).await?;
     Ok(is_done)
+}
+
+/// Reading may have taken a while: the current owner of the namespace counts.
+async fn confirm(
+    facts: &Facts,
+    before: &ControlPlaneNamespace,
+    pools: &Pools,
+) -> Result<ControlPlaneNamespace, Error> {
+    let Id { namespace, name } = &Id::of(&facts.cluster.metadata);
+    let client = &pools.ctx.client;
+    let found = control_plane_namespace::confirm(client, namespace, name, before).await;
+    found.map_err(Error::Owner)
 }
 
 async fn delete(

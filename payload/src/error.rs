@@ -24,6 +24,8 @@ const LONGEST_RETRY: Duration = Duration::from_secs(15);
 pub enum Reason {
     /// The image reference is malformed.
     InvalidReference,
+    /// More mirrors apply to the image than are tried.
+    TooManyMirrors,
     /// The pull secret cannot be read.
     InvalidPullSecret,
     /// The registry requires authentication, and the pull secret has no entry for it.
@@ -72,9 +74,20 @@ impl Error {
     /// The image is being read in the background, for this time already: the caller returns later.
     pub(crate) fn in_progress(image: &str, since: Duration) -> Self {
         let detail = "the registry has not delivered it yet; it is read in the background";
+        Self::new(image, Reason::InProgress, detail).retried_after(since)
+    }
+
+    /// The image is read after others of its namespace: the caller returns, and starts the read when it is its turn.
+    pub(crate) fn queued(image: &str, since: Duration, running: usize) -> Self {
+        let detail = format!("it is read after {running} other images of its namespace");
+        Self::new(image, Reason::InProgress, detail).retried_after(since)
+    }
+
+    /// The longer it takes already, the later the caller returns.
+    pub(crate) fn retried_after(self, since: Duration) -> Self {
         Self {
             retry_after: Some(since.min(LONGEST_RETRY)),
-            ..Self::new(image, Reason::InProgress, detail)
+            ..self
         }
     }
 
@@ -119,6 +132,7 @@ impl Error {
         match self.reason {
             Reason::InvalidPullSecret | Reason::PullSecretMissing => "SecretNotFound",
             Reason::InvalidReference
+            | Reason::TooManyMirrors
             | Reason::Unauthorized
             | Reason::NotFound
             | Reason::Unreachable
@@ -174,6 +188,7 @@ impl Reason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidReference => "InvalidReference",
+            Self::TooManyMirrors => "TooManyMirrors",
             Self::InvalidPullSecret => "InvalidPullSecret",
             Self::PullSecretMissing => "PullSecretMissing",
             Self::Unauthorized => "Unauthorized",

@@ -1,6 +1,11 @@
 //! Other places for images: mirrors, which hold copies, and overrides, which replace a registry altogether.
 
+use std::collections::HashSet;
+
 use api::hypershift::v1beta1::image_content_source::ImageContentSource;
+
+/// The most mirrors of one image: while it is read, each of them may cost a request, and a tenant chooses their number.
+pub(crate) const MIRRORS_OF_IMAGE: usize = 32;
 
 /// Where copies of repositories are: tried in order, before the place that an image names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -9,6 +14,13 @@ pub struct Mirrors(Vec<(String, Vec<String>)>);
 /// Registries or repositories that are replaced by others, whatever the image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Overrides(Vec<(String, String)>);
+
+/// An image has more than [`MIRRORS_OF_IMAGE`] mirrors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "more than {MIRRORS_OF_IMAGE} mirrors apply to it: remove mirrors of its registry or repository from spec.imageContentSources"
+)]
+pub struct TooManyMirrors;
 
 // === impl Mirrors ===
 
@@ -41,21 +53,29 @@ impl Mirrors {
     }
 
     /// Where copies of an image may be, in the order in which they are tried.
-    pub fn of_image(&self, image: &str) -> Vec<String> {
+    ///
+    /// Fails as soon as there are too many: an API object has room for 65,025 mirrors of one image.
+    pub fn of_image(&self, image: &str) -> Result<Vec<String>, TooManyMirrors> {
         let longest = self.0.iter().filter(|(source, _)| covers(source, image));
         let mut matching: Vec<_> = longest.collect();
         // The most specific mirror is first; equally specific ones keep their order.
         matching.sort_by_key(|(source, _)| std::cmp::Reverse(source.len()));
-        let mut places: Vec<String> = Vec::new();
+        let mut places = Vec::new();
+        let mut seen = HashSet::from([image.to_owned()]);
         for (source, mirrors) in matching {
             for mirror in mirrors {
                 let place = moved(image, source, mirror);
-                if place != image && !places.contains(&place) {
-                    places.push(place);
+                if seen.contains(&place) {
+                    continue;
                 }
+                if places.len() == MIRRORS_OF_IMAGE {
+                    return Err(TooManyMirrors);
+                }
+                seen.insert(place.clone());
+                places.push(place);
             }
         }
-        places
+        Ok(places)
     }
 }
 
@@ -134,8 +154,9 @@ mod tests {
             ),
             ("b.example.com", &["m4.example.com"]),
         ]);
+        let places = |image: &str| mirrors.of_image(image).unwrap();
         assert_eq!(
-            mirrors.of_image("a.example.com/ocp/release@sha256:1"),
+            places("a.example.com/ocp/release@sha256:1"),
             [
                 "m3.example.com/release@sha256:1",
                 "m1.example.com/ocp/release@sha256:1",
@@ -143,19 +164,79 @@ mod tests {
             ]
         );
         assert_eq!(
-            mirrors.of_image("a.example.com/ocp/release-dev:1"),
+            places("a.example.com/ocp/release-dev:1"),
             [
                 "m1.example.com/ocp/release-dev:1",
                 "m2.example.com/x/ocp/release-dev:1"
             ]
         );
-        assert!(mirrors.of_image("c.example.com/a").is_empty());
+        assert!(places("c.example.com/a").is_empty());
         let flag = mirrors.as_flag();
         let pairs = flag.split(',').filter_map(|pair| pair.split_once('='));
         let pairs = pairs.map(|(source, mirror)| (source.to_owned(), vec![mirror.to_owned()]));
         let again = Mirrors::new(pairs);
         let image = "a.example.com/ocp/release@sha256:1";
         assert_eq!(again.of_image(image), mirrors.of_image(image));
+    }
+
+    /// Check T22.
+    #[test]
+    fn the_mirrors_of_an_image_are_limited() {
+        let image = "a.example.com/ocp/release@sha256:1";
+        let sources = |count: usize, mirrors: usize, first: fn(usize) -> usize| {
+            let source = move |number: usize| {
+                let mirrors =
+                    (0..mirrors).map(|mirror| format!("m{}.example.com", first(number) + mirror));
+                ("a.example.com".to_owned(), mirrors.collect())
+            };
+            Mirrors::new((0..count).map(source))
+        };
+        for (name, mirrors, expected) in [
+            (
+                "as many as an object may have",
+                sources(255, 255, |it| it * 255),
+                Err(TooManyMirrors),
+            ),
+            (
+                "one too many",
+                sources(1, MIRRORS_OF_IMAGE + 1, |_| 0),
+                Err(TooManyMirrors),
+            ),
+            (
+                "the most",
+                sources(1, MIRRORS_OF_IMAGE, |_| 0),
+                Ok(MIRRORS_OF_IMAGE),
+            ),
+            (
+                "the most, repeated",
+                sources(255, MIRRORS_OF_IMAGE, |_| 0),
+                Ok(MIRRORS_OF_IMAGE),
+            ),
+        ] {
+            assert_eq!(
+                mirrors.of_image(image).map(|it| it.len()),
+                expected,
+                "{name}"
+            );
+            assert_eq!(mirrors.of_image("b.example.com/a:1"), Ok(vec![]), "{name}");
+        }
+    }
+
+    /// All places of an image, in order, without repetition.
+    fn unlimited(mirrors: &Mirrors, image: &str) -> Vec<String> {
+        let covering = mirrors.0.iter().filter(|(source, _)| covers(source, image));
+        let mut covering: Vec<_> = covering.collect();
+        covering.sort_by_key(|(source, _)| std::cmp::Reverse(source.len()));
+        let mut places = Vec::new();
+        for (source, mirrors) in covering {
+            for mirror in mirrors {
+                let place = moved(image, source, mirror);
+                if place != image && !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        places
     }
 
     #[test]
@@ -186,6 +267,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn mirrors_are_tried_once_and_in_order(
+            sources in prop::collection::vec(
+                ("[ab](/[ab]){0,2}/?", prop::collection::vec("[abc](/[ab]){0,2}/?", 0..8)),
+                0..8,
+            ),
+            image in "[ab](/[ab]){0,3}",
+        ) {
+            let mirrors = Mirrors::new(sources);
+            let places = unlimited(&mirrors, &image);
+            let expected = (places.len() <= MIRRORS_OF_IMAGE).then_some(places).ok_or(TooManyMirrors);
+            prop_assert_eq!(mirrors.of_image(&image), expected);
+        }
+
         #[test]
         fn image_references_round_trip(path in "[a-z]{1,5}(/[a-z]{1,5}){0,2}(:[a-z]{1,3})?") {
             let there = overrides(&[("a.example.com/x", "b.example.com/y/z")]);

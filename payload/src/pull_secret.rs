@@ -1,24 +1,35 @@
 //! Credentials for registries, as a Secret of type `kubernetes.io/dockerconfigjson` holds them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
+use crate::memory::unpoisoned;
 use crate::reference::Reference;
 
 /// The key of the Secret that holds them.
 pub const KEY: &str = ".dockerconfigjson";
 
-/// Credentials for registries.
+/// Credentials for registries. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct PullSecret {
-    /// By host, or by host and path prefix.
-    entries: BTreeMap<String, Credential>,
+    entries: Arc<Entries>,
+    /// A hash of all entries.
+    fingerprint: [u8; 32],
 }
+
+/// By host, or by host and path prefix.
+type Entries = BTreeMap<String, Credential>;
+
+/// Pull secrets of reads that have not ended. Each reconcile parses its own, which may have a megabyte; reads with equal
+/// ones share one.
+#[derive(Default)]
+pub(crate) struct InUse(Mutex<HashMap<[u8; 32], Weak<Entries>>>);
 
 /// Credentials for a registry.
 #[derive(Clone, PartialEq, Eq)]
@@ -27,6 +38,8 @@ pub struct Credential {
     pub(crate) password: String,
     /// A refresh token, for registries that have one in place of a password.
     pub(crate) identity_token: Option<String>,
+    /// A hash of it, made once: an image with many mirrors needs it for each.
+    fingerprint: [u8; 32],
 }
 
 /// An invalid pull secret. The error never contains its content.
@@ -89,7 +102,16 @@ impl PullSecret {
                 })?;
             entries.extend(credential.map(|credential| (normalized(&key), credential)));
         }
-        Ok(Self { entries })
+        let mut hash = Sha256::new();
+        for (key, credential) in &entries {
+            hash.update(key.len().to_le_bytes());
+            hash.update(key);
+            hash.update(credential.fingerprint);
+        }
+        Ok(Self {
+            entries: Arc::new(entries),
+            fingerprint: hash.finalize().into(),
+        })
     }
 
     /// The credentials for an image: those of the longest entry that is a prefix of its name.
@@ -113,15 +135,49 @@ impl PullSecret {
 
     /// A hash of the credentials for an image; it does not reveal them.
     pub(crate) fn fingerprint(&self, image: &Reference) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        if let Some(credential) = self.credential(image) {
-            let token = credential.identity_token.as_deref().unwrap_or_default();
-            for part in [&credential.username, &credential.password, token] {
-                hash.update(part.len().to_le_bytes());
-                hash.update(part);
-            }
+        let credential = self.credential(image);
+        credential.map_or_else(
+            || Sha256::digest([]).into(),
+            |credential| credential.fingerprint,
+        )
+    }
+}
+
+// === impl InUse ===
+
+impl InUse {
+    /// The same pull secret, in the memory of one that is in use already.
+    pub(crate) fn share(&self, secret: &PullSecret) -> PullSecret {
+        let mut in_use = unpoisoned(&self.0);
+        in_use.retain(|_, entries| entries.strong_count() > 0);
+        let entries = in_use.get(&secret.fingerprint).and_then(Weak::upgrade);
+        let entries = entries.unwrap_or_else(|| {
+            in_use.insert(secret.fingerprint, Arc::downgrade(&secret.entries));
+            secret.entries.clone()
+        });
+        PullSecret {
+            entries,
+            fingerprint: secret.fingerprint,
         }
-        hash.finalize().into()
+    }
+}
+
+// === impl Credential ===
+
+impl Credential {
+    fn new(username: String, password: String, identity_token: Option<String>) -> Self {
+        let token = identity_token.as_deref().unwrap_or_default();
+        let mut hash = Sha256::new();
+        for part in [&username, &password, token] {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part);
+        }
+        Self {
+            fingerprint: hash.finalize().into(),
+            username,
+            password,
+            identity_token,
+        }
     }
 }
 
@@ -151,11 +207,7 @@ impl Entry {
         if username.is_empty() && identity_token.is_none() {
             return Ok(None);
         }
-        Ok(Some(Credential {
-            username,
-            password,
-            identity_token,
-        }))
+        Ok(Some(Credential::new(username, password, identity_token)))
     }
 }
 
@@ -267,6 +319,20 @@ mod tests {
             assert!(text.contains(expected), "{json}: {text}");
             assert!(!text.contains("topsecret"), "{text}");
         }
+    }
+
+    #[test]
+    fn reads_with_equal_pull_secrets_share_one() {
+        let in_use = InUse::default();
+        let parsed = |user: &str| secret(&json!({ "registry.example.com": entry(user) }));
+        let first = in_use.share(&parsed("a"));
+        let again = in_use.share(&parsed("a"));
+        let other = in_use.share(&parsed("b"));
+        assert!(Arc::ptr_eq(&first.entries, &again.entries));
+        assert_eq!(user(&other, "registry.example.com/x").as_deref(), Some("b"));
+        drop((first, again));
+        in_use.share(&other);
+        assert_eq!(unpoisoned(&in_use.0).len(), 1, "it keeps none by itself");
     }
 
     #[test]

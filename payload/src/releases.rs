@@ -163,7 +163,8 @@ impl Releases {
         };
         let read = || {
             let (this, query) = (self.clone(), query.clone());
-            let (image, pull_secret) = (image.to_owned(), pull_secret.clone());
+            let pull_secret = self.source.pull_secrets.share(pull_secret);
+            let image = image.to_owned();
             async move { this.read(&image, query, &pull_secret).await }
         };
         let question = Question {
@@ -192,7 +193,8 @@ impl Releases {
         };
         let read = || {
             let (this, query) = (self.clone(), query.clone());
-            let (image, pull_secret) = (image.to_owned(), pull_secret.clone());
+            let pull_secret = self.source.pull_secrets.share(pull_secret);
+            let image = image.to_owned();
             async move { this.read_labels(&image, query, &pull_secret).await }
         };
         let question = Question {
@@ -285,7 +287,9 @@ impl Releases {
         let named = named.parse::<Reference>().map_err(|error| {
             Error::new(image, Reason::InvalidReference, error.to_string()).caused_by(error)
         })?;
-        let mirrors = self.mirrors.of_image(image);
+        let mirrors = self.mirrors.of_image(image).map_err(|error| {
+            Error::new(image, Reason::TooManyMirrors, error.to_string()).caused_by(error)
+        })?;
         // An invalid mirror is skipped: the image itself may still be readable.
         let mirrors = mirrors
             .iter()

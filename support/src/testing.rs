@@ -19,6 +19,7 @@
 //! ```
 
 mod pod_security;
+mod rbac;
 mod tcp;
 
 use std::collections::VecDeque;
@@ -29,6 +30,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kube::client::Body;
 pub use pod_security::restricted_violations;
+pub use rbac::writes_hosted_clusters;
 use serde_json::{Value, json};
 pub use tcp::{Reply, TcpServer};
 

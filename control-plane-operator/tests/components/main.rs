@@ -9,4 +9,5 @@ mod golden;
 mod input;
 mod parity;
 mod pod_security;
+mod roles;
 mod variants;

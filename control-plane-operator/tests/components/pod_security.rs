@@ -9,7 +9,7 @@ use support::testing::restricted_violations;
 use crate::variants::changed;
 
 /// Control planes that differ in their pods.
-fn variants() -> Vec<(&'static str, Input)> {
+pub(crate) fn variants() -> Vec<(&'static str, Input)> {
     let platform = |platform: &str| {
         let value = json!({ "type": platform });
         changed(&[("/spec/platform", value)])

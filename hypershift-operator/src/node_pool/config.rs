@@ -12,6 +12,10 @@ use crate::names::node_pool as names;
 /// The key of the ConfigMaps that hold manifests.
 pub(crate) const KEY: &str = "config";
 
+/// The most that all ConfigMaps of a pool have together. They are parsed in one go; and the Secret with the token has room
+/// for 1 MiB of them, compressed.
+const MOST_BYTES: usize = 2 << 20;
+
 /// A ConfigMap with manifests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Source {
@@ -78,6 +82,7 @@ pub(crate) struct Refused(Vec<String>);
 impl Sources<'_> {
     /// All manifests as one text, independent of their order.
     pub(crate) fn join(&self) -> Result<Config, Refused> {
+        self.check_size().map_err(|error| Refused(vec![error]))?;
         let mut wrong = Vec::new();
         let mut read = |sources: &[Source]| {
             let mut manifests = Vec::new();
@@ -108,11 +113,39 @@ impl Sources<'_> {
         let unapplied = manifests.iter().flat_map(Manifest::unapplied).collect();
         Ok(Config { raw, unapplied })
     }
+
+    /// Before anything is parsed.
+    fn check_size(&self) -> Result<(), String> {
+        let Self {
+            own,
+            core,
+            tuning,
+            made: _,
+        } = self;
+        let sources = [own, core, tuning].into_iter().copied().flatten();
+        let total: usize = sources.clone().map(Source::size).sum();
+        if total <= MOST_BYTES {
+            return Ok(());
+        }
+        let largest = sources.max_by_key(|source| source.size());
+        let (name, size) = largest.map_or(("", 0), |it| (it.name.as_str(), it.size()));
+        Err(format!(
+            "the ConfigMaps have {total} bytes of configuration together, and at most {MOST_BYTES} are supported. The \
+             largest is ConfigMap {name} with {size} bytes: make it smaller"
+        ))
+    }
 }
 
 // === impl Source ===
 
 impl Source {
+    fn size(&self) -> usize {
+        match &self.content {
+            Content::Missing | Content::Empty => 0,
+            Content::Text(text) => text.len(),
+        }
+    }
+
     fn manifests(&self) -> Result<Vec<Manifest>, String> {
         let Self { name, content } = self;
         match content {

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
-use serde_json::Value;
 use support::reconcile::is_missing;
 
 use super::conditions::Conditions;
@@ -104,13 +103,14 @@ impl Remover<'_> {
     /// Cluster API does not even delete what is paused.
     async fn resume(&self, kind: &ApiResource, name: &str) -> Result<(), Error> {
         let found = self.writer.find(self.namespace, self.pool, kind, name);
-        let annotations = found.await?.and_then(|it| it.annotations);
-        if annotations.is_some_and(|it| it.contains_key(PAUSED)) {
-            self.writer
-                .annotate(kind, self.namespace.name(), name, PAUSED, Value::Null)
-                .await?;
+        let Some(found) = found.await? else {
+            return Ok(());
+        };
+        if !found.annotations.iter().any(|it| it.contains_key(PAUSED)) {
+            return Ok(());
         }
-        Ok(())
+        let (namespace, uid) = (self.namespace.name(), found.uid.as_deref());
+        self.writer.resume(kind, namespace, name, uid).await
     }
 
     /// The machines that are left.

@@ -262,6 +262,7 @@ impl Reader<'_> {
         Ok(ours
             .map(|it| PlatformMachine {
                 name: it.name_any(),
+                uid: it.uid(),
                 spec: it.data["spec"].clone(),
             })
             .collect())

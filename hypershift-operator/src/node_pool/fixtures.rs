@@ -142,6 +142,7 @@ pub(crate) fn machine(name: &str) -> Machine {
     };
     Machine {
         name: name.to_owned(),
+        uid: Some(format!("uid-{name}")),
         annotations: [(NODE_POOL.key().to_owned(), "clusters/workers".to_owned())].into(),
         node: Some(format!("node-{name}")),
         kubelet: Some("v1.35.4".to_owned()),
@@ -155,6 +156,7 @@ pub(crate) fn machine(name: &str) -> Machine {
 pub(crate) fn workload(replicas: i32) -> Workload {
     Workload {
         name: "workers".to_owned(),
+        uid: Some("workload-uid".to_owned()),
         desired: Some(replicas),
         replicas,
         up_to_date: replicas,

@@ -12,6 +12,11 @@ const BUILT_IN: &str = "machineconfiguration.openshift.io/mco-built-in";
 /// Settings of a MachineConfig that change the kernel or the image of the operating system.
 const UNAPPLIED: [&str; 4] = ["extensions", "fips", "kernelArguments", "kernelType"];
 
+/// The most aliases of a ConfigMap.
+const ALIASES: usize = 1_000;
+const TOO_MANY_ALIASES: &str =
+    "its anchors and aliases expand to too much: write the values out in place of aliases";
+
 /// The supported kinds of configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
@@ -41,6 +46,14 @@ pub(crate) enum Refused {
         document: usize,
         line: u64,
         column: u64,
+    },
+    #[error("document {document} exceeds a limit (line {line}, column {column}): {limit}")]
+    TooLarge {
+        document: usize,
+        line: u64,
+        column: u64,
+        /// The limit, and what to do.
+        limit: &'static str,
     },
     #[error(
         "document {document} is of kind {kind:?} in {api_version:?}, which is not supported as node configuration: use {}",
@@ -118,8 +131,8 @@ impl Kind {
 impl Manifest {
     /// Splits a text into manifests.
     pub(crate) fn read(text: &str) -> Result<Vec<Self>, Refused> {
-        let documents: Vec<Value> =
-            serde_saphyr::from_multiple(text).map_err(|error| Refused::of_yaml(text, &error))?;
+        let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options(text))
+            .map_err(|error| Refused::of_yaml(text, &error))?;
         let documents = documents.into_iter().enumerate();
         documents
             .filter(|(_, document)| !document.is_null())
@@ -215,11 +228,71 @@ impl Refused {
             .location()
             .map_or((0, 0), |at| (at.line(), at.column()));
         let before = text.lines().take(usize::try_from(line).unwrap_or_default());
-        Self::NoYaml {
-            document: 1 + before.filter(|line| line.trim_end() == "---").count(),
-            line,
-            column,
+        let document = 1 + before.filter(|line| line.trim_end() == "---").count();
+        match limit(error) {
+            Some(limit) => Self::TooLarge {
+                document,
+                line,
+                column,
+                limit,
+            },
+            None => Self::NoYaml {
+                document,
+                line,
+                column,
+            },
         }
+    }
+}
+
+/// Limits of what a text may need in memory. Values that aliases repeat count each time, so that a small text cannot
+/// become a large object; aliases as people write them stay far below.
+fn options(text: &str) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_nodes: 5_000 + text.len() / 8,
+            max_total_scalar_bytes: 2 * text.len() + (64 << 10),
+            max_anchors: ALIASES,
+            max_aliases: ALIASES,
+            max_merge_keys: ALIASES,
+            max_recorded_anchor_events: 50_000,
+            max_recorded_anchor_bytes: 2 * text.len() + (64 << 10),
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 10_000,
+        },
+        // The error would keep a part of the text.
+        with_snippet: false,
+    }
+}
+
+/// The limit that a text exceeds, and what to do.
+fn limit(error: &serde_saphyr::Error) -> Option<&'static str> {
+    use serde_saphyr::Error as Yaml;
+    use serde_saphyr::budget::BudgetBreach as Breach;
+    match error {
+        Yaml::AliasError { error, .. } | Yaml::WithSnippet { error, .. } => limit(error),
+        Yaml::AliasReplayCounterOverflow { .. }
+        | Yaml::AliasReplayLimitExceeded { .. }
+        | Yaml::AliasExpansionLimitExceeded { .. }
+        | Yaml::AliasReplayStackDepthExceeded { .. } => Some(TOO_MANY_ALIASES),
+        Yaml::Budget { breach, .. } => Some(match breach {
+            Breach::Aliases { .. }
+            | Breach::AliasAnchorRatio { .. }
+            | Breach::Anchors { .. }
+            | Breach::MergeKeys { .. }
+            | Breach::RecordedAnchorEvents { .. }
+            | Breach::RecordedAnchorBytes { .. } => TOO_MANY_ALIASES,
+            Breach::ScalarBytes { .. } => {
+                "its aliases repeat too much text: write it out, or put it into fewer places"
+            }
+            Breach::Nodes { .. } | Breach::Events { .. } => {
+                "it has too many values: use fewer aliases, or several ConfigMaps"
+            }
+            Breach::Depth { .. } => "it is nested too deeply",
+            _ => "it is too complex: use several ConfigMaps",
+        }),
+        _ => None,
     }
 }
 
@@ -317,6 +390,99 @@ spec:
             let found = Manifest::read(text).unwrap_err().to_string();
             let second = found.contains(expected);
             assert!(second || expected.contains("document 2"), "{found}");
+        }
+    }
+
+    /// A MachineConfig with anything in its spec.
+    fn machine_config(spec: &str) -> String {
+        format!(
+            "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {{name: a}}\nspec:\n{spec}"
+        )
+    }
+
+    /// Check T22.
+    #[test]
+    fn configs_that_expand_to_too_much_are_rejected_with_a_message() {
+        let laughs = (1..9).map(|level| {
+            let before = vec![format!("*a{}", level - 1); 9].join(", ");
+            format!("  a{level}: &a{level} [{before}]\n")
+        });
+        let laughs = format!("  a0: &a0 [lol]\n{}", laughs.collect::<String>());
+        let text = format!(
+            "  a: &a {}\n  b: [{}]\n",
+            "hunter2".repeat(10_000),
+            vec!["*a"; 90].join(", ")
+        );
+        let merged = (0..90).map(|number| format!("  m{number}: {{<<: *a}}\n"));
+        let keys = (0..1_000).map(|number| format!("hunter2{number}: 1"));
+        let merged = format!(
+            "  a: &a {{{}}}\n{}",
+            keys.collect::<Vec<_>>().join(", "),
+            merged.collect::<String>()
+        );
+        let anchors = (0..60).map(|level| {
+            format!("{}a:\n", " ".repeat(2 + level)).replace("a:", &format!("a{level}: &b{level}"))
+        });
+        let anchors = format!(
+            "{}{}x: [{}]\n",
+            anchors.collect::<String>(),
+            " ".repeat(62),
+            vec!["1"; 4_000].join(", ")
+        );
+        let values = format!("  a: [{}]\n", vec!["1"; 100_000].join(","));
+        for (name, spec, expected) in [
+            ("nested aliases", laughs, "aliases"),
+            ("a long text", text, "its aliases repeat too much text"),
+            ("merge keys", merged, "aliases"),
+            ("nested anchors", anchors, "aliases"),
+            ("values", values, "it has too many values"),
+        ] {
+            let refused = Manifest::read(&machine_config(&spec))
+                .unwrap_err()
+                .to_string();
+            assert!(refused.contains(expected), "{name}: {refused}");
+            assert!(
+                refused.starts_with("document 1 exceeds a limit (line "),
+                "{name}: {refused}"
+            );
+            assert!(!refused.contains("hunter2"), "{name}: {refused}");
+        }
+    }
+
+    #[test]
+    fn ordinary_aliases_and_large_configs_are_read() {
+        let aliases = "  a: &a {mode: 420, user: &user {name: root}}\n  b: {<<: *a, mode: 384}\n  c: [*user, *user]\n";
+        let read = Manifest::read(&machine_config(aliases)).unwrap();
+        assert_eq!(
+            read[0].object["spec"],
+            json!({
+                "a": { "mode": 420, "user": { "name": "root" } },
+                "b": { "mode": 384, "user": { "name": "root" } },
+                "c": [{ "name": "root" }, { "name": "root" }],
+            })
+        );
+        let file = |number: usize| {
+            let content = "a".repeat(1_000);
+            format!(
+                "    - {{path: /etc/{number}, mode: 420, contents: {{source: 'data:,{content}'}}}}\n"
+            )
+        };
+        let files = (0..900).map(file).collect::<String>();
+        let mirror = |number: usize| {
+            format!("  - {{source: a.example.com/{number}, mirrors: [b.example.com/{number}]}}\n")
+        };
+        let mirrors = (0..5_000).map(mirror).collect::<String>();
+        for spec in [
+            format!("  config: {{}}\n  files:\n{files}"),
+            format!("  mirrors:\n{mirrors}"),
+        ] {
+            let text = machine_config(&spec);
+            assert_eq!(
+                Manifest::read(&text).map(|it| it.len()),
+                Ok(1),
+                "{}",
+                text.len()
+            );
         }
     }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Machine {
     pub(crate) name: String,
+    pub(crate) uid: Option<String>,
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) finalizers: Vec<String>,
@@ -38,6 +39,7 @@ pub(crate) struct ObservedCondition {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Workload {
     pub(crate) name: String,
+    pub(crate) uid: Option<String>,
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) is_deleting: bool,
     pub(crate) finalizers: Vec<String>,
@@ -59,6 +61,7 @@ pub(crate) struct Workload {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PlatformMachine {
     pub(crate) name: String,
+    pub(crate) uid: Option<String>,
     pub(crate) spec: Value,
 }
 
@@ -77,6 +80,7 @@ impl Machine {
         let data = &object.data;
         Self {
             name: object.name_any(),
+            uid: object.uid(),
             annotations: object.annotations().clone(),
             labels: object.labels().clone(),
             finalizers: object.finalizers().to_vec(),
@@ -107,6 +111,7 @@ impl Workload {
         let owners = object.owner_references().iter();
         Self {
             name: object.name_any(),
+            uid: object.uid(),
             annotations: object.annotations().clone(),
             is_deleting: object.metadata.deletion_timestamp.is_some(),
             finalizers: object.finalizers().to_vec(),

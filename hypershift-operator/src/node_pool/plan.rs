@@ -53,7 +53,7 @@ pub(crate) struct Machines {
     pub(crate) is_resumed: bool,
     pub(crate) health_checks: Vec<Value>,
     pub(crate) obsolete_health_checks: Vec<String>,
-    /// Changes of machines that run: kind, name and patch.
+    /// Changes of machines that run: kind, name and patch. The patch names the machine's UID.
     pub(crate) patches: Vec<(ApiResource, String, Value)>,
 }
 
@@ -304,7 +304,7 @@ fn patches(facts: &Facts, machine: &machines::Machine) -> Vec<(ApiResource, Stri
             })
             .collect();
         if !fields.is_empty() {
-            let patch = json!({ "spec": fields });
+            let patch = json!({ "metadata": { "uid": platform.uid }, "spec": fields });
             patches.push((machine.made.clone(), platform.name.clone(), patch));
         }
     }
@@ -337,15 +337,18 @@ fn node_patch(facts: &Facts, machine: &observed::Machine) -> Option<Value> {
         .filter(|key| workload::is_node_label(key) && !desired.contains_key(*key));
     labels.extend(stale.map(|key| (key.clone(), Value::Null)));
     let taints = workload::taints(&facts.pool);
-    let mut metadata = json!({});
+    let mut metadata = Map::new();
     if !labels.is_empty() {
-        metadata["labels"] = json!(labels);
+        metadata.insert("labels".to_owned(), json!(labels));
     }
     if machine.annotations.get(TAINTS.key()) != Some(&taints) {
-        metadata["annotations"] = json!({ TAINTS.key(): taints });
+        metadata.insert("annotations".to_owned(), json!({ TAINTS.key(): taints }));
     }
-    let changes = metadata.as_object().is_some_and(|it| !it.is_empty());
-    changes.then(|| json!({ "metadata": metadata }))
+    if metadata.is_empty() {
+        return None;
+    }
+    metadata.insert("uid".to_owned(), json!(machine.uid));
+    Some(json!({ "metadata": metadata }))
 }
 
 #[cfg(test)]

@@ -101,6 +101,46 @@ async fn an_unchanged_pool_is_reconciled_without_requests() {
     scenario.finish();
 }
 
+/// Check T01: reading a release takes minutes, and the namespace may have been deleted and created for another cluster.
+#[tokio::test]
+async fn the_owner_of_the_namespace_is_confirmed_before_the_first_write() {
+    for (owner, uid, is_paused, expected) in [
+        ("clusters/dev", "ns", false, "PATCH"),
+        ("clusters/dev", "new", false, ""),
+        ("clusters-x/dev", "ns", false, ""),
+        ("clusters/dev", "ns", true, "PATCH"),
+        ("clusters-x/dev", "ns", true, ""),
+    ] {
+        let name = format!("{owner} {uid} {is_paused}");
+        let mut facts = fixtures::facts();
+        if is_paused {
+            facts.workload = Some(fixtures::workload(1));
+        }
+        let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
+        let (mut found, _) = validate::validate(&facts, &mut conditions);
+        let plan = plan::plan(&facts, &found, &conditions, "a-token");
+        found.is_paused = is_paused;
+        let annotations = json!({ "hypershift.openshift.io/cluster": owner });
+        let namespace = json!({ "metadata": { "name": "clusters-dev", "uid": uid, "annotations": annotations } });
+        let get = Expect::get("/api/v1/namespaces/clusters-dev").answer(Answer::ok(&namespace));
+        // The first write fails, and ends the pass.
+        let scenario = Scenario::new([get]);
+        assert!(
+            write(&facts, &found, plan.as_ref(), &pools(&scenario))
+                .await
+                .is_err(),
+            "{name}"
+        );
+        let seen = scenario.seen();
+        let writes: Vec<_> = seen
+            .iter()
+            .skip(1)
+            .map(|it| it.split(' ').next().unwrap())
+            .collect();
+        assert_eq!(writes.concat(), expected, "{name}: {seen:?}");
+    }
+}
+
 #[test]
 fn an_image_that_is_being_read_is_looked_for_soon() {
     let mut facts = fixtures::facts();

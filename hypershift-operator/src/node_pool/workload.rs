@@ -13,6 +13,7 @@ use kube::api::ApiResource;
 use serde_json::{Value, json};
 
 use super::autoscaling;
+use super::observed::Workload;
 use crate::canonical;
 use crate::capi::Capi;
 use crate::names::node_pool as names;
@@ -52,6 +53,11 @@ pub(crate) fn kind(capi: Capi, upgrade: UpgradeType) -> ApiResource {
         UpgradeType::Replace => capi.machine_deployment(),
         UpgradeType::InPlace => capi.machine_set(),
     }
+}
+
+/// The workload, unless it is paused or does not exist.
+pub(crate) fn running(found: Option<&Workload>) -> Option<&Workload> {
+    found.filter(|it| !it.annotations.contains_key(PAUSED))
 }
 
 /// The workload of a pool, without replicas: those have a field manager of their own.

@@ -15,6 +15,7 @@ use support::reconcile::is_missing;
 
 use super::error::Error;
 use super::facts::Facts;
+use super::observed::Workload;
 use super::plan::{Machines, Plan, Token};
 use super::secrets::{self, Outdated};
 use super::workload::PAUSED;
@@ -137,27 +138,32 @@ impl Writer {
         &self,
         namespace: &ControlPlaneNamespace,
         kind: &ApiResource,
-        facts: &Facts,
+        workload: &Workload,
     ) -> Result<(), Error> {
-        match &facts.workload {
-            Some(workload) if !workload.annotations.contains_key(PAUSED) => {
-                self.annotate(kind, namespace, &workload.name, PAUSED, json!("true"))
-                    .await
-            }
-            Some(_) | None => Ok(()),
-        }
+        let metadata = json!({ "uid": workload.uid, "annotations": { PAUSED: "true" } });
+        self.change(kind, namespace, &workload.name, metadata).await
     }
 
-    /// Sets or removes an annotation.
-    pub(crate) async fn annotate(
+    /// Resumes Cluster API for the workload with this UID.
+    pub(crate) async fn resume(
         &self,
         kind: &ApiResource,
         namespace: &str,
         name: &str,
-        annotation: &str,
-        value: Value,
+        uid: Option<&str>,
     ) -> Result<(), Error> {
-        let patch = json!({ "metadata": { "annotations": { annotation: value } } });
+        let metadata = json!({ "uid": uid, "annotations": { PAUSED: null } });
+        self.change(kind, namespace, name, metadata).await
+    }
+
+    async fn change(
+        &self,
+        kind: &ApiResource,
+        namespace: &str,
+        name: &str,
+        metadata: Value,
+    ) -> Result<(), Error> {
+        let patch = json!({ "metadata": metadata });
         self.patch(kind, namespace, name, &patch).await
     }
 
@@ -282,7 +288,8 @@ impl Writer {
             .await?;
         self.workload(facts, kind, workload, *replicas).await?;
         if *is_resumed {
-            self.annotate(kind, &facts.namespace, facts.name(), PAUSED, Value::Null)
+            let uid = facts.workload.as_ref().and_then(|it| it.uid.as_deref());
+            self.resume(kind, &facts.namespace, facts.name(), uid)
                 .await?;
         }
         let check = facts.capi().machine_health_check();
@@ -343,7 +350,12 @@ impl Writer {
         }
         let target = api::annotations::node_pool::TARGET_CONFIG_VERSION.key();
         let target = workload["metadata"]["annotations"][target].clone();
-        self.annotate(kind, &facts.namespace, facts.name(), key, target)
+        let mut metadata = json!({ "annotations": { key: target } });
+        // A new one has not been read.
+        if let Some(workload) = &facts.workload {
+            metadata["uid"] = json!(workload.uid);
+        }
+        self.change(kind, &facts.namespace, facts.name(), metadata)
             .await
     }
 
@@ -375,7 +387,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Patches an object, unless it was deleted.
+    /// Patches an object, unless it was deleted. The API server rejects the UID of another object.
     async fn patch(
         &self,
         kind: &ApiResource,

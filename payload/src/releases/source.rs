@@ -15,7 +15,7 @@ use crate::error::{Error, Reason};
 use crate::flights::Flights;
 use crate::limits::{Broken, Limits};
 use crate::memory::{Held, Memory};
-use crate::pull_secret::PullSecret;
+use crate::pull_secret::{InUse, PullSecret};
 use crate::reference::{Digest, Reference};
 use crate::registry::{Http, InvalidAuthorities, Session, slow};
 use crate::release::Release;
@@ -39,6 +39,7 @@ pub(super) struct Source {
     limits: Limits,
     pub(super) reads: Reads<(String, Query), Arc<Release>>,
     pub(super) label_reads: Reads<Query, Arc<Labels>>,
+    pub(super) pull_secrets: InUse,
     resolved: Memory<Query, Resolved>,
     finding: Flights<Query, Resolved>,
     contents: Memory<Digest, Arc<Contents>>,
@@ -69,6 +70,7 @@ impl Source {
             arch: options.arch,
             reads: Reads::new(limits.clone()),
             label_reads: Reads::new(limits.clone()),
+            pull_secrets: InUse::default(),
             resolved: Memory::new(eighth),
             finding: Flights::new(),
             contents: Memory::new(eighth * 3),

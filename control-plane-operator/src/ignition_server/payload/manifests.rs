@@ -93,8 +93,7 @@ impl Manifest {
 impl Manifests {
     /// Reads YAML documents.
     pub(super) fn read(text: &str) -> Result<Self, InvalidConfig> {
-        let options = serde_saphyr::options! { strict_booleans: true };
-        let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
+        let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options(text))
             .map_err(|error| InvalidConfig::text(not_yaml(&error)))?;
         let mut found: Vec<_> = documents
             .iter()
@@ -136,10 +135,47 @@ impl Manifests {
     }
 }
 
+/// The operator writes these manifests without aliases. Whatever they are, they must not need much more memory than their
+/// text.
+fn options(text: &str) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_total_scalar_bytes: 2 * text.len() + (64 << 10),
+            max_nodes: 500_000,
+            max_aliases: 1_000,
+            max_recorded_anchor_events: 50_000,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 10_000,
+        },
+        strict_booleans: true,
+    }
+}
+
 /// The parser's message is not used, because it would quote the content.
 fn not_yaml(error: &serde_saphyr::Error) -> String {
     match error.location() {
         Some(location) => format!("invalid YAML at line {}", location.line()),
         None => "invalid YAML".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check T22.
+    #[test]
+    fn configs_that_expand_to_too_much_are_invalid() {
+        let manifest = |spec: &str| {
+            Manifests::read(&format!(
+                "kind: KubeletConfig\nmetadata: {{name: a}}\nspec:\n{spec}"
+            ))
+        };
+        let long = "a".repeat(100_000);
+        let refused = manifest(&format!("  a: &a {long}\n  b: [*a, *a, *a]\n")).unwrap_err();
+        assert!(refused.problem.starts_with("invalid YAML"), "{refused}");
+        let read = manifest(&format!("  a: &a {long}\n  b: [*a]\n")).unwrap();
+        assert_eq!(read.kubelet_configs[0].spec["b"][0], long);
     }
 }

@@ -97,6 +97,24 @@ fn deployments_satisfy_the_restricted_standard() {
     }
 }
 
+/// Check T05: the author of a cluster can choose images that run with these roles, and the tenant policy trusts the verb
+/// `override`.
+#[test]
+fn no_role_of_a_control_plane_writes_hosted_clusters() {
+    for (platform, types, name) in ROWS {
+        let mut rules = 0;
+        let plan = build(&facts(platform, types)).unwrap();
+        for object in plan.iter().flat_map(|it| &it.objects) {
+            for rule in object.body["rules"].as_array().into_iter().flatten() {
+                rules += 1;
+                let writes = support::testing::writes_hosted_clusters(rule);
+                assert!(!writes, "{name}: {object:?}: {rule}");
+            }
+        }
+        assert!(rules > 10, "{name}: {rules}");
+    }
+}
+
 /// Objects of private types never contain a standard group, and vice versa.
 #[test]
 fn rendered_objects_use_the_groups_of_their_types_only() {

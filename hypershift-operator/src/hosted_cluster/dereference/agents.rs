@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 use crate::context::Context;
 use crate::error::Error;
 use crate::facts::{AgentNamespace, Facts};
-use crate::names::{AGENT_CONSUMERS, CAPI_PROVIDER};
+use crate::names::{AGENT_CONSENT, AGENT_CONSUMERS, CAPI_PROVIDER};
 
 /// The conditions of the namespace.
 pub(super) async fn consent(facts: &Facts, ctx: &Context) -> Result<Option<AgentNamespace>, Error> {
@@ -24,7 +24,7 @@ pub(super) async fn consent(facts: &Facts, ctx: &Context) -> Result<Option<Agent
     for name in bindings(&facts.namespace) {
         let found = super::get::<RoleBinding>(ctx, &agent.agent_namespace, &name).await?;
         if found.is_some_and(|it| is_granted(&it, &facts.namespace)) {
-            return Ok(Some(AgentNamespace::Allowed));
+            return Ok(Some(AgentNamespace::Grandfathered));
         }
     }
     Ok(Some(AgentNamespace::Refused))
@@ -46,7 +46,8 @@ fn decided(namespace: &Namespace, home: &str) -> Option<AgentNamespace> {
 }
 
 /// Bindings of a cluster that was created before consent was required: of this operator, and of the one that it
-/// takes over from. Only someone with rights in the namespace can make one.
+/// takes over from. Only someone with rights in the namespace can make one. Those that this operator makes with the
+/// namespace's consent are annotated: they do not outlast it.
 fn bindings(control_plane: &str) -> [String; 2] {
     [
         format!("{CAPI_PROVIDER}-{control_plane}"),
@@ -55,6 +56,10 @@ fn bindings(control_plane: &str) -> [String; 2] {
 }
 
 fn is_granted(binding: &RoleBinding, control_plane: &str) -> bool {
+    let annotations = binding.metadata.annotations.as_ref();
+    if annotations.is_some_and(|it| it.contains_key(AGENT_CONSENT)) {
+        return false;
+    }
     let mut subjects = binding.subjects.iter().flatten();
     subjects.any(|it| {
         it.kind == "ServiceAccount"
@@ -65,9 +70,12 @@ fn is_granted(binding: &RoleBinding, control_plane: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use api::group::CapiTypes;
     use serde_json::json;
 
     use super::*;
+    use crate::facts::fixture;
+    use crate::platform::infrastructure;
 
     /// Check T11.
     #[test]
@@ -90,25 +98,56 @@ mod tests {
         }
     }
 
+    /// Check T11. Earlier versions of this operator have annotated the binding with the HostedCluster only.
     #[test]
-    fn clusters_that_already_use_agents_are_allowed() {
-        let binding = |name: &str, namespace: &str| {
-            let subject = json!({ "kind": "ServiceAccount", "name": name, "namespace": namespace });
-            let role =
-                json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a" });
-            serde_json::from_value(json!({ "roleRef": role, "subjects": [subject] })).unwrap()
-        };
-        assert!(is_granted(
-            &binding("capi-provider", "clusters-one"),
-            "clusters-one"
-        ));
-        assert!(!is_granted(
-            &binding("capi-provider", "clusters-two"),
-            "clusters-one"
-        ));
-        assert!(!is_granted(
-            &binding("default", "clusters-one"),
-            "clusters-one"
-        ));
+    fn clusters_that_already_use_agents_are_allowed_until_their_namespace_consents() {
+        let earlier = json!({ "hypershift.openshift.io/cluster": "clusters/one" });
+        let consented = json!({
+            "hypershift.openshift.io/cluster": "clusters/one",
+            "hypershift.openshift.io/agent-consent": "true",
+        });
+        for (account, namespace, annotations, expected) in [
+            ("capi-provider", "clusters-one", json!({}), true),
+            ("capi-provider", "clusters-one", earlier, true),
+            ("capi-provider", "clusters-one", consented, false),
+            ("capi-provider", "clusters-two", json!({}), false),
+            ("default", "clusters-one", json!({}), false),
+        ] {
+            let name = format!("{account} of {namespace}, {annotations}");
+            let binding = serde_json::from_value(json!({
+                "metadata": { "annotations": annotations },
+                "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a" },
+                "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": namespace }],
+            }));
+            assert_eq!(
+                is_granted(&binding.unwrap(), "clusters-one"),
+                expected,
+                "{name}"
+            );
+        }
+    }
+
+    /// The next reconcile of a cluster that is allowed by its binding must not turn the binding into one by consent.
+    #[test]
+    fn only_bindings_by_consent_are_annotated() {
+        for (consent, expected) in [
+            (AgentNamespace::Allowed, true),
+            (AgentNamespace::Grandfathered, false),
+        ] {
+            let mut facts = fixture::facts(fixture::hosted_cluster("agent"), CapiTypes::Private);
+            facts.agent_namespace = Some(consent);
+            let platform = infrastructure(facts.cluster.spec.platform.type_).unwrap();
+            let objects = platform.external_objects(&facts);
+            let mut bindings = objects
+                .into_iter()
+                .filter(|it| it.resource.kind == "RoleBinding");
+            let binding: RoleBinding =
+                serde_json::from_value(bindings.next().unwrap().body).unwrap();
+            assert_eq!(
+                is_granted(&binding, &facts.namespace),
+                !expected,
+                "{consent:?}"
+            );
+        }
     }
 }

@@ -172,7 +172,7 @@ fn agent(facts: &Facts) -> Problems {
     };
     let (field, namespace) = ("spec.platform.agent.agentNamespace", &agent.agent_namespace);
     match consent {
-        AgentNamespace::Allowed => Problems::new(),
+        AgentNamespace::Allowed | AgentNamespace::Grandfathered => Problems::new(),
         AgentNamespace::Missing => vec![format!(
             "{field}: Namespace {namespace} does not exist: create it, or name another"
         )],

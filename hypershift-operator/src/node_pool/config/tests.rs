@@ -96,6 +96,28 @@ fn every_invalid_config_is_reported_with_a_fix() {
     }
 }
 
+/// Check T22.
+#[test]
+fn configs_that_are_too_large_are_not_parsed() {
+    // It is no YAML either, which is not reported: it is not read.
+    let filled = |name: &str, size: usize| source(name, &"[".repeat(size));
+    let half = MOST_BYTES / 2;
+    let refused = join(&[filled("a", half), filled("b", half + 1)], &[]).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the ConfigMaps have 2097153 bytes of configuration together, and at most 2097152 are supported. The largest is \
+         ConfigMap b with 1048577 bytes: make it smaller"
+    );
+    let core = join(&[filled("a", half)], &[filled("core", half + 1)]);
+    assert!(core.unwrap_err().to_string().contains("ConfigMap core"));
+    let comment = |name: &str| {
+        let config = machine_config(name);
+        let rest = "#".repeat(half - config.len());
+        source(name, &format!("{config}{rest}"))
+    };
+    assert!(join(&[comment("a"), comment("b")], &[]).is_ok());
+}
+
 #[test]
 fn core_manifests_come_before_generated_ones() {
     let core = format!(

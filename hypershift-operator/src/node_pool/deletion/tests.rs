@@ -1,6 +1,6 @@
 //! The order of the deletion of a pool, and its conditions.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
@@ -55,7 +55,7 @@ async fn deletion_waits_for_machines_and_reports_it() {
         Expect::get(&path).answer(Answer::ok(&deployment)),
         // Cluster API does not delete what is paused.
         Expect::patch(&path)
-            .body(json!({ "metadata": { "annotations": { PAUSED: null } } }))
+            .body(json!({ "metadata": { "uid": "1", "annotations": { PAUSED: null } } }))
             .answer(Answer::ok(&deployment)),
         Expect::get(&path).answer(Answer::ok(&deployment)),
         Expect::delete(&path).body(json!({ "preconditions": { "uid": "1" } })),

@@ -375,6 +375,7 @@ fn labels_and_taints_change_without_a_rollout() {
     facts.machines = vec![machine];
     let taints = r#"[{"effect":"NoSchedule","key":"dedicated","value":"team"}]"#;
     let expected = json!({ "metadata": {
+        "uid": "uid-a",
         "labels": { "managed.hypershift.openshift.io.example.com/zone": "a", "managed.hypershift.openshift.io.gone": null },
         "annotations": { TAINTS.key(): taints },
     } });
@@ -403,10 +404,12 @@ fn tags_are_patched_on_running_machines() {
     facts.platform_machines = vec![
         PlatformMachine {
             name: "same".to_owned(),
+            uid: Some("uid-same".to_owned()),
             spec,
         },
         PlatformMachine {
             name: "other".to_owned(),
+            uid: Some("uid-other".to_owned()),
             spec: other,
         },
     ];
@@ -417,6 +420,7 @@ fn tags_are_patched_on_running_machines() {
     assert_eq!((kind.kind.as_str(), name.as_str()), ("AWSMachine", "other"));
     assert_eq!(patch["spec"]["additionalTags"]["old"], Value::Null);
     assert_eq!(patch["spec"]["additionalTags"]["team"], "a");
+    assert_eq!(patch["metadata"]["uid"], "uid-other");
 }
 
 #[test]

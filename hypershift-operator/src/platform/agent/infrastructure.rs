@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::capi::Capi;
 use crate::desired::Desired;
-use crate::facts::Facts;
+use crate::facts::{AgentNamespace, Facts};
 use crate::names;
 use crate::platform::{ClusterIs, Infrastructure, image_given};
 
@@ -96,10 +96,12 @@ impl Infrastructure for Agent {
                 "kind": "ServiceAccount", "name": names::CAPI_PROVIDER, "namespace": facts.namespace,
             }],
         });
-        vec![
-            Desired::new::<Role>(namespace, &name, role),
-            Desired::new::<RoleBinding>(namespace, &name, binding),
-        ]
+        let mut binding = Desired::new::<RoleBinding>(namespace, &name, binding);
+        if facts.agent_namespace != Some(AgentNamespace::Grandfathered) {
+            // Otherwise it would count as one from before consent was required, and consent could not be withdrawn.
+            binding = binding.annotated(names::AGENT_CONSENT, "true");
+        }
+        vec![Desired::new::<Role>(namespace, &name, role), binding]
     }
 }
 

@@ -14,6 +14,15 @@ const HYPERSHIFT: &str = "hypershift.openshift.io";
 /// The security context constraints (SCCs) that the pods of a control plane run under; those of older management clusters
 /// have the shorter name.
 const CONSTRAINTS: [&str; 2] = ["restricted", "restricted-v2"];
+/// Kinds of a control plane that the control-plane-operator reads and writes. HostedClusters and NodePools are not among
+/// them: the operator acts on those with its own permissions, and `override` on them bypasses the tenant policy.
+const CONTROL_PLANE: [&str; 5] = [
+    "hostedcontrolplanes",
+    "controlplanecomponents",
+    "certificatesigningrequestapprovals",
+    "awsendpointservices",
+    "azureprivatelinkservices",
+];
 
 /// Rules of the Cluster API controllers: the groups of their types, and what the provider contract requires.
 pub(super) fn cluster_api(facts: &Facts) -> Vec<Value> {
@@ -61,7 +70,7 @@ pub(super) fn provider(facts: &Facts, platform: &dyn Infrastructure) -> Vec<Valu
 pub(super) fn control_plane_operator() -> Vec<Value> {
     let all = |group: &str, resources: &[&str]| json!({ "apiGroups": [group], "resources": resources, "verbs": ALL });
     vec![
-        all(HYPERSHIFT, &ALL),
+        control_plane_kinds(),
         all("certificates.hypershift.openshift.io", &ALL),
         all(
             "",
@@ -105,6 +114,18 @@ pub(super) fn control_plane_operator() -> Vec<Value> {
             "verbs": ["use"],
         }),
     ]
+}
+
+/// Verbs are named, too: the author of a cluster chooses the image that has these rights.
+fn control_plane_kinds() -> Value {
+    let resources = CONTROL_PLANE
+        .iter()
+        .flat_map(|kind| ["", "/status", "/finalizers"].map(|part| format!("{kind}{part}")));
+    json!({
+        "apiGroups": [HYPERSHIFT],
+        "resources": resources.collect::<Vec<_>>(),
+        "verbs": ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"],
+    })
 }
 
 /// What managers read cluster-wide: the served versions of each kind.
