@@ -73,6 +73,14 @@ pub(crate) fn nullable(schema: &mut Schema) {
     schema.insert("nullable".to_owned(), true.into());
 }
 
+/// Fields that the schema does not know are kept.
+pub(crate) fn preserve_unknown(schema: &mut Schema) {
+    schema.insert(
+        "x-kubernetes-preserve-unknown-fields".to_owned(),
+        true.into(),
+    );
+}
+
 /// An integer of no stated width.
 pub(crate) fn no_format(schema: &mut Schema) {
     schema.remove("format");

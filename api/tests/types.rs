@@ -69,6 +69,18 @@ fn defaults_of_the_types_are_those_of_the_schema() {
 }
 
 #[test]
+fn unknown_fields_are_preserved_where_the_schema_does() {
+    let mut cluster = cases::base(HOSTED_CLUSTER);
+    let strategy = json!({ "type": "Private", "loadBalancerTuning": { "level": 2 } });
+    cluster["spec"]["operatorConfiguration"] =
+        json!({ "ingressOperator": { "endpointPublishingStrategy": strategy } });
+    let written = rewritten(HOSTED_CLUSTER, &cluster);
+    let operators = &written["spec"]["operatorConfiguration"];
+    let kept = &operators["ingressOperator"]["endpointPublishingStrategy"];
+    assert_eq!(*kept, strategy);
+}
+
+#[test]
 fn null_stays_null_where_the_schema_allows_it() {
     let mut cluster = cases::base(HOSTED_CLUSTER);
     cluster["status"] = json!({ "version": {

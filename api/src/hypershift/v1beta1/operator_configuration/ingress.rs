@@ -2,10 +2,14 @@
 
 pub mod load_balancer;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::hypershift::v1beta1::operator_configuration::ingress::load_balancer::LoadBalancerStrategy;
+use crate::schema::preserve_unknown;
 
 /// Settings of the ingress operator.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +26,7 @@ pub struct IngressOperatorSpec {
 /// Fill in the member that belongs to `type`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = preserve_unknown)]
 pub struct EndpointPublishingStrategy {
     /// The way in which they are reached.
     #[serde(rename = "type")]
@@ -38,6 +43,10 @@ pub struct EndpointPublishingStrategy {
     /// When `type` is `NodePortService`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_port: Option<NodePortStrategy>,
+    /// Members that are not known here. They are passed on as they are.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub other: BTreeMap<String, Value>,
 }
 
 /// Routers that use the network of the nodes that they run on.
