@@ -15,7 +15,7 @@ pub struct Mirrors(Vec<(String, Vec<String>)>);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Overrides(Vec<(String, String)>);
 
-/// An image has more than [`MIRRORS_OF_IMAGE`] mirrors.
+/// An image has more mirrors than are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "more than {MIRRORS_OF_IMAGE} mirrors apply to it: remove mirrors of its registry or repository from spec.imageContentSources"
