@@ -50,8 +50,6 @@ use jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Api, ResourceExt as _};
 use ownership::{Decision, capi_types, decide, evaluate, expected_types, may_reconcile};
-use serde_json::json;
-use support::apply::{self, Desired};
 use support::controller::{Action, ObjectKey};
 use tokio::time::Instant;
 
@@ -147,7 +145,11 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
     let status = status::status(&facts, &found, &conditions, is_done);
     pools.writer.status(&facts.pool, &status).await?;
     let action = again(&facts, outcome);
-    let snapshot = snapshot.and_then(|it| with_own_status(&facts.pool, it, &pools));
+    // After another write of this reconcile there is none: its event requests the next one.
+    let watched = (cache::NODE_POOLS, &unreadable::resource());
+    let manager = pools.writer.applier.manager();
+    let metadata = &facts.pool.metadata;
+    let snapshot = snapshot.and_then(|it| cache.after_own_status(it, watched, manager, metadata));
     if let Some((snapshot, again)) = snapshot.zip(settled(&facts, outcome, action)) {
         cache.pools.settle(key, snapshot, again);
     }
@@ -162,22 +164,6 @@ fn snapshot(owner: &Id, cache: &Cache) -> Option<Snapshot> {
         owner.name.as_str(),
     );
     cache.snapshot(&owner.control_plane_namespace(), Part::All, &[cluster])
-}
-
-/// The snapshot with the pool in the version that the update of its status has returned; none if there was another write
-/// since it was read, even one of this reconcile: its event requests the next one.
-fn with_own_status(pool: &NodePool, snapshot: Snapshot, pools: &Pools) -> Option<Snapshot> {
-    let (namespace, name) = (pool.namespace().unwrap_or_default(), pool.name_any());
-    let status = Desired {
-        resource: &unreadable::resource(),
-        object: &json!({ "metadata": { "namespace": namespace, "name": name } }),
-        part: apply::Part::Status,
-        manager: pools.writer.applier.manager(),
-    };
-    let cache = &pools.ctx.cache;
-    let version = cache.with_own_status(status, &pool.metadata)?;
-    let watched = (cache::NODE_POOLS, namespace.as_str(), name.as_str());
-    Some(cache.index.with_version(snapshot, watched, version))
 }
 
 /// Objects that the pool and its cluster refer to.

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
-use serde_json::Value;
-use support::apply::{Desired, Known, Memory};
+use serde_json::{Value, json};
+use support::apply::{Desired, Known, Memory, Part};
 
 use super::Cache;
-use super::index::{Found, Index, LABELLED};
+use super::index::{Found, Index, LABELLED, Snapshot};
 
 /// The objects. Only hashes are kept, no contents of Secrets.
 #[derive(Debug, Default)]
@@ -107,9 +107,33 @@ impl Memory for Cache {
 }
 
 impl Cache {
+    /// The snapshot with the object of the reconcile in the version that the update of its status has returned: its own
+    /// status is no change. None if there was another write since the object was read.
+    pub(crate) fn after_own_status(
+        &self,
+        snapshot: Snapshot,
+        (watch, resource): (&'static str, &ApiResource),
+        manager: &str,
+        read: &ObjectMeta,
+    ) -> Option<Snapshot> {
+        let namespace = read.namespace.as_deref().unwrap_or_default();
+        let name = read.name.as_deref().unwrap_or_default();
+        let status = Desired {
+            resource,
+            object: &json!({ "metadata": { "namespace": namespace, "name": name } }),
+            part: Part::Status,
+            manager,
+        };
+        let version = self.with_own_status(status, read)?;
+        Some(
+            self.index
+                .with_version(snapshot, (watch, namespace, name), version),
+        )
+    }
+
     /// The version of an object of which this version was read, with the status that was applied since, if one was. None
     /// if another write came between.
-    pub(crate) fn with_own_status(&self, status: Desired<'_>, read: &ObjectMeta) -> Option<u64> {
+    fn with_own_status(&self, status: Desired<'_>, read: &ObjectMeta) -> Option<u64> {
         let read = self.index.version_of(read);
         match self.written.get(&self.index, status) {
             None => Some(read),
@@ -181,7 +205,6 @@ mod tests {
     use kube::api::DynamicObject;
     use kube::runtime::watcher::Event;
     use serde_json::json;
-    use support::apply::Part;
 
     use super::*;
     use crate::cache::SECRETS;

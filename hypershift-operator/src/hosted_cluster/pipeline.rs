@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
-use support::apply::{Applier, Desired, Part};
+use support::apply::Applier;
 use support::controller::{Action, ObjectKey};
 use tokio::time::Instant;
 
@@ -120,7 +120,11 @@ impl Done {
         let Some(snapshot) = snapshot else {
             return Self::unsettled(again.into());
         };
-        match with_own_status(cluster, snapshot, ctx) {
+        let watched = (cache::HOSTED_CLUSTERS, &super::resource());
+        match ctx
+            .cache
+            .after_own_status(snapshot, watched, FIELD_MANAGER, cluster)
+        {
             Some(snapshot) => Self {
                 action: again.into(),
                 settled: Some((snapshot, again)),
@@ -142,20 +146,6 @@ impl Done {
         }
         self.action
     }
-}
-
-/// The snapshot with the HostedCluster in the version that the status update has returned.
-fn with_own_status(cluster: &ObjectMeta, snapshot: Snapshot, ctx: &Context) -> Option<Snapshot> {
-    let Id { namespace, name } = &Id::of(cluster);
-    let status = Desired {
-        resource: &super::resource(),
-        object: &json!({ "metadata": { "namespace": namespace, "name": name } }),
-        part: Part::Status,
-        manager: FIELD_MANAGER,
-    };
-    let version = ctx.cache.with_own_status(status, cluster)?;
-    let watched = (cache::HOSTED_CLUSTERS, namespace.as_str(), name.as_str());
-    Some(ctx.cache.index.with_version(snapshot, watched, version))
 }
 
 /// When to requeue a HostedCluster whose images are still being read. If its status is about this generation, it is kept,
