@@ -50,7 +50,12 @@
 //! - `management_api` (it has a token for the management cluster), `enabled_if` and `manifest_if`, `konnectivity`,
 //!   `minter`, `service_account_kubeconfig`: see [`Component`].
 
+mod aws_cloud_controller_manager;
+mod aws_node_termination_handler;
+mod azure_cloud_controller_manager;
 mod capi;
+pub(crate) mod cloud;
+mod cloud_credential_operator;
 mod cluster_autoscaler;
 mod cluster_version_operator;
 pub(crate) mod edit;
@@ -58,6 +63,7 @@ mod etcd;
 pub(crate) mod feature_gate;
 mod featuregate_generator;
 mod flags;
+mod gcp_cloud_controller_manager;
 mod hosted_cluster_config_operator;
 mod ignition_server;
 mod ignition_server_proxy;
@@ -66,8 +72,12 @@ mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
 pub(crate) mod kubeconfig;
+mod kubevirt_cloud_controller_manager;
+mod kubevirt_csi_controller;
 mod machine_approver;
+mod openstack_cloud_controller_manager;
 mod pending;
+mod powervs_cloud_controller_manager;
 mod router;
 
 use std::sync::LazyLock;
@@ -119,7 +129,16 @@ fn running() -> Vec<Component> {
         cluster_autoscaler::component(),
         cluster_version_operator::component(),
         hosted_cluster_config_operator::component(),
+        aws_cloud_controller_manager::component(),
+        azure_cloud_controller_manager::component(),
+        kubevirt_cloud_controller_manager::component(),
+        openstack_cloud_controller_manager::component(),
+        powervs_cloud_controller_manager::component(),
+        gcp_cloud_controller_manager::component(),
+        cloud_credential_operator::component(),
+        kubevirt_csi_controller::component(),
         machine_approver::component(),
+        aws_node_termination_handler::component(),
         konnectivity_agent::component(),
         ignition_server::component(),
         ignition_server_proxy::component(),

@@ -18,7 +18,7 @@ const DEDICATED: &str = "dedicated-request-serving-components";
 type Row = (&'static str, i32, bool, Option<(i32, i32)>);
 
 /// Components with several replicas. All others have one.
-const HIGHLY_AVAILABLE: [Row; 8] = [
+const HIGHLY_AVAILABLE: [Row; 9] = [
     ("etcd", 3, true, None),
     ("kube-apiserver", 3, true, Some((0, 1))),
     ("router", 3, true, Some((0, 1))),
@@ -27,6 +27,7 @@ const HIGHLY_AVAILABLE: [Row; 8] = [
     ("konnectivity-agent", 2, true, Some((1, 0))),
     ("kube-controller-manager", 2, true, Some((1, 0))),
     ("kube-scheduler", 2, true, Some((1, 0))),
+    ("kubevirt-cloud-controller-manager", 2, true, Some((1, 0))),
 ];
 
 fn single() -> Input {
