@@ -13,6 +13,7 @@ use super::certificate::{self, Authority, Leaf};
 use super::context::Context;
 use super::error::{Error, Result};
 use super::facts::Infra;
+use super::operands::Operands;
 use super::workload::{Workload, without_nulls};
 
 type AdaptWorkload = Box<dyn Fn(&Context<'_>, &mut Workload) -> Result<()> + Send + Sync>;
@@ -80,6 +81,7 @@ pub struct Component {
     pub(crate) certificates: Option<Certificates>,
     pub(crate) publication: Option<Publication>,
     pub(crate) metrics: Metrics,
+    pub(crate) operands: Operands,
 }
 
 /// Properties of a component's pods.
@@ -229,6 +231,7 @@ impl Component {
             certificates: None,
             publication: None,
             metrics: Metrics::default(),
+            operands: Operands::None,
         }
     }
 
@@ -283,6 +286,12 @@ impl Component {
     /// Declares which of its metrics are collected.
     pub fn metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = metrics;
+        self
+    }
+
+    /// Declares the Deployments that it creates itself. It is rolled out only when they are.
+    pub fn operands(mut self, operands: Operands) -> Self {
+        self.operands = operands;
         self
     }
 

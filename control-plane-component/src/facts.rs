@@ -1,6 +1,7 @@
 //! Derived properties of a hosted control plane.
 
 use api::annotations::cluster::TOPOLOGY;
+use api::hypershift::v1beta1::capabilities::OptionalCapability;
 use api::hypershift::v1beta1::configuration::authentication::AuthenticationType;
 use api::hypershift::v1beta1::configuration::feature_gate::FeatureSet;
 use api::hypershift::v1beta1::etcd::EtcdManagementType;
@@ -213,6 +214,11 @@ impl<'a> Context<'a> {
     /// Whether request-serving components run on dedicated nodes.
     pub fn is_dedicated(&self) -> bool {
         matches!(TOPOLOGY.get(self.annotations()), Ok(Some(topology)) if topology == DEDICATED)
+    }
+
+    /// Whether the cluster has an optional part of OpenShift.
+    pub fn has_capability(&self, capability: OptionalCapability) -> bool {
+        !self.spec().capabilities.disabled.contains(&capability)
     }
 
     /// Whether etcd is managed by this operator.

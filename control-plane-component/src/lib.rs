@@ -14,7 +14,8 @@
 //! - [`proxy`], [`trust`]: proxies and CA certificates of users.
 //! - [`pod`]: the common pod settings, in order.
 //! - [`render`]: renders a declaration and a context to objects.
-//! - [`status`], [`dependency`]: rollout status of a component, and its dependencies.
+//! - [`status`], [`dependency`], [`operands`]: rollout status of a component, its dependencies, and what it creates
+//!   itself.
 //! - [`sidecar`]: the proxy sidecar of controllers that use Cluster API.
 //! - [`write`](mod@write): applies objects that differ.
 
@@ -29,6 +30,7 @@ pub mod facts;
 mod monitoring;
 pub mod names;
 pub mod objects;
+pub mod operands;
 pub mod pod;
 pub mod proxy;
 pub mod release;
@@ -47,6 +49,7 @@ pub use context::{Context, Predicates};
 pub use declaration::{Component, Konnectivity, Metrics, Minter, Prober, Publication, TokenFrom};
 pub use error::{Error, Result};
 pub use objects::Objects;
+pub use operands::{Operand, Operands};
 pub use pod::is_reserved_label;
 pub use release::Release;
 pub use workload::Workload;

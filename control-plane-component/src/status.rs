@@ -23,6 +23,8 @@ pub struct Observation<'a> {
     pub is_current: bool,
     /// Dependencies that are not rolled out yet.
     pub waiting_for: &'a [&'static str],
+    /// What its operands lack.
+    pub operands: &'a [String],
     /// Why reconciling it failed.
     pub error: Option<String>,
 }
@@ -211,7 +213,20 @@ fn is_job_complete(job: &Job) -> bool {
         .any(|condition| condition.type_ == "Complete" && condition.status == "True")
 }
 
+/// Whether the component, and then its operands are rolled out.
 fn rollout(observation: &Observation<'_>) -> Evaluation {
+    let own = own_rollout(observation);
+    if !own.is_met || observation.operands.is_empty() {
+        return own;
+    }
+    let lacking = observation.operands.join("; ");
+    Evaluation::no(
+        "WaitingForOperands",
+        format!("Waiting for operands: {lacking}"),
+    )
+}
+
+fn own_rollout(observation: &Observation<'_>) -> Evaluation {
     if let Some(error) = &observation.error {
         return Evaluation::no("ReconciliationError", error.clone());
     }
@@ -250,6 +265,11 @@ fn rollout(observation: &Observation<'_>) -> Evaluation {
 }
 
 fn deployment_rollout(deployment: &Deployment) -> Evaluation {
+    replicas(lacking(deployment))
+}
+
+/// Returns what a Deployment lacks; `None` once it is rolled out.
+pub(crate) fn lacking(deployment: &Deployment) -> Option<String> {
     let desired = deployment
         .spec
         .as_ref()
@@ -264,7 +284,7 @@ fn deployment_rollout(deployment: &Deployment) -> Evaluation {
     ];
     let observed = status.observed_generation >= deployment.metadata.generation;
     let none_unavailable = status.unavailable_replicas.unwrap_or(0) == 0;
-    replicas(desired, observed && none_unavailable, counts)
+    lacking_replicas(desired, observed && none_unavailable, counts)
 }
 
 fn stateful_set_rollout(set: &StatefulSet) -> Evaluation {
@@ -280,30 +300,32 @@ fn stateful_set_rollout(set: &StatefulSet) -> Evaluation {
         ("ready", status.ready_replicas),
         ("available", status.available_replicas),
     ];
-    replicas(
-        desired,
-        status.observed_generation >= set.metadata.generation,
-        counts,
-    )
+    let observed = status.observed_generation >= set.metadata.generation;
+    replicas(lacking_replicas(desired, observed, counts))
 }
 
-fn replicas(desired: i32, is_observed: bool, counts: [(&str, Option<i32>); 4]) -> Evaluation {
+fn replicas(lacking: Option<String>) -> Evaluation {
+    match lacking {
+        None => Evaluation::yes(String::new()),
+        Some(lacking) => Evaluation::no(
+            "WaitingForRolloutComplete",
+            format!("Waiting for rollout: {lacking}"),
+        ),
+    }
+}
+
+fn lacking_replicas(
+    desired: i32,
+    is_observed: bool,
+    counts: [(&str, Option<i32>); 4],
+) -> Option<String> {
     let mismatch = counts
         .into_iter()
         .find(|(_, count)| count.unwrap_or(0) != desired);
     match mismatch {
-        None if is_observed => Evaluation::yes(String::new()),
-        None => Evaluation::no(
-            "WaitingForRolloutComplete",
-            "Waiting for the new generation to be observed".to_owned(),
-        ),
-        Some((what, count)) => Evaluation::no(
-            "WaitingForRolloutComplete",
-            format!(
-                "Waiting for rollout: {}/{desired} replicas {what}",
-                count.unwrap_or(0)
-            ),
-        ),
+        None if is_observed => None,
+        None => Some("the new generation is not observed yet".to_owned()),
+        Some((what, count)) => Some(format!("{}/{desired} replicas {what}", count.unwrap_or(0))),
     }
 }
 
@@ -319,11 +341,66 @@ mod tests {
             workload,
             is_current: true,
             waiting_for: &[],
+            operands: &[],
             error: None,
         };
+        conditions_of(&observation)
+    }
+
+    fn conditions_of(observation: &Observation<'_>) -> Vec<Condition> {
         let before = ControlPlaneComponentStatus::default();
         let now = Time(jiff::Timestamp::UNIX_EPOCH);
-        status(&observation, Vec::new(), "4.20.0", Some(1), &before, &now).conditions
+        status(observation, Vec::new(), "4.20.0", Some(1), &before, &now).conditions
+    }
+
+    /// Operands are compared with the release only once the component runs it.
+    #[test]
+    fn operands_are_waited_for_after_the_component() {
+        let deployment = |ready: i32| {
+            json!({
+                "kind": "Deployment", "spec": { "replicas": 1 },
+                "status": {
+                    "replicas": 1, "updatedReplicas": 1, "readyReplicas": ready, "availableReplicas": 1,
+                },
+            })
+        };
+        let lacking = [
+            "Deployment a does not exist",
+            "Deployment b: 0/1 replicas ready",
+        ];
+        let lacking = lacking.map(str::to_owned);
+        for (case, ready, operands, reason, message) in [
+            ("complete", 1, &lacking[..0], "AsExpected", ""),
+            (
+                "without operands",
+                1,
+                &lacking[..],
+                "WaitingForOperands",
+                "Waiting for operands: Deployment a does not exist; Deployment b: 0/1 replicas ready",
+            ),
+            (
+                "rolling out",
+                0,
+                &lacking[..],
+                "WaitingForRolloutComplete",
+                "Waiting for rollout: 0/1 replicas ready",
+            ),
+        ] {
+            let complete = conditions_of(&Observation {
+                name: "cluster-network-operator",
+                workload: Some(&deployment(ready)),
+                is_current: true,
+                waiting_for: &[],
+                operands,
+                error: None,
+            })
+            .swap_remove(1);
+            assert_eq!(
+                (complete.reason.as_str(), complete.message.as_str()),
+                (reason, message),
+                "{case}"
+            );
+        }
     }
 
     /// Check F03: a workload that has not started yet is reported as such, and not as an error.

@@ -159,6 +159,7 @@ fn component_status(component: &Component, context: &Context<'_>, rendered: &Ren
         workload: rendered.workload.as_ref(),
         is_current: false,
         waiting_for: &[],
+        operands: &[],
         error: None,
     };
     let status = status(

@@ -8,7 +8,7 @@ use control_plane_component::render::{Identity, Rendered, adopt, hashed, render}
 use control_plane_component::status::{Observation, is_true, status as component_status};
 use control_plane_component::workload::without_nulls;
 use control_plane_component::write::ObjectWriter;
-use control_plane_component::{Component, Context, Objects, Predicates, Release};
+use control_plane_component::{Component, Context, Objects, Predicates, Release, operands};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -331,6 +331,7 @@ impl Pass<'_> {
             .and_then(|before| serde_json::from_value(before["status"].clone()).ok())
             .unwrap_or_default();
         let waiting_for = missing_dependencies(component, &scope.context(self.operator));
+        let lacking = operands::waiting(component, &scope.context(self.operator));
         let desired = rendered.workload.as_ref();
         let observation = Observation {
             name: component.name,
@@ -339,6 +340,7 @@ impl Pass<'_> {
                 .zip(desired)
                 .is_some_and(|(live, desired)| same_hash(live, desired)),
             waiting_for: &waiting_for,
+            operands: &lacking,
             error,
         };
         let status = component_status(
