@@ -1,10 +1,13 @@
 //! Helpers of adapt functions to edit manifests.
 
 use control_plane_component::settings::Pairs;
-use control_plane_component::{Context, Error, Result, Workload};
-use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec};
+use control_plane_component::{Context, Error, Release, Result, Workload};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, PodSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::Value;
+
+use super::kubeconfig::yaml;
 
 /// Returns a container or init container by name, or an error if the manifest has none.
 pub(crate) fn container<'a>(pod: &'a mut PodSpec, name: &str) -> Result<&'a mut Container> {
@@ -40,6 +43,45 @@ pub(crate) fn env(container: &mut Container, name: &str, value: impl Into<String
         value: Some(value.into()),
         value_from: None,
     });
+}
+
+/// Sets environment variables to images of a release: pairs of a variable and the release's name of the image.
+pub(crate) fn images(
+    container: &mut Container,
+    release: &Release,
+    images: &[(&str, &str)],
+) -> Result<()> {
+    for (variable, name) in images {
+        env(container, variable, release.image(name)?);
+    }
+    Ok(())
+}
+
+/// Passes on the user of pods, if the management cluster does not assign one: the operator sets it for what it creates.
+pub(crate) fn run_as_user(context: &Context<'_>, container: &mut Container) {
+    if let Some(uid) = context.settings.uid {
+        env(container, "RUN_AS_USER", uid.to_string());
+    }
+}
+
+/// Edits a configuration file, YAML, in a ConfigMap.
+pub(crate) fn config(
+    config_map: &mut ConfigMap,
+    key: &str,
+    edit: impl FnOnce(&mut Value) -> Result<()>,
+) -> Result<()> {
+    let data = config_map.data.get_or_insert_default();
+    let text = data.get(key).map(String::as_str).unwrap_or_default();
+    let mut config = serde_saphyr::from_str(text).map_err(|_| {
+        let name = config_map.metadata.name.as_deref().unwrap_or_default();
+        Error::missing(
+            format!("manifest of ConfigMap {name}"),
+            format!("key {key}"),
+        )
+    })?;
+    edit(&mut config)?;
+    data.insert(key.to_owned(), yaml(&config));
+    Ok(())
 }
 
 /// Overrides the image with the value of an annotation.

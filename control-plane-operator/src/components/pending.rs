@@ -4,7 +4,6 @@
 //! They are declared like other components, but without manifests. A component that gets manifests moves to its own
 //! directory.
 
-mod clouds;
 mod metrics_forwarding;
 mod oauth_server;
 mod openshift;
@@ -17,7 +16,6 @@ pub(super) fn components() -> Vec<Component> {
     let mut all = vec![oauth_server::component()];
     all.extend(openshift::components());
     all.extend(operators::components());
-    all.extend(clouds::components());
     all.extend(metrics_forwarding::components());
     all
 }

@@ -4,6 +4,7 @@
 
 mod availability;
 mod clouds;
+mod cluster_operators;
 mod encryption;
 mod facts;
 mod golden;

@@ -377,7 +377,11 @@ fn rendered_command_lines_are_accepted() {
     for input in [input::base(), private()] {
         for (component, started) in [
             ("cluster-autoscaler", 1),
+            ("cluster-image-registry-operator", 2),
+            ("cluster-storage-operator", 1),
             ("cluster-version-operator", 1),
+            ("csi-snapshot-controller-operator", 1),
+            ("dns-operator", 1),
             ("hosted-cluster-config-operator", 2),
             ("ignition-server", 1),
             ("kube-controller-manager", 1),

@@ -21,9 +21,10 @@ enum Scope {
 
 const CONFIG: &str = "config.openshift.io";
 const OPERATOR: &str = "operator.openshift.io";
+const NETWORK: &str = "network.operator.openshift.io";
 const REGISTRY: &str = "imageregistry.operator.openshift.io";
 
-const KINDS: [Kind; 24] = [
+const KINDS: [Kind; 27] = [
     (CONFIG, "APIServer", "apiservers", Scope::Cluster),
     (CONFIG, "Authentication", "authentications", Scope::Cluster),
     (CONFIG, "Build", "builds", Scope::Cluster),
@@ -75,8 +76,11 @@ const KINDS: [Kind; 24] = [
         "ingresscontrollers",
         Scope::Namespaced,
     ),
+    (OPERATOR, "DNS", "dnses", Scope::Cluster),
     (OPERATOR, "Network", "networks", Scope::Cluster),
     (OPERATOR, "Storage", "storages", Scope::Cluster),
+    (NETWORK, "EgressRouter", "egressrouters", Scope::Namespaced),
+    (NETWORK, "OperatorPKI", "operatorpkis", Scope::Namespaced),
     (REGISTRY, "Config", "configs", Scope::Cluster),
 ];
 

@@ -198,6 +198,8 @@ pub(super) fn image(program: &File) -> Result<Archive> {
     let names = NAMED.iter().flat_map(|(_, programs)| programs.iter());
     files.extend(names.map(|name| File::link(*name, STAND_IN)));
     files.extend(kinds::files());
+    // The image registry operator's script reads the feature gates with it before it starts the program.
+    files.push(File::script("/usr/bin/curl", "#!/bin/sh\nexit 0\n"));
     Archive::of(&Contents {
         entrypoint: STAND_IN.to_owned(),
         command: &[],

@@ -13,7 +13,7 @@ const OAUTH_API: &str = "openshift-oauth-apiserver";
 const PACKAGES: &str = "packageserver";
 const CONTROLLERS: &str = "openshift-controller-manager";
 
-pub(super) fn components() -> [Component; 6] {
+pub(super) fn components() -> [Component; 5] {
     [
         pending(API)
             .with_certificates(|context| vec![api(context, API)])
@@ -44,7 +44,6 @@ pub(super) fn components() -> [Component; 6] {
                 ..Publication::NONE
             }),
         pending(CONTROLLERS).with_certificates(controllers),
-        pending("ingress-operator").with_certificates(ingress),
         pending("machine-config-server").with_certificates(machine_config_server),
     ]
 }
@@ -76,17 +75,6 @@ fn controllers(context: &Context<'_>) -> Vec<Leaf> {
             server(&format!("{name}-cert"), CONTROLLERS).names(service(context, CONTROLLERS))
         })
         .into()
-}
-
-/// The default certificate of the guest's Routes.
-fn ingress(context: &Context<'_>) -> Vec<Leaf> {
-    let dns = &context.spec().dns;
-    let domain = match dns.base_domain_prefix.as_deref() {
-        Some("") => format!("apps.{}", dns.base_domain),
-        Some(prefix) => format!("apps.{prefix}.{}", dns.base_domain),
-        None => format!("apps.{}.{}", context.name(), dns.base_domain),
-    };
-    vec![server("ingress-crt", "openshift-ingress").names([format!("*.{domain}")])]
 }
 
 fn machine_config_server(context: &Context<'_>) -> Vec<Leaf> {
