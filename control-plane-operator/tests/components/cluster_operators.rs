@@ -400,7 +400,9 @@ fn network_operator_is_configured_by_settings() {
                 "SecretProviderClass/managed-azure-network/spec",
                 class("network-creds"),
             ),
-            (&[aro()], &format!("pod/volumes/{name}"), Value::Null),
+            // The certificate is mounted by what the operator creates.
+            (&[aro()], "main/volumeMounts/3/name", json!("tmp-dir")),
+            (&[aro()], "main/volumeMounts/4", Value::Null),
             (
                 &[self_managed()],
                 "$ARO_HCP_SECRET_PROVIDER_CLASS",

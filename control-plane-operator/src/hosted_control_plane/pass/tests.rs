@@ -97,7 +97,7 @@ fn complete_scope() -> ReconcileScope {
 
 /// Marks all components as rolled out, so that none waits for dependencies.
 fn complete(scope: &mut ReconcileScope) {
-    for component in components::all() {
+    for component in components::declared() {
         let condition = |type_: &str| {
             json!({
                 "type": type_, "status": "True", "reason": "AsExpected", "message": "",
@@ -325,6 +325,50 @@ async fn writes_stay_in_the_namespace_outside_cluster_api() {
             .any(|group| path.contains(&format!("/{group}/")));
         assert!(!foreign, "{path}");
     }
+}
+
+/// Returns the reason of condition `RolloutComplete` in the last status of a component.
+fn rollout(requests: &Requests, name: &str) -> String {
+    let body = last_body(requests, &format!("/controlplanecomponents/{name}/status")).unwrap();
+    let mut conditions = body["status"]["conditions"].as_array().unwrap().iter();
+    let condition = conditions.find(|condition| condition["type"] == "RolloutComplete");
+    condition.unwrap()["reason"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn operands_are_part_of_the_rollout() {
+    let (client, requests) = recorder().await;
+    let operator = operator(client, private());
+    let cache = Cache::new(&operator.client, NAMESPACE, &[], operator.components);
+    let mut pass = pass(&operator, &cache);
+    let mut scope = complete_scope();
+    complete(&mut scope);
+    let name = "csi-snapshot-controller-operator";
+    let mut all = components::all().iter();
+    let component = all.find(|component| component.name == name).unwrap();
+    pass.component(component, &mut scope).await.unwrap();
+    assert_eq!(rollout(&requests, name), "WaitingForRolloutComplete");
+    let ready = json!({
+        "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+    });
+    let mut live = scope
+        .objects
+        .get("apps", "Deployment", name)
+        .unwrap()
+        .clone();
+    live["status"] = ready.clone();
+    scope.objects.insert(live);
+    pass.component(component, &mut scope).await.unwrap();
+    assert_eq!(rollout(&requests, name), "WaitingForOperands");
+    let operand = "csi-snapshot-controller";
+    let container = json!({ "name": "snapshot-controller", "image": operand });
+    scope.objects.insert(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": operand },
+        "spec": { "selector": {}, "template": { "spec": { "containers": [container] } } },
+        "status": ready,
+    }));
+    pass.component(component, &mut scope).await.unwrap();
+    assert_eq!(rollout(&requests, name), "AsExpected");
 }
 
 /// Finding F01: a render error of one component hid an apply error of another one.
