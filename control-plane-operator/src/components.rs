@@ -63,6 +63,7 @@ mod cluster_network_operator;
 mod cluster_node_tuning_operator;
 mod cluster_storage_operator;
 mod cluster_version_operator;
+mod controller_config;
 mod csi_snapshot_controller_operator;
 mod dns_operator;
 pub(crate) mod edit;

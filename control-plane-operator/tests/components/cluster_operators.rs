@@ -122,7 +122,7 @@ fn platform(name: &str) -> (&'static str, Value) {
     ("/spec/platform", json!({ "type": name }))
 }
 
-fn profile(profile: Value) -> (&'static str, Value) {
+fn profile(profile: &Value) -> (&'static str, Value) {
     let api_server = json!({ "tlsSecurityProfile": profile });
     ("/spec/configuration/apiServer", api_server)
 }
@@ -132,7 +132,7 @@ fn without_capabilities(disabled: &[&str]) -> (&'static str, Value) {
 }
 
 /// Azure with this authentication.
-fn azure(authentication: Value) -> (&'static str, Value) {
+fn azure(authentication: &Value) -> (&'static str, Value) {
     let of = |type_: &str| {
         format!("/subscriptions/s/resourceGroups/network/providers/Microsoft.Network/{type_}")
     };
@@ -162,7 +162,7 @@ const IDENTITIES: [&str; 8] = [
 fn self_managed() -> (&'static str, Value) {
     let identity = |name: &str| (name.to_owned(), json!({ "clientID": format!("{name}-id") }));
     let identities: BTreeMap<_, _> = IDENTITIES.map(identity).into();
-    azure(json!({
+    azure(&json!({
         "azureAuthenticationConfigType": "WorkloadIdentities", "workloadIdentities": identities,
     }))
 }
@@ -178,7 +178,7 @@ fn aro() -> (&'static str, Value) {
     let mut identities = json!(identities);
     identities["managedIdentitiesKeyVault"] =
         json!({ "name": "vault", "tenantID": "vault-tenant" });
-    azure(json!({
+    azure(&json!({
         "azureAuthenticationConfigType": "ManagedIdentities",
         "managedIdentities": {
             "controlPlane": identities,
@@ -189,7 +189,7 @@ fn aro() -> (&'static str, Value) {
     }))
 }
 
-fn networking(fields: Value) -> (&'static str, Value) {
+fn networking(fields: &Value) -> (&'static str, Value) {
     let mut all = json!({ "clusterNetwork": [{ "cidr": "10.132.0.0/14" }], "serviceNetwork": [] });
     for (field, value) in fields.as_object().unwrap() {
         all[field] = value.clone();
@@ -197,7 +197,7 @@ fn networking(fields: Value) -> (&'static str, Value) {
     ("/spec/networking", all)
 }
 
-fn services(strategy: Value) -> (&'static str, Value) {
+fn services(strategy: &Value) -> (&'static str, Value) {
     let service = json!({ "service": "APIServer", "servicePublishingStrategy": strategy });
     ("/spec/services", json!([service]))
 }
@@ -217,13 +217,13 @@ fn class(secret: &str) -> Value {
 #[test]
 fn network_operator_gets_names_and_addresses() {
     let access = "/spec/platform/aws/endpointAccess";
-    let ipv4 = networking(json!({ "serviceNetwork": [{ "cidr": "172.31.0.0/16" }] }));
-    let balanced = services(json!({ "type": "LoadBalancer" }));
+    let ipv4 = networking(&json!({ "serviceNetwork": [{ "cidr": "172.31.0.0/16" }] }));
+    let balanced = services(&json!({ "type": "LoadBalancer" }));
     let advertised = json!({ "advertiseAddress": "192.0.2.4", "port": 2040 });
-    let advertised = networking(json!({ "apiServer": advertised }));
+    let advertised = networking(&json!({ "apiServer": advertised }));
     let minter = "pod/containers/client-token-minter/args";
     let oneshot = "pod/initContainers/init-client-token-minter/args";
-    let issuer = ("/spec/issuerURL", json!("https://issuer.example.com"));
+    let issuer = || ("/spec/issuerURL", json!("https://issuer.example.com"));
     let konnectivity = "pod/containers/konnectivity-proxy-socks5/args";
     let own = "registry.example.com/release:own";
     check(
@@ -235,27 +235,23 @@ fn network_operator_gets_names_and_addresses() {
                 json!("dev"),
             ),
             (
-                &[issuer.clone()],
+                &[issuer()],
                 "$TOKEN_AUDIENCE",
                 json!("https://issuer.example.com"),
             ),
             (
-                &[issuer.clone()],
+                &[issuer()],
                 &format!("{minter}/8"),
                 json!("--token-audience"),
             ),
             (
-                &[issuer.clone()],
+                &[issuer()],
                 &format!("{minter}/9"),
                 json!("https://issuer.example.com"),
             ),
+            (&[issuer()], &format!("{oneshot}/8"), json!("--oneshot")),
             (
-                &[issuer.clone()],
-                &format!("{oneshot}/8"),
-                json!("--oneshot"),
-            ),
-            (
-                &[issuer],
+                &[issuer()],
                 &format!("{oneshot}/10"),
                 json!("https://issuer.example.com"),
             ),
@@ -383,7 +379,6 @@ fn network_operator_waits_for_its_prerequisites() {
 
 #[test]
 fn network_operator_is_configured_by_settings() {
-    let name = "/mnt/certs";
     check(
         NETWORK,
         &[
@@ -433,8 +428,8 @@ fn network_operator_is_configured_by_settings() {
 #[test]
 fn network_operator_may_do_what_its_network_needs() {
     let rules = "Role/cluster-network-operator/rules";
-    let ovn = || networking(json!({ "networkType": "OVNKubernetes" }));
-    let calico = || networking(json!({ "networkType": "Calico" }));
+    let ovn = || networking(&json!({ "networkType": "OVNKubernetes" }));
+    let calico = || networking(&json!({ "networkType": "Calico" }));
     let narrow = json!(["openshift-service-ca.crt", "root-ca"]);
     check(
         NETWORK,
@@ -565,8 +560,10 @@ fn dns_operator_depends_on_the_release_and_its_account() {
 fn ingress_operator_depends_on_the_cloud_and_the_guest() {
     let minter = "pod/initContainers/cloud-token-minter";
     let konnectivity = "pod/containers/konnectivity-proxy-https";
-    let guest_proxy = json!({ "httpsProxy": "http://guest.example.com" });
-    let guest_proxy = ("/spec/configuration/proxy", guest_proxy);
+    let guest_proxy = || {
+        let proxy = json!({ "httpsProxy": "http://guest.example.com" });
+        ("/spec/configuration/proxy", proxy)
+    };
     let direct = "--connect-directly-to-cloud-apis=true";
     check(
         INGRESS,
@@ -586,13 +583,13 @@ fn ingress_operator_depends_on_the_cloud_and_the_guest() {
             (&[], "$HTTPS_PROXY", json!("http://127.0.0.1:8090")),
             (&[], "$NO_PROXY", json!("kube-apiserver")),
             (
-                &[guest_proxy.clone()],
+                &[guest_proxy()],
                 "$HTTPS_PROXY",
                 json!("http://127.0.0.1:8090"),
             ),
             (&[], &format!("{konnectivity}/args"), json!(["run", direct])),
             (
-                &[guest_proxy],
+                &[guest_proxy()],
                 &format!("{konnectivity}/args/4"),
                 json!("http://guest.example.com"),
             ),
@@ -983,7 +980,7 @@ fn tls_profiles_are_part_of_configurations() {
         "minTLSVersion": "VersionTLS11",
         "ciphers": ["ECDHE-RSA-AES128-GCM-SHA256", "unknown\nbindAddress: a"],
     });
-    let of = |type_: &str| profile(json!({ "type": type_ }));
+    let of = |type_: &str| profile(&json!({ "type": type_ }));
     for (name, config_map, address) in [
         (STORAGE, "cluster-storage-operator-config", "0.0.0.0:8443"),
         (
@@ -1002,7 +999,7 @@ fn tls_profiles_are_part_of_configurations() {
             ),
             (vec![of("Modern")], "VersionTLS13", Value::Null),
             (
-                vec![profile(json!({ "type": "Custom", "custom": custom }))],
+                vec![profile(&json!({ "type": "Custom", "custom": custom }))],
                 "VersionTLS11",
                 one.clone(),
             ),
@@ -1068,7 +1065,7 @@ fn metrics_sets_select_series_of_operators() {
     }
 }
 
-/// A control plane with two releases, whose images tell them apart.
+/// A control plane with two releases, whose images differ.
 fn with_releases<T>(input: &Input, inspect: impl FnOnce(&Context<'_>) -> T) -> T {
     let release = |name: &str, version: &str| {
         let images = input.settings.image_overrides.keys();
@@ -1234,7 +1231,7 @@ fn versions_are_those_of_the_guest() {
 
 #[test]
 fn operands_depend_on_network_and_platform() {
-    let ovn = || networking(json!({ "networkType": "OVNKubernetes" }));
+    let ovn = || networking(&json!({ "networkType": "OVNKubernetes" }));
     let single = json!({ "clusterNetworkOperator": { "disableMultiNetwork": true } });
     let single = ("/spec/operatorConfiguration", single);
     let (multus, cloud) = (
@@ -1310,7 +1307,7 @@ fn operands_depend_on_network_and_platform() {
 /// The compared container of each operand, and its image.
 #[test]
 fn operands_are_compared_with_the_release_of_the_control_plane() {
-    let ovn = networking(json!({ "networkType": "OVNKubernetes" }));
+    let ovn = networking(&json!({ "networkType": "OVNKubernetes" }));
     for (name, platform, deployment, container, image) in [
         (
             NETWORK,
@@ -1616,7 +1613,7 @@ fn may_write(group: &str, resource: &str) -> bool {
 /// Check T05: the policy in `cli` rejects other Roles.
 #[test]
 fn roles_of_operators_stay_within_the_policy_for_control_planes() {
-    let ovn = networking(json!({ "networkType": "OVNKubernetes" }));
+    let ovn = networking(&json!({ "networkType": "OVNKubernetes" }));
     let texts = |value: &Value| -> Vec<String> {
         let texts = value.as_array().into_iter().flatten();
         texts

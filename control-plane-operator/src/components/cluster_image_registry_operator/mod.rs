@@ -9,7 +9,7 @@ use control_plane_component::{
 
 use super::cloud::azure;
 use super::managed_identity::Certificate;
-use super::{edit, serving};
+use super::{controller_config, edit};
 
 /// The component's name, and that of its image and of its service account in the guest.
 const NAME: &str = "cluster-image-registry-operator";
@@ -47,7 +47,7 @@ pub(super) fn component() -> Component {
     .minter(minter(TokenFor::Cloud))
     // It has no kubeconfig: it acts like a pod of the guest.
     .minter(minter(TokenFor::ApiServer))
-    .manifest("config.yaml", serving::controller_config)
+    .manifest("config.yaml", controller_config::adapt)
     .manifest("secretproviderclass.yaml", |context, class| {
         CERTIFICATE.class(context, class)
     })

@@ -10,7 +10,7 @@ use control_plane_component::{
 };
 
 use super::cloud::azure;
-use super::{edit, serving};
+use super::{controller_config, edit};
 use azure_config::{DISK, FILE};
 
 /// The component's name.
@@ -56,7 +56,7 @@ pub(super) fn component() -> Component {
     .manifest_if("azure-file-config.yaml", is_on_azure)
     .manifest(FILE_CLASS, |context, class| FILE.class(context, class))
     .manifest_if(FILE_CLASS, azure::uses_managed_identities)
-    .manifest("config.yaml", serving::controller_config)
+    .manifest("config.yaml", controller_config::adapt)
     .adapt(adapt)
 }
 

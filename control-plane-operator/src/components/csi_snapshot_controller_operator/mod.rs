@@ -6,7 +6,7 @@ use control_plane_component::{
 };
 
 use super::cluster_storage_operator::is_storage_managed;
-use super::{edit, serving};
+use super::{controller_config, edit};
 
 /// The component's name.
 const NAME: &str = "csi-snapshot-controller-operator";
@@ -36,7 +36,7 @@ pub(super) fn component() -> Component {
     .operands(Operands::Named(|_| {
         vec![Operand::new(CONTROLLER, CONTROLLER).container("snapshot-controller")]
     }))
-    .manifest("config.yaml", serving::controller_config)
+    .manifest("config.yaml", controller_config::adapt)
     .adapt(adapt)
 }
 

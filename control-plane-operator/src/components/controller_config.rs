@@ -1,0 +1,14 @@
+//! Configuration files of controllers that serve metrics.
+
+use control_plane_component::{Context, Result};
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use super::{edit, serving};
+
+/// Sets TLS version and ciphers.
+pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
+    edit::config(config_map, "config.yaml", |config| {
+        serving::tls(context, &mut config["servingInfo"]);
+        Ok(())
+    })
+}
