@@ -15,6 +15,7 @@ const OAUTH: &str = "openshift-oauth-apiserver";
 const CONTROLLERS: &str = "openshift-controller-manager";
 const ROUTES: &str = "openshift-route-controller-manager";
 const POLICY: &str = "cluster-policy-controller";
+const VERSION: &str = "cluster-version-operator";
 const APISERVER: &str = "/spec/configuration/apiServer";
 const IMAGE: &str = "/spec/configuration/image";
 
@@ -287,8 +288,8 @@ fn check_availability(component: &str, replicas: i32) {
 }
 
 /// Statements about audit logs, for an API server.
-fn check_audit(component: &str, volume: &str) {
-    let id = format!("ConfigMap/{component}-audit");
+fn check_audit(component: &str, config_map: &str, volume: &str) {
+    let id = format!("ConfigMap/{config_map}");
     let workload = format!("Deployment/{component}");
     let logs = "/spec/template/spec/containers/audit-logs/name";
     let mount =
@@ -472,7 +473,7 @@ fn check_readiness(component: &str) {
 #[test]
 fn openshift_apiserver_shares_settings_of_api_servers() {
     check_tls_config(API, API);
-    check_audit(API, "oas-audit-webhook");
+    check_audit(API, "openshift-apiserver-audit", "oas-audit-webhook");
     check_availability(API, 3);
     check_readiness(API);
     let gates = "/data/config.yaml/apiServerArguments/feature-gates";
@@ -487,6 +488,11 @@ fn openshift_apiserver_shares_settings_of_api_servers() {
     ]);
     let prepare = |input: &mut Input| input.objects.insert(enabled.clone());
     evaluate(API, prepare, &[("WatchList", &[], id, gates, expected)]);
+}
+
+#[test]
+fn audit_of_the_api_server_follows_the_profile() {
+    check_audit("kube-apiserver", "kas-audit-config", "kas-audit-webhook");
 }
 
 #[test]
@@ -866,7 +872,8 @@ fn openshift_apiserver_proxy_follows_the_hosted_control_plane() {
 
 #[test]
 fn openshift_oauth_apiserver_follows_the_hosted_control_plane() {
-    check_audit(OAUTH, "oauth-audit-webhook");
+    let policy = "openshift-oauth-apiserver-audit";
+    check_audit(OAUTH, policy, "oauth-audit-webhook");
     check_availability(OAUTH, 3);
     check_readiness(OAUTH);
     let id = "Deployment/openshift-oauth-apiserver";
@@ -1384,10 +1391,29 @@ fn metrics_of_openshift_apis_follow_the_metrics_set() {
 }
 
 #[test]
+fn cluster_version_operator_is_monitored_unless_disabled() {
+    let silent = [("/metadata/annotations", disable_monitoring())];
+    let (service, monitor) = (
+        format!("Service/{VERSION}"),
+        format!("ServiceMonitor/{VERSION}"),
+    );
+    let name = json!(VERSION);
+    check(
+        VERSION,
+        &[
+            ("monitored", &[], &service, "/metadata/name", name.clone()),
+            ("monitored", &[], &monitor, "/metadata/name", name),
+            ("not monitored", &silent, &service, "", Value::Null),
+            ("not monitored", &silent, &monitor, "", Value::Null),
+        ],
+    );
+}
+
+#[test]
 fn dependents_wait_for_openshift_apiserver() {
     for component in components::all() {
         let expected: &[&str] = match component.name {
-            OAUTH | CONTROLLERS | ROUTES | POLICY => &[API],
+            OAUTH | CONTROLLERS | ROUTES | POLICY | VERSION => &[API],
             API => &[],
             _ => continue,
         };
