@@ -1039,6 +1039,44 @@ fn openshift_oauth_apiserver_follows_the_hosted_control_plane() {
 }
 
 #[test]
+fn konnectivity_agent_serves_existing_api_servers() {
+    let id = "Deployment/konnectivity-agent";
+    let path = "/spec/template/spec/containers/konnectivity-agent/args/-";
+    let oidc = (
+        "/spec/configuration/authentication",
+        json!({ "type": "OIDC" }),
+    );
+    let service = |name: &str, address: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": name },
+            "spec": { "clusterIP": address },
+        })
+    };
+    let prepare = |input: &mut Input| {
+        input.objects.insert(service(API, "198.51.100.3"));
+        input
+            .objects
+            .insert(service("packageserver", "198.51.100.4"));
+        input.objects.insert(service(OAUTH, "198.51.100.5"));
+    };
+    let both = "ipv4=198.51.100.3&ipv4=198.51.100.4";
+    evaluate(
+        "konnectivity-agent",
+        prepare,
+        &[
+            (
+                "OAuth",
+                &[],
+                id,
+                path,
+                json!(format!("{both}&ipv4=198.51.100.5")),
+            ),
+            ("OIDC", &[oidc], id, path, json!(both)),
+        ],
+    );
+}
+
+#[test]
 fn openshift_controller_manager_follows_the_hosted_control_plane() {
     check_tls_config(CONTROLLERS, "openshift-controller-manager-config");
     check_availability(CONTROLLERS, 2);
