@@ -51,6 +51,7 @@
 //! - `management_api` (it has a token for the management cluster), `enabled_if` and `manifest_if`, `konnectivity`,
 //!   `minter`, `service_account_kubeconfig`: see [`Component`].
 
+mod audit;
 mod aws_cloud_controller_manager;
 mod aws_node_termination_handler;
 mod azure_cloud_controller_manager;
@@ -61,6 +62,7 @@ mod cluster_autoscaler;
 mod cluster_image_registry_operator;
 mod cluster_network_operator;
 mod cluster_node_tuning_operator;
+mod cluster_policy_controller;
 mod cluster_storage_operator;
 mod cluster_version_operator;
 mod controller_config;
@@ -68,10 +70,12 @@ mod csi_snapshot_controller_operator;
 mod dns_operator;
 pub(crate) mod edit;
 mod etcd;
+mod etcd_client;
 pub(crate) mod feature_gate;
 mod featuregate_generator;
 mod flags;
 mod gcp_cloud_controller_manager;
+mod go_duration;
 mod hosted_cluster_config_operator;
 mod ignition_server;
 mod ignition_server_proxy;
@@ -85,11 +89,17 @@ mod kubevirt_cloud_controller_manager;
 mod kubevirt_csi_controller;
 mod machine_approver;
 mod managed_identity;
+mod observed;
+mod openshift_apiserver;
+mod openshift_controller_manager;
+mod openshift_controllers;
+mod openshift_oauth_apiserver;
+mod openshift_route_controller_manager;
 mod openstack_cloud_controller_manager;
 mod pending;
 mod powervs_cloud_controller_manager;
+mod readiness;
 mod router;
-pub(crate) mod serving;
 
 use std::sync::LazyLock;
 
@@ -137,8 +147,13 @@ fn running() -> Vec<Component> {
         kube_apiserver::component(),
         kube_controller_manager::component(),
         kube_scheduler::component(),
+        openshift_apiserver::component(),
+        openshift_oauth_apiserver::component(),
         cluster_autoscaler::component(),
         cluster_version_operator::component(),
+        openshift_controller_manager::component(),
+        openshift_route_controller_manager::component(),
+        cluster_policy_controller::component(),
         hosted_cluster_config_operator::component(),
         aws_cloud_controller_manager::component(),
         azure_cloud_controller_manager::component(),
@@ -212,13 +227,11 @@ mod tests {
 
     #[test]
     fn component_names_are_unique_and_dependencies_first() {
-        let pending = declared().iter().filter(|it| !it.has_workload());
-        let pending: BTreeSet<_> = pending.map(|it| it.name).collect();
         let mut before = BTreeSet::new();
         for component in all() {
             for dependency in component.dependencies() {
                 assert!(
-                    before.contains(dependency) || pending.contains(dependency),
+                    before.contains(dependency),
                     "{}: {dependency}",
                     component.name
                 );

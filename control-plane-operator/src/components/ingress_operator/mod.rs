@@ -77,12 +77,7 @@ pub(super) fn component() -> Component {
 
 /// The default certificate of the guest's Routes.
 fn certificates(context: &Context<'_>) -> Vec<Leaf> {
-    let dns = &context.spec().dns;
-    let domain = match dns.base_domain_prefix.as_deref() {
-        Some("") => format!("apps.{}", dns.base_domain),
-        Some(prefix) => format!("apps.{prefix}.{}", dns.base_domain),
-        None => format!("apps.{}.{}", context.name(), dns.base_domain),
-    };
+    let domain = context.apps_domain();
     vec![server("ingress-crt", "openshift-ingress").names([format!("*.{domain}")])]
 }
 
