@@ -9,7 +9,7 @@ use testbed::service_account::ensure_namespace;
 use testbed::testbed::Testbed;
 use testbed::{fixtures, wait};
 
-use super::{HEEDED_WITHIN, TENANTS, as_user};
+use super::{HEEDED_WITHIN, TENANTS, another, as_user};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
@@ -140,10 +140,9 @@ pub(super) async fn scenario(testbed: &Testbed) -> Result<()> {
     // Until it is refused, the policy is not in force yet.
     let (first, words) = &REFUSED[0];
     wait::until("the policy for control planes", HEEDED_WITHIN, async || {
-        refused(
-            grant(testbed, CONTROL_PLANE, &role("first", first)).await,
-            words,
-        )
+        // It may have been created by an earlier attempt.
+        let role = role(&another("first"), first);
+        refused(grant(testbed, CONTROL_PLANE, &role).await, words)
     })
     .await?;
     for (rule, words) in &REFUSED {
