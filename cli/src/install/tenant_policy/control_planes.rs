@@ -4,8 +4,9 @@
 //! limits it could grant itself writes of the Namespace, which carries the level of pod security, of the network policies
 //! around it, or of an object that another operator of the management cluster acts on with its own permissions.
 //!
-//! The policy evaluates writes by service accounts of the namespace. Nobody else can act for them: a RoleBinding of theirs
-//! has no subject outside of the namespace. Only added rules and subjects count, so what exists stays editable.
+//! The policy evaluates writes by service accounts of the namespace. They cannot pass their permissions on to other users:
+//! a `RoleBinding` of theirs has no subject outside of the namespace. Only added rules and subjects count, so what exists
+//! stays editable.
 
 use api::group::{self, CapiTypes};
 use api::names::{CONSTRAINTS, HOSTED_CONTROL_PLANE};
