@@ -95,6 +95,8 @@ pub(crate) struct Traits {
     pub(crate) class: Class,
     /// Whether it starts before the guest's API server is available.
     pub(crate) independent: bool,
+    /// Whether the operator does not run it yet.
+    pub(crate) rendered_only: bool,
 }
 
 /// How a manifest other than the workload is rendered.
@@ -222,6 +224,13 @@ impl Component {
             publication: None,
             metrics: Metrics::default(),
         }
+    }
+
+    /// Marks it as not run yet: it can be rendered, and of what it declares the operator only writes certificates,
+    /// Services and Routes.
+    pub fn rendered_only(mut self) -> Self {
+        self.traits.rendered_only = true;
+        self
     }
 
     /// Marks it as request-serving: users and nodes send it requests.
@@ -411,9 +420,9 @@ impl Component {
         authorities.unwrap_or_default()
     }
 
-    /// Whether it has a workload. A component without one only declares certificates, Services and Routes.
+    /// Whether the operator runs it. A component without manifests only declares certificates, Services and Routes.
     pub fn has_workload(&self) -> bool {
-        !self.assets.is_empty()
+        !self.assets.is_empty() && !self.traits.rendered_only
     }
 
     /// Returns the API version and kind of each manifest.

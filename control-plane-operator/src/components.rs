@@ -74,7 +74,7 @@ use std::sync::LazyLock;
 
 use control_plane_component::Component;
 
-/// Components with a workload, in reconcile order.
+/// Components with manifests, in reconcile order: those that the operator runs, and those that it only renders yet.
 pub fn all() -> &'static [Component] {
     let declared = Declared::get();
     declared.components.split_at(declared.running).0

@@ -205,7 +205,7 @@ fn was_available(context: &Context<'_>) -> bool {
 fn enabled_components(context: &Context<'_>) -> impl Iterator<Item = &'static Component> {
     components::all()
         .iter()
-        .filter(|component| component.is_enabled(context))
+        .filter(|component| component.has_workload() && component.is_enabled(context))
 }
 
 fn component_status(objects: &Objects, name: &str) -> ControlPlaneComponentStatus {
