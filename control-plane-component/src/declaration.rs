@@ -117,14 +117,17 @@ pub enum Writer {
     Pki,
 }
 
-/// Access to the guest's network: a proxy container in the component's pods.
+/// Access to the guest's network: proxy containers in the component's pods.
+///
+/// The flags of each proxy are those that only this component has. The guest's own proxy, the address family and CA
+/// certificates of users are added.
 #[derive(Debug, Clone, Default)]
 pub struct Konnectivity {
     /// Volume with the kubeconfig; defaults to `kubeconfig`.
     pub kubeconfig_volume: Option<&'static str>,
-    /// Flags of the HTTPS proxy, if enabled.
+    /// Flags of the HTTPS proxy, if enabled; `Some(&[])` for none.
     pub https: Option<&'static [&'static str]>,
-    /// Flags of the SOCKS5 proxy, if enabled.
+    /// Flags of the SOCKS5 proxy, if enabled; `Some(&[])` for none.
     pub socks5: Option<&'static [&'static str]>,
 }
 
@@ -190,6 +193,11 @@ pub struct ServiceAccountKubeconfig {
 }
 
 // === impl Component ===
+
+impl Konnectivity {
+    /// Flag: APIs of clouds are reached from the management cluster, through the proxy of this operator if it has one.
+    pub const DIRECT_TO_CLOUD: &'static str = "--connect-directly-to-cloud-apis=true";
+}
 
 impl Publication {
     /// No Services and no Routes.

@@ -1,6 +1,7 @@
 //! Derived properties of a hosted control plane.
 
-use api::annotations::cluster::TOPOLOGY;
+use api::annotations::cluster::{DISABLE_MONITORING_SERVICES, TOPOLOGY};
+use api::hypershift::v1beta1::capabilities::OptionalCapability;
 use api::hypershift::v1beta1::configuration::authentication::AuthenticationType;
 use api::hypershift::v1beta1::configuration::feature_gate::FeatureSet;
 use api::hypershift::v1beta1::etcd::EtcdManagementType;
@@ -213,6 +214,27 @@ impl<'a> Context<'a> {
     /// Whether request-serving components run on dedicated nodes.
     pub fn is_dedicated(&self) -> bool {
         matches!(TOPOLOGY.get(self.annotations()), Ok(Some(topology)) if topology == DEDICATED)
+    }
+
+    /// Whether the guest has an optional part of OpenShift.
+    pub fn has_capability(&self, capability: OptionalCapability) -> bool {
+        !self.spec().capabilities.disabled.contains(&capability)
+    }
+
+    /// Whether components that are not needed for monitoring the cluster itself have Services and monitors for metrics.
+    pub fn is_monitored(&self) -> bool {
+        !DISABLE_MONITORING_SERVICES.is_set(self.annotations())
+    }
+
+    /// The domain of the guest's Routes, unless users configure another one.
+    pub fn apps_domain(&self) -> String {
+        let dns = &self.spec().dns;
+        let domain = &dns.base_domain;
+        match dns.base_domain_prefix.as_deref() {
+            Some("") => format!("apps.{domain}"),
+            Some(prefix) => format!("apps.{prefix}.{domain}"),
+            None => format!("apps.{}.{domain}", self.name()),
+        }
     }
 
     /// Whether etcd is managed by this operator.

@@ -11,6 +11,7 @@
 //!
 //! - [`declaration`]: what a component declares; [`context`]: the input of rendering.
 //! - [`certificate`]: serving and client certificates of a component.
+//! - [`proxy`], [`trust`]: proxies and CA certificates of users.
 //! - [`pod`]: the common pod settings, in order.
 //! - [`render`]: renders a declaration and a context to objects.
 //! - [`status`], [`dependency`]: rollout status of a component, and its dependencies.
@@ -29,12 +30,14 @@ mod monitoring;
 pub mod names;
 pub mod objects;
 pub mod pod;
+pub mod proxy;
 pub mod release;
 pub mod render;
 pub mod settings;
 pub mod sidecar;
 pub mod status;
 pub mod tls;
+pub mod trust;
 pub mod workload;
 pub mod write;
 

@@ -7,6 +7,8 @@ use api::group::CapiTypes;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use clap::ValueEnum;
 
+use crate::proxy::OwnProxy;
+
 /// Which metrics of a control plane are collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
@@ -57,6 +59,8 @@ pub struct Settings {
     pub managed_service: Option<String>,
     /// Default metrics set, for clusters that do not configure one.
     pub metrics_set: Option<MetricsSet>,
+    /// The proxy that this operator uses.
+    pub proxy: OwnProxy,
     /// API groups that the management cluster serves, in addition to the built-in ones.
     pub served_groups: Vec<String>,
 }
@@ -77,6 +81,7 @@ impl Settings {
             uid: None,
             managed_service: None,
             metrics_set: None,
+            proxy: OwnProxy::default(),
             served_groups: Vec::new(),
         }
     }

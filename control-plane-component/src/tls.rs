@@ -32,16 +32,8 @@ const INTERMEDIATE: [(&str, &str); 6] = [
         "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
     ),
 ];
-/// Additional ciphers of the profile Old.
-const OLD: [(&str, &str); 9] = [
-    (
-        "ECDHE-ECDSA-AES128-SHA256",
-        "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
-    ),
-    (
-        "ECDHE-RSA-AES128-SHA256",
-        "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
-    ),
+/// Additional ciphers of the profile Old, as far as all components support them.
+const OLD: [(&str, &str); 4] = [
     (
         "ECDHE-ECDSA-AES128-SHA",
         "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
@@ -52,9 +44,6 @@ const OLD: [(&str, &str); 9] = [
         "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
     ),
     ("ECDHE-RSA-AES256-SHA", "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA"),
-    ("AES128-GCM-SHA256", "TLS_RSA_WITH_AES_128_GCM_SHA256"),
-    ("AES256-GCM-SHA384", "TLS_RSA_WITH_AES_256_GCM_SHA384"),
-    ("AES128-SHA256", "TLS_RSA_WITH_AES_128_CBC_SHA256"),
 ];
 
 /// TLS version and ciphers.

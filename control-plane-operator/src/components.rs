@@ -50,14 +50,18 @@
 //! - `management_api` (it has a token for the management cluster), `enabled_if` and `manifest_if`, `konnectivity`,
 //!   `minter`, `service_account_kubeconfig`: see [`Component`].
 
+mod audit;
 mod capi;
 mod cluster_autoscaler;
+mod cluster_policy_controller;
 mod cluster_version_operator;
 pub(crate) mod edit;
 mod etcd;
+mod etcd_client;
 pub(crate) mod feature_gate;
 mod featuregate_generator;
 mod flags;
+mod go_duration;
 mod hosted_cluster_config_operator;
 mod ignition_server;
 mod ignition_server_proxy;
@@ -67,7 +71,14 @@ mod kube_controller_manager;
 mod kube_scheduler;
 pub(crate) mod kubeconfig;
 mod machine_approver;
+mod observed;
+mod openshift_apiserver;
+mod openshift_controller_manager;
+mod openshift_controllers;
+mod openshift_oauth_apiserver;
+mod openshift_route_controller_manager;
 mod pending;
+mod readiness;
 mod router;
 
 use std::sync::LazyLock;
@@ -116,8 +127,13 @@ fn running() -> Vec<Component> {
         kube_apiserver::component(),
         kube_controller_manager::component(),
         kube_scheduler::component(),
+        openshift_apiserver::component(),
+        openshift_oauth_apiserver::component(),
         cluster_autoscaler::component(),
         cluster_version_operator::component(),
+        openshift_controller_manager::component(),
+        openshift_route_controller_manager::component(),
+        cluster_policy_controller::component(),
         hosted_cluster_config_operator::component(),
         machine_approver::component(),
         konnectivity_agent::component(),

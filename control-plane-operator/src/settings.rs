@@ -4,6 +4,7 @@ use api::group::CapiTypes;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use control_plane_component::proxy::OwnProxy;
 use control_plane_component::settings::{CollectedMetrics, Pairs, Settings};
 
 /// Flags of rendering.
@@ -69,6 +70,15 @@ pub struct SettingsArgs {
     /// Default metrics set of clusters that do not configure one. If it is not set, all metrics are collected.
     #[arg(long, value_enum, env = "METRICS_SET")]
     pub metrics_set: Option<CollectedMetrics>,
+    /// Proxy for HTTP connections to clouds. Containers that access a cloud get it, too.
+    #[arg(long, value_name = "URL", env = "HTTP_PROXY", hide_env_values = true)]
+    pub management_http_proxy: Option<String>,
+    /// Proxy for HTTPS connections to clouds. Containers that access a cloud get it, too.
+    #[arg(long, value_name = "URL", env = "HTTPS_PROXY", hide_env_values = true)]
+    pub management_https_proxy: Option<String>,
+    /// Names and addresses that are reached without this proxy. Comma-separated.
+    #[arg(long, value_name = "NAME,...", env = "NO_PROXY", value_delimiter = ',')]
+    pub management_no_proxy: Vec<String>,
     /// API groups that the management cluster serves in addition to the built-in ones. Comma-separated. `run` uses API
     /// discovery instead.
     #[arg(
@@ -112,7 +122,20 @@ impl SettingsArgs {
             uid: self.default_security_context_uid,
             managed_service: self.managed_service.clone(),
             metrics_set: self.metrics_set.map(MetricsSet::from),
+            proxy: self.proxy(),
             served_groups: self.served_groups.clone(),
         })
+    }
+
+    /// An empty variable is the same as none.
+    fn proxy(&self) -> OwnProxy {
+        let url = |url: &Option<String>| url.clone().filter(|url| !url.is_empty());
+        let exempt = self.management_no_proxy.iter().map(|name| name.trim());
+        let exempt = exempt.filter(|name| !name.is_empty());
+        OwnProxy {
+            http: url(&self.management_http_proxy),
+            https: url(&self.management_https_proxy),
+            exempt: exempt.map(str::to_owned).collect(),
+        }
     }
 }

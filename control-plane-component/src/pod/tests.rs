@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::asset::Asset;
 use crate::facts::Infra;
+use crate::proxy::OwnProxy;
 use crate::render::render;
 use crate::settings::Settings;
-use crate::{CapiUse, Minter, Predicates, Prober, Release, TokenFrom};
+use crate::{CapiUse, Konnectivity, Minter, Predicates, Prober, Release, TokenFrom};
 
 static DEPLOYMENT: [Asset; 1] = [Asset::new(
     "deployment.yaml",
@@ -55,6 +56,10 @@ fn attempt(
         capi_types: api::group::CapiTypes::Private,
         capi_proxy_image: Some("registry.example.com/proxy".to_owned()),
         uid: Some(1001),
+        proxy: OwnProxy {
+            https: Some("http://management.example.com:3128".to_owned()),
+            ..OwnProxy::default()
+        },
         ..Settings::new("own")
     };
     let release = Release::default().with_overrides(&settings.own_image, &BTreeMap::new());
@@ -256,4 +261,142 @@ fn user_labels_cannot_override_selector_labels() {
         Value::Null
     );
     assert_eq!(found["kubevirt.io"], Value::Null);
+}
+
+/// The proxies of a component with all of them, by container name; the last flag of each is the component's own.
+fn konnectivity_proxies(changes: &[(&str, Value)]) -> Value {
+    let proxies = Konnectivity {
+        kubeconfig_volume: None,
+        https: Some(&[Konnectivity::DIRECT_TO_CLOUD]),
+        socks5: Some(&["--disable-resolver=true"]),
+    };
+    let workload = rendered(|it| it.konnectivity(proxies), changes, Vec::new());
+    pod(&workload).clone()
+}
+
+fn arguments(container: &Value) -> Vec<&str> {
+    let arguments = container["args"].as_array().unwrap().iter();
+    arguments
+        .map(|argument| argument.as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn konnectivity_proxies_get_the_guest_proxy_and_address_family() {
+    let url = "http://proxy.example.com:3128";
+    let networking = |services: Value| {
+        json!({
+            "clusterNetwork": [{ "cidr": "10.132.0.0/14" }], "serviceNetwork": services,
+            "machineNetwork": [{ "cidr": "10.0.0.0/16" }, { "cidr": "0.0.0.0/0" }],
+        })
+    };
+    let ipv4 = networking(json!([{ "cidr": "172.31.0.0/16" }]));
+    let both = networking(json!([{ "cidr": "172.31.0.0/16" }, { "cidr": "fd02::/112" }]));
+    let proxy = |fields: Value| json!({ "proxy": fields });
+    let direct = "--connect-directly-to-cloud-apis=true";
+    let exempt = "..compute.internal,.cluster.local,.hypershift.local,.svc,10.0.0.0/16,10.132.0.0/14,127.0.0.1,\
+                  169.254.169.254,172.31.0.0/16,a.example.com,localhost";
+    let unset = "..compute.internal,.cluster.local,.hypershift.local,.svc,10.132.0.0/14,127.0.0.1,\
+                 169.254.169.254,localhost";
+    for (changes, https, socks5) in [
+        (vec![], vec![direct], vec![]),
+        (
+            vec![("spec/networking", ipv4.clone())],
+            vec![direct, "--prefer-ipv4=true"],
+            vec!["--prefer-ipv4=true"],
+        ),
+        (vec![("spec/networking", both)], vec![direct], vec![]),
+        (
+            vec![("spec/configuration", proxy(json!({})))],
+            vec![
+                "--http-proxy",
+                "",
+                "--https-proxy",
+                "",
+                "--no-proxy",
+                unset,
+                direct,
+            ],
+            vec![],
+        ),
+        (
+            vec![
+                ("spec/networking", ipv4),
+                (
+                    "spec/configuration",
+                    proxy(json!({ "httpsProxy": url, "noProxy": "a.example.com, ,localhost" })),
+                ),
+            ],
+            vec![
+                "--http-proxy",
+                "",
+                "--https-proxy",
+                url,
+                "--no-proxy",
+                exempt,
+                direct,
+                "--prefer-ipv4=true",
+            ],
+            vec!["--prefer-ipv4=true"],
+        ),
+    ] {
+        let pod = konnectivity_proxies(&changes);
+        let expected: Vec<_> = ["run"].into_iter().chain(https).collect();
+        assert_eq!(arguments(&pod["containers"][1]), expected, "{changes:?}");
+        let expected: Vec<_> = ["run", "--disable-resolver=true"]
+            .into_iter()
+            .chain(socks5)
+            .collect();
+        assert_eq!(arguments(&pod["containers"][2]), expected, "{changes:?}");
+    }
+}
+
+#[test]
+fn only_konnectivity_proxies_with_cloud_access_get_the_own_proxy() {
+    let pod = konnectivity_proxies(&[]);
+    let variables = |container: &Value| {
+        let variables = container["env"].as_array().unwrap().iter();
+        let names = variables.map(|variable| variable["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let expected = ["KUBECONFIG", "HTTPS_PROXY", "NO_PROXY"];
+    assert_eq!(variables(&pod["containers"][1]), expected);
+    assert_eq!(variables(&pod["containers"][2]), ["KUBECONFIG"]);
+}
+
+#[test]
+fn konnectivity_proxies_trust_ca_certificates_of_users() {
+    let volume = |pod: &Value| {
+        let mut volumes = pod["volumes"].as_array().unwrap().iter();
+        let volume = volumes.find(|volume| volume["name"] == "proxy-additional-trust-bundle");
+        volume.cloned().unwrap_or_default()
+    };
+    assert_eq!(volume(&konnectivity_proxies(&[])), Value::Null);
+    let pod = konnectivity_proxies(&[
+        ("spec/additionalTrustBundle", json!({ "name": "user-ca" })),
+        (
+            "spec/configuration",
+            json!({ "proxy": { "trustedCA": { "name": "proxy-ca" } } }),
+        ),
+    ]);
+    let source = |name: &str, path: &str| {
+        let items = [json!({ "key": "ca-bundle.crt", "path": path })];
+        json!({ "configMap": { "name": name, "items": items } })
+    };
+    let expected = json!({ "defaultMode": 420, "sources": [
+        source("user-ca", "additional-ca-bundle.pem"),
+        source("proxy-ca", "proxy-trusted-ca.pem"),
+    ] });
+    assert_eq!(volume(&pod)["projected"], expected);
+    for container in [1, 2] {
+        let mounts = pod["containers"][container]["volumeMounts"].as_array();
+        let mounts = mounts.unwrap().iter().filter_map(|mount| {
+            let file = mount["subPath"].as_str()?;
+            let path = mount["mountPath"].as_str()?;
+            assert_eq!(path, format!("/etc/pki/tls/certs/{file}"));
+            Some(file)
+        });
+        let files: Vec<_> = mounts.collect();
+        assert_eq!(files, ["additional-ca-bundle.pem", "proxy-trusted-ca.pem"]);
+    }
 }

@@ -1,10 +1,17 @@
 //! Helpers of adapt functions to edit manifests.
 
+use api::hypershift::v1beta1::capabilities::OptionalCapability::ImageRegistry;
 use control_plane_component::settings::Pairs;
 use control_plane_component::{Context, Error, Result, Workload};
-use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Container, EnvVar, PodSpec, SecretVolumeSource, Volume, VolumeMount,
+};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::{Value, json};
+
+/// The guest's image registry.
+const REGISTRY: &str = "image-registry.openshift-image-registry.svc:5000";
 
 /// Returns a container or init container by name, or an error if the manifest has none.
 pub(crate) fn container<'a>(pod: &'a mut PodSpec, name: &str) -> Result<&'a mut Container> {
@@ -72,5 +79,69 @@ pub(crate) fn disruption_budget(
     } else {
         spec.max_unavailable = Some(IntOrString::Int(1));
     }
+    Ok(())
+}
+
+/// Edits the configuration in a `ConfigMap` of a manifest, and writes it as YAML.
+pub(crate) fn config(
+    config_map: &mut ConfigMap,
+    key: &str,
+    change: impl FnOnce(&mut Value) -> Result<()>,
+) -> Result<()> {
+    let name = config_map.metadata.name.clone().unwrap_or_default();
+    let data = config_map.data.get_or_insert_default();
+    let text = data.get(key).map_or("", String::as_str);
+    let mut config: Value = serde_saphyr::from_str(text)
+        .map_err(|_| Error::missing(format!("manifest of ConfigMap {name}"), key))?;
+    change(&mut config)?;
+    data.insert(key.to_owned(), super::kubeconfig::yaml(&config));
+    Ok(())
+}
+
+/// Sets TLS version and ciphers in the configuration of a server.
+pub(crate) fn serving_tls(context: &Context<'_>, serving: &mut Value) {
+    let tls = context.tls();
+    serving["minTLSVersion"] = json!(tls.version());
+    if !tls.ciphers.is_empty() {
+        serving["cipherSuites"] = json!(tls.ciphers);
+    }
+}
+
+/// Whether Services and monitors for metrics exist that only monitoring needs: a predicate of manifests.
+pub(crate) fn is_monitored(context: &Context<'_>) -> bool {
+    context.is_monitored()
+}
+
+/// The host and port of the guest's image registry; empty if the guest has none.
+pub(crate) fn registry_host(context: &Context<'_>) -> &'static str {
+    if context.has_capability(ImageRegistry) {
+        REGISTRY
+    } else {
+        ""
+    }
+}
+
+/// Mounts a Secret into a container. `at` are the names of the volume and of the directory.
+pub(crate) fn mount_secret(
+    pod: &mut PodSpec,
+    container_name: &str,
+    at: (&str, &str),
+    secret: &str,
+) -> Result<()> {
+    let (volume, path) = at;
+    let mounts = &mut container(pod, container_name)?.volume_mounts;
+    mounts.get_or_insert_default().push(VolumeMount {
+        name: volume.to_owned(),
+        mount_path: path.to_owned(),
+        ..VolumeMount::default()
+    });
+    pod.volumes.get_or_insert_default().push(Volume {
+        name: volume.to_owned(),
+        secret: Some(SecretVolumeSource {
+            secret_name: Some(secret.to_owned()),
+            ..SecretVolumeSource::default()
+        }),
+        ..Volume::default()
+    });
     Ok(())
 }

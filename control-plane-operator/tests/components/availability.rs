@@ -18,13 +18,18 @@ const DEDICATED: &str = "dedicated-request-serving-components";
 type Row = (&'static str, i32, bool, Option<(i32, i32)>);
 
 /// Components with several replicas. All others have one.
-const HIGHLY_AVAILABLE: [Row; 8] = [
+const HIGHLY_AVAILABLE: &[Row] = &[
     ("etcd", 3, true, None),
     ("kube-apiserver", 3, true, Some((0, 1))),
     ("router", 3, true, Some((0, 1))),
     ("ignition-server", 2, true, Some((1, 0))),
     ("ignition-server-proxy", 2, true, Some((1, 1))),
     ("konnectivity-agent", 2, true, Some((1, 0))),
+    ("openshift-apiserver", 3, true, Some((0, 1))),
+    ("openshift-oauth-apiserver", 3, true, Some((0, 1))),
+    ("openshift-controller-manager", 2, true, Some((1, 0))),
+    ("openshift-route-controller-manager", 2, true, Some((1, 0))),
+    ("cluster-policy-controller", 2, true, Some((1, 0))),
     ("kube-controller-manager", 2, true, Some((1, 0))),
     ("kube-scheduler", 2, true, Some((1, 0))),
 ];
@@ -123,6 +128,8 @@ fn pdbs_allow_draining_one_of_several_replicas() {
     for (component, budget) in [
         ("etcd", "etcd"),
         ("kube-apiserver", "kube-apiserver"),
+        ("openshift-apiserver", "openshift-apiserver"),
+        ("openshift-oauth-apiserver", "openshift-oauth-apiserver"),
         ("router", "router"),
     ] {
         let of = |input: &Input| object(input, component, "PodDisruptionBudget", budget);

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use api::group::CapiTypes;
+use control_plane_component::proxy::OwnProxy;
 use control_plane_component::settings::{Pairs, Settings};
 use control_plane_component::{Predicates, Release};
 use control_plane_operator::render::Input;
@@ -59,6 +60,7 @@ fn settings(image_overrides: BTreeMap<String, String>) -> Settings {
         uid: None,
         managed_service: None,
         metrics_set: None,
+        proxy: OwnProxy::default(),
         served_groups: [
             "monitoring.coreos.com",
             "route.openshift.io",

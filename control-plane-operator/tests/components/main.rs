@@ -7,6 +7,7 @@ mod encryption;
 mod facts;
 mod golden;
 mod input;
+mod openshift_apis;
 mod parity;
 mod pod_security;
 mod roles;

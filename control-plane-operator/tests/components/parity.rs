@@ -15,7 +15,7 @@ const REAL_RELEASE: &str = concat!("quay", ".io/openshift-release-dev/ocp-releas
 const RELEASE: &str = "registry.example.com/release";
 
 /// Path suffixes of default and empty values.
-const DEFAULTS: [(&str, &str); 30] = [
+const DEFAULTS: [(&str, &str); 31] = [
     ("volumeClaimTemplates[0].apiVersion", "\"v1\""),
     ("volumeClaimTemplates[0].kind", "\"PersistentVolumeClaim\""),
     (".protocol", "\"TCP\""),
@@ -45,8 +45,12 @@ const DEFAULTS: [(&str, &str); 30] = [
     (" status.resources", "[]"),
     (".dnsPolicy", "\"ClusterFirst\""),
     (".securityContext", "{}"),
+    (".terminationGracePeriodSeconds", "30"),
     (".terminationMessagePath", "\"/dev/termination-log\""),
 ];
+
+/// Values of fields that a configuration does not set.
+const EMPTY: [&str; 6] = ["\"\"", "\"0s\"", "0", "false", "null", "{}"];
 
 /// Path suffixes of computed values.
 const COMPUTED: [&str; 7] = [
@@ -102,8 +106,8 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "the script names what it uses",
     ),
     (
-        "kube-apiserver",
-        "Deployment/kube-apiserver spec.template.spec.initContainers[wait-for-etcd]*",
+        "*-apiserver",
+        "Deployment/* spec.template.spec.initContainers[wait-for-etcd]*",
         "our program resolves the name, so that no shell is needed",
     ),
     (
@@ -202,9 +206,9 @@ fn ours(component: &Component, facts: &Facts) -> Facts {
 
 fn is_compared(path: &str, value: &str) -> bool {
     let computed = COMPUTED.iter().any(|end| path.ends_with(end));
-    // Go serializes empty fields; they are not compared.
-    let unset = path.contains("@json.") && ["\"\"", "0", "null"].contains(&value)
-        || path.ends_with("auditConfig.enabled") && value == "false";
+    // Go serializes empty fields of configurations; they are not compared.
+    let is_config = path.contains("@json.") || path.contains("@yaml.");
+    let unset = is_config && EMPTY.contains(&value);
     let default = unset
         || DEFAULTS
             .iter()

@@ -81,6 +81,7 @@ pub(super) async fn build(binaries: &Binaries, progress: &Progress) -> Result<Ve
             vec![
                 program(Binary::Kubectl, "kubectl")?,
                 File::link(format!("{PROGRAMS}/oc"), "kubectl"),
+                tool("curl", progress).await?,
             ],
         )?,
         real(

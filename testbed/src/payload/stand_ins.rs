@@ -128,7 +128,7 @@ const NAMED: [Programs; 40] = [
 ];
 
 /// Images that components only pass on by reference, to programs that are stand-ins themselves.
-const HANDED_ON: [&str; 60] = [
+const HANDED_ON: [&str; 62] = [
     "aws-ebs-csi-driver",
     "aws-ebs-csi-driver-operator",
     "azure-cluster-api-controllers",
@@ -144,6 +144,8 @@ const HANDED_ON: [&str; 60] = [
     "csi-driver-nfs",
     "csi-node-driver-registrar",
     "csi-snapshot-controller",
+    "deployer",
+    "docker-builder",
     "docker-registry",
     "egress-router-cni",
     "gcp-cluster-api-controllers",

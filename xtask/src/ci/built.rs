@@ -14,11 +14,12 @@ use crate::programs::{Program, announce};
 use crate::sources::root;
 
 /// Programs of this tree that tests run: as they are, or in images.
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 14] = [
     "agent-stand-in",
     "ask",
     "capi-proxy",
     "control-plane-operator",
+    "curl",
     "etcd-readyz",
     "hcp",
     "hyperkube",
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn the_testbed_runs_the_same_programs() {
         let text = crate::sources::read("testbed/src/cargo.rs").unwrap();
-        let (_, list) = text.split_once("const PROGRAMS: [&str; 13] = [").unwrap();
+        let (_, list) = text.split_once("const PROGRAMS: [&str; 14] = [").unwrap();
         let (list, _) = list.split_once("];").unwrap();
         let names: Vec<_> = list.split('"').skip(1).step_by(2).collect();
         assert_eq!(names, PROGRAMS);

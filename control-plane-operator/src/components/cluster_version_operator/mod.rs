@@ -29,10 +29,13 @@ pub(super) fn component() -> Component {
     )
     .with_certificates(certificates)
     .metrics(METRICS)
+    .depends_on(&["openshift-apiserver"])
     .prober(Prober {
         kubeconfig_volume: Some("kubeconfig"),
         ..Prober::default()
     })
+    .manifest_if("service.yaml", edit::is_monitored)
+    .manifest_if("servicemonitor.yaml", edit::is_monitored)
     .adapt(adapt)
 }
 

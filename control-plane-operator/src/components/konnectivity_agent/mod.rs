@@ -11,11 +11,9 @@ const NAME: &str = "konnectivity-agent";
 /// Annotation: overrides the image.
 const IMAGE: &str = "hypershift.openshift.io/konnectivity-agent-image";
 /// Services that the guest's API server reaches through the agent.
-const SERVERS: [&str; 3] = [
-    "openshift-apiserver",
-    "openshift-oauth-apiserver",
-    "packageserver",
-];
+const SERVERS: [&str; 3] = ["openshift-apiserver", "packageserver", OAUTH];
+/// The one that exists only with the guest's own OAuth server.
+const OAUTH: &str = "openshift-oauth-apiserver";
 
 pub(super) fn component() -> Component {
     Component::new(NAME, assets!("deployment.yaml", "serviceaccount.yaml",))
@@ -40,7 +38,10 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
 
 /// The addresses that the agent serves.
 fn identifiers(context: &Context<'_>) -> String {
-    let addresses = SERVERS.map(|name| {
+    let servers = SERVERS
+        .into_iter()
+        .filter(|name| *name != OAUTH || context.is_oauth_enabled());
+    let addresses = servers.map(|name| {
         let service = context.objects.get("", "Service", name);
         let address = service.and_then(|service| service["spec"]["clusterIP"].as_str());
         let address = address.unwrap_or_default();
@@ -51,5 +52,5 @@ fn identifiers(context: &Context<'_>) -> String {
         };
         format!("{family}={address}")
     });
-    addresses.join("&")
+    addresses.collect::<Vec<_>>().join("&")
 }

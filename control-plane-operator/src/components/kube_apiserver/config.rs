@@ -12,7 +12,7 @@ use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
-use super::encryption;
+use super::{audit, encryption};
 use crate::components::feature_gate::Features;
 
 const KEY: &str = "config.json";
@@ -203,11 +203,8 @@ fn identity_arguments(context: &Context<'_>, arguments: &mut Arguments<'_>) -> R
     } else {
         arguments.set("authentication-config", "/etc/kubernetes/auth/auth.json");
     }
-    if context.spec().audit_webhook.is_some() {
-        let file = "/etc/kubernetes/auditwebhook/webhook-kubeconfig";
-        arguments.set("audit-webhook-config-file", file);
-        arguments.set("audit-webhook-mode", "batch");
-        arguments.set("audit-webhook-initial-backoff", "5s");
+    for (option, value) in audit::webhook_options(context) {
+        arguments.set(option, value);
     }
     if encryption::is_on(context) {
         arguments.set("encryption-provider-config", encryption::FILE);

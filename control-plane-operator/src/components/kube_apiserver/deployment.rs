@@ -4,9 +4,7 @@ use api::annotations::cluster::{
     KUBE_API_SERVER_GOGC, KUBE_API_SERVER_GOMEMLIMIT, KUBE_API_SERVER_VERBOSITY,
 };
 use control_plane_component::{Context, Result, Workload};
-use k8s_openapi::api::core::v1::{
-    Container, ContainerPort, PodSpec, SecretVolumeSource, Volume, VolumeMount,
-};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, PodSpec};
 
 use super::config::{invalid, named_certificate_path, named_certificates};
 use super::{audit, edit, encryption, is_on_aws, kms};
@@ -29,10 +27,8 @@ pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()
         );
     }
     aws_webhook(context, pod)?;
-    if !audit::is_on(context) {
-        pod.containers
-            .retain(|container| container.name != "audit-logs");
-    }
+    audit::mount_webhook(context, pod, SERVER, "kas-audit-webhook")?;
+    audit::remove_unused_logs(context, pod);
     if !context.is_oauth_enabled() {
         without_volume(pod, "auth-token-webhook-config");
     }
@@ -109,53 +105,20 @@ fn aws_webhook(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
     Ok(())
 }
 
-/// Mounts optional Secrets of the user: named certificates, the audit webhook kubeconfig, encryption keys.
+/// Mounts optional Secrets of the user: named certificates and encryption keys.
 fn optional_secrets(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
     for (number, named) in named_certificates(context).iter().enumerate() {
         if let Some(secret) = &named.serving_certificate {
             let path = named_certificate_path(number);
-            add_secret(
-                pod,
-                &format!("named-certificate-{number}"),
-                &secret.name,
-                &path,
-            )?;
+            let volume = format!("named-certificate-{number}");
+            edit::mount_secret(pod, SERVER, (&volume, &path), &secret.name)?;
         }
     }
-    if let Some(webhook) = &context.spec().audit_webhook {
-        let path = "/etc/kubernetes/auditwebhook";
-        add_secret(pod, "kas-audit-webhook", &webhook.name, path)?;
-    }
     if encryption::is_on(context) {
-        let path = "/etc/kubernetes/secret-encryption";
-        add_secret(
-            pod,
-            "kas-secret-encryption-config",
-            "kas-secret-encryption-config",
-            path,
-        )?;
+        let name = "kas-secret-encryption-config";
+        let at = (name, "/etc/kubernetes/secret-encryption");
+        edit::mount_secret(pod, SERVER, at, name)?;
     }
-    Ok(())
-}
-
-fn add_secret(pod: &mut PodSpec, volume: &str, secret: &str, path: &str) -> Result<()> {
-    let server = edit::container(pod, SERVER)?;
-    server
-        .volume_mounts
-        .get_or_insert_default()
-        .push(VolumeMount {
-            name: volume.to_owned(),
-            mount_path: path.to_owned(),
-            ..VolumeMount::default()
-        });
-    pod.volumes.get_or_insert_default().push(Volume {
-        name: volume.to_owned(),
-        secret: Some(SecretVolumeSource {
-            secret_name: Some(secret.to_owned()),
-            ..SecretVolumeSource::default()
-        }),
-        ..Volume::default()
-    });
     Ok(())
 }
 

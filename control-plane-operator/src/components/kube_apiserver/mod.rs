@@ -1,6 +1,5 @@
 //! kube-apiserver: the guest's API server, the konnectivity server in its pods, and all kubeconfigs of the guest.
 
-mod audit;
 mod authentication;
 mod certificates;
 mod config;
@@ -14,7 +13,7 @@ use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_component::asset::Asset;
 use control_plane_component::{Component, Context, Metrics, assets};
 
-use super::{edit, kubeconfig};
+use super::{audit, edit, kubeconfig};
 
 const METRICS: Metrics = Metrics {
     telemetry: Some((

@@ -15,6 +15,7 @@ use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_component::assets;
 use control_plane_component::declaration::{Minter, TokenFor};
 use control_plane_component::facts::Infra;
+use control_plane_component::proxy::OwnProxy;
 use control_plane_component::render::{Rendered, render};
 use control_plane_component::settings::{Pairs, Settings};
 use control_plane_component::{
@@ -237,6 +238,7 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
         uid: facts.management.uid(&facts.namespace),
         managed_service: None,
         metrics_set: facts.images.metrics_set,
+        proxy: OwnProxy::default(),
         served_groups: SERVED.map(str::to_owned).into(),
     }
 }
