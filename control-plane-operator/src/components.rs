@@ -53,6 +53,7 @@
 mod capi;
 mod cluster_autoscaler;
 mod cluster_version_operator;
+mod control_plane_pki_operator;
 pub(crate) mod edit;
 mod etcd;
 pub(crate) mod feature_gate;
@@ -65,10 +66,13 @@ mod konnectivity_agent;
 mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
+mod kube_storage_version_migrator;
 pub(crate) mod kubeconfig;
 mod machine_approver;
+pub(crate) mod oauth_openshift;
 mod pending;
 mod router;
+pub(crate) mod serving;
 
 use std::sync::LazyLock;
 
@@ -111,6 +115,7 @@ impl Declared {
 
 fn running() -> Vec<Component> {
     vec![
+        control_plane_pki_operator::component(),
         etcd::component(),
         featuregate_generator::component(),
         kube_apiserver::component(),
@@ -118,18 +123,20 @@ fn running() -> Vec<Component> {
         kube_scheduler::component(),
         cluster_autoscaler::component(),
         cluster_version_operator::component(),
+        oauth_openshift::component(),
         hosted_cluster_config_operator::component(),
         machine_approver::component(),
         konnectivity_agent::component(),
         ignition_server::component(),
         ignition_server_proxy::component(),
         router::component(),
+        kube_storage_version_migrator::component(),
     ]
 }
 
-/// The first component, on which nearly all others depend: etcd.
-pub fn first() -> Option<&'static Component> {
-    all().first()
+/// etcd, on which nearly all others depend.
+pub fn etcd() -> Option<&'static Component> {
+    all().iter().find(|component| component.name == etcd::NAME)
 }
 
 #[cfg(test)]

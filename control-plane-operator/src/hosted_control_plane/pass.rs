@@ -149,6 +149,7 @@ impl Pass<'_> {
             self.etcd_first(&mut scope).await?;
             self.certificates(&mut scope, CertificateSet::All).await?;
             self.kubeadmin(&mut scope).await?;
+            self.session_keys(&mut scope).await?;
             outcome = self.components(&mut scope).await;
         }
         let context = scope.context(self.operator);

@@ -7,6 +7,7 @@ mod encryption;
 mod facts;
 mod golden;
 mod input;
+mod oauth;
 mod parity;
 mod pod_security;
 mod roles;

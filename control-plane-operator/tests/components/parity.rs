@@ -15,7 +15,7 @@ const REAL_RELEASE: &str = concat!("quay", ".io/openshift-release-dev/ocp-releas
 const RELEASE: &str = "registry.example.com/release";
 
 /// Path suffixes of default and empty values.
-const DEFAULTS: [(&str, &str); 30] = [
+const DEFAULTS: [(&str, &str); 31] = [
     ("volumeClaimTemplates[0].apiVersion", "\"v1\""),
     ("volumeClaimTemplates[0].kind", "\"PersistentVolumeClaim\""),
     (".protocol", "\"TCP\""),
@@ -34,6 +34,7 @@ const DEFAULTS: [(&str, &str); 30] = [
     (".annotations", "{}"),
     (".configMap.defaultMode", "420"),
     ("rollingUpdate.partition", "0"),
+    (" spec.strategy", "{}"),
     ("strategy.type", "\"RollingUpdate\""),
     ("rollingUpdate.maxSurge", "\"25%\""),
     ("rollingUpdate.maxUnavailable", "\"25%\""),
@@ -170,6 +171,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "router",
         "ControlPlaneComponent/router status.conditions[RolloutComplete].reason",
         "the renderer takes dependencies for fulfilled",
+    ),
+    (
+        "oauth-openshift",
+        "Secret/oauth-openshift-default-*-template data[*.html]",
+        "pages of our own with the same variables",
     ),
     (
         "cluster-version-operator",
