@@ -36,7 +36,7 @@ pub struct Infra {
     pub router_host: Option<String>,
     /// The internal host of the router, once it is known.
     pub private_router_host: Option<String>,
-    /// Endpoints of the identity providers that use OpenID Connect, by name, once they are known.
+    /// Endpoints of the identity providers that use `OpenID` Connect, by name, once they are known.
     pub openid: BTreeMap<String, OpenIdEndpoints>,
 }
 

@@ -19,6 +19,9 @@ const SERVER: &str = "/spec/template/spec/containers/oauth-openshift";
 /// Changes of the hosted control plane (JSON pointer and value), a JSON pointer into an object, and its value.
 type Row<'a> = (&'a [(&'a str, Value)], &'a str, Value);
 
+/// Component, changes of the hosted control plane, and whether the component runs.
+type Runs<'a> = (&'a str, &'a [(&'a str, Value)], bool);
+
 fn infra() -> Infra {
     let endpoint = |host: &str, port| Endpoint {
         host: host.to_owned(),
@@ -102,12 +105,16 @@ fn compare(rows: &[Row<'_>], object: impl Fn(&Input) -> Value) {
     }
 }
 
+fn configuration(section: &str, value: Value) -> Value {
+    Value::from_iter([(section.to_owned(), value)])
+}
+
 fn oauth(value: Value) -> (&'static str, Value) {
-    ("/spec/configuration", json!({ "oauth": value }))
+    ("/spec/configuration", configuration("oauth", value))
 }
 
 fn server(value: Value) -> (&'static str, Value) {
-    ("/spec/configuration", json!({ "apiServer": value }))
+    ("/spec/configuration", configuration("apiServer", value))
 }
 
 fn tls(type_: &str) -> (&'static str, Value) {
@@ -755,7 +762,7 @@ fn components_run_only_where_they_are_needed() {
         )
     };
     let disable = || annotation("hypershift.openshift.io/disable-pki-reconciliation", "true");
-    let rows: [(&str, &[(&str, Value)], bool); 14] = [
+    let rows: [Runs<'_>; 14] = [
         (OAUTH, &[], true),
         (OAUTH, &[authentication("")], true),
         (OAUTH, &[authentication("None")], true),

@@ -10,7 +10,7 @@ pub(super) fn component() -> Component {
     Component::new(NAME, assets!("deployment.yaml")).enabled_if(is_required)
 }
 
-/// On IBM Cloud and PowerVS, the provider migrates objects itself.
+/// On IBM Cloud and Power VS, the provider migrates objects itself.
 fn is_required(context: &Context<'_>) -> bool {
     let by_provider = [PlatformType::IbmCloud, PlatformType::PowerVs];
     context.spec().secret_encryption.is_some() && !by_provider.contains(&context.platform())

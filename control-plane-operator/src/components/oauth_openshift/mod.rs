@@ -36,7 +36,7 @@ pub(super) fn component() -> Component {
     .api_critical()
     .request_serving()
     .zone_spread()
-    .enabled_if(|context| context.is_oauth_enabled())
+    .enabled_if(is_enabled)
     .with_certificates(certificates)
     .published_by(publishing::PUBLICATION)
     .prober(Prober::default())
@@ -52,6 +52,11 @@ pub(super) fn component() -> Component {
     .manifest("pdb.yaml", edit::disruption_budget)
     .pki_managed("session-secret.yaml")
     .adapt(deployment::adapt)
+}
+
+/// Unless external OIDC providers replace it.
+fn is_enabled(context: &Context<'_>) -> bool {
+    context.is_oauth_enabled()
 }
 
 fn certificates(context: &Context<'_>) -> Vec<Leaf> {

@@ -359,8 +359,8 @@ async fn render_errors_do_not_hide_apply_errors() {
     }
 }
 
-#[test]
-fn identity_providers_are_reported_while_oauth_is_enabled() {
+#[tokio::test]
+async fn identity_providers_are_reported_while_oauth_is_enabled() {
     let scenario = Scenario::new([]);
     let operator = operator(scenario.client(), Settings::new("own"));
     let provider = json!({ "name": "file", "type": "HTPasswd" });

@@ -1,4 +1,4 @@
-//! OpenID providers. Their endpoints are in their discovery document, or in an annotation.
+//! `OpenID` providers. Their endpoints are in their discovery document, or in an annotation.
 
 use api::hypershift::v1beta1::configuration::oauth::identity_provider::social::{
     OpenIdClaims, OpenIdIdentityProvider,
