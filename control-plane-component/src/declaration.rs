@@ -70,6 +70,7 @@ pub struct Component {
     pub(crate) adapt: Option<AdaptWorkload>,
     pub(crate) rules: BTreeMap<&'static str, Rule>,
     pub(crate) enabled: Option<Predicate>,
+    pub(crate) replaces: Option<fn(&Value) -> bool>,
     pub(crate) depends_on: &'static [&'static str],
     pub(crate) konnectivity: Option<Konnectivity>,
     pub(crate) minters: Vec<Minter>,
@@ -221,6 +222,7 @@ impl Component {
             adapt: None,
             rules: BTreeMap::new(),
             enabled: None,
+            replaces: None,
             depends_on: &[],
             konnectivity: None,
             minters: Vec::new(),
@@ -359,6 +361,13 @@ impl Component {
     /// Creates the component only if the predicate is true; otherwise deletes its objects.
     pub fn enabled_if(mut self, enabled: Predicate) -> Self {
         self.enabled = Some(enabled);
+        self
+    }
+
+    /// Deletes the live workload before the component is written if the predicate is true, for one of an earlier release
+    /// with another selector: selectors are immutable.
+    pub fn replaces(mut self, is_old: fn(&Value) -> bool) -> Self {
+        self.replaces = Some(is_old);
         self
     }
 

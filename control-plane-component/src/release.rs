@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use super::error::{Error, Result};
 
 /// Image names that always resolve to this operator's image.
-const OWN: [&str; 6] = [
+const OWN: [&str; 5] = [
     "controlplane-operator",
-    "controlplane-pki-operator",
     "hosted-cluster-config-operator",
     "token-minter",
     "availability-prober",

@@ -55,6 +55,7 @@ mod capi;
 mod cluster_autoscaler;
 mod cluster_policy_controller;
 mod cluster_version_operator;
+mod control_plane_pki_operator;
 pub(crate) mod edit;
 mod etcd;
 mod etcd_client;
@@ -69,8 +70,10 @@ mod konnectivity_agent;
 mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
+mod kube_storage_version_migrator;
 pub(crate) mod kubeconfig;
 mod machine_approver;
+pub(crate) mod oauth_openshift;
 mod observed;
 mod openshift_apiserver;
 mod openshift_controller_manager;
@@ -80,6 +83,7 @@ mod openshift_route_controller_manager;
 mod pending;
 mod readiness;
 mod router;
+pub(crate) mod serving;
 
 use std::sync::LazyLock;
 
@@ -122,6 +126,7 @@ impl Declared {
 
 fn running() -> Vec<Component> {
     vec![
+        control_plane_pki_operator::component(),
         etcd::component(),
         featuregate_generator::component(),
         kube_apiserver::component(),
@@ -134,18 +139,20 @@ fn running() -> Vec<Component> {
         openshift_controller_manager::component(),
         openshift_route_controller_manager::component(),
         cluster_policy_controller::component(),
+        oauth_openshift::component(),
         hosted_cluster_config_operator::component(),
         machine_approver::component(),
         konnectivity_agent::component(),
         ignition_server::component(),
         ignition_server_proxy::component(),
         router::component(),
+        kube_storage_version_migrator::component(),
     ]
 }
 
-/// The first component, on which nearly all others depend: etcd.
-pub fn first() -> Option<&'static Component> {
-    all().first()
+/// etcd, on which nearly all others depend.
+pub fn etcd() -> Option<&'static Component> {
+    all().iter().find(|component| component.name == etcd::NAME)
 }
 
 #[cfg(test)]

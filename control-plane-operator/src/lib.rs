@@ -20,6 +20,7 @@ pub mod infra;
 pub mod kas_bootstrap;
 mod kubeadmin;
 pub mod pki;
+mod random;
 pub mod render;
 pub mod resolve_dns;
 pub mod run;

@@ -4,11 +4,14 @@ use api::hypershift::v1beta1::capabilities::OptionalCapability::ImageRegistry;
 use control_plane_component::settings::Pairs;
 use control_plane_component::{Context, Error, Result, Workload};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, EnvVar, PodSpec, SecretVolumeSource, Volume, VolumeMount,
+    ConfigMap, ConfigMapVolumeSource, Container, EnvVar, PodSpec, SecretVolumeSource, Volume,
+    VolumeMount,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
+
+use super::kubeconfig::yaml;
 
 /// The guest's image registry.
 const REGISTRY: &str = "image-registry.openshift-image-registry.svc:5000";
@@ -47,6 +50,59 @@ pub(crate) fn env(container: &mut Container, name: &str, value: impl Into<String
         value: Some(value.into()),
         value_from: None,
     });
+}
+
+/// Edits a configuration file, YAML, in a ConfigMap.
+pub(crate) fn config(
+    config_map: &mut ConfigMap,
+    key: &str,
+    edit: impl FnOnce(&mut Value) -> Result<()>,
+) -> Result<()> {
+    let data = config_map.data.get_or_insert_default();
+    let text = data.get(key).map(String::as_str).unwrap_or_default();
+    let mut config: Value = serde_saphyr::from_str(text).map_err(|_| {
+        let name = config_map.metadata.name.as_deref().unwrap_or_default();
+        Error::missing(
+            format!("manifest of ConfigMap {name}"),
+            format!("key {key}"),
+        )
+    })?;
+    edit(&mut config)?;
+    data.insert(key.to_owned(), yaml(&config));
+    Ok(())
+}
+
+/// A volume with the files of a Secret.
+pub(crate) fn secret_volume(name: impl Into<String>, secret: &str) -> Volume {
+    Volume {
+        name: name.into(),
+        secret: Some(SecretVolumeSource {
+            secret_name: Some(secret.to_owned()),
+            ..SecretVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+/// A volume with the files of a ConfigMap.
+pub(crate) fn config_volume(name: impl Into<String>, config_map: &str) -> Volume {
+    Volume {
+        name: name.into(),
+        config_map: Some(ConfigMapVolumeSource {
+            name: config_map.to_owned(),
+            ..ConfigMapVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+/// Mounts a volume at a path.
+pub(crate) fn mount(volume: impl Into<String>, path: impl Into<String>) -> VolumeMount {
+    VolumeMount {
+        name: volume.into(),
+        mount_path: path.into(),
+        ..VolumeMount::default()
+    }
 }
 
 /// Overrides the image with the value of an annotation.

@@ -6,7 +6,6 @@
 
 mod clouds;
 mod metrics_forwarding;
-mod oauth_server;
 mod openshift;
 mod operators;
 
@@ -14,8 +13,7 @@ use control_plane_component::Component;
 
 /// All of them.
 pub(super) fn components() -> Vec<Component> {
-    let mut all = vec![oauth_server::component()];
-    all.extend(openshift::components());
+    let mut all = Vec::from(openshift::components());
     all.extend(operators::components());
     all.extend(clouds::components());
     all.extend(metrics_forwarding::components());

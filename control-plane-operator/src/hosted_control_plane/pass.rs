@@ -149,6 +149,7 @@ impl Pass<'_> {
             self.etcd_first(&mut scope).await?;
             self.certificates(&mut scope, CertificateSet::All).await?;
             self.kubeadmin(&mut scope).await?;
+            self.session_keys(&mut scope).await?;
             outcome = self.components(&mut scope).await;
         }
         let context = scope.context(self.operator);
@@ -226,13 +227,23 @@ impl Pass<'_> {
         outcome
     }
 
+    /// The dependencies that are not rolled out, of those that are run.
+    fn waiting_for(&self, component: &Component, context: &Context<'_>) -> Vec<&'static str> {
+        let mut missing = missing_dependencies(component, context);
+        missing.retain(|name| {
+            let mut components = self.operator.components.iter();
+            components.any(|it| it.name == *name && it.has_workload())
+        });
+        missing
+    }
+
     pub(super) async fn component(
         &mut self,
         component: &Component,
         scope: &mut ReconcileScope,
     ) -> Result<Option<control_plane_component::Error>, Error> {
         let context = scope.context(self.operator);
-        let waiting_for = missing_dependencies(component, &context);
+        let waiting_for = self.waiting_for(component, &context);
         let rendered = match render(component, &context) {
             Ok(rendered) => rendered,
             Err(problem) => {
@@ -330,7 +341,7 @@ impl Pass<'_> {
         let before_status: ControlPlaneComponentStatus = before
             .and_then(|before| serde_json::from_value(before["status"].clone()).ok())
             .unwrap_or_default();
-        let waiting_for = missing_dependencies(component, &scope.context(self.operator));
+        let waiting_for = self.waiting_for(component, &scope.context(self.operator));
         let desired = rendered.workload.as_ref();
         let observation = Observation {
             name: component.name,

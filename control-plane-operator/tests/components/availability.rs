@@ -19,8 +19,10 @@ type Row = (&'static str, i32, bool, Option<(i32, i32)>);
 
 /// Components with several replicas. All others have one.
 const HIGHLY_AVAILABLE: &[Row] = &[
+const HIGHLY_AVAILABLE: [Row; 9] = [
     ("etcd", 3, true, None),
     ("kube-apiserver", 3, true, Some((0, 1))),
+    ("oauth-openshift", 3, true, Some((0, 1))),
     ("router", 3, true, Some((0, 1))),
     ("ignition-server", 2, true, Some((1, 0))),
     ("ignition-server-proxy", 2, true, Some((1, 1))),
@@ -130,6 +132,7 @@ fn pdbs_allow_draining_one_of_several_replicas() {
         ("kube-apiserver", "kube-apiserver"),
         ("openshift-apiserver", "openshift-apiserver"),
         ("openshift-oauth-apiserver", "openshift-oauth-apiserver"),
+        ("oauth-openshift", "oauth-openshift"),
         ("router", "router"),
     ] {
         let of = |input: &Input| object(input, component, "PodDisruptionBudget", budget);
@@ -177,7 +180,12 @@ fn dedicated_nodes_run_only_request_serving_components() {
     let selector = "hypershift.openshift.io/request-serving-node-additional-selector";
     let input = dedicated(&[(selector, "size=large")]);
     let serving = "hypershift.openshift.io/request-serving-component";
-    let serves = ["kube-apiserver", "router", "ignition-server-proxy"];
+    let serves = [
+        "kube-apiserver",
+        "oauth-openshift",
+        "router",
+        "ignition-server-proxy",
+    ];
     for (component, workload) in workloads(&input) {
         let rule = "requiredDuringSchedulingIgnoredDuringExecution";
         let required = &affinity(&workload)["nodeAffinity"][rule];

@@ -8,6 +8,7 @@ mod facts;
 mod golden;
 mod input;
 mod openshift_apis;
+mod oauth;
 mod parity;
 mod pod_security;
 mod roles;

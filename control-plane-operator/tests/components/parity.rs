@@ -34,6 +34,7 @@ const DEFAULTS: [(&str, &str); 31] = [
     (".annotations", "{}"),
     (".configMap.defaultMode", "420"),
     ("rollingUpdate.partition", "0"),
+    (" spec.strategy", "{}"),
     ("strategy.type", "\"RollingUpdate\""),
     ("rollingUpdate.maxSurge", "\"25%\""),
     ("rollingUpdate.maxUnavailable", "\"25%\""),
@@ -174,6 +175,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "router",
         "ControlPlaneComponent/router status.conditions[RolloutComplete].reason",
         "the renderer takes dependencies for fulfilled",
+    ),
+    (
+        "oauth-openshift",
+        "Secret/oauth-openshift-default-*-template data[*.html]",
+        "pages of our own with the same variables",
     ),
     (
         "cluster-version-operator",
