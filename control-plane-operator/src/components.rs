@@ -126,27 +126,27 @@ impl Declared {
 
 fn running() -> Vec<Component> {
     vec![
-        control_plane_pki_operator::component(),
+        control_plane_pki_operator::component().rendered_only(),
         etcd::component(),
         featuregate_generator::component(),
         kube_apiserver::component(),
         kube_controller_manager::component(),
         kube_scheduler::component(),
-        openshift_apiserver::component(),
-        openshift_oauth_apiserver::component(),
+        openshift_apiserver::component().rendered_only(),
+        openshift_oauth_apiserver::component().rendered_only(),
         cluster_autoscaler::component(),
         cluster_version_operator::component(),
-        openshift_controller_manager::component(),
-        openshift_route_controller_manager::component(),
-        cluster_policy_controller::component(),
-        oauth_openshift::component(),
+        openshift_controller_manager::component().rendered_only(),
+        openshift_route_controller_manager::component().rendered_only(),
+        cluster_policy_controller::component().rendered_only(),
+        oauth_openshift::component().rendered_only(),
         hosted_cluster_config_operator::component(),
         machine_approver::component(),
         konnectivity_agent::component(),
         ignition_server::component(),
         ignition_server_proxy::component(),
         router::component(),
-        kube_storage_version_migrator::component(),
+        kube_storage_version_migrator::component().rendered_only(),
     ]
 }
 

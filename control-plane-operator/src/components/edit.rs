@@ -11,8 +11,6 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
-use super::kubeconfig::yaml;
-
 /// The guest's image registry.
 const REGISTRY: &str = "image-registry.openshift-image-registry.svc:5000";
 
@@ -50,26 +48,6 @@ pub(crate) fn env(container: &mut Container, name: &str, value: impl Into<String
         value: Some(value.into()),
         value_from: None,
     });
-}
-
-/// Edits a configuration file, YAML, in a ConfigMap.
-pub(crate) fn config(
-    config_map: &mut ConfigMap,
-    key: &str,
-    edit: impl FnOnce(&mut Value) -> Result<()>,
-) -> Result<()> {
-    let data = config_map.data.get_or_insert_default();
-    let text = data.get(key).map(String::as_str).unwrap_or_default();
-    let mut config: Value = serde_saphyr::from_str(text).map_err(|_| {
-        let name = config_map.metadata.name.as_deref().unwrap_or_default();
-        Error::missing(
-            format!("manifest of ConfigMap {name}"),
-            format!("key {key}"),
-        )
-    })?;
-    edit(&mut config)?;
-    data.insert(key.to_owned(), yaml(&config));
-    Ok(())
 }
 
 /// A volume with the files of a Secret.

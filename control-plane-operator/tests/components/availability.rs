@@ -19,7 +19,6 @@ type Row = (&'static str, i32, bool, Option<(i32, i32)>);
 
 /// Components with several replicas. All others have one.
 const HIGHLY_AVAILABLE: &[Row] = &[
-const HIGHLY_AVAILABLE: [Row; 9] = [
     ("etcd", 3, true, None),
     ("kube-apiserver", 3, true, Some((0, 1))),
     ("oauth-openshift", 3, true, Some((0, 1))),
