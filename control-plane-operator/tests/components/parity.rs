@@ -15,7 +15,7 @@ const REAL_RELEASE: &str = concat!("quay", ".io/openshift-release-dev/ocp-releas
 const RELEASE: &str = "registry.example.com/release";
 
 /// Path suffixes of default and empty values.
-const DEFAULTS: [(&str, &str); 31] = [
+const DEFAULTS: [(&str, &str); 32] = [
     ("volumeClaimTemplates[0].apiVersion", "\"v1\""),
     ("volumeClaimTemplates[0].kind", "\"PersistentVolumeClaim\""),
     (".protocol", "\"TCP\""),
