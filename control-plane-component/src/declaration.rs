@@ -423,7 +423,9 @@ impl Component {
             .certificates
             .map(|certificates| certificates(context))
             .unwrap_or_default();
-        let account = self.service_account.as_ref().map(|account| {
+        // A disabled component has no Secret with a kubeconfig.
+        let account = self.service_account.as_ref();
+        let account = account.filter(|_| self.is_enabled(context)).map(|account| {
             let secret = self.service_account_secret();
             certificate::account(&secret, account.namespace, account.name)
         });

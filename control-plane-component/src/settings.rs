@@ -9,6 +9,9 @@ use clap::ValueEnum;
 
 use crate::proxy::OwnProxy;
 
+/// The managed service Azure Red Hat OpenShift.
+pub const ARO: &str = "ARO-HCP";
+
 /// Which metrics of a control plane are collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
@@ -57,6 +60,8 @@ pub struct Settings {
     pub uid: Option<i64>,
     /// The managed service that runs this operator.
     pub managed_service: Option<String>,
+    /// Client ID of the identity with which certificates of managed identities are read from Azure's key vaults.
+    pub azure_key_vault_client_id: Option<String>,
     /// Default metrics set, for clusters that do not configure one.
     pub metrics_set: Option<MetricsSet>,
     /// The proxy that this operator uses.
@@ -80,6 +85,7 @@ impl Settings {
             default_ingress_domain: String::new(),
             uid: None,
             managed_service: None,
+            azure_key_vault_client_id: None,
             metrics_set: None,
             proxy: OwnProxy::default(),
             served_groups: Vec::new(),

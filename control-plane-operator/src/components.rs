@@ -51,7 +51,12 @@
 //!   `minter`, `service_account_kubeconfig`: see [`Component`].
 
 mod audit;
+mod aws_cloud_controller_manager;
+mod aws_node_termination_handler;
+mod azure_cloud_controller_manager;
 mod capi;
+pub(crate) mod cloud;
+mod cloud_credential_operator;
 mod cluster_autoscaler;
 mod cluster_policy_controller;
 mod cluster_version_operator;
@@ -62,6 +67,7 @@ mod etcd_client;
 pub(crate) mod feature_gate;
 mod featuregate_generator;
 mod flags;
+mod gcp_cloud_controller_manager;
 mod go_duration;
 mod hosted_cluster_config_operator;
 mod ignition_server;
@@ -72,6 +78,8 @@ mod kube_controller_manager;
 mod kube_scheduler;
 mod kube_storage_version_migrator;
 pub(crate) mod kubeconfig;
+mod kubevirt_cloud_controller_manager;
+mod kubevirt_csi_controller;
 mod machine_approver;
 pub(crate) mod oauth_openshift;
 mod observed;
@@ -80,7 +88,10 @@ mod openshift_controller_manager;
 mod openshift_controllers;
 mod openshift_oauth_apiserver;
 mod openshift_route_controller_manager;
+mod openstack_cloud_controller_manager;
 mod pending;
+mod pending;
+mod powervs_cloud_controller_manager;
 mod readiness;
 mod router;
 pub(crate) mod serving;
@@ -141,7 +152,16 @@ fn running() -> Vec<Component> {
         cluster_policy_controller::component().rendered_only(),
         oauth_openshift::component().rendered_only(),
         hosted_cluster_config_operator::component(),
+        aws_cloud_controller_manager::component().rendered_only(),
+        azure_cloud_controller_manager::component().rendered_only(),
+        kubevirt_cloud_controller_manager::component().rendered_only(),
+        openstack_cloud_controller_manager::component().rendered_only(),
+        powervs_cloud_controller_manager::component().rendered_only(),
+        gcp_cloud_controller_manager::component().rendered_only(),
+        cloud_credential_operator::component().rendered_only(),
+        kubevirt_csi_controller::component().rendered_only(),
         machine_approver::component(),
+        aws_node_termination_handler::component().rendered_only(),
         konnectivity_agent::component(),
         ignition_server::component(),
         ignition_server_proxy::component(),

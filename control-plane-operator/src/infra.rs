@@ -11,11 +11,10 @@ use api::hypershift::v1beta1::services::PublishingStrategyType::Route as ByRoute
 use api::hypershift::v1beta1::services::ServiceType;
 use control_plane_component::facts::Infra;
 use control_plane_component::render::{Identity, adopt, hashed, identity};
+use control_plane_component::settings::ARO;
 use control_plane_component::{Component, Context, Publication};
 use serde_json::{Value, json};
 
-/// The managed service of Azure, whose control planes share one ingress.
-const ARO: &str = "ARO-HCP";
 /// Annotation: the Swift network instance of the control plane's pods.
 const SWIFT: &str = "hypershift.openshift.io/swift-pod-network-instance";
 /// Desired objects, and objects to delete.
@@ -95,7 +94,7 @@ fn serves_routes(context: &Context<'_>) -> bool {
         .any(|group| group == "route.openshift.io")
 }
 
-/// Whether the control plane uses the shared ingress.
+/// Whether the control plane uses the shared ingress, like those of ARO.
 pub(crate) fn shares_ingress(context: &Context<'_>) -> bool {
     context.settings.managed_service.as_deref() == Some(ARO)
 }

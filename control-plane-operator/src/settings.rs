@@ -67,6 +67,9 @@ pub struct SettingsArgs {
     /// Managed service that runs this operator, if any.
     #[arg(long, value_name = "NAME", env = "MANAGED_SERVICE")]
     pub managed_service: Option<String>,
+    /// Client ID of the identity that reads certificates of managed identities from Azure's key vaults.
+    #[arg(long, value_name = "ID", env = "ARO_HCP_KEY_VAULT_USER_CLIENT_ID")]
+    pub azure_key_vault_client_id: Option<String>,
     /// Default metrics set of clusters that do not configure one. If it is not set, all metrics are collected.
     #[arg(long, value_enum, env = "METRICS_SET")]
     pub metrics_set: Option<CollectedMetrics>,
@@ -121,6 +124,7 @@ impl SettingsArgs {
             default_ingress_domain: self.default_ingress_domain.clone(),
             uid: self.default_security_context_uid,
             managed_service: self.managed_service.clone(),
+            azure_key_vault_client_id: self.azure_key_vault_client_id.clone(),
             metrics_set: self.metrics_set.map(MetricsSet::from),
             proxy: self.proxy(),
             served_groups: self.served_groups.clone(),

@@ -7,6 +7,7 @@ use super::{
     Component, Context, PROGRAM, Result, add_volume, empty_volume, helper_requests, mount,
 };
 use crate::declaration::{Minter, TokenFor, TokenFrom};
+use crate::settings::ARO;
 
 const OPENSHIFT_PATH: &str = "/var/run/secrets/openshift/serviceaccount";
 /// How long the first token may take, in seconds. A minter retries by itself until the hosted API server is available, which
@@ -35,12 +36,20 @@ pub(super) fn add(component: &Component, context: &Context<'_>, pod: &mut PodSpe
 }
 
 impl Minter {
-    /// Clouds without workload identity federation need no token.
+    /// Clouds without workload identity federation need no token, and neither do managed identities of ARO.
     fn is_enabled(&self, context: &Context<'_>) -> bool {
-        self.for_ == TokenFor::ApiServer
-            || matches!(context.platform(), PlatformType::Aws | PlatformType::Azure)
-            || context.predicates == crate::Predicates::Ignored
-                && !matches!(context.platform(), PlatformType::IbmCloud)
+        if self.for_ == TokenFor::ApiServer {
+            return true;
+        }
+        match context.platform() {
+            PlatformType::Aws => true,
+            PlatformType::Azure => context.settings.managed_service.as_deref() != Some(ARO),
+            PlatformType::IbmCloud => false,
+            PlatformType::KubeVirt
+            | PlatformType::Agent
+            | PlatformType::PowerVs
+            | PlatformType::None => context.predicates == crate::Predicates::Ignored,
+        }
     }
 
     fn kind(&self) -> &'static str {

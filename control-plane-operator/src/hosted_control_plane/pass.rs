@@ -227,12 +227,12 @@ impl Pass<'_> {
         outcome
     }
 
-    /// The dependencies that are not rolled out, of those that are run.
+    /// The dependencies that are not rolled out. One that is only rendered has no rollout.
     fn waiting_for(&self, component: &Component, context: &Context<'_>) -> Vec<&'static str> {
         let mut missing = missing_dependencies(component, context);
         missing.retain(|name| {
             let mut components = self.operator.components.iter();
-            components.any(|it| it.name == *name && it.has_workload())
+            !components.any(|it| it.name == *name && !it.has_workload())
         });
         missing
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_component::facts::Infra;
 use control_plane_component::settings::Settings;
 use control_plane_component::{Objects, Predicates, Release};
@@ -167,6 +168,26 @@ fn changed_names_reissue_only_that_certificate() {
 }
 
 /// Finding T08: an address that is not in canonical form reissued the certificate in every reconcile.
+/// Otherwise it would be issued again whenever the objects of the disabled component are deleted.
+#[test]
+fn disabled_components_get_no_service_account_certificate() {
+    let secret = |component: &str| format!("{component}-service-account-kubeconfig");
+    let (aws, kubevirt) = (
+        secret("cloud-credential-operator"),
+        secret("kubevirt-csi-controller"),
+    );
+    for (platform, issued, not_issued) in [
+        (PlatformType::Aws, &aws, &kubevirt),
+        (PlatformType::KubeVirt, &kubevirt, &aws),
+    ] {
+        let mut fixture = fixture();
+        fixture.hcp.spec.platform.type_ = platform;
+        let names = fixture.reconcile(start());
+        assert!(names.contains(issued), "{platform:?}: {names:?}");
+        assert!(!names.contains(not_issued), "{platform:?}: {names:?}");
+    }
+}
+
 #[test]
 fn addresses_in_any_form_do_not_reissue_certificates() {
     let mut fixture = fixture();

@@ -33,6 +33,7 @@ const HIGHLY_AVAILABLE: &[Row] = &[
     ("cluster-policy-controller", 2, true, Some((1, 0))),
     ("kube-controller-manager", 2, true, Some((1, 0))),
     ("kube-scheduler", 2, true, Some((1, 0))),
+    ("kubevirt-cloud-controller-manager", 2, true, Some((1, 0))),
 ];
 
 fn single() -> Input {

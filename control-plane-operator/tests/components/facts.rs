@@ -1,18 +1,20 @@
 //! Objects as lines `Kind/name path = value`, to compare them field by field.
 //!
 //! Facts are generated from JSON descriptions of the components of another implementation, where embedded configuration
-//! is `{format, value}`, and scripts are `{script, description}`. They become lines with `@json` or `@yaml` in the
-//! path, and `<script>`.
+//! is `{format, value}`, and scripts are `{script, description}`. They become lines with `@json`, `@yaml` or `@ini` in
+//! the path, and `<script>`.
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Path and value, both as text.
 pub(crate) type Facts = BTreeMap<String, String>;
 
 const HASH: &str = "component.hypershift.openshift.io/config-hash";
 pub(crate) const SCRIPT: &str = "<script>";
+/// Formats of embedded configuration.
+const FORMATS: [&str; 3] = ["json", "yaml", "ini"];
 
 /// Returns the facts of a described component.
 pub(crate) fn described(component: &Value) -> Facts {
@@ -66,7 +68,7 @@ impl Embedded {
     /// Collects the paths from facts.
     pub(crate) fn of(facts: &Facts) -> Self {
         let mut places = BTreeMap::new();
-        for format in ["json", "yaml"] {
+        for format in FORMATS {
             let mark = format!("@{format}");
             for path in facts.keys() {
                 if let Some((place, _)) = path.split_once(&mark) {
@@ -142,8 +144,11 @@ fn flatten(path: &str, value: &Value, embedded: &Embedded, facts: &mut Facts) {
         }
         Value::String(config) if embedded.0.contains_key(path) => {
             let format = &embedded.0[path];
-            // JSON is YAML.
-            let value: Value = serde_saphyr::from_str(config).unwrap();
+            let value = match format.as_str() {
+                "ini" => ini(config),
+                // JSON is YAML.
+                _ => serde_saphyr::from_str(config).unwrap(),
+            };
             flatten(
                 &format!("{path}@{format}"),
                 &value,
@@ -160,7 +165,7 @@ fn flatten(path: &str, value: &Value, embedded: &Embedded, facts: &mut Facts) {
 
 fn described_text(path: &str, value: &Value, embedded: &Embedded, facts: &mut Facts) {
     match value["format"].as_str() {
-        Some(format @ ("json" | "yaml")) => {
+        Some(format) if FORMATS.contains(&format) => {
             flatten(
                 &format!("{path}@{format}"),
                 &value["value"],
@@ -175,6 +180,21 @@ fn described_text(path: &str, value: &Value, embedded: &Embedded, facts: &mut Fa
             facts.insert(path.to_owned(), value["value"].to_string());
         }
     }
+}
+
+/// Parses sections of settings.
+fn ini(text: &str) -> Value {
+    let mut file = json!({});
+    let mut section = "";
+    for line in text.lines() {
+        let heading = line.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        match (heading, line.split_once('=')) {
+            (Some(name), _) => section = name,
+            (None, Some((name, value))) => file[section][name.trim()] = json!(value.trim()),
+            (None, None) => assert!(line.is_empty(), "{line:?} is not a setting"),
+        }
+    }
+    file
 }
 
 fn join(path: &str, key: &str) -> String {

@@ -59,6 +59,7 @@ fn settings(image_overrides: BTreeMap<String, String>) -> Settings {
         default_ingress_domain: String::new(),
         uid: None,
         managed_service: None,
+        azure_key_vault_client_id: None,
         metrics_set: None,
         proxy: OwnProxy::default(),
         served_groups: [

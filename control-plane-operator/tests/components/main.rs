@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 mod availability;
+mod clouds;
 mod encryption;
 mod facts;
 mod golden;

@@ -186,6 +186,71 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "Deployment/cluster-version-operator *[CLUSTER_VERSION_JSON].value@json.status*",
         "Go serializes an empty status",
     ),
+    (
+        "*",
+        "Deployment/* spec.template.spec.initContainers[cloud-token-minter].startupProbe*",
+        "the image holds no shell; the API server of a new cluster can take many minutes",
+    ),
+    (
+        "*",
+        "Deployment/* spec.strategy",
+        "an empty strategy is the default one",
+    ),
+    (
+        "*",
+        "Secret/*-service-account-kubeconfig *",
+        "nothing is signed there, so the Secret has neither owner nor label",
+    ),
+    (
+        "azure-cloud-controller-manager",
+        "*/azure-cloud-config data[cloud.conf]@json.cloud",
+        "the API always has a cloud",
+    ),
+    (
+        "gcp-cloud-controller-manager",
+        "ConfigMap/gcp-cloud-config data[cloud.conf]@ini.Global.project-id",
+        "the API does not offer the platform",
+    ),
+    (
+        "gcp-cloud-controller-manager",
+        "ConfigMap/gcp-cloud-config data[cloud.conf]@ini.Global.network-name",
+        "the API does not offer the platform",
+    ),
+    (
+        "openstack-cloud-controller-manager",
+        "Deployment/openstack-cloud-controller-manager *volumes[secret-occm].secret.secretName",
+        "the API does not offer the platform",
+    ),
+    (
+        "openstack-cloud-controller-manager",
+        "Deployment/openstack-cloud-controller-manager *.env[OCP_INFRASTRUCTURE_NAME].value",
+        "an empty value is written",
+    ),
+    (
+        "powervs-cloud-controller-manager",
+        "Deployment/powervs-cloud-controller-manager *volumes[cloud-creds].secret.secretName",
+        "the API always has a name",
+    ),
+    (
+        "aws-node-termination-handler",
+        "Deployment/aws-node-termination-handler *.env[AWS_REGION].value",
+        "an empty value is written",
+    ),
+    (
+        "aws-node-termination-handler",
+        "Deployment/aws-node-termination-handler *ontainers[token-minter-kube]*",
+        "the program exits without a token, so the minter starts before it; the image holds no shell",
+    ),
+    (
+        "aws-node-termination-handler",
+        "Deployment/aws-node-termination-handler *[root-ca]*",
+        "the certificate authority is mounted, so that no shell copies it from the kubeconfig",
+    ),
+    (
+        "kubevirt-csi-controller",
+        "Deployment/kubevirt-csi-controller spec.template.spec.serviceAccountName",
+        "serviceAccount is the old name of it",
+    ),
 ];
 
 fn file(component: &Component) -> PathBuf {

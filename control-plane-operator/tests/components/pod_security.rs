@@ -10,10 +10,7 @@ use crate::variants::changed;
 
 /// Control planes that differ in their pods.
 pub(crate) fn variants() -> Vec<(&'static str, Input)> {
-    let platform = |platform: &str| {
-        let value = json!({ "type": platform });
-        changed(&[("/spec/platform", value)])
-    };
+    let platform = |platform: &str| changed(&[("/spec/platform/type", json!(platform))]);
     let policy = |policy: &str| {
         let path = "/spec/controllerAvailabilityPolicy";
         changed(&[(path, json!(policy))])

@@ -1,8 +1,8 @@
-//! Cloud CSI drivers, and the cloud credential operator.
+//! Cloud CSI drivers.
 
 use api::hypershift::v1beta1::platform::PlatformType::{Aws, Azure};
 use control_plane_component::certificate::Usage::Both;
-use control_plane_component::certificate::{ROOT, account, leaf};
+use control_plane_component::certificate::{ROOT, leaf};
 use control_plane_component::names::service_and_localhost;
 use control_plane_component::{Component, Context, Leaf};
 
@@ -12,7 +12,7 @@ const EBS: &str = "aws-ebs-csi-driver";
 const DISK: &str = "azure-disk-csi-driver";
 const FILE: &str = "azure-file-csi-driver";
 
-pub(super) fn components() -> [Component; 4] {
+pub(super) fn components() -> [Component; 3] {
     [
         pending(EBS).with_certificates(|context| {
             if !context.is_on(Aws) {
@@ -22,16 +22,6 @@ pub(super) fn components() -> [Component; 4] {
         }),
         pending(DISK).with_certificates(|context| azure(context, DISK)),
         pending(FILE).with_certificates(|context| azure(context, FILE)),
-        pending("cloud-credential-operator").with_certificates(|context| {
-            if !context.is_on(Aws) {
-                return Vec::new();
-            }
-            vec![account(
-                "cloud-credential-operator-service-account-kubeconfig",
-                "openshift-cloud-credential-operator",
-                "cloud-credential-operator",
-            )]
-        }),
     ]
 }
 

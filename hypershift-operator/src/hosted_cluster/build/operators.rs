@@ -237,6 +237,7 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
         default_ingress_domain: String::new(),
         uid: facts.management.uid(&facts.namespace),
         managed_service: None,
+        azure_key_vault_client_id: None,
         metrics_set: facts.images.metrics_set,
         proxy: OwnProxy::default(),
         served_groups: SERVED.map(str::to_owned).into(),

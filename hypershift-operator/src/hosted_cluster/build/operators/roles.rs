@@ -106,6 +106,12 @@ pub(super) fn control_plane_operator() -> Vec<Value> {
             &["routes", "routes/custom-host", "routes/status"],
         ),
         all("image.openshift.io", &["imagestreams"]),
+        // It watches all kinds of its components. To write one is to choose the certificates that a CSI driver reads.
+        json!({
+            "apiGroups": ["secrets-store.csi.x-k8s.io"],
+            "resources": ["secretproviderclasses"],
+            "verbs": READ,
+        }),
         json!({
             "apiGroups": ["security.openshift.io"],
             "resources": ["securitycontextconstraints"],
