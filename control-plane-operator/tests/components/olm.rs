@@ -1,7 +1,9 @@
 //! How components of OLM and of metrics forwarding follow their input.
 
+use clap::Parser as _;
 use control_plane_component::Predicates;
 use control_plane_component::release::CatalogImage;
+use control_plane_operator::args::Cli;
 use control_plane_operator::components;
 use control_plane_operator::render::Input;
 use serde_json::{Value, json};
@@ -1170,4 +1172,20 @@ fn metrics_proxy_mounts_what_scrapes_need() {
         "{mounts:?}"
     );
     assert!(mounts.iter().all(|path| !path.contains("..")), "{mounts:?}");
+}
+
+#[test]
+fn command_lines_of_forwarding_components_are_accepted() {
+    for component in [RESOLVER, PROXY] {
+        let deployment = object(&input::base(), component, "Deployment", component);
+        let container = at(&deployment, &format!("{POD}/containers/{component}"));
+        let words = ["command", "args"].map(|field| container[field].as_array().unwrap());
+        let words = words
+            .into_iter()
+            .flatten()
+            .map(|word| word.as_str().unwrap());
+        // The pod sets it as an environment variable.
+        let line = words.chain(["--namespace=hcp-namespace"]);
+        assert!(Cli::try_parse_from(line).is_ok(), "{container}");
+    }
 }
