@@ -93,6 +93,7 @@ pub(crate) struct Traits {
     pub(crate) request_serving: bool,
     pub(crate) zone_spread: bool,
     pub(crate) management_api: bool,
+    pub(crate) token: bool,
     pub(crate) class: Class,
     /// Whether it starts before the guest's API server is available.
     pub(crate) independent: bool,
@@ -303,6 +304,13 @@ impl Component {
         self
     }
 
+    /// Mounts the token of its service account although it has no access to the management cluster's API server: its
+    /// program does not start without one.
+    pub fn mounts_token(mut self) -> Self {
+        self.traits.token = true;
+        self
+    }
+
     /// Declares that it uses Cluster API in the management cluster. Its Deployment gets the label by which a migration
     /// finds and stops it.
     pub fn uses_capi(mut self, capi: CapiUse) -> Self {
@@ -453,6 +461,11 @@ impl Component {
     /// How it is published, in addition to the Services in its manifests.
     pub fn publication(&self) -> Option<&Publication> {
         self.publication.as_ref()
+    }
+
+    /// Which of its metrics telemetry collects: a Prometheus relabel action, and a regular expression for names.
+    pub fn telemetry(&self) -> Option<(&'static str, &'static str)> {
+        self.metrics.telemetry
     }
 
     /// How it uses Cluster API in the management cluster.

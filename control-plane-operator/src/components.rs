@@ -57,11 +57,16 @@ mod azure_cloud_controller_manager;
 mod capi;
 pub(crate) mod cloud;
 mod cloud_credential_operator;
+mod catalog_operator;
+pub(crate) mod catalogs;
+mod certified_operators_catalog;
 mod cluster_autoscaler;
 mod cluster_policy_controller;
 mod cluster_version_operator;
 mod control_plane_pki_operator;
+mod community_operators_catalog;
 pub(crate) mod edit;
+mod endpoint_resolver;
 mod etcd;
 mod etcd_client;
 pub(crate) mod feature_gate;
@@ -82,17 +87,24 @@ mod kubevirt_cloud_controller_manager;
 mod kubevirt_csi_controller;
 mod machine_approver;
 pub(crate) mod oauth_openshift;
+mod metrics_forwarding;
+mod metrics_proxy;
 mod observed;
+mod olm;
+mod olm_collect_profiles;
+mod olm_operator;
 mod openshift_apiserver;
 mod openshift_controller_manager;
 mod openshift_controllers;
 mod openshift_oauth_apiserver;
 mod openshift_route_controller_manager;
 mod openstack_cloud_controller_manager;
+mod packageserver;
 mod pending;
 mod pending;
 mod powervs_cloud_controller_manager;
 mod readiness;
+mod redhat_operators_catalog;
 mod router;
 pub(crate) mod serving;
 
@@ -165,8 +177,17 @@ fn running() -> Vec<Component> {
         konnectivity_agent::component(),
         ignition_server::component(),
         ignition_server_proxy::component(),
+        endpoint_resolver::component(),
+        metrics_proxy::component(),
         router::component(),
         kube_storage_version_migrator::component().rendered_only(),
+        catalog_operator::component(),
+        olm_operator::component(),
+        packageserver::component(),
+        olm_collect_profiles::component(),
+        redhat_operators_catalog::component(),
+        certified_operators_catalog::component(),
+        community_operators_catalog::component(),
     ]
 }
 

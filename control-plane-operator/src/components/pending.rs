@@ -5,7 +5,6 @@
 //! directory.
 
 mod clouds;
-mod metrics_forwarding;
 mod openshift;
 mod operators;
 
@@ -16,7 +15,6 @@ pub(super) fn components() -> Vec<Component> {
     let mut all = Vec::from(openshift::components());
     all.extend(operators::components());
     all.extend(clouds::components());
-    all.extend(metrics_forwarding::components());
     all
 }
 

@@ -19,6 +19,7 @@ use super::cache::Cache;
 use super::deletion::{self, DeletionStep};
 use super::error::Error;
 use super::release::{Reader, ReleasePair, missing_images};
+use super::retired;
 use super::status::{self, Evaluation};
 use crate::infra;
 use crate::pki::CertificateSet;
@@ -150,6 +151,7 @@ impl Pass<'_> {
             self.certificates(&mut scope, CertificateSet::All).await?;
             self.kubeadmin(&mut scope).await?;
             self.session_keys(&mut scope).await?;
+            self.delete_retired(&mut scope).await?;
             outcome = self.components(&mut scope).await;
         }
         let context = scope.context(self.operator);
@@ -197,6 +199,17 @@ impl Pass<'_> {
             .writer
             .apply(&hashed(account), &mut scope.objects)
             .await?)
+    }
+
+    /// Deletes what components of earlier versions left.
+    async fn delete_retired(&mut self, scope: &mut ReconcileScope) -> Result<(), Error> {
+        for identity in retired::objects() {
+            if scope.objects.find(&identity).is_some() {
+                self.writer.delete(&identity).await?;
+                scope.objects.remove(&identity);
+            }
+        }
+        Ok(())
     }
 
     /// Reconciles all components in order. A failing component does not stop the others. Render errors are reported in

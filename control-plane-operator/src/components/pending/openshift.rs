@@ -1,31 +1,16 @@
-//! Further components of OpenShift: packageserver, ingress and the machine config server.
+//! Further components of OpenShift: ingress and the machine config server.
 
 use control_plane_component::certificate::Usage::Server;
 use control_plane_component::certificate::{ROOT, leaf, server};
-use control_plane_component::names::service_and_guest;
-use control_plane_component::{Component, Context, Leaf, Publication};
+use control_plane_component::{Component, Context, Leaf};
 
 use super::pending;
-use crate::infra::services::Service;
 
-const PACKAGES: &str = "packageserver";
-
-pub(super) fn components() -> [Component; 3] {
+pub(super) fn components() -> [Component; 2] {
     [
-        pending(PACKAGES)
-            .with_certificates(|context| vec![api(context, PACKAGES)])
-            .published_by(Publication {
-                services: &[PACKAGES],
-                objects: |_| vec![Service::internal(PACKAGES, 5443).object()],
-                ..Publication::NONE
-            }),
         pending("ingress-operator").with_certificates(ingress),
         pending("machine-config-server").with_certificates(machine_config_server),
     ]
-}
-
-fn api(context: &Context<'_>, name: &str) -> Leaf {
-    server(&format!("{name}-cert"), name).names(service_and_guest(context, name))
 }
 
 /// The default certificate of the guest's Routes.

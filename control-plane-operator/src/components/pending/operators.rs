@@ -6,16 +6,8 @@ use control_plane_component::{Component, Context, Leaf};
 
 use super::pending;
 
-pub(super) fn components() -> [Component; 9] {
+pub(super) fn components() -> [Component; 7] {
     [
-        pending("catalog-operator").with_certificates(|context| {
-            let name = "catalog-operator-metrics";
-            vec![by_service(context, "catalog-operator-serving-cert", name)]
-        }),
-        pending("olm-operator").with_certificates(|context| {
-            let name = "olm-operator-metrics";
-            vec![by_service(context, "olm-operator-serving-cert", name)]
-        }),
         pending("cluster-node-tuning-operator").with_certificates(|context| {
             let name = "node-tuning-operator";
             vec![by_service(context, "node-tuning-operator-tls", name)]
