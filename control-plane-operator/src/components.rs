@@ -55,16 +55,16 @@ mod aws_cloud_controller_manager;
 mod aws_node_termination_handler;
 mod azure_cloud_controller_manager;
 mod capi;
-pub(crate) mod cloud;
-mod cloud_credential_operator;
 mod catalog_operator;
 pub(crate) mod catalogs;
 mod certified_operators_catalog;
+pub(crate) mod cloud;
+mod cloud_credential_operator;
 mod cluster_autoscaler;
 mod cluster_policy_controller;
 mod cluster_version_operator;
-mod control_plane_pki_operator;
 mod community_operators_catalog;
+mod control_plane_pki_operator;
 pub(crate) mod edit;
 mod endpoint_resolver;
 mod etcd;
@@ -86,9 +86,9 @@ pub(crate) mod kubeconfig;
 mod kubevirt_cloud_controller_manager;
 mod kubevirt_csi_controller;
 mod machine_approver;
-pub(crate) mod oauth_openshift;
 mod metrics_forwarding;
 mod metrics_proxy;
+pub(crate) mod oauth_openshift;
 mod observed;
 mod olm;
 mod olm_collect_profiles;
@@ -177,17 +177,17 @@ fn running() -> Vec<Component> {
         konnectivity_agent::component(),
         ignition_server::component(),
         ignition_server_proxy::component(),
-        endpoint_resolver::component(),
-        metrics_proxy::component(),
+        endpoint_resolver::component().rendered_only(),
+        metrics_proxy::component().rendered_only(),
         router::component(),
         kube_storage_version_migrator::component().rendered_only(),
-        catalog_operator::component(),
-        olm_operator::component(),
-        packageserver::component(),
-        olm_collect_profiles::component(),
-        redhat_operators_catalog::component(),
-        certified_operators_catalog::component(),
-        community_operators_catalog::component(),
+        catalog_operator::component().rendered_only(),
+        olm_operator::component().rendered_only(),
+        packageserver::component().rendered_only(),
+        olm_collect_profiles::component().rendered_only(),
+        redhat_operators_catalog::component().rendered_only(),
+        certified_operators_catalog::component().rendered_only(),
+        community_operators_catalog::component().rendered_only(),
     ]
 }
 

@@ -12,6 +12,7 @@ const NAME: &str = "cloud-credential-operator";
 pub(super) fn component() -> Component {
     Component::new(NAME, assets!("deployment.yaml"))
         .zone_spread()
+        .depends_on(&["openshift-apiserver"])
         .enabled_if(|context| context.is_on(PlatformType::Aws))
         .service_account_kubeconfig(ServiceAccountKubeconfig {
             namespace: "openshift-cloud-credential-operator",
