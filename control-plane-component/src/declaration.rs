@@ -71,6 +71,7 @@ pub struct Component {
     pub(crate) adapt: Option<AdaptWorkload>,
     pub(crate) rules: BTreeMap<&'static str, Rule>,
     pub(crate) enabled: Option<Predicate>,
+    pub(crate) replaces: Option<fn(&Value) -> bool>,
     pub(crate) depends_on: &'static [&'static str],
     pub(crate) konnectivity: Option<Konnectivity>,
     pub(crate) minters: Vec<Minter>,
@@ -94,9 +95,12 @@ pub(crate) struct Traits {
     pub(crate) request_serving: bool,
     pub(crate) zone_spread: bool,
     pub(crate) management_api: bool,
+    pub(crate) token: bool,
     pub(crate) class: Class,
     /// Whether it starts before the guest's API server is available.
     pub(crate) independent: bool,
+    /// Whether the operator does not run it yet.
+    pub(crate) rendered_only: bool,
 }
 
 /// How a manifest other than the workload is rendered.
@@ -221,6 +225,7 @@ impl Component {
             adapt: None,
             rules: BTreeMap::new(),
             enabled: None,
+            replaces: None,
             depends_on: &[],
             konnectivity: None,
             minters: Vec::new(),
@@ -233,6 +238,13 @@ impl Component {
             metrics: Metrics::default(),
             operands: Operands::None,
         }
+    }
+
+    /// Marks it as not run yet: it can be rendered, and of what it declares the operator only writes certificates,
+    /// Services and Routes.
+    pub fn rendered_only(mut self) -> Self {
+        self.traits.rendered_only = true;
+        self
     }
 
     /// Marks it as request-serving: users and nodes send it requests.
@@ -301,6 +313,13 @@ impl Component {
         self
     }
 
+    /// Mounts the token of its service account although it has no access to the management cluster's API server: its
+    /// program does not start without one.
+    pub fn mounts_token(mut self) -> Self {
+        self.traits.token = true;
+        self
+    }
+
     /// Declares that it uses Cluster API in the management cluster. Its Deployment gets the label by which a migration
     /// finds and stops it.
     pub fn uses_capi(mut self, capi: CapiUse) -> Self {
@@ -359,6 +378,13 @@ impl Component {
     /// Creates the component only if the predicate is true; otherwise deletes its objects.
     pub fn enabled_if(mut self, enabled: Predicate) -> Self {
         self.enabled = Some(enabled);
+        self
+    }
+
+    /// Deletes the live workload before the component is written if the predicate is true, for one of an earlier release
+    /// with another selector: selectors are immutable.
+    pub fn replaces(mut self, is_old: fn(&Value) -> bool) -> Self {
+        self.replaces = Some(is_old);
         self
     }
 
@@ -430,9 +456,9 @@ impl Component {
         authorities.unwrap_or_default()
     }
 
-    /// Whether it has a workload. A component without one only declares certificates, Services and Routes.
+    /// Whether the operator runs it. A component without manifests only declares certificates, Services and Routes.
     pub fn has_workload(&self) -> bool {
-        !self.assets.is_empty()
+        !self.assets.is_empty() && !self.traits.rendered_only
     }
 
     /// Returns the API version and kind of each manifest.
@@ -444,6 +470,11 @@ impl Component {
     /// How it is published, in addition to the Services in its manifests.
     pub fn publication(&self) -> Option<&Publication> {
         self.publication.as_ref()
+    }
+
+    /// Which of its metrics telemetry collects: a Prometheus relabel action, and a regular expression for names.
+    pub fn telemetry(&self) -> Option<(&'static str, &'static str)> {
+        self.metrics.telemetry
     }
 
     /// How it uses Cluster API in the management cluster.

@@ -1,5 +1,7 @@
 //! Derived properties of a hosted control plane.
 
+use std::collections::BTreeMap;
+
 use api::annotations::cluster::{DISABLE_MONITORING_SERVICES, TOPOLOGY};
 use api::hypershift::v1beta1::capabilities::OptionalCapability;
 use api::hypershift::v1beta1::configuration::authentication::AuthenticationType;
@@ -35,6 +37,21 @@ pub struct Infra {
     pub router_host: Option<String>,
     /// The internal host of the router, once it is known.
     pub private_router_host: Option<String>,
+    /// Endpoints of the identity providers that use `OpenID` Connect, by name, once they are known.
+    pub openid: BTreeMap<String, OpenIdEndpoints>,
+}
+
+/// Endpoints of an identity provider, from its discovery document.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenIdEndpoints {
+    /// URL of the login page.
+    pub authorize: String,
+    /// URL that issues tokens.
+    pub token: String,
+    /// URL with claims about a user; may be empty.
+    pub user_info: String,
+    /// Whether it issues tokens for passwords.
+    pub challenge: bool,
 }
 
 /// A host and a port.
@@ -253,10 +270,7 @@ impl<'a> Context<'a> {
         let type_ = configuration
             .and_then(|configuration| configuration.authentication.as_ref())
             .and_then(|authentication| authentication.type_);
-        !matches!(
-            type_,
-            Some(AuthenticationType::Oidc | AuthenticationType::None)
-        )
+        type_ != Some(AuthenticationType::Oidc)
     }
 
     /// The configured feature set; `None` is the default set.

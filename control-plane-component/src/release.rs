@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use super::error::{Error, Result};
 
 /// Image names that always resolve to this operator's image.
-const OWN: [&str; 6] = [
+const OWN: [&str; 5] = [
     "controlplane-operator",
-    "controlplane-pki-operator",
     "hosted-cluster-config-operator",
     "token-minter",
     "availability-prober",
@@ -27,6 +26,17 @@ pub struct Release {
     pub component_versions: BTreeMap<String, String>,
     /// Pull spec by name.
     pub images: BTreeMap<String, String>,
+    /// Index images of operator catalogs by name, or why there is none; empty if they were not looked up.
+    pub catalogs: BTreeMap<String, std::result::Result<CatalogImage, String>>,
+}
+
+/// The index image of an operator catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogImage {
+    /// Its pull spec with the tag of a version.
+    pub tagged: String,
+    /// Its pull spec with the digest, as far as it was looked up.
+    pub pinned: String,
 }
 
 // === impl Release ===
@@ -38,6 +48,7 @@ impl From<&payload::Release> for Release {
             version: release.version.to_string(),
             component_versions: release.component_versions.clone(),
             images: release.components.clone(),
+            catalogs: BTreeMap::new(),
         }
     }
 }

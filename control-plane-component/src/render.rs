@@ -77,7 +77,11 @@ pub fn render(component: &Component, context: &Context<'_>) -> Result<Rendered> 
             mounted.insert(manifest.object.clone());
         }
     }
-    rendered.workload = Some(render_workload(component, context, &mounted)?);
+    let workload = render_workload(component, context, &mounted)?;
+    rendered
+        .deletions
+        .extend(replaced(component, context, &workload));
+    rendered.workload = Some(workload);
     Ok(rendered)
 }
 
@@ -162,6 +166,13 @@ fn render_workload(
     let mut object = workload.object();
     adopt(&mut object, context);
     Ok(hashed(object))
+}
+
+/// Returns the live workload if it must be deleted before the rendered one is written.
+fn replaced(component: &Component, context: &Context<'_>, workload: &Value) -> Option<Identity> {
+    let identity = identity(workload);
+    let live = context.objects.find(&identity)?;
+    component.replaces?(live).then_some(identity)
 }
 
 /// Labels a workload that uses Cluster API, and adds the proxy sidecar if it needs one.

@@ -6,8 +6,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    availability_prober, etcd_defrag, feature_gates, file_exists, hosted_cluster_config,
-    ignition_server, kas_bootstrap, render, resolve_dns, run, token_minter,
+    availability_prober, endpoint_resolver, etcd_defrag, feature_gates, file_exists,
+    hosted_cluster_config, ignition_server, kas_bootstrap, metrics_proxy, render, resolve_dns, run,
+    token_minter,
 };
 
 /// Operator of one hosted control plane, and helper programs of its components
@@ -52,6 +53,10 @@ pub enum Command {
     HostedClusterConfigOperator(Box<hosted_cluster_config::Args>),
     /// Write the rendered FeatureGate to a ConfigMap (Job featuregate-generator).
     SyncFgConfigmap(Box<feature_gates::Args>),
+    /// Report which pods of a control plane have certain labels.
+    EndpointResolver(Box<endpoint_resolver::Args>),
+    /// Serve metrics of the control plane to the hosted cluster's monitoring.
+    MetricsProxy(Box<metrics_proxy::Args>),
     /// Exit with 0 if a file exists, for probes.
     FileExists(file_exists::Args),
 }

@@ -56,6 +56,9 @@ mod aws_cloud_controller_manager;
 mod aws_node_termination_handler;
 mod azure_cloud_controller_manager;
 mod capi;
+mod catalog_operator;
+pub(crate) mod catalogs;
+mod certified_operators_catalog;
 pub(crate) mod cloud;
 mod cloud_credential_operator;
 mod cluster_autoscaler;
@@ -65,10 +68,13 @@ mod cluster_node_tuning_operator;
 mod cluster_policy_controller;
 mod cluster_storage_operator;
 mod cluster_version_operator;
+mod community_operators_catalog;
+mod control_plane_pki_operator;
 mod controller_config;
 mod csi_snapshot_controller_operator;
 mod dns_operator;
 pub(crate) mod edit;
+mod endpoint_resolver;
 mod etcd;
 mod etcd_client;
 pub(crate) mod feature_gate;
@@ -84,28 +90,38 @@ mod konnectivity_agent;
 mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
+mod kube_storage_version_migrator;
 pub(crate) mod kubeconfig;
 mod kubevirt_cloud_controller_manager;
 mod kubevirt_csi_controller;
 mod machine_approver;
 mod managed_identity;
+mod metrics_forwarding;
+mod metrics_proxy;
+pub(crate) mod oauth_openshift;
 mod observed;
+mod olm;
+mod olm_collect_profiles;
+mod olm_operator;
 mod openshift_apiserver;
 mod openshift_controller_manager;
 mod openshift_controllers;
 mod openshift_oauth_apiserver;
 mod openshift_route_controller_manager;
 mod openstack_cloud_controller_manager;
+mod packageserver;
 mod pending;
 mod powervs_cloud_controller_manager;
 mod readiness;
+mod redhat_operators_catalog;
 mod router;
+pub(crate) mod serving;
 
 use std::sync::LazyLock;
 
 use control_plane_component::Component;
 
-/// Components with a workload, in reconcile order.
+/// Components with manifests, in reconcile order: those that the operator runs, and those that it only renders yet.
 pub fn all() -> &'static [Component] {
     let declared = Declared::get();
     declared.components.split_at(declared.running).0
@@ -142,46 +158,58 @@ impl Declared {
 
 fn running() -> Vec<Component> {
     vec![
+        control_plane_pki_operator::component().rendered_only(),
         etcd::component(),
         featuregate_generator::component(),
         kube_apiserver::component(),
         kube_controller_manager::component(),
         kube_scheduler::component(),
-        openshift_apiserver::component(),
-        openshift_oauth_apiserver::component(),
+        openshift_apiserver::component().rendered_only(),
+        openshift_oauth_apiserver::component().rendered_only(),
         cluster_autoscaler::component(),
         cluster_version_operator::component(),
-        openshift_controller_manager::component(),
-        openshift_route_controller_manager::component(),
-        cluster_policy_controller::component(),
+        openshift_controller_manager::component().rendered_only(),
+        openshift_route_controller_manager::component().rendered_only(),
+        cluster_policy_controller::component().rendered_only(),
+        oauth_openshift::component().rendered_only(),
         hosted_cluster_config_operator::component(),
-        aws_cloud_controller_manager::component(),
-        azure_cloud_controller_manager::component(),
-        kubevirt_cloud_controller_manager::component(),
-        openstack_cloud_controller_manager::component(),
-        powervs_cloud_controller_manager::component(),
-        gcp_cloud_controller_manager::component(),
-        cloud_credential_operator::component(),
-        cluster_storage_operator::component(),
-        kubevirt_csi_controller::component(),
-        cluster_network_operator::component(),
-        cluster_node_tuning_operator::component(),
-        dns_operator::component(),
+        aws_cloud_controller_manager::component().rendered_only(),
+        azure_cloud_controller_manager::component().rendered_only(),
+        kubevirt_cloud_controller_manager::component().rendered_only(),
+        openstack_cloud_controller_manager::component().rendered_only(),
+        powervs_cloud_controller_manager::component().rendered_only(),
+        gcp_cloud_controller_manager::component().rendered_only(),
+        cloud_credential_operator::component().rendered_only(),
+        cluster_storage_operator::component().rendered_only(),
+        kubevirt_csi_controller::component().rendered_only(),
+        cluster_network_operator::component().rendered_only(),
+        cluster_node_tuning_operator::component().rendered_only(),
+        dns_operator::component().rendered_only(),
         machine_approver::component(),
-        aws_node_termination_handler::component(),
-        ingress_operator::component(),
-        csi_snapshot_controller_operator::component(),
-        cluster_image_registry_operator::component(),
+        aws_node_termination_handler::component().rendered_only(),
+        ingress_operator::component().rendered_only(),
+        csi_snapshot_controller_operator::component().rendered_only(),
+        cluster_image_registry_operator::component().rendered_only(),
         konnectivity_agent::component(),
         ignition_server::component(),
         ignition_server_proxy::component(),
+        endpoint_resolver::component().rendered_only(),
+        metrics_proxy::component().rendered_only(),
         router::component(),
+        kube_storage_version_migrator::component().rendered_only(),
+        catalog_operator::component().rendered_only(),
+        olm_operator::component().rendered_only(),
+        packageserver::component().rendered_only(),
+        olm_collect_profiles::component().rendered_only(),
+        redhat_operators_catalog::component().rendered_only(),
+        certified_operators_catalog::component().rendered_only(),
+        community_operators_catalog::component().rendered_only(),
     ]
 }
 
-/// The first component, on which nearly all others depend: etcd.
-pub fn first() -> Option<&'static Component> {
-    all().first()
+/// etcd, on which nearly all others depend.
+pub fn etcd() -> Option<&'static Component> {
+    all().iter().find(|component| component.name == etcd::NAME)
 }
 
 #[cfg(test)]

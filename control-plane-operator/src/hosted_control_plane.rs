@@ -10,12 +10,14 @@
 
 mod break_glass;
 mod cache;
+mod catalogs;
 mod deletion;
 mod error;
 mod failure;
 mod history;
 mod pass;
 mod release;
+mod retired;
 mod secrets;
 mod status;
 

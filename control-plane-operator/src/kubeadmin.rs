@@ -4,6 +4,8 @@ use control_plane_component::Context;
 use control_plane_component::render::{Identity, adopt, hashed};
 use serde_json::{Value, json};
 
+use crate::random;
+
 /// Name of the Secret.
 pub(crate) const SECRET: &str = "kubeadmin-password";
 /// Key in the Secret.
@@ -56,10 +58,7 @@ pub(crate) fn status(context: &Context<'_>) -> Option<Value> {
 
 /// Creates the Secret with a new password. `None` if no random bytes are available.
 pub(crate) fn new_secret(context: &Context<'_>) -> Option<Value> {
-    let password = password(&mut |bytes| {
-        let provider = rustls::crypto::aws_lc_rs::default_provider();
-        provider.secure_random.fill(bytes).is_ok()
-    })?;
+    let password = password(&mut random::fill)?;
     let mut secret = json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -71,25 +70,13 @@ pub(crate) fn new_secret(context: &Context<'_>) -> Option<Value> {
     Some(hashed(secret))
 }
 
-/// Generates a password. Random bytes that would bias the distribution are discarded.
+/// Generates a password of groups that are joined by dashes.
 fn password(random: &mut impl FnMut(&mut [u8]) -> bool) -> Option<String> {
     let (groups, length) = GROUPS;
-    let fair = u8::MAX - u8::MAX % u8::try_from(ALPHABET.len()).unwrap_or(1);
-    let mut characters = Vec::with_capacity(groups * length);
-    while characters.len() < groups * length {
-        let mut bytes = [0; 32];
-        if !random(&mut bytes) {
-            return None;
-        }
-        let kept = bytes.into_iter().filter(|byte| *byte < fair);
-        characters
-            .extend(kept.map(|byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()])));
-    }
-    let groups: Vec<String> = characters
-        .chunks_exact(length)
-        .take(groups)
-        .map(|group| group.iter().collect())
-        .collect();
+    let text = random::text(ALPHABET, groups * length, random)?;
+    let characters: Vec<_> = text.chars().collect();
+    let groups = characters.chunks(length);
+    let groups: Vec<String> = groups.map(|group| group.iter().collect()).collect();
     Some(groups.join("-"))
 }
 

@@ -9,17 +9,21 @@
 pub mod args;
 pub mod availability_prober;
 pub mod components;
+pub mod endpoint_resolver;
 pub mod error;
 pub mod etcd_defrag;
 pub mod feature_gates;
 pub mod file_exists;
 pub mod hosted_cluster_config;
 mod hosted_control_plane;
+mod https;
 pub mod ignition_server;
 pub mod infra;
 pub mod kas_bootstrap;
 mod kubeadmin;
+pub mod metrics_proxy;
 pub mod pki;
+mod random;
 pub mod render;
 pub mod resolve_dns;
 pub mod run;
@@ -42,6 +46,8 @@ pub fn run(cli: Cli) -> Result<(), error::Failure> {
         Command::IgnitionServer(args) => Ok(ignition_server::run(&args)?),
         Command::HostedClusterConfigOperator(args) => Ok(hosted_cluster_config::run(&args)?),
         Command::SyncFgConfigmap(args) => Ok(feature_gates::run(&args)?),
+        Command::EndpointResolver(args) => Ok(endpoint_resolver::run(&args)?),
+        Command::MetricsProxy(args) => Ok(metrics_proxy::run(&args)?),
         Command::FileExists(args) => Ok(file_exists::run(&args)?),
     }
 }

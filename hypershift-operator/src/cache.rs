@@ -38,9 +38,9 @@ use tokio::time::{Instant, timeout};
 use crate::cluster_ref::{Id, resource};
 use crate::names::CLUSTER;
 pub(crate) use index::{
-    API_SERVER, CONFIG_MAPS, Found, HOSTED_CLUSTERS, IGNITION_DEPLOYMENTS, IGNITION_PROXIES,
-    IGNITION_ROUTES, IGNITION_SERVICES, Index, LABELLED, LEGACY, NAMESPACES, NODE_POOLS, Object,
-    POOL_INPUTS, Part, SECRETS, Snapshot,
+    API_SERVER, CONFIG_MAPS, Found, GRANTS, HOSTED_CLUSTERS, IGNITION_DEPLOYMENTS,
+    IGNITION_PROXIES, IGNITION_ROUTES, IGNITION_SERVICES, Index, LABELLED, LEGACY, NAMESPACES,
+    NODE_POOLS, Object, POOL_INPUTS, Part, SECRETS, Snapshot,
 };
 pub(crate) use settled::{Recheck, Settled};
 pub(crate) use slim::{cluster as trim_cluster, counted, pool as trim_pool, pool_inputs};
@@ -300,12 +300,11 @@ fn may_name_pool(metadata: &ObjectMeta, pool: &ObjectKey) -> bool {
     namespace.is_empty() || rest.is_some_and(|it| it.is_empty() || it.starts_with('-'))
 }
 
-/// The namespace of the control plane that an object is made for. Those with the operator's label may be in any
-/// namespace: some grant access to what is there.
-fn control_plane(metadata: &ObjectMeta, is_labelled: bool) -> Option<String> {
-    let id = annotated(metadata, CLUSTER)?;
-    let counts = is_labelled || may_name_cluster(metadata, &id);
-    counts.then(|| control_plane_namespace(&id.namespace, &id.name))
+/// The HostedCluster that an object of a watch belongs to, and that it may name.
+pub(crate) fn owner(metadata: &ObjectMeta, watch: &str) -> Option<ObjectKey> {
+    let cluster = annotated(metadata, CLUSTER)?;
+    let counts = GRANTS.contains(&watch) || may_name_cluster(metadata, &cluster);
+    counts.then_some(cluster)
 }
 
 /// The object of a store with this key.

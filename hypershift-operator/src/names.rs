@@ -12,8 +12,6 @@ pub(crate) const CLUSTER: &str = ownership::CLUSTER_ANNOTATION;
 pub(crate) const MANAGED_BY: &str = "hypershift.openshift.io/managed-by";
 /// Value of [`MANAGED_BY`].
 pub(crate) const OPERATOR: &str = "hypershift-operator";
-/// Label of the namespace of a control plane, and of its pods.
-pub(crate) const HOSTED_CONTROL_PLANE: &str = "hypershift.openshift.io/hosted-control-plane";
 /// Label of pods that may speak to the management cluster's API server.
 pub(crate) const NEED_MANAGEMENT_API: &str = "hypershift.openshift.io/need-management-kas-access";
 /// Annotation of a Namespace with Agents: the namespaces whose HostedClusters may use them, separated by commas.

@@ -211,6 +211,34 @@ impl Releases {
         }
     }
 
+    /// The digest of any image, and that the pull secret may read it.
+    pub async fn digest(&self, image: &str, pull_secret: &PullSecret) -> Result<Digest, Error> {
+        let query = self.query(image, pull_secret)?;
+        if let Some(resolved) = self.source.fresh(&query) {
+            return Ok(resolved.digest);
+        }
+        let Some(tenant) = self.tenant.clone() else {
+            return self.find_digest(image, query, pull_secret).await;
+        };
+        let read = || {
+            let (this, query) = (self.clone(), query.clone());
+            let pull_secret = self.source.pull_secrets.share(pull_secret);
+            let image = image.to_owned();
+            async move { this.find_digest(&image, query, &pull_secret).await }
+        };
+        let question = Question {
+            tenant,
+            read: query.clone(),
+        };
+        match self.source.digest_reads.get(question, image, read).await {
+            Err(error) if error.is_transient() => {
+                let last = self.source.last_known(&query);
+                last.map(|it| it.digest).ok_or(error)
+            }
+            read => read,
+        }
+    }
+
     fn owner(&self) -> Arc<str> {
         self.tenant.clone().unwrap_or_else(|| Arc::from(OPERATOR))
     }
@@ -267,6 +295,17 @@ impl Releases {
         let resolved = resolved.map_err(|error| error.about(image))?;
         let labels = self.source.labels(resolved, pull_secret, &owner).await;
         labels.map_err(|error| error.about(image))
+    }
+
+    async fn find_digest(
+        &self,
+        image: &str,
+        query: Query,
+        pull_secret: &PullSecret,
+    ) -> Result<Digest, Error> {
+        let resolved = self.source.find(query, pull_secret, &self.owner()).await;
+        let resolved = resolved.map_err(|error| error.about(image))?;
+        Ok(resolved.digest)
     }
 
     fn query(&self, image: &str, pull_secret: &PullSecret) -> Result<Query, Error> {

@@ -108,7 +108,8 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true)]
     pub(super) monitoring_dashboards: bool,
 
-    /// What happens when a user without the verb override changes reserved settings of a HostedCluster or NodePool
+    /// What happens when a user without the verb override changes reserved settings of a HostedCluster or NodePool, or when
+    /// a control plane grants itself permissions that reach beyond it
     /// (SECURITY.md) [default: the installed mode; on a first installation enforce, or warn if hosted clusters exist;
     /// for render warn]
     #[arg(long, global = true, value_enum, value_name = "MODE")]

@@ -1,9 +1,13 @@
-//! The admission policy that holds authors of HostedClusters and NodePools to the tenant model of `SECURITY.md`. Pure.
+//! The admission policies that hold tenants to the tenant model of `SECURITY.md`. Pure.
+//!
+//! One is for authors of HostedClusters and NodePools, and is here; the other is for what runs in the namespaces of control
+//! planes ([`control_planes`]). They have the same mode.
 //!
 //! What reaches beyond an author's own cluster needs the verb [`OVERRIDE`] on the object, which the API server asks of its
 //! authorizer. Only changes are validated: an object that carries such a setting already stays editable by its author,
 //! and so does a whole fleet when the policy arrives. The operators hold the verb themselves (`rbac`).
 
+mod control_planes;
 mod expressions;
 pub(crate) mod reserved;
 
@@ -80,13 +84,31 @@ impl ReleaseImages {
     }
 }
 
-/// The policy and its binding; none if it is off.
+/// The policies and their bindings; none if they are off.
 pub(crate) fn objects(namespace: &str, mode: Mode, releases: &ReleaseImages) -> Vec<Object> {
     let Some(actions) = mode.actions() else {
         return Vec::new();
     };
-    let name = name(namespace);
-    let policy = json!({ "spec": {
+    let authors = (name(namespace), authors(releases));
+    let control_planes = (control_planes::name(namespace), control_planes::spec());
+    [authors, control_planes]
+        .into_iter()
+        .flat_map(|(name, spec)| bound(namespace, &name, &spec, &actions))
+        .collect()
+}
+
+/// A policy and its binding.
+fn bound(namespace: &str, name: &str, spec: &Value, actions: &Value) -> [Object; 2] {
+    let binding = json!({ "policyName": name, "validationActions": actions });
+    [
+        (Kind::ValidatingAdmissionPolicy, spec),
+        (Kind::ValidatingAdmissionPolicyBinding, &binding),
+    ]
+    .map(|(kind, spec)| Object::new(kind, namespace, name, json!({ "spec": spec })))
+}
+
+fn authors(releases: &ReleaseImages) -> Value {
+    json!({
         "failurePolicy": "Fail",
         "matchConstraints": { "resourceRules": [{
             "apiGroups": [GROUP],
@@ -96,17 +118,7 @@ pub(crate) fn objects(namespace: &str, mode: Mode, releases: &ReleaseImages) -> 
         }] },
         "variables": expressions::variables(),
         "validations": expressions::validations(releases),
-    } });
-    let binding = json!({ "spec": { "policyName": name, "validationActions": actions } });
-    vec![
-        Object::new(Kind::ValidatingAdmissionPolicy, namespace, &name, policy),
-        Object::new(
-            Kind::ValidatingAdmissionPolicyBinding,
-            namespace,
-            &name,
-            binding,
-        ),
-    ]
+    })
 }
 
 /// The binding of an installation.

@@ -10,9 +10,11 @@ use crate::declaration::Class;
 /// Annotation: pods of the API server access the metrics server of the management cluster.
 const NEED_METRICS: &str = "hypershift.openshift.io/need-metrics-server-access";
 
-/// Mounts a token for the management cluster's API server only if the component uses it.
+/// Mounts a token for the management cluster's API server only if the component needs it.
 pub(super) fn token(component: &Component, context: &Context<'_>, pod: &mut PodSpec) {
-    let needed = component.traits.management_api || context.annotation(NEED_METRICS).is_some();
+    let traits = &component.traits;
+    let needed =
+        traits.management_api || traits.token || context.annotation(NEED_METRICS).is_some();
     pod.automount_service_account_token = Some(needed);
 }
 

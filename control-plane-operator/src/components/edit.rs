@@ -4,7 +4,8 @@ use api::hypershift::v1beta1::capabilities::OptionalCapability::ImageRegistry;
 use control_plane_component::settings::Pairs;
 use control_plane_component::{Context, Error, Release, Result, Workload};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, EnvVar, PodSpec, SecretVolumeSource, Volume, VolumeMount,
+    ConfigMap, ConfigMapVolumeSource, Container, EnvVar, PodSpec, SecretVolumeSource, Volume,
+    VolumeMount,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -65,6 +66,39 @@ pub(crate) fn images(
 pub(crate) fn run_as_user(context: &Context<'_>, container: &mut Container) {
     if let Some(uid) = context.settings.uid {
         env(container, "RUN_AS_USER", uid.to_string());
+    }
+}
+
+/// A volume with the files of a Secret.
+pub(crate) fn secret_volume(name: impl Into<String>, secret: &str) -> Volume {
+    Volume {
+        name: name.into(),
+        secret: Some(SecretVolumeSource {
+            secret_name: Some(secret.to_owned()),
+            ..SecretVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+/// A volume with the files of a ConfigMap.
+pub(crate) fn config_volume(name: impl Into<String>, config_map: &str) -> Volume {
+    Volume {
+        name: name.into(),
+        config_map: Some(ConfigMapVolumeSource {
+            name: config_map.to_owned(),
+            ..ConfigMapVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+/// Mounts a volume at a path.
+pub(crate) fn mount(volume: impl Into<String>, path: impl Into<String>) -> VolumeMount {
+    VolumeMount {
+        name: volume.into(),
+        mount_path: path.into(),
+        ..VolumeMount::default()
     }
 }
 

@@ -4,20 +4,13 @@
 //! They are declared like other components, but without manifests. A component that gets manifests moves to its own
 //! directory.
 
-mod metrics_forwarding;
-mod oauth_server;
 mod openshift;
-mod operators;
 
 use control_plane_component::Component;
 
 /// All of them.
 pub(super) fn components() -> Vec<Component> {
-    let mut all = vec![oauth_server::component()];
-    all.extend(openshift::components());
-    all.extend(operators::components());
-    all.extend(metrics_forwarding::components());
-    all
+    openshift::components().into()
 }
 
 /// A component without manifests.

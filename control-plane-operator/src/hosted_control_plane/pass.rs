@@ -19,6 +19,7 @@ use super::cache::Cache;
 use super::deletion::{self, DeletionStep};
 use super::error::Error;
 use super::release::{Reader, ReleasePair, missing_images};
+use super::retired;
 use super::status::{self, Evaluation};
 use crate::infra;
 use crate::pki::CertificateSet;
@@ -149,6 +150,8 @@ impl Pass<'_> {
             self.etcd_first(&mut scope).await?;
             self.certificates(&mut scope, CertificateSet::All).await?;
             self.kubeadmin(&mut scope).await?;
+            self.session_keys(&mut scope).await?;
+            self.delete_retired(&mut scope).await?;
             outcome = self.components(&mut scope).await;
         }
         let context = scope.context(self.operator);
@@ -198,6 +201,17 @@ impl Pass<'_> {
             .await?)
     }
 
+    /// Deletes what components of earlier versions left.
+    async fn delete_retired(&mut self, scope: &mut ReconcileScope) -> Result<(), Error> {
+        for identity in retired::objects() {
+            if scope.objects.find(&identity).is_some() {
+                self.writer.delete(&identity).await?;
+                scope.objects.remove(&identity);
+            }
+        }
+        Ok(())
+    }
+
     /// Reconciles all components in order. A failing component does not stop the others. Render errors are reported in
     /// conditions, and apply errors are retried.
     async fn components(&mut self, scope: &mut ReconcileScope) -> Outcome {
@@ -226,13 +240,23 @@ impl Pass<'_> {
         outcome
     }
 
+    /// The dependencies that are not rolled out. One that is only rendered has no rollout.
+    fn waiting_for(&self, component: &Component, context: &Context<'_>) -> Vec<&'static str> {
+        let mut missing = missing_dependencies(component, context);
+        missing.retain(|name| {
+            let mut components = self.operator.components.iter();
+            !components.any(|it| it.name == *name && !it.has_workload())
+        });
+        missing
+    }
+
     pub(super) async fn component(
         &mut self,
         component: &Component,
         scope: &mut ReconcileScope,
     ) -> Result<Option<control_plane_component::Error>, Error> {
         let context = scope.context(self.operator);
-        let waiting_for = missing_dependencies(component, &context);
+        let waiting_for = self.waiting_for(component, &context);
         let rendered = match render(component, &context) {
             Ok(rendered) => rendered,
             Err(problem) => {
@@ -330,7 +354,7 @@ impl Pass<'_> {
         let before_status: ControlPlaneComponentStatus = before
             .and_then(|before| serde_json::from_value(before["status"].clone()).ok())
             .unwrap_or_default();
-        let waiting_for = missing_dependencies(component, &scope.context(self.operator));
+        let waiting_for = self.waiting_for(component, &scope.context(self.operator));
         let lacking = operands::waiting(component, &scope.context(self.operator));
         let desired = rendered.workload.as_ref();
         let observation = Observation {

@@ -8,6 +8,12 @@ use payload::{PullSecret, Releases};
 
 use api::hypershift::v1beta1::HostedControlPlane;
 
+use super::catalogs;
+use crate::components::catalogs::needs_index;
+
+/// Catalogs are looked up in the background, like images of a tenant: their registry must not delay the control plane.
+const CATALOGS: &str = "operator catalogs";
+
 /// Reads releases.
 pub(super) struct Reader {
     releases: Releases,
@@ -63,9 +69,18 @@ impl Reader {
         let with_overrides = |release: &payload::Release| {
             Release::from(release).with_overrides(&settings.own_image, &settings.image_overrides)
         };
+        let mut user = with_overrides(&user);
+        if needs_index(hcp) {
+            let lookup = catalogs::Lookup {
+                releases: self.releases.for_tenant(CATALOGS),
+                credentials: &credentials,
+                overrides: &settings.registry_overrides,
+            };
+            user.catalogs = lookup.all(hcp, &user.version).await;
+        }
         Ok(ReleasePair {
             control_plane: with_overrides(&control_plane),
-            user: with_overrides(&user),
+            user,
         })
     }
 }

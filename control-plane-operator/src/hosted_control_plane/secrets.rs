@@ -1,4 +1,4 @@
-//! Secrets: certificates with their keys, and the kubeadmin password. Each is created once.
+//! Secrets: certificates with their keys, the kubeadmin password and the keys of login sessions. Each is created once.
 
 use control_plane_component::{Context, Objects, Predicates};
 use jiff::Timestamp;
@@ -8,6 +8,7 @@ use support::error::chain;
 
 use super::error::Error;
 use super::pass::{Pass, ReconcileScope};
+use crate::components::oauth_openshift;
 use crate::kubeadmin::{self, PasswordStep};
 use crate::pki::CertificateSet;
 use crate::{components, pki};
@@ -22,7 +23,7 @@ impl Pass<'_> {
             return Ok(());
         }
         self.certificates(scope, CertificateSet::Etcd).await?;
-        if let Some(etcd) = components::first()
+        if let Some(etcd) = components::etcd()
             && let Err(error) = self.component(etcd, scope).await
         {
             // It is reported when all components are reconciled below.
@@ -84,6 +85,21 @@ impl Pass<'_> {
                 self.writer.delete(&identity).await?;
                 scope.objects.remove(&identity);
             }
+        }
+        Ok(())
+    }
+
+    /// Creates the keys of login sessions. Secrets are read live before, because the watch may lag.
+    pub(super) async fn session_keys(&mut self, scope: &mut ReconcileScope) -> Result<(), Error> {
+        if !oauth_openshift::needs_session_secret(&scope.context(self.operator)) {
+            return Ok(());
+        }
+        self.read_secrets(&mut scope.objects).await?;
+        let context = scope.context(self.operator);
+        if oauth_openshift::needs_session_secret(&context)
+            && let Some(secret) = oauth_openshift::new_session_secret(&context)
+        {
+            self.writer.apply(&secret, &mut scope.objects).await?;
         }
         Ok(())
     }

@@ -139,6 +139,22 @@ fn api_server(context: &Context<'_>) -> Evaluation {
     Evaluation::no(type_, "WaitingForAvailable", message)
 }
 
+/// Whether all identity providers are valid. The others work, so the control plane is available without them.
+fn identity_providers(context: &Context<'_>) -> Option<Evaluation> {
+    let type_ = Type::ValidIdpConfiguration;
+    if !context.is_oauth_enabled() {
+        return None;
+    }
+    Some(match components::oauth_openshift::validate(context) {
+        Ok(()) => Evaluation {
+            reason: "IDPConfigurationValid".to_owned(),
+            message: "Identity provider configuration is valid".to_owned(),
+            ..Evaluation::yes(type_)
+        },
+        Err(message) => Evaluation::no(type_, "IDPConfigurationError", message),
+    })
+}
+
 /// Whether the control plane is available. Until it is available for the first time, every component must be available.
 fn available(context: &Context<'_>, needed: &[&Evaluation]) -> Evaluation {
     let type_ = Type::Available;
@@ -205,7 +221,7 @@ fn was_available(context: &Context<'_>) -> bool {
 fn enabled_components(context: &Context<'_>) -> impl Iterator<Item = &'static Component> {
     components::all()
         .iter()
-        .filter(|component| component.is_enabled(context))
+        .filter(|component| component.has_workload() && component.is_enabled(context))
 }
 
 fn component_status(objects: &Objects, name: &str) -> ControlPlaneComponentStatus {
@@ -258,6 +274,7 @@ pub(super) fn conditions(
     let needed: Vec<_> = evaluations.iter().collect();
     let available = available(context, &needed);
     evaluations.push(available);
+    evaluations.extend(identity_providers(context));
     evaluations.push(Evaluation::unknown(
         Type::ExternalDnsReachable,
         "DNS names are not checked",

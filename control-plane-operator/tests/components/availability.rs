@@ -21,7 +21,10 @@ type Row = (&'static str, i32, bool, Option<(i32, i32)>);
 const HIGHLY_AVAILABLE: &[Row] = &[
     ("etcd", 3, true, None),
     ("kube-apiserver", 3, true, Some((0, 1))),
+    ("oauth-openshift", 3, true, Some((0, 1))),
     ("router", 3, true, Some((0, 1))),
+    ("packageserver", 3, true, Some((0, 1))),
+    ("endpoint-resolver", 2, false, Some((1, 0))),
     ("ignition-server", 2, true, Some((1, 0))),
     ("ignition-server-proxy", 2, true, Some((1, 1))),
     ("konnectivity-agent", 2, true, Some((1, 0))),
@@ -30,6 +33,7 @@ const HIGHLY_AVAILABLE: &[Row] = &[
     ("openshift-controller-manager", 2, true, Some((1, 0))),
     ("openshift-route-controller-manager", 2, true, Some((1, 0))),
     ("cluster-policy-controller", 2, true, Some((1, 0))),
+    ("metrics-proxy", 2, false, Some((1, 1))),
     ("kube-controller-manager", 2, true, Some((1, 0))),
     ("kube-scheduler", 2, true, Some((1, 0))),
     ("kubevirt-cloud-controller-manager", 2, true, Some((1, 0))),
@@ -131,6 +135,8 @@ fn pdbs_allow_draining_one_of_several_replicas() {
         ("kube-apiserver", "kube-apiserver"),
         ("openshift-apiserver", "openshift-apiserver"),
         ("openshift-oauth-apiserver", "openshift-oauth-apiserver"),
+        ("oauth-openshift", "oauth-openshift"),
+        ("packageserver", "packageserver-pdb"),
         ("router", "router"),
     ] {
         let of = |input: &Input| object(input, component, "PodDisruptionBudget", budget);
@@ -178,7 +184,13 @@ fn dedicated_nodes_run_only_request_serving_components() {
     let selector = "hypershift.openshift.io/request-serving-node-additional-selector";
     let input = dedicated(&[(selector, "size=large")]);
     let serving = "hypershift.openshift.io/request-serving-component";
-    let serves = ["kube-apiserver", "router", "ignition-server-proxy"];
+    let serves = [
+        "kube-apiserver",
+        "oauth-openshift",
+        "router",
+        "ignition-server-proxy",
+        "metrics-proxy",
+    ];
     for (component, workload) in workloads(&input) {
         let rule = "requiredDuringSchedulingIgnoredDuringExecution";
         let required = &affinity(&workload)["nodeAffinity"][rule];

@@ -10,6 +10,7 @@ use control_plane_component::proxy::OwnProxy;
 use control_plane_operator::components;
 use control_plane_operator::render::Input;
 use serde_json::{Value, json};
+use support::testing::restricted_violations;
 
 use crate::variants::changed;
 
@@ -343,6 +344,22 @@ fn cloud_tokens_follow_platform_and_managed_service() {
         let deployment = object(&changed(&[]), component, "Deployment", component);
         let path = "/spec/template/spec/initContainers/cloud-token-minter";
         assert_eq!(lookup(&deployment, path), Value::Null, "{component}");
+    }
+}
+
+/// Check T05.
+#[test]
+fn pods_with_optional_volumes_satisfy_the_restricted_standard() {
+    for (component, changes) in [
+        (AZURE, azure::managed()),
+        (KUBEVIRT, kubevirt::external()),
+        (CSI, kubevirt::external()),
+    ] {
+        let mut input = changed(&changes);
+        input.settings.uid = Some(1001);
+        let deployment = object(&input, component, "Deployment", component);
+        let found = restricted_violations(&deployment["spec"]["template"]["spec"]);
+        assert!(found.is_empty(), "{component}: {found:?}");
     }
 }
 

@@ -25,8 +25,9 @@ pub(crate) fn described(component: &Value) -> Facts {
         let kind = take(&mut object, "kind");
         let at = format!("{}/{}", text(&kind), text(&name));
         facts.insert(format!("{at} metadata.name"), name.to_string());
-        for field in ["namespace", "labels", "annotations"] {
-            let value = take(&mut object, field);
+        let annotations = structured_as_json(take(&mut object, "annotations"));
+        let fields = ["namespace", "labels"].map(|field| (field, take(&mut object, field)));
+        for (field, value) in fields.into_iter().chain([("annotations", annotations)]) {
             flatten(
                 &format!("{at} metadata.{field}"),
                 &value,
@@ -89,6 +90,15 @@ fn take(object: &mut Value, field: &str) -> Value {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+/// Annotations are text: one that is described by its structure holds JSON.
+fn structured_as_json(mut annotations: Value) -> Value {
+    let values = annotations.as_object_mut().into_iter().flatten();
+    for (_, value) in values.filter(|(_, value)| !value.is_string()) {
+        *value = serde_json::json!({ "format": "json", "value": value.take() });
+    }
+    annotations
 }
 
 fn decode(data: &mut Value) {

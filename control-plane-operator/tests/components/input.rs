@@ -38,6 +38,7 @@ pub(crate) fn base() -> Input {
         version: "4.18.0".to_owned(),
         component_versions: [("kubernetes".to_owned(), "1.30.1".to_owned())].into(),
         images: BTreeMap::new(),
+        catalogs: BTreeMap::new(),
     };
     Input {
         hosted_control_plane: serde_saphyr::from_str(&hcp).unwrap(),

@@ -9,6 +9,8 @@ mod encryption;
 mod facts;
 mod golden;
 mod input;
+mod oauth;
+mod olm;
 mod openshift_apis;
 mod parity;
 mod pod_security;

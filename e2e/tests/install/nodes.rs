@@ -216,6 +216,7 @@ async fn create_legacy(testbed: &NodeTestbed) -> Result<()> {
     admin.apply(&hosted).await
 }
 
+/// Its operator has also reported on it: it writes nothing more.
 async fn is_marked_legacy(testbed: &NodeTestbed) -> Result<()> {
     let path = HOSTED_CLUSTERS.named("clusters", "old");
     wait::until("the hosted cluster to be marked", WITHIN, async || {
@@ -224,6 +225,14 @@ async fn is_marked_legacy(testbed: &NodeTestbed) -> Result<()> {
         ensure!(
             annotations["hypershift.openshift.io/scope"] == "legacy",
             "its annotations are {annotations}"
+        );
+        // Its namespace has no owner.
+        let conditions = hosted["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        ensure!(
+            conditions.any(|it| it["type"] == "ValidConfiguration" && it["status"] == "False"),
+            "its status is {}",
+            hosted["status"]
         );
         Ok(())
     })

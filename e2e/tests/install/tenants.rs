@@ -13,6 +13,8 @@ use testbed::{fixtures, wait};
 
 use super::command::{Hypershift, Run};
 
+mod control_planes;
+
 const HOSTED_CLUSTERS: Resource<'_> =
     Resource::new("hypershift.openshift.io/v1beta1", "hostedclusters");
 const NODE_POOLS: Resource<'_> = Resource::new("hypershift.openshift.io/v1beta1", "nodepools");
@@ -102,6 +104,7 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
     people.fields_that_reach_beyond_are_refused(testbed).await?;
     impersonation_gains_nothing(testbed).await?;
     step.done();
+    control_planes::scenario(testbed).await?;
     let step = testbed.progress.step("changing the policy");
     release_images_are_limited(&people, &hypershift).await?;
     the_mode_follows_the_flag(&people, testbed, &hypershift).await?;

@@ -146,7 +146,11 @@ fn server(url: &str) -> Server<'_> {
     }
 }
 
+/// The leader, which may acquire the lease only after it is ready.
 async fn leader(fixture: &Fixture<'_>) -> Result<Lease> {
-    let found = Operator::Private.holder(&fixture.testbed.admin).await?;
-    found.context("there is no leader")
+    wait::until("a leader", SOON, async || {
+        let found = Operator::Private.holder(&fixture.testbed.admin).await?;
+        found.context("there is no leader")
+    })
+    .await
 }

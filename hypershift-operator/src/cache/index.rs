@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasher as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use api::names::control_plane_namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use kube::runtime::watcher::{self, Event};
@@ -13,7 +14,7 @@ use support::reconcile::is_missing;
 use support::watch::watch_failed;
 use tokio::sync::Notify;
 
-use super::control_plane;
+use super::owner;
 
 /// Watches of objects, by name. Those with a condition in their name hold only what fulfils it.
 pub(crate) const HOSTED_CLUSTERS: &str = "hostedclusters";
@@ -39,6 +40,8 @@ pub(crate) const LABELLED: [&str; 7] = [
     "roles, labelled",
     "serviceaccounts, labelled",
 ];
+/// Those of [`LABELLED`] that may be in any namespace: they grant access to what is there, such as Agents.
+pub(crate) const GRANTS: [&str; 2] = [LABELLED[4], LABELLED[5]];
 /// The watches without which nothing is known. Kinds of Cluster API come and go ([`super::observed_groups`]).
 pub(crate) const ALL: [&str; 19] = [
     HOSTED_CLUSTERS,
@@ -188,9 +191,9 @@ impl Index {
         event: &Result<Event<K>, watcher::Error>,
         metadata: impl Fn(&K) -> Cow<'_, ObjectMeta>,
     ) -> bool {
-        let is_labelled = LABELLED.contains(&watch);
+        let name = watch;
         let mut watches = self.watches();
-        let Some(watch) = watches.get_mut(watch) else {
+        let Some(watch) = watches.get_mut(name) else {
             return true;
         };
         let mut is_new = false;
@@ -200,7 +203,7 @@ impl Index {
                 watch.listing = Objects::default();
             }
             Ok(Event::InitApply(object)) => {
-                let (key, entry) = self.entry(&metadata(object), is_labelled);
+                let (key, entry) = self.entry(&metadata(object), name);
                 watch.listing.put(key, entry);
             }
             Ok(Event::InitDone) => {
@@ -210,12 +213,12 @@ impl Index {
                 is_new = true;
             }
             Ok(Event::Apply(object)) => {
-                let (key, entry) = self.entry(&metadata(object), is_labelled);
+                let (key, entry) = self.entry(&metadata(object), name);
                 is_new = watch.objects.put(key, entry);
                 watch.resume();
             }
             Ok(Event::Delete(object)) => {
-                let (key, _) = self.entry(&metadata(object), is_labelled);
+                let (key, _) = self.entry(&metadata(object), name);
                 is_new = watch.objects.remove(key).is_some();
                 watch.resume();
             }
@@ -367,10 +370,11 @@ impl Index {
     }
 
     /// Where an object is, and its version.
-    fn entry(&self, metadata: &ObjectMeta, is_labelled: bool) -> (Key, Entry) {
+    fn entry(&self, metadata: &ObjectMeta, watch: &str) -> (Key, Entry) {
         let key = self.key(metadata);
         let version = self.version_at(key, metadata);
-        let owner = control_plane(metadata, is_labelled).map(|owner| self.hash(owner.as_str()));
+        let owner = owner(metadata, watch)
+            .map(|it| self.hash(control_plane_namespace(&it.namespace, &it.name).as_str()));
         (key, Entry { version, owner })
     }
 

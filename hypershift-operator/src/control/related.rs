@@ -22,7 +22,7 @@ use support::error::chain;
 use crate::cache::{self, LABELLED, NamespaceMeta};
 use crate::context::Context;
 use crate::names::{CLUSTER, MANAGED_BY, OPERATOR};
-use crate::watches;
+use crate::watches::{self, Lenient};
 
 /// The name of the ignition server's objects.
 const IGNITION: &str = "ignition-server";
@@ -117,9 +117,9 @@ fn namespaces(
     ctx: &Arc<Context>,
     writer: Writer<NamespaceMeta>,
 ) -> impl Stream<Item = ObjectKey> + use<> {
-    let api: Api<NamespaceMeta> = Api::all(ctx.client.clone());
+    let api: Api<Lenient<NamespaceMeta>> = Api::all(ctx.client.clone());
     let ctx = Arc::clone(ctx);
-    watches::watch(api, watches::checked(watches::config()))
+    watches::readable(watches::watch(api, watches::checked(watches::config())))
         .modify(slim)
         .reflect(writer)
         .inspect(move |event| {
@@ -128,7 +128,7 @@ fn namespaces(
         })
         .touched_objects()
         .filter_map(|event| {
-            let request = event.map(|it| cache::annotated(&it.metadata, CLUSTER));
+            let request = event.map(|it| cache::owner(&it.metadata, cache::NAMESPACES));
             std::future::ready(request.ok().flatten())
         })
 }
@@ -165,9 +165,9 @@ impl Watched {
                 (api, named(&name))
             }
         };
-        let api: Api<PartialObjectMeta<DynamicObject>> = api;
+        let api: Api<Lenient<PartialObjectMeta<DynamicObject>>> = api;
         let ctx = Arc::clone(ctx);
-        watches::watch_optional(api, config, ctx.cache.crds())
+        watches::readable(watches::watch_optional(api, config, ctx.cache.crds()))
             .inspect(move |event| {
                 ctx.cache.index.observe(name, event);
                 if name == cache::LEGACY && event.is_ok() {
@@ -177,7 +177,7 @@ impl Watched {
             .touched_objects()
             .filter_map(move |event| {
                 let request = match event {
-                    Ok(object) => cache::annotated(&object.metadata, CLUSTER),
+                    Ok(object) => cache::owner(&object.metadata, name),
                     Err(error) => {
                         // The kind has no CRD, or a permission is missing: the reconcile that needs it reports that.
                         let error = chain(&error);
@@ -200,17 +200,59 @@ mod tests {
 
     use super::*;
 
+    /// Check T01: a tenant can give an object the operator's label and the annotation of another cluster.
     #[test]
     fn objects_map_to_their_hosted_cluster() {
-        for (annotations, expected) in [
-            (json!({ CLUSTER: "clusters/one" }), Some("clusters/one")),
-            (json!({ CLUSTER: "clusters" }), None),
-            (json!({}), None),
+        let [deployments, role_bindings] = [LABELLED[1], LABELLED[4]];
+        let one = Some("clusters/one");
+        for (watch, namespace, annotations, expected) in [
+            (
+                deployments,
+                "clusters-one",
+                json!({ CLUSTER: "clusters/one" }),
+                one,
+            ),
+            (
+                deployments,
+                "other",
+                json!({ CLUSTER: "clusters/one" }),
+                None,
+            ),
+            (
+                role_bindings,
+                "agents",
+                json!({ CLUSTER: "clusters/one" }),
+                one,
+            ),
+            (
+                cache::NAMESPACES,
+                "clusters-one",
+                json!({ CLUSTER: "clusters/one" }),
+                one,
+            ),
+            (
+                cache::NAMESPACES,
+                "other",
+                json!({ CLUSTER: "clusters/one" }),
+                None,
+            ),
+            (
+                deployments,
+                "clusters-one",
+                json!({ CLUSTER: "clusters" }),
+                None,
+            ),
+            (deployments, "clusters-one", json!({}), None),
         ] {
-            let object = json!({ "metadata": { "name": "x", "annotations": annotations } });
-            let object: PartialObjectMeta<DynamicObject> = serde_json::from_value(object).unwrap();
-            let found = cache::annotated(&object.metadata, CLUSTER);
-            assert_eq!(found.map(|id| id.to_string()).as_deref(), expected);
+            let metadata =
+                json!({ "name": "x", "namespace": namespace, "annotations": annotations });
+            let metadata = serde_json::from_value(metadata).unwrap();
+            let found = cache::owner(&metadata, watch);
+            assert_eq!(
+                found.map(|id| id.to_string()).as_deref(),
+                expected,
+                "{watch}"
+            );
         }
     }
 

@@ -417,6 +417,26 @@ async fn labels_of_any_image_can_be_read() {
 }
 
 #[tokio::test]
+async fn digests_of_any_image_can_be_read() {
+    let server = Server::start().await;
+    let image = Image::new("amd64", &json!({}), &[&[("configs/a", b"1")]]);
+    server.push("index", &image);
+    let releases = releases(&[&server]);
+    let secret = PullSecret::anonymous();
+    for releases in [releases.clone(), releases.for_tenant("catalogs")] {
+        let digest = releases.digest(&server.tag("index"), &secret).await;
+        let pinned = digest.unwrap();
+        let repository: payload::Reference = server.tag("index").parse().unwrap();
+        let by_digest = repository.with_digest(pinned.clone()).to_string();
+        let again = releases.digest(&by_digest, &secret).await.unwrap();
+        assert_eq!(again, pinned);
+        let missing = releases.digest(&server.tag("other"), &secret).await;
+        assert_eq!(missing.unwrap_err().kind(), payload::Reason::NotFound);
+    }
+    assert_eq!(server.requests(&image.blobs[0].digest), 0);
+}
+
+#[tokio::test]
 async fn tls_is_verified_with_the_given_authorities() {
     let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let pem = key.cert.pem().into_bytes();

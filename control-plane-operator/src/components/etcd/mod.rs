@@ -8,7 +8,7 @@ use control_plane_component::{Component, Context, Metrics, assets};
 use super::edit;
 
 /// The component's name.
-const NAME: &str = "etcd";
+pub(super) const NAME: &str = "etcd";
 const METRICS: Metrics = Metrics {
     telemetry: Some((
         "keep",

@@ -1,30 +1,13 @@
-//! Further components of OpenShift: packageserver, ingress and the machine config server.
+//! Further components of OpenShift.
 
 use control_plane_component::certificate::Usage::Server;
-use control_plane_component::certificate::{ROOT, leaf, server};
-use control_plane_component::names::service_and_guest;
-use control_plane_component::{Component, Context, Leaf, Publication};
+use control_plane_component::certificate::{ROOT, leaf};
+use control_plane_component::{Component, Context, Leaf};
 
 use super::pending;
-use crate::infra::services::Service;
 
-const PACKAGES: &str = "packageserver";
-
-pub(super) fn components() -> [Component; 2] {
-    [
-        pending(PACKAGES)
-            .with_certificates(|context| vec![api(context, PACKAGES)])
-            .published_by(Publication {
-                services: &[PACKAGES],
-                objects: |_| vec![Service::internal(PACKAGES, 5443).object()],
-                ..Publication::NONE
-            }),
-        pending("machine-config-server").with_certificates(machine_config_server),
-    ]
-}
-
-fn api(context: &Context<'_>, name: &str) -> Leaf {
-    server(&format!("{name}-cert"), name).names(service_and_guest(context, name))
+pub(super) fn components() -> [Component; 1] {
+    [pending("machine-config-server").with_certificates(machine_config_server)]
 }
 
 fn machine_config_server(context: &Context<'_>) -> Vec<Leaf> {

@@ -402,3 +402,44 @@ async fn render_errors_do_not_hide_apply_errors() {
         );
     }
 }
+
+#[tokio::test]
+async fn identity_providers_are_reported_while_oauth_is_enabled() {
+    let scenario = Scenario::new([]);
+    let operator = operator(scenario.client(), Settings::new("own"));
+    let provider = json!({ "name": "file", "type": "HTPasswd" });
+    let type_ = Type::ValidIdpConfiguration.as_str();
+    for (configuration, expected) in [
+        (json!({}), Some(("True", "IDPConfigurationValid"))),
+        (
+            json!({ "oauth": { "identityProviders": [provider] } }),
+            Some(("False", "IDPConfigurationError")),
+        ),
+        (json!({ "authentication": { "type": "OIDC" } }), None),
+    ] {
+        let mut scope = complete_scope();
+        scope.hcp.spec.configuration = serde_json::from_value(configuration).unwrap();
+        let now = Time(Timestamp::UNIX_EPOCH);
+        let context = scope.context(&operator);
+        let all = status::conditions(&context, Vec::new(), false, &now);
+        let found = all.iter().find(|condition| condition.type_ == type_);
+        let found = found.map(|found| (found.status.as_str(), found.reason.as_str()));
+        assert_eq!(found, expected);
+    }
+}
+
+/// New keys would end all sessions, so valid ones stay.
+#[tokio::test]
+async fn session_keys_are_created_once() {
+    let (client, requests) = recorder().await;
+    let operator = operator(client.clone(), Settings::new("own"));
+    let cache = Cache::new(&client, NAMESPACE, &[], operator.components);
+    let mut pass = pass(&operator, &cache);
+    let mut scope = complete_scope();
+    pass.session_keys(&mut scope).await.unwrap();
+    let writes = || written(&requests);
+    assert_eq!(writes().len(), 1, "{:?}", writes());
+    assert!(writes()[0].ends_with("/secrets/oauth-openshift-session"));
+    pass.session_keys(&mut scope).await.unwrap();
+    assert_eq!(writes().len(), 1, "{:?}", writes());
+}

@@ -12,7 +12,7 @@ const PORT: &str = "hypershift.openshift.io/shared-load-balancer-health-probe-po
 const TOKEN: &str = "/var/run/secrets/openshift/serviceaccount/token";
 
 /// Managed identities instead of workload identities.
-fn managed() -> Changes {
+pub(super) fn managed() -> Changes {
     let identity = |name: &str| json!({ "credentialsSecretName": name, "objectEncoding": "utf-8" });
     let authentication = json!({
         "azureAuthenticationConfigType": "ManagedIdentities",

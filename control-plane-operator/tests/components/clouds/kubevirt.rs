@@ -13,7 +13,7 @@ fn kubevirt(settings: Value) -> Changes {
 }
 
 /// Virtual machines run on another cluster.
-fn external() -> Changes {
+pub(super) fn external() -> Changes {
     kubevirt(json!({ "credentials": {
         "infraKubeConfigSecret": { "name": "infra", "key": "kubeconfig" },
         "infraNamespace": "machines",

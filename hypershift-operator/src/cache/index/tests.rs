@@ -166,10 +166,12 @@ fn annotated(namespace: Option<&str>, version: &str) -> DynamicObject {
 /// Check T01.
 #[test]
 fn objects_of_other_tenants_do_not_count_for_a_control_plane() {
-    let roles = LABELLED[5];
+    let (deployments, roles) = (LABELLED[1], LABELLED[5]);
     let cases = [
         (SECRETS, false),
         (CONFIG_MAPS, false),
+        // A tenant can give an object the operator's label.
+        (deployments, false),
         // Of this operator: it puts roles where the agents are.
         (roles, true),
     ];

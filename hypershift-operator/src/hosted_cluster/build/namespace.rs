@@ -3,12 +3,12 @@
 use api::annotations::cluster::POD_SECURITY_LEVEL;
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::platform::PlatformType;
+use api::names::HOSTED_CONTROL_PLANE;
 use k8s_openapi::api::core::v1::Namespace;
 use serde_json::json;
 
 use crate::desired::Desired;
 use crate::facts::Facts;
-use crate::names::HOSTED_CONTROL_PLANE;
 
 /// Label of a control-plane-operator's image whose pods keep to the level `restricted`.
 const RESTRICTED: &str = "io.openshift.hypershift.restricted-psa";

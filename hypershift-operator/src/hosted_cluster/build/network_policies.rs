@@ -4,6 +4,7 @@ mod virtual_machines;
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
+use api::names::HOSTED_CONTROL_PLANE;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
@@ -150,7 +151,7 @@ fn management_api(facts: &Facts) -> Option<Desired> {
     let fields = json!({ "spec": {
         "podSelector": { "matchExpressions": [
             { "key": names::NEED_MANAGEMENT_API, "operator": "DoesNotExist" },
-            { "key": names::HOSTED_CONTROL_PLANE, "operator": "In", "values": [facts.namespace] },
+            { "key": HOSTED_CONTROL_PLANE, "operator": "In", "values": [facts.namespace] },
         ]},
         "policyTypes": ["Egress"],
         "egress": [

@@ -1,5 +1,6 @@
 //! RBAC of the operators of one control plane: in its namespace, and little outside.
 
+use api::names::CONSTRAINTS;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use serde_json::{Value, json};
 
@@ -11,9 +12,6 @@ use crate::platform::Infrastructure;
 const ALL: [&str; 1] = ["*"];
 const READ: [&str; 3] = ["get", "list", "watch"];
 const HYPERSHIFT: &str = "hypershift.openshift.io";
-/// The security context constraints (SCCs) that the pods of a control plane run under; those of older management clusters
-/// have the shorter name.
-const CONSTRAINTS: [&str; 2] = ["restricted", "restricted-v2"];
 /// Kinds of a control plane that the control-plane-operator reads and writes. HostedClusters and NodePools are not among
 /// them: the operator acts on those with its own permissions, and `override` on them bypasses the tenant policy.
 const CONTROL_PLANE: [&str; 5] = [
@@ -65,8 +63,9 @@ pub(super) fn provider(facts: &Facts, platform: &dyn Infrastructure) -> Vec<Valu
 
 /// Rules of the control-plane-operator: the namespace is its own.
 ///
-/// It makes roles for components, among them some for Cluster API, and may give any right within the namespace: it could
-/// run a pod as any of its service accounts anyway.
+/// It creates the Roles of components, among them some with rules on Cluster API that it does not hold itself, so it has
+/// `escalate` and `bind` on Roles. What they may grant is limited by the admission policy for control planes, which
+/// `hypershift install` creates.
 pub(super) fn control_plane_operator() -> Vec<Value> {
     let all = |group: &str, resources: &[&str]| json!({ "apiGroups": [group], "resources": resources, "verbs": ALL });
     vec![

@@ -1,41 +1,28 @@
-//! The OAuth server.
+//! How the OAuth server is published.
 
 use api::hypershift::v1beta1::services::PublishingStrategyType::LoadBalancer;
 use api::hypershift::v1beta1::services::ServiceType;
-use control_plane_component::certificate::server;
 use control_plane_component::facts::Infra;
-use control_plane_component::names::known;
-use control_plane_component::{Component, Context, Leaf, Publication};
+use control_plane_component::{Context, Publication};
 use serde_json::{Value, json};
 
-use super::pending;
+use super::NAME;
 use crate::infra::address::of;
 use crate::infra::routes::{Reach, by_route, chosen, route};
 use crate::infra::services::Service;
 
-/// Name of the component and its Service, and app label of its pods.
-const NAME: &str = "oauth-openshift";
 const EXTERNAL: &str = "oauth";
 const PRIVATE: &str = "oauth-private";
 const INTERNAL: &str = "oauth-internal";
 
-pub(super) fn component() -> Component {
-    pending(NAME)
-        .with_certificates(certificates)
-        .published_by(Publication {
-            services: &[NAME],
-            routes: &[EXTERNAL, PRIVATE, INTERNAL],
-            objects,
-            addresses,
-            missing,
-        })
-}
-
-fn certificates(context: &Context<'_>) -> Vec<Leaf> {
-    let service = format!("{NAME}.{}.svc.cluster.local", context.namespace());
-    let serving = server("oauth-server-crt", "openshift-oauth").names([service]);
-    vec![serving.names(known(&context.infra.oauth.host))]
-}
+/// Its Service and Routes.
+pub(super) const PUBLICATION: Publication = Publication {
+    services: &[NAME],
+    routes: &[EXTERNAL, PRIVATE, INTERNAL],
+    objects,
+    addresses,
+    missing,
+};
 
 fn objects(context: &Context<'_>) -> Vec<Value> {
     if !context.is_oauth_enabled() {
