@@ -101,7 +101,6 @@ mod openshift_route_controller_manager;
 mod openstack_cloud_controller_manager;
 mod packageserver;
 mod pending;
-mod pending;
 mod powervs_cloud_controller_manager;
 mod readiness;
 mod redhat_operators_catalog;
