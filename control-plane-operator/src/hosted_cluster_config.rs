@@ -19,7 +19,7 @@ mod error;
 mod in_place;
 mod machines;
 mod nodes;
-mod resources;
+pub mod resources;
 mod signing;
 mod spot;
 mod status;

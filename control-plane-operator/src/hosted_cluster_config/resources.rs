@@ -1,6 +1,7 @@
 //! Objects in the hosted cluster that nodes need to join, and pods need to find the API server.
 
 mod copies;
+pub mod desired;
 mod endpoints;
 mod namespaces;
 mod rbac;
