@@ -153,11 +153,13 @@ impl Object {
         }
     }
 
-    pub(super) fn enforce(value: Value) -> Self {
+    /// Replaces each top-level field of the live object.
+    pub fn enforce(value: Value) -> Self {
         Self::new(Mode::Enforce, value)
     }
 
-    pub(super) fn merge(value: Value) -> Self {
+    /// Sets these fields of the live object.
+    pub fn merge(value: Value) -> Self {
         Self::new(Mode::Merge, value)
     }
 
