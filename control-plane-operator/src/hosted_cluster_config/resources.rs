@@ -29,10 +29,24 @@ use cache::Served;
 use desired::{Guest, Input, LEGACY, Mode, Object, STEPS, Settings, Step, WriteError, Writer};
 pub(super) use sources::{Sources, Writers};
 
-/// Steps that do not run: nodes without a local proxy reach the API server at its published address.
-const REPLACED: [u8; 1] = [2];
-/// The bcrypt hash of the password is not available.
-const WITHOUT_INPUT: [&str; 1] = ["kubeadmin"];
+/// Steps that do not run yet, and why.
+const NOT_YET: [(&str, &str); 11] = [
+    (
+        "API server endpoints",
+        "nodes without a local proxy reach the API server at its published address",
+    ),
+    ("kubeadmin", "the bcrypt hash of the password is not available"),
+    ("konnectivity agent", "the API server has no tunnel to nodes"),
+    ("connection checker", "it reports on the tunnel"),
+    // An APIService without a server makes the deletion of namespaces wait.
+    ("aggregated APIs", "their servers are only rendered"),
+    ("metrics forwarder", "the metrics proxy is only rendered"),
+    ("OLM", "its operators are only rendered"),
+    ("storage", "the storage operator is only rendered"),
+    ("KubeVirt CSI driver", "its controller is only rendered"),
+    ("cloud webhooks", "pods would wait for them"),
+    ("global pull secret", "the program of its DaemonSet does not exist"),
+];
 
 /// What the controller has besides the clients.
 pub(super) struct Resources {
@@ -220,7 +234,7 @@ async fn apply(ctx: &Context, object: &kube::api::DynamicObject) -> Result<(), E
         pass.errors.push(error);
     }
     for step in STEPS {
-        if !REPLACED.contains(&step.number) && !WITHOUT_INPUT.contains(&step.name) {
+        if NOT_YET.iter().all(|(name, _)| *name != step.name) {
             pass.run(step, &settings).await;
         }
     }
