@@ -35,8 +35,14 @@ const NOT_YET: [(&str, &str); 11] = [
         "API server endpoints",
         "nodes without a local proxy reach the API server at its published address",
     ),
-    ("kubeadmin", "the bcrypt hash of the password is not available"),
-    ("konnectivity agent", "the API server has no tunnel to nodes"),
+    (
+        "kubeadmin",
+        "the bcrypt hash of the password is not available",
+    ),
+    (
+        "konnectivity agent",
+        "the API server has no tunnel to nodes",
+    ),
     ("connection checker", "it reports on the tunnel"),
     // An APIService without a server makes the deletion of namespaces wait.
     ("aggregated APIs", "their servers are only rendered"),
@@ -45,7 +51,10 @@ const NOT_YET: [(&str, &str); 11] = [
     ("storage", "the storage operator is only rendered"),
     ("KubeVirt CSI driver", "its controller is only rendered"),
     ("cloud webhooks", "pods would wait for them"),
-    ("global pull secret", "the program of its DaemonSet does not exist"),
+    (
+        "global pull secret",
+        "the program of its DaemonSet does not exist",
+    ),
 ];
 
 /// What the controller has besides the clients.
