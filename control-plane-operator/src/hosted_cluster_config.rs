@@ -19,7 +19,7 @@ mod error;
 mod in_place;
 mod machines;
 mod nodes;
-mod resources;
+pub mod resources;
 mod signing;
 mod spot;
 mod status;
@@ -31,6 +31,8 @@ use std::time::Duration;
 use api::group::CapiTypes;
 use clap::ValueEnum;
 use control_plane_component::settings::Pairs;
+use payload::args::{RegistryArgs, from_variables};
+use payload::{Mirrors, Options, Overrides, Releases};
 use prometheus_client::registry::Registry;
 use support::admin::{self, Admin};
 use support::args::{Address, ApiServerArgs, LeaderArgs, LoggingArgs};
@@ -102,19 +104,19 @@ pub struct Args {
     /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub enable_ci_debug_output: Option<bool>,
-    /// Accepted for compatibility; ignored.
+    /// Host of the konnectivity server for agents in the hosted cluster.
     #[arg(long, value_name = "HOST")]
     pub konnectivity_address: Option<String>,
-    /// Accepted for compatibility; ignored.
+    /// Port of the konnectivity server.
     #[arg(long, value_name = "PORT")]
     pub konnectivity_port: Option<u16>,
-    /// Accepted for compatibility; ignored.
+    /// Host of the OAuth server.
     #[arg(long, value_name = "HOST")]
     pub oauth_address: Option<String>,
-    /// Accepted for compatibility; ignored.
+    /// Port of the OAuth server.
     #[arg(long, value_name = "PORT")]
     pub oauth_port: Option<u16>,
-    /// Accepted for compatibility; ignored.
+    /// Registry overrides for the release. Comma-separated.
     #[arg(long, value_name = "SOURCE=MIRROR,...", default_value = "")]
     pub registry_overrides: Pairs,
     /// API server flags.
@@ -173,6 +175,7 @@ fn lease_settings(args: &Args) -> lease::Settings {
 
 async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
     let management = support::client::config(&args.api_server).await?;
+    let releases = releases(args)?;
     let mut registry = Registry::default();
     let health = Health::new(&mut registry);
     let lease_metrics = lease::Metrics::new(&mut registry);
@@ -186,7 +189,7 @@ async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
     }
     if !args.leader.leader_elect {
         let (_term, claim) = Claim::alone(&lease);
-        lead(args, &management, &health, &manager, claim).await;
+        lead(args, &management, &releases, &health, &manager, claim).await;
         return Ok(());
     }
     let client = support::client::connect(management.clone())?;
@@ -196,7 +199,7 @@ async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
     let (_signal, drain) = shutdown::channel();
     elector
         .run(drain, |claim| {
-            lead(args, &management, &health, &manager, claim)
+            lead(args, &management, &releases, &health, &manager, claim)
         })
         .await;
     Ok(())
@@ -206,18 +209,43 @@ async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
 async fn lead(
     args: &Args,
     management: &kube::Config,
+    releases: &Releases,
     health: &Arc<Health>,
     manager: &Manager,
     claim: Claim,
 ) {
     match clients(args, management, &claim).await {
-        Ok((management, guest)) => Context::run(args, management, guest, health, manager).await,
+        Ok((management, guest)) => {
+            let releases = releases.clone();
+            Context::run(args, management, guest, releases, health, manager).await;
+        }
         Err(error) => {
             let error = chain(error.as_ref());
             tracing::error!(error, "Failed to create a client");
             tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
+}
+
+/// Reads releases as the control-plane-operator does: registries are configured by environment variables.
+fn releases(args: &Args) -> Result<Releases, Failure> {
+    let usage = |message: String| Usage { message };
+    let variables = std::env::vars().collect();
+    let registries: RegistryArgs =
+        from_variables(&variables).map_err(|error| usage(error.to_string()))?;
+    let options = registries
+        .options()
+        .map_err(|error| usage(error.to_string()))?;
+    let mirrors = variables.get("OPENSHIFT_IMG_OVERRIDES");
+    let mirrors: Pairs = mirrors
+        .map_or(Ok(Pairs::default()), |text| text.parse())
+        .map_err(usage)?;
+    let options = Options {
+        mirrors: Mirrors::new(mirrors.grouped()),
+        overrides: Overrides::new(args.registry_overrides.0.clone()),
+        ..options
+    };
+    Ok(Releases::new(options)?)
 }
 
 async fn clients(

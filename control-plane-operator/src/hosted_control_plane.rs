@@ -44,6 +44,7 @@ use cache::Cache;
 pub(crate) use cache::kinds;
 use error::Error;
 use failure::Failures;
+pub(crate) use pass::is_paused;
 use release::Reader;
 
 /// Field manager of all objects of the control plane.

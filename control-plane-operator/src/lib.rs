@@ -20,6 +20,9 @@ mod https;
 pub mod ignition_server;
 pub mod infra;
 pub mod kas_bootstrap;
+mod konnectivity;
+pub mod konnectivity_https_proxy;
+pub mod konnectivity_socks5_proxy;
 mod kubeadmin;
 pub mod metrics_proxy;
 pub mod pki;
@@ -45,6 +48,8 @@ pub fn run(cli: Cli) -> Result<(), error::Failure> {
         Command::EtcdDefragController(args) => Ok(etcd_defrag::run(&args)?),
         Command::IgnitionServer(args) => Ok(ignition_server::run(&args)?),
         Command::HostedClusterConfigOperator(args) => Ok(hosted_cluster_config::run(&args)?),
+        Command::KonnectivityHttpsProxy(args) => Ok(konnectivity_https_proxy::run(&args)?),
+        Command::KonnectivitySocks5Proxy(args) => Ok(konnectivity_socks5_proxy::run(&args)?),
         Command::SyncFgConfigmap(args) => Ok(feature_gates::run(&args)?),
         Command::EndpointResolver(args) => Ok(endpoint_resolver::run(&args)?),
         Command::MetricsProxy(args) => Ok(metrics_proxy::run(&args)?),

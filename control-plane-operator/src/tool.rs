@@ -3,13 +3,18 @@
 //! They usually run as PID 1, for which signals without a handler are ignored.
 
 use std::io;
+use std::time::Duration;
 
 use kube::runtime::events::{Recorder, Reporter};
 use support::args::LoggingArgs;
-use support::shutdown::Signals;
+use support::shutdown::{self, Drain, Signals};
 use support::telemetry;
+use tokio::runtime::Runtime;
 
 use crate::error::Failure;
+
+/// How long open connections may continue after a signal. Pods are killed after 30 seconds by default.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A system call failed.
 #[derive(Debug, thiserror::Error)]
@@ -27,20 +32,68 @@ pub(crate) fn run<E>(
 where
     E: Into<Failure>,
 {
-    telemetry::init(logging, &["control_plane_operator"]);
-    let refused = |what| move |source| System { what, source };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(refused("start threads"))?;
-    runtime.block_on(async {
-        let mut signals = Signals::new().map_err(refused("handle signals"))?;
+    start(logging)?.block_on(async {
+        let mut signals = signals()?;
         tokio::select! {
             ended = work => ended.map_err(Into::into),
             () = signals.any() => Ok(()),
         }
     })
+}
+
+/// Runs a server. After a signal it has time to end what holds its drain.
+pub(crate) fn serve<W>(logging: &LoggingArgs, work: impl FnOnce(Drain) -> W) -> Result<(), Failure>
+where
+    W: Future<Output = Result<(), Failure>>,
+{
+    start(logging)?.block_on(async {
+        let mut signals = signals()?;
+        serve_until(work, signals.any()).await
+    })
+}
+
+async fn serve_until<W>(
+    work: impl FnOnce(Drain) -> W,
+    signal: impl Future<Output = ()>,
+) -> Result<(), Failure>
+where
+    W: Future<Output = Result<(), Failure>>,
+{
+    let (shutdown, drain) = shutdown::channel();
+    let mut work = std::pin::pin!(work(drain));
+    tokio::select! {
+        ended = &mut work => return ended,
+        () = signal => {}
+    }
+    tracing::info!("Shutting down");
+    shutdown.begin();
+    let ending = async {
+        work.await?;
+        shutdown.all_ended().await;
+        Ok(())
+    };
+    let Ok(ended) = tokio::time::timeout(DRAIN_TIMEOUT, ending).await else {
+        tracing::info!("Closed the connections that were still open");
+        return Ok(());
+    };
+    ended
+}
+
+fn start(logging: &LoggingArgs) -> Result<Runtime, System> {
+    telemetry::init(logging, &["control_plane_operator"]);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(failed_to("start threads"))
+}
+
+fn signals() -> Result<Signals, System> {
+    Signals::new().map_err(failed_to("handle signals"))
+}
+
+fn failed_to(what: &'static str) -> impl FnOnce(io::Error) -> System {
+    move |source| System { what, source }
 }
 
 /// Creates an Event recorder for a controller.
@@ -71,7 +124,39 @@ impl LogFilter {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
+
+    /// Serves until the drain begins; what remains takes this long.
+    async fn served(remaining: Duration) -> Duration {
+        let begun = Instant::now();
+        let work = async |mut drain: Drain| {
+            let connection = drain.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(remaining).await;
+                drop(connection);
+            });
+            drain.begun().await;
+            Ok(())
+        };
+        serve_until(work, async {}).await.unwrap();
+        begun.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_ends_with_its_connections_or_after_the_drain_timeout() {
+        let short = DRAIN_TIMEOUT / 4;
+        assert_eq!(served(short).await, short);
+        assert_eq!(served(DRAIN_TIMEOUT * 10).await, DRAIN_TIMEOUT);
+    }
+
+    #[tokio::test]
+    async fn errors_at_the_start_end_the_program() {
+        let work = async |_: Drain| -> Result<(), Failure> { Err("no port".into()) };
+        let ended = serve_until(work, std::future::pending()).await;
+        assert_eq!(ended.unwrap_err().to_string(), "no port");
+    }
 
     #[test]
     fn repeated_messages_are_filtered() {

@@ -15,6 +15,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{Lookup, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt as _};
+use payload::Releases;
 use serde::de::DeserializeOwned;
 use support::apply::Applier;
 use support::controller::Manager;
@@ -49,7 +50,9 @@ pub(super) struct Context {
     pub(super) applier: Applier,
     pub(super) namespace: String,
     pub(super) node_clients: NodeClients,
+    pub(super) initial_ca: Option<PathBuf>,
     pub(super) signer_ca: Option<PathBuf>,
+    pub(super) resources: resources::Resources,
     /// Image of the machine-config-daemon for in-place upgrades.
     pub(super) daemon_image: Option<String>,
     pub(super) machine: kube::api::ApiResource,
@@ -71,6 +74,17 @@ struct Caches {
     machine_sets: Writer<DynamicObject>,
     nodes: Writer<Node>,
     requests: Writer<CertificateSigningRequest>,
+    sources: resources::Writers,
+}
+
+/// Triggers of the controllers.
+struct Wakes {
+    /// After changes of the HostedControlPlane.
+    hcp: Wake,
+    /// After changes of the HostedControlPlane, nodes, machines and requests.
+    cluster: Wake,
+    /// After changes of the HostedControlPlane, and of all that `resources` reads.
+    resources: Wake,
 }
 
 // === impl Context ===
@@ -81,19 +95,37 @@ impl Context {
         args: &Args,
         management: kube::Client,
         guest: kube::Client,
+        releases: Releases,
         health: &Arc<Health>,
         manager: &Manager,
     ) {
-        let (ctx, caches) = Self::new(args, management, guest).await;
-        let (hcp_wake, wake) = (Wake::new(), Wake::new());
-        let mut work = ctx.watches(caches, &hcp_wake, &wake, health);
+        let (ctx, mut caches) = Self::new(args, management, guest, releases).await;
+        let wakes = Wakes {
+            hcp: Wake::new(),
+            cluster: Wake::new(),
+            resources: Wake::new(),
+        };
+        let mut work = Vec::new();
+        if args.controllers.contains(&ControllerName::Resources) {
+            let wake = &wakes.resources;
+            let sources = std::mem::take(&mut caches.sources);
+            work.extend(sources.watches(&ctx.management, &ctx.namespace, wake, health));
+            work.extend(ctx.resources.cache.watches(wake));
+        }
+        work.extend(ctx.watches(caches, &wakes, health));
         for controller in &args.controllers {
-            work.push(ctx.controller(*controller, manager, &hcp_wake, &wake));
+            work.push(ctx.controller(*controller, manager, &wakes));
         }
         futures::future::join_all(work).await;
     }
 
-    async fn new(args: &Args, management: kube::Client, guest: kube::Client) -> (Self, Caches) {
+    async fn new(
+        args: &Args,
+        management: kube::Client,
+        guest: kube::Client,
+        releases: Releases,
+    ) -> (Self, Caches) {
+        let (sources, source_writers) = resources::Sources::new();
         let capi_types = args.capi_types;
         let (machine, machine_set) = (
             machines::resource(capi_types),
@@ -105,12 +137,15 @@ impl Context {
             machine_sets: Writer::new(machine_set.clone()),
             nodes: Writer::default(),
             requests: Writer::default(),
+            sources: source_writers,
         };
         let ctx = Self {
             applier: Applier::new(guest.clone(), MANAGER),
             namespace: args.namespace.clone(),
             node_clients: args.node_clients,
+            initial_ca: args.initial_ca_file.clone(),
             signer_ca: args.cluster_signer_ca_file.clone(),
+            resources: resources::Resources::new(args, &guest, sources, releases, MANAGER),
             daemon_image: args.machine_config_daemon_image.clone(),
             has_machines: may_have_machines(&args.platform_type, &management, &machine).await,
             machine,
@@ -136,17 +171,21 @@ impl Context {
     fn watches(
         &self,
         caches: Caches,
-        hcp: &Wake,
-        cluster: &Wake,
+        wakes: &Wakes,
         health: &Arc<Health>,
     ) -> Vec<LocalBoxFuture<'_, ()>> {
         let check = |name, text| health.check(name, text);
-        let wakes = || vec![cluster.clone()];
+        let hcp = vec![
+            wakes.hcp.clone(),
+            wakes.cluster.clone(),
+            wakes.resources.clone(),
+        ];
+        let wakes = || vec![wakes.cluster.clone()];
         let mut work: Vec<LocalBoxFuture<'_, ()>> = vec![
             Box::pin(run_watch(
                 self.in_namespace(&control_plane::resource()),
                 caches.control_planes,
-                vec![hcp.clone(), cluster.clone()],
+                hcp,
                 check("control-plane", "the HostedControlPlane is not watched yet"),
             )),
             Box::pin(run_watch(
@@ -187,11 +226,11 @@ impl Context {
         &'a self,
         controller: ControllerName,
         manager: &'a Manager,
-        hcp: &'a Wake,
-        cluster: &'a Wake,
+        wakes: &'a Wakes,
     ) -> LocalBoxFuture<'a, ()> {
+        let (hcp, cluster) = (&wakes.hcp, &wakes.cluster);
         let (name, wake, period) = match controller {
-            ControllerName::Resources => ("resources", hcp, PERIOD),
+            ControllerName::Resources => ("resources", &wakes.resources, PERIOD),
             ControllerName::Signing => ("signing", cluster, PERIOD),
             ControllerName::Node => ("node", cluster, PERIOD),
             ControllerName::Hcpstatus => ("hcpstatus", cluster, PERIOD),
@@ -313,7 +352,7 @@ fn is_of_release(found: &DynamicObject, release: Option<&str>) -> bool {
 }
 
 /// Waits for the initial list: decisions on a partial cache would be wrong.
-async fn wait_until_synced<K>(store: &Store<K>, what: &str) -> Result<(), Error>
+pub(super) async fn wait_until_synced<K>(store: &Store<K>, what: &str) -> Result<(), Error>
 where
     K: 'static + Lookup + Clone,
     K::DynamicType: Eq + Hash + Clone,
@@ -326,7 +365,7 @@ where
 }
 
 /// Updates a cache from a watch, and triggers controllers on changes.
-async fn run_watch<K>(api: Api<K>, writer: Writer<K>, wakes: Vec<Wake>, check: Check)
+pub(super) async fn run_watch<K>(api: Api<K>, writer: Writer<K>, wakes: Vec<Wake>, check: Check)
 where
     K: kube::Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Unpin,

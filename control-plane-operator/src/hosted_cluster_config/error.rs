@@ -4,6 +4,8 @@ use support::apply;
 use support::error::chain;
 use support::reconcile::{Report, Retry, client_reason};
 
+use super::resources::desired;
+
 /// An error of reconciling.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
@@ -18,6 +20,12 @@ pub(super) enum Error {
     /// Applying an object failed.
     #[error(transparent)]
     Apply(#[from] apply::Error),
+    /// An object of the hosted cluster cannot be built.
+    #[error(transparent)]
+    Desired(#[from] desired::Error),
+    /// An object of the hosted cluster was not written.
+    #[error(transparent)]
+    Guest(#[from] desired::WriteError),
     /// Several independent errors.
     #[error("{}", .0.iter().map(|error| chain(error)).collect::<Vec<_>>().join("; "))]
     Several(Vec<Error>),
@@ -49,12 +57,22 @@ impl Error {
     }
 }
 
+fn guest_reason(error: &desired::WriteError) -> &'static str {
+    match error {
+        desired::WriteError::Client { source, .. } => client_reason(source),
+        desired::WriteError::Form { .. } => "UnexpectedAnswer",
+        desired::WriteError::NotServed(_) | desired::WriteError::NoNamespace(_) => "NotFound",
+    }
+}
+
 impl Report for Error {
     fn reason(&self) -> &'static str {
         match self {
             Self::Client { source, .. } => client_reason(source),
             Self::Apply(error) => error.reason(),
-            Self::Waiting { .. } => "Waiting",
+            Self::Desired(desired::Error::Missing { .. }) | Self::Waiting { .. } => "Waiting",
+            Self::Desired(desired::Error::Invalid { .. }) => "UnexpectedAnswer",
+            Self::Guest(error) => guest_reason(error),
             Self::Form { .. } => "UnexpectedAnswer",
             Self::Several(failed) => failed.first().map_or("Internal", Self::reason),
         }

@@ -443,7 +443,8 @@ fn same_hash(live: &Value, desired: &Value) -> bool {
     hash(live) == hash(desired)
 }
 
-fn is_paused(hcp: &HostedControlPlane, now: Timestamp) -> bool {
+/// Whether reconciling is paused by the user.
+pub(crate) fn is_paused(hcp: &HostedControlPlane, now: Timestamp) -> bool {
     match hcp.spec.paused_until.as_deref() {
         None | Some("" | "false") => false,
         Some("true") => true,

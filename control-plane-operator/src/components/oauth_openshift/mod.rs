@@ -36,6 +36,7 @@ pub(super) fn component() -> Component {
     .api_critical()
     .request_serving()
     .zone_spread()
+    .depends_on(&["openshift-apiserver"])
     .enabled_if(is_enabled)
     .with_certificates(certificates)
     .published_by(publishing::PUBLICATION)
