@@ -178,6 +178,7 @@ fn release() -> Release {
         version: "4.20.0".to_owned(),
         component_versions: [("kubernetes".to_owned(), "1.33.0".to_owned())].into(),
         images: images.map(|name| (name.to_owned(), name.to_owned())).into(),
+        ..Release::default()
     }
 }
 
