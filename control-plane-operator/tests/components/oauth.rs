@@ -795,6 +795,25 @@ fn pki_operator_runs_only_with_its_image() {
     assert_eq!(objects(&input, PKI), Vec::<Value>::new());
 }
 
+#[test]
+fn pki_operator_gets_the_proxy_of_this_operator() {
+    let env = "/spec/template/spec/containers/control-plane-pki-operator/env";
+    let url = "http://proxy.example.com:3128";
+    let mut input = changed(&[]);
+    let absent = deployment(&input, PKI);
+    assert_eq!(absent.pointer(&format!("{env}/HTTPS_PROXY")), None);
+    input.settings.proxy.https = Some(url.to_owned());
+    input.settings.proxy.exempt = vec![".internal".to_owned()];
+    let proxied = deployment(&input, PKI);
+    for (name, expected) in [
+        ("HTTPS_PROXY", url),
+        ("NO_PROXY", ".internal,kube-apiserver"),
+    ] {
+        let found = proxied.pointer(&format!("{env}/{name}/value"));
+        assert_eq!(found, Some(&json!(expected)), "{name}");
+    }
+}
+
 /// Selectors are immutable.
 #[test]
 fn pki_operator_of_an_old_release_is_replaced() {

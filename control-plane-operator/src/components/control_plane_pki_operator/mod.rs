@@ -52,5 +52,6 @@ fn config(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     let operator = edit::container(edit::pod(workload), NAME)?;
     edit::env(operator, "HOSTED_CONTROL_PLANE_NAME", context.name());
+    context.settings.proxy.set_env(operator, []);
     Ok(())
 }
