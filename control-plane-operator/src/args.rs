@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     availability_prober, etcd_defrag, feature_gates, file_exists, hosted_cluster_config,
-    ignition_server, kas_bootstrap, konnectivity_socks5_proxy, render, resolve_dns, run,
-    token_minter,
+    ignition_server, kas_bootstrap, konnectivity_https_proxy, konnectivity_socks5_proxy, render,
+    resolve_dns, run, token_minter,
 };
 
 /// Operator of one hosted control plane, and helper programs of its components
@@ -51,6 +51,8 @@ pub enum Command {
     IgnitionServer(Box<ignition_server::Args>),
     /// Reconcile resources in the hosted cluster, and report its status.
     HostedClusterConfigOperator(Box<hosted_cluster_config::Args>),
+    /// Serve an HTTP proxy to the network of the hosted cluster.
+    KonnectivityHttpsProxy(Box<konnectivity_https_proxy::Args>),
     /// Serve a SOCKS5 proxy to the network of the hosted cluster.
     KonnectivitySocks5Proxy(Box<konnectivity_socks5_proxy::Args>),
     /// Write the rendered FeatureGate to a ConfigMap (Job featuregate-generator).

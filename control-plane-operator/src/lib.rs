@@ -19,6 +19,7 @@ pub mod ignition_server;
 pub mod infra;
 pub mod kas_bootstrap;
 mod konnectivity;
+pub mod konnectivity_https_proxy;
 pub mod konnectivity_socks5_proxy;
 mod kubeadmin;
 pub mod pki;
@@ -43,6 +44,7 @@ pub fn run(cli: Cli) -> Result<(), error::Failure> {
         Command::EtcdDefragController(args) => Ok(etcd_defrag::run(&args)?),
         Command::IgnitionServer(args) => Ok(ignition_server::run(&args)?),
         Command::HostedClusterConfigOperator(args) => Ok(hosted_cluster_config::run(&args)?),
+        Command::KonnectivityHttpsProxy(args) => Ok(konnectivity_https_proxy::run(&args)?),
         Command::KonnectivitySocks5Proxy(args) => Ok(konnectivity_socks5_proxy::run(&args)?),
         Command::SyncFgConfigmap(args) => Ok(feature_gates::run(&args)?),
         Command::FileExists(args) => Ok(file_exists::run(&args)?),
