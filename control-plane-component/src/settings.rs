@@ -50,6 +50,8 @@ pub struct Settings {
     pub registry_overrides: Pairs,
     /// Image mirrors of the management cluster.
     pub openshift_img_overrides: Pairs,
+    /// Registries that are reached without TLS.
+    pub insecure_registries: Vec<String>,
     /// The Cluster API groups that objects are stored in.
     pub capi_types: CapiTypes,
     /// Image of the proxy; required for private types.
@@ -80,6 +82,7 @@ impl Settings {
             image_overrides: BTreeMap::new(),
             registry_overrides: Pairs::default(),
             openshift_img_overrides: Pairs::default(),
+            insecure_registries: Vec::new(),
             capi_types: CapiTypes::Standard,
             capi_proxy_image: None,
             default_ingress_domain: String::new(),

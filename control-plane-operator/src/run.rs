@@ -127,7 +127,10 @@ async fn serve(args: Args) -> Result<(), Failure> {
 
 impl Process {
     async fn new(args: &Args, health: Arc<Health>, controllers: Manager) -> Result<Self, Failure> {
-        let settings = args.settings.settings()?;
+        let settings = Settings {
+            insecure_registries: args.registries.insecure_registries.clone(),
+            ..args.settings.settings()?
+        };
         let leader = &args.leader;
         let lease = leader.settings(&args.namespace, LEASE, &args.pod_name);
         if args.leader.leader_elect {

@@ -119,6 +119,7 @@ impl SettingsArgs {
             image_overrides: self.image_overrides.0.iter().cloned().collect(),
             registry_overrides: self.registry_overrides.clone(),
             openshift_img_overrides: self.openshift_img_overrides.clone(),
+            insecure_registries: Vec::new(),
             capi_types,
             capi_proxy_image: self.capi_proxy_image.clone(),
             default_ingress_domain: self.default_ingress_domain.clone(),

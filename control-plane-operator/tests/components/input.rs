@@ -55,6 +55,7 @@ fn settings(image_overrides: BTreeMap<String, String>) -> Settings {
         image_overrides,
         registry_overrides: pairs("registry=override"),
         openshift_img_overrides: pairs("registry=override"),
+        insecure_registries: Vec::new(),
         capi_types: CapiTypes::Standard,
         capi_proxy_image: None,
         default_ingress_domain: String::new(),

@@ -102,6 +102,10 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     for (name, value) in variables {
         edit::env(operator, name, value);
     }
+    let insecure = &context.settings.insecure_registries;
+    if !insecure.is_empty() {
+        edit::env(operator, "INSECURE_REGISTRIES", insecure.join(","));
+    }
     // Optional: only in-place upgrades need it.
     if let Ok(image) = context.release.image("machine-config-operator") {
         edit::env(operator, "IMAGE_MACHINE_CONFIG_OPERATOR", image);

@@ -229,6 +229,7 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
         image_overrides: overrides.unwrap_or_default(),
         registry_overrides: facts.images.overrides.as_flag().parse().unwrap_or_default(),
         openshift_img_overrides: Pairs(mirrors.collect()),
+        insecure_registries: facts.images.insecure.clone(),
         capi_types: facts.capi.types(),
         // Control planes without a proxy must not restart when its image changes.
         capi_proxy_image: (facts.capi.types() == CapiTypes::Private)
