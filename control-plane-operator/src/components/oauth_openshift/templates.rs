@@ -6,9 +6,24 @@ use k8s_openapi::api::core::v1::Secret;
 
 use crate::components::kubeconfig::put;
 
-const ERROR: &str = include_str!("templates/errors.html");
-const LOGIN: &str = include_str!("templates/login.html");
-const PROVIDERS: &str = include_str!("templates/providers.html");
+/// A page with this title, around this content.
+macro_rules! page {
+    ($title:literal, $content:literal) => {
+        concat!(
+            include_str!("templates/head.html"),
+            "    <title>",
+            $title,
+            "</title>\n",
+            include_str!("templates/style.html"),
+            include_str!($content),
+            include_str!("templates/end.html"),
+        )
+    };
+}
+
+const ERROR: &str = page!("Login failed", "templates/errors.html");
+const LOGIN: &str = page!("Log in", "templates/login.html");
+const PROVIDERS: &str = page!("Log in", "templates/providers.html");
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of adapt functions")]
 pub(super) fn error(_: &Context<'_>, secret: &mut Secret) -> Result<()> {
