@@ -8,6 +8,7 @@
 
 pub mod args;
 pub mod availability_prober;
+mod capabilities;
 pub mod components;
 pub mod endpoint_resolver;
 pub mod error;

@@ -5,25 +5,7 @@ use std::collections::BTreeSet;
 use control_plane_component::Context;
 use serde_json::{Value, json};
 
-/// Optional capabilities that are enabled by default.
-const USUAL: [&str; 16] = [
-    "Build",
-    "CSISnapshot",
-    "CloudControllerManager",
-    "CloudCredential",
-    "Console",
-    "DeploymentConfig",
-    "ImageRegistry",
-    "Ingress",
-    "Insights",
-    "MachineAPI",
-    "NodeTuning",
-    "OperatorLifecycleManager",
-    "OperatorLifecycleManagerV1",
-    "Storage",
-    "marketplace",
-    "openshift-samples",
-];
+use crate::capabilities::with_changes;
 
 /// Returns the object.
 pub(super) fn cluster_version(context: &Context<'_>) -> Value {
@@ -54,16 +36,12 @@ pub(super) fn cluster_version(context: &Context<'_>) -> Value {
 /// The default capabilities, with the user's changes.
 fn capabilities(context: &Context<'_>) -> BTreeSet<String> {
     let requested = &context.spec().capabilities;
-    let mut all: BTreeSet<_> = USUAL.map(str::to_owned).into();
-    let name = |capability: &Value| capability.as_str().unwrap_or_default().to_owned();
-    all.extend(
-        requested
-            .enabled
-            .iter()
-            .map(|capability| name(&json!(capability))),
-    );
-    for capability in &requested.disabled {
-        all.remove(&name(&json!(capability)));
-    }
-    all
+    let [enabled, disabled] = [json!(requested.enabled), json!(requested.disabled)];
+    let all = with_changes(names(&enabled), names(&disabled));
+    all.into_iter().map(str::to_owned).collect()
+}
+
+fn names(list: &Value) -> impl Iterator<Item = &str> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(Value::as_str)
 }

@@ -6,29 +6,10 @@ use serde_json::{Value, json};
 
 use super::input::Input;
 use super::object::{Desired, Object, with_spec};
+use crate::capabilities::with_changes;
 
 const API: &str = "config.openshift.io/v1";
 pub(super) const NAME: &str = "version";
-/// Capabilities that a hosted cluster has by default. Machines and nodes are managed from outside.
-const CAPABILITIES: [&str; 16] = [
-    "Build",
-    "CSISnapshot",
-    "CloudControllerManager",
-    "CloudCredential",
-    "Console",
-    "DeploymentConfig",
-    "ImageRegistry",
-    "Ingress",
-    "Insights",
-    "MachineAPI",
-    "NodeTuning",
-    "OperatorLifecycleManager",
-    "OperatorLifecycleManagerV1",
-    "Storage",
-    "marketplace",
-    "openshift-samples",
-];
-
 pub(super) fn build(input: &Input<'_>, desired: &mut Desired) {
     let spec = json!({
         "clusterID": input.text("/clusterID"),
@@ -53,11 +34,8 @@ pub(super) fn build(input: &Input<'_>, desired: &mut Desired) {
 
 fn capabilities<'a>(input: &Input<'a>) -> BTreeSet<&'a str> {
     let names = |pointer| input.list(pointer).iter().filter_map(Value::as_str);
-    let mut enabled = BTreeSet::from(CAPABILITIES);
-    for name in names("/capabilities/disabled") {
-        enabled.remove(name);
-    }
-    enabled.extend(names("/capabilities/enabled"));
+    let disabled = names("/capabilities/disabled");
+    let mut enabled = with_changes(names("/capabilities/enabled"), disabled);
     let live = input.live(API, "ClusterVersion", "", NAME);
     let known =
         live.and_then(|live| live["status"]["capabilities"]["knownCapabilities"].as_array());
