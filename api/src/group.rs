@@ -15,6 +15,8 @@ pub const V1BETA1_CONTRACT: &str = "cluster.x-k8s.io/v1beta1";
 pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
 /// Annotation on an infrastructure object that its provider does not manage. The key is the same for both types.
 pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
+/// Label of pods in a hosted cluster; with the value `skip`, a node is drained without them. The same for both types.
+pub const DRAIN: &str = "cluster.x-k8s.io/drain";
 /// Domain of the keys of Cluster API's labels. The same for both types.
 pub const LABEL_DOMAIN: &str = "cluster.x-k8s.io";
 /// Suffix shared by the private groups.

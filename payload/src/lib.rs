@@ -41,7 +41,7 @@ pub use operator_image::{Compatibility, OperatorImages};
 pub use operators::{InvalidOverrides, OperatorOverrides};
 pub use pull_secret::PullSecret;
 pub use reference::Reference;
-pub use registry::InvalidAuthorities;
+pub use registry::{InvalidAuthorities, Route};
 pub use release::{MissingImage, Release};
 pub use releases::{Options, Releases};
 pub use version::{Minor, Version};

@@ -36,6 +36,7 @@ use manifest::{Descriptor, ImageConfig, Manifest};
 pub(crate) use http::Http;
 pub use http::InvalidAuthorities;
 pub(crate) use manifest::ImageManifest;
+pub use route::Route;
 
 /// The largest manifest: the limit of registries.
 const LARGEST_MANIFEST: usize = 4 << 20;

@@ -12,8 +12,9 @@ use crate::reference::Reference;
 use crate::version::Version;
 
 /// Components that are not tags of a release: parts of the control-plane-operator's image.
-pub const UTILITIES: [&str; 5] = [
+pub const UTILITIES: [&str; 6] = [
     "controlplane-operator",
+    "controlplane-pki-operator",
     "availability-prober",
     "token-minter",
     "hosted-cluster-config-operator",

@@ -86,7 +86,8 @@ async fn serve_connection(endpoints: Arc<impl Endpoints>, stream: TcpStream) {
     let _ = serving.await;
 }
 
-fn answer<B>(endpoints: &impl Endpoints, request: &Request<B>) -> Response<Full<Bytes>> {
+/// Answers a request for health or metrics.
+pub fn answer<B>(endpoints: &impl Endpoints, request: &Request<B>) -> Response<Full<Bytes>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let text = "only GET and HEAD are allowed\n";
         return response(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);

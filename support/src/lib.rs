@@ -10,6 +10,7 @@
 //! - `client`, `deadline`: clients of the API server, whose requests have deadlines.
 //! - `lease`, `fence`: leader election, and a client that rejects writes without the lease.
 //! - `apply`: server-side apply and other writes with a precondition.
+//! - `etcd`: a client of etcd: members, health, snapshots.
 //! - `controller`, `reconcile`, `watch`: the controller runner, errors of reconcilers, failures of watches.
 //!
 //! With feature `testing`: `testing`, a mock API server.
@@ -28,6 +29,8 @@ pub mod controller;
 #[cfg(feature = "kube")]
 pub mod deadline;
 pub mod error;
+#[cfg(feature = "kube")]
+pub mod etcd;
 #[cfg(feature = "kube")]
 pub mod fence;
 pub mod health;

@@ -77,7 +77,7 @@ pub fn hung_client() -> kube::Client {
 // === impl Answer ===
 
 impl Answer {
-    /// 200 with this body.
+    /// 200 with this body; null is an empty one.
     pub fn ok(body: &Value) -> Self {
         Self {
             status: StatusCode::OK,
@@ -202,7 +202,11 @@ impl Scenario {
                 let body = body.collect().await?.to_bytes();
                 let query = head.uri.query().unwrap_or_default();
                 let answer = scenario.answer(&head.method, head.uri.path(), query, &body);
-                let mut response = Response::new(Full::new(Bytes::from(answer.body.to_string())));
+                let body = match answer.body {
+                    Value::Null => Bytes::new(),
+                    body => Bytes::from(body.to_string()),
+                };
+                let mut response = Response::new(Full::new(body));
                 *response.status_mut() = answer.status;
                 Ok::<_, kube::Error>(response)
             }

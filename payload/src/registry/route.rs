@@ -18,9 +18,9 @@ use tower::Service;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Connects to registries.
-#[derive(Clone)]
-pub(super) struct Route {
+/// Connects to registries, and for other crates to other servers outside of the cluster.
+#[derive(Debug, Clone)]
+pub struct Route {
     tcp: HttpConnector,
     proxies: Arc<Matcher>,
 }
@@ -29,7 +29,7 @@ pub(super) struct Route {
 
 impl Route {
     /// Connects with `tcp`, and through `proxies` where they apply.
-    pub(super) fn new(tcp: HttpConnector, proxies: Matcher) -> Self {
+    pub fn new(tcp: HttpConnector, proxies: Matcher) -> Self {
         Self {
             tcp,
             proxies: Arc::new(proxies),

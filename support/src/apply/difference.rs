@@ -31,6 +31,15 @@ const SHARED: [&str; 11] = [
     "volumeMounts",
     "volumes",
 ];
+/// Maps whose keys have no schema: an empty value is stored, and differs from a missing one.
+const MAPS: [&str; 6] = [
+    "annotations",
+    "binaryData",
+    "data",
+    "labels",
+    "matchLabels",
+    "nodeSelector",
+];
 /// Maps of quantities, which the API server normalizes.
 const QUANTITIES: [&str; 4] = ["capacity", "hard", "limits", "requests"];
 
@@ -123,21 +132,23 @@ fn holds(field: &str, live: &Value, wanted: &Value) -> bool {
 fn holds_fields(field: &str, live: &Map<String, Value>, wanted: &Map<String, Value>) -> bool {
     let is_quantity = QUANTITIES.contains(&field);
     wanted.iter().all(|(key, wanted)| match live.get(key) {
-        // Empty values are often not stored.
-        None => is_empty(wanted),
+        // Empty values are often not stored, but keys that users choose are.
+        None => !MAPS.contains(&field) && is_empty(key, wanted),
         Some(live) if is_quantity => live == wanted || same_quantity(live, wanted),
         Some(live) => holds(key, live, wanted),
     })
 }
 
-fn is_empty(value: &Value) -> bool {
+/// Whether a value under `field` may be missing in the stored object.
+fn is_empty(field: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(is) => !is,
         Value::Number(number) => number.as_f64() == Some(0.0),
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.values().all(is_empty),
+        Value::Object(fields) if MAPS.contains(&field) => fields.is_empty(),
+        Value::Object(fields) => fields.iter().all(|(key, it)| is_empty(key, it)),
     }
 }
 
@@ -248,6 +259,18 @@ mod tests {
                 json!({"data": {}, "immutable": false}),
                 json!({}),
                 true,
+            ),
+            (
+                "a key with an empty value is missing",
+                json!({"data": {"a": "1", "b": ""}}),
+                json!({"data": {"a": "1"}}),
+                false,
+            ),
+            (
+                "the only key has an empty value, and is missing",
+                json!({"metadata": {"labels": {"a": ""}}}),
+                json!({"metadata": {}}),
+                false,
             ),
             (
                 "a container was injected",
