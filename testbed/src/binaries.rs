@@ -3,6 +3,8 @@
 //! A program lies under `<cache>/hypershift-testbed/<module>-<hash>/bin`, where the hash covers `go.mod`, `go.sum` and
 //! the build flags. It is built under another name and renamed, so that a killed build leaves nothing half-made.
 
+mod recipe;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -69,17 +71,28 @@ pub enum Binary {
     Etcdctl,
     /// etcd's tool for data directories.
     Etcdutl,
-}
-
-/// How one program is built.
-#[derive(Debug)]
-struct Recipe {
-    module: Module,
-    /// The Go module whose version the program reports.
-    versioned_by: &'static str,
-    package: &'static str,
-    /// The Go package whose variables hold the version, where there is one.
-    version_package: Option<&'static str>,
+    /// Installs operators.
+    Olm,
+    /// Resolves what operators need from catalogs.
+    OlmCatalog,
+    /// Serves the packages of catalogs as an API.
+    OlmPackageServer,
+    /// Copies the content of a catalog's image.
+    OlmCopyContent,
+    /// Copies the content of a bundle's image.
+    OlmCopyBundle,
+    /// Serves catalogs, and unpacks bundles.
+    Opm,
+    /// Probes gRPC servers.
+    GrpcHealthProbe,
+    /// The end of the tunnel at a hosted API server.
+    KonnectivityServer,
+    /// The end of the tunnel at a node, or in the control plane.
+    KonnectivityAgent,
+    /// Renders the feature gates and the first CRDs of an OpenShift release.
+    Render,
+    /// An `OpenID` Connect provider.
+    Dex,
 }
 
 /// Programs that are there to be run.
@@ -92,7 +105,7 @@ pub struct Binaries {
 
 impl Binary {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 32] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -114,6 +127,17 @@ impl Binary {
         Self::LocalPath,
         Self::Etcdctl,
         Self::Etcdutl,
+        Self::Olm,
+        Self::OlmCatalog,
+        Self::OlmPackageServer,
+        Self::OlmCopyContent,
+        Self::OlmCopyBundle,
+        Self::Opm,
+        Self::GrpcHealthProbe,
+        Self::KonnectivityServer,
+        Self::KonnectivityAgent,
+        Self::Render,
+        Self::Dex,
     ];
     /// The parts of a testbed of level control-plane, with command lines to use it.
     pub const LEVEL_CONTROL_PLANE: [Self; 9] = [
@@ -171,94 +195,17 @@ impl Binary {
             Self::LocalPath => "local-path-provisioner",
             Self::Etcdctl => "etcdctl",
             Self::Etcdutl => "etcdutl",
-        }
-    }
-
-    fn recipe(self) -> Recipe {
-        let kubernetes = |package| Recipe {
-            module: Module::Kubernetes,
-            versioned_by: "k8s.io/kubernetes",
-            package,
-            version_package: Some("k8s.io/component-base/version"),
-        };
-        let cluster_api = |package| Recipe {
-            module: Module::ClusterApi,
-            versioned_by: "sigs.k8s.io/cluster-api",
-            package,
-            version_package: Some("sigs.k8s.io/cluster-api/version"),
-        };
-        let containerd = |package| Recipe {
-            module: Module::Node,
-            versioned_by: "github.com/containerd/containerd/v2",
-            package,
-            version_package: None,
-        };
-        match self {
-            Self::Etcd => Recipe {
-                module: Module::Etcd,
-                versioned_by: "go.etcd.io/etcd/server/v3",
-                package: "go.etcd.io/etcd/server/v3",
-                version_package: None,
-            },
-            Self::KubeApiserver => kubernetes("k8s.io/kubernetes/cmd/kube-apiserver"),
-            Self::KubeControllerManager => {
-                kubernetes("k8s.io/kubernetes/cmd/kube-controller-manager")
-            }
-            Self::Kubectl => kubernetes("k8s.io/kubernetes/cmd/kubectl"),
-            Self::CapiCore => cluster_api("sigs.k8s.io/cluster-api"),
-            Self::KubeadmBootstrap => cluster_api("sigs.k8s.io/cluster-api/bootstrap/kubeadm"),
-            Self::KubeadmControlPlane => {
-                cluster_api("sigs.k8s.io/cluster-api/controlplane/kubeadm")
-            }
-            Self::DevProvider => cluster_api("sigs.k8s.io/cluster-api/test/infrastructure/docker"),
-            Self::PlatformCore => Recipe {
-                module: Module::Platform,
-                ..cluster_api("sigs.k8s.io/cluster-api")
-            },
-            Self::Clusterctl => cluster_api("sigs.k8s.io/cluster-api/cmd/clusterctl"),
-            Self::KubeScheduler => kubernetes("k8s.io/kubernetes/cmd/kube-scheduler"),
-            Self::Kubelet => kubernetes("k8s.io/kubernetes/cmd/kubelet"),
-            Self::KubeProxy => kubernetes("k8s.io/kubernetes/cmd/kube-proxy"),
-            Self::Containerd => containerd("github.com/containerd/containerd/v2/cmd/containerd"),
-            Self::ContainerdShim => {
-                containerd("github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2")
-            }
-            Self::Registry => Recipe {
-                module: Module::Node,
-                versioned_by: "github.com/distribution/distribution/v3",
-                package: "./registry",
-                version_package: None,
-            },
-            Self::CoreDns => Recipe {
-                module: Module::Node,
-                versioned_by: "github.com/coredns/coredns",
-                package: "./coredns",
-                version_package: None,
-            },
-            Self::AwsProvider => Recipe {
-                module: Module::Aws,
-                versioned_by: "sigs.k8s.io/cluster-api-provider-aws/v2",
-                package: "sigs.k8s.io/cluster-api-provider-aws/v2",
-                version_package: None,
-            },
-            Self::LocalPath => Recipe {
-                module: Module::Storage,
-                versioned_by: "github.com/rancher/local-path-provisioner",
-                package: "github.com/rancher/local-path-provisioner",
-                version_package: None,
-            },
-            Self::Etcdctl => Recipe {
-                module: Module::Etcdctl,
-                versioned_by: "go.etcd.io/etcd/etcdctl/v3",
-                package: "go.etcd.io/etcd/etcdctl/v3",
-                version_package: None,
-            },
-            Self::Etcdutl => Recipe {
-                module: Module::Etcdutl,
-                versioned_by: "go.etcd.io/etcd/etcdutl/v3",
-                package: "go.etcd.io/etcd/etcdutl/v3",
-                version_package: None,
-            },
+            Self::Olm => "olm",
+            Self::OlmCatalog => "catalog",
+            Self::OlmPackageServer => "package-server",
+            Self::OlmCopyContent => "copy-content",
+            Self::OlmCopyBundle => "cpb",
+            Self::Opm => "opm",
+            Self::GrpcHealthProbe => "grpc-health-probe",
+            Self::KonnectivityServer => "konnectivity-server",
+            Self::KonnectivityAgent => "konnectivity-agent",
+            Self::Render => "render",
+            Self::Dex => "dex",
         }
     }
 
@@ -275,26 +222,6 @@ impl Binary {
         }
         let directory = std::env::var_os(ASSETS_VARIABLE)?;
         Some(PathBuf::from(directory).join(self.name())).filter(|path| path.is_file())
-    }
-}
-
-// === impl Recipe ===
-
-impl Recipe {
-    fn linker_flags(&self, version: &str) -> String {
-        let mut flags = vec!["-s -w".to_owned()];
-        if let Some(package) = self.version_package {
-            let mut numbers = version.trim_start_matches('v').split('.');
-            let (major, minor) = (numbers.next(), numbers.next());
-            let values = [
-                ("gitVersion", version),
-                ("gitMajor", major.unwrap_or_default()),
-                ("gitMinor", minor.unwrap_or_default()),
-                ("gitTreeState", "clean"),
-            ];
-            flags.extend(values.map(|(name, value)| format!("-X {package}.{name}={value}")));
-        }
-        flags.join(" ")
     }
 }
 
@@ -348,7 +275,7 @@ pub fn cache() -> Result<PathBuf> {
 
 fn cached(binary: Binary) -> Result<PathBuf> {
     let recipe = binary.recipe();
-    let flags = recipe.linker_flags(&binary.version()?) + COMPILER_FLAGS;
+    let flags = recipe.linker_flags(&binary.version()?) + COMPILER_FLAGS + recipe.module.tags();
     let place = format!(
         "{}-{}",
         recipe.module.name(),
@@ -419,7 +346,8 @@ async fn build(binary: Binary, path: &Path, progress: &Progress) -> Result<()> {
         .with_context(|| format!("cannot create {}", directory.display()))?;
     let unfinished = directory.join(format!(".{}.{}", binary.name(), std::process::id()));
     let output = tokio::process::Command::new("go")
-        .args(["build", "-trimpath", COMPILER_FLAGS, "-ldflags"])
+        .args(["build", "-trimpath", COMPILER_FLAGS])
+        .args(["-tags", recipe.module.tags(), "-ldflags"])
         .arg(recipe.linker_flags(&version))
         .arg("-o")
         .arg(&unfinished)

@@ -27,13 +27,15 @@ const FLAGS_VARIABLE: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
 const SAME_FEATURES: [&str; 3] = ["--workspace", "--test", "up_to_date"];
 
 /// All programs that testbeds run, as they are or in images.
-const PROGRAMS: [&str; 14] = [
+const PROGRAMS: [&str; 16] = [
     "agent-stand-in",
+    "api-stand-in",
     "ask",
     "capi-proxy",
     "control-plane-operator",
     "curl",
     "etcd-readyz",
+    "extension",
     "hcp",
     "hyperkube",
     "hypershift",

@@ -129,6 +129,13 @@ impl ApiClient {
         Self::connect(config)
     }
 
+    /// A TLS port whose certificate is not verified, without credentials: for probes.
+    pub fn unverified(address: SocketAddr) -> Result<Self> {
+        let mut config = kube::Config::new(parse(&format!("https://{address}"))?);
+        config.accept_invalid_certs = true;
+        Self::connect(config)
+    }
+
     async fn from_config(kubeconfig: Kubeconfig) -> Result<Self> {
         let config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())

@@ -4,7 +4,7 @@ mod client;
 mod server;
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +13,9 @@ use tokio::task::JoinHandle;
 
 use crate::guest::{Fixture, Guest, Machine};
 use crate::node::NodeTestbed;
+use crate::progress::Progress;
 use crate::service::Service;
+use crate::work_dir::WorkDir;
 
 pub use client::{Cloud, Instance};
 
@@ -45,6 +47,28 @@ pub struct Network {
     pub security_group: String,
     /// Which addresses the network has.
     pub cidr: String,
+}
+
+/// The object stores of a fake cloud that has no machines, on loopback.
+#[derive(Debug)]
+pub struct FakeStore {
+    /// Where its API is.
+    pub address: SocketAddr,
+    _service: Service,
+}
+
+// === impl FakeStore ===
+
+impl FakeStore {
+    /// Starts it.
+    pub async fn start(work_dir: &Arc<WorkDir>, progress: &Progress) -> Result<Self> {
+        let (mut service, address) = server::on_loopback(work_dir, progress).await?;
+        service.start().await?;
+        Ok(Self {
+            address,
+            _service: service,
+        })
+    }
 }
 
 // === impl FakeCloud ===

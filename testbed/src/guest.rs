@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::certs::write;
-use crate::namespaces::{self, Entry};
+use crate::namespaces::{self, Entry, Subnets};
 use crate::node::NodeTestbed;
 use crate::process::{Launch, Process};
 use crate::registry;
@@ -25,7 +25,7 @@ use crate::work_dir::WorkDir;
 const INIT: &str = include_str!("guest/init.sh");
 /// The runtime's configuration, in which the pods' network is the machine's own.
 const CONTAINERD: &str = include_str!("node/containerd.toml");
-/// Pods of guests have addresses that only their machine knows, below this one.
+/// Pods of guests have addresses that only machines know, below this one.
 const PODS: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 /// Port of the runtime's metrics.
 const METRICS: u16 = 1338;
@@ -136,7 +136,18 @@ impl Fixture {
         ] {
             self.entry.run("ip", line)?;
         }
-        Ok(())
+        self.route_pods(guest)
+    }
+
+    /// Has a machine reach the pods of all others, as the network of a cluster would. The rest of the testbed cannot.
+    fn route_pods(&self, guest: &Guest) -> Result<()> {
+        let path = guest.directory.join("routes");
+        std::fs::create_dir_all(&guest.directory)
+            .with_context(|| format!("cannot create {}", guest.directory.display()))?;
+        write(&path, &pod_routes(guest.machine.address))?;
+        let batch = path.display().to_string();
+        let line = ["-n", guest.link.as_str(), "-batch", &batch];
+        self.entry.run("ip", line).map(drop)
     }
 
     fn boot(&self, mut guest: Guest) -> Result<Guest> {
@@ -308,10 +319,23 @@ fn kubelet_drop_in(cgroup: &str) -> serde_json::Value {
     })
 }
 
+/// The network of a machine's pods.
+fn pods_of(host: u8) -> String {
+    let [first, second, ..] = PODS.octets();
+    format!("{first}.{second}.{host}.0/24")
+}
+
+/// The routes of a machine to the pods of all others that there may be, for `ip -batch`.
+fn pod_routes(address: Ipv4Addr) -> String {
+    let [a, b, c, own] = address.octets();
+    let others = Subnets::MACHINES.filter(|&host| host != own);
+    let each = others.map(|host| format!("route add {} via {a}.{b}.{c}.{host}\n", pods_of(host)));
+    each.collect()
+}
+
 /// Pods hang on a bridge of the machine, and are hidden behind its address.
 fn pod_network(address: Ipv4Addr) -> String {
     let [.., host] = address.octets();
-    let [first, second, ..] = PODS.octets();
     let network = json!({
         "cniVersion": "1.0.0",
         "name": "guest",
@@ -323,7 +347,7 @@ fn pod_network(address: Ipv4Addr) -> String {
             "ipMasq": true,
             "ipam": {
                 "type": "host-local",
-                "ranges": [[{ "subnet": format!("{first}.{second}.{host}.0/24") }]],
+                "ranges": [[{ "subnet": pods_of(host) }]],
                 "routes": [{ "dst": "0.0.0.0/0" }],
                 "dataDir": "/run/addresses",
             },
@@ -374,5 +398,8 @@ mod tests {
         let one = pod_network(Ipv4Addr::new(198, 18, 4, 130));
         assert!(one.contains("100.64.130.0/24"), "{one}");
         assert_ne!(one, pod_network(Ipv4Addr::new(198, 18, 4, 131)));
+        let routes = pod_routes(Ipv4Addr::new(198, 18, 4, 130));
+        assert!(routes.contains("route add 100.64.131.0/24 via 198.18.4.131\n"));
+        assert!(!routes.contains("100.64.130.0/24"), "{routes}");
     }
 }

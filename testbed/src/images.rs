@@ -48,6 +48,8 @@ pub struct Recipe {
     pub package: &'static str,
     /// The program in it: the only one in the image.
     pub program: &'static str,
+    /// Other names of the program, beside it.
+    pub links: &'static [&'static str],
     /// The directory that it is in.
     pub directory: &'static str,
     /// The default arguments of the program.
@@ -85,6 +87,7 @@ impl Image {
             Self::Hypershift => Recipe {
                 package: "cli",
                 program: "hypershift",
+                links: &[],
                 directory: ROOT,
                 command: &[],
                 // It reads CRDs from URLs.
@@ -94,6 +97,7 @@ impl Image {
             Self::HypershiftOperator => Recipe {
                 package: "hypershift-operator",
                 program: "hypershift-operator",
+                links: &[],
                 directory: ROOT,
                 command: &["run"],
                 // It reads releases from registries.
@@ -103,15 +107,21 @@ impl Image {
             Self::ControlPlaneOperator => Recipe {
                 package: "control-plane-operator",
                 program: "control-plane-operator",
+                links: &["control-plane-pki-operator"],
                 // Manifests of components name it there, as those of OpenShift do.
                 directory: "/usr/bin",
                 command: &["run"],
                 needs: &[CERTIFICATES],
-                capabilities: &[Capability::PrivateTypes, Capability::RestrictedPodSecurity],
+                capabilities: &[
+                    Capability::PrivateTypes,
+                    Capability::RestrictedPodSecurity,
+                    Capability::SignsCertificates,
+                ],
             },
             Self::CapiProxy => Recipe {
                 package: "capi-proxy",
                 program: "capi-proxy",
+                links: &[],
                 directory: ROOT,
                 command: &["serve"],
                 needs: &[],
@@ -157,6 +167,10 @@ impl Recipe {
     /// What is in the image, with the program at `built`.
     fn contents(&self, built: PathBuf, authorities: &Path) -> Contents {
         let mut files = vec![File::program(self.entrypoint(), built)];
+        let links = self.links.iter();
+        files.extend(
+            links.map(|link| File::link(format!("{}/{link}", self.directory), self.program)),
+        );
         let needed = self.needs.iter().map(|path| match *path {
             CERTIFICATES => File::copy(*path, authorities),
             path => File::data(path),
@@ -182,6 +196,9 @@ impl Recipe {
             "COPY --from=build /out/{} {entrypoint}",
             self.program
         ));
+        if !self.links.is_empty() {
+            lines.push(format!("COPY --from=build /out/links/ {}/", self.directory));
+        }
         let labels = self.labels().into_iter();
         lines.extend(labels.map(|(label, value)| format!("LABEL {label}={value:?}")));
         lines.push(format!("USER {USER}"));
@@ -247,6 +264,10 @@ mod tests {
         for image in Image::ALL {
             let installed = format!("target/{TARGET}/release/{}", image.recipe().program);
             assert!(build.contains(&installed), "no {installed:?} in {build}");
+            for link in image.recipe().links {
+                let made = format!("ln -s {} /out/links/{link}", image.recipe().program);
+                assert!(build.contains(&made), "no {made:?} in {build}");
+            }
         }
     }
 

@@ -30,6 +30,16 @@ pub enum Module {
     Etcdctl,
     /// etcd's tool for data directories.
     Etcdutl,
+    /// The Operator Lifecycle Manager, and what serves its catalogs.
+    Olm,
+    /// The tunnel from a hosted API server to its nodes.
+    Konnectivity,
+    /// OpenShift's kinds, and the program that renders them.
+    OpenshiftApi,
+    /// Other kinds of a hosted cluster, of which only the CRDs are used.
+    GuestCrds,
+    /// The `OpenID` Connect provider.
+    Dex,
 }
 
 /// What `go mod download -json` says of a module.
@@ -58,6 +68,20 @@ impl Module {
             Self::Storage => "storage",
             Self::Etcdctl => "etcdctl",
             Self::Etcdutl => "etcdutl",
+            Self::Konnectivity => "konnectivity",
+            Self::Olm => "olm",
+            Self::OpenshiftApi => "openshift-api",
+            Self::GuestCrds => "guest-crds",
+            Self::Dex => "dex",
+        }
+    }
+
+    /// Build tags of its programs, separated by commas.
+    pub(crate) fn tags(self) -> &'static str {
+        match self {
+            // Without it, opm verifies signatures with a C library.
+            Self::Olm => "containers_image_openpgp",
+            _ => "",
         }
     }
 
@@ -72,6 +96,7 @@ impl Module {
     fn programs(self) -> &'static [&'static str] {
         match self {
             Self::Node => &["coredns/main.go", "registry/main.go"],
+            Self::Dex => &["dex/main.go"],
             _ => &[],
         }
     }
@@ -177,6 +202,7 @@ mod tests {
         for (module, other) in [
             (Module::Storage, Module::Kubernetes),
             (Module::ClusterApi, Module::Aws),
+            (Module::Konnectivity, Module::Kubernetes),
         ] {
             for path in [
                 "golang.org/x/net",
@@ -206,6 +232,9 @@ mod tests {
             (Module::Storage, "github.com/rancher/local-path-provisioner"),
             (Module::Etcdctl, "go.etcd.io/etcd/etcdctl/v3"),
             (Module::Etcdutl, "go.etcd.io/etcd/etcdutl/v3"),
+            (Module::Konnectivity, "sigs.k8s.io/apiserver-network-proxy"),
+            (Module::OpenshiftApi, "github.com/openshift/api"),
+            (Module::GuestCrds, "github.com/operator-framework/api"),
         ] {
             assert!(module.version_of(path).unwrap().starts_with('v'));
             assert_ne!(

@@ -19,7 +19,7 @@ mod config;
 mod contents;
 mod loss;
 mod machine;
-mod packages;
+pub mod packages;
 mod patience;
 mod support;
 
@@ -208,6 +208,11 @@ impl NodeTestbed {
     /// The image of the process that a pod's network belongs to.
     pub fn pause_image(&self) -> String {
         Registry::reference(contents::PAUSE)
+    }
+
+    /// The image of the name service.
+    pub fn name_service_image(&self) -> String {
+        Registry::reference(contents::COREDNS)
     }
 
     /// What machines of a fake cloud have of programs, `ignite` among them.

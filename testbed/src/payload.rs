@@ -1,9 +1,11 @@
 //! A release payload in the form of OpenShift's, made of what can be had.
 //!
-//! etcd, the Kubernetes programs, the Cluster API managers, kubectl and haproxy are the real programs; the operators are
-//! ours; all other images hold a `stand-in`, which serves the ports and probes of its component and nothing else. The
-//! daemon that upgrades nodes where they are is a script that keeps to the protocol of the real one. Each image has a
-//! small real shell (busybox), because components run scripts.
+//! etcd, the Kubernetes programs, konnectivity, OLM, the Cluster API managers, kubectl, haproxy and OpenShift's `render` are
+//! the real programs; the operators are ours; the aggregated API servers are an `api-stand-in`, which serves their groups
+//! from memory; all other images hold a `stand-in`, which serves the ports and probes of its component and, for an
+//! operator, creates the Deployments that the control plane waits for. The daemon that upgrades nodes where they are is a
+//! script that keeps to the protocol of the real one. Each image has a small real shell (busybox), because components run
+//! scripts.
 //!
 //! ```no_run
 //! # async fn example(testbed: &testbed::node::NodeTestbed) -> anyhow::Result<()> {
@@ -15,9 +17,11 @@
 //! ```
 
 mod base;
+pub mod catalog;
+mod guest;
 mod images;
-mod kinds;
 mod manifests;
+mod olm;
 mod stand_ins;
 
 use std::collections::BTreeMap;
@@ -54,6 +58,7 @@ pub struct Payload {
     made: Vec<Made>,
     stand_in: Archive,
     kubernetes: String,
+    olm: Vec<File>,
 }
 
 /// The images of a payload whose programs are real, in a registry.
@@ -63,6 +68,7 @@ pub struct Pushed {
     pub components: BTreeMap<String, String>,
     kubernetes: String,
     images: Vec<Image>,
+    olm: Vec<File>,
 }
 
 /// An image of which each release has its own.
@@ -112,7 +118,7 @@ pub async fn without_images(
     let archive = Archive::of(&Contents {
         entrypoint: "/bin/sh".to_owned(),
         command: &[],
-        files: files.into(),
+        files,
     })?;
     registry.push_as(REPOSITORY, version, &archive).await?;
     Ok(format!("{}/{REPOSITORY}:{version}", registry.address()))
@@ -143,7 +149,7 @@ async fn operator_without_program(
 
 impl Payload {
     /// The released programs in its images.
-    pub const PROGRAMS: [Binary; 8] = images::NEEDED;
+    pub const PROGRAMS: [Binary; 18] = images::NEEDED;
 
     /// Builds what is missing, and puts all images together.
     pub async fn build(progress: &Progress) -> Result<Self> {
@@ -152,6 +158,7 @@ impl Payload {
             made: images::build(&binaries, progress).await?,
             stand_in: images::stand_in(progress).await?,
             kubernetes: Binary::KubeApiserver.version()?,
+            olm: olm::manifests().await?,
         })
     }
 
@@ -166,6 +173,7 @@ impl Payload {
             components,
             kubernetes: self.kubernetes.trim_start_matches('v').to_owned(),
             images: self.images(),
+            olm: self.olm.clone(),
         })
     }
 
@@ -200,7 +208,10 @@ impl Pushed {
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
-        let archive = release_image(version, &components, &self.kubernetes)?;
+        let mut files = base::files()?;
+        files.extend(manifests_of(version, &components, &self.kubernetes));
+        files.extend(self.olm.iter().cloned());
+        let archive = release_image(files)?;
         let tag = format!("{version}-x86_64");
         Ok(Release {
             version: version.to_owned(),
@@ -226,13 +237,7 @@ fn repository(tag: &str) -> String {
     format!("payload/{tag}")
 }
 
-fn release_image(
-    version: &str,
-    components: &BTreeMap<String, String>,
-    kubernetes: &str,
-) -> Result<Archive> {
-    let mut files = base::files()?;
-    files.extend(manifests_of(version, components, kubernetes));
+fn release_image(files: Vec<File>) -> Result<Archive> {
     Archive::of(&Contents {
         entrypoint: "/bin/sh".to_owned(),
         command: &[],
@@ -245,10 +250,10 @@ fn manifests_of(
     version: &str,
     components: &BTreeMap<String, String>,
     kubernetes: &str,
-) -> [File; 3] {
+) -> Vec<File> {
     let references = manifests::image_references(version, components, kubernetes);
     let boot_images = manifests::boot_images(version);
-    [
+    let mut files = vec![
         File::text(
             format!("{MANIFESTS}/image-references"),
             references.to_string(),
@@ -258,7 +263,7 @@ fn manifests_of(
             // JSON is YAML.
             boot_images.to_string(),
         ),
-        // Components copy what is there.
-        File::text("/manifests/.keep", ""),
-    ]
+    ];
+    files.extend(guest::files());
+    files
 }

@@ -18,6 +18,17 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const HANDSHAKE: u8 = 0x16;
 /// More than the request of any probe.
 const LONGEST_HEAD: usize = 8192;
+/// More than any body.
+const LONGEST_BODY: usize = 4 << 20;
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Its path, with the query.
+    pub path: String,
+    /// Its body.
+    pub body: Vec<u8>,
+}
 
 /// The response to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,11 +60,34 @@ impl Response {
         }
     }
 
+    /// An object, for clients that read JSON.
+    #[must_use]
+    pub fn json(object: &serde_json::Value) -> Self {
+        Self {
+            status: "200 OK",
+            body: object.to_string(),
+        }
+    }
+
+    /// There is nothing.
+    #[must_use]
+    pub fn not_found(path: &str) -> Self {
+        Self {
+            status: "404 Not Found",
+            body: format!("{path}\n"),
+        }
+    }
+
     fn bytes(&self) -> Vec<u8> {
         let Self { status, body } = self;
         let length = body.len();
+        let kind = if body.starts_with('{') {
+            "application/json"
+        } else {
+            "text/plain"
+        };
         format!(
-            "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
         )
         .into_bytes()
     }
@@ -65,6 +99,15 @@ impl Response {
 pub async fn forever<F>(listener: TcpListener, tls: Arc<ServerConfig>, response: F) -> Result<()>
 where
     F: AsyncFn(&str) -> Response + Clone + 'static,
+{
+    let of_path = async move |request: Request| response(&request.path).await;
+    requests(listener, tls, of_path).await
+}
+
+/// The same with whole requests.
+pub async fn requests<F>(listener: TcpListener, tls: Arc<ServerConfig>, response: F) -> Result<()>
+where
+    F: AsyncFn(Request) -> Response + Clone + 'static,
 {
     loop {
         let (stream, _) = listener.accept().await?;
@@ -83,7 +126,7 @@ pub async fn local<T>(work: impl Future<Output = T>) -> T {
 
 async fn connection<F>(stream: TcpStream, tls: Arc<ServerConfig>, response: F) -> Result<()>
 where
-    F: AsyncFn(&str) -> Response,
+    F: AsyncFn(Request) -> Response,
 {
     let mut first = [0];
     stream.peek(&mut first).await?;
@@ -97,19 +140,29 @@ where
 async fn exchange<S, F>(mut stream: S, response: F) -> Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    F: AsyncFn(&str) -> Response,
+    F: AsyncFn(Request) -> Response,
 {
-    let head = head(&mut stream).await?;
-    let path = head.split(' ').nth(1).unwrap_or("/");
-    let response = response(path).await;
+    let (head, mut body) = head(&mut stream).await?;
+    let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
+    let length = length(&head).min(LONGEST_BODY);
+    let read = body.len();
+    if read < length {
+        body.resize(length, 0);
+        stream.read_exact(&mut body[read..]).await?;
+    }
+    let response = response(Request { path, body }).await;
     stream.write_all(&response.bytes()).await?;
     stream.shutdown().await
 }
 
-/// The lines of a request up to the first empty one.
-async fn head<S: AsyncRead + Unpin>(stream: &mut S) -> Result<String> {
+/// The lines of a request up to the first empty one, and what was read of the body.
+async fn head<S: AsyncRead + Unpin>(stream: &mut S) -> Result<(String, Vec<u8>)> {
     let mut head = Vec::new();
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+    loop {
+        if let Some(end) = head.windows(4).position(|end| end == b"\r\n\r\n") {
+            let body = head.split_off(end + 4);
+            return Ok((String::from_utf8_lossy(&head).into_owned(), body));
+        }
         let mut piece = [0; 1024];
         let read = stream.read(&mut piece).await?;
         if read == 0 || head.len() > LONGEST_HEAD {
@@ -117,7 +170,17 @@ async fn head<S: AsyncRead + Unpin>(stream: &mut S) -> Result<String> {
         }
         head.extend_from_slice(&piece[..read]);
     }
-    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// The length of the body.
+fn length(head: &str) -> usize {
+    let found = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse().ok())
+            .flatten()
+    });
+    found.unwrap_or(0)
 }
 
 #[cfg(test)]

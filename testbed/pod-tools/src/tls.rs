@@ -51,7 +51,8 @@ fn server(
     Ok(Arc::new(config))
 }
 
-fn read(
+/// Reads a certificate chain and its key.
+pub fn read(
     certificate: &Path,
     key: &Path,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
@@ -59,7 +60,8 @@ fn read(
     Ok((certificates(certificate)?, key))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+/// Reads the certificates of a file.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
         .map_err(named(path))

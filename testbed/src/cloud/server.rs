@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -13,10 +14,12 @@ use crate::certs::write;
 use crate::lock::Lock;
 use crate::node::NodeTestbed;
 use crate::payload::BOOT_IMAGE;
+use crate::ports::allocate;
 use crate::process::Launch;
 use crate::progress::Progress;
 use crate::service::{Service, plain_health_at};
 use crate::site::Site;
+use crate::work_dir::WorkDir;
 
 /// The packages, with their versions.
 const REQUIREMENTS: &str = include_str!("requirements.txt");
@@ -25,6 +28,22 @@ const PORT: u16 = 5566;
 /// Where its API is.
 pub(super) fn address(testbed: &NodeTestbed) -> SocketAddr {
     (testbed.namespaces().subnets().node(1), PORT).into()
+}
+
+/// The same server on loopback, for object stores and tokens: no machine runs in it.
+pub(super) async fn on_loopback(
+    work_dir: &Arc<WorkDir>,
+    progress: &Progress,
+) -> Result<(Service, SocketAddr)> {
+    let program = ensure_installed(progress).await?;
+    let address = SocketAddr::from(([127, 0, 0, 1], allocate()?));
+    let launch = Launch::new("moto", &program)
+        .arg("-H")
+        .arg(address.ip().to_string())
+        .arg("-p")
+        .arg(address.port().to_string());
+    let health = plain_health_at(address, "/moto-api/data.json")?;
+    Ok((Service::new(launch, work_dir, health), address))
 }
 
 /// Its process.

@@ -98,6 +98,14 @@ impl File {
         }
     }
 
+    /// A file that each user may write.
+    pub fn shared(at: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            mode: 0o666,
+            ..Self::text(at, bytes)
+        }
+    }
+
     /// A program that is a text for a shell.
     pub fn script(at: impl Into<String>, text: &str) -> Self {
         Self {
@@ -237,7 +245,13 @@ impl Blob {
 fn layer(contents: &Contents) -> Result<Vec<u8>> {
     let mut layer = tar::Builder::new(Vec::new());
     for directory in directories(&contents.files) {
-        let header = header(tar::EntryType::Directory, 0o755, 0);
+        // As everywhere, each user may write below /tmp.
+        let mode = if directory.starts_with("tmp") {
+            0o1777
+        } else {
+            0o755
+        };
+        let header = header(tar::EntryType::Directory, mode, 0);
         append(&mut layer, header, &directory, &[])?;
     }
     for file in &contents.files {

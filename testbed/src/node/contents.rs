@@ -13,7 +13,8 @@ use crate::registry::Registry;
 pub(super) const RESOLVE: &str = "resolve";
 /// The image of the process that a pod's network belongs to.
 pub(super) const PAUSE: &str = "pause";
-const COREDNS: &str = "coredns";
+/// The image of the name service.
+pub(super) const COREDNS: &str = "coredns";
 
 /// Images that are ready to be pushed.
 #[derive(Debug)]

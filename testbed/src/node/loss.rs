@@ -19,9 +19,9 @@ use crate::namespaces::{self, Groups};
 use crate::wait;
 
 /// How long the kernel may take to end what has been killed.
-const ENDED_WITHIN: Duration = Duration::from_secs(10);
+const ENDED_WITHIN: Duration = Duration::from_mins(1);
 /// How long a node may take to run pods again.
-const BACK_WITHIN: Duration = Duration::from_mins(2);
+const BACK_WITHIN: Duration = Duration::from_mins(6);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The table that cuts a network.
 const TABLE: &str = "lost";

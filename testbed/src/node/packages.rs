@@ -87,6 +87,16 @@ pub(super) async fn ensure(progress: &Progress) -> Result<Tools> {
     })
 }
 
+/// Finds a program of a Debian package, and installs the package if it is missing.
+pub async fn program(name: &str, package: &str, progress: &Progress) -> Result<PathBuf> {
+    if let Some(found) = find(name, Place::Path) {
+        return Ok(found);
+    }
+    install(&[package], progress).await?;
+    find(name, Place::Path)
+        .with_context(|| format!("the package {package} is installed, but {name} is not in PATH"))
+}
+
 fn missing_packages() -> Vec<&'static str> {
     let mut packages: Vec<_> = NEEDED
         .iter()

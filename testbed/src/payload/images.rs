@@ -5,10 +5,11 @@ use anyhow::{Context, Result};
 use super::{base, stand_ins};
 use crate::binaries::{Binaries, Binary};
 use crate::images::{Archive, Contents, File, Image, StaticProgram, build_static};
+use crate::openshift::Definitions;
 use crate::progress::Progress;
 
 /// The released programs in them.
-pub(super) const NEEDED: [Binary; 8] = [
+pub(super) const NEEDED: [Binary; 18] = [
     Binary::Etcd,
     Binary::Etcdctl,
     Binary::KubeApiserver,
@@ -17,9 +18,19 @@ pub(super) const NEEDED: [Binary; 8] = [
     Binary::Kubectl,
     Binary::CapiCore,
     Binary::AwsProvider,
+    Binary::Olm,
+    Binary::OlmCatalog,
+    Binary::OlmPackageServer,
+    Binary::OlmCopyContent,
+    Binary::OlmCopyBundle,
+    Binary::Opm,
+    Binary::GrpcHealthProbe,
+    Binary::KonnectivityServer,
+    Binary::KonnectivityAgent,
+    Binary::Render,
 ];
-/// The tags of images with real programs.
-pub(super) const TAGS: [&str; 9] = [
+/// The tags of images with real programs, and with stand-ins that do more than to serve probes.
+pub(super) const TAGS: [&str; 15] = [
     "hypershift",
     "etcd",
     "hyperkube",
@@ -29,6 +40,12 @@ pub(super) const TAGS: [&str; 9] = [
     "aws-cluster-api-controllers",
     "haproxy-router",
     "machine-config-operator",
+    "openshift-apiserver",
+    "oauth-apiserver",
+    "operator-lifecycle-manager",
+    "operator-registry",
+    "apiserver-network-proxy",
+    "cluster-config-api",
 ];
 /// The stand-in for the daemon that upgrades a node in place.
 const DAEMON: &str = include_str!("machine-config-daemon.sh");
@@ -45,7 +62,8 @@ pub(super) struct Made {
 
 /// Builds the stand-in for all other programs.
 pub(super) async fn stand_in(progress: &Progress) -> Result<Archive> {
-    stand_ins::image(&tool("stand-in", progress).await?)
+    let definitions = Definitions::read().await?;
+    stand_ins::image(&tool("stand-in", progress).await?, &definitions)
 }
 
 /// Builds all images of real programs.
@@ -53,6 +71,7 @@ pub(super) async fn build(binaries: &Binaries, progress: &Progress) -> Result<Ve
     let hyperkube = tool("hyperkube", progress).await?;
     let readyz = tool("etcd-readyz", progress).await?;
     let ours = Image::ControlPlaneOperator.build(progress).await?;
+    let definitions = Definitions::read().await?;
     let path = |binary: Binary| binaries.path(binary);
     let program = |binary: Binary, name: &str| {
         anyhow::Ok(File::program(format!("{PROGRAMS}/{name}"), path(binary)?))
@@ -114,6 +133,18 @@ pub(super) async fn build(binaries: &Binaries, progress: &Progress) -> Result<Ve
                 tool("ignite", progress).await?,
             ],
         )?,
+        api_server("openshift-apiserver", progress).await?,
+        api_server("oauth-apiserver", progress).await?,
+        lifecycle_manager(binaries, tool("stand-in", progress).await?)?,
+        Made {
+            tag: "operator-registry",
+            archive: registry(binaries, Vec::new())?,
+        },
+        konnectivity(
+            program(Binary::KonnectivityServer, "konnectivity-server")?,
+            program(Binary::KonnectivityAgent, "proxy-agent")?,
+        )?,
+        config_api(program(Binary::Render, "render")?, &definitions)?,
     ])
 }
 
@@ -146,6 +177,74 @@ fn etcd(server: File, ctl: File, stand_in: File) -> Result<Made> {
         File::link(format!("{PROGRAMS}/etcd-grpc-proxy"), "stand-in"),
     ];
     real("etcd", programs)
+}
+
+/// An aggregated API server: its stand-in serves its groups, from memory.
+async fn api_server(tag: &'static str, progress: &Progress) -> Result<Made> {
+    let mut program = tool("api-stand-in", progress).await?;
+    program.at = format!("{PROGRAMS}/{tag}");
+    real(tag, vec![program])
+}
+
+/// The Operator Lifecycle Manager; only OpenShift's build has a collector of profiles.
+fn lifecycle_manager(binaries: &Binaries, stand_in: File) -> Result<Made> {
+    let program = |binary: Binary, name: &str| {
+        anyhow::Ok(File::program(
+            format!("/bin/{name}"),
+            binaries.path(binary)?,
+        ))
+    };
+    real(
+        "operator-lifecycle-manager",
+        vec![
+            program(Binary::Olm, "olm")?,
+            program(Binary::OlmCatalog, "catalog")?,
+            program(Binary::OlmPackageServer, "package-server")?,
+            program(Binary::OlmCopyContent, "copy-content")?,
+            program(Binary::OlmCopyBundle, "cpb")?,
+            stand_in,
+            File::link("/bin/collect-profiles", format!("{PROGRAMS}/stand-in")),
+        ],
+    )
+}
+
+/// What serves catalogs and unpacks bundles, with further files.
+pub(super) fn registry(binaries: &Binaries, further: Vec<File>) -> Result<Archive> {
+    let opm = "/bin/opm";
+    let mut files = base::files()?;
+    files.push(File::program(opm, binaries.path(Binary::Opm)?));
+    let probe = binaries.path(Binary::GrpcHealthProbe)?;
+    files.push(File::program("/bin/grpc_health_probe", probe));
+    files.extend(further);
+    Archive::of(&Contents {
+        entrypoint: opm.to_owned(),
+        // What a catalog's image does in a pod that OLM makes.
+        command: &["serve", "/configs", "--cache-dir=/tmp/cache"],
+        files,
+    })
+}
+
+/// The konnectivity server and agent. OpenShift's build of the server has a flag that upstream's does not have.
+fn konnectivity(server: File, agent: File) -> Result<Made> {
+    let without_flag = "#!/bin/sh\n\
+                        for flag; do\n\
+                        shift\n\
+                        case $flag in --tls-min-version=*) ;; *) set -- \"$@\" \"$flag\" ;; esac\n\
+                        done\n\
+                        exec konnectivity-server \"$@\"\n";
+    let programs = vec![
+        File::script(format!("{PROGRAMS}/proxy-server"), without_flag),
+        server,
+        agent,
+    ];
+    real("apiserver-network-proxy", programs)
+}
+
+/// The real program, and the files that it reads: as in the Dockerfile of its module.
+fn config_api(render: File, definitions: &Definitions) -> Result<Made> {
+    let mut files = vec![render];
+    files.extend(definitions.of_config_api()?);
+    real("cluster-config-api", files)
 }
 
 /// A manager of Cluster API, also under the name that most call it by.

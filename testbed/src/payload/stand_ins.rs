@@ -2,21 +2,21 @@
 
 use anyhow::Result;
 
-use super::{base, kinds};
+use super::base;
 use crate::images::{Archive, Contents, File};
+use crate::openshift::Definitions;
 
 /// The one program.
 const STAND_IN: &str = "/usr/bin/stand-in";
+
+/// What `authentication-operator render` writes: the API server's pod applies it.
+const RENDERED: &str = "/usr/share/render";
 
 /// The programs of an image, by the paths under which components start them.
 type Programs = (&'static str, &'static [&'static str]);
 
 /// Images whose programs are started by name.
-const NAMED: [Programs; 40] = [
-    (
-        "apiserver-network-proxy",
-        &["/usr/bin/proxy-server", "/usr/bin/proxy-agent"],
-    ),
+const NAMED: [Programs; 34] = [
     (
         "aws-cloud-controller-manager",
         &["/bin/aws-cloud-controller-manager"],
@@ -42,7 +42,6 @@ const NAMED: [Programs; 40] = [
         &["/usr/bin/authentication-operator"],
     ),
     ("cluster-autoscaler", &["/usr/bin/cluster-autoscaler"]),
-    ("cluster-config-api", &["/usr/bin/render"]),
     (
         "cluster-csi-snapshot-controller-operator",
         &["/usr/bin/csi-snapshot-controller-operator"],
@@ -93,9 +92,7 @@ const NAMED: [Programs; 40] = [
         &["/bin/kubevirt-cloud-controller-manager"],
     ),
     ("kubevirt-csi-driver", &["/usr/bin/kubevirt-csi-driver"]),
-    ("oauth-apiserver", &["/usr/bin/oauth-apiserver"]),
     ("oauth-server", &["/usr/bin/oauth-server"]),
-    ("openshift-apiserver", &["/usr/bin/openshift-apiserver"]),
     (
         "openshift-controller-manager",
         &["/usr/bin/openshift-controller-manager"],
@@ -104,17 +101,6 @@ const NAMED: [Programs; 40] = [
         "openstack-cloud-controller-manager",
         &["/usr/bin/openstack-cloud-controller-manager"],
     ),
-    (
-        "operator-lifecycle-manager",
-        &[
-            "/bin/catalog",
-            "/bin/olm",
-            "/bin/package-server",
-            "/bin/collect-profiles",
-            "/bin/copy-content",
-        ],
-    ),
-    ("operator-registry", &["/bin/opm", "/bin/grpc_health_probe"]),
     (
         "powervs-cloud-controller-manager",
         &["/bin/ibm-cloud-controller-manager"],
@@ -194,12 +180,12 @@ const HANDED_ON: [&str; 62] = [
 ];
 
 /// The image of all of them: one set of files, in which each program has its name.
-pub(super) fn image(program: &File) -> Result<Archive> {
+pub(super) fn image(program: &File, definitions: &Definitions) -> Result<Archive> {
     let mut files = base::files()?;
     files.push(program.clone());
     let names = NAMED.iter().flat_map(|(_, programs)| programs.iter());
     files.extend(names.map(|name| File::link(*name, STAND_IN)));
-    files.extend(kinds::files());
+    files.extend(definitions.of_operators(RENDERED)?);
     // The image registry operator's script reads the feature gates with it before it starts the program.
     files.push(File::script("/usr/bin/curl", "#!/bin/sh\nexit 0\n"));
     Archive::of(&Contents {

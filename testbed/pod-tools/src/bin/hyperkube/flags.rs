@@ -97,7 +97,7 @@ impl Flags {
                 kept.push(flag);
                 continue;
             };
-            if !known.has_flag(&name) || name == "egress-selector-config-file" {
+            if !known.has_flag(&name) {
                 notes.push(format!("--{name}={value}"));
                 continue;
             }
@@ -203,10 +203,10 @@ mod tests {
         flags.keep_known(&known, &mut notes);
         assert_eq!(
             text(&flags),
-            "--authorization-mode=RBAC,Node --feature-gates=A=true --enable-admission-plugins=PodSecurity"
+            "--authorization-mode=RBAC,Node --feature-gates=A=true --enable-admission-plugins=PodSecurity \
+             --egress-selector-config-file=f"
         );
         let reported = [
-            "--egress-selector-config-file=f",
             "--no-such=1",
             "of --authorization-mode: Scope",
             "of --feature-gates: B=false, C=true",

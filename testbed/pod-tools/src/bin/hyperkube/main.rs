@@ -3,9 +3,6 @@
 //! OpenShift's programs read a configuration file of their own (`--openshift-config`) and know admission plugins,
 //! authorizers and feature gates that upstream does not. This program turns the file into flags, queries the real program
 //! what it knows, leaves out the rest, says in its log what that was, and becomes the real program.
-//!
-//! It leaves out the egress selector too: there is no konnectivity server behind it in a testbed, and the API server
-//! reaches the kubelets directly.
 
 mod config;
 mod flags;

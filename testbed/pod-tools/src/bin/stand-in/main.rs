@@ -1,10 +1,11 @@
 //! Replaces a program of OpenShift that is not available: it serves the program's ports and probes, and does
-//! nothing else.
+//! nothing else, but for operators whose operands the control plane waits for: it creates those.
 //!
 //! It has the name under which it is started. Its ports are those that the flags of its command line name; programs
 //! that have theirs in a configuration file are in a table. A program that others wait for, and that would only look
-//! something up, ends at once; `render` also leaves what its image has for it.
+//! something up, ends at once; `authentication-operator render` also leaves what its image has for it.
 
+mod operator;
 mod ports;
 mod render;
 
@@ -14,6 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use pod_tools::operands::has_operands;
 use pod_tools::serve::{self, Response};
 use pod_tools::tls;
 use rustls::ServerConfig;
@@ -21,12 +23,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Programs that are run to their end.
-const ENDING: [&str; 4] = [
-    "authentication-operator",
-    "collect-profiles",
-    "copy-content",
-    "grpc_health_probe",
-];
+const ENDING: [&str; 1] = ["collect-profiles"];
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -38,7 +35,7 @@ async fn main() -> ExitCode {
         .to_string_lossy()
         .into_owned();
     let args: Vec<String> = args.collect();
-    if name == render::NAME {
+    if name == render::PROGRAM && args.first().is_some_and(|arg| arg == render::COMMAND) {
         return render::run(&args);
     }
     if ENDING.contains(&name.as_str()) {
@@ -46,8 +43,8 @@ async fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let ports = ports::of(&name, &args);
-    println!("{name}: this is a stand-in; it only serves ports {ports:?}");
-    match serve::local(run(ports)).await {
+    println!("{name}: this is a stand-in; it serves ports {ports:?}");
+    match serve::local(run(&name, &args, ports)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: the stand-in of {name}: {error}");
@@ -57,7 +54,7 @@ async fn main() -> ExitCode {
 }
 
 /// Serves until SIGTERM.
-async fn run(ports: BTreeSet<u16>) -> Result<()> {
+async fn run(name: &str, args: &[String], ports: BTreeSet<u16>) -> Result<()> {
     tls::install_provider();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -66,7 +63,14 @@ async fn run(ports: BTreeSet<u16>) -> Result<()> {
         let listener = TcpListener::bind(("0.0.0.0", port)).await?;
         tokio::task::spawn_local(response(listener, Arc::clone(&tls)));
     }
+    let operator = async {
+        if has_operands(name) {
+            operator::run(name, args).await;
+        }
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
+        () = operator => {}
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }

@@ -3,13 +3,10 @@
 use std::collections::BTreeSet;
 
 /// Flags whose value is a port, or ends with one.
-const FLAGS: [&str; 15] = [
-    "admin-port",
-    "agent-port",
+const FLAGS: [&str; 11] = [
     "health-addr",
     "health-port",
     "health-probe-bind-address",
-    "health-server-port",
     "listen",
     "listen-addr",
     "listen-port",
@@ -18,14 +15,12 @@ const FLAGS: [&str; 15] = [
     "metrics-port",
     "port",
     "secure-port",
-    "server-port",
 ];
 
 /// Ports of programs whose command line does not name them.
-const BY_NAME: [(&str, &[u16]); 26] = [
+const BY_NAME: [(&str, &[u16]); 21] = [
     ("aws-cloud-controller-manager", &[10258]),
     ("azure-cloud-controller-manager", &[10258]),
-    ("catalog", &[8443]),
     ("cluster-autoscaler", &[8085]),
     ("cluster-image-registry-operator", &[60000]),
     ("cluster-network-operator", &[9104]),
@@ -41,13 +36,9 @@ const BY_NAME: [(&str, &[u16]); 26] = [
     ("ingress-operator", &[60000]),
     ("kubevirt-cloud-controller-manager", &[10258]),
     ("machine-approver", &[9191]),
-    ("oauth-apiserver", &[8443]),
     ("oauth-server", &[6443]),
-    ("olm", &[8443]),
-    ("openshift-apiserver", &[8443]),
     ("openshift-controller-manager", &[8443]),
     ("openstack-cloud-controller-manager", &[10258]),
-    ("opm", &[50051]),
     ("route-controller-manager", &[8443]),
 ];
 
@@ -98,19 +89,9 @@ mod tests {
     fn ports_come_from_flags_else_from_the_table() {
         for (name, line, expected) in [
             (
-                "proxy-server",
-                "--server-port 8090 --agent-port 8091 --health-port 2041 --admin-port=8093 --mode=http-connect",
-                &[2041_u16, 8090, 8091, 8093][..],
-            ),
-            (
-                "proxy-agent",
-                "--proxy-server-port 8091 --health-server-port 2041",
-                &[2041],
-            ),
-            (
                 "cluster-version-operator",
-                "start --listen=0.0.0.0:8443",
-                &[8443],
+                "start --listen=0.0.0.0:8443 --metrics-port 9102 --mode=x",
+                &[8443_u16, 9102][..],
             ),
             ("machine-approver", "-v=3 --logtostderr", &[9191]),
             (

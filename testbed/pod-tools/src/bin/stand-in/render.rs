@@ -1,4 +1,6 @@
-//! `render`: leaves the manifests that its image has where the real program would leave its own.
+//! `authentication-operator render`: leaves the manifests that its image has where the real program would leave its own.
+//!
+//! They are the CRDs that the cluster-version-operator would apply later, which is a stand-in as well.
 
 use std::fs;
 use std::io::{Error, Result};
@@ -6,7 +8,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// The program.
-pub(crate) const NAME: &str = "render";
+pub(crate) const PROGRAM: &str = "authentication-operator";
+/// Its command.
+pub(crate) const COMMAND: &str = "render";
 /// What its image has for it.
 const MANIFESTS: &str = "/usr/share/render";
 /// The flag that says where to.
@@ -16,11 +20,11 @@ const OUTPUT: &str = "--asset-output-dir";
 pub(crate) fn run(args: &[String]) -> ExitCode {
     match output(args).and_then(|to| copy(Path::new(MANIFESTS), Path::new(to))) {
         Ok(count) => {
-            println!("{NAME}: this is a stand-in; it has written {count} manifests");
+            println!("{PROGRAM}: this is a stand-in; it has written {count} manifests");
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: the stand-in of {NAME}: {error}");
+            eprintln!("error: the stand-in of {PROGRAM}: {error}");
             ExitCode::FAILURE
         }
     }
@@ -38,12 +42,18 @@ fn output(args: &[String]) -> Result<&str> {
     found.ok_or_else(|| Error::other(format!("{OUTPUT} is missing")))
 }
 
+/// Copies files and directories; returns the number of files.
 fn copy(from: &Path, to: &Path) -> Result<usize> {
     fs::create_dir_all(to)?;
     let mut count = 0;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        fs::copy(entry.path(), to.join(entry.file_name()))?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            count += copy(&entry.path(), &target)?;
+            continue;
+        }
+        fs::copy(entry.path(), target)?;
         count += 1;
     }
     Ok(count)

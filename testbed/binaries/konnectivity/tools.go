@@ -1,0 +1,9 @@
+//go:build tools
+
+// Package tools keeps the programs that the testbed builds in this module's requirements.
+package tools
+
+import (
+	_ "sigs.k8s.io/apiserver-network-proxy/cmd/agent"
+	_ "sigs.k8s.io/apiserver-network-proxy/cmd/server"
+)
