@@ -203,6 +203,8 @@ fn api_server(
         .flag("requestheader-username-headers", "X-Remote-User")
         .flag("requestheader-group-headers", "X-Remote-Group")
         .flag("requestheader-extra-headers-prefix", "X-Remote-Extra-")
+        // Hosted clusters have DaemonSets that need it.
+        .flag("allow-privileged", true)
         .flag("service-account-issuer", ISSUER)
         .path_flag("service-account-key-file", &files.token_key.public)
         .path_flag("service-account-signing-key-file", &files.token_key.private)
@@ -220,7 +222,6 @@ fn api_server(
         // No test uses the API server's own Service.
         Site::Loopback => launch.flag("endpoint-reconciler-type", "none"),
         Site::Namespaces(_) => launch
-            .flag("allow-privileged", true)
             .arg("--enable-bootstrap-token-auth")
             .flag("kubelet-preferred-address-types", "InternalIP")
             .path_flag("kubelet-certificate-authority", &files.authority)

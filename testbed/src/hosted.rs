@@ -23,13 +23,16 @@
 //! everything that has a part in it. With the variable `HYPERSHIFT_TESTBED_HOLD` set, a testbed whose scenario failed
 //! stays until it is interrupted, to be looked at with kubectl.
 
+mod admission;
 mod cluster;
 mod diagnosis;
 mod fixture;
 mod gone;
 mod guest;
 mod identities;
+pub mod invariants;
 mod load;
+mod network;
 mod platform;
 mod programs;
 

@@ -41,6 +41,7 @@ pub const ELSEWHERE: &[Elsewhere] = &[
     hosted(RBAC, "rolebindings"),
     hosted(RBAC, "clusterrolebindings"),
     hosted(RBAC, "clusterroles"),
+    hosted(CERTIFICATES, "signers"),
     hosted("apiextensions.k8s.io", "customresourcedefinitions"),
     hosted("route.openshift.io", "routes"),
     hosted("cluster.hypershift.openshift.io", "clusters"),
@@ -127,6 +128,9 @@ const REPEATED: (&str, &str) = ("patch", "events");
 const ANY: &str = "*";
 const REVIEWS: Resource<'_> = Resource::new("authorization.k8s.io/v1", "subjectaccessreviews");
 const RBAC: &str = "rbac.authorization.k8s.io";
+const CERTIFICATES: &str = "certificates.k8s.io";
+/// The role of PKI operators: its author does not hold it, so to bind it is a right of its own.
+const PKI_OPERATOR: &str = "hypershift-control-plane-pki-operator";
 /// How long the API server may take to heed a role.
 const HEEDED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -506,6 +510,17 @@ impl Request {
             match request.resource.as_str() {
                 "roles" => all.push(with("escalate", "roles")),
                 "rolebindings" => all.push(with("bind", "roles")),
+                "clusterrolebindings" if request.name.starts_with(PKI_OPERATOR) => all.push(Self {
+                    name: PKI_OPERATOR.to_owned(),
+                    ..with("bind", "clusterroles")
+                }),
+                // Their author may approve and sign for these signers, and grants it.
+                "clusterroles" if request.name.starts_with("hypershift-csr-approver-") => {
+                    all.push(request.on_signers("approve"));
+                }
+                "clusterroles" if request.name.starts_with("hypershift-csr-signer-") => {
+                    all.push(request.on_signers("sign"));
+                }
                 // It lets managers read CRDs, so its author has to be allowed to.
                 "clusterroles" => all.extend(["get", "list", "watch"].map(|verb| Self {
                     group: "apiextensions.k8s.io".to_owned(),
@@ -517,6 +532,16 @@ impl Request {
         }
         all.push(request);
         all
+    }
+
+    fn on_signers(&self, verb: &str) -> Self {
+        Self {
+            verb: verb.to_owned(),
+            group: CERTIFICATES.to_owned(),
+            resource: "signers".to_owned(),
+            name: String::new(),
+            ..self.clone()
+        }
     }
 
     /// Nothing for what all users may read, such as discovery.

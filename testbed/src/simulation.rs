@@ -3,6 +3,7 @@
 //!
 //! Nothing here decides anything: objects get the status that their controllers would write on success.
 
+mod cluster;
 mod desired;
 mod kinds;
 mod operator;
@@ -21,7 +22,8 @@ use tokio::task::JoinHandle;
 
 use crate::client::ApiClient;
 
-pub use desired::desired;
+pub use cluster::{Programs, SimulatedCluster};
+pub use desired::{desired, desired_with_all};
 pub use kinds::{Releases, install_kinds};
 pub use operator::{ControlPlaneOperator, Launched};
 use outcome::Outcome;
@@ -108,7 +110,7 @@ async fn write_outcome(
         let patch = Patch::Merge(json!({ "spec": spec }));
         api.patch(name, &params, &patch).await?;
     }
-    admin.apply(due.made.as_slice()).await?;
+    admin.apply(&due.made).await?;
     if let Some(status) = due.status {
         let patch: Patch<Value> = Patch::Merge(json!({ "status": status }));
         api.patch_status(name, &params, &patch).await?;

@@ -16,6 +16,28 @@ use crate::client::{ApiClient, Resource};
 use crate::node::condition;
 use crate::registry;
 
+/// Annotation: what a container requests, by workload and container.
+const REQUESTS: &str = "resource-request-override.hypershift.openshift.io";
+/// Processor time that large components request here, in thousandths. Two control planes have to fit on a node with two
+/// processors, which those programs leave idle.
+const REQUESTED: [(&str, u32); 10] = [
+    ("aws-cloud-controller-manager.cloud-controller-manager", 10),
+    ("etcd.etcd", 50),
+    (
+        "hosted-cluster-config-operator.hosted-cluster-config-operator",
+        20,
+    ),
+    ("konnectivity-agent.konnectivity-agent", 10),
+    ("kube-apiserver.kube-apiserver", 100),
+    ("kube-controller-manager.kube-controller-manager", 20),
+    ("openshift-apiserver.openshift-apiserver", 10),
+    (
+        "openshift-controller-manager.openshift-controller-manager",
+        10,
+    ),
+    ("openshift-oauth-apiserver.openshift-oauth-apiserver", 10),
+    ("router.router", 10),
+];
 /// What must be found valid before anything is made.
 const VALID: [&str; 3] = [
     "ValidConfiguration",
@@ -133,8 +155,16 @@ impl<'a> Cluster<'a> {
             "--network-type=Other".to_owned(),
             "--etcd-storage-size=1Gi".to_owned(),
             "--control-plane-availability-policy=SingleReplica".to_owned(),
+            // What users set must be on all pods.
+            "--pods-labels=example.com/team=a".to_owned(),
+            "--toleration=key=example.com/team,operator=Exists".to_owned(),
             "--node-pool-replicas=0".to_owned(),
+            // In the control plane, their images would be looked up in a registry that cannot be reached.
+            "--olm-catalog-placement=guest".to_owned(),
         ]);
+        words.extend(REQUESTED.map(|(container, amount)| {
+            format!("--annotations={REQUESTS}/{container}=cpu={amount}m")
+        }));
         words.extend(self.platform.flags(self)?);
         Ok(words)
     }
@@ -147,7 +177,7 @@ impl<'a> Cluster<'a> {
         Ok(path.display().to_string())
     }
 
-    /// Waits until its control plane is available, and gives its API.
+    /// Waits until its control plane is available and what holds of every cluster holds of it, and gives its API.
     pub async fn comes_up(&self) -> Result<Guest> {
         self.stage("it is found valid", async || {
             let cluster = self.seen().await?;
@@ -176,6 +206,7 @@ impl<'a> Cluster<'a> {
             })
             .await?;
         self.has_its_controllers().await?;
+        self.holds_invariants(&guest, false).await?;
         Ok(guest)
     }
 

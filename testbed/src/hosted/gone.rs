@@ -12,8 +12,10 @@ const EVENTS: &str = "/registry/events/";
 // === impl Cluster ===
 
 impl Cluster<'_> {
-    /// Destroys it by the command that users have; nothing of it is left, here or where its machines were.
+    /// Destroys it by the command that users have, after what holds of every cluster held of it to the end; nothing of it
+    /// is left, here or where its machines were.
     pub async fn destroy(&self) -> Result<()> {
+        self.holds_invariants(&self.guest().await?, true).await?;
         let words = [
             "destroy",
             "cluster",
@@ -54,7 +56,8 @@ impl Cluster<'_> {
             ensure!(left.is_empty(), "{left:?}");
             Ok(())
         })
-        .await
+        .await?;
+        self.metrics_are_gone().await
     }
 
     /// The keys in etcd that are of this cluster by their names, and the volumes that its namespace has claimed.

@@ -45,10 +45,15 @@ pub(super) async fn run(program: &Path, args: &[String], kubeconfig: &Path) -> R
     Ok(said)
 }
 
-/// Default arguments with the given ones: a given flag replaces the default one of its name.
+/// A flag whose values add up.
+const REPEATED: &str = "--annotations";
+
+/// Default arguments with the given ones: a given flag replaces the default one of its name, or adds to it.
 pub(super) fn with(usual: Vec<String>, given: &[&str]) -> Vec<String> {
     let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
-    let is_given = |flag: &String| given.iter().any(|other| name(other) == name(flag));
+    let is_given = |flag: &String| {
+        name(flag) != REPEATED && given.iter().any(|other| name(other) == name(flag))
+    };
     let mut all: Vec<_> = usual.into_iter().filter(|flag| !is_given(flag)).collect();
     all.extend(given.iter().map(|&flag| flag.to_owned()));
     all
@@ -63,5 +68,7 @@ mod tests {
         let usual = ["create", "--replicas=1", "--wait"].map(str::to_owned);
         let all = with(usual.to_vec(), &["--replicas=3", "--more"]);
         assert_eq!(all, ["create", "--wait", "--replicas=3", "--more"]);
+        let all = with(vec!["--annotations=a=b".to_owned()], &["--annotations=c=d"]);
+        assert_eq!(all, ["--annotations=a=b", "--annotations=c=d"]);
     }
 }

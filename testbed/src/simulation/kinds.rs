@@ -9,12 +9,14 @@ use ::payload::Capability;
 
 use crate::binaries::{Binaries, Binary};
 use crate::images::Image;
+use crate::operator::NAMESPACE;
 use crate::registry::Registry;
 use crate::site::Site;
 use crate::testbed::Testbed;
 use crate::{crds, fixtures, payload};
 
-/// Ours, Cluster API's and the AWS provider's with both types, and OpenShift's routes.
+/// Ours, Cluster API's and the AWS provider's with both types, and OpenShift's routes; with the PriorityClasses of an
+/// installation, which control planes name.
 pub async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
     let manifests = fixtures::install_manifests().join("../crds");
     let mut own = Vec::new();
@@ -24,6 +26,8 @@ pub async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
     let routes = fixtures::render("node/routes", &[])?.into_iter();
     own.extend(routes.filter(|object| object["kind"] == "CustomResourceDefinition"));
     crds::install(&testbed.admin, &own).await?;
+    let priorities = cli::install::priority_classes(NAMESPACE);
+    testbed.admin.apply(&priorities).await?;
     for capi_types in [CapiTypes::Private, CapiTypes::Standard] {
         testbed.install_crds(capi_types).await?;
         crds::install(&testbed.admin, &crds::aws(capi_types).await?).await?;
