@@ -18,6 +18,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use support::admin;
 use support::args::{Address, ApiServerArgs, LoggingArgs};
 use support::error::chain;
+use support::shutdown::Drain;
 
 use crate::error::Failure;
 use crate::https::{self, Handler, Peer};
@@ -61,17 +62,17 @@ struct Pods(Store<Pod>);
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tls = https::tls(&args.tls_cert_file, &args.tls_key_file, None)?;
-    tool::run(&args.logging, work(args, tls))
+    tool::serve(&args.logging, |drain| work(args, tls, drain))
 }
 
-async fn work(args: &Args, tls: rustls::ServerConfig) -> Result<(), Failure> {
+async fn work(args: &Args, tls: rustls::ServerConfig, drain: Drain) -> Result<(), Failure> {
     let client = support::client::connect(support::client::config(&args.api_server).await?)?;
     let listener = admin::listen(Address::All(args.serving_port)).await?;
     let (store, writer) = reflector::store();
     let pods = Arc::new(Pods(store));
     tokio::select! {
         () = watch(Api::namespaced(client, &args.namespace), writer) => {}
-        () = https::serve(listener, tls, pods) => {}
+        () = https::serve(listener, tls, pods, drain) => {}
     }
     Ok(())
 }
@@ -103,6 +104,18 @@ impl Handler for Pods {
         let pods = matches!(is_listed, Some(Ok(()))).then(|| self.0.state());
         resolve::answer(&request, pods.as_deref())
     }
+}
+
+/// A resolver that knows these pods.
+#[cfg(test)]
+pub(crate) fn of_pods(pods: Vec<Pod>) -> impl Handler {
+    let (store, mut writer) = reflector::store();
+    writer.apply_watcher_event(&watcher::Event::Init);
+    for pod in pods {
+        writer.apply_watcher_event(&watcher::Event::InitApply(pod));
+    }
+    writer.apply_watcher_event(&watcher::Event::InitDone);
+    Pods(store)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! Defragmenting blocks a member. Therefore only the elected sidecar acts, on one member at a time, the etcd leader
 //! last, with a pause in between, and only while all members are healthy.
 
-mod etcd;
 mod plan;
 
 use std::path::PathBuf;
@@ -12,14 +11,14 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use support::args::{ApiServerArgs, LeaderArgs, LoggingArgs, Time};
 use support::error::chain;
+use support::etcd::{self, Connection, Credentials, Status};
 use support::health::Health;
 use support::lease::{self, Claim, Elector};
 use support::shutdown;
 
 use crate::error::{Failure, Usage};
 use crate::tool;
-use etcd::{Connection, Credentials};
-use plan::Limits;
+use plan::{Limits, Member};
 
 /// Lease for leader election among the sidecars.
 const LEASE: &str = "etcd-defrag-controller-leader-elect";
@@ -139,7 +138,7 @@ async fn round(args: &Args, claim: &Claim) -> Result<(), Failure> {
         size: args.min_size,
         percent: args.min_fragmentation,
     };
-    let members = etcd::observe_members(&credentials, &args.endpoint).await?;
+    let members = observe_members(&credentials, &args.endpoint).await?;
     let due = plan::select(&members, limits)?;
     for (index, member) in due.into_iter().enumerate() {
         if index > 0 {
@@ -153,7 +152,7 @@ async fn round(args: &Args, claim: &Claim) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn defragment(credentials: &Credentials, member: &plan::Member) -> Result<(), Failure> {
+async fn defragment(credentials: &Credentials, member: &Member) -> Result<(), Failure> {
     let connection = Connection::open(credentials, &member.url)?;
     // Skip a member that has become unhealthy in the meantime.
     connection.status().await?;
@@ -168,4 +167,56 @@ async fn defragment(credentials: &Credentials, member: &plan::Member) -> Result<
         "Defragmented"
     );
     Ok(())
+}
+
+/// Returns all members with their status.
+async fn observe_members(
+    credentials: &Credentials,
+    any: &http::Uri,
+) -> Result<Vec<Member>, etcd::Error> {
+    let connection = Connection::open(credentials, &any.to_string())?;
+    let mut observed = Vec::new();
+    for member in connection.members().await? {
+        let url = member.client_urls.into_iter().next().unwrap_or_default();
+        let status = match Connection::open(credentials, &url) {
+            Ok(connection) => connection.status().await,
+            Err(error) => Err(error),
+        };
+        observed.push(member_of(member.name, url, status));
+    }
+    Ok(observed)
+}
+
+fn member_of(name: String, url: String, status: Result<Status, etcd::Error>) -> Member {
+    let status = status.unwrap_or_else(|error| Status {
+        size: 0,
+        in_use: 0,
+        is_leader: false,
+        is_learner: false,
+        problem: Some(chain(&error)),
+    });
+    Member {
+        name,
+        url,
+        size: status.size,
+        in_use: status.in_use,
+        is_leader: status.is_leader,
+        is_learner: status.is_learner,
+        problem: status.problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unreachable_members_are_unhealthy() {
+        let timeout = Err(etcd::Error::Timeout { what: "x" });
+        let member = member_of("a".into(), String::new(), timeout);
+        assert_eq!(
+            member.problem.as_deref(),
+            Some("timed out requesting x from etcd")
+        );
+    }
 }

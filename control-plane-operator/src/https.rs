@@ -17,6 +17,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use support::accept;
+use support::shutdown::Drain;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -99,26 +100,34 @@ pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<
     support::admin::response(status, TEXT, text)
 }
 
-/// Serves until dropped.
-pub(crate) async fn serve(listener: TcpListener, tls: ServerConfig, handler: Arc<impl Handler>) {
+/// Serves until the drain begins. Requests that are being answered then are answered.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: ServerConfig,
+    handler: Arc<impl Handler>,
+    drain: Drain,
+) {
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     let permits = Some(Arc::new(Semaphore::new(CONNECTIONS)));
-    accept::run(
-        listener,
-        permits,
-        std::future::pending(),
-        |stream, permit| {
-            let (acceptor, handler) = (acceptor.clone(), Arc::clone(&handler));
-            tokio::spawn(async move {
-                connection(stream, acceptor, handler).await;
-                drop(permit);
-            });
-        },
-    )
+    let mut until = drain.clone();
+    let shutdown = async move { until.begun().await };
+    accept::run(listener, permits, shutdown, |stream, permit| {
+        let (acceptor, handler) = (acceptor.clone(), Arc::clone(&handler));
+        let drain = drain.clone();
+        tokio::spawn(async move {
+            connection(stream, acceptor, handler, drain).await;
+            drop(permit);
+        });
+    })
     .await;
 }
 
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, handler: Arc<impl Handler>) {
+async fn connection(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    handler: Arc<impl Handler>,
+    mut drain: Drain,
+) {
     // Failed handshakes are not logged, because clients can cause them at will.
     let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, acceptor.accept(stream)).await else {
         return;
@@ -136,10 +145,13 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, handler: Arc<impl 
         .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     let mut serving = std::pin::pin!(serving);
-    if timeout(IDLE_TIMEOUT, serving.as_mut()).await.is_err() {
-        serving.as_mut().graceful_shutdown();
-        let _ = timeout(WRITE_TIMEOUT, serving).await;
+    tokio::select! {
+        _ = serving.as_mut() => return,
+        () = tokio::time::sleep(IDLE_TIMEOUT) => {}
+        () = drain.begun() => {}
     }
+    serving.as_mut().graceful_shutdown();
+    let _ = timeout(WRITE_TIMEOUT, serving).await;
 }
 
 async fn respond(
@@ -241,7 +253,8 @@ mod tests {
         );
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(serve(listener, tls.unwrap(), Arc::new(Echo)));
+        let (_signal, drain) = support::shutdown::channel();
+        tokio::spawn(serve(listener, tls.unwrap(), Arc::new(Echo), drain));
         for (issuer, expected) in [
             (None, Some("Unknown sent 3")),
             (Some(&issuer), Some("Verified sent 3")),

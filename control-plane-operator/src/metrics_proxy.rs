@@ -11,6 +11,7 @@ mod scrape;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use clap::ValueEnum as _;
@@ -21,6 +22,7 @@ use http_body_util::Full;
 use support::admin;
 use support::args::{Address, LoggingArgs};
 use support::error::chain;
+use support::shutdown::Drain;
 
 use crate::endpoint_resolver::Target;
 use crate::error::Failure;
@@ -34,6 +36,8 @@ use scrape::Resolver;
 const EXPOSITION: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const PREFIX: &str = "/metrics/";
+/// How long requests may continue after a signal: longer than a scrape, whose timeout is 10 seconds.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The flags of `metrics-proxy`.
 #[derive(Debug, Clone, clap::Args)]
@@ -107,10 +111,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let config = Config::read(&args.config_file)?;
     let clients = Some(args.client_ca_file.as_path());
     let tls = https::tls(&args.tls_cert_file, &args.tls_key_file, clients)?;
-    tool::run(&args.logging, work(args, config, tls))
+    let work = |drain| work(args, config, tls, drain);
+    tool::serve_within(DRAIN_TIMEOUT, &args.logging, work)
 }
 
-async fn work(args: &Args, config: Config, tls: rustls::ServerConfig) -> Result<(), Failure> {
+async fn work(
+    args: &Args,
+    config: Config,
+    tls: rustls::ServerConfig,
+    drain: Drain,
+) -> Result<(), Failure> {
     let listener = admin::listen(Address::All(args.serving_port)).await?;
     let proxy = Proxy {
         resolver: Resolver::new(&config.endpoint_resolver)?,
@@ -118,7 +128,7 @@ async fn work(args: &Args, config: Config, tls: rustls::ServerConfig) -> Result<
         namespace: args.namespace.clone(),
         set: args.metrics_set,
     };
-    https::serve(listener, tls, Arc::new(proxy)).await;
+    https::serve(listener, tls, Arc::new(proxy), drain).await;
     Ok(())
 }
 
@@ -220,5 +230,7 @@ impl Refused {
     }
 }
 
+#[cfg(test)]
+mod forwarding;
 #[cfg(test)]
 mod tests;

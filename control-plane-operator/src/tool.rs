@@ -24,6 +24,35 @@ pub(crate) struct System {
     source: io::Error,
 }
 
+/// A signal ended a program that has a result.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted by a signal")]
+pub(crate) struct Interrupted;
+
+/// Runs a future to completion. A signal is a failure: otherwise, a Job that was killed would have succeeded.
+pub(crate) fn complete<E>(
+    logging: &LoggingArgs,
+    work: impl Future<Output = Result<(), E>>,
+) -> Result<(), Failure>
+where
+    E: Into<Failure>,
+{
+    start(logging)?.block_on(async {
+        let mut signals = signals()?;
+        complete_unless(work, signals.any()).await
+    })
+}
+
+async fn complete_unless<E: Into<Failure>>(
+    work: impl Future<Output = Result<(), E>>,
+    signal: impl Future<Output = ()>,
+) -> Result<(), Failure> {
+    tokio::select! {
+        ended = work => ended.map_err(Into::into),
+        () = signal => Err(Interrupted.into()),
+    }
+}
+
 /// Runs a future to completion, or until a signal.
 pub(crate) fn run<E>(
     logging: &LoggingArgs,
@@ -46,13 +75,26 @@ pub(crate) fn serve<W>(logging: &LoggingArgs, work: impl FnOnce(Drain) -> W) -> 
 where
     W: Future<Output = Result<(), Failure>>,
 {
+    serve_within(DRAIN_TIMEOUT, logging, work)
+}
+
+/// The same with another time to drain.
+pub(crate) fn serve_within<W>(
+    drain_timeout: Duration,
+    logging: &LoggingArgs,
+    work: impl FnOnce(Drain) -> W,
+) -> Result<(), Failure>
+where
+    W: Future<Output = Result<(), Failure>>,
+{
     start(logging)?.block_on(async {
         let mut signals = signals()?;
-        serve_until(work, signals.any()).await
+        serve_until(drain_timeout, work, signals.any()).await
     })
 }
 
 async fn serve_until<W>(
+    drain_timeout: Duration,
     work: impl FnOnce(Drain) -> W,
     signal: impl Future<Output = ()>,
 ) -> Result<(), Failure>
@@ -72,7 +114,7 @@ where
         shutdown.all_ended().await;
         Ok(())
     };
-    let Ok(ended) = tokio::time::timeout(DRAIN_TIMEOUT, ending).await else {
+    let Ok(ended) = tokio::time::timeout(drain_timeout, ending).await else {
         tracing::info!("Closed the connections that were still open");
         return Ok(());
     };
@@ -129,7 +171,7 @@ mod tests {
     use super::*;
 
     /// Serves until the drain begins; what remains takes this long.
-    async fn served(remaining: Duration) -> Duration {
+    async fn served(drain_timeout: Duration, remaining: Duration) -> Duration {
         let begun = Instant::now();
         let work = async |mut drain: Drain| {
             let connection = drain.clone();
@@ -140,22 +182,34 @@ mod tests {
             drain.begun().await;
             Ok(())
         };
-        serve_until(work, async {}).await.unwrap();
+        let signal = async {};
+        serve_until(drain_timeout, work, signal).await.unwrap();
         begun.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_server_ends_with_its_connections_or_after_the_drain_timeout() {
-        let short = DRAIN_TIMEOUT / 4;
-        assert_eq!(served(short).await, short);
-        assert_eq!(served(DRAIN_TIMEOUT * 10).await, DRAIN_TIMEOUT);
+        for timeout in [DRAIN_TIMEOUT, DRAIN_TIMEOUT * 2] {
+            let short = timeout / 4;
+            assert_eq!(served(timeout, short).await, short);
+            assert_eq!(served(timeout, timeout * 10).await, timeout);
+        }
     }
 
     #[tokio::test]
     async fn errors_at_the_start_end_the_program() {
         let work = async |_: Drain| -> Result<(), Failure> { Err("no port".into()) };
-        let ended = serve_until(work, std::future::pending()).await;
+        let ended = serve_until(DRAIN_TIMEOUT, work, std::future::pending()).await;
         assert_eq!(ended.unwrap_err().to_string(), "no port");
+    }
+
+    #[tokio::test]
+    async fn a_signal_fails_a_program_with_a_result() {
+        let never = std::future::pending::<Result<(), Failure>>();
+        let ended = complete_unless(never, async {}).await;
+        assert_eq!(ended.unwrap_err().to_string(), "interrupted by a signal");
+        let done = async { Ok::<_, Failure>(()) };
+        complete_unless(done, std::future::pending()).await.unwrap();
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! TLS with konnectivity-server: the authority and the client certificate, from files that are read again when they
-//! change.
+//! change, or from objects.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 use rustls::{ClientConfig, RootCertStore};
 
 /// The files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Files {
     pub(crate) authorities: PathBuf,
     pub(crate) certificate: PathBuf,
@@ -20,7 +20,8 @@ pub(crate) struct Files {
 
 /// The client side of TLS.
 pub(crate) struct Credentials {
-    files: Files,
+    /// None if they do not change.
+    files: Option<Files>,
     loaded: Mutex<Loaded>,
 }
 
@@ -30,11 +31,12 @@ struct Loaded {
     config: Arc<ClientConfig>,
 }
 
+/// The contents, PEM.
 #[derive(PartialEq, Eq)]
-struct Contents {
-    authorities: Vec<u8>,
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+pub(crate) struct Contents {
+    pub(crate) authorities: Vec<u8>,
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) key: Vec<u8>,
 }
 
 /// The files cannot be used.
@@ -74,7 +76,22 @@ impl Credentials {
     /// Reads the files.
     pub(crate) fn load(files: Files) -> Result<Self, Error> {
         let loaded = Mutex::new(Loaded::new(&files, files.read()?)?);
-        Ok(Self { files, loaded })
+        Ok(Self {
+            files: Some(files),
+            loaded,
+        })
+    }
+
+    /// Credentials that do not change. The error is what was expected.
+    pub(crate) fn fixed(contents: Contents) -> Result<Self, &'static str> {
+        let loaded = Loaded::new(&Files::default(), contents).map_err(|error| match error {
+            Error::Pem { expected, .. } => expected,
+            Error::Read { .. } | Error::Pair { .. } => "a certificate and its private key",
+        })?;
+        Ok(Self {
+            files: None,
+            loaded: Mutex::new(loaded),
+        })
     }
 
     /// The configuration for a new connection. Files that are invalid, for instance because they are being replaced,
@@ -96,11 +113,14 @@ impl Credentials {
     }
 
     fn reload(&self, loaded: &Loaded) -> Result<Option<Loaded>, Error> {
-        let contents = self.files.read()?;
+        let Some(files) = &self.files else {
+            return Ok(None);
+        };
+        let contents = files.read()?;
         if contents == loaded.contents {
             return Ok(None);
         }
-        Loaded::new(&self.files, contents).map(Some)
+        Loaded::new(files, contents).map(Some)
     }
 }
 
@@ -254,6 +274,20 @@ mod tests {
             error.contains("check that the key is that of the certificate"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn fixed_credentials_are_parsed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = Pki::new().client_files(dir.path());
+        let contents = || files.read().unwrap();
+        let credentials = Credentials::fixed(contents()).unwrap();
+        let first = credentials.config();
+        fs::remove_file(&files.certificate).unwrap();
+        assert!(Arc::ptr_eq(&first, &credentials.config()));
+        fs::write(&files.certificate, "").unwrap();
+        let refused = Credentials::fixed(contents()).err();
+        assert_eq!(refused, Some("a certificate in PEM"));
     }
 
     #[test]

@@ -72,6 +72,9 @@ pub(crate) enum Error {
         "failed to connect to {target} from the management cluster: check that it is reachable from there"
     )]
     Direct { target: Target, source: io::Error },
+    /// All addresses are those of the host that connects.
+    #[error("refused to connect to {0}: it resolves to loopback or link-local addresses only")]
+    Refused(Target),
 }
 
 /// Why a connection cannot be opened, as far as clients distinguish it.
@@ -105,6 +108,27 @@ impl Dialer {
             Route::Management => direct(target).await,
             Route::Tunnel(hosts) => self.first_reachable(target, hosts).await,
         }
+    }
+
+    /// Opens a connection in the network of the hosted cluster only, to an address that `is_allowed`: for targets that users
+    /// choose, which must not be reached from the management cluster.
+    pub(crate) async fn dial_inside(
+        &self,
+        target: &Target,
+        is_allowed: fn(&IpAddr) -> bool,
+    ) -> Result<Connection, Error> {
+        let hosts = match self.resolve(&target.host).await? {
+            Answer::Service(address) => vec![Host::Ip(address)],
+            Answer::Addresses(mut found) => {
+                found.retain(is_allowed);
+                found.into_iter().map(Host::Ip).collect()
+            }
+            Answer::Unresolved => vec![target.host.clone()],
+        };
+        if hosts.is_empty() {
+            return Err(Error::Refused(target.clone()));
+        }
+        self.first_reachable(target, hosts).await
     }
 
     async fn resolve(&self, host: &Host) -> Result<Answer, Error> {
@@ -264,7 +288,7 @@ impl Error {
             Self::Tunnel(tunnel::Error::Connect { .. } | tunnel::Error::Tls { .. }) => {
                 Reason::Unavailable
             }
-            Self::Proxy(_) => Reason::Refused,
+            Self::Proxy(_) | Self::Refused(_) => Reason::Refused,
             Self::Direct { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
                 Reason::TimedOut
             }

@@ -1,10 +1,10 @@
-//! Services of the hosted cluster, read with a kubeconfig that is read again when it changes.
+//! Services of the hosted cluster, read with a kubeconfig that is read again when it changes, or with a given client.
 
 use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Service;
@@ -18,9 +18,16 @@ use super::resolver::ServiceName;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The API of the hosted cluster.
-pub(crate) struct GuestApi {
-    kubeconfig: PathBuf,
-    loaded: Mutex<Option<Loaded>>,
+pub(crate) struct GuestApi(Access);
+
+enum Access {
+    /// By a file.
+    Kubeconfig {
+        path: PathBuf,
+        loaded: Mutex<Option<Loaded>>,
+    },
+    /// By a client that does not change.
+    Client(Client),
 }
 
 #[derive(Clone)]
@@ -59,12 +66,17 @@ pub(crate) enum Error {
 impl GuestApi {
     /// Reads the kubeconfig.
     pub(crate) async fn load(kubeconfig: PathBuf) -> Result<Self, Error> {
-        let api = Self {
-            kubeconfig,
+        let api = Self(Access::Kubeconfig {
+            path: kubeconfig,
             loaded: Mutex::default(),
-        };
+        });
         api.client().await?;
         Ok(api)
+    }
+
+    /// The API that this client is connected to.
+    pub(crate) fn of(client: Client) -> Self {
+        Self(Access::Client(client))
     }
 
     /// The cluster IP of a Service; none if it does not exist or has none.
@@ -86,30 +98,33 @@ impl GuestApi {
     }
 
     async fn client(&self) -> Result<Client, Error> {
-        let read = fs::read(&self.kubeconfig);
-        let contents = read.map_err(|source| Error::Read {
-            path: self.kubeconfig.clone(),
+        let (path, loaded) = match &self.0 {
+            Access::Kubeconfig { path, loaded } => (path, loaded),
+            Access::Client(client) => return Ok(client.clone()),
+        };
+        let contents = fs::read(path).map_err(|source| Error::Read {
+            path: path.clone(),
             source,
         })?;
-        let loaded = self.loaded().clone();
-        if let Some(loaded) = loaded.filter(|loaded| loaded.contents == contents) {
-            return Ok(loaded.client);
+        let known = lock(loaded).clone();
+        if let Some(known) = known.filter(|known| known.contents == contents) {
+            return Ok(known.client);
         }
         let args = ApiServerArgs {
-            kubeconfig: Some(self.kubeconfig.clone()),
+            kubeconfig: Some(path.clone()),
             context: None,
         };
         let client = client::connect(client::config(&args).await?).map_err(Error::Client)?;
-        *self.loaded() = Some(Loaded {
+        *lock(loaded) = Some(Loaded {
             contents,
             client: client.clone(),
         });
         Ok(client)
     }
+}
 
-    fn loaded(&self) -> std::sync::MutexGuard<'_, Option<Loaded>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(loaded: &Mutex<Option<Loaded>>) -> MutexGuard<'_, Option<Loaded>> {
+    loaded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

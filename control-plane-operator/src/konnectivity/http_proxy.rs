@@ -107,7 +107,6 @@ impl ProxyTls {
     }
 
     /// TLS that trusts these authorities.
-    #[cfg(test)]
     pub(crate) fn trusting(roots: RootCertStore) -> Self {
         Self(OnceLock::from(config(roots)))
     }

@@ -101,6 +101,11 @@ impl Pki {
         files
     }
 
+    /// The authority, PEM.
+    pub(crate) fn authority(&self) -> String {
+        self.0.pem()
+    }
+
     /// The authority, to be trusted.
     pub(crate) fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
@@ -108,7 +113,13 @@ impl Pki {
         roots
     }
 
-    fn leaf(&self, name: &str) -> (String, String) {
+    /// The authority, PEM.
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate for a name and its key, PEM.
+    pub(crate) fn leaf(&self, name: &str) -> (String, String) {
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();

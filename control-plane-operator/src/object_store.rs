@@ -1,0 +1,120 @@
+//! Object stores that backups are uploaded to: S3 and Azure Blob Storage, over their HTTP APIs.
+//!
+//! ```text
+//! file ──> parts ──> Http: sign or authorize, send, retry ──> S3 | Azure Blob Storage
+//! ```
+//!
+//! [`s3::signature`], [`s3::profile`] and [`parts`] decide without I/O. Nothing here deletes an object, and an upload
+//! becomes visible as a whole or not at all.
+
+pub(crate) mod azure;
+pub(crate) mod http;
+mod parts;
+pub(crate) mod s3;
+#[cfg(test)]
+pub(crate) mod testing;
+mod xml;
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+pub(crate) use http::Http;
+
+/// A variable of the environment.
+pub(crate) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// An upload failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("failed to read {path}")]
+    File {
+        path: String,
+        source: std::io::Error,
+    },
+    #[error("failed to send {what}")]
+    Http { what: String, source: http::Error },
+    /// The store refused a request. The message is that of the store.
+    #[error("failed to send {what}: {status} {code}: {message}. {}", hint(*.status, .code))]
+    Refused {
+        what: String,
+        status: u16,
+        code: String,
+        message: String,
+    },
+    #[error("failed to read the response of {what}: {problem}")]
+    Response { what: String, problem: String },
+    /// The credentials cannot be used.
+    #[error("failed to find credentials: {0}")]
+    Credentials(String),
+}
+
+/// What to do about a refusal.
+fn hint(status: u16, code: &str) -> &'static str {
+    match (status, code) {
+        (_, "PermanentRedirect" | "AuthorizationHeaderMalformed") => {
+            "Check that the region is that of the bucket"
+        }
+        (_, "NoSuchBucket" | "ContainerNotFound") => "Check the name of the bucket or container",
+        (_, "BlobAlreadyExists") => "Choose another prefix",
+        (400 | 401 | 403, _) => {
+            "Check the credentials and their permissions: writing objects, and using the encryption key"
+        }
+        (429 | 500.., _) => "The store is overloaded or unavailable: try again",
+        _ => "Check the flags for the store",
+    }
+}
+
+/// The key of a snapshot: `<prefix>/<seconds since 1970><extension of the file>`.
+pub(crate) fn key(prefix: &str, file: &Path, now: Timestamp) -> String {
+    let extension = file.extension().unwrap_or_default().to_string_lossy();
+    let dot = if extension.is_empty() { "" } else { "." };
+    let prefix = prefix.trim_end_matches('/');
+    format!("{prefix}/{}{dot}{extension}", now.as_second())
+}
+
+/// Encodes a key for the path of a URL: slashes stay.
+fn encoded_path(key: &str) -> String {
+    let segments = key.split('/').map(encoded);
+    segments.collect::<Vec<_>>().join("/")
+}
+
+/// Encodes a text for a URL: everything but unreserved characters.
+fn encoded(text: &str) -> String {
+    let encoded = text.bytes().map(|byte| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    });
+    encoded.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_the_time_and_the_extension() {
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        for (prefix, file, expected) in [
+            ("backups/a", "/tmp/snapshot.db", "backups/a/1700000000.db"),
+            ("backups/a/", "snapshot.db.gz", "backups/a/1700000000.gz"),
+            ("a", "/tmp/snapshot", "a/1700000000"),
+        ] {
+            assert_eq!(key(prefix, Path::new(file), now), expected);
+        }
+    }
+
+    #[test]
+    fn keys_are_encoded_for_urls() {
+        for (key, expected) in [
+            ("a/b.db", "a/b.db"),
+            ("a b/c+d", "a%20b/c%2Bd"),
+            ("it's(1)!*", "it%27s%281%29%21%2A"),
+            ("ä", "%C3%A4"),
+        ] {
+            assert_eq!(encoded_path(key), expected);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! S3: uploads of one object, in parts if it is large.
+
+mod credentials;
+pub(crate) mod profile;
+pub(crate) mod signature;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use jiff::Timestamp;
+
+use super::parts::Parts;
+use super::{Error, Http, Variable, encoded, encoded_path, xml};
+use signature::{Credentials, Scope};
+
+/// Size of a part, in bytes. S3 accepts from 5 MiB to 5 GiB.
+const PART: u64 = 16 << 20;
+/// The most parts of an object that S3 accepts.
+const MOST_PARTS: u64 = 10_000;
+const SERVICE: &str = "s3";
+
+/// Where an object is stored, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    pub(crate) name: String,
+    pub(crate) region: String,
+    /// ARN of the KMS key for encryption; none for the default of the bucket.
+    pub(crate) kms_key: Option<String>,
+    /// Tags of the object, encoded for a URL.
+    pub(crate) tags: Option<String>,
+    /// URL of another service with the same API, of `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`.
+    pub(crate) endpoint: Option<String>,
+}
+
+/// An upload to a bucket.
+struct Upload<'a> {
+    http: &'a Http,
+    bucket: &'a Bucket,
+    credentials: Credentials,
+    key: &'a str,
+}
+
+/// Uploads a file and returns the URL of the object: `s3://BUCKET/KEY`.
+pub(crate) async fn upload(
+    http: &Http,
+    bucket: &Bucket,
+    credentials_file: Option<&Path>,
+    file: &Path,
+    key: &str,
+    variable: Variable<'_>,
+) -> Result<String, Error> {
+    let mut parts = Parts::open(file, PART, MOST_PARTS)?;
+    let source = credentials::source(credentials_file, variable)?;
+    let upload = Upload {
+        http,
+        bucket,
+        credentials: source.load(http, bucket, variable).await?,
+        key,
+    };
+    upload.send(&mut parts).await?;
+    Ok(format!("s3://{}/{key}", bucket.name))
+}
+
+/// The URL of the service in the environment, if it is not AWS.
+pub(crate) fn endpoint(service: &str, variable: Variable<'_>) -> Option<String> {
+    let names = [
+        format!("AWS_ENDPOINT_URL_{}", service.to_uppercase()),
+        "AWS_ENDPOINT_URL".to_owned(),
+    ];
+    let found = names.iter().find_map(|name| variable(name));
+    found.map(|url| url.trim_end_matches('/').to_owned())
+}
+
+/// The domain of AWS in a region.
+fn domain(region: &str) -> &'static str {
+    match region {
+        region if region.starts_with("cn-") => "amazonaws.com.cn",
+        region if region.starts_with("us-isob-") => "sc2s.sgov.gov",
+        region if region.starts_with("us-iso-") => "c2s.ic.gov",
+        _ => "amazonaws.com",
+    }
+}
+
+// === impl Bucket ===
+
+impl Bucket {
+    /// The URL of an object. Names with a dot are no label below the domain of the certificate.
+    fn url(&self, key: &str) -> String {
+        let (name, key) = (&self.name, encoded_path(key));
+        let service = format!("s3.{}.{}", self.region, domain(&self.region));
+        match &self.endpoint {
+            Some(endpoint) => format!("{endpoint}/{name}/{key}"),
+            None if name.contains('.') => format!("https://{service}/{name}/{key}"),
+            None => format!("https://{name}.{service}/{key}"),
+        }
+    }
+}
+
+// === impl Upload ===
+
+impl Upload<'_> {
+    async fn send(&self, parts: &mut Parts) -> Result<(), Error> {
+        if parts.is_single() {
+            let body = parts.next()?.unwrap_or_default();
+            return self.request(Method::PUT, "", body).await.map(drop);
+        }
+        let begun = self.request(Method::POST, "uploads=", Bytes::new()).await?;
+        let id = self.element(&begun, "UploadId")?;
+        let sent = self.send_parts(&id, parts).await;
+        if sent.is_err() {
+            // Otherwise its parts stay, and cost. If this fails, too, the first error says why.
+            let query = format!("uploadId={}", encoded(&id));
+            drop(self.request(Method::DELETE, &query, Bytes::new()).await);
+        }
+        sent
+    }
+
+    async fn send_parts(&self, id: &str, parts: &mut Parts) -> Result<(), Error> {
+        let id = encoded(id);
+        let mut list = String::new();
+        let mut number = 0;
+        while let Some(part) = parts.next()? {
+            number += 1;
+            let query = format!("partNumber={number}&uploadId={id}");
+            let sent = self.request(Method::PUT, &query, part).await?;
+            let tag = sent.headers().get("etag").and_then(|tag| tag.to_str().ok());
+            let tag = tag.ok_or_else(|| self.unexpected("it has no ETag"))?;
+            list += &format!(
+                "<Part><PartNumber>{number}</PartNumber><ETag>{}</ETag></Part>",
+                xml::escaped(tag)
+            );
+        }
+        let list = format!("<CompleteMultipartUpload>{list}</CompleteMultipartUpload>");
+        let query = format!("uploadId={id}");
+        let completed = self.request(Method::POST, &query, list.into()).await?;
+        // The status is sent before the object is put together, so an error may follow it.
+        let body = String::from_utf8_lossy(completed.body());
+        if body.contains("<Error>") {
+            return Err(self.refused(StatusCode::OK, &body));
+        }
+        Ok(())
+    }
+
+    /// Sends a signed request, and returns a response that is a success.
+    async fn request(
+        &self,
+        method: Method,
+        query: &str,
+        body: Bytes,
+    ) -> Result<Response<Bytes>, Error> {
+        let url = self.bucket.url(self.key);
+        let separator = if query.is_empty() { "" } else { "?" };
+        let url = format!("{url}{separator}{query}");
+        // What the object is like is said once: when it is sent, or when its upload begins.
+        let is_first = query.is_empty() || query == "uploads=";
+        let build = || {
+            let mut request = Request::builder().method(method.clone()).uri(&url);
+            if is_first {
+                for (name, value) in self.properties() {
+                    request = request.header(name, value);
+                }
+            }
+            let mut request = request.body(body.clone())?;
+            let scope = Scope {
+                region: &self.bucket.region,
+                service: SERVICE,
+                time: Timestamp::now(),
+            };
+            signature::sign(&mut request, &self.credentials, &scope)?;
+            Ok(request)
+        };
+        let response = self.http.send(build).await;
+        let response = response.map_err(|source| Error::Http {
+            what: self.what(),
+            source,
+        })?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let body = String::from_utf8_lossy(response.body());
+        Err(self.refused(response.status(), &body))
+    }
+
+    /// Headers that describe the object.
+    fn properties(&self) -> Vec<(&'static str, &str)> {
+        let mut headers = Vec::new();
+        if let Some(key) = &self.bucket.kms_key {
+            headers.push(("x-amz-server-side-encryption", "aws:kms"));
+            headers.push(("x-amz-server-side-encryption-aws-kms-key-id", key));
+        }
+        if let Some(tags) = &self.bucket.tags {
+            headers.push(("x-amz-tagging", tags));
+        }
+        headers
+    }
+
+    fn what(&self) -> String {
+        format!("s3://{}/{}", self.bucket.name, self.key)
+    }
+
+    fn element(&self, response: &Response<Bytes>, name: &str) -> Result<String, Error> {
+        let body = String::from_utf8_lossy(response.body());
+        let found = xml::text(&body, name).filter(|text| !text.is_empty());
+        found.ok_or_else(|| self.unexpected(&format!("it has no {name}")))
+    }
+
+    fn unexpected(&self, problem: &str) -> Error {
+        Error::Response {
+            what: self.what(),
+            problem: problem.to_owned(),
+        }
+    }
+
+    fn refused(&self, status: StatusCode, body: &str) -> Error {
+        refused(self.what(), status, body)
+    }
+}
+
+/// The error of a response of AWS.
+fn refused(what: String, status: StatusCode, body: &str) -> Error {
+    let text = |name| xml::text(body, name).unwrap_or_default();
+    Error::Refused {
+        what,
+        status: status.as_u16(),
+        code: text("Code"),
+        message: text("Message"),
+    }
+}
