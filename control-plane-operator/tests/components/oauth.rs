@@ -1,5 +1,7 @@
 //! The OAuth server, the operator of break-glass certificates and the storage version migrator: how input changes them.
 
+use std::collections::BTreeMap;
+
 use control_plane_component::facts::{Endpoint, Infra, OpenIdEndpoints};
 use control_plane_component::render::{Rendered, render};
 use control_plane_component::{Context, Predicates};
@@ -786,13 +788,25 @@ fn components_run_only_where_they_are_needed() {
     }
 }
 
-/// Its program is not in this operator's image.
+/// Its program is in this operator's image, unless the image is overridden.
 #[test]
-fn pki_operator_runs_only_with_its_image() {
-    let mut input = changed(&[]);
-    input.predicates = Predicates::Evaluated;
-    input.release.images.remove("controlplane-pki-operator");
-    assert_eq!(objects(&input, PKI), Vec::<Value>::new());
+fn pki_operator_runs_from_the_image_of_this_operator() {
+    let path = "/spec/template/spec/containers/control-plane-pki-operator/image";
+    let other = (
+        "controlplane-pki-operator".to_owned(),
+        "images.example.com/pki".to_owned(),
+    );
+    for (overrides, expected) in [
+        (BTreeMap::new(), "images.example.com/cpo"),
+        (BTreeMap::from([other]), "images.example.com/pki"),
+    ] {
+        let mut input = changed(&[]);
+        input.release = input
+            .release
+            .with_overrides("images.example.com/cpo", &overrides);
+        let found = deployment(&input, PKI);
+        assert_eq!(found.pointer(path), Some(&json!(expected)));
+    }
 }
 
 #[test]

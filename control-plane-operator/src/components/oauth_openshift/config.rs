@@ -14,6 +14,7 @@ use crate::components::{edit, serving};
 const LOGIN_URL: &str = "oauth.hypershift.openshift.io/login-url-override";
 
 pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
+    identity_providers::remember(context, config_map);
     edit::config(config_map, "config.yaml", |config| {
         serve(context, &mut config["servingInfo"]);
         let oauth = &mut config["oauthConfig"];

@@ -11,8 +11,6 @@ use super::{NAME, audit, identity_providers};
 use crate::components::edit;
 use crate::kubeadmin;
 
-/// Annotation: hash of the kubeadmin password, of the Secret and of the pods.
-const KUBEADMIN_HASH: &str = "hypershift.openshift.io/kubeadmin-secret-hash";
 /// Mount path of the kubeconfig of the audit webhook.
 const WEBHOOK: &str = "/etc/kubernetes/auditwebhook";
 
@@ -35,10 +33,10 @@ fn kubeadmin_hash(context: &Context<'_>, template: &mut PodTemplateSpec) {
         return;
     };
     let mut annotations = secret.metadata.annotations.unwrap_or_default();
-    let hash = annotations.remove(KUBEADMIN_HASH).unwrap_or_default();
+    let hash = annotations.remove(kubeadmin::HASH).unwrap_or_default();
     let metadata = template.metadata.get_or_insert_default();
     let annotations = metadata.annotations.get_or_insert_default();
-    annotations.insert(KUBEADMIN_HASH.to_owned(), hash);
+    annotations.insert(kubeadmin::HASH.to_owned(), hash);
 }
 
 fn audit_log(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {

@@ -13,7 +13,7 @@ use control_plane_component::names::known;
 use control_plane_component::{Component, Context, Konnectivity, Leaf, Prober, assets};
 
 use super::edit;
-pub(crate) use identity_providers::validate;
+pub(crate) use identity_providers::{inquiries, validate};
 pub(crate) use session::{needs_session_secret, new_session_secret};
 
 /// Name of the component and its Service, and app label of its pods.

@@ -31,6 +31,16 @@ pub(crate) enum Refusal {
         "key {key} of ConfigMap {name} has no certificate in PEM format: set it to a CA bundle"
     )]
     NotPem { name: String, key: &'static str },
+    #[error("{0} is required: set it")]
+    Field(&'static str),
+    #[error("tlsClientCert and tlsClientKey belong together: set both or none of them")]
+    Pair,
+    #[error("key {key} of Secret {name} is empty: set it")]
+    Empty { name: String, key: &'static str },
     #[error("waiting for the discovery document of issuer {0}")]
     Undiscovered(String),
+    #[error("failed to discover the endpoints of issuer {issuer}: {reason}")]
+    Undiscoverable { issuer: String, reason: String },
+    #[error("using the endpoints that are known from before: {0}")]
+    Stale(String),
 }

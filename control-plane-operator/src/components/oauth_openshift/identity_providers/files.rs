@@ -40,6 +40,8 @@ pub(super) struct Files<'a> {
     index: usize,
     pub(super) volumes: Vec<Volume>,
     pub(super) mounts: Vec<VolumeMount>,
+    /// The CA certificates, PEM.
+    pub(super) authorities: Vec<u8>,
 }
 
 // === impl SecretFile ===
@@ -47,6 +49,11 @@ pub(super) struct Files<'a> {
 impl SecretFile {
     const fn new(field: &'static str, path: &'static str, key: &'static str) -> Self {
         Self { field, path, key }
+    }
+
+    /// The key in the Secret.
+    pub(super) fn key(self) -> &'static str {
+        self.key
     }
 }
 
@@ -60,6 +67,7 @@ impl<'a> Files<'a> {
             index,
             volumes: Vec::new(),
             mounts: Vec::new(),
+            authorities: Vec::new(),
         }
     }
 
@@ -73,8 +81,14 @@ impl<'a> Files<'a> {
         let name = named(reference).ok_or(Refusal::Reference(field, SECRET, key))?;
         let secret = self.context.objects.secret(name);
         let data = secret.ok_or_else(|| object(SECRET, name, key))?.data;
-        if !data.unwrap_or_default().contains_key(key) {
-            return Err(missing_key(SECRET, name, key));
+        let data = data.unwrap_or_default();
+        let value = data
+            .get(key)
+            .ok_or_else(|| missing_key(SECRET, name, key))?;
+        // A file without users is valid.
+        if value.0.is_empty() && field != FILE_DATA.field {
+            let name = name.to_owned();
+            return Err(Refusal::Empty { name, key });
         }
         let volume = format!("idp-secret-{}-{path}", self.index);
         let directory = format!("/etc/oauth/idp/idp_secret_{}_{path}", self.index);
@@ -109,6 +123,7 @@ impl<'a> Files<'a> {
         }
         let volume = format!("idp-cm-{}-ca", self.index);
         let directory = format!("/etc/oauth/idp/idp_cm_{}_ca", self.index);
+        self.authorities = bundle;
         self.volumes.push(edit::config_volume(&volume, name));
         self.mounts.push(edit::mount(volume, &directory));
         Ok(format!("{directory}/{CA}"))
@@ -120,10 +135,21 @@ impl<'a> Files<'a> {
         reference: Option<&NameReference>,
         config: &mut Value,
     ) -> Result<(), Refusal> {
-        if named(reference).is_some() {
-            config["ca"] = json!(self.ca(reference)?);
+        if let Some(path) = self.optional_ca_path(reference)? {
+            config["ca"] = json!(path);
         }
         Ok(())
+    }
+
+    /// Like `ca`, unless there is no reference.
+    pub(super) fn optional_ca_path(
+        &mut self,
+        reference: Option<&NameReference>,
+    ) -> Result<Option<String>, Refusal> {
+        named(reference)
+            .is_some()
+            .then(|| self.ca(reference))
+            .transpose()
     }
 }
 

@@ -4,13 +4,14 @@
 //! `ValidIDPConfiguration` has the reason. Providers keep their index, so that the files of the others stay where
 //! they are.
 
+mod discovered;
 mod error;
 mod files;
 mod openid;
 mod password;
 mod redirect;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::hypershift::v1beta1::configuration::oauth::identity_provider::IdentityProvider;
 use control_plane_component::Context;
@@ -18,11 +19,15 @@ use k8s_openapi::api::core::v1::{Volume, VolumeMount};
 use serde_json::{Value, json};
 
 use super::config::requested;
+pub(crate) use discovered::inquiries;
+pub(super) use discovered::remember;
 use error::Refusal;
 use files::Files;
 
 /// How an identity is mapped to a user, unless the provider sets it.
 const MAPPING_METHOD: &str = "claim";
+/// The longest list of problems: the API server limits messages of conditions to 32 KiB.
+const MAX_MESSAGE: usize = 16 << 10;
 const MAPPING_METHODS: [&str; 4] = ["add", MAPPING_METHOD, "generate", "lookup"];
 
 /// All configured providers.
@@ -62,19 +67,38 @@ pub(super) fn convert(context: &Context<'_>) -> Converted {
     let mut names = BTreeSet::new();
     for (index, provider) in configured(context).iter().enumerate() {
         let mut files = Files::new(context, index);
-        match item(provider, &mut names, &mut files) {
+        let problem = match item(provider, &mut names, &mut files) {
             Ok(item) => {
                 converted.providers.push(item);
                 converted.volumes.extend(files.volumes);
                 converted.mounts.extend(files.mounts);
+                stale(context, provider)
             }
-            Err(refusal) => converted.problems.push(Problem {
-                name: name(provider).to_owned(),
-                refusal,
-            }),
-        }
+            Err(refusal) => Some(refusal),
+        };
+        converted.problems.extend(problem.map(|refusal| Problem {
+            name: name(provider).to_owned(),
+            refusal,
+        }));
     }
     converted
+}
+
+/// A provider that is used, but did not respond lately.
+fn stale(context: &Context<'_>, provider: &IdentityProvider) -> Option<Refusal> {
+    let reason = context.infra.openid_failures.get(name(provider))?;
+    let is_openid = provider.type_.as_deref() == Some("OpenID");
+    is_openid.then(|| Refusal::Stale(reason.clone()))
+}
+
+/// The indices of providers with a name and a mapping method that are accepted, with their names.
+fn valid_names<'a>(context: &Context<'a>) -> BTreeMap<usize, &'a str> {
+    let mut names = BTreeSet::new();
+    let providers = configured(context).iter().enumerate();
+    providers
+        .filter(|(_, provider)| identity(provider, &mut names).is_ok())
+        .map(|(index, provider)| (index, name(provider)))
+        .collect()
 }
 
 /// Validates all providers, for the condition `ValidIDPConfiguration`.
@@ -83,11 +107,26 @@ pub(crate) fn validate(context: &Context<'_>) -> Result<(), String> {
     if problems.is_empty() {
         return Ok(());
     }
-    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Err(format!(
         "failed to initialize identity providers: {}",
-        problems.join("; ")
+        listed(&problems)
     ))
+}
+
+/// The problems, as far as a condition may be long.
+fn listed(problems: &[Problem]) -> String {
+    let mut text = String::new();
+    for (index, problem) in problems.iter().enumerate() {
+        let problem = problem.to_string();
+        if index > 0 {
+            text += "; ";
+        }
+        if text.len() + problem.len() > MAX_MESSAGE {
+            return format!("{text}and {} more", problems.len() - index);
+        }
+        text += &problem;
+    }
+    text
 }
 
 /// The providers of the guest.
@@ -99,12 +138,11 @@ fn name(provider: &IdentityProvider) -> &str {
     provider.name.as_deref().unwrap_or_default()
 }
 
-/// Converts one provider.
-fn item<'a>(
+/// The name and the mapping method.
+fn identity<'a>(
     provider: &'a IdentityProvider,
     names: &mut BTreeSet<&'a str>,
-    files: &mut Files<'_>,
-) -> Result<Value, Refusal> {
+) -> Result<(&'a str, &'a str), Refusal> {
     let name = name(provider);
     if !is_valid_name(name) {
         return Err(Refusal::Name);
@@ -120,6 +158,16 @@ fn item<'a>(
     if !MAPPING_METHODS.contains(&method) {
         return Err(Refusal::MappingMethod(method.to_owned()));
     }
+    Ok((name, method))
+}
+
+/// Converts one provider.
+fn item<'a>(
+    provider: &'a IdentityProvider,
+    names: &mut BTreeSet<&'a str>,
+    files: &mut Files<'_>,
+) -> Result<Value, Refusal> {
+    let (name, method) = identity(provider, names)?;
     let Provider {
         kind,
         challenge,
@@ -166,6 +214,12 @@ fn of_type(provider: &IdentityProvider, files: &mut Files<'_>) -> Result<Provide
         }
         other => Err(Refusal::Type(other.to_owned())),
     }
+}
+
+/// A text that is required.
+fn required(value: Option<&String>, field: &'static str) -> Result<String, Refusal> {
+    let value = value.filter(|value| !value.is_empty());
+    value.cloned().ok_or(Refusal::Field(field))
 }
 
 /// A text that may be absent.

@@ -3,12 +3,13 @@
 use api::hypershift::v1beta1::configuration::oauth::identity_provider::social::{
     OpenIdClaims, OpenIdIdentityProvider,
 };
+use control_plane_component::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::Refusal;
 use super::files::{CLIENT_SECRET, Files};
-use super::{Provider, text};
+use super::{Provider, required, text};
 
 /// Prefix of annotations that override endpoints and claims of a provider.
 const OVERRIDES: &str = "idpoverrides.hypershift.openshift.io/";
@@ -17,19 +18,28 @@ const SUBJECT: &str = "sub";
 
 /// The annotation of a provider.
 #[derive(Debug, Deserialize)]
-struct Override {
+pub(super) struct Override {
     #[serde(default)]
-    urls: Urls,
+    pub(super) urls: Urls,
     #[serde(default)]
     claims: Claims,
-    challenge: Option<bool>,
+    pub(super) challenge: Option<bool>,
+}
+
+/// What does not depend on the endpoints.
+pub(super) struct Valid {
+    client_id: String,
+    /// Path of the client's secret.
+    client_secret: String,
+    /// Path of the provider's authorities.
+    authority: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Urls {
+pub(super) struct Urls {
     authorize: String,
-    token: String,
+    pub(super) token: String,
     user_info: String,
 }
 
@@ -49,22 +59,41 @@ pub(super) fn convert(
     section: &OpenIdIdentityProvider,
     files: &mut Files<'_>,
 ) -> Result<Provider, Refusal> {
-    let secret = files.secret(section.client_secret.as_ref(), CLIENT_SECRET)?;
+    let Valid {
+        client_id,
+        client_secret,
+        authority,
+    } = validate(section, files)?;
     let (urls, claims, challenge) = endpoints(name, section, files)?;
     let mut config = json!({
-        "clientID": text(section.client_id.as_ref()),
-        "clientSecret": { "file": secret },
+        "clientID": client_id,
+        "clientSecret": { "file": client_secret },
         "extraScopes": section.extra_scopes,
         "extraAuthorizeParameters": section.extra_authorize_parameters,
         "urls": urls,
         "claims": claims,
     });
-    files.optional_ca(section.ca.as_ref(), &mut config)?;
+    if let Some(file) = authority {
+        config["ca"] = json!(file);
+    }
     Ok(Provider {
         kind: "OpenIDIdentityProvider",
         challenge,
         login: true,
         config,
+    })
+}
+
+/// Validates everything but the endpoints.
+pub(super) fn validate(
+    section: &OpenIdIdentityProvider,
+    files: &mut Files<'_>,
+) -> Result<Valid, Refusal> {
+    required(section.issuer.as_ref(), "issuer")?;
+    Ok(Valid {
+        client_id: required(section.client_id.as_ref(), "clientID")?,
+        client_secret: files.secret(section.client_secret.as_ref(), CLIENT_SECRET)?,
+        authority: files.optional_ca_path(section.ca.as_ref())?,
     })
 }
 
@@ -76,12 +105,21 @@ fn endpoints(
 ) -> Result<(Value, Value, bool), Refusal> {
     let discovered = files.context.infra.openid.get(name);
     let challenge = discovered.is_some_and(|discovered| discovered.challenge);
-    if let Some(own) = overridden(name, files) {
+    if let Some(own) = overridden(name, files.context) {
         let challenge = own.challenge.unwrap_or(challenge);
         return Ok((json!(own.urls), json!(own.claims), challenge));
     }
     let issuer = text(section.issuer.as_ref());
-    let discovered = discovered.ok_or_else(|| Refusal::Undiscovered(issuer.to_owned()))?;
+    let discovered = discovered.ok_or_else(|| {
+        let issuer = issuer.to_owned();
+        match files.context.infra.openid_failures.get(name) {
+            Some(reason) => Refusal::Undiscoverable {
+                issuer,
+                reason: reason.clone(),
+            },
+            None => Refusal::Undiscovered(issuer),
+        }
+    })?;
     let urls = Urls {
         authorize: discovered.authorize.clone(),
         token: discovered.token.clone(),
@@ -92,8 +130,8 @@ fn endpoints(
 }
 
 /// The provider's annotation. An invalid one is ignored.
-fn overridden(name: &str, files: &Files<'_>) -> Option<Override> {
-    let text = files.context.annotation(&format!("{OVERRIDES}{name}"))?;
+pub(super) fn overridden(name: &str, context: &Context<'_>) -> Option<Override> {
+    let text = context.annotation(&format!("{OVERRIDES}{name}"))?;
     serde_json::from_str(text).ok()
 }
 

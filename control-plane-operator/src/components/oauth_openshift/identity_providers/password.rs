@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::error::Refusal;
 use super::files::{BIND_PASSWORD, FILE_DATA, Files, TLS_CLIENT_CERT, TLS_CLIENT_KEY};
-use super::{Provider, text};
+use super::{Provider, required, text};
 
 pub(super) fn basic_auth(
     section: &BasicAuthIdentityProvider,
     files: &mut Files<'_>,
 ) -> Result<Provider, Refusal> {
-    let mut config = json!({ "url": text(section.url.as_ref()) });
+    let mut config = json!({ "url": required(section.url.as_ref(), "url")? });
     files.optional_ca(section.ca.as_ref(), &mut config)?;
     let (certificate, key) = (&section.tls_client_cert, &section.tls_client_key);
     client_certificate(certificate.as_ref(), key.as_ref(), files, &mut config)?;
@@ -36,8 +36,8 @@ pub(super) fn keystone(
     files: &mut Files<'_>,
 ) -> Result<Provider, Refusal> {
     let mut config = json!({
-        "url": text(section.url.as_ref()),
-        "domainName": text(section.domain_name.as_ref()),
+        "url": required(section.url.as_ref(), "url")?,
+        "domainName": required(section.domain_name.as_ref(), "domainName")?,
         // Names may be given to other users; Keystone's IDs are unique.
         "useKeystoneIdentity": true,
     });
@@ -53,7 +53,7 @@ pub(super) fn ldap(
 ) -> Result<Provider, Refusal> {
     let attributes = section.attributes.clone().unwrap_or_default();
     let mut config = json!({
-        "url": text(section.url.as_ref()),
+        "url": required(section.url.as_ref(), "url")?,
         "bindDN": text(section.bind_dn.as_ref()),
         "insecure": section.insecure.unwrap_or_default(),
         "attributes": {
@@ -87,6 +87,11 @@ fn client_certificate(
     files: &mut Files<'_>,
     config: &mut Value,
 ) -> Result<(), Refusal> {
+    let is_set =
+        |reference: Option<&NameReference>| reference.is_some_and(|it| !it.name.is_empty());
+    if is_set(certificate) != is_set(key) {
+        return Err(Refusal::Pair);
+    }
     for (field, reference, file) in [
         ("certFile", certificate, TLS_CLIENT_CERT),
         ("keyFile", key, TLS_CLIENT_KEY),

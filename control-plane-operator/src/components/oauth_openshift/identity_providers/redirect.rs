@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::error::Refusal;
 use super::files::{CLIENT_SECRET, Files};
-use super::{Provider, text};
+use super::{Provider, required, text};
 
 pub(super) fn github(
     section: &GitHubIdentityProvider,
@@ -16,7 +16,7 @@ pub(super) fn github(
 ) -> Result<Provider, Refusal> {
     let secret = files.secret(section.client_secret.as_ref(), CLIENT_SECRET)?;
     let mut config = json!({
-        "clientID": text(section.client_id.as_ref()),
+        "clientID": required(section.client_id.as_ref(), "clientID")?,
         "clientSecret": { "file": secret },
         "organizations": section.organizations,
         "teams": section.teams,
@@ -32,8 +32,8 @@ pub(super) fn gitlab(
 ) -> Result<Provider, Refusal> {
     let secret = files.secret(section.client_secret.as_ref(), CLIENT_SECRET)?;
     let mut config = json!({
-        "url": text(section.url.as_ref()),
-        "clientID": text(section.client_id.as_ref()),
+        "url": required(section.url.as_ref(), "url")?,
+        "clientID": required(section.client_id.as_ref(), "clientID")?,
         "clientSecret": { "file": secret },
         // Use OpenID Connect.
         "legacy": false,
@@ -51,7 +51,7 @@ pub(super) fn google(
 ) -> Result<Provider, Refusal> {
     let secret = files.secret(section.client_secret.as_ref(), CLIENT_SECRET)?;
     let config = json!({
-        "clientID": text(section.client_id.as_ref()),
+        "clientID": required(section.client_id.as_ref(), "clientID")?,
         "clientSecret": { "file": secret },
         "hostedDomain": text(section.hosted_domain.as_ref()),
     });
@@ -67,10 +67,17 @@ pub(super) fn request_header(
         text(section.login_url.as_ref()),
         text(section.challenge_url.as_ref()),
     );
+    let authority = files.ca(section.ca.as_ref())?;
+    if section.headers.is_empty() {
+        return Err(Refusal::Field("headers"));
+    }
+    if login.is_empty() && challenge.is_empty() {
+        return Err(Refusal::Field("loginURL or challengeURL"));
+    }
     let config = json!({
         "loginURL": login,
         "challengeURL": challenge,
-        "clientCA": files.ca(section.ca.as_ref())?,
+        "clientCA": authority,
         "clientCommonNames": section.client_common_names,
         "headers": section.headers,
         "preferredUsernameHeaders": section.preferred_username_headers,
