@@ -5,7 +5,8 @@
 //!   HostedControlPlane ──┐            ┌── Node, CertificateSigningRequest
 //!   Machine, MachineSet ─┴── caches ──┴──┐
 //!                               │ trigger │
-//!   controllers: resources, signing, nodes, status, spot, in_place, cleanup
+//!   controllers: resources, signing, nodes, status, spot, in_place, cleanup, service_authorities,
+//!                webhook_validation, recovery, reencryption
 //! ```
 //!
 //! A pass reads the objects from caches, decides in pure code, and writes what differs. It runs after changes and
@@ -18,11 +19,16 @@ mod controller;
 mod error;
 mod in_place;
 mod machines;
+mod metrics;
 mod nodes;
+mod recovery;
+mod reencryption;
 pub mod resources;
+mod service_authorities;
 mod signing;
 mod spot;
 mod status;
+mod webhook_validation;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,6 +51,7 @@ use support::{fence, shutdown};
 use crate::error::{Failure, Usage};
 use crate::{settings, tool};
 use context::Context;
+use metrics::Metrics;
 
 /// Lease for leader election.
 const LEASE: &str = "hosted-cluster-config-operator-leader-elect";
@@ -104,6 +111,10 @@ pub struct Args {
     /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub enable_ci_debug_output: Option<bool>,
+    /// Kubeconfig of the cluster that runs the virtual machines on KubeVirt, if it is another one. Accepted for
+    /// compatibility; ignored.
+    #[arg(long, value_name = "FILE")]
+    pub kubevirt_infra_kubeconfig: Option<PathBuf>,
     /// Host of the konnectivity server for agents in the hosted cluster.
     #[arg(long, value_name = "HOST")]
     pub konnectivity_address: Option<String>,
@@ -150,12 +161,36 @@ pub enum ControllerName {
     Node,
     /// Hosted cluster status in the HostedControlPlane.
     Hcpstatus,
-    /// In-place upgrades.
+    /// In-place upgrades, and the drains that they request.
+    #[value(alias = "drainer")]
     Inplaceupgrader,
     /// Interrupted spot instances.
     Spotremediation,
-    /// Load balancers and volumes of a deleted cluster.
+    /// Cloud resources of a deleted cluster.
     Cleanup,
+    /// Authorities of the hosted cluster that the control plane trusts.
+    ControllerManagerCa,
+    /// Webhook configurations that lead into the control plane.
+    WebhookValidation,
+    /// Monitoring after a restore from a backup.
+    Recovery,
+    /// Stored objects after a change of the encryption key.
+    Reencryption,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// The controllers to run: each of them once, as a controller may have several names.
+    fn controllers(&self) -> Vec<ControllerName> {
+        let mut all = Vec::new();
+        for controller in &self.controllers {
+            if !all.contains(controller) {
+                all.push(*controller);
+            }
+        }
+        all
+    }
 }
 
 /// Runs until SIGTERM or SIGINT.
@@ -173,13 +208,26 @@ fn lease_settings(args: &Args) -> lease::Settings {
     args.leader.settings(&args.namespace, LEASE, &pod)
 }
 
+/// What all terms of leader election share.
+struct Process {
+    releases: Releases,
+    health: Arc<Health>,
+    manager: Manager,
+    metrics: Metrics,
+}
+
 async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
     let management = support::client::config(&args.api_server).await?;
     let releases = releases(args)?;
     let mut registry = Registry::default();
     let health = Health::new(&mut registry);
     let lease_metrics = lease::Metrics::new(&mut registry);
-    let manager = Manager::new(&mut registry, &health);
+    let process = Process {
+        releases,
+        manager: Manager::new(&mut registry, &health),
+        health: Arc::clone(&health),
+        metrics: Metrics::new(&mut registry),
+    };
     for (address, registry) in [
         (args.metrics_addr, registry),
         (args.health_addr, Registry::default()),
@@ -189,7 +237,7 @@ async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
     }
     if !args.leader.leader_elect {
         let (_term, claim) = Claim::alone(&lease);
-        lead(args, &management, &releases, &health, &manager, claim).await;
+        lead(args, &management, &process, claim).await;
         return Ok(());
     }
     let client = support::client::connect(management.clone())?;
@@ -198,27 +246,15 @@ async fn serve(args: &Args, lease: lease::Settings) -> Result<(), Failure> {
     // A signal aborts all work, which is safe because each write is atomic.
     let (_signal, drain) = shutdown::channel();
     elector
-        .run(drain, |claim| {
-            lead(args, &management, &releases, &health, &manager, claim)
-        })
+        .run(drain, |claim| lead(args, &management, &process, claim))
         .await;
     Ok(())
 }
 
 /// Runs one leader election term.
-async fn lead(
-    args: &Args,
-    management: &kube::Config,
-    releases: &Releases,
-    health: &Arc<Health>,
-    manager: &Manager,
-    claim: Claim,
-) {
+async fn lead(args: &Args, management: &kube::Config, process: &Process, claim: Claim) {
     match clients(args, management, &claim).await {
-        Ok((management, guest)) => {
-            let releases = releases.clone();
-            Context::run(args, management, guest, releases, health, manager).await;
-        }
+        Ok(clients) => Context::run(args, clients, process).await,
         Err(error) => {
             let error = chain(error.as_ref());
             tracing::error!(error, "Failed to create a client");
@@ -302,5 +338,26 @@ mod tests {
             ControllerName::value_variants().len()
         );
         assert!(lease_settings(&args).check().is_ok());
+    }
+
+    #[test]
+    fn each_controller_runs_once() {
+        use ControllerName::{ControllerManagerCa, Hcpstatus, Inplaceupgrader, Resources};
+        let line = |controllers: &str| {
+            let line = format!(
+                "control-plane-operator hosted-cluster-config-operator --namespace=a \
+                 --target-kubeconfig=a --hosted-control-plane=a --controllers={controllers}"
+            );
+            let command = Cli::try_parse_from(line.split(' ')).unwrap().command;
+            let Command::HostedClusterConfigOperator(args) = command else {
+                panic!("another command");
+            };
+            args.controllers()
+        };
+        let on_ibm_cloud = "controller-manager-ca,resources,inplaceupgrader,drainer,hcpstatus";
+        let expected = [ControllerManagerCa, Resources, Inplaceupgrader, Hcpstatus];
+        assert_eq!(line(on_ibm_cloud), expected);
+        assert_eq!(line("drainer"), [Inplaceupgrader]);
+        assert_eq!(line("hcpstatus,resources"), [Hcpstatus, Resources]);
     }
 }

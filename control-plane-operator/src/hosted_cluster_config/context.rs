@@ -1,37 +1,39 @@
 //! The context of all controllers: clients of both clusters, and caches.
 
-use std::fmt::Debug;
+mod watches;
+
 use std::hash::Hash;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use futures::future::LocalBoxFuture;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{Lookup, Store};
-use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt as _};
 use payload::Releases;
-use serde::de::DeserializeOwned;
 use support::apply::Applier;
 use support::controller::Manager;
-use support::error::chain;
-use support::health::{Check, Health};
-use support::reconcile::{Backoff, is_missing};
-use support::watch::watch_failed;
+use support::reconcile::is_missing;
 
 use super::controller::{Schedule, Subject, Wake, run_controller};
 use super::error::Error;
 use super::machines::{self, Machine};
+use super::metrics::Metrics;
 use super::{
-    Args, ControllerName, NodeClients, cleanup, control_plane, in_place, nodes, resources, signing,
-    spot, status,
+    Args, ControllerName, NodeClients, Process, cleanup, control_plane, in_place, metrics, nodes,
+    recovery, reencryption, resources, service_authorities, signing, spot, status,
+    webhook_validation,
 };
 use crate::tool;
+pub(super) use watches::run_watch;
 
 /// Field manager in the hosted cluster.
 const MANAGER: &str = "hosted-cluster-config-operator";
@@ -41,6 +43,13 @@ const IBM_CLOUD: &str = "IBMCloud";
 const PLATFORM_NONE: &str = "None";
 /// Resync period.
 const PERIOD: Duration = Duration::from_mins(1);
+/// Controllers that read objects of the control plane.
+const READERS_OF_SOURCES: [ControllerName; 4] = [
+    ControllerName::Resources,
+    ControllerName::WebhookValidation,
+    ControllerName::ControllerManagerCa,
+    ControllerName::Reencryption,
+];
 
 /// The context of all controllers.
 pub(super) struct Context {
@@ -53,6 +62,9 @@ pub(super) struct Context {
     pub(super) initial_ca: Option<PathBuf>,
     pub(super) signer_ca: Option<PathBuf>,
     pub(super) resources: resources::Resources,
+    pub(super) metrics: metrics::Term,
+    pub(super) cleanup: cleanup::State,
+    pub(super) recovery: recovery::State,
     /// Image of the machine-config-daemon for in-place upgrades.
     pub(super) daemon_image: Option<String>,
     pub(super) machine: kube::api::ApiResource,
@@ -65,6 +77,10 @@ pub(super) struct Context {
     machine_sets: Store<DynamicObject>,
     nodes: Store<Node>,
     requests: Store<CertificateSigningRequest>,
+    validating: Store<ValidatingWebhookConfiguration>,
+    mutating: Store<MutatingWebhookConfiguration>,
+    config_maps: [Store<ConfigMap>; 2],
+    api_servers: Store<Deployment>,
 }
 
 /// The writers of the caches.
@@ -74,6 +90,10 @@ struct Caches {
     machine_sets: Writer<DynamicObject>,
     nodes: Writer<Node>,
     requests: Writer<CertificateSigningRequest>,
+    validating: Writer<ValidatingWebhookConfiguration>,
+    mutating: Writer<MutatingWebhookConfiguration>,
+    config_maps: [Writer<ConfigMap>; 2],
+    api_servers: Writer<Deployment>,
     sources: resources::Writers,
 }
 
@@ -85,45 +105,53 @@ struct Wakes {
     cluster: Wake,
     /// After changes of the HostedControlPlane, and of all that `resources` reads.
     resources: Wake,
+    /// After changes of webhook configurations, and of Services in the control plane.
+    webhooks: Wake,
+    /// After changes of the HostedControlPlane, and of ConfigMaps with authorities.
+    authorities: Wake,
+    /// After changes of the HostedControlPlane, its Secrets, and the Deployment of its API servers.
+    encryption: Wake,
 }
 
 // === impl Context ===
 
 impl Context {
     /// Runs all controllers while the process is the leader.
-    pub(super) async fn run(
-        args: &Args,
-        management: kube::Client,
-        guest: kube::Client,
-        releases: Releases,
-        health: &Arc<Health>,
-        manager: &Manager,
-    ) {
-        let (ctx, mut caches) = Self::new(args, management, guest, releases).await;
+    pub(super) async fn run(args: &Args, clients: (kube::Client, kube::Client), process: &Process) {
+        let (health, manager) = (&process.health, &process.manager);
+        let (releases, metrics) = (process.releases.clone(), process.metrics.clone());
+        let (ctx, mut caches) = Self::new(args, clients, releases, metrics).await;
         let wakes = Wakes {
             hcp: Wake::new(),
             cluster: Wake::new(),
             resources: Wake::new(),
+            webhooks: Wake::new(),
+            authorities: Wake::new(),
+            encryption: Wake::new(),
         };
         let mut work = Vec::new();
-        if args.controllers.contains(&ControllerName::Resources) {
-            let wake = &wakes.resources;
+        let runs = |name| args.controllers.contains(&name);
+        if runs(ControllerName::Resources) {
+            work.extend(ctx.resources.cache.watches(&wakes.resources));
+        }
+        if READERS_OF_SOURCES.into_iter().any(runs) {
+            let readers = [&wakes.resources, &wakes.webhooks, &wakes.encryption].map(Wake::clone);
             let sources = std::mem::take(&mut caches.sources);
-            work.extend(sources.watches(&ctx.management, &ctx.namespace, wake, health));
-            work.extend(ctx.resources.cache.watches(wake));
+            work.extend(sources.watches(&ctx.management, &ctx.namespace, &readers, health));
         }
         work.extend(ctx.watches(caches, &wakes, health));
-        for controller in &args.controllers {
-            work.push(ctx.controller(*controller, manager, &wakes));
+        for controller in args.controllers() {
+            work.push(ctx.controller(controller, manager, &wakes));
         }
         futures::future::join_all(work).await;
     }
 
+    /// The context of a term; the clients are of the management cluster and of the hosted cluster.
     async fn new(
         args: &Args,
-        management: kube::Client,
-        guest: kube::Client,
+        (management, guest): (kube::Client, kube::Client),
         releases: Releases,
+        metrics: Metrics,
     ) -> (Self, Caches) {
         let (sources, source_writers) = resources::Sources::new();
         let capi_types = args.capi_types;
@@ -137,6 +165,10 @@ impl Context {
             machine_sets: Writer::new(machine_set.clone()),
             nodes: Writer::default(),
             requests: Writer::default(),
+            validating: Writer::default(),
+            mutating: Writer::default(),
+            config_maps: [Writer::default(), Writer::default()],
+            api_servers: Writer::default(),
             sources: source_writers,
         };
         let ctx = Self {
@@ -146,6 +178,9 @@ impl Context {
             initial_ca: args.initial_ca_file.clone(),
             signer_ca: args.cluster_signer_ca_file.clone(),
             resources: resources::Resources::new(args, &guest, sources, releases, MANAGER),
+            metrics: metrics.term(),
+            cleanup: cleanup::State::default(),
+            recovery: recovery::State::default(),
             daemon_image: args.machine_config_daemon_image.clone(),
             has_machines: may_have_machines(&args.platform_type, &management, &machine).await,
             machine,
@@ -161,65 +196,14 @@ impl Context {
             machine_sets: caches.machine_sets.as_reader(),
             nodes: caches.nodes.as_reader(),
             requests: caches.requests.as_reader(),
+            validating: caches.validating.as_reader(),
+            mutating: caches.mutating.as_reader(),
+            config_maps: caches.config_maps.each_ref().map(Writer::as_reader),
+            api_servers: caches.api_servers.as_reader(),
             management,
             guest,
         };
         (ctx, caches)
-    }
-
-    /// Updates the caches, and triggers the controllers that read them.
-    fn watches(
-        &self,
-        caches: Caches,
-        wakes: &Wakes,
-        health: &Arc<Health>,
-    ) -> Vec<LocalBoxFuture<'_, ()>> {
-        let check = |name, text| health.check(name, text);
-        let hcp = vec![
-            wakes.hcp.clone(),
-            wakes.cluster.clone(),
-            wakes.resources.clone(),
-        ];
-        let wakes = || vec![wakes.cluster.clone()];
-        let mut work: Vec<LocalBoxFuture<'_, ()>> = vec![
-            Box::pin(run_watch(
-                self.in_namespace(&control_plane::resource()),
-                caches.control_planes,
-                hcp,
-                check("control-plane", "the HostedControlPlane is not watched yet"),
-            )),
-            Box::pin(run_watch(
-                Api::all(self.guest.clone()),
-                caches.nodes,
-                wakes(),
-                check("nodes", "Nodes are not watched yet"),
-            )),
-            Box::pin(run_watch(
-                Api::all(self.guest.clone()),
-                caches.requests,
-                wakes(),
-                check("requests", "CertificateSigningRequests are not watched yet"),
-            )),
-        ];
-        if self.has_machines {
-            work.push(Box::pin(run_watch(
-                self.in_namespace(&self.machine),
-                caches.machines,
-                wakes(),
-                check("machines", "Machines are not watched yet"),
-            )));
-            work.push(Box::pin(run_watch(
-                self.in_namespace(&self.machine_set),
-                caches.machine_sets,
-                wakes(),
-                check("machine-sets", "MachineSets are not watched yet"),
-            )));
-        }
-        work
-    }
-
-    fn in_namespace(&self, resource: &kube::api::ApiResource) -> Api<DynamicObject> {
-        Api::namespaced_with(self.management.clone(), &self.namespace, resource)
     }
 
     fn controller<'a>(
@@ -237,39 +221,46 @@ impl Context {
             ControllerName::Spotremediation => ("spotremediation", cluster, PERIOD),
             ControllerName::Inplaceupgrader => ("inplaceupgrader", cluster, in_place::PERIOD),
             ControllerName::Cleanup => ("cleanup", hcp, cleanup::PERIOD),
+            ControllerName::ControllerManagerCa => {
+                ("controller-manager-ca", &wakes.authorities, PERIOD)
+            }
+            ControllerName::WebhookValidation => ("webhook-validation", &wakes.webhooks, PERIOD),
+            ControllerName::Recovery => ("recovery", hcp, recovery::PERIOD),
+            ControllerName::Reencryption => {
+                ("reencryption", &wakes.encryption, reencryption::PERIOD)
+            }
         };
         let schedule = Schedule { name, wake, period };
-        let subject = &self.subject;
         match controller {
-            ControllerName::Resources => {
-                let pass = || resources::pass(self);
-                Box::pin(run_controller(schedule, manager, subject, pass))
+            ControllerName::Resources => self.start(schedule, manager, resources::pass),
+            ControllerName::Signing => self.start(schedule, manager, signing::pass),
+            ControllerName::Node => self.start(schedule, manager, nodes::pass),
+            ControllerName::Hcpstatus => self.start(schedule, manager, status::pass),
+            ControllerName::Spotremediation => self.start(schedule, manager, spot::pass),
+            ControllerName::Inplaceupgrader => self.start(schedule, manager, in_place::pass),
+            ControllerName::Cleanup => self.start(schedule, manager, cleanup::pass),
+            ControllerName::ControllerManagerCa => {
+                self.start(schedule, manager, service_authorities::pass)
             }
-            ControllerName::Signing => {
-                let pass = || signing::pass(self);
-                Box::pin(run_controller(schedule, manager, subject, pass))
+            ControllerName::WebhookValidation => {
+                self.start(schedule, manager, webhook_validation::pass)
             }
-            ControllerName::Node => {
-                let pass = || nodes::pass(self);
-                Box::pin(run_controller(schedule, manager, subject, pass))
-            }
-            ControllerName::Hcpstatus => {
-                let pass = || status::pass(self);
-                Box::pin(run_controller(schedule, manager, subject, pass))
-            }
-            ControllerName::Spotremediation => {
-                let pass = || spot::pass(self);
-                Box::pin(run_controller(schedule, manager, subject, pass))
-            }
-            ControllerName::Inplaceupgrader => {
-                let pass = || in_place::pass(self);
-                Box::pin(run_controller(schedule, manager, subject, pass))
-            }
-            ControllerName::Cleanup => {
-                let pass = || cleanup::pass(self);
-                Box::pin(run_controller(schedule, manager, subject, pass))
-            }
+            ControllerName::Recovery => self.start(schedule, manager, recovery::pass),
+            ControllerName::Reencryption => self.start(schedule, manager, reencryption::pass),
         }
+    }
+
+    fn start<'a, F>(
+        &'a self,
+        schedule: Schedule<'a>,
+        manager: &'a Manager,
+        pass: impl Fn(&'a Self) -> F + 'a,
+    ) -> LocalBoxFuture<'a, ()>
+    where
+        F: Future<Output = Result<(), Error>> + 'a,
+    {
+        let pass = move || pass(self);
+        Box::pin(run_controller(schedule, manager, &self.subject, pass))
     }
 
     /// Returns the HostedControlPlane if its release is this operator's.
@@ -301,6 +292,34 @@ impl Context {
     pub(super) async fn requests(&self) -> Result<Vec<Arc<CertificateSigningRequest>>, Error> {
         wait_until_synced(&self.requests, "CertificateSigningRequests").await?;
         Ok(self.requests.state())
+    }
+
+    /// The Deployment of the API servers.
+    pub(super) async fn api_servers(&self) -> Result<Option<Arc<Deployment>>, Error> {
+        wait_until_synced(&self.api_servers, "Deployments").await?;
+        Ok(self.api_servers.state().pop())
+    }
+
+    pub(super) async fn validating_webhooks(
+        &self,
+    ) -> Result<Vec<Arc<ValidatingWebhookConfiguration>>, Error> {
+        wait_until_synced(&self.validating, "ValidatingWebhookConfigurations").await?;
+        Ok(self.validating.state())
+    }
+
+    pub(super) async fn mutating_webhooks(
+        &self,
+    ) -> Result<Vec<Arc<MutatingWebhookConfiguration>>, Error> {
+        wait_until_synced(&self.mutating, "MutatingWebhookConfigurations").await?;
+        Ok(self.mutating.state())
+    }
+
+    /// The ConfigMaps with authorities of the hosted cluster that exist.
+    pub(super) async fn authorities(&self) -> Result<Vec<Arc<ConfigMap>>, Error> {
+        for store in &self.config_maps {
+            wait_until_synced(store, "ConfigMaps with authorities").await?;
+        }
+        Ok(self.config_maps.iter().flat_map(Store::state).collect())
     }
 
     /// API client for writes.
@@ -364,62 +383,8 @@ where
     }
 }
 
-/// Updates a cache from a watch, and triggers controllers on changes.
-pub(super) async fn run_watch<K>(api: Api<K>, writer: Writer<K>, wakes: Vec<Wake>, check: Check)
-where
-    K: kube::Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    K::DynamicType: Eq + Hash + Clone + Unpin,
-{
-    let events = watcher(api, watcher::Config::default())
-        .backoff(Backoff::default())
-        .modify(|found| found.meta_mut().managed_fields = None)
-        .reflect(writer);
-    let mut events = std::pin::pin!(events);
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(_) => {
-                check.pass();
-                wakes.iter().for_each(Wake::wake);
-            }
-            Err(error) if watch_failed(&error) => check.fail(chain(&error)),
-            Err(error) => tracing::debug!(problem = chain(&error), "Watch failed"),
-        }
-    }
-}
+#[cfg(test)]
+pub(super) mod testing;
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use support::testing::{Answer, Expect, Scenario};
-
-    use super::*;
-
-    /// Agent clusters have Machines, although their control plane has platform None.
-    #[tokio::test]
-    async fn machines_are_watched_where_they_can_exist() {
-        let machine = machines::resource(api::group::CapiTypes::Private);
-        let path = format!("/apis/{}", machine.api_version);
-        let list = json!({ "groupVersion": machine.api_version, "resources": [] });
-        for (platform, answer, expected) in [
-            ("AWS", None, true),
-            ("IBMCloud", None, false),
-            ("None", Some(Answer::ok(&list)), true),
-            ("None", Some(Answer::error(404, "NotFound")), false),
-        ] {
-            let requested = answer.map(|answer| Expect::get(&path).answer(answer));
-            let scenario = Scenario::new(requested);
-            let found = may_have_machines(platform, &scenario.client(), &machine).await;
-            assert_eq!(found, expected, "{platform}");
-            scenario.finish();
-        }
-    }
-
-    #[test]
-    fn control_planes_of_other_releases_are_skipped() {
-        let found = json!({ "metadata": { "name": "a" }, "spec": { "releaseImage": "new" } });
-        let found: DynamicObject = serde_json::from_value(found).unwrap();
-        for (release, expected) in [(Some("new"), true), (Some("old"), false), (None, true)] {
-            assert_eq!(is_of_release(&found, release), expected, "{release:?}");
-        }
-    }
-}
+mod tests;

@@ -15,15 +15,17 @@ use super::error::Error;
 
 /// Maximum attempts after conflicts.
 const ATTEMPTS: usize = 5;
+/// The longest message of a condition that the API accepts, in characters; here in bytes.
+const MESSAGE: usize = 32_768;
 /// Field manager.
 const MANAGER: &str = "hosted-cluster-config-operator";
 
-/// The desired state of a condition.
+/// The desired state of a condition. Its reason is text of this program, or copied from the hosted cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DesiredCondition {
+pub(super) struct DesiredCondition<R = &'static str> {
     pub(super) type_: ClusterCondition,
     pub(super) status: Status,
-    pub(super) reason: &'static str,
+    pub(super) reason: R,
     pub(super) message: String,
 }
 
@@ -79,9 +81,9 @@ pub(super) async fn write(
 }
 
 /// Sets conditions. The transition time changes only with the status.
-pub(super) fn set(
+pub(super) fn set<R: AsRef<str>>(
     status: &mut Value,
-    desired: &[DesiredCondition],
+    desired: &[DesiredCondition<R>],
     generation: Option<i64>,
     now: Timestamp,
 ) {
@@ -102,9 +104,19 @@ pub(super) fn set(
     }
 }
 
+/// A text in at most `length` bytes.
+pub(super) fn limited(text: &str, length: usize) -> String {
+    const DOTS: &str = "...";
+    if text.len() <= length {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(length.saturating_sub(DOTS.len()));
+    format!("{}{DOTS}", &text[..end])
+}
+
 // === impl DesiredCondition ===
 
-impl DesiredCondition {
+impl<R: AsRef<str>> DesiredCondition<R> {
     fn write(&self, known: &mut Value, generation: Option<i64>, now: Timestamp) {
         let status = self.status.as_str();
         if known["status"] != status || !known["lastTransitionTime"].is_string() {
@@ -113,8 +125,8 @@ impl DesiredCondition {
             known["lastTransitionTime"] = json!(seconds.to_string());
         }
         known["status"] = json!(status);
-        known["reason"] = json!(self.reason);
-        known["message"] = json!(self.message);
+        known["reason"] = json!(self.reason.as_ref());
+        known["message"] = json!(limited(&self.message, MESSAGE));
         if let Some(generation) = generation {
             known["observedGeneration"] = json!(generation);
         }
@@ -169,6 +181,28 @@ mod tests {
             "2030-01-03T00:00:00Z"
         );
         assert_eq!(status["conditions"].as_array().unwrap().len(), 2);
+    }
+
+    /// One condition that is too long would make the API server reject the whole status.
+    #[test]
+    fn messages_are_as_long_as_the_api_accepts() {
+        let message = |text: String| {
+            let desired = DesiredCondition {
+                message: text,
+                ..desired(Status::False)
+            };
+            let mut status = json!({});
+            set(&mut status, &[desired], None, Timestamp::UNIX_EPOCH);
+            let message = &status["conditions"][0]["message"];
+            message.as_str().unwrap().to_owned()
+        };
+        let longest = "a".repeat(MESSAGE);
+        assert_eq!(message(longest.clone()), longest);
+        let cut = message(format!("{longest}a"));
+        assert_eq!(cut, format!("{}...", &longest[3..]));
+        // A character is not cut.
+        let cut = message(format!("a{}", "ä".repeat(MESSAGE)));
+        assert!(cut.len() <= MESSAGE && cut.ends_with("ä..."));
     }
 
     #[tokio::test]

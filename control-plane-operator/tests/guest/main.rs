@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
+mod compare;
 mod facts;
 mod modes;
 mod parity;

@@ -1,244 +1,18 @@
-//! Compares the objects of default profiles with reference facts; intended differences are listed with a reason.
+//! The objects of default profiles, and reference facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use control_plane_operator::hosted_cluster_config::resources::desired::{
-    LEGACY, MANAGED, Mode, Object,
-};
-use serde_json::{Value, json};
+use control_plane_operator::hosted_cluster_config::resources::desired::{LEGACY, Mode};
+use serde_json::Value;
 
-use crate::facts::{self, Facts};
-use crate::profiles::{PLATFORMS, Profile, created};
-use crate::values;
+use crate::compare::{ALLOWED, described, differences, matches, of_profile, ours, theirs};
+use crate::facts;
+use crate::profiles::{PLATFORMS, Profile};
 
 /// Numbers of objects of the profiles, in their order.
 const COUNTS: [usize; 3] = [133, 123, 134];
-
-/// Ends of paths with values that the API server sets by itself.
-const DEFAULTS: [(&str, &str); 24] = [
-    (".protocol", "\"TCP\""),
-    (".scheme", "\"HTTP\""),
-    (".successThreshold", "1"),
-    (".failureThreshold", "3"),
-    (".periodSeconds", "10"),
-    (".defaultMode", "420"),
-    ("failurePolicy", "\"Fail\""),
-    (".env", "{}"),
-    (".volumeMounts", "{}"),
-    (" spec", "{}"),
-    (" data", "{}"),
-    (".annotations", "{}"),
-    (".type", "\"\""),
-    (".updateStrategy.type", "\"RollingUpdate\""),
-    ("rollingUpdate.maxSurge", "0"),
-    ("rollingUpdate.maxUnavailable", "1"),
-    ("imageDigestMirrors", "[]"),
-    ("imageDigestMirrors[0]", "{}"),
-    (".value", "\"\""),
-    (".imagePullPolicy", "\"IfNotPresent\""),
-    ("securityContext", "{}"),
-    (" spec.selector", "{}"),
-    (" status", "{}"),
-    (".resources", "{}"),
-];
-
-/// Intended differences: object and path (with wildcards `*`), and the reason.
-const ALLOWED: &[(&str, &str)] = &[
-    (
-        "*/ValidatingAdmissionPolicy/* spec.validations*",
-        "CEL is described there, and written here: variants.rs",
-    ),
-    (
-        "*/ValidatingAdmissionPolicy//ntomirroredconfigmaps spec.matchConstraints.resourceRules[0].apiGroups*",
-        "ConfigMaps are in the core group: the policy there matches nothing",
-    ),
-    (
-        "*/PrometheusRule/* spec.groups[0].rules[*].annotations*",
-        "texts are written here",
-    ),
-    (
-        "*/PrometheusRule/* spec.groups[0].rules[*].expr*",
-        "PromQL is described there, and written here: variants.rs",
-    ),
-    (
-        "*/ClusterOperator/* *.lastTransitionTime",
-        "the time of the test",
-    ),
-    (
-        "*/Infrastructure//cluster status.platformStatus.openstack*",
-        "all platforms are described in one object there",
-    ),
-    (
-        "*/Infrastructure//cluster status.platformStatus.azure*",
-        "all platforms are described in one object there",
-    ),
-    (
-        "*/IngressController/*/default spec.endpointPublishingStrategy*",
-        "all platforms are described in one object there: variants.rs",
-    ),
-    (
-        "*/ServiceMonitor/* spec.endpoints[0].metricRelabelings*",
-        "regular expressions are described there, and written here: variants.rs",
-    ),
-    (
-        "*/DaemonSet/*/konnectivity-agent spec.template.metadata.labels.app",
-        "labels of pods are those of the selector",
-    ),
-    (
-        "*/DaemonSet/*/kubevirt-csi-node spec.template.metadata.labels.app",
-        "labels of pods are those of the selector",
-    ),
-    (
-        "*/DaemonSet/*/kubevirt-csi-node spec.template.spec.containers[*].privileged",
-        "containers are described in a short form there",
-    ),
-    (
-        "*/DaemonSet/*/kubevirt-csi-node spec.template.spec.containers[*].securityContext.privileged",
-        "containers are described in a short form there",
-    ),
-    (
-        "*/DaemonSet/*/kubevirt-csi-node spec.template.spec.containers[*].requests.*",
-        "containers are described in a short form there",
-    ),
-    (
-        "*/DaemonSet/*/kubevirt-csi-node spec.template.spec.containers[*].resources.requests.*",
-        "containers are described in a short form there",
-    ),
-    (
-        "*/DaemonSet/*/kubevirt-csi-node spec.template.spec.containers[0].livenessProbe.*",
-        "containers are described in a short form there",
-    ),
-    (
-        "*/DaemonSet/*/kubevirt-csi-node spec.template.spec.containers[1].preStop",
-        "containers are described in a short form there",
-    ),
-    (
-        "*/DaemonSet/*/kubevirt-csi-node spec.template.spec.containers[1].lifecycle.*",
-        "containers are described in a short form there",
-    ),
-    (
-        "*/DaemonSet/*/kubevirt-csi-node spec.template.spec.containers[*].env.*",
-        "containers are described in a short form there",
-    ),
-    (
-        "*/DaemonSet/*/kubevirt-csi-node spec.template.spec.imagePullPolicy",
-        "containers are described in a short form there",
-    ),
-    (
-        "*/DaemonSet/*/global-pull-secret-syncer *volumeMounts.global-pull-secret",
-        "it is only mounted with the user's Secret: variants.rs",
-    ),
-    (
-        "*/kube-system/global-pull-secret-syncer @label",
-        "all written objects have the label, so that their watch finds them",
-    ),
-    (
-        "*/kube-system/original-pull-secret @label",
-        "all written objects have the label, so that their watch finds them",
-    ),
-];
-
-fn file() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/guest/facts.txt")
-}
-
-fn theirs() -> BTreeMap<String, Facts> {
-    facts::parse(&std::fs::read_to_string(file()).unwrap())
-}
-
-fn matches(pattern: &str, text: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else {
-        return pattern == text;
-    };
-    let Some(text) = text.strip_prefix(head) else {
-        return false;
-    };
-    (0..=text.len())
-        .filter(|at| text.is_char_boundary(*at))
-        .any(|at| matches(rest, &text[at..]))
-}
-
-fn is_allowed(path: &str) -> bool {
-    ALLOWED.iter().any(|(pattern, _)| matches(pattern, path))
-}
-
-fn is_default(path: &str, value: &Value) -> bool {
-    let value = value.to_string();
-    DEFAULTS
-        .iter()
-        .any(|(end, default)| path.ends_with(end) && value == *default)
-}
-
-/// Facts with the values of a profile.
-fn resolved(facts: &Facts, platform: &str) -> Facts {
-    let mut resolved = Facts::new();
-    for (path, value) in facts.iter().filter(|(path, _)| !path.starts_with('@')) {
-        let value = match value {
-            Value::String(text) => match values::resolve(text, platform) {
-                // A remark at the end.
-                Value::String(text) if text.ends_with(')') => {
-                    json!(
-                        text.rsplit_once(" (")
-                            .map_or(text.as_str(), |(text, _)| text)
-                    )
-                }
-                value => value,
-            },
-            value => value.clone(),
-        };
-        facts::flatten(path, &value, &mut resolved);
-    }
-    resolved
-}
-
-fn mode(object: &Object) -> &'static str {
-    match object.mode {
-        Mode::Enforce => "enforce",
-        Mode::Merge => "merge",
-        Mode::Create => "create-only",
-        Mode::Delete => "delete",
-    }
-}
-
-/// Facts of one of our objects, in the form of theirs.
-fn ours(step: u8, object: &Object, theirs: &Facts) -> Facts {
-    let mut value = created(object).unwrap();
-    let labels = &mut value["metadata"]["labels"];
-    let label = labels
-        .as_object_mut()
-        .and_then(|labels| labels.remove(MANAGED));
-    if labels.as_object().is_some_and(serde_json::Map::is_empty) {
-        *labels = Value::Null;
-    }
-    if object.key().name == "default-ingress-cert" {
-        // Facts name the source only.
-        value["data"] = json!({ "tls.crt": crate::profiles::base64("ingress-crt"), "tls.key": crate::profiles::base64("ingress-crt") });
-    }
-    let mut facts = facts::rendered(&value, theirs);
-    facts.insert("@step".to_owned(), json!(step));
-    facts.insert("@mode".to_owned(), json!(mode(object)));
-    facts.insert("@label".to_owned(), json!(label.is_some()));
-    facts
-}
-
-fn differences(id: &str, theirs: &Facts, ours: &Facts, text: &mut String) {
-    let paths: BTreeSet<_> = theirs.keys().chain(ours.keys()).collect();
-    for path in paths.into_iter().filter(|path| *path != "@profiles") {
-        let full = format!("{id} {path}");
-        let compared = |facts: &Facts| {
-            let value = facts.get(path).cloned();
-            value.filter(|value| !is_default(&full, value))
-        };
-        let (expected, found) = (compared(theirs), compared(ours));
-        if expected != found && !is_allowed(&full) {
-            let show = |value: Option<Value>| value.map_or("-".to_owned(), |it| it.to_string());
-            let (expected, found) = (show(expected), show(found));
-            let _ = writeln!(text, "{full}: {expected} there, {found} here");
-        }
-    }
-}
 
 #[test]
 fn objects_of_default_profiles_match_reference_facts() {
@@ -247,15 +21,7 @@ fn objects_of_default_profiles_match_reference_facts() {
     for ((name, platform), count) in PLATFORMS.into_iter().zip(COUNTS) {
         let (objects, errors) = Profile::new(platform).build();
         assert_eq!(errors, [], "{platform}");
-        let is_present = |facts: &Facts| {
-            let profiles = facts["@profiles"].as_str().unwrap();
-            profiles.split(' ').any(|profile| profile == name)
-        };
-        let expected: BTreeSet<_> = theirs
-            .iter()
-            .filter(|(_, facts)| is_present(facts))
-            .map(|(id, _)| id.clone())
-            .collect();
+        let expected = of_profile(&theirs, name);
         assert_eq!(expected.len(), count, "{platform}");
         let built: BTreeMap<_, _> = objects
             .iter()
@@ -268,12 +34,9 @@ fn objects_of_default_profiles_match_reference_facts() {
         }
         for id in expected.intersection(&ids) {
             let (step, object) = built[id];
-            let mut described = resolved(&theirs[id], platform);
-            for field in ["@step", "@mode", "@label"] {
-                described.insert(field.to_owned(), theirs[id][field].clone());
-            }
+            let described = described(&theirs[id], platform);
             let ours = ours(step, object, &described);
-            differences(id, &described, &ours, &mut text);
+            differences(id, &described, &ours, |_, _| false, &mut text);
         }
     }
     assert!(text.is_empty(), "\n{text}");
@@ -334,5 +97,6 @@ fn write_facts() {
     let lines: Vec<_> = lines.flat_map(facts::described).collect();
     let header =
         "# Reference facts of objects in the hosted cluster, one per line: tests/guest/facts.rs.\n";
-    std::fs::write(file(), format!("{header}{}\n", lines.join("\n"))).unwrap();
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/guest/facts.txt");
+    std::fs::write(file, format!("{header}{}\n", lines.join("\n"))).unwrap();
 }

@@ -70,7 +70,7 @@ impl Profile {
         self
     }
 
-    fn input(&self) -> Input<'_> {
+    pub(crate) fn input(&self) -> Input<'_> {
         Input {
             hcp: &self.hcp,
             release: &self.release,
@@ -208,7 +208,8 @@ fn sources() -> Vec<Value> {
             "spec": { "clusterIP": address },
         })
     };
-    let mut pull_secret = secret("pull-secret", &[".dockerconfigjson"]);
+    let config = json!({ ".dockerconfigjson": base64(r#"{"auths":{}}"#) });
+    let mut pull_secret = source("Secret", "pull-secret", config);
     pull_secret["type"] = json!("kubernetes.io/dockerconfigjson");
     vec![
         pull_secret,
@@ -229,5 +230,16 @@ fn sources() -> Vec<Value> {
         service("openshift-apiserver", "10.0.0.1"),
         service("openshift-oauth-apiserver", "10.0.0.2"),
         service("packageserver", "10.0.0.3"),
+        server("openshift-apiserver", 1),
+        server("openshift-oauth-apiserver", 1),
+        server("packageserver", 1),
     ]
+}
+
+/// The Deployment of an API server.
+pub(crate) fn server(name: &str, available: u32) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name },
+        "status": { "availableReplicas": available },
+    })
 }

@@ -57,7 +57,7 @@ fn objects(text: &str, platform: &str) -> Option<Value> {
         "<data of ConfigMap konnectivity-ca-bundle>" => json!({ "ca.crt": "konnectivity CA" }),
         "<data of Secret konnectivity-agent>" => json!({ "tls.crt": "konnectivity-agent tls.crt" }),
         "<data of Secret pull-secret>" => {
-            json!({ ".dockerconfigjson": "pull-secret .dockerconfigjson" })
+            json!({ ".dockerconfigjson": r#"{"auths":{}}"# })
         }
         "<guest.md 3.4>" if is_kubevirt => {
             json!({ "v4InternalSubnet": "100.66.0.0/16", "genevePort": 9880 })
@@ -182,10 +182,10 @@ const TABLE: [(&str, &str); 64] = [
     ),
     (
         "<Secret pull-secret of the control plane",
-        "pull-secret .dockerconfigjson",
+        r#"{"auths":{}}"#,
     ),
     // FNV-1a of the bytes as decimal list.
-    ("<FNV-1a 32 of the secret in use>", "5959ffda"),
+    ("<FNV-1a 32 of the secret in use>", "217e580d"),
     ("<env HOSTED_CLUSTER_CONFIG_OPERATOR_IMAGE>", "own"),
     ("<script>", "<script>"),
     ("<Secret ingress-crt>", "ingress-crt"),

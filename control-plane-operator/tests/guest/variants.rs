@@ -6,7 +6,7 @@ use control_plane_operator::hosted_cluster_config::resources::desired::{KINDS, M
 use serde_json::{Value, json};
 
 use crate::facts::identity;
-use crate::profiles::{Profile, base64, created, source};
+use crate::profiles::{Profile, base64, created, server, source};
 
 /// Changes of the HostedControlPlane: pointers and values.
 type Changes = Vec<(&'static str, Value)>;
@@ -589,7 +589,6 @@ fn objects_of_the_oauth_server_are_not_built_without_it() {
     let oidc = json!({ "type": "OIDC" });
     let objects = objects(&Profile::new("None").with("/spec/configuration/authentication", oidc));
     for id in [
-        "apiregistration.k8s.io/v1/APIService//v1.oauth.openshift.io",
         "v1/Service/default/openshift-oauth-apiserver",
         "v1/Secret/kube-system/kubeadmin",
         "oauth.openshift.io/v1/OAuthClient//openshift-browser-client",
@@ -597,7 +596,47 @@ fn objects_of_the_oauth_server_are_not_built_without_it() {
     ] {
         assert!(!objects.contains_key(id), "{id}");
     }
-    assert!(objects.contains_key("apiregistration.k8s.io/v1/APIService//v1.apps.openshift.io"));
+    // Discovery would miss their groups, and namespaces would not be deleted.
+    for (group, mode) in [
+        ("apps", Mode::Enforce),
+        ("oauth", Mode::Delete),
+        ("user", Mode::Delete),
+    ] {
+        let id = format!("apiregistration.k8s.io/v1/APIService//v1.{group}.openshift.io");
+        assert_eq!(objects[&id].mode, mode, "{group}");
+    }
+}
+
+#[test]
+fn apis_are_registered_once_their_server_is_available() {
+    const ROUTES: &str = "apiregistration.k8s.io/v1/APIService//v1.route.openshift.io";
+    const OAUTH: &str = "apiregistration.k8s.io/v1/APIService//v1.oauth.openshift.io";
+    const PACKAGES: &str = "apiregistration.k8s.io/v1/APIService//v1.packages.operators.coreos.com";
+    let has = |profile: Profile| {
+        let objects = objects(&profile);
+        [ROUTES, OAUTH, PACKAGES].map(|id| objects.contains_key(id))
+    };
+    let down = |name| Profile::new("None").source(server(name, 0));
+    assert_eq!(has(Profile::new("None")), [true, true, true]);
+    assert_eq!(has(down("openshift-apiserver")), [false, true, true]);
+    assert_eq!(has(down("openshift-oauth-apiserver")), [true, false, true]);
+    assert_eq!(has(down("packageserver")), [true, true, false]);
+    // A server that fails later keeps its registration.
+    let registered = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": { "name": "v1.route.openshift.io" },
+    });
+    let failed = down("openshift-apiserver").live(registered);
+    assert_eq!(has(failed), [true, true, true]);
+    // Without an address, the API server would look for the Service in vain.
+    let no_address = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "openshift-apiserver" },
+        "spec": { "clusterIP": "" },
+    });
+    assert_eq!(
+        has(Profile::new("None").source(no_address)),
+        [false, true, true]
+    );
 }
 
 #[test]
@@ -690,7 +729,8 @@ fn forwarding(profile: Profile) -> Profile {
         "metadata": { "name": "metrics-proxy" },
         "status": { "ingress": [{ "host": "m.example.com" }] },
     });
-    let components = "components: { kube-apiserver: {}, etcd: {} }";
+    // The form that component metrics-proxy writes.
+    let components = "components: [{ name: kube-apiserver, metricsPort: 6443 }, { name: etcd, metricsPort: 2381 }]";
     profile
         .source(route)
         .source(source(

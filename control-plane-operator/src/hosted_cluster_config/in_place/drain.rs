@@ -1,5 +1,6 @@
 //! Drains and uncordons nodes for the machine-config-daemon.
 
+use api::group::DRAIN;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{EvictParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
@@ -133,7 +134,10 @@ fn is_evictable(pod: &Pod) -> bool {
         .labels()
         .get("app")
         .is_some_and(|app| app == "machine-config-daemon");
-    !of_node && !is_over && !is_daemon && !pod.annotations().contains_key(MIRROR)
+    // As Cluster API does.
+    let is_skipped = pod.labels().get(DRAIN).is_some_and(|value| value == "skip");
+    let is_static = pod.annotations().contains_key(MIRROR);
+    !of_node && !is_over && !is_daemon && !is_skipped && !is_static
 }
 
 #[cfg(test)]
@@ -167,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn daemonset_and_static_pods_are_not_evicted() {
+    fn pods_that_a_drain_skips_are_not_evicted() {
         for (pod, expected) in [
             (json!({ "metadata": {} }), true),
             (
@@ -190,6 +194,11 @@ mod tests {
                 json!({ "metadata": {}, "status": { "phase": "Succeeded" } }),
                 false,
             ),
+            (
+                json!({ "metadata": { "labels": { DRAIN: "skip" } } }),
+                false,
+            ),
+            (json!({ "metadata": { "labels": { DRAIN: "" } } }), true),
         ] {
             assert_eq!(
                 is_evictable(&serde_json::from_value(pod.clone()).unwrap()),

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use super::super::controller::Wake;
 use super::super::error::Error;
-use super::desired::{Guest, KINDS, Key, MANAGED, objects_of_users};
+use super::desired::{Guest, KINDS, Key, MANAGED, objects_of_others};
 
 /// A new definition is served after a moment.
 const ESTABLISHED_AFTER: Duration = Duration::from_secs(1);
@@ -124,7 +124,16 @@ impl GuestCache {
     }
 
     pub(super) fn served(&self, key: &Key) -> Served {
-        match self.lock().get(&kind(key)) {
+        self.state(&kind(key))
+    }
+
+    /// The same for an object that is watched by its name.
+    pub(super) fn served_object(&self, key: &Key) -> Served {
+        self.state(&slot(key))
+    }
+
+    fn state(&self, slot: &Kind) -> Served {
+        match self.lock().get(slot) {
             Some(State::Watched(_)) => Served::Yes,
             Some(State::NotServed) => Served::No,
             Some(State::Unknown) | None => Served::Unknown,
@@ -281,8 +290,7 @@ impl GuestCache {
 impl Source {
     /// Where its objects are. Those of a single object's watch are separate from those with the label.
     fn slot(&self) -> Kind {
-        let (api_version, kind) = kind(&self.key);
-        (api_version, format!("{kind}{}", self.key.name))
+        slot(&self.key)
     }
 }
 
@@ -332,11 +340,13 @@ fn sources() -> Vec<Source> {
             },
         })
         .collect();
-    sources.extend(objects_of_users().into_iter().map(|key| {
-        let fields = format!(
-            "metadata.name={},metadata.namespace={}",
-            key.name, key.namespace
-        );
+    sources.extend(objects_of_others().into_iter().map(|key| {
+        let name = format!("metadata.name={}", key.name);
+        // The API server does not know the field of cluster-scoped objects.
+        let fields = match key.namespace.as_str() {
+            "" => name,
+            namespace => format!("{name},metadata.namespace={namespace}"),
+        };
         Source {
             key,
             config: watcher::Config::default().fields(&fields),
@@ -351,6 +361,10 @@ fn owned((api_version, kind): (&str, &str)) -> Kind {
 
 fn kind(key: &Key) -> Kind {
     (key.api_version.clone(), key.kind.clone())
+}
+
+fn slot(key: &Key) -> Kind {
+    (key.api_version.clone(), format!("{}{}", key.kind, key.name))
 }
 
 /// The versions of what defines a kind.

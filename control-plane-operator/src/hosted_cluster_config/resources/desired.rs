@@ -45,12 +45,25 @@ mod storage;
 mod webhooks;
 mod write;
 
+pub use aggregated_apis::SERVERS;
 pub use error::Error;
 pub use input::{Guest, Input, Settings};
 pub use kinds::KINDS;
+#[cfg(test)]
+pub(crate) use metrics_forwarder::haproxy as forwarder_configuration;
 pub use object::{Desired, Key, MANAGED, Mode, Object};
 pub use plan::{Write, plan};
 pub use write::{WriteError, Writer};
+
+const CONFIG: &str = "config.openshift.io/v1";
+/// Kinds of configuration in the hosted cluster that the control plane follows, and the ConfigMaps with their copies.
+pub const OBSERVED: [(&str, &str); 2] = [
+    ("Build", "observed-config-build"),
+    ("Project", "observed-config-project"),
+];
+
+/// The kind with the feature set, which kas-bootstrap writes.
+pub(crate) const FEATURES: &str = "FeatureGate";
 
 type Builder = fn(&Input<'_>, &mut Desired);
 
@@ -111,9 +124,13 @@ const fn step(number: u8, name: &'static str, builder: Builder) -> Step {
     }
 }
 
-/// Objects of users that steps read, and that do not have the label of managed objects.
-pub fn objects_of_users() -> Vec<Key> {
-    vec![global_pull_secret::additional()]
+/// Objects of others that are read, and that do not have the label of managed objects.
+pub fn objects_of_others() -> Vec<Key> {
+    let kinds = OBSERVED.iter().map(|(kind, _)| *kind).chain([FEATURES]);
+    let configuration = kinds.map(|kind| Key::new(CONFIG, kind, "", "cluster"));
+    configuration
+        .chain([global_pull_secret::additional()])
+        .collect()
 }
 
 // === impl Step ===

@@ -1,46 +1,12 @@
 //! Passes against a mock API server.
 
-use std::net::IpAddr;
-
 use kube::api::DynamicObject;
 use serde_json::json;
 use support::testing::{Answer, Expect, Scenario};
 
 use super::super::NodeClients;
+use super::cache::Served;
 use super::*;
-
-fn addresses(list: &[&str]) -> Vec<IpAddr> {
-    list.iter().map(|text| text.parse().unwrap()).collect()
-}
-
-#[test]
-fn endpoint_slices_have_one_address_family() {
-    for (found, prefers_ipv6, expected) in [
-        (
-            vec!["10.0.0.2", "10.0.0.1", "10.0.0.2"],
-            false,
-            vec!["10.0.0.1", "10.0.0.2"],
-        ),
-        (vec!["10.0.0.1", "fd00::1"], false, vec!["10.0.0.1"]),
-        (vec!["10.0.0.1", "fd00::1"], true, vec!["fd00::1"]),
-        (vec!["fd00::1"], false, vec!["fd00::1"]),
-        (vec!["10.0.0.1"], true, vec!["10.0.0.1"]),
-    ] {
-        let endpoint = endpoints::ApiEndpoint::new(addresses(&found), 6443, prefers_ipv6).unwrap();
-        assert_eq!(endpoint.addresses, addresses(&expected), "{found:?}");
-        let slice = endpoint.slice();
-        assert_eq!(slice.endpoints.len(), expected.len());
-        assert_eq!(
-            slice.address_type,
-            if expected[0].contains(':') {
-                "IPv6"
-            } else {
-                "IPv4"
-            }
-        );
-    }
-    assert_eq!(endpoints::ApiEndpoint::new(Vec::new(), 6443, false), None);
-}
 
 #[test]
 fn csr_approver_binding_depends_on_node_clients() {
@@ -102,6 +68,7 @@ fn resources(scenario: &Scenario) -> Resources {
         settings: Settings::default(),
         versions: Release::default(),
         is_legacy_deleted: AtomicBool::new(false),
+        password_hash: PasswordHash::default(),
     }
 }
 

@@ -87,7 +87,7 @@ fn daemon_set(input: &Input<'_>, mut value: Value, in_use: &[u8], is_merged: boo
     // New credentials roll the pods. Older programs hash the same text.
     let text: Vec<_> = in_use.iter().map(u8::to_string).collect();
     let text = format!("[{}]", text.join(" "));
-    let hash = format!("{:x}", fnv1a(text.as_bytes()));
+    let hash = format!("{:08x}", fnv1a(text.as_bytes()));
     template["metadata"]["labels"][CONFIG_HASH] = json!(hash);
     let container = &mut template["spec"]["containers"][0];
     container["image"] = json!(input.settings.own_image);

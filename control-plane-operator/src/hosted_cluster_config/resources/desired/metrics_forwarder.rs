@@ -62,7 +62,10 @@ fn source(input: &Input<'_>) -> Option<Source> {
         .config_value(NAME, "metrics-proxy-config", "config.yaml")
         .ok()?;
     let config: Value = serde_saphyr::from_str(config).ok()?;
-    let mut components: Vec<_> = config["components"].as_object()?.keys().cloned().collect();
+    // None are null.
+    let components = config["components"].as_array().into_iter().flatten();
+    let components = components.filter_map(|component| component["name"].as_str());
+    let mut components: Vec<_> = components.map(str::to_owned).collect();
     components.sort();
     Some(Source {
         host: host.to_owned(),
@@ -116,9 +119,9 @@ fn monitor(source: &Source) -> Value {
 }
 
 /// TLS is passed through, so that Prometheus authenticates to the control plane.
-fn haproxy(host: &str) -> String {
+pub(crate) fn haproxy(host: &str) -> String {
     format!(
-        "global\n  log stdout raw local0\n\
+        "global\n  log stdout format raw local0\n\
          defaults\n  log global\n  mode tcp\n  timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n\
          frontend metrics\n  bind *:9443\n  default_backend metrics-proxy\n\
          backend metrics-proxy\n  server metrics-proxy {host}:443\n"

@@ -105,8 +105,8 @@ impl Key {
 
     /// Whether its status is a subresource.
     pub fn has_status_subresource(&self) -> bool {
-        // The configuration of the network is written with its status in one request.
-        self.kind != "Network"
+        // The configuration of the network is written with its status in one request. Its operator's kind is another one.
+        (self.api_version.as_str(), self.kind.as_str()) != ("config.openshift.io/v1", "Network")
     }
 }
 
