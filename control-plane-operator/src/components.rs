@@ -33,7 +33,7 @@
 //! 3. Add a line to `running`, in reconcile order.
 //! 4. Generate `tests/facts/<name>.txt`, the reference of the component: `HCP_FACTS=<directory> cargo test -p
 //!    control-plane-operator --test components -- --ignored` writes it; intended differences go into the table in
-//!    `tests/components/parity.rs`.
+//!    `tests/components/parity/allowed.rs`.
 //! 5. `UPDATE_GOLDEN=1 cargo test -p control-plane-operator --test components` writes `tests/golden/<name>/`; review
 //!    it.
 //!
@@ -67,7 +67,7 @@ mod cluster_network_operator;
 mod cluster_node_tuning_operator;
 mod cluster_policy_controller;
 mod cluster_storage_operator;
-mod cluster_version_operator;
+pub(crate) mod cluster_version_operator;
 mod community_operators_catalog;
 mod control_plane_pki_operator;
 mod controller_config;
@@ -81,7 +81,7 @@ pub(crate) mod feature_gate;
 mod featuregate_generator;
 mod flags;
 mod gcp_cloud_controller_manager;
-mod go_duration;
+pub(crate) mod go_duration;
 mod hosted_cluster_config_operator;
 mod ignition_server;
 mod ignition_server_proxy;
@@ -121,7 +121,7 @@ use std::sync::LazyLock;
 
 use control_plane_component::Component;
 
-/// Components with manifests, in reconcile order: those that the operator runs, and those that it only renders yet.
+/// Components with manifests, in reconcile order.
 pub fn all() -> &'static [Component] {
     let declared = Declared::get();
     declared.components.split_at(declared.running).0
@@ -158,52 +158,52 @@ impl Declared {
 
 fn running() -> Vec<Component> {
     vec![
-        control_plane_pki_operator::component().rendered_only(),
+        control_plane_pki_operator::component(),
         etcd::component(),
         featuregate_generator::component(),
         kube_apiserver::component(),
         kube_controller_manager::component(),
         kube_scheduler::component(),
-        openshift_apiserver::component().rendered_only(),
-        openshift_oauth_apiserver::component().rendered_only(),
+        openshift_apiserver::component(),
+        openshift_oauth_apiserver::component(),
         cluster_autoscaler::component(),
         cluster_version_operator::component(),
-        openshift_controller_manager::component().rendered_only(),
-        openshift_route_controller_manager::component().rendered_only(),
-        cluster_policy_controller::component().rendered_only(),
-        oauth_openshift::component().rendered_only(),
+        openshift_controller_manager::component(),
+        openshift_route_controller_manager::component(),
+        cluster_policy_controller::component(),
+        oauth_openshift::component(),
         hosted_cluster_config_operator::component(),
-        aws_cloud_controller_manager::component().rendered_only(),
-        azure_cloud_controller_manager::component().rendered_only(),
-        kubevirt_cloud_controller_manager::component().rendered_only(),
-        openstack_cloud_controller_manager::component().rendered_only(),
-        powervs_cloud_controller_manager::component().rendered_only(),
-        gcp_cloud_controller_manager::component().rendered_only(),
-        cloud_credential_operator::component().rendered_only(),
-        cluster_storage_operator::component().rendered_only(),
-        kubevirt_csi_controller::component().rendered_only(),
-        cluster_network_operator::component().rendered_only(),
-        cluster_node_tuning_operator::component().rendered_only(),
-        dns_operator::component().rendered_only(),
+        aws_cloud_controller_manager::component(),
+        azure_cloud_controller_manager::component(),
+        kubevirt_cloud_controller_manager::component(),
+        openstack_cloud_controller_manager::component(),
+        powervs_cloud_controller_manager::component(),
+        gcp_cloud_controller_manager::component(),
+        cloud_credential_operator::component(),
+        cluster_storage_operator::component(),
+        kubevirt_csi_controller::component(),
+        cluster_network_operator::component(),
+        cluster_node_tuning_operator::component(),
+        dns_operator::component(),
         machine_approver::component(),
-        aws_node_termination_handler::component().rendered_only(),
-        ingress_operator::component().rendered_only(),
-        csi_snapshot_controller_operator::component().rendered_only(),
-        cluster_image_registry_operator::component().rendered_only(),
+        aws_node_termination_handler::component(),
+        ingress_operator::component(),
+        csi_snapshot_controller_operator::component(),
+        cluster_image_registry_operator::component(),
         konnectivity_agent::component(),
         ignition_server::component(),
         ignition_server_proxy::component(),
-        endpoint_resolver::component().rendered_only(),
-        metrics_proxy::component().rendered_only(),
+        endpoint_resolver::component(),
+        metrics_proxy::component(),
         router::component(),
-        kube_storage_version_migrator::component().rendered_only(),
-        catalog_operator::component().rendered_only(),
-        olm_operator::component().rendered_only(),
-        packageserver::component().rendered_only(),
-        olm_collect_profiles::component().rendered_only(),
-        redhat_operators_catalog::component().rendered_only(),
-        certified_operators_catalog::component().rendered_only(),
-        community_operators_catalog::component().rendered_only(),
+        kube_storage_version_migrator::component(),
+        catalog_operator::component(),
+        olm_operator::component(),
+        packageserver::component(),
+        olm_collect_profiles::component(),
+        redhat_operators_catalog::component(),
+        certified_operators_catalog::component(),
+        community_operators_catalog::component(),
     ]
 }
 

@@ -4,28 +4,37 @@
 //! rendered in the `ConfigMap` that components read.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use support::apply::Applier;
 use support::args::{ApiServerArgs, LoggingArgs};
 
 use crate::components::feature_gate::{CONFIG_MAP, KEY};
-use crate::error::{Failure, Usage};
+use crate::error::Failure;
 use crate::tool;
 
 /// Field manager.
 const MANAGER: &str = "featuregate-generator";
+/// Annotation with the version of the release that has rendered the features.
+const PAYLOAD_VERSION: &str = "hypershift.openshift.io/payload-version";
 
 /// The flags of `sync-fg-configmap`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Directory with rendered manifests, read recursively.
-    #[arg(long, value_name = "DIR", default_value = "/manifests")]
-    pub manifests_dir: PathBuf,
+    /// File with the rendered FeatureGate.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/manifests/99_feature-gate.yaml"
+    )]
+    pub file: PathBuf,
     /// Namespace of the hosted control plane.
     #[arg(long, value_name = "NAME", env = "NAMESPACE")]
     pub namespace: String,
+    /// Name of the ConfigMap.
+    #[arg(long, value_name = "NAME", default_value = CONFIG_MAP)]
+    pub name: String,
     /// Version of the release: selects the features of this version.
     #[arg(long, value_name = "VERSION", env = "PAYLOAD_VERSION")]
     pub payload_version: String,
@@ -37,10 +46,24 @@ pub struct Args {
     pub logging: LoggingArgs,
 }
 
-/// No FeatureGate was rendered.
+/// The features of the release are not known.
 #[derive(Debug, thiserror::Error)]
-#[error("no FeatureGate found below {0}: check the log of container render-feature-gates")]
-struct NotRendered(String);
+enum Error {
+    /// An I/O error.
+    #[error("failed to read {file}")]
+    Read {
+        file: String,
+        source: std::io::Error,
+    },
+    /// The file is not what the release's program writes.
+    #[error("{file} has no FeatureGate: check the log of container render-feature-gates")]
+    NotRendered { file: String },
+    /// The features are those of other versions.
+    #[error(
+        "{file} has no features of version {version}: check the log of container render-feature-gates"
+    )]
+    NoFeatures { file: String, version: String },
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -48,14 +71,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 async fn sync(args: &Args) -> Result<(), Failure> {
-    let mut gates = Vec::new();
-    read(&args.manifests_dir, &mut gates)?;
-    let gate = chosen(gates, &args.payload_version)
-        .ok_or_else(|| NotRendered(args.manifests_dir.display().to_string()))?;
+    let gate = read(args)?;
     let config = support::client::config(&args.api_server).await?;
     let applier = Applier::new(support::client::connect(config)?, MANAGER);
     let map = json!({
-        "metadata": { "name": CONFIG_MAP, "namespace": args.namespace },
+        "metadata": {
+            "name": args.name,
+            "namespace": args.namespace,
+            "annotations": { PAYLOAD_VERSION: args.payload_version },
+        },
         "data": { KEY: crate::components::kubeconfig::yaml(&gate) },
     });
     let resource = kube::api::ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
@@ -63,63 +87,91 @@ async fn sync(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads all `FeatureGates` below a directory.
-fn read(directory: &Path, gates: &mut Vec<Value>) -> Result<(), Usage> {
-    let usage = |error: std::io::Error| Usage {
-        message: format!("failed to read {}: {error}", directory.display()),
+fn read(args: &Args) -> Result<Value, Error> {
+    let file = args.file.display().to_string();
+    let text = match fs::read_to_string(&args.file) {
+        Ok(text) => text,
+        Err(source) => return Err(Error::Read { file, source }),
     };
-    for entry in fs::read_dir(directory).map_err(usage)? {
-        let path = entry.map_err(usage)?.path();
-        if path.is_dir() {
-            read(&path, gates)?;
-            continue;
-        }
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        // Other manifests are ignored.
-        let value: Value = serde_saphyr::from_str(&text).unwrap_or_default();
-        if value["kind"] == "FeatureGate" {
-            gates.push(value);
-        }
+    let gate: Value = serde_saphyr::from_str(&text).unwrap_or_default();
+    if gate["kind"] != "FeatureGate" {
+        return Err(Error::NotRendered { file });
     }
-    Ok(())
+    let version = &args.payload_version;
+    of_version(gate, version).ok_or_else(|| Error::NoFeatures {
+        file,
+        version: version.clone(),
+    })
 }
 
-/// Selects the FeatureGate with features of the release; otherwise one without features.
-fn chosen(gates: Vec<Value>, version: &str) -> Option<Value> {
-    let mut fallback = None;
-    for mut gate in gates {
-        let entries = gate["status"]["featureGates"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        if let Some(own) = entries
-            .iter()
-            .find(|entry| entry["version"] == version)
-            .or(entries.first())
-        {
-            gate["status"]["featureGates"] = json!([own]);
-            return Some(gate);
-        }
-        fallback.get_or_insert(gate);
-    }
-    fallback
+/// The FeatureGate with the features of one version.
+fn of_version(mut gate: Value, version: &str) -> Option<Value> {
+    let entries = gate["status"]["featureGates"].as_array()?;
+    let own = entries.iter().find(|entry| entry["version"] == version)?;
+    gate["status"]["featureGates"] = json!([own]);
+    Some(gate)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::args::{Cli, Command};
+
+    fn error_of(text: Option<&str>) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("gate.yaml");
+        if let Some(text) = text {
+            fs::write(&file, text).unwrap();
+        }
+        let file = file.display().to_string();
+        let args = [
+            "control-plane-operator",
+            "sync-fg-configmap",
+            "--file",
+            &file,
+            "--namespace=ns",
+            "--payload-version=4.20.0",
+        ];
+        let Command::SyncFgConfigmap(args) = Cli::try_parse_from(args).unwrap().command else {
+            panic!("another command");
+        };
+        assert_eq!(args.name, "feature-gate");
+        let error = read(&args).unwrap_err();
+        error.to_string().replace(&file, "FILE")
+    }
 
     #[test]
     fn features_of_the_release_version_are_selected() {
-        let requested = json!({ "kind": "FeatureGate", "status": { "featureGates": null } });
         let rendered = json!({ "kind": "FeatureGate", "status": { "featureGates": [
             { "version": "4.19.0", "enabled": [] },
             { "version": "4.20.0", "enabled": [{ "name": "A" }] },
         ] } });
-        let gate = chosen(vec![requested.clone(), rendered], "4.20.0").unwrap();
+        let gate = of_version(rendered, "4.20.0").unwrap();
         assert_eq!(gate["status"]["featureGates"].as_array().unwrap().len(), 1);
         assert_eq!(gate["status"]["featureGates"][0]["enabled"][0]["name"], "A");
-        assert_eq!(chosen(vec![requested.clone()], "4.20.0"), Some(requested));
-        assert_eq!(chosen(Vec::new(), "4.20.0"), None);
+    }
+
+    #[test]
+    fn files_that_are_not_rendered_are_rejected() {
+        assert_eq!(error_of(None), "failed to read FILE");
+        for text in ["", "kind: ConfigMap", "a: ["] {
+            let error = error_of(Some(text));
+            assert!(
+                error.starts_with("FILE has no FeatureGate:"),
+                "{text}: {error}"
+            );
+        }
+        for text in [
+            "{ kind: FeatureGate, status: { featureGates: null } }",
+            "{ kind: FeatureGate, status: { featureGates: [{ version: 4.19.0 }] } }",
+        ] {
+            let error = error_of(Some(text));
+            assert!(
+                error.starts_with("FILE has no features of version 4.20.0:"),
+                "{text}: {error}"
+            );
+        }
     }
 }

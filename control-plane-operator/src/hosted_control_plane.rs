@@ -38,6 +38,7 @@ use support::health::Check;
 use support::shutdown::Drain;
 use tokio::sync::Mutex;
 
+use crate::openid::Discovery;
 use crate::tool;
 use cache::Cache;
 #[cfg(test)]
@@ -84,9 +85,10 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
     let cache = Cache::new(
         &operator.client,
         &operator.namespace,
-        &operator.settings.served_groups,
+        &operator.settings,
         operator.components,
     );
+    let discovery = Discovery::default();
     let controller = Controller {
         cache: &cache,
         pass: Mutex::new(pass::Pass {
@@ -94,6 +96,7 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
             reader: Reader::new(operator.releases.clone()),
             operator: &operator,
             cache: &cache,
+            discovery: &discovery,
             skip_reason: None,
         }),
         failures: Mutex::new(Failures::new(operator.client.clone())),
@@ -103,10 +106,11 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
         cache.wait_until_synced().await;
         check.pass();
     };
-    let requests = requests(&cache, &operator.namespace);
+    let requests = requests(&cache, &discovery, &operator.namespace);
     let break_glass = break_glass::run(
         &operator.client,
         &operator.namespace,
+        || cache.hosted_control_plane(),
         manager,
         drain.clone(),
     );
@@ -118,11 +122,18 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
 }
 
 /// One initial request, and one for each batch of changes.
-fn requests<'a>(cache: &'a Cache, namespace: &str) -> impl Stream<Item = ObjectKey> + use<'a> {
+fn requests<'a>(
+    cache: &'a Cache,
+    discovery: &'a Discovery,
+    namespace: &str,
+) -> impl Stream<Item = ObjectKey> + use<'a> {
     let key = ObjectKey::new(namespace, "");
     let first = stream::iter([key.clone()]);
     first.chain(stream::unfold(key, move |key| async move {
-        cache.changed().await;
+        tokio::select! {
+            () = cache.changed() => {}
+            () = discovery.changed() => {}
+        }
         Some((key.clone(), key))
     }))
 }

@@ -108,6 +108,19 @@ pub(crate) fn is_swift(context: &Context<'_>) -> bool {
     context.annotation(SWIFT).is_some() || private.is_some_and(|private| private["type"] == "Swift")
 }
 
+/// The Swift network instance of pods that are attached to the cluster's network.
+pub(crate) fn swift_instance<'a>(context: &Context<'a>) -> Option<&'a str> {
+    let private = context
+        .spec()
+        .platform
+        .azure
+        .as_ref()
+        .and_then(|azure| azure.private.as_ref());
+    let swift = private.and_then(|private| private.swift.as_ref());
+    let instance = swift.map(|swift| swift.pod_network_instance.as_str());
+    instance.or_else(|| context.annotation(SWIFT))
+}
+
 /// Whether the API server is published by a Route with a custom host name.
 fn api_has_own_host(context: &Context<'_>) -> bool {
     context

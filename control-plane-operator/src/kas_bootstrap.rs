@@ -4,6 +4,7 @@
 //! the hosted-cluster-config-operator. With its own account it applies the manifests of the payload's renderers. Then
 //! it sleeps until SIGTERM, because a container that exits would be restarted.
 
+mod feature_gates;
 mod manifests;
 mod rbac;
 

@@ -9,7 +9,9 @@ use crate::random;
 /// Name of the Secret.
 pub(crate) const SECRET: &str = "kubeadmin-password";
 /// Key in the Secret.
-const KEY: &str = "password";
+pub(crate) const KEY: &str = "password";
+/// Annotation: hash of the password, of the Secret and of the pods of the OAuth server.
+pub(crate) const HASH: &str = "hypershift.openshift.io/kubeadmin-secret-hash";
 /// Characters of the password, without similar looking ones.
 const ALPHABET: &[u8; 56] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz";
 /// Number of groups, and characters per group.

@@ -10,10 +10,14 @@ pub mod args;
 pub mod availability_prober;
 mod capabilities;
 pub mod components;
+mod encryption;
 pub mod endpoint_resolver;
 pub mod error;
+pub mod etcd_backup;
 pub mod etcd_defrag;
+pub mod etcd_upload;
 pub mod feature_gates;
+pub mod fetch_etcd_certs;
 pub mod file_exists;
 pub mod hosted_cluster_config;
 mod hosted_control_plane;
@@ -25,13 +29,18 @@ mod konnectivity;
 pub mod konnectivity_https_proxy;
 pub mod konnectivity_socks5_proxy;
 mod kubeadmin;
+pub mod kubernetes_default_proxy;
 pub mod metrics_proxy;
+mod object_store;
+mod openid;
 pub mod pki;
+pub mod pki_operator;
 mod random;
 pub mod render;
 pub mod resolve_dns;
 pub mod run;
 pub mod settings;
+pub mod sync_global_pullsecret;
 pub mod token_minter;
 mod tool;
 
@@ -47,13 +56,19 @@ pub fn run(cli: Cli) -> Result<(), error::Failure> {
         Command::TokenMinter(args) => Ok(token_minter::run(&args)?),
         Command::KasBootstrap(args) => Ok(kas_bootstrap::run(&args)?),
         Command::EtcdDefragController(args) => Ok(etcd_defrag::run(&args)?),
+        Command::FetchEtcdCerts(args) => Ok(fetch_etcd_certs::run(&args)?),
+        Command::EtcdBackup(args) => Ok(etcd_backup::run(&args)?),
+        Command::EtcdUpload(args) => Ok(etcd_upload::run(&args)?),
         Command::IgnitionServer(args) => Ok(ignition_server::run(&args)?),
         Command::HostedClusterConfigOperator(args) => Ok(hosted_cluster_config::run(&args)?),
         Command::KonnectivityHttpsProxy(args) => Ok(konnectivity_https_proxy::run(&args)?),
         Command::KonnectivitySocks5Proxy(args) => Ok(konnectivity_socks5_proxy::run(&args)?),
+        Command::KubernetesDefaultProxy(args) => Ok(kubernetes_default_proxy::run(&args)?),
+        Command::SyncGlobalPullsecret(args) => Ok(sync_global_pullsecret::run(&args)?),
         Command::SyncFgConfigmap(args) => Ok(feature_gates::run(&args)?),
         Command::EndpointResolver(args) => Ok(endpoint_resolver::run(&args)?),
         Command::MetricsProxy(args) => Ok(metrics_proxy::run(&args)?),
+        Command::ControlPlanePkiOperator(args) => Ok(pki_operator::run(&args)?),
         Command::FileExists(args) => Ok(file_exists::run(&args)?),
     }
 }

@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use control_plane_operator::args::Cli;
+use control_plane_operator::args::{Cli, with_subcommand};
 use control_plane_operator::error::exit_code;
 use support::error::{USAGE, chain};
 
 fn main() -> ExitCode {
     // An error means that a provider is already installed.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(with_subcommand(std::env::args_os())) {
         Ok(cli) => cli,
         Err(message) => {
             let code = if message.use_stderr() { USAGE } else { 0 };

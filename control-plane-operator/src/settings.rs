@@ -3,9 +3,9 @@
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::monitoring::MetricsSet;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{FalseyValueParser, PossibleValuesParser, TypedValueParser};
 use control_plane_component::proxy::OwnProxy;
-use control_plane_component::settings::{CollectedMetrics, Pairs, Settings};
+use control_plane_component::settings::{CollectedMetrics, MonitoringStack, Pairs, Settings};
 
 /// Flags of rendering.
 #[derive(Debug, Clone, Args)]
@@ -73,6 +73,19 @@ pub struct SettingsArgs {
     /// Default metrics set of clusters that do not configure one. If it is not set, all metrics are collected.
     #[arg(long, value_enum, env = "METRICS_SET")]
     pub metrics_set: Option<CollectedMetrics>,
+    /// Create monitors for the observability operator (API group monitoring.rhobs) instead of the platform's Prometheus.
+    #[arg(long, env = "RHOBS_MONITORING", value_parser = FalseyValueParser::new())]
+    pub rhobs_monitoring: bool,
+    /// Let the cluster-version-operator read metrics of the management cluster, for the risks of updates.
+    #[arg(
+        long,
+        env = "ENABLE_CVO_MANAGEMENT_CLUSTER_METRICS_ACCESS",
+        value_parser = FalseyValueParser::new()
+    )]
+    pub enable_cvo_management_cluster_metrics_access: bool,
+    /// URL of the Prometheus that the cluster-version-operator reads.
+    #[arg(long, value_name = "URL", env = "CVO_PROMETHEUS_URL")]
+    pub cvo_prometheus_url: Option<String>,
     /// Proxy for HTTP connections to clouds. Containers that access a cloud get it, too.
     #[arg(long, value_name = "URL", env = "HTTP_PROXY", hide_env_values = true)]
     pub management_http_proxy: Option<String>,
@@ -127,9 +140,22 @@ impl SettingsArgs {
             managed_service: self.managed_service.clone(),
             azure_key_vault_client_id: self.azure_key_vault_client_id.clone(),
             metrics_set: self.metrics_set.map(MetricsSet::from),
+            monitoring: self.monitoring(),
+            version_metrics: self.enable_cvo_management_cluster_metrics_access,
+            version_metrics_url: self
+                .cvo_prometheus_url
+                .clone()
+                .filter(|url| !url.is_empty()),
             proxy: self.proxy(),
             served_groups: self.served_groups.clone(),
         })
+    }
+
+    fn monitoring(&self) -> MonitoringStack {
+        if self.rhobs_monitoring {
+            return MonitoringStack::Rhobs;
+        }
+        MonitoringStack::Platform
     }
 
     /// An empty variable is the same as none.

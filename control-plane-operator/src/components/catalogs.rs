@@ -98,14 +98,7 @@ pub(crate) fn runs(hcp: &HostedControlPlane) -> bool {
 /// Whether images of index versions are needed: annotations replace them.
 pub(crate) fn needs_index(hcp: &HostedControlPlane) -> bool {
     let mut all = Catalog::ALL.into_iter();
-    are_run() && runs(hcp) && all.any(|catalog| catalog.overridden(hcp).is_none())
-}
-
-/// Whether this operator runs catalogs, and not only renders them.
-fn are_run() -> bool {
-    let mut all = super::all().iter();
-    let catalog = all.find(|component| component.name == Catalog::RedHat.component());
-    catalog.is_some_and(Component::has_workload)
+    runs(hcp) && all.any(|catalog| catalog.overridden(hcp).is_none())
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload, catalog: Catalog) -> Result<()> {

@@ -3,6 +3,7 @@
 pub(crate) mod azure;
 pub(crate) mod health_probe;
 pub(crate) mod ini;
+pub(crate) mod key_vault;
 pub(crate) mod kubevirt;
 
 use control_plane_component::declaration::{Minter, TokenFor};

@@ -4,8 +4,8 @@ use api::hypershift::v1beta1::capabilities::OptionalCapability::ImageRegistry;
 use control_plane_component::settings::Pairs;
 use control_plane_component::{Context, Error, Release, Result, Workload};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, ConfigMapVolumeSource, Container, EnvVar, PodSpec, SecretVolumeSource, Volume,
-    VolumeMount,
+    ConfigMap, ConfigMapVolumeSource, Container, EnvVar, KeyToPath, PodSpec, SecretVolumeSource,
+    Volume, VolumeMount,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -172,6 +172,32 @@ pub(crate) fn registry_host(context: &Context<'_>) -> &'static str {
     } else {
         ""
     }
+}
+
+/// Mounts the additional CA certificates of users, if there are some, where programs look for the system's.
+pub(crate) fn mount_trust_bundle(
+    context: &Context<'_>,
+    pod: &mut PodSpec,
+    container_name: &str,
+) -> Result<()> {
+    let Some(bundle) = &context.spec().additional_trust_bundle else {
+        return Ok(());
+    };
+    let name = "trusted-ca";
+    let mounts = &mut container(pod, container_name)?.volume_mounts;
+    mounts
+        .get_or_insert_default()
+        .push(mount(name, "/etc/pki/tls/certs"));
+    let mut volume = config_volume(name, &bundle.name);
+    if let Some(source) = &mut volume.config_map {
+        source.items = Some(vec![KeyToPath {
+            key: "ca-bundle.crt".to_owned(),
+            path: "user-ca-bundle.pem".to_owned(),
+            mode: None,
+        }]);
+    }
+    pod.volumes.get_or_insert_default().push(volume);
+    Ok(())
 }
 
 /// Mounts a Secret into a container. `at` are the names of the volume and of the directory.

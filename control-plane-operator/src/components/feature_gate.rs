@@ -8,6 +8,9 @@ pub(crate) const CONFIG_MAP: &str = "feature-gate";
 /// Key in the `ConfigMap`.
 pub(crate) const KEY: &str = "feature-gate.yaml";
 
+/// The feature set of which the user names the features.
+const CUSTOM: &str = "CustomNoUpgrade";
+
 /// Features and whether they are enabled, in the order of the release: enabled ones first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Features(pub(crate) Vec<(String, bool)>);
@@ -22,6 +25,9 @@ pub(crate) fn requested(context: &Context<'_>) -> String {
     }
     if let Some(custom) = gate.and_then(|gate| gate.custom_no_upgrade.as_ref()) {
         spec["customNoUpgrade"] = json!(custom);
+    } else if spec["featureSet"] == CUSTOM {
+        // The release's program does not accept the set without its features.
+        spec["customNoUpgrade"] = json!({});
     }
     super::kubeconfig::yaml(&json!({
         "apiVersion": "config.openshift.io/v1",

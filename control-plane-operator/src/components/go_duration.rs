@@ -14,7 +14,7 @@ const UNITS: [(&str, f64); 7] = [
 ];
 
 /// Parses a duration such as `1.5h` or `10m30s`; negative ones are rejected.
-pub(super) fn parse(text: &str) -> Option<Duration> {
+pub(crate) fn parse(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
 }
 
 /// Formats a duration as Go does, but less than a second as a fraction of it.
-pub(super) fn format(duration: Duration) -> String {
+pub(crate) fn format(duration: Duration) -> String {
     let minutes = duration.as_secs() / 60;
     let mut seconds = (duration.as_secs() % 60).to_string();
     if duration.subsec_nanos() != 0 {

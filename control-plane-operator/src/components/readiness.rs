@@ -18,7 +18,8 @@ fn check(server: &str) -> Container {
     edit::from_json(json!({
         "name": "kas-readiness-check",
         "image": "cli",
-        "command": ["/bin/bash", "-c", "sleep infinity"],
+        // The first process of a container ends on SIGTERM only if it handles it.
+        "command": ["/bin/bash", "-c", "trap exit TERM; sleep infinity & wait"],
         "readinessProbe": {
             "exec": { "command": ["/bin/bash", "-c", request] },
             "periodSeconds": 10,

@@ -1,14 +1,18 @@
-//! Break-glass credential requests. They are not implemented yet, and each request reports that.
+//! Reports break-glass requests that are ignored, because PKI reconciliation is disabled and so
+//! control-plane-pki-operator does not run.
 //!
 //! A CertificateRevocationRequest gets a condition. A CertificateSigningRequestApproval has no conditions, so it gets a
 //! Warning Event. Each is written once, and again only after a change.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use api::annotations::cluster::DISABLE_PKI_RECONCILIATION;
 use api::certificates::v1alpha1::{
     CertificateRevocationRequest, CertificateSigningRequestApproval as Approval,
 };
-use api::hypershift::v1beta1::certificate_signing_request_approval::CertificateSigningRequestApproval as OldApproval;
+use api::hypershift::v1beta1::HostedControlPlane;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -27,13 +31,16 @@ use support::shutdown::Drain;
 
 const MANAGER: &str = "control-plane-operator-break-glass";
 const REVOCATION: &str = "CertificateRevocationRequest";
-const REASON: &str = "NotImplemented";
+const REASON: &str = "PKIReconciliationDisabled";
 /// Condition of the last step of a revocation, which users wait for.
 const REVOKED: &str = "PreviousCertificatesRevoked";
-const NOT_REVOKED: &str = "Certificate revocation is not implemented: this request is ignored, and all \
-    certificates stay valid. To revoke access, remove the RBAC bindings of the user in the hosted cluster.";
-const NOT_APPROVED: &str = "Signing of break-glass certificates is not implemented: this approval is ignored. Use the \
-                            kubeconfig that HostedCluster.status.kubeconfig names.";
+const NOT_REVOKED: &str = "This request is ignored, and all certificates stay valid: annotation \
+    hypershift.openshift.io/disable-pki-reconciliation is set, so you provide the signers of this hosted cluster. Remove \
+    the authority of the certificates from ConfigMap total-client-ca.";
+const NOT_APPROVED: &str = "This approval is ignored: annotation \
+    hypershift.openshift.io/disable-pki-reconciliation is set, so you provide the signers of this hosted cluster.";
+/// When the annotation is looked at again.
+const RESYNC: Duration = Duration::from_mins(1);
 
 /// Reporting on a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -41,14 +48,25 @@ const NOT_APPROVED: &str = "Signing of break-glass certificates is not implement
 struct Failed(#[from] Error);
 
 /// Reports on the requests of one kind.
-struct Controller {
+struct Controller<F> {
     applier: Applier,
     resource: ApiResource,
     found: Store<DynamicObject>,
+    hcp: F,
+    /// Names and UIDs of reported approvals: their Events expire, and would be created again.
+    reported: Mutex<BTreeMap<String, String>>,
 }
 
 /// Reports on the requests of a namespace until shutdown.
-pub(super) async fn run(client: &kube::Client, namespace: &str, manager: &Manager, drain: Drain) {
+pub(super) async fn run<F>(
+    client: &kube::Client,
+    namespace: &str,
+    hcp: F,
+    manager: &Manager,
+    drain: Drain,
+) where
+    F: Fn() -> Option<HostedControlPlane> + Copy,
+{
     let approval = "CertificateSigningRequestApproval";
     let kinds = [
         (
@@ -61,23 +79,20 @@ pub(super) async fn run(client: &kube::Client, namespace: &str, manager: &Manage
             approval,
             ApiResource::erase::<Approval>(&()),
         ),
-        (
-            "certificatesigningrequestapproval-old",
-            approval,
-            ApiResource::erase::<OldApproval>(&()),
-        ),
     ];
-    let controllers = kinds.map(|kind| control(client, namespace, kind, manager, &drain));
+    let controllers = kinds.map(|kind| control((client, namespace), kind, hcp, manager, &drain));
     join_all(controllers).await;
 }
 
-async fn control(
-    client: &kube::Client,
-    namespace: &str,
+async fn control<F>(
+    (client, namespace): (&kube::Client, &str),
     (controller, kind, resource): (&'static str, &'static str, ApiResource),
+    hcp: F,
     manager: &Manager,
     drain: &Drain,
-) {
+) where
+    F: Fn() -> Option<HostedControlPlane>,
+{
     let settings = Settings {
         controller,
         kind,
@@ -91,6 +106,8 @@ async fn control(
         applier: Applier::new(client.clone(), MANAGER),
         found: writer.as_reader(),
         resource,
+        hcp,
+        reported: Mutex::default(),
     };
     let requests = watcher(api, watcher::Config::default())
         .backoff(Backoff::default())
@@ -106,17 +123,49 @@ async fn control(
 
 // === impl Controller ===
 
-impl Reconciler for Controller {
+impl<F> Controller<F> {
+    /// Reports on a request, unless that is already done.
+    async fn report(&self, found: &DynamicObject) -> Result<(), Failed> {
+        let (name, uid) = (found.name_any(), found.uid().unwrap_or_default());
+        if self.reported().get(&name) == Some(&uid) {
+            return Ok(());
+        }
+        report(&self.applier, &self.resource, found).await?;
+        // The status of a revocation is its own memory, and may be overwritten.
+        if self.resource.kind != REVOCATION {
+            self.reported().insert(name, uid);
+        }
+        Ok(())
+    }
+
+    fn reported(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<F: Fn() -> Option<HostedControlPlane>> Reconciler for Controller<F> {
     type Error = Failed;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, Failed> {
         let found = self.found.find(|found| found.name_any() == key.name);
-        if let Some(found) = found {
-            record_generation(found.metadata.generation);
-            report(&self.applier, &self.resource, &found).await?;
+        let Some(found) = found else {
+            self.reported().remove(&key.name);
+            return Ok(Action::await_change());
+        };
+        record_generation(found.metadata.generation);
+        if (self.hcp)().is_some_and(|hcp| is_disabled(&hcp)) {
+            self.report(&found).await?;
+        } else {
+            self.reported().remove(&key.name);
         }
-        Ok(Action::await_change())
+        Ok(Action::requeue(RESYNC))
     }
+}
+
+/// Whether control-plane-pki-operator does not run.
+fn is_disabled(hcp: &HostedControlPlane) -> bool {
+    let annotations = hcp.metadata.annotations.as_ref();
+    annotations.is_some_and(|annotations| DISABLE_PKI_RECONCILIATION.is_set(annotations))
 }
 
 impl Report for Failed {
@@ -199,90 +248,4 @@ fn event(resource: &ApiResource, found: &DynamicObject) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use support::testing::{Answer, Expect, Scenario};
-
-    use super::*;
-
-    const GROUP: &str = "/apis/certificates.hypershift.openshift.io/v1alpha1/namespaces/clusters-a";
-
-    fn object(kind: &str, status: &Value) -> (Value, DynamicObject) {
-        let value = json!({
-            "apiVersion": "certificates.hypershift.openshift.io/v1alpha1", "kind": kind,
-            "metadata": {
-                "name": "a", "namespace": "clusters-a", "uid": "u", "generation": 1,
-                "creationTimestamp": "2026-01-01T00:00:00Z",
-            },
-            "status": status,
-        });
-        (value.clone(), serde_json::from_value(value).unwrap())
-    }
-
-    /// Finding T15: a revocation was accepted, and silently ignored.
-    #[tokio::test]
-    async fn revocations_are_reported_as_not_implemented_once() {
-        let resource = ApiResource::erase::<CertificateRevocationRequest>(&());
-        let (value, found) = object("CertificateRevocationRequest", &json!({}));
-        let path = format!("{GROUP}/certificaterevocationrequests/a");
-        let expected = json!({ "status": { "conditions": [{
-            "type": REVOKED, "status": "False", "reason": REASON, "message": NOT_REVOKED, "observedGeneration": 1,
-        }] } });
-        let scenario = Scenario::new([
-            Expect::get(&path).answer(Answer::ok(&value)),
-            Expect::patch(&format!("{path}/status"))
-                .body(expected.clone())
-                .answer(Answer::ok(&value)),
-        ]);
-        let applier = Applier::new(scenario.client(), MANAGER);
-        report(&applier, &resource, &found).await.unwrap();
-        let (_, reported) = object("CertificateRevocationRequest", &expected["status"]);
-        report(&applier, &resource, &reported).await.unwrap();
-        scenario.finish();
-    }
-
-    /// A failed report is retried even if the request does not change.
-    #[tokio::test(start_paused = true)]
-    async fn a_failed_report_is_retried() {
-        let resource = ApiResource::erase::<Approval>(&());
-        let (_, found) = object("CertificateSigningRequestApproval", &json!({}));
-        let path = "/api/v1/namespaces/clusters-a/events/a.u";
-        let written = Answer::ok(&json!({ "metadata": { "name": "a.u" } }));
-        let scenario = Scenario::new([
-            Expect::get(path).answer(Answer::error(500, "InternalError")),
-            Expect::get(path).answer(Answer::error(404, "NotFound")),
-            Expect::patch(path).answer(written),
-        ]);
-        let mut writer = Writer::new(resource.clone());
-        writer.apply_watcher_event(&watcher::Event::Apply(found.clone()));
-        let controller = Controller {
-            applier: Applier::new(scenario.client(), MANAGER),
-            resource,
-            found: writer.as_reader(),
-        };
-        let key = ObjectKey::of(&found.metadata);
-        let failed = controller.reconcile(&key).await.unwrap_err();
-        assert_eq!(failed.retry(), Retry::Backoff);
-        let action = controller.reconcile(&key).await.unwrap();
-        assert_eq!(action, Action::await_change());
-        scenario.finish();
-    }
-
-    #[tokio::test]
-    async fn approvals_get_an_idempotent_warning_event() {
-        let resource = ApiResource::erase::<Approval>(&());
-        let (_, found) = object("CertificateSigningRequestApproval", &json!({}));
-        let path = "/api/v1/namespaces/clusters-a/events/a.u";
-        let expected =
-            json!({ "type": "Warning", "reason": REASON, "involvedObject": { "uid": "u" } });
-        let scenario = Scenario::new([
-            Expect::get(path).answer(Answer::error(404, "NotFound")),
-            Expect::patch(path)
-                .body(expected)
-                .answer(Answer::ok(&json!({ "metadata": { "name": "a.u" } }))),
-        ]);
-        let applier = Applier::new(scenario.client(), MANAGER);
-        report(&applier, &resource, &found).await.unwrap();
-        scenario.finish();
-        assert_eq!(event(&resource, &found), event(&resource, &found));
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api::hypershift::v1beta1::HostedControlPlane;
 use control_plane_component::dependency::GROUP;
 use control_plane_component::render::Identity;
+use control_plane_component::settings::Settings;
 use control_plane_component::write::{resource, value};
 use control_plane_component::{Component, Objects};
 use futures::StreamExt as _;
@@ -52,8 +53,7 @@ pub(crate) fn kinds(components: &[Component]) -> BTreeSet<(String, String)> {
     let mut all: BTreeSet<_> = fixed
         .map(|(version, kind)| ((*version).to_owned(), (*kind).to_owned()))
         .collect();
-    // An operator of an earlier version grants no access to kinds of components that are only rendered.
-    for component in components.iter().filter(|it| it.has_workload()) {
+    for component in components {
         let kinds = component.kinds();
         all.extend(kinds.expect("invariant: embedded manifests are parsed by a test"));
     }
@@ -74,16 +74,18 @@ impl Cache {
     pub(super) fn new(
         client: &kube::Client,
         namespace: &str,
-        served: &[String],
+        settings: &Settings,
         components: &[Component],
     ) -> Self {
+        let served = &settings.served_groups;
         let is_served = |group: &str| {
             let own = !group.contains('.') || group.ends_with(".k8s.io") || group == GROUP;
             own || served.iter().any(|served| served == group)
         };
         let resources = kinds(components)
             .into_iter()
-            .map(|(api_version, kind)| resource(&Identity::new(&api_version, &kind, "")))
+            .map(|(version, kind)| (settings.monitoring.api_version(version), kind))
+            .map(|(version, kind)| resource(&Identity::new(&version, &kind, "")))
             .filter(|resource| is_served(&resource.group));
         let kinds = resources.map(|resource| {
             let writer = reflector::store::Writer::new(resource.clone());
@@ -235,7 +237,7 @@ mod tests {
     #[test]
     fn all_written_kinds_are_watched() {
         let watched = kinds(components::all());
-        for component in components::all().iter().filter(|it| it.has_workload()) {
+        for component in components::all() {
             for asset in component.assets() {
                 let field = |name: &str| {
                     let value = asset.yaml.lines().find_map(|line| line.strip_prefix(name));

@@ -21,7 +21,9 @@ use super::error::Error;
 use super::release::{Reader, ReleasePair, missing_images};
 use super::retired;
 use super::status::{self, Evaluation};
+use crate::components::oauth_openshift;
 use crate::infra;
+use crate::openid::{self, Discovery, Findings};
 use crate::pki::CertificateSet;
 
 /// Reconciles the hosted control plane.
@@ -30,6 +32,7 @@ pub(super) struct Pass<'a> {
     pub(super) cache: &'a Cache,
     pub(super) writer: ObjectWriter,
     pub(super) reader: Reader,
+    pub(super) discovery: &'a Discovery,
     /// Last logged reason for skipping the reconcile.
     pub(super) skip_reason: Option<String>,
 }
@@ -152,9 +155,11 @@ impl Pass<'_> {
             self.kubeadmin(&mut scope).await?;
             self.session_keys(&mut scope).await?;
             self.delete_retired(&mut scope).await?;
+            self.identity_providers(&mut scope);
             outcome = self.components(&mut scope).await;
         }
         let context = scope.context(self.operator);
+        evaluations.extend(deletion::operator(&context));
         evaluations.push(match missing_images(&context, &outcome.problems) {
             Some(message) => Evaluation::no(Type::ValidReleaseInfo, "MissingImages", message),
             None => Evaluation::yes(Type::ValidReleaseInfo),
@@ -185,6 +190,22 @@ impl Pass<'_> {
             &context,
             &scope.infra,
         ))
+    }
+
+    /// Adds what is known of identity providers. Requests to them run in the background: a slow one delays no pass.
+    fn identity_providers(&self, scope: &mut ReconcileScope) {
+        let context = scope.context(self.operator);
+        if !context.is_oauth_enabled() {
+            return;
+        }
+        let inquiries = oauth_openshift::inquiries(&context);
+        let asker = openid::materials(&context);
+        let Findings {
+            endpoints,
+            failures,
+        } = self.discovery.update(inquiries, &asker);
+        scope.infra.openid = endpoints;
+        scope.infra.openid_failures = failures;
     }
 
     /// The default service account gets the pull secret, for pods without their own account.
@@ -240,7 +261,7 @@ impl Pass<'_> {
         outcome
     }
 
-    /// The dependencies that are not rolled out. One that is only rendered has no rollout.
+    /// The dependencies that are not rolled out. One without a workload has no rollout.
     fn waiting_for(&self, component: &Component, context: &Context<'_>) -> Vec<&'static str> {
         let mut missing = missing_dependencies(component, context);
         missing.retain(|name| {

@@ -9,8 +9,12 @@ use kube::discovery;
 use serde_json::Value;
 use support::apply::{self, Applier};
 
+use super::feature_gates;
+
 /// Extensions of manifest files.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+/// The kind whose status has entries of several versions.
+const FEATURE_GATE: &str = "FeatureGate";
 /// Directory with the renderers' input, which is not applied.
 const INPUT: &str = "input";
 
@@ -38,6 +42,9 @@ pub(super) enum Error {
     /// Its kind is not served yet.
     #[error("the kind is not served")]
     Kind(#[source] kube::Error),
+    /// The live object cannot be read.
+    #[error("failed to get {object}")]
+    Get { object: String, source: kube::Error },
     /// The API server rejected the object.
     #[error(transparent)]
     Apply(#[from] apply::Error),
@@ -127,9 +134,25 @@ impl Manifest {
         let resource = self.resource(applier.client()).await?;
         applier.apply_value(&resource, self.0.clone()).await?;
         if self.0.get("status").is_some_and(Value::is_object) && self.rank() == 2 {
-            applier.apply_status(&resource, self.0.clone()).await?;
+            let status = self.status(applier, &resource).await?;
+            applier.apply_status(&resource, status).await?;
         }
         Ok(())
+    }
+
+    /// The object with the status to apply.
+    async fn status(&self, applier: &Applier, resource: &ApiResource) -> Result<Value, Error> {
+        let mut object = self.0.clone();
+        if resource.kind == FEATURE_GATE {
+            let found =
+                feature_gates::read(applier.client(), resource, self.text("/metadata/name"));
+            let (live, version) = found.await.map_err(|source| Error::Get {
+                object: self.to_string(),
+                source,
+            })?;
+            object["status"] = feature_gates::merged(&object, &live, version.as_ref());
+        }
+        Ok(object)
     }
 
     async fn resource(&self, client: &kube::Client) -> Result<ApiResource, Error> {
@@ -212,12 +235,17 @@ mod tests {
     #[tokio::test]
     async fn status_is_applied_after_its_object() {
         let gates = "/apis/config.openshift.io/v1/featuregates/cluster";
+        let version = "/apis/config.openshift.io/v1/clusterversions/version";
         let object = json!({
             "apiVersion": "config.openshift.io/v1",
             "kind": "FeatureGate",
             "metadata": { "name": "cluster" },
             "spec": { "featureSet": "" },
-            "status": { "featureGates": [] },
+            "status": { "featureGates": [{ "version": "2" }] },
+        });
+        let live = json!({
+            "metadata": { "name": "cluster" },
+            "status": { "featureGates": [{ "version": "1" }] },
         });
         let list = json!({ "groupVersion": "config.openshift.io/v1", "resources": [{
             "name": "featuregates", "kind": "FeatureGate", "namespaced": false, "singularName": "featuregate", "verbs": ["get"],
@@ -226,9 +254,11 @@ mod tests {
             Expect::get("/apis/config.openshift.io/v1").answer(Answer::ok(&list)),
             Expect::get(gates).answer(Answer::error(404, "NotFound")),
             Expect::patch(gates).answer(Answer::ok(&object)),
+            Expect::get(gates).answer(Answer::ok(&live)),
+            Expect::get(version).answer(Answer::error(404, "NotFound")),
             Expect::get(gates).answer(Answer::ok(&json!({ "metadata": { "name": "cluster" } }))),
             Expect::patch(&format!("{gates}/status"))
-                .body(json!({ "status": { "featureGates": [] } }))
+                .body(json!({ "status": { "featureGates": [{ "version": "2" }, { "version": "1" }] } }))
                 .answer(Answer::ok(&object)),
         ]);
         let applier = Applier::new(scenario.client(), "test");

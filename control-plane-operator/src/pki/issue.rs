@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use control_plane_component::certificate::{Authority, Form, Leaf, Usage};
+use control_plane_component::facts::url;
 use control_plane_component::render::KUBECONFIG;
 use control_plane_component::{Context, Objects};
 use jiff::Timestamp;
@@ -115,10 +116,10 @@ pub(super) fn leaf(
         data.insert("ca.crt".to_owned(), bundle.into_bytes());
     }
     let mut label = None;
-    if leaf.form == Form::Kubeconfig {
+    if let Some(server) = server(leaf.form, context) {
         let root = trusted("root-ca", existing);
         let kubeconfig = Kubeconfig {
-            server: context.api_service_url(),
+            server,
             authority: root.as_bytes(),
             user: (&pem, &private),
         };
@@ -134,6 +135,15 @@ pub(super) fn leaf(
         &annotations,
         label,
     )))
+}
+
+/// The API server of the kubeconfig in a Secret, if it has one.
+fn server(form: Form, context: &Context<'_>) -> Option<String> {
+    match form {
+        Form::Kubeconfig => Some(context.api_service_url()),
+        Form::LocalKubeconfig => Some(url("localhost", context.api_pod_port())),
+        Form::Authority | Form::Tls | Form::Leaf | Form::Named(_) => None,
+    }
 }
 
 /// Returns the Secret with the signing key of service account tokens.

@@ -81,7 +81,7 @@ fn anti_affinity_keys(workload: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn replicas_and_anti_affinity_match_the_component() {
+pub(crate) fn replicas_and_anti_affinity_match_the_component() {
     for (component, workload) in workloads(&input::base()) {
         let row = HIGHLY_AVAILABLE.iter().find(|row| row.0 == component);
         let (replicas, spread, replaced) =
@@ -95,6 +95,7 @@ fn replicas_and_anti_affinity_match_the_component() {
             assert_eq!(*strategy, expected, "{component}");
         }
     }
+    crate::rows::count(HIGHLY_AVAILABLE.len());
 }
 
 #[test]

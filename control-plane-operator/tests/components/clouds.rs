@@ -1,9 +1,9 @@
 //! Cloud integrations: how their objects depend on the platform's settings, and on which platform each runs.
 
-mod aws;
-mod azure;
-mod kubevirt;
-mod others;
+pub(crate) mod aws;
+pub(crate) mod azure;
+pub(crate) mod kubevirt;
+pub(crate) mod others;
 
 use control_plane_component::Predicates;
 use control_plane_component::proxy::OwnProxy;
@@ -188,6 +188,7 @@ fn verify(rows: &[Row]) {
         of_component.for_each(Row::verify);
     }
     assert!(rows.iter().all(|row| ALL.contains(&row.component)));
+    crate::rows::count(rows.len());
 }
 
 /// The message of a failed render.
@@ -290,7 +291,7 @@ fn termination_handler_needs_queue_role_and_kubeconfig() {
 
 /// Every component of a cloud uses the TLS profile, and the same arguments otherwise.
 #[test]
-fn managers_use_the_tls_profile_last() {
+pub(crate) fn managers_use_the_tls_profile_last() {
     for component in [AWS, AZURE, GCP, KUBEVIRT, OPENSTACK, POWERVS] {
         for (profile, version, has_ciphers) in [
             ("Modern", "--tls-min-version=VersionTLS13", false),
@@ -308,6 +309,7 @@ fn managers_use_the_tls_profile_last() {
                 .iter()
                 .filter(|it| it.starts_with("--tls-cipher-suites="));
             assert_eq!(ciphers.count(), usize::from(has_ciphers), "{component}");
+            crate::rows::count(1);
         }
     }
 }

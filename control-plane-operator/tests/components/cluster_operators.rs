@@ -98,6 +98,7 @@ fn check(name: &str, rows: &[Row<'_>]) {
         let found = at(&objects(&input, name), name, path);
         assert_eq!(found, *expected, "{name}: {changes:?}: {path}");
     }
+    crate::rows::count(rows.len());
 }
 
 /// Checks paths of a component with changed settings.
@@ -108,6 +109,7 @@ fn check_settings(name: &str, change: impl FnOnce(&mut Input), rows: &[(&str, Va
     for (path, expected) in rows {
         assert_eq!(at(&objects, name, path), *expected, "{name}: {path}");
     }
+    crate::rows::count(rows.len());
 }
 
 fn proxied(input: &mut Input) {
@@ -168,7 +170,7 @@ fn self_managed() -> (&'static str, Value) {
 }
 
 /// Azure Red Hat OpenShift, with identities of a key vault.
-fn aro() -> (&'static str, Value) {
+pub(crate) fn aro() -> (&'static str, Value) {
     let identity = |name: &str| {
         let secret = format!("{}-creds", name.to_lowercase());
         let identity = json!({ "credentialsSecretName": secret, "objectEncoding": "hex" });
@@ -215,7 +217,7 @@ fn class(secret: &str) -> Value {
 }
 
 #[test]
-fn network_operator_gets_names_and_addresses() {
+pub(crate) fn network_operator_gets_names_and_addresses() {
     let access = "/spec/platform/aws/endpointAccess";
     let ipv4 = networking(&json!({ "serviceNetwork": [{ "cidr": "172.31.0.0/16" }] }));
     let balanced = services(&json!({ "type": "LoadBalancer" }));
@@ -378,7 +380,7 @@ fn network_operator_waits_for_its_prerequisites() {
 }
 
 #[test]
-fn network_operator_is_configured_by_settings() {
+pub(crate) fn network_operator_is_configured_by_settings() {
     check(
         NETWORK,
         &[
@@ -501,7 +503,7 @@ fn webhook_of_an_old_release_is_removed() {
 }
 
 #[test]
-fn dns_operator_depends_on_the_release_and_its_account() {
+pub(crate) fn dns_operator_depends_on_the_release_and_its_account() {
     let prober = "pod/initContainers/availability-prober";
     check(
         DNS,
@@ -557,7 +559,7 @@ fn dns_operator_depends_on_the_release_and_its_account() {
 }
 
 #[test]
-fn ingress_operator_depends_on_the_cloud_and_the_guest() {
+pub(crate) fn ingress_operator_depends_on_the_cloud_and_the_guest() {
     let minter = "pod/initContainers/cloud-token-minter";
     let konnectivity = "pod/containers/konnectivity-proxy-https";
     let guest_proxy = || {
@@ -671,7 +673,7 @@ fn ingress_operator_depends_on_the_cloud_and_the_guest() {
 }
 
 #[test]
-fn image_registry_operator_depends_on_the_cloud() {
+pub(crate) fn image_registry_operator_depends_on_the_cloud() {
     let cloud = "pod/initContainers/cloud-token-minter";
     let own = "pod/initContainers/apiserver-token-minter";
     let issuer = ("/spec/issuerURL", json!("https://issuer.example.com"));
@@ -768,7 +770,7 @@ fn image_registry_operator_depends_on_the_cloud() {
 }
 
 #[test]
-fn storage_operator_depends_on_the_platform() {
+pub(crate) fn storage_operator_depends_on_the_platform() {
     let classes = "$ARO_HCP_SECRET_PROVIDER_CLASS_FOR_";
     let disk_class = "SecretProviderClass/managed-azure-disk-csi/spec";
     check(
@@ -894,7 +896,7 @@ fn drivers_that_the_release_lacks_have_no_image() {
 }
 
 #[test]
-fn snapshot_operator_depends_on_settings() {
+pub(crate) fn snapshot_operator_depends_on_settings() {
     let labels = "RoleBinding/csi-snapshot-controller-operator-role/metadata/labels";
     check(
         SNAPSHOT,
@@ -929,7 +931,7 @@ fn snapshot_operator_depends_on_settings() {
 }
 
 #[test]
-fn node_tuning_operator_serves_metrics_under_its_name() {
+pub(crate) fn node_tuning_operator_serves_metrics_under_its_name() {
     let endpoint = "ServiceMonitor/node-tuning-operator/spec/endpoints/0";
     check(
         TUNING,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use api::group::CapiTypes;
 use control_plane_component::proxy::OwnProxy;
-use control_plane_component::settings::{Pairs, Settings};
+use control_plane_component::settings::{MonitoringStack, Pairs, Settings};
 use control_plane_component::{Predicates, Release};
 use control_plane_operator::render::Input;
 
@@ -35,6 +35,7 @@ pub(crate) fn base() -> Input {
         .collect();
     let release = Release {
         pull_spec: "registry.example.com/release:4.16.10-x86_64".to_owned(),
+        digest: String::new(),
         version: "4.18.0".to_owned(),
         component_versions: [("kubernetes".to_owned(), "1.30.1".to_owned())].into(),
         images: BTreeMap::new(),
@@ -63,6 +64,9 @@ fn settings(image_overrides: BTreeMap<String, String>) -> Settings {
         managed_service: None,
         azure_key_vault_client_id: None,
         metrics_set: None,
+        monitoring: MonitoringStack::Platform,
+        version_metrics: false,
+        version_metrics_url: None,
         proxy: OwnProxy::default(),
         served_groups: [
             "monitoring.coreos.com",

@@ -52,6 +52,7 @@ fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
 }
 
 fn check(rows: Vec<Row>) {
+    crate::rows::count(rows.len());
     for (changes, component, (kind, name), path, expected) in rows {
         let found = object(&changed(&changes), component, kind, name);
         assert_eq!(
@@ -97,7 +98,7 @@ fn runs(changes: &[Change], component: &str) -> bool {
 }
 
 #[test]
-fn operators_follow_their_input() {
+pub(crate) fn operators_follow_their_input() {
     let mut rows = Vec::new();
     for (name, sre) in [(CATALOG, "catalogOperator"), (OPERATOR, "olm")] {
         let deployment = ("Deployment", name);
@@ -283,7 +284,7 @@ fn catalog_operator_hands_on_images() {
 }
 
 #[test]
-fn packageserver_follows_its_input() {
+pub(crate) fn packageserver_follows_its_input() {
     let deployment = ("Deployment", PACKAGES);
     let budget = ("PodDisruptionBudget", "packageserver-pdb");
     let policy = |policy: &str| ("/spec/controllerAvailabilityPolicy", json!(policy));
@@ -784,7 +785,7 @@ fn metrics_are_forwarded_on_request() {
 }
 
 #[test]
-fn forwarding_components_follow_their_input() {
+pub(crate) fn forwarding_components_follow_their_input() {
     let set = "/spec/template/spec/containers/metrics-proxy/args/9";
     let deployment = ("Deployment", PROXY);
     let route = ("Route", PROXY);

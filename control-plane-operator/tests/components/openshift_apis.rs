@@ -20,7 +20,7 @@ const APISERVER: &str = "/spec/configuration/apiServer";
 const IMAGE: &str = "/spec/configuration/image";
 
 /// Name, changes of the hosted control plane (JSON pointers), object (`Kind/name`), path in it (see [`at`]), value.
-type Row<'a> = (&'a str, &'a [(&'a str, Value)], &'a str, &'a str, Value);
+pub(crate) type Row<'a> = (&'a str, &'a [(&'a str, Value)], &'a str, &'a str, Value);
 
 /// Returns the value at a path: a JSON pointer that also enters embedded YAML, selects items of a list by name, and
 /// arguments by their flag. It is null if there is none.
@@ -62,7 +62,7 @@ fn rendered(input: &Input, component: &str, id: &str) -> Value {
 }
 
 /// Evaluates rows with an input that `prepare` changed.
-fn evaluate(component: &str, prepare: impl Fn(&mut Input), rows: &[Row<'_>]) {
+pub(crate) fn evaluate(component: &str, prepare: impl Fn(&mut Input), rows: &[Row<'_>]) {
     let mut failures = String::new();
     for (name, changes, id, path, expected) in rows {
         let mut input = changed(changes);
@@ -76,9 +76,10 @@ fn evaluate(component: &str, prepare: impl Fn(&mut Input), rows: &[Row<'_>]) {
         }
     }
     assert!(failures.is_empty(), "\n{failures}");
+    crate::rows::count(rows.len());
 }
 
-fn check(component: &str, rows: &[Row<'_>]) {
+pub(crate) fn check(component: &str, rows: &[Row<'_>]) {
     evaluate(component, |_| {}, rows);
 }
 
@@ -122,7 +123,7 @@ fn external_ip() -> Value {
     json!({ "externalIP": { "autoAssignCIDRs": ["192.0.2.0/24", "198.51.100.0/24"] } })
 }
 
-fn feature_gate(enabled: &[&str], disabled: &[&str]) -> Value {
+pub(crate) fn feature_gate(enabled: &[&str], disabled: &[&str]) -> Value {
     let names = |names: &[&str]| -> Vec<_> {
         let names = names.iter();
         names.map(|name| json!({ "name": name })).collect()
@@ -156,7 +157,7 @@ fn suites(profile: &str) -> Value {
 }
 
 /// Statements about TLS profiles, for a component with a configuration.
-fn check_tls_config(component: &str, config_map: &str) {
+pub(crate) fn check_tls_config(component: &str, config_map: &str) {
     let id = format!("ConfigMap/{config_map}");
     let version = "/data/config.yaml/servingInfo/minTLSVersion";
     let ciphers = "/data/config.yaml/servingInfo/cipherSuites";
@@ -217,7 +218,7 @@ fn check_tls_config(component: &str, config_map: &str) {
 }
 
 /// Statements about the feature gates of a component with a configuration.
-fn check_feature_gates(component: &str, id: &str, path: &str, added: &[&str]) {
+pub(crate) fn check_feature_gates(component: &str, id: &str, path: &str, added: &[&str]) {
     let gates = |gates: &[&str]| json!([gates, added].concat());
     for (gate, expected) in [
         (
@@ -471,7 +472,7 @@ fn check_readiness(component: &str) {
 }
 
 #[test]
-fn openshift_apiserver_shares_settings_of_api_servers() {
+pub(crate) fn openshift_apiserver_shares_settings_of_api_servers() {
     check_tls_config(API, API);
     check_audit(API, "openshift-apiserver-audit", "oas-audit-webhook");
     check_availability(API, 3);
@@ -496,7 +497,7 @@ fn audit_of_the_api_server_follows_the_profile() {
 }
 
 #[test]
-fn openshift_apiserver_config_follows_the_hosted_control_plane() {
+pub(crate) fn openshift_apiserver_config_follows_the_hosted_control_plane() {
     let id = "ConfigMap/openshift-apiserver";
     let images = "/data/config.yaml/imagePolicyConfig";
     let internal = format!("{images}/internalRegistryHostname");
@@ -639,7 +640,7 @@ fn openshift_apiserver_config_follows_the_hosted_control_plane() {
 }
 
 #[test]
-fn openshift_apiserver_config_follows_the_guest_project() {
+pub(crate) fn openshift_apiserver_config_follows_the_guest_project() {
     let id = "ConfigMap/openshift-apiserver";
     let message = "/data/config.yaml/projectConfig/projectRequestMessage";
     let template = "/data/config.yaml/projectConfig/projectRequestTemplate";
@@ -684,7 +685,7 @@ fn openshift_apiserver_config_follows_the_guest_project() {
 }
 
 #[test]
-fn openshift_apiserver_pods_follow_the_hosted_control_plane() {
+pub(crate) fn openshift_apiserver_pods_follow_the_hosted_control_plane() {
     let id = "Deployment/openshift-apiserver";
     let server = "/spec/template/spec/containers/openshift-apiserver";
     let oauth = format!("{server}/args/--internal-oauth-disabled");
@@ -787,7 +788,7 @@ fn openshift_apiserver_pods_follow_the_hosted_control_plane() {
 }
 
 #[test]
-fn openshift_apiserver_trusts_configured_registries() {
+pub(crate) fn openshift_apiserver_trusts_configured_registries() {
     let id = "Deployment/openshift-apiserver";
     let change = [
         ("/spec/additionalTrustBundle", json!({ "name": "user-ca" })),
@@ -819,7 +820,7 @@ fn openshift_apiserver_trusts_configured_registries() {
 }
 
 #[test]
-fn openshift_apiserver_proxy_follows_the_hosted_control_plane() {
+pub(crate) fn openshift_apiserver_proxy_follows_the_hosted_control_plane() {
     let id = "Deployment/openshift-apiserver";
     let args = "/spec/template/spec/containers/konnectivity-proxy-https/args";
     let url = "http://proxy.example.com:3128";
@@ -871,7 +872,7 @@ fn openshift_apiserver_proxy_follows_the_hosted_control_plane() {
 }
 
 #[test]
-fn openshift_oauth_apiserver_follows_the_hosted_control_plane() {
+pub(crate) fn openshift_oauth_apiserver_follows_the_hosted_control_plane() {
     let policy = "openshift-oauth-apiserver-audit";
     check_audit(OAUTH, policy, "oauth-audit-webhook");
     check_availability(OAUTH, 3);
@@ -1039,7 +1040,7 @@ fn openshift_oauth_apiserver_follows_the_hosted_control_plane() {
 }
 
 #[test]
-fn konnectivity_agent_serves_existing_api_servers() {
+pub(crate) fn konnectivity_agent_serves_existing_api_servers() {
     let id = "Deployment/konnectivity-agent";
     let path = "/spec/template/spec/containers/konnectivity-agent/args/-";
     let oidc = (
@@ -1077,7 +1078,7 @@ fn konnectivity_agent_serves_existing_api_servers() {
 }
 
 #[test]
-fn openshift_controller_manager_follows_the_hosted_control_plane() {
+pub(crate) fn openshift_controller_manager_follows_the_hosted_control_plane() {
     check_tls_config(CONTROLLERS, "openshift-controller-manager-config");
     check_availability(CONTROLLERS, 2);
     let id = "ConfigMap/openshift-controller-manager-config";
@@ -1179,7 +1180,7 @@ fn openshift_controller_manager_follows_the_hosted_control_plane() {
 }
 
 #[test]
-fn openshift_controller_manager_keeps_observed_controllers() {
+pub(crate) fn openshift_controller_manager_keeps_observed_controllers() {
     let id = "ConfigMap/openshift-controller-manager-config";
     let path = "/data/config.yaml/controllers";
     let disabled = [("/spec/capabilities", without("ImageRegistry"))];
@@ -1213,7 +1214,7 @@ fn openshift_controller_manager_keeps_observed_controllers() {
 }
 
 #[test]
-fn openshift_controller_manager_follows_the_guest_build() {
+pub(crate) fn openshift_controller_manager_follows_the_guest_build() {
     let id = "ConfigMap/openshift-controller-manager-config";
     let defaults = "/data/config.yaml/build/buildDefaults";
     let overrides = "/data/config.yaml/build/buildOverrides";
@@ -1287,7 +1288,7 @@ fn openshift_controller_manager_follows_the_guest_build() {
 }
 
 #[test]
-fn openshift_route_controller_manager_follows_the_hosted_control_plane() {
+pub(crate) fn openshift_route_controller_manager_follows_the_hosted_control_plane() {
     check_tls_config(ROUTES, "openshift-route-controller-manager-config");
     check_availability(ROUTES, 2);
     let id = "ConfigMap/openshift-route-controller-manager-config";
@@ -1331,7 +1332,7 @@ fn openshift_route_controller_manager_follows_the_hosted_control_plane() {
 }
 
 #[test]
-fn cluster_policy_controller_follows_the_hosted_control_plane() {
+pub(crate) fn cluster_policy_controller_follows_the_hosted_control_plane() {
     check_tls_config(POLICY, "cluster-policy-controller-config");
     check_availability(POLICY, 2);
     let id = "ConfigMap/cluster-policy-controller-config";
@@ -1380,7 +1381,7 @@ fn images_of_openshift_apis_can_be_overridden() {
 }
 
 #[test]
-fn metrics_of_openshift_apis_follow_the_metrics_set() {
+pub(crate) fn metrics_of_openshift_apis_follow_the_metrics_set() {
     let rule = "/spec/endpoints/0/metricRelabelings/0";
     let sre = "openshiftAPIServer:\n- { action: keep, regex: api }\n\
                openshiftControllerManager:\n- { action: keep, regex: controllers }\n\

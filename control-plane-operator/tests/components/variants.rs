@@ -364,7 +364,11 @@ fn own_line(container: &Value) -> Option<Vec<String>> {
         .map(|word| word.as_str().unwrap().to_owned())
         .collect();
     // The pod sets it as an environment variable.
-    if line.get(1).is_some_and(|name| name == "ignition-server") {
+    let namespaced = ["endpoint-resolver", "ignition-server", "metrics-proxy"];
+    if line
+        .get(1)
+        .is_some_and(|name| namespaced.contains(&name.as_str()))
+    {
         line.push("--namespace=hcp-namespace".to_owned());
     }
     line.first()
@@ -376,17 +380,31 @@ fn own_line(container: &Value) -> Option<Vec<String>> {
 fn rendered_command_lines_are_accepted() {
     for input in [input::base(), private()] {
         for (component, started) in [
+            ("aws-cloud-controller-manager", 1),
+            ("aws-node-termination-handler", 2),
+            ("catalog-operator", 2),
+            ("cloud-credential-operator", 1),
             ("cluster-autoscaler", 1),
             ("cluster-image-registry-operator", 2),
+            ("cluster-network-operator", 4),
+            ("cluster-policy-controller", 1),
             ("cluster-storage-operator", 1),
             ("cluster-version-operator", 1),
             ("csi-snapshot-controller-operator", 1),
             ("dns-operator", 1),
+            ("endpoint-resolver", 1),
             ("hosted-cluster-config-operator", 2),
             ("ignition-server", 1),
+            ("ingress-operator", 3),
             ("kube-controller-manager", 1),
             ("kube-scheduler", 1),
             ("machine-approver", 1),
+            ("metrics-proxy", 1),
+            ("oauth-openshift", 3),
+            ("olm-operator", 2),
+            ("openshift-apiserver", 2),
+            ("openshift-oauth-apiserver", 3),
+            ("packageserver", 2),
         ] {
             let workload = deployment(&input, component);
             let pod = &workload["spec"]["template"]["spec"];

@@ -1,6 +1,7 @@
 //! KubeVirt: access to another cluster that runs the virtual machines.
 
-use control_plane_component::Result;
+use api::hypershift::v1beta1::platform::kubevirt::KubevirtPlatformCredentials;
+use control_plane_component::{Context, Result};
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::json;
 
@@ -10,6 +11,15 @@ use super::super::edit;
 pub(crate) const INFRA_ID: &str = "hypershift.openshift.io/infra-id";
 /// Secret with the kubeconfig of that cluster.
 const CREDENTIALS: &str = "kubevirt-infra-credentials";
+
+/// Access to another cluster that runs the virtual machines.
+pub(crate) fn external_infra<'a>(context: &Context<'a>) -> Option<&'a KubevirtPlatformCredentials> {
+    let kubevirt = context.spec().platform.kubevirt.as_ref()?;
+    let credentials = kubevirt.credentials.as_ref()?;
+    let is_complete =
+        credentials.infra_kube_config_secret.is_some() && !credentials.infra_namespace.is_empty();
+    is_complete.then_some(credentials)
+}
 
 /// Mounts the kubeconfig of that cluster in a container.
 pub(crate) fn mount_infra_kubeconfig(

@@ -12,6 +12,8 @@ use super::{capi, edit};
 const NAME: &str = "cluster-autoscaler";
 /// Annotation: overrides the image.
 const IMAGE: &str = "hypershift.openshift.io/cluster-autoscaler-image";
+/// Annotation of a hosted control plane without pools that are scaled.
+const DISABLE: &str = "hypershift.openshift.io/disable-cluster-autoscaler";
 
 pub(super) fn component() -> Component {
     Component::new(
@@ -33,11 +35,16 @@ pub(super) fn component() -> Component {
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    if context.annotation(DISABLE).is_some()
+        && let Some(replicas) = workload.replicas()
+    {
+        *replicas = Some(0);
+    }
     let pod = edit::pod(workload);
     let autoscaler = edit::container(pod, NAME)?;
     edit::image_by(context, autoscaler, IMAGE);
     let requested = context.spec().autoscaling.as_ref();
-    edit::args(autoscaler, options::flags(requested));
+    edit::args(autoscaler, options::flags(requested, context.platform()));
     let management = capi::management_kubeconfig(context, "--cloud-config");
     edit::args(autoscaler, management);
     let mut volumes = pod.volumes.iter_mut().flatten();

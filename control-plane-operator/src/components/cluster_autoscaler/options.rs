@@ -3,29 +3,44 @@
 use api::hypershift::v1beta1::autoscaling::{
     AutoscalingMode, ClusterAutoscaling, Expander, ScaleDownConfig,
 };
+use api::hypershift::v1beta1::platform::PlatformType;
 
 /// Labels that differ between nodes of similar node groups: clouds and OpenShift set them.
-const IGNORED: [&str; 9] = [
+const IGNORED: [&str; 6] = [
     "hypershift.openshift.io/nodePool",
     "topology.ebs.csi.aws.com/zone",
     "topology.disk.csi.azure.com/zone",
     "ibm-cloud.kubernetes.io/worker-id",
     "vpc-block-csi-driver-labels",
     "hypershift.openshift.io/nodepool-globalps-enabled",
+];
+/// The same, of one cloud.
+const IGNORED_ON_AWS: [&str; 3] = [
     "lifecycle",
     "k8s.amazonaws.com/eniConfig",
     "topology.k8s.aws/zone-id",
 ];
+const IGNORED_ON_AZURE: [&str; 2] = ["agentpool", "kubernetes.azure.com/agentpool"];
 const EXPANDERS: [Expander; 2] = [Expander::Priority, Expander::LeastWaste];
 
 /// Returns the flags. Unset options keep the autoscaler's defaults.
-pub(super) fn flags(requested: Option<&ClusterAutoscaling>) -> Vec<String> {
+pub(super) fn flags(requested: Option<&ClusterAutoscaling>, platform: PlatformType) -> Vec<String> {
     let chosen = requested.map_or(&[][..], |requested| &requested.expanders);
     let mut flags = vec![format!("--expander={}", expanders(chosen))];
     let own = requested
         .iter()
         .flat_map(|requested| &requested.balancing_ignored_labels);
-    let ignored = IGNORED.into_iter().chain(own.map(String::as_str));
+    let of_cloud = match platform {
+        PlatformType::Aws => &IGNORED_ON_AWS[..],
+        PlatformType::Azure => &IGNORED_ON_AZURE,
+        PlatformType::IbmCloud
+        | PlatformType::KubeVirt
+        | PlatformType::Agent
+        | PlatformType::PowerVs
+        | PlatformType::None => &[],
+    };
+    let ignored = IGNORED.iter().chain(of_cloud).copied();
+    let ignored = ignored.chain(own.map(String::as_str));
     flags.extend(ignored.map(|label| format!("--balancing-ignore-label={label}")));
     if let Some(requested) = requested {
         flags.extend(limits(requested));
@@ -112,8 +127,11 @@ mod tests {
     use super::*;
 
     fn beyond_the_default(requested: Value) -> Vec<String> {
-        let default = flags(None);
-        let mut all = flags(Some(&serde_json::from_value(requested).unwrap()));
+        let default = flags(None, PlatformType::Aws);
+        let mut all = flags(
+            Some(&serde_json::from_value(requested).unwrap()),
+            PlatformType::Aws,
+        );
         all.retain(|flag| !default.contains(flag));
         all
     }

@@ -2,6 +2,7 @@
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
+use control_plane_component::settings::MonitoringStack;
 use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::Container;
 
@@ -67,6 +68,9 @@ pub(super) fn set(context: &Context<'_>, operator: &mut Container) -> Result<()>
     edit::images(operator, context.user_release, &GUEST)?;
     if !context.access().is_private() {
         edit::env(operator, "PROXY_INTERNAL_APISERVER_ADDRESS", "true");
+    }
+    if context.settings.monitoring == MonitoringStack::Rhobs {
+        edit::env(operator, "RHOBS_MONITORING", "1");
     }
     for (name, value) in context.settings.proxy.variables([]) {
         edit::env(operator, &format!("MGMT_{name}"), value);

@@ -1,8 +1,10 @@
 //! cluster-version-operator: applies the release payload in the guest.
 
+mod metrics;
 mod payload;
 mod version;
 
+use api::annotations::cluster::CLEANUP_CLOUD_RESOURCES;
 use control_plane_component::certificate::server;
 use control_plane_component::names::service_and_localhost;
 use control_plane_component::{
@@ -12,7 +14,7 @@ use control_plane_component::{
 use super::{edit, flags};
 
 /// The component's name.
-const NAME: &str = "cluster-version-operator";
+pub(crate) const NAME: &str = "cluster-version-operator";
 const METRICS: Metrics = Metrics {
     telemetry: Some((
         "keep",
@@ -25,7 +27,14 @@ const METRICS: Metrics = Metrics {
 pub(super) fn component() -> Component {
     Component::new(
         NAME,
-        assets!("deployment.yaml", "service.yaml", "servicemonitor.yaml",),
+        assets!(
+            "deployment.yaml",
+            "role.yaml",
+            "rolebinding.yaml",
+            "service.yaml",
+            "serviceaccount.yaml",
+            "servicemonitor.yaml",
+        ),
     )
     .with_certificates(certificates)
     .metrics(METRICS)
@@ -34,9 +43,18 @@ pub(super) fn component() -> Component {
         kubeconfig_volume: Some("kubeconfig"),
         ..Prober::default()
     })
+    .manifest_if("role.yaml", metrics::are_read)
+    .manifest_if("rolebinding.yaml", metrics::are_read)
     .manifest_if("service.yaml", edit::is_monitored)
+    .manifest_if("serviceaccount.yaml", metrics::are_read)
     .manifest_if("servicemonitor.yaml", edit::is_monitored)
     .adapt(adapt)
+}
+
+/// Whether it is stopped, because the cluster is being deleted, and what it would bring back is cleaned up.
+pub(crate) fn is_stopped(context: &Context<'_>) -> bool {
+    context.hcp.metadata.deletion_timestamp.is_some()
+        && CLEANUP_CLOUD_RESOURCES.is_true(context.annotations())
 }
 
 fn certificates(context: &Context<'_>) -> Vec<Leaf> {
@@ -44,16 +62,24 @@ fn certificates(context: &Context<'_>) -> Vec<Leaf> {
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
-    let release = &context.spec().release_image;
+    if is_stopped(context)
+        && let Some(replicas) = workload.replicas()
+    {
+        *replicas = Some(0);
+    }
     let pod = edit::pod(workload);
     let prepare = edit::container(pod, "prepare-payload")?;
-    prepare.image = Some(release.clone());
+    prepare.image = Some(context.release.pinned());
     edit::args(prepare, ["-c".to_owned(), payload::script(context)]);
     let bootstrap = edit::container(pod, "bootstrap")?;
     let version = version::cluster_version(context).to_string();
     edit::env(bootstrap, "CLUSTER_VERSION_JSON", version);
     let operator = edit::container(pod, NAME)?;
-    edit::env(operator, "RELEASE_IMAGE", release);
+    edit::env(operator, "RELEASE_IMAGE", context.user_release.pinned());
     edit::args(operator, flags::tls(context));
-    Ok(())
+    let service = context.spec().update_service.as_deref();
+    let service = service.filter(|url| !url.is_empty());
+    let service = service.map(|url| format!("--update-service={url}"));
+    edit::args(operator, service);
+    metrics::adapt(context, workload)
 }

@@ -9,8 +9,6 @@ use super::{edit, serving};
 
 /// The component's name.
 const NAME: &str = "control-plane-pki-operator";
-/// Its image, which neither releases nor this operator contain.
-const IMAGE: &str = "controlplane-pki-operator";
 
 pub(super) fn component() -> Component {
     Component::new(
@@ -30,10 +28,9 @@ pub(super) fn component() -> Component {
     .adapt(adapt)
 }
 
-/// Without its image, this operator reports that break-glass certificates are not available.
+/// With the annotation, users provide all certificates; CPO reports on requests that are ignored for it.
 fn is_enabled(context: &Context<'_>) -> bool {
-    let is_disabled = DISABLE_PKI_RECONCILIATION.is_set(context.annotations());
-    !is_disabled && context.release.image(IMAGE).is_ok()
+    !DISABLE_PKI_RECONCILIATION.is_set(context.annotations())
 }
 
 /// The first releases selected its pods by another label.

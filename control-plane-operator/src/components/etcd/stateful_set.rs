@@ -6,7 +6,8 @@ use api::hypershift::v1beta1::etcd::ManagedEtcdStorageSpec;
 use control_plane_component::{Context, Result, Workload};
 use k8s_openapi::api::apps::v1::StatefulSetSpec;
 use k8s_openapi::api::core::v1::{
-    Container, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceRequirements, VolumeMount,
+    Container, EnvVar, EnvVarSource, ObjectFieldSelector, PodSpec, ResourceRequirements,
+    VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -41,6 +42,9 @@ pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()
         [format!("--listen-tls-min-version={}", tls.etcd_version())],
     );
     args(health, tls.cipher_flag("--listen-cipher-suites"));
+    if listens_on_ipv6(context) {
+        listen_on_ipv6(spec)?;
+    }
     if has_several_members(context) {
         spec.containers.push(defrag_container());
     }
@@ -56,6 +60,36 @@ pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()
     }
     if let (Some(storage), Workload::StatefulSet(set)) = (storage, workload) {
         data(storage, set.spec.get_or_insert_default());
+    }
+    Ok(())
+}
+
+/// Whether pods have IPv6 addresses first.
+fn listens_on_ipv6(context: &Context<'_>) -> bool {
+    let networks = context.cluster_cidrs();
+    networks.first().is_some_and(|cidr| cidr.contains(':'))
+}
+
+/// Replaces the IPv4 addresses of the manifest.
+fn listen_on_ipv6(spec: &mut PodSpec) -> Result<()> {
+    let etcd = container(spec, "etcd")?;
+    for (name, url) in [
+        ("ETCD_LISTEN_PEER_URLS", "https://[$(POD_IP)]:2380"),
+        (
+            "ETCD_LISTEN_CLIENT_URLS",
+            "https://[$(POD_IP)]:2379,https://localhost:2379",
+        ),
+        ("ETCD_LISTEN_METRICS_URLS", "https://[::]:2382"),
+    ] {
+        env(etcd, name, url);
+    }
+    let metrics = container(spec, "etcd-metrics")?;
+    for flag in metrics.args.iter_mut().flatten() {
+        match flag.split_once('=') {
+            Some(("--listen-addr", _)) => "--listen-addr=[::1]:2383".clone_into(flag),
+            Some(("--metrics-addr", _)) => "--metrics-addr=https://[::]:2381".clone_into(flag),
+            Some(_) | None => {}
+        }
     }
     Ok(())
 }

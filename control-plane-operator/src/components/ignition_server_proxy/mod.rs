@@ -1,9 +1,12 @@
 //! ignition-server-proxy: serves the certificate that machines trust, and forwards to the ignition server.
 
 use api::hypershift::v1beta1::platform::PlatformType;
-use control_plane_component::{Component, Context, assets};
+use control_plane_component::{Component, Context, Result, Workload, assets};
 
-use super::ignition_server;
+use super::{edit, ignition_server};
+
+/// The container that terminates TLS.
+const SERVER: &str = "haproxy";
 
 pub(super) fn component() -> Component {
     Component::new(
@@ -16,6 +19,14 @@ pub(super) fn component() -> Component {
     .depends_on(&["ignition-server"])
     .enabled_if(is_enabled)
     .manifest("service.yaml", ignition_server::publish)
+    .adapt(adapt)
+}
+
+fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    let pod = edit::pod(workload);
+    let server = edit::container(pod, SERVER)?;
+    context.settings.proxy.set_env(server, []);
+    edit::mount_trust_bundle(context, pod, SERVER)
 }
 
 fn is_enabled(context: &Context<'_>) -> bool {

@@ -5,7 +5,7 @@ use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_component::Context;
 use control_plane_component::certificate::Usage::{Both, Client, Server};
 use control_plane_component::certificate::{
-    Authority, CSR, KONNECTIVITY, Leaf, ROOT, account, authority, leaf,
+    Authority, CSR, Form, KONNECTIVITY, Leaf, ROOT, account, authority, leaf,
 };
 use control_plane_component::names::{first_address, known, service, service_and_localhost};
 
@@ -57,7 +57,15 @@ fn webhooks(context: &Context<'_>) -> Vec<Leaf> {
             ),
             serving("aws-pod-identity-webhook-serving-cert"),
         ],
-        PlatformType::Azure => vec![serving("azure-workload-identity-webhook-serving-cert")],
+        PlatformType::Azure => vec![
+            account(
+                "azure-workload-identity-webhook-kubeconfig",
+                "openshift-authentication",
+                "azure-workload-identity-webhook",
+            )
+            .form(Form::LocalKubeconfig),
+            serving("azure-workload-identity-webhook-serving-cert"),
+        ],
         PlatformType::IbmCloud
         | PlatformType::KubeVirt
         | PlatformType::Agent

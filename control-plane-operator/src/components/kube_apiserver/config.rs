@@ -7,16 +7,36 @@ use api::annotations::cluster::{
     KUBE_API_SERVER_TOKEN_MAX_EXPIRATION,
 };
 use api::hypershift::v1beta1::configuration::api_server::ApiServerNamedServingCert;
+use api::hypershift::v1beta1::configuration::authentication::AuthenticationType;
 use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
-use super::{audit, encryption};
+use super::{audit, edit, encryption};
 use crate::components::feature_gate::Features;
 
 const KEY: &str = "config.json";
 const NODE_PORTS: &str = "30000-32767";
+/// Features that the control plane relies on, whatever the release enables.
+const REQUIRED_FEATURES: [&str; 2] = [
+    "StructuredAuthenticationConfiguration",
+    "ValidatingAdmissionPolicy",
+];
+/// Features, in order, and the API versions that are served only with them.
+const FEATURE_APIS: [(&str, &str); 3] = [
+    ("DynamicResourceAllocation", "resource.k8s.io/v1beta1"),
+    (
+        "ValidatingAdmissionPolicy",
+        "admissionregistration.k8s.io/v1beta1",
+    ),
+    ("VolumeAttributesClass", "storage.k8s.io/v1beta1"),
+];
+/// Admission plugins that ask the OAuth server's API about users and groups.
+const OAUTH_PLUGINS: [&str; 2] = [
+    "authorization.openshift.io/RestrictSubjectBindings",
+    "authorization.openshift.io/ValidateRoleBindingRestriction",
+];
 
 pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
     let data = config_map.data.get_or_insert_default();
@@ -43,6 +63,24 @@ impl Arguments<'_> {
     fn set(&mut self, name: &str, value: impl Into<String>) {
         self.0[name] = json!([value.into()]);
     }
+
+    /// Disables admission plugins that the manifest enables.
+    fn disable_plugins(&mut self, plugins: &[&str]) {
+        let is_disabled = |plugin: &Value| plugin.as_str().is_some_and(|it| plugins.contains(&it));
+        if let Some(enabled) = self.0["enable-admission-plugins"].as_array_mut() {
+            enabled.retain(|plugin| !is_disabled(plugin));
+        }
+        if let Some(disabled) = self.0["disable-admission-plugins"].as_array_mut() {
+            disabled.extend(plugins.iter().map(|plugin| json!(plugin)));
+        }
+    }
+}
+
+/// Whether external providers of identities are configured.
+fn has_providers(context: &Context<'_>) -> bool {
+    let configuration = context.spec().configuration.as_ref();
+    let authentication = configuration.and_then(|it| it.authentication.as_ref());
+    authentication.is_some_and(|it| !it.oidc_providers.is_empty())
 }
 
 /// Custom serving certificates that users configure by name.
@@ -79,14 +117,17 @@ fn serving(context: &Context<'_>, serving: &mut Value) {
     let Some(certificates) = serving["namedCertificates"].as_array_mut() else {
         return;
     };
-    for (number, named) in named_certificates(context).iter().enumerate() {
+    // Before those of the manifest: the first that fits a name is served.
+    let named = named_certificates(context).iter().enumerate();
+    let named = named.map(|(number, named)| {
         let path = named_certificate_path(number);
-        certificates.push(json!({
+        json!({
             "names": named.names,
             "certFile": format!("{path}/tls.crt"),
             "keyFile": format!("{path}/tls.key"),
-        }));
-    }
+        })
+    });
+    certificates.splice(0..0, named);
 }
 
 fn admission(context: &Context<'_>, features: &Features, plugins: &mut Value) {
@@ -125,20 +166,50 @@ fn admission(context: &Context<'_>, features: &Features, plugins: &mut Value) {
 fn cluster(context: &Context<'_>, config: &mut Value) {
     config["servicesSubnet"] = json!(context.service_cidrs().join(","));
     config["consolePublicURL"] = json!(console(context));
-    config["authConfig"]["oauthMetadataFile"] = if context.is_oauth_enabled() {
+    config["authConfig"]["oauthMetadataFile"] = if has_oauth_metadata(context) {
         json!("/etc/kubernetes/oauth/oauthMetadata.json")
     } else {
         json!("")
     };
+    images(context, &mut config["imagePolicyConfig"]);
     let configuration = context.spec().configuration.as_ref();
-    let image = configuration.and_then(|configuration| configuration.image.as_ref());
-    if let Some(image) = image {
-        config["imagePolicyConfig"]["externalRegistryHostnames"] =
-            json!(image.external_registry_hostnames);
+    let api_server = configuration.and_then(|configuration| configuration.api_server.as_ref());
+    let origins = api_server.map(|api_server| &api_server.additional_cors_allowed_origins);
+    if let Some(allowed) = config["corsAllowedOrigins"].as_array_mut() {
+        let origins = origins.into_iter().flatten();
+        allowed.extend(origins.map(|origin| json!(origin)));
     }
     let scheduler = configuration.and_then(|configuration| configuration.scheduler.as_ref());
     let selector = scheduler.and_then(|scheduler| scheduler.default_node_selector.clone());
     config["projectConfig"]["defaultNodeSelector"] = json!(selector.unwrap_or_default());
+}
+
+/// Whether clients find the OAuth server of the cluster: users may also log in with certificates and tokens only.
+fn has_oauth_metadata(context: &Context<'_>) -> bool {
+    let configuration = context.spec().configuration.as_ref();
+    let authentication = configuration.and_then(|it| it.authentication.as_ref());
+    authentication.is_none_or(|it| it.type_ == Some(AuthenticationType::IntegratedOAuth))
+}
+
+/// Names of the image registry, and registries from which users may import.
+fn images(context: &Context<'_>, policy: &mut Value) {
+    policy["internalRegistryHostname"] = json!(edit::registry_host(context));
+    let configuration = context.spec().configuration.as_ref();
+    let Some(image) = configuration.and_then(|configuration| configuration.image.as_ref()) else {
+        return;
+    };
+    policy["externalRegistryHostnames"] = json!(image.external_registry_hostnames);
+    if !image.allowed_registries_for_import.is_empty() {
+        let allowed = image.allowed_registries_for_import.iter();
+        policy["allowedRegistriesForImport"] = allowed
+            .map(|location| {
+                json!({
+                    "domainName": location.domain_name.as_deref().unwrap_or_default(),
+                    "insecure": location.insecure.unwrap_or_default(),
+                })
+            })
+            .collect();
+    }
 }
 
 /// URL of the guest's console. On IBM Cloud the base domain is already the cluster's.
@@ -201,7 +272,10 @@ fn identity_arguments(context: &Context<'_>, arguments: &mut Arguments<'_>) -> R
         arguments.set("authentication-token-webhook-config-file", file);
         arguments.set("authentication-token-webhook-version", "v1");
     } else {
-        arguments.set("authentication-config", "/etc/kubernetes/auth/auth.json");
+        arguments.disable_plugins(&OAUTH_PLUGINS);
+        if has_providers(context) {
+            arguments.set("authentication-config", "/etc/kubernetes/auth/auth.json");
+        }
     }
     for (option, value) in audit::webhook_options(context) {
         arguments.set(option, value);
@@ -258,15 +332,16 @@ pub(super) fn invalid(error: AnnotationError) -> Error {
 }
 
 fn feature_arguments(features: &Features, arguments: &mut Arguments<'_>) {
+    let mut features = features.clone();
+    features
+        .0
+        .retain(|(name, _)| !REQUIRED_FEATURES.contains(&name.as_str()));
+    let required = REQUIRED_FEATURES.map(|name| (name.to_owned(), true));
+    features.0.extend(required);
     let mut flags = features.flags();
-    flags.push("StructuredAuthenticationConfiguration=true".to_owned());
     flags.sort_unstable();
-    flags.dedup();
     arguments.0["feature-gates"] = json!(flags);
-    if features.is_on("ValidatingAdmissionPolicy") {
-        arguments.set(
-            "runtime-config",
-            "admissionregistration.k8s.io/v1beta1=true",
-        );
-    }
+    let versions = FEATURE_APIS.iter().filter(|(name, _)| features.is_on(name));
+    let versions = versions.map(|(_, version)| format!("{version}=true"));
+    arguments.0["runtime-config"] = versions.collect();
 }

@@ -3,30 +3,26 @@
 use api::annotations::cluster::{
     KUBE_API_SERVER_GOGC, KUBE_API_SERVER_GOMEMLIMIT, KUBE_API_SERVER_VERBOSITY,
 };
-use control_plane_component::{Context, Result, Workload};
-use k8s_openapi::api::core::v1::{Container, ContainerPort, PodSpec};
+use control_plane_component::{Context, Error, Result, Workload};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, HostAlias, PodSpec};
 
 use super::config::{invalid, named_certificate_path, named_certificates};
-use super::{audit, edit, encryption, is_on_aws, kms};
+use super::{audit, edit, encryption, kms, webhooks};
+use crate::components::cloud::key_vault;
 use crate::components::feature_gate;
 
 const SERVER: &str = "kube-apiserver";
-const AWS_WEBHOOK: &str = "aws-pod-identity-webhook";
+/// The Service of the router in the cluster's network.
+const ROUTER: &str = "private-router";
 
 pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    encryption::annotate(context, workload.template());
     let pod = edit::pod(workload);
     server(context, edit::container(pod, SERVER)?)?;
     konnectivity(context, edit::container(pod, "konnectivity-server")?);
-    for name in ["init-bootstrap-render", "init-auth-bootstrap-render"] {
-        let render = edit::container(pod, name)?;
-        edit::env(render, "PAYLOAD_VERSION", &context.user_release.version);
-        edit::env(
-            render,
-            "FEATURE_GATE_YAML",
-            feature_gate::requested(context),
-        );
-    }
-    aws_webhook(context, pod)?;
+    render(context, pod)?;
+    webhooks::aws(context, pod)?;
+    webhooks::azure(context, pod)?;
     audit::mount_webhook(context, pod, SERVER, "kas-audit-webhook")?;
     audit::remove_unused_logs(context, pod);
     if !context.is_oauth_enabled() {
@@ -39,6 +35,30 @@ pub(super) fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()
     optional_secrets(context, pod)?;
     if let Some(plugin) = kms::plugin(context)? {
         plugin.add_to(pod, SERVER)?;
+    }
+    alias_key_vaults(context, pod)?;
+    Ok(())
+}
+
+/// Configures the containers that render what the API server starts with. Without an OAuth server there is nothing to
+/// render for it.
+fn render(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
+    let mut names = vec!["init-bootstrap-render"];
+    let authentication = "init-auth-bootstrap-render";
+    if context.is_oauth_enabled() {
+        names.push(authentication);
+    } else {
+        let init = pod.init_containers.get_or_insert_default();
+        init.retain(|container| container.name != authentication);
+    }
+    for name in names {
+        let render = edit::container(pod, name)?;
+        edit::env(render, "PAYLOAD_VERSION", &context.user_release.version);
+        edit::env(
+            render,
+            "FEATURE_GATE_YAML",
+            feature_gate::requested(context),
+        );
     }
     Ok(())
 }
@@ -58,6 +78,12 @@ fn server(context: &Context<'_>, server: &mut Container) -> Result<()> {
     {
         edit::env(server, "GOMEMLIMIT", limit);
     }
+    // Webhooks and the guest's Services are reached directly.
+    let exempt = context
+        .cluster_cidrs()
+        .into_iter()
+        .chain(context.service_cidrs());
+    context.settings.proxy.set_env(server, exempt);
     server.ports = Some(vec![ContainerPort {
         name: Some("client".to_owned()),
         container_port: context.api_pod_port(),
@@ -80,28 +106,22 @@ fn konnectivity(context: &Context<'_>, server: &mut Container) {
     edit::args(server, tls.cipher_flag("--cipher-suites"));
 }
 
-/// Configures the AWS pod identity webhook, or removes it on other platforms.
-fn aws_webhook(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
-    if !is_on_aws(context) {
-        pod.containers
-            .retain(|container| container.name != AWS_WEBHOOK);
-        for volume in ["serving-certs", "kubeconfig"] {
-            without_volume(pod, &format!("{AWS_WEBHOOK}-{volume}"));
-        }
+/// Lets the names of private key vaults resolve to the router.
+fn alias_key_vaults(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
+    let hosts = key_vault::private_hosts(context)?;
+    if hosts.is_empty() {
         return Ok(());
     }
-    let webhook = edit::container(pod, AWS_WEBHOOK)?;
-    let aws = context.spec().platform.aws.as_ref();
-    let region = aws.map_or("", |aws| aws.region.as_str());
-    let tls = context.tls();
-    let command = webhook.command.get_or_insert_default();
-    let position = command
-        .iter()
-        .position(|flag| flag.starts_with("--tls-cert="));
-    let position = position.unwrap_or(command.len());
-    command.insert(position, format!("--aws-default-region={region}"));
-    command.push(format!("--tls-min-version={}", tls.version()));
-    command.extend(tls.cipher_flag("--tls-cipher-suites"));
+    let service = context.objects.get("", "Service", ROUTER);
+    let address = service.and_then(|service| service["spec"]["clusterIP"].as_str());
+    let address = address.filter(|address| *address != "None");
+    let address =
+        address.ok_or_else(|| Error::missing(format!("Service {ROUTER}"), "a cluster IP"))?;
+    let aliases = pod.host_aliases.get_or_insert_default();
+    aliases.push(HostAlias {
+        ip: address.to_owned(),
+        hostnames: Some(hosts),
+    });
     Ok(())
 }
 
@@ -115,15 +135,19 @@ fn optional_secrets(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
         }
     }
     if encryption::is_on(context) {
-        let name = "kas-secret-encryption-config";
+        let name = crate::encryption::SECRET;
         let at = (name, "/etc/kubernetes/secret-encryption");
         edit::mount_secret(pod, SERVER, at, name)?;
+        edit::args(
+            edit::container(pod, SERVER)?,
+            [encryption::RELOAD.to_owned()],
+        );
     }
     Ok(())
 }
 
 /// Removes a volume and its mounts.
-fn without_volume(pod: &mut PodSpec, name: &str) {
+pub(super) fn without_volume(pod: &mut PodSpec, name: &str) {
     pod.volumes
         .get_or_insert_default()
         .retain(|volume| volume.name != name);

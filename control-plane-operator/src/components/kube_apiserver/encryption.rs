@@ -1,17 +1,32 @@
 //! Encryption of objects in etcd: with the user's keys, or by a key management service.
+//!
+//! A key that is replaced is read until all objects are encrypted with the new one: [`keys`] has the order.
 
-use api::hypershift::v1beta1::secret_encryption::SecretEncryptionType;
-use control_plane_component::{Context, Error, Result};
-use k8s_openapi::api::core::v1::Secret;
+mod keys;
+
+use api::hypershift::v1beta1::secret_encryption::status::{
+    SecretEncryptionKeyStatus, SecretEncryptionProvider,
+};
+use control_plane_component::{Context, Result};
+use k8s_openapi::api::core::v1::{PodTemplateSpec, Secret};
 use serde_json::{Value, json};
 
 use super::kms;
-use super::kubeconfig::{base64, put, secret_value, yaml};
+use super::kubeconfig::{base64, put, yaml};
+use crate::encryption::config::Config;
+use crate::encryption::key::aescbc_name;
+use crate::encryption::{FILE as KEY, HASH, SECRET, hash};
+
+pub(super) use keys::keys;
 
 /// The file that the API server reads.
 pub(super) const FILE: &str = "/etc/kubernetes/secret-encryption/config.yaml";
-/// Encrypted resources.
-const RESOURCES: [&str; 5] = [
+/// A changed configuration rolls out new pods instead, so that it is known which one each pod has read.
+pub(super) const RELOAD: &str = "--encryption-provider-config-automatic-reload=false";
+/// Resources that are encrypted with keys in Secrets.
+const RESOURCES: [&str; 1] = ["secrets"];
+/// Resources that are encrypted by a key management service.
+const KMS_RESOURCES: [&str; 5] = [
     "secrets",
     "configmaps",
     "routes.route.openshift.io",
@@ -24,68 +39,89 @@ pub(super) fn is_on(context: &Context<'_>) -> bool {
     context.spec().secret_encryption.is_some()
 }
 
+/// The configuration that exists. Without one, or if it is invalid, no key is in use.
+pub(super) fn live(context: &Context<'_>) -> Config {
+    let found = context.objects.secret_value(SECRET, KEY);
+    let parsed = found.map(|text| Config::parse(&text));
+    parsed.and_then(Result::ok).unwrap_or_default()
+}
+
 pub(super) fn adapt(context: &Context<'_>, secret: &mut Secret) -> Result<()> {
+    let keys = keys(context)?;
+    let live = live(context);
+    let providers = providers(context, &keys, &live)?;
+    let resources = resources(&keys);
+    let mut entries = vec![json!({ "resources": resources, "providers": providers })];
+    entries.extend(readable(&live, resources, &providers));
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "EncryptionConfiguration",
-        "resources": [{ "resources": RESOURCES, "providers": providers(context)? }],
+        "resources": entries,
     });
-    put(secret, "config.yaml", yaml(&config));
+    put(secret, KEY, yaml(&config));
     Ok(())
 }
 
-/// The first provider encrypts, all of them decrypt. `identity` reads objects from before encryption was enabled.
-fn providers(context: &Context<'_>) -> Result<Vec<Value>> {
-    let encryption = context.spec().secret_encryption.as_ref();
-    let mut providers = match encryption.map(|encryption| encryption.type_) {
-        None => Vec::new(),
-        Some(SecretEncryptionType::Aescbc) => vec![by_keys(context)?],
-        Some(SecretEncryptionType::Kms) => kms::plugin(context)?
-            .map(|plugin| plugin.providers)
-            .unwrap_or_default(),
+/// Annotates pods with the hash of the configuration that exists, which new pods read.
+pub(super) fn annotate(context: &Context<'_>, template: &mut PodTemplateSpec) {
+    let live = context.objects.secret_value(SECRET, KEY);
+    let Some(live) = live.filter(|_| is_on(context)) else {
+        return;
     };
+    let metadata = template.metadata.get_or_insert_default();
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(HASH.to_owned(), hash(&live));
+}
+
+fn resources(keys: &[SecretEncryptionKeyStatus]) -> &'static [&'static str] {
+    let mut keys = keys.iter();
+    if keys.all(|key| key.provider == SecretEncryptionProvider::Aescbc) {
+        return &RESOURCES;
+    }
+    &KMS_RESOURCES
+}
+
+/// The entry for resources that are no longer encrypted: those that are stay readable.
+fn readable(live: &Config, resources: &[&str], providers: &[Value]) -> Option<Value> {
+    let mut others = live.resources.clone();
+    others.retain(|resource| !resources.contains(&resource.as_str()));
+    let (identity, mut readers): (Vec<_>, Vec<_>) = providers
+        .iter()
+        .cloned()
+        .partition(|provider| provider["identity"].is_object());
+    readers.splice(0..0, identity);
+    (!others.is_empty()).then(|| json!({ "resources": others, "providers": readers }))
+}
+
+/// The first provider encrypts, all of them decrypt. `identity` reads objects from before encryption was enabled.
+fn providers(
+    context: &Context<'_>,
+    keys: &[SecretEncryptionKeyStatus],
+    live: &Config,
+) -> Result<Vec<Value>> {
+    let plugin = kms::plugin(context)?.unwrap_or_default();
+    let mut services = plugin.providers.into_iter();
+    let mut providers = Vec::new();
+    for key in keys {
+        match &key.aescbc {
+            Some(key) => {
+                let secret = keys::secret(context, live, key)?;
+                let entry = json!({ "name": aescbc_name(&secret), "secret": base64(&secret) });
+                add_key(&mut providers, entry);
+            }
+            None => providers.extend(services.next()),
+        }
+    }
     providers.push(json!({ "identity": {} }));
     Ok(providers)
 }
 
-/// Encryption with keys in Secrets.
-fn by_keys(context: &Context<'_>) -> Result<Value> {
-    let encryption = context.spec().secret_encryption.as_ref();
-    let Some(keys) = encryption.and_then(|encryption| encryption.aescbc.as_ref()) else {
-        return Err(Error::missing("field spec.secretEncryption", "aescbc"));
-    };
-    let names = std::iter::once(&keys.active_key).chain(&keys.backup_key);
-    let keys: Vec<_> = names
-        .filter(|reference| !reference.name.is_empty())
-        .map(|reference| {
-            let key = secret_value(context, &reference.name, "key")?;
-            let name = format!("key-{}", fnv1(&key));
-            Ok(json!({ "name": name, "secret": base64(&key) }))
-        })
-        .collect::<Result<_>>()?;
-    Ok(json!({ "aescbc": { "keys": keys } }))
-}
-
-/// The 32-bit FNV-1 hash. Key names are stored with each encrypted object, so they must be computed as in earlier
-/// versions.
-pub(super) fn fnv1(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash: u32, byte| {
-        hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hash_matches_fnv1_vectors() {
-        for (text, hash) in [
-            ("", 0x811c_9dc5),
-            ("a", 0x050c_5d7e),
-            ("foobar", 0x31f0_b262),
-        ] {
-            assert_eq!(fnv1(text.as_bytes()), hash, "{text}");
-        }
+/// Adds a key to the provider of the key before it.
+fn add_key(providers: &mut Vec<Value>, key: Value) {
+    let last = providers.last_mut();
+    let keys = last.and_then(|last| last["aescbc"]["keys"].as_array_mut());
+    match keys {
+        Some(keys) => keys.push(key),
+        None => providers.push(json!({ "aescbc": { "keys": [key] } })),
     }
 }

@@ -1,17 +1,21 @@
 //! Encryption by a key management service: plugins in the API server's pods, which it calls through sockets.
 //!
-//! Provider names are stored with each encrypted object: they are derived from the key, and must never change.
+//! The first key of a rotation has the socket `active`, the second one `backup`.
 
 mod aws;
 mod azure;
 mod ibm_cloud;
 
-use api::hypershift::v1beta1::secret_encryption::{KmsProvider, SecretEncryptionType};
+use api::hypershift::v1beta1::secret_encryption::KmsSpec;
+use api::hypershift::v1beta1::secret_encryption::status::{
+    SecretEncryptionKeyStatus, SecretEncryptionProvider,
+};
 use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::{Container, PodSpec, Volume, VolumeMount};
 use serde_json::{Value, json};
 
-use super::edit;
+use super::{edit, encryption};
+use crate::encryption::config::Config;
 
 /// The volume with the sockets.
 const SOCKETS: &str = "kms-socket";
@@ -32,42 +36,79 @@ pub(super) struct Plugin {
     sockets: &'static str,
 }
 
-/// Returns the plugin of the configured key management service, if any.
+/// Returns the plugin of the keys in a key management service, if any.
 pub(super) fn plugin(context: &Context<'_>) -> Result<Option<Plugin>> {
-    let encryption = context.spec().secret_encryption.as_ref();
-    let Some(encryption) = encryption.filter(|it| it.type_ == SecretEncryptionType::Kms) else {
+    let keys = encryption::keys(context)?;
+    let Some(first) = keys.iter().find(|key| key.aescbc.is_none()) else {
         return Ok(None);
     };
+    let api = Api::of(&encryption::live(context));
+    let kms = settings(context)?;
     let missing = |field: &str| Error::missing("field spec.secretEncryption.kms", field);
-    let kms = encryption
-        .kms
-        .as_ref()
-        .ok_or_else(|| Error::missing("field spec.secretEncryption", "kms"))?;
-    let plugin = match kms.provider {
-        KmsProvider::Aws => {
+    let plugin = match first.provider {
+        SecretEncryptionProvider::Aescbc => return Ok(None),
+        SecretEncryptionProvider::Aws => {
             let aws = kms.aws.as_ref().ok_or_else(|| missing("aws"))?;
-            aws::plugin(context, aws)
+            aws::plugin(context, aws, &each(&keys, |key| key.aws.as_ref()), api)
         }
-        KmsProvider::Azure => {
+        SecretEncryptionProvider::Azure => {
             let azure = kms.azure.as_ref().ok_or_else(|| missing("azure"))?;
-            azure::plugin(context, azure)
+            azure::plugin(context, azure, &each(&keys, |key| key.azure.as_ref()), api)
         }
-        KmsProvider::IbmCloud => {
+        SecretEncryptionProvider::IbmCloud => {
             let ibm_cloud = kms.ibmcloud.as_ref().ok_or_else(|| missing("ibmcloud"))?;
-            ibm_cloud::plugin(context, ibm_cloud)?
+            ibm_cloud::plugin(context, ibm_cloud, api)?
         }
     };
     Ok(Some(plugin))
 }
 
-/// A provider of the encryption configuration, with KMS v2: v1 is removed.
-fn provider(name: &str, socket: &str) -> Value {
-    json!({ "kms": {
-        "apiVersion": "v2",
-        "name": name,
-        "endpoint": format!("unix://{socket}"),
-        "timeout": "35s",
-    } })
+/// How the service is used, which only the spec says.
+fn settings<'a>(context: &Context<'a>) -> Result<&'a KmsSpec> {
+    let encryption = context.spec().secret_encryption.as_ref();
+    let kms = encryption.and_then(|encryption| encryption.kms.as_ref());
+    kms.ok_or_else(|| Error::missing("field spec.secretEncryption", "kms"))
+}
+
+/// The keys of one service, in order.
+fn each<K>(
+    keys: &[SecretEncryptionKeyStatus],
+    get: impl Fn(&SecretEncryptionKeyStatus) -> Option<&K>,
+) -> Vec<&K> {
+    keys.iter().filter_map(get).collect()
+}
+
+/// Version of the API of plugins. It is kept, because objects say which one encrypted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Api {
+    V1,
+    V2,
+}
+
+// === impl Api ===
+
+impl Api {
+    /// The version of the live configuration.
+    fn of(live: &Config) -> Self {
+        match live.kms_version.as_deref() {
+            Some("v1") => Self::V1,
+            _ => Self::V2,
+        }
+    }
+
+    /// A provider of the encryption configuration.
+    fn provider(self, name: &str, socket: &str) -> Value {
+        let version = match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        };
+        json!({ "kms": {
+            "apiVersion": version,
+            "name": name,
+            "endpoint": format!("unix://{socket}"),
+            "timeout": "35s",
+        } })
+    }
 }
 
 /// Common settings of plugin containers. The probe is lenient, because a restart does not fix a slow service.
@@ -134,9 +175,6 @@ impl Plugin {
             mount_path: self.sockets.to_owned(),
             ..VolumeMount::default()
         });
-        // A changed configuration rolls out new pods instead, so that all servers encrypt with the same key.
-        let reload = "--encryption-provider-config-automatic-reload=false".to_owned();
-        edit::args(server, [reload]);
         exclude_from_liveness(server, count);
         pod.containers.extend(self.containers);
         let volumes = pod.volumes.get_or_insert_default();

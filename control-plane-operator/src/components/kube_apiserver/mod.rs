@@ -8,6 +8,7 @@ mod encryption;
 mod kms;
 mod kubeconfigs;
 mod publishing;
+mod webhooks;
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use control_plane_component::asset::Asset;
@@ -45,6 +46,11 @@ pub(super) fn component() -> Component {
         )
         .pki_managed("aws-pod-identity-webhook-kubeconfig.yaml")
         .manifest_if("aws-pod-identity-webhook-kubeconfig.yaml", is_on_aws)
+        .pki_managed("azure-workload-identity-webhook-kubeconfig.yaml")
+        .manifest_if(
+            "azure-workload-identity-webhook-kubeconfig.yaml",
+            is_on_azure,
+        )
         .manifest("bootstrap-kubeconfig.yaml", kubeconfigs::bootstrap)
         .manifest("capi-kubeconfig.yaml", kubeconfigs::capi)
         .manifest("custom-admin-kubeconfig.yaml", kubeconfigs::custom_admin)
@@ -80,6 +86,7 @@ fn manifests() -> &'static [Asset] {
         "auth-config.yaml",
         "authentication-token-webhook-config-secret.yaml",
         "aws-pod-identity-webhook-kubeconfig.yaml",
+        "azure-workload-identity-webhook-kubeconfig.yaml",
         "bootstrap-kubeconfig.yaml",
         "capi-kubeconfig.yaml",
         "custom-admin-kubeconfig.yaml",
@@ -108,4 +115,9 @@ fn authenticates_by_oauth(context: &Context<'_>) -> bool {
 /// Whether the AWS pod identity webhook is needed.
 fn is_on_aws(context: &Context<'_>) -> bool {
     context.is_on(PlatformType::Aws)
+}
+
+/// Whether the Azure workload identity webhook is needed.
+fn is_on_azure(context: &Context<'_>) -> bool {
+    context.is_on(PlatformType::Azure)
 }

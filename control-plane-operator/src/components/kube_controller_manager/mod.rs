@@ -8,7 +8,8 @@ use control_plane_component::names::service_and_localhost;
 use control_plane_component::{
     Component, Context, Error, Leaf, Metrics, Prober, Result, Workload, assets,
 };
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, PodSpec};
+use serde_json::{Value, json};
 
 use super::{edit, flags, kubeconfig};
 
@@ -20,6 +21,10 @@ const METRICS: Metrics = Metrics {
 };
 /// The image line of the volume recycler pod in the manifest.
 const RECYCLER_IMAGE: &str = "image: tools";
+const CONFIG_KEY: &str = "config.json";
+/// The `ConfigMap` with the guest's service CA, once the guest has one.
+const SERVICE_CA: &str = "service-serving-ca";
+const SERVICE_CA_PATH: &str = "/etc/kubernetes/certs/service-ca";
 
 pub(super) fn component() -> Component {
     Component::new(
@@ -37,6 +42,7 @@ pub(super) fn component() -> Component {
     .metrics(METRICS)
     .zone_spread()
     .prober(Prober::default())
+    .manifest("config.yaml", config)
     .manifest("kubeconfig.yaml", kubeconfig::service(NAME))
     .manifest("recycler-config.yaml", recycler)
     .adapt(adapt)
@@ -53,27 +59,68 @@ fn certificates(context: &Context<'_>) -> Vec<Leaf> {
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     let manager = edit::container(edit::pod(workload), NAME)?;
     edit::args(manager, network(context));
+    if context.is_on(PlatformType::Azure) {
+        edit::args(manager, ["--cloud-provider=external".to_owned()]);
+    }
+    edit::args(manager, [allocation(context)]);
     edit::args(manager, [grace_period(context)]);
     edit::args(manager, flags::tls(context));
     edit::args(manager, flags::profiling(context, NAME)?);
     edit::args(manager, flags::features(context)?);
+    context.settings.proxy.set_env(manager, []);
+    mount_service_ca(context, edit::pod(workload))
+}
+
+/// Mounts the authority of the guest's Services, once the guest has one: it goes into the Secrets of service accounts.
+fn mount_service_ca(context: &Context<'_>, pod: &mut PodSpec) -> Result<()> {
+    if !has_service_ca(context) {
+        return Ok(());
+    }
+    let manager = edit::container(pod, NAME)?;
+    let mounts = manager.volume_mounts.get_or_insert_default();
+    mounts.push(edit::mount(SERVICE_CA, SERVICE_CA_PATH));
+    let volumes = pod.volumes.get_or_insert_default();
+    volumes.push(edit::config_volume(SERVICE_CA, SERVICE_CA));
     Ok(())
 }
 
-/// CIDRs, and whether nodes get pod CIDRs from this controller. Most network plugins allocate them themselves.
-fn network(context: &Context<'_>) -> [String; 3] {
+fn has_service_ca(context: &Context<'_>) -> bool {
+    context.objects.config_map(SERVICE_CA).is_some()
+}
+
+fn config(context: &Context<'_>, config_map: &mut ConfigMap) -> Result<()> {
+    if !has_service_ca(context) {
+        return Ok(());
+    }
+    let missing = || Error::missing("manifest kcm-config", CONFIG_KEY);
+    let data = config_map.data.get_or_insert_default();
+    let text = data.get_mut(CONFIG_KEY).ok_or_else(missing)?;
+    let mut config: Value = serde_saphyr::from_str(text).map_err(|_| missing())?;
+    let file = format!("{SERVICE_CA_PATH}/service-ca.crt");
+    config["serviceServingCert"]["certFile"] = json!(file);
+    *text = config.to_string();
+    Ok(())
+}
+
+/// The first CIDRs of pods and of Services.
+fn network(context: &Context<'_>) -> [String; 2] {
+    let first = |cidrs: Vec<&str>| cidrs.first().copied().unwrap_or_default().to_owned();
+    [
+        format!("--cluster-cidr={}", first(context.cluster_cidrs())),
+        format!(
+            "--service-cluster-ip-range={}",
+            first(context.service_cidrs())
+        ),
+    ]
+}
+
+/// Whether nodes get pod CIDRs from this controller. Most network plugins allocate them themselves.
+fn allocation(context: &Context<'_>) -> String {
     let allocates = context
         .networking()
         .and_then(|networking| networking.allocate_node_cidrs);
     let allocates = allocates == Some(AllocateNodeCidrs::Enabled);
-    [
-        format!("--cluster-cidr={}", context.cluster_cidrs().join(",")),
-        format!(
-            "--service-cluster-ip-range={}",
-            context.service_cidrs().join(",")
-        ),
-        format!("--allocate-node-cidrs={allocates}"),
-    ]
+    format!("--allocate-node-cidrs={allocates}")
 }
 
 /// How long a node may miss heartbeats until it is marked as unreachable.

@@ -5,12 +5,19 @@ mod config;
 use control_plane_component::certificate::Usage::Client;
 use control_plane_component::certificate::{CONTROL_PLANE, leaf, server};
 use control_plane_component::names::service_and_localhost;
-use control_plane_component::{Component, Context, Leaf, Prober, Result, Workload, assets};
+use control_plane_component::{
+    Component, Context, Error, Leaf, Metrics, Prober, Result, Workload, assets,
+};
 
 use super::{edit, flags, kubeconfig};
 
 /// The component's name.
 const NAME: &str = "kube-scheduler";
+/// Telemetry collects none.
+const METRICS: Metrics = Metrics {
+    telemetry: Some(("drop", ".*")),
+    sre: Some("kubeScheduler"),
+};
 
 pub(super) fn component() -> Component {
     Component::new(
@@ -23,6 +30,7 @@ pub(super) fn component() -> Component {
             "servicemonitor.yaml",
         ),
     )
+    .metrics(METRICS)
     .with_certificates(certificates)
     .zone_spread()
     .prober(Prober::default())
@@ -48,7 +56,23 @@ fn certificates(context: &Context<'_>) -> Vec<Leaf> {
     ]
 }
 
+/// Current schedulers have no flags for policies, and do not start with them.
+fn reject_policy(context: &Context<'_>) -> Result<()> {
+    let configuration = context.spec().configuration.as_ref();
+    let scheduler = configuration.and_then(|it| it.scheduler.as_ref());
+    let policy = scheduler.and_then(|scheduler| scheduler.policy.as_ref());
+    match policy.filter(|policy| !policy.name.is_empty()) {
+        None => Ok(()),
+        Some(policy) => Err(Error::Invalid {
+            field: "spec.configuration.scheduler.policy".to_owned(),
+            value: policy.name.clone(),
+            hint: "kube-scheduler has no policies; remove it, and select a profile".to_owned(),
+        }),
+    }
+}
+
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
+    reject_policy(context)?;
     let scheduler = edit::container(edit::pod(workload), NAME)?;
     edit::args(scheduler, flags::tls(context));
     edit::args(scheduler, flags::profiling(context, NAME)?);

@@ -4,13 +4,13 @@ mod storage_classes;
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::platform::kubevirt::{
-    KubevirtPlatformCredentials, KubevirtStorageDriverSpec, KubevirtStorageDriverType,
+    KubevirtStorageDriverSpec, KubevirtStorageDriverType,
 };
 use control_plane_component::declaration::ServiceAccountKubeconfig;
 use control_plane_component::{Component, Context, Result, Workload, assets};
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::cloud::kubevirt::{INFRA_ID, mount_infra_kubeconfig};
+use super::cloud::kubevirt::{INFRA_ID, external_infra, mount_infra_kubeconfig};
 use super::{cloud, edit, kubeconfig};
 
 /// The container of the driver.
@@ -48,15 +48,6 @@ fn is_enabled(context: &Context<'_>) -> bool {
 fn storage_driver<'a>(context: &Context<'a>) -> Option<&'a KubevirtStorageDriverSpec> {
     let kubevirt = context.spec().platform.kubevirt.as_ref();
     kubevirt.and_then(|kubevirt| kubevirt.storage_driver.as_ref())
-}
-
-/// Access to another cluster that runs the virtual machines.
-fn external_infra<'a>(context: &Context<'a>) -> Option<&'a KubevirtPlatformCredentials> {
-    let kubevirt = context.spec().platform.kubevirt.as_ref()?;
-    let credentials = kubevirt.credentials.as_ref()?;
-    let is_complete =
-        credentials.infra_kube_config_secret.is_some() && !credentials.infra_namespace.is_empty();
-    is_complete.then_some(credentials)
 }
 
 fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {

@@ -13,7 +13,6 @@ use super::edit;
 pub(super) const CERTIFICATES: &str = "/etc/metrics-proxy/certs";
 /// The longest name of a volume.
 const LONGEST_VOLUME: usize = 63;
-const MONITORING: &str = "monitoring.coreos.com";
 /// Annotations of monitors, and the fields of the configuration that they set: labels of the metrics in the guest.
 const LABELS: [(&str, &str); 4] = [
     ("hypershift.openshift.io/metrics-job", "metricsJob"),
@@ -59,13 +58,14 @@ struct Pods<'a> {
 
 /// All targets, sorted by name.
 pub(super) fn all(context: &Context<'_>) -> Vec<Target> {
-    let services = context.objects.of_kind(MONITORING, "ServiceMonitor");
+    let group = context.settings.monitoring.group();
+    let services = context.objects.of_kind(group, "ServiceMonitor");
     let services = services.filter_map(|(name, monitor)| {
         let endpoint = &monitor["spec"]["endpoints"][0];
         let pods = of_service(context, name, monitor, endpoint)?;
         Some((name, target(name, monitor, endpoint, &pods)))
     });
-    let pods = context.objects.of_kind(MONITORING, "PodMonitor");
+    let pods = context.objects.of_kind(group, "PodMonitor");
     let pods = pods.filter_map(|(name, monitor)| {
         let endpoint = &monitor["spec"]["podMetricsEndpoints"][0];
         let selector = labels(&monitor["spec"]["selector"]["matchLabels"])?;

@@ -7,6 +7,10 @@ use control_plane_component::{Context, Error, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
+use crate::components::cloud::key_vault;
+
+/// Azure's DNS server, which also resolves private names of the pods' network.
+const AZURE_DNS: &str = "168.63.129.16:53";
 const KEY: &str = "haproxy.cfg";
 /// The label of Routes that the control plane's own router serves.
 const LABEL: &str = "hypershift.openshift.io/hosted-control-plane";
@@ -16,7 +20,8 @@ pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result
     let config = data
         .get_mut(KEY)
         .ok_or_else(|| Error::missing("manifest of ConfigMap router", KEY))?;
-    let routing = routing(context);
+    let mut routing = routing(context);
+    routing.add_key_vaults(&key_vault::private_hosts(context)?);
     config.push_str(&routing.rules);
     config.push_str(&routing.backends);
     Ok(())
@@ -27,6 +32,35 @@ pub(super) fn adapt(context: &Context<'_>, config_map: &mut ConfigMap) -> Result
 struct Routing {
     rules: String,
     backends: String,
+}
+
+// === impl Routing ===
+
+impl Routing {
+    /// Forwards connections to private key vaults, whose names only Azure's DNS resolves.
+    fn add_key_vaults(&mut self, hosts: &[String]) {
+        for (number, host) in hosts.iter().enumerate() {
+            let name = match number {
+                0 => "keyvault".to_owned(),
+                number => format!("keyvault_{number}"),
+            };
+            let _ = writeln!(
+                self.rules,
+                "  acl is_{name} req_ssl_sni -i {host}\n  use_backend {name} if is_{name}"
+            );
+            let _ = write!(
+                self.backends,
+                "\nbackend {name}\n  \
+                 server {name} {host}:443 resolvers azure_dns resolve-prefer ipv4 init-addr none\n"
+            );
+        }
+        if !hosts.is_empty() {
+            let _ = write!(
+                self.backends,
+                "\nresolvers azure_dns\n  nameserver azure {AZURE_DNS}\n  hold valid 10s\n"
+            );
+        }
+    }
 }
 
 fn routing(context: &Context<'_>) -> Routing {

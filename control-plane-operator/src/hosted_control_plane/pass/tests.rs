@@ -55,6 +55,7 @@ fn pass<'a>(operator: &'a Operator, cache: &'a Cache) -> Pass<'a> {
         cache,
         writer: ObjectWriter::new(operator.client.clone(), "test", NAMESPACE),
         reader: Reader::new(operator.releases.clone()),
+        discovery: Box::leak(Box::default()),
         skip_reason: None,
     }
 }
@@ -198,7 +199,12 @@ async fn components_declared_in_one_directory_are_complete() {
         components: Box::leak(Box::new([components::example::component()])),
         ..operator(client, private())
     };
-    let cache = Cache::new(&operator.client, NAMESPACE, &[], operator.components);
+    let cache = Cache::new(
+        &operator.client,
+        NAMESPACE,
+        &Settings::new("own"),
+        operator.components,
+    );
     let mut pass = pass(&operator, &cache);
     let mut scope = complete_scope();
     pass.infrastructure(&mut scope).await.unwrap();
@@ -272,7 +278,12 @@ async fn reconcile(
 async fn unchanged_reconcile_makes_no_request() {
     let (client, requests) = recorder().await;
     let operator = operator(client, private());
-    let cache = Cache::new(&operator.client, NAMESPACE, &[], operator.components);
+    let cache = Cache::new(
+        &operator.client,
+        NAMESPACE,
+        &Settings::new("own"),
+        operator.components,
+    );
     let mut pass = pass(&operator, &cache);
     let mut scope = complete_scope();
     complete(&mut scope);
@@ -299,7 +310,12 @@ async fn unchanged_reconcile_makes_no_request() {
 async fn writes_stay_in_the_namespace_outside_cluster_api() {
     let (client, requests) = recorder().await;
     let operator = operator(client, private());
-    let cache = Cache::new(&operator.client, NAMESPACE, &[], operator.components);
+    let cache = Cache::new(
+        &operator.client,
+        NAMESPACE,
+        &Settings::new("own"),
+        operator.components,
+    );
     let mut pass = pass(&operator, &cache);
     let mut scope = complete_scope();
     pass.infrastructure(&mut scope).await.unwrap();
@@ -339,7 +355,12 @@ fn rollout(requests: &Requests, name: &str) -> String {
 async fn operands_are_part_of_the_rollout() {
     let (client, requests) = recorder().await;
     let operator = operator(client, private());
-    let cache = Cache::new(&operator.client, NAMESPACE, &[], operator.components);
+    let cache = Cache::new(
+        &operator.client,
+        NAMESPACE,
+        &Settings::new("own"),
+        operator.components,
+    );
     let mut pass = pass(&operator, &cache);
     let mut scope = complete_scope();
     complete(&mut scope);
@@ -386,7 +407,12 @@ async fn render_errors_do_not_hide_apply_errors() {
         Expect::patch(&format!("{path}/status")).answer(Answer::ok(&live)),
     ]);
     let operator = operator(scenario.client(), Settings::new("own"));
-    let cache = Cache::new(&operator.client, NAMESPACE, &[], operator.components);
+    let cache = Cache::new(
+        &operator.client,
+        NAMESPACE,
+        &Settings::new("own"),
+        operator.components,
+    );
     // The release has no images of etcd, but those of the featuregate-generator.
     let images = BTreeMap::from([("cluster-config-api".to_owned(), "a".to_owned())]);
     let outcome = pass(&operator, &cache)
@@ -433,7 +459,12 @@ async fn identity_providers_are_reported_while_oauth_is_enabled() {
 async fn session_keys_are_created_once() {
     let (client, requests) = recorder().await;
     let operator = operator(client.clone(), Settings::new("own"));
-    let cache = Cache::new(&client, NAMESPACE, &[], operator.components);
+    let cache = Cache::new(
+        &client,
+        NAMESPACE,
+        &Settings::new("own"),
+        operator.components,
+    );
     let mut pass = pass(&operator, &cache);
     let mut scope = complete_scope();
     pass.session_keys(&mut scope).await.unwrap();

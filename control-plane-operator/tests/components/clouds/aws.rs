@@ -20,7 +20,7 @@ fn probe(mode: &str, path: &str, port: &str) -> Changes {
 }
 
 #[test]
-fn config_names_the_network_of_the_cluster() {
+pub(crate) fn config_names_the_network_of_the_cluster() {
     let infra_id = || vec![("/spec/infraID", json!("dev-x7k2p"))];
     verify(&[
         row(AWS, vec![], CONFIG, FILE, Has("[Global]")),
@@ -66,7 +66,7 @@ fn config_names_the_network_of_the_cluster() {
 }
 
 #[test]
-fn config_has_the_health_probe_of_the_annotations() {
+pub(crate) fn config_has_the_health_probe_of_the_annotations() {
     let shared = "ClusterServiceLoadBalancerHealthProbeMode = Shared";
     verify(&[
         row(AWS, vec![], CONFIG, FILE, Has(shared)),
@@ -119,7 +119,7 @@ fn config_has_the_health_probe_of_the_annotations() {
 }
 
 #[test]
-fn manager_uses_the_proxy_of_the_operator() {
+pub(crate) fn manager_uses_the_proxy_of_the_operator() {
     let https = "/containers/cloud-controller-manager/env/HTTPS_PROXY/value";
     let exempt = "/containers/cloud-controller-manager/env/NO_PROXY/value";
     let env = "/containers/cloud-controller-manager/env";
@@ -140,7 +140,7 @@ fn manager_uses_the_proxy_of_the_operator() {
 }
 
 #[test]
-fn manager_finds_its_credentials_twice() {
+pub(crate) fn manager_finds_its_credentials_twice() {
     let file = "/etc/kubernetes/secrets/cloud-provider/credentials";
     let variable = "/containers/cloud-controller-manager/env/AWS_SHARED_CREDENTIALS_FILE/value";
     let secret = || Is(json!("cloud-controller-creds"));
@@ -175,7 +175,7 @@ fn manager_finds_its_credentials_twice() {
 }
 
 #[test]
-fn termination_handler_gets_queue_region_and_role() {
+pub(crate) fn termination_handler_gets_queue_region_and_role() {
     let creds = "Secret/aws-node-termination-handler-creds";
     let file = "/data/credentials";
     let arn = json!("arn:aws:iam::123456789012:role/spot");
@@ -253,7 +253,7 @@ fn termination_handler_gets_queue_region_and_role() {
 
 /// The program connects to the guest's API server like a pod of the guest.
 #[test]
-fn termination_handler_finds_token_and_authority_of_the_guest() {
+pub(crate) fn termination_handler_finds_token_and_authority_of_the_guest() {
     let directory = "/var/run/secrets/kubernetes.io/serviceaccount";
     let path = |text: &str| Is(json!(text));
     let handler = "/containers/aws-node-termination-handler/volumeMounts/token/mountPath";
@@ -305,7 +305,7 @@ fn termination_handler_is_scaled_down_without_spot_machines() {
 }
 
 #[test]
-fn credential_operator_gets_version_proxy_and_kubeconfig() {
+pub(crate) fn credential_operator_gets_version_proxy_and_kubeconfig() {
     let account = "cloud-credential-operator-service-account-kubeconfig";
     let env = "/containers/cloud-credential-operator/env";
     let version = "/containers/cloud-credential-operator/env/RELEASE_VERSION/value";

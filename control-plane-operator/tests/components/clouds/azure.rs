@@ -53,7 +53,7 @@ fn both(changes: &[(&'static str, Value)], path: &'static str, value: Value) -> 
 }
 
 #[test]
-fn config_has_the_place_of_the_cluster() {
+pub(crate) fn config_has_the_place_of_the_cluster() {
     let network = "/subscriptions/s/resourceGroups/net/providers/Microsoft.Network";
     let vnet = json!(format!("{network}/virtualNetworks/v1"));
     let subnet = json!(format!("{network}/virtualNetworks/v1/subnets/n1"));
@@ -172,7 +172,7 @@ fn invalid_resource_ids_are_errors() {
 
 /// The table of both files, with both kinds of identities.
 #[test]
-fn config_authenticates_with_the_identity_of_the_cloud_provider() {
+pub(crate) fn config_authenticates_with_the_identity_of_the_cloud_provider() {
     let client = json!("00000000-0000-0000-0000-000000000007");
     let identity =
         "/spec/platform/azure/azureAuthenticationConfig/workloadIdentities/cloudProvider";
@@ -217,7 +217,7 @@ fn config_authenticates_with_the_identity_of_the_cloud_provider() {
 }
 
 #[test]
-fn nodes_get_the_identity_for_the_registry() {
+pub(crate) fn nodes_get_the_identity_for_the_registry() {
     let id = json!(
         "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i"
     );
@@ -233,7 +233,7 @@ fn nodes_get_the_identity_for_the_registry() {
 }
 
 #[test]
-fn service_account_has_the_workload_identity() {
+pub(crate) fn service_account_has_the_workload_identity() {
     let account = "ServiceAccount/azure-cloud-controller-manager";
     let name = "/metadata/name";
     let client = "/metadata/annotations/azure.workload.identity~1client-id";
@@ -253,7 +253,7 @@ fn service_account_has_the_workload_identity() {
 }
 
 #[test]
-fn managed_identities_come_from_the_key_vault() {
+pub(crate) fn managed_identities_come_from_the_key_vault() {
     let class = "SecretProviderClass/managed-azure-cloud-provider";
     let parameter = |path: &'static str, value: &str| {
         row(AZURE, managed(), class, path, Is(json!(value))).with(|input| {
@@ -315,7 +315,7 @@ fn key_vault_objects_reject_injected_names() {
 }
 
 #[test]
-fn manager_gets_the_name_of_the_cluster() {
+pub(crate) fn manager_gets_the_name_of_the_cluster() {
     let args = "/containers/cloud-controller-manager/args";
     let own = vec![("/spec/infraID", json!("dev-x7k2p"))];
     verify(&[

@@ -31,7 +31,7 @@ fn infra_id() -> Changes {
 }
 
 #[test]
-fn config_names_the_cluster_of_the_machines() {
+pub(crate) fn config_names_the_cluster_of_the_machines() {
     let unnamed = || kubevirt(json!({ "credentials": { "infraNamespace": "" } }));
     let namespace = "/data/cloud-config#/namespace";
     let kubeconfig = "/data/cloud-config#/kubeconfig";
@@ -96,7 +96,7 @@ fn config_names_the_cluster_of_the_machines() {
 }
 
 #[test]
-fn manager_gets_cluster_name_and_kubeconfig_of_the_machines() {
+pub(crate) fn manager_gets_cluster_name_and_kubeconfig_of_the_machines() {
     let args = "/containers/cloud-controller-manager/args";
     let mount = "/containers/cloud-controller-manager/volumeMounts/infra-kubeconfig/mountPath";
     let secret = "/volumes/infra-kubeconfig/secret/secretName";
@@ -133,7 +133,7 @@ fn manager_gets_cluster_name_and_kubeconfig_of_the_machines() {
 }
 
 #[test]
-fn driver_names_the_cluster_of_the_machines() {
+pub(crate) fn driver_names_the_cluster_of_the_machines() {
     let namespace = "/data/infraClusterNamespace";
     let args = "/containers/csi-driver/args";
     let flag = "--infra-cluster-kubeconfig=/var/run/secrets/infracluster/kubeconfig";

@@ -8,7 +8,7 @@ const CONFIG: &str = "ConfigMap/ccm-config";
 const FILE: &str = "/data/ccm-config";
 
 #[test]
-fn power_vs_config_names_account_network_and_workspace() {
+pub(crate) fn power_vs_config_names_account_network_and_workspace() {
     let of = |path: &'static str, line: &'static str| {
         row(
             POWERVS,
@@ -60,7 +60,7 @@ fn power_vs_config_names_account_network_and_workspace() {
 }
 
 #[test]
-fn power_vs_manager_mounts_the_secret_of_the_user() {
+pub(crate) fn power_vs_manager_mounts_the_secret_of_the_user() {
     let secret = "/volumes/cloud-creds/secret/secretName";
     let own = json!({ "name": "my-key" });
     let own = vec![("/spec/platform/powervs/kubeCloudControllerCreds", own)];
@@ -79,7 +79,7 @@ fn power_vs_manager_mounts_the_secret_of_the_user() {
 
 /// Their contents are tested with the components, because the API cannot hold the settings.
 #[test]
-fn unoffered_platforms_are_rendered_with_what_all_clusters_have() {
+pub(crate) fn unoffered_platforms_are_rendered_with_what_all_clusters_have() {
     let infra_id = || vec![("/spec/infraID", json!("Dev-X7k2p"))];
     let args = "/containers/cloud-controller-manager/args";
     let name = "/containers/cloud-controller-manager/env/OCP_INFRASTRUCTURE_NAME/value";

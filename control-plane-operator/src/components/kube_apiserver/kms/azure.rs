@@ -1,16 +1,21 @@
 //! Encryption by an Azure Key Vault key: with a managed identity, whose certificate a CSI driver mounts, or with a
 //! workload identity, which trusts tokens of the guest.
 
-use api::hypershift::v1beta1::secret_encryption::azure::{AzureKmsKey, AzureKmsSpec};
+use api::hypershift::v1beta1::secret_encryption::azure::{
+    AzureKeyVaultType, AzureKmsKey, AzureKmsSpec,
+};
 use control_plane_component::Context;
 use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
 
-use super::{Plugin, SOCKETS, Token, container, edit, minter, provider};
+use super::{Api, Plugin, SOCKETS, Token, container, edit, minter};
+use crate::encryption::key::azure_name;
 
 /// The release's name of the plugin's image.
 const IMAGE: &str = "azure-kms-encryption-provider";
 const SOCKET_DIRECTORY: &str = "/opt";
+/// Name, health port and metrics port of the plugin of each key.
+const ROLES: [(&str, i32, i32); 2] = [("active", 8787, 8095), ("backup", 8788, 8096)];
 /// The Secret with the cloud's configuration, and the volume of it.
 const CONFIG: (&str, &str) = ("azure-kms-config", "azure-kms-credentials");
 /// The `SecretProviderClass` of a managed identity's certificate, its volume and mount path.
@@ -21,36 +26,25 @@ const TOKEN: Token = Token {
     kubeconfig: "/etc/kubernetes",
 };
 
-pub(super) fn plugin(context: &Context<'_>, azure: &AzureKmsSpec) -> Plugin {
-    let keys = [
-        ("active", 8787, 8095, Some(&azure.active_key)),
-        ("backup", 8788, 8096, azure.backup_key.as_ref()),
-    ];
+pub(super) fn plugin(
+    context: &Context<'_>,
+    azure: &AzureKmsSpec,
+    keys: &[&AzureKmsKey],
+    api: Api,
+) -> Plugin {
     let by_token = azure.workload_identity.is_some();
     let mut plugin = Plugin {
         sockets: SOCKET_DIRECTORY,
         volumes: volumes(by_token).into_iter().map(edit::from_json).collect(),
         ..Plugin::default()
     };
-    for (role, port, metrics, key) in keys {
-        let Some(key) = key else { continue };
+    for ((role, port, metrics), key) in ROLES.into_iter().zip(keys) {
         let socket = format!("{SOCKET_DIRECTORY}/azurekms{role}.socket");
-        plugin
-            .providers
-            .push(provider(&provider_name(key), &socket));
+        let name = azure_name(key, azure.key_vault_type);
+        plugin.providers.push(api.provider(&name, &socket));
         let name = format!("azure-kms-provider-{role}");
         let mut container = container(&name, IMAGE, port, "/healthz");
-        container.args = Some(vec![
-            format!("--keyvault-name={}", key.key_vault_name),
-            format!("--key-name={}", key.key_name),
-            format!("--key-version={}", key.key_version),
-            format!("--listen-addr=unix://{socket}"),
-            format!("--healthz-port={port}"),
-            format!("--metrics-addr={metrics}"),
-            "--healthz-path=/healthz".to_owned(),
-            "--config-file-path=/etc/kubernetes/azure.json".to_owned(),
-            "-v=1".to_owned(),
-        ]);
+        container.args = Some(arguments(azure, key, &socket, (port, metrics)));
         authenticate(context, azure, &mut container);
         plugin.containers.push(container);
     }
@@ -62,18 +56,27 @@ pub(super) fn plugin(context: &Context<'_>, azure: &AzureKmsSpec) -> Plugin {
     plugin
 }
 
-/// A name for each key: the 32-bit FNV-1a hash of the key as JSON.
-fn provider_name(key: &AzureKmsKey) -> String {
-    let text = json!({
-        "keyVaultName": key.key_vault_name,
-        "keyName": key.key_name,
-        "keyVersion": key.key_version,
-    })
-    .to_string();
-    let hash = text.bytes().fold(0x811c_9dc5, |hash: u32, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
-    format!("azure-{hash:08x}")
+fn arguments(
+    azure: &AzureKmsSpec,
+    key: &AzureKmsKey,
+    socket: &str,
+    (health, metrics): (i32, i32),
+) -> Vec<String> {
+    let mut arguments = vec![
+        format!("--keyvault-name={}", key.key_vault_name),
+        format!("--key-name={}", key.key_name),
+        format!("--key-version={}", key.key_version),
+        format!("--listen-addr=unix://{socket}"),
+        format!("--healthz-port={health}"),
+        format!("--metrics-addr={metrics}"),
+        "--healthz-path=/healthz".to_owned(),
+        "--config-file-path=/etc/kubernetes/azure.json".to_owned(),
+        "-v=1".to_owned(),
+    ];
+    if azure.key_vault_type == Some(AzureKeyVaultType::ManagedHsm) {
+        arguments.push("--managed-hsm".to_owned());
+    }
+    arguments
 }
 
 fn authenticate(context: &Context<'_>, azure: &AzureKmsSpec, container: &mut Container) {

@@ -8,7 +8,8 @@ use api::hypershift::v1beta1::secret_encryption::ibm_cloud::{
 use control_plane_component::{Context, Error, Result};
 use serde_json::{Value, json};
 
-use super::{Plugin, SOCKETS, container, edit, provider};
+use super::{Api, Plugin, SOCKETS, container, edit};
+use crate::encryption::key::IBM_CLOUD_NAME;
 
 /// Annotation with the plugin's image, which releases do not contain.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/ibmcloud-kms-provider-image";
@@ -20,7 +21,11 @@ const WRAPPED: (&str, &str, &str) = ("kp-wdek-secret", "ibmcloud-kms-kp", "/tmp/
 const TOKEN: (&str, &str) = ("pod-identity-token", "/etc/pod-identity-token");
 const HEALTH_PORT: i32 = 8081;
 
-pub(super) fn plugin(context: &Context<'_>, ibm_cloud: &IbmCloudKmsSpec) -> Result<Plugin> {
+pub(super) fn plugin(
+    context: &Context<'_>,
+    ibm_cloud: &IbmCloudKmsSpec,
+    api: Api,
+) -> Result<Plugin> {
     let image = context
         .annotation(IMAGE_ANNOTATION)
         .ok_or_else(|| Error::Invalid {
@@ -47,7 +52,7 @@ pub(super) fn plugin(context: &Context<'_>, ibm_cloud: &IbmCloudKmsSpec) -> Resu
         { "name": TOKEN.0, "mountPath": TOKEN.1 },
     ])));
     Ok(Plugin {
-        providers: vec![provider("ibmv2", SOCKET)],
+        providers: vec![api.provider(IBM_CLOUD_NAME, SOCKET)],
         containers: vec![container],
         volumes: volumes().into_iter().map(edit::from_json).collect(),
         sockets: SOCKET_DIRECTORY,
