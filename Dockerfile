@@ -31,7 +31,9 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
         target/x86_64-unknown-linux-gnu/release/hypershift \
         target/x86_64-unknown-linux-gnu/release/hypershift-operator \
         target/x86_64-unknown-linux-gnu/release/control-plane-operator \
-        target/x86_64-unknown-linux-gnu/release/capi-proxy
+        target/x86_64-unknown-linux-gnu/release/capi-proxy && \
+    mkdir /out/links && \
+    ln -s control-plane-operator /out/links/control-plane-pki-operator
 
 FROM scratch AS hypershift
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
@@ -49,8 +51,11 @@ CMD ["run"]
 FROM scratch AS control-plane-operator
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/control-plane-operator /usr/bin/control-plane-operator
+# The same program by another name. Of a directory, links are copied as they are.
+COPY --from=build /out/links/ /usr/bin/
 # By its labels hypershift-operator knows what the operator of a release can do.
 LABEL io.openshift.hypershift.control-plane-operator-private-capi-types="true"
+LABEL io.openshift.hypershift.control-plane-pki-operator-signs-csrs="true"
 LABEL io.openshift.hypershift.restricted-psa="true"
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/control-plane-operator"]

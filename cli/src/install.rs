@@ -57,6 +57,12 @@ pub fn rights_of(operator: &str, namespace: &str) -> Option<Vec<serde_json::Valu
     Some(objects.into_iter().map(|object| object.body).collect())
 }
 
+/// The PriorityClasses that control planes name, as they are rendered.
+pub fn priority_classes(namespace: &str) -> Vec<serde_json::Value> {
+    let objects = ground::priority_classes(namespace);
+    objects.into_iter().map(|object| object.body).collect()
+}
+
 /// What verbs that talk to a cluster run on.
 pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()

@@ -36,7 +36,109 @@ Examples:
 pub enum Command {
     /// Reconcile hosted clusters, until SIGTERM or SIGINT.
     Run(Box<RunArgs>),
+    /// Repair a failed member of a hosted cluster's etcd.
+    RecoverEtcd(Box<RecoverEtcdArgs>),
+    /// Write the configuration of the ingress that hosted clusters share (ARO), until SIGTERM or SIGINT.
+    SharedingressConfigGenerator(Box<SharedIngressArgs>),
 }
+
+/// The arguments of `recover-etcd`.
+#[derive(Debug, Args)]
+#[command(after_help = RECOVER_ETCD)]
+pub struct RecoverEtcdArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: RecoverEtcdCommand,
+}
+
+/// What `recover-etcd` does.
+#[derive(Debug, Subcommand)]
+pub enum RecoverEtcdCommand {
+    /// Print `healthy`, `missing member: NAME`, `failing pod: NAME` or `broken: NOT RECOVERABLE`.
+    Status(RecoverEtcdFlags),
+    /// Repair the member that is missing or failing, and wait up to 5 minutes until it is healthy.
+    Run(RecoverEtcdFlags),
+}
+
+/// The flags of the commands of `recover-etcd`.
+#[derive(Debug, Args)]
+pub struct RecoverEtcdFlags {
+    /// Namespace of the hosted control plane.
+    #[arg(long, value_name = "NAME")]
+    pub namespace: String,
+    /// File with the client certificate for etcd, PEM.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/etc/etcd/tls/client/etcd-client.crt"
+    )]
+    pub etcd_client_cert: PathBuf,
+    /// File with the key of the client certificate, PEM.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/etc/etcd/tls/client/etcd-client.key"
+    )]
+    pub etcd_client_key: PathBuf,
+    /// File with the certificate authority of etcd, PEM.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/etc/etcd/tls/etcd-ca/ca.crt"
+    )]
+    pub etcd_ca_cert: PathBuf,
+    /// URL of etcd, outside of the management cluster [default: that of Service etcd-client]
+    #[arg(long, value_name = "URL", hide = true)]
+    pub endpoint: Option<http::Uri>,
+    /// How the API server is reached.
+    #[command(flatten, next_help_heading = "API server")]
+    pub api_server: ApiServerArgs,
+    /// What is logged.
+    #[command(flatten, next_help_heading = "Logging")]
+    pub logging: LoggingArgs,
+}
+
+const RECOVER_ETCD: &str = "\
+A member is repaired by deleting its volume and its pod; its data come from the other members. This requires that the
+other two members are healthy, that the StatefulSet is not being rolled out, and that no other pod of it fails. A
+cluster with fewer healthy members needs a snapshot.
+
+Example:
+  hypershift-operator recover-etcd status --namespace clusters-dev";
+
+/// The flags of `sharedingress-config-generator`.
+#[derive(Debug, Args)]
+#[command(after_help = SHARED_INGRESS)]
+pub struct SharedIngressArgs {
+    /// File to write; in a directory, it is haproxy.cfg.
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "/usr/local/etc/haproxy/haproxy.cfg"
+    )]
+    pub config_path: PathBuf,
+    /// Socket of haproxy's master process, which reloads the file.
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "/var/run/haproxy/admin.sock"
+    )]
+    pub haproxy_socket_path: PathBuf,
+    /// How the API server is reached.
+    #[command(flatten, next_help_heading = "API server")]
+    pub api_server: ApiServerArgs,
+    /// What is logged.
+    #[command(flatten, next_help_heading = "Logging")]
+    pub logging: LoggingArgs,
+}
+
+const SHARED_INGRESS: &str = "\
+It runs in the pod of haproxy 2.9 or newer, which is started with -f DIRECTORY -db -W -S SOCKET:
+  port 6443  API servers for nodes, selected by the cluster ID in the PROXY protocol
+  port 8443  what clients reach, selected by the host name of Routes and by kubeAPIServerDNSName
+  port 9444  probes: /haproxy_ready
+A host belongs to the oldest Route that has it, and to no name of spec.kubeAPIServerDNSName as long as there is one; a
+cluster ID belongs to the oldest HostedCluster that has it.";
 
 /// The flags of `run`.
 #[derive(Debug, Args)]
@@ -172,7 +274,9 @@ mod tests {
             "--metrics-addr=127.0.0.1:0",
             "--leader-elect=false",
         ];
-        let Command::Run(args) = Cli::try_parse_from(args).unwrap().command;
+        let Command::Run(args) = Cli::try_parse_from(args).unwrap().command else {
+            panic!("another command");
+        };
         assert_eq!(args.scope, Scope::Legacy);
         assert!(!args.leader.leader_elect);
         assert_eq!(args.resync(), Duration::from_secs(30));

@@ -162,7 +162,9 @@ impl Config {
             "--pod-name=operator-1",
         ];
         let args = fixed.iter().chain(flags);
-        let Command::Run(args) = Cli::try_parse_from(args).unwrap().command;
+        let Command::Run(args) = Cli::try_parse_from(args).unwrap().command else {
+            panic!("another command");
+        };
         Self::new(&args)
     }
 

@@ -36,6 +36,9 @@ pub enum Fatal {
     /// The flags for registries are invalid.
     #[error("failed to create the registry client: check --registry-ca-bundle and --release-cache")]
     Releases(#[source] payload::InvalidAuthorities),
+    /// A program beside the operator failed.
+    #[error(transparent)]
+    Program(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Why a step failed. It is tried again.
@@ -98,9 +101,11 @@ impl Fatal {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Usage { .. } | Self::Releases(_) => ExitCode::from(USAGE),
-            Self::Listen(_) | Self::System { .. } | Self::Client(_) | Self::Connect(_) => {
-                ExitCode::from(RUNTIME)
-            }
+            Self::Listen(_)
+            | Self::System { .. }
+            | Self::Client(_)
+            | Self::Connect(_)
+            | Self::Program(_) => ExitCode::from(RUNTIME),
         }
     }
 

@@ -17,6 +17,7 @@
 //! - `fleet_metrics` counts clusters and pools for metrics; `events` sends Events for condition changes.
 //! - `conversion`: renews the certificate of the conversion webhook.
 //! - `migration`: moves clusters from standard to private types, one after the other.
+//! - `recover_etcd` and `sharedingress_config_generator`: programs beside the operator.
 //! - `legacy` removes operator-legacy when it is no longer needed.
 
 pub mod args;
@@ -48,8 +49,11 @@ mod node_pool;
 mod owner_condition;
 mod pause;
 mod platform;
+mod program;
+mod recover_etcd;
 mod resync;
 mod run;
+mod sharedingress_config_generator;
 mod startup;
 mod watches;
 
@@ -57,5 +61,9 @@ mod watches;
 pub fn run(cli: &args::Cli) -> Result<(), error::Fatal> {
     match &cli.command {
         args::Command::Run(args) => run::run(args),
+        args::Command::RecoverEtcd(args) => recover_etcd::run(args),
+        args::Command::SharedingressConfigGenerator(args) => {
+            sharedingress_config_generator::run(args)
+        }
     }
 }

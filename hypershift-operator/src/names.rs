@@ -22,6 +22,8 @@ pub(crate) const AGENT_CONSENT: &str = "hypershift.openshift.io/agent-consent";
 pub(crate) const FINALIZER: &str = "hypershift.openshift.io/finalizer";
 /// Finalizer of Deployments that have to outlive the objects which they clean up after.
 pub(crate) const COMPONENT_FINALIZER: &str = "hypershift.openshift.io/component-finalizer";
+/// Annotation of a control plane's namespace: the user of its pods, if the management cluster does not choose one.
+pub(crate) const USER: &str = "hypershift.openshift.io/default-security-context-uid";
 /// Annotation: the control plane was available once.
 pub(crate) const HAS_BEEN_AVAILABLE: &str = "hypershift.openshift.io/HasBeenAvailable";
 
@@ -54,6 +56,22 @@ pub(crate) const CRD_READER: &str = "hypershift-cluster-api";
 /// Name of the binding of [`CRD_READER`] for one control plane.
 pub(crate) fn crd_reader_binding(namespace: &str) -> String {
     format!("{CRD_READER}-{namespace}")
+}
+
+/// The PKI operator of a control plane.
+pub(crate) const PKI_OPERATOR: &str = "control-plane-pki-operator";
+/// The role by which PKI operators read and change certificate signing requests; the installer creates it.
+pub(crate) const PKI_OPERATOR_ROLE: &str = "hypershift-control-plane-pki-operator";
+
+/// Names of the role and of the binding that let the PKI operator of a control plane approve, and sign. With a prefix, so
+/// that no choice of a cluster's name takes the place of a role that is not of a hosted cluster.
+pub(crate) fn signer_roles(namespace: &str) -> [String; 2] {
+    ["approver", "signer"].map(|role| format!("hypershift-csr-{role}-{namespace}"))
+}
+
+/// Name of the binding of [`PKI_OPERATOR_ROLE`] for one control plane.
+pub(crate) fn pki_operator_binding(namespace: &str) -> String {
+    format!("{PKI_OPERATOR_ROLE}-{namespace}")
 }
 
 /// The copy of the administrator's kubeconfig beside the HostedCluster.

@@ -56,12 +56,12 @@ pub(crate) fn namespace(options: &Options) -> Object {
 }
 
 /// Hosted control planes name them, so they outlive the operators while there are any.
-pub(crate) fn priority_classes(options: &Options) -> Vec<Object> {
+pub(crate) fn priority_classes(namespace: &str) -> Vec<Object> {
     PRIORITY_CLASSES
         .iter()
         .map(|(name, value, description)| {
             let fields = json!({ "value": value, "description": description });
-            Object::new(Kind::PriorityClass, &options.namespace, name, fields)
+            Object::new(Kind::PriorityClass, namespace, name, fields)
         })
         .collect()
 }

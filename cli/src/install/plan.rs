@@ -122,7 +122,8 @@ impl Plan {
 
     fn add_ground(&mut self, options: &Options) {
         self.objects.push(ground::namespace(options));
-        self.objects.extend(ground::priority_classes(options));
+        self.objects
+            .extend(ground::priority_classes(&options.namespace));
         self.objects.extend(ground::pull_secret(options));
         self.objects.extend(ground::trust_bundle(options));
         self.objects.extend(ground::operator_overrides(options));
@@ -171,6 +172,7 @@ impl Plan {
     }
 
     fn add_operators(&mut self, options: &Options, surroundings: &Surroundings) {
+        self.objects.push(rbac::pki_operator(&options.namespace));
         for operator in Operator::ALL {
             if operator == Operator::Legacy && !self.wants_legacy(options, surroundings) {
                 continue;

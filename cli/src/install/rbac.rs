@@ -61,6 +61,9 @@ pub(crate) struct Rule {
 
 const HYPERSHIFT: &str = "hypershift.openshift.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
+const CERTIFICATES: &str = "certificates.k8s.io";
+/// Role of PKI operators, for every hosted cluster.
+const PKI_OPERATOR: &str = "hypershift-control-plane-pki-operator";
 /// Verbs by which API groups are observed.
 const OBSERVE: &[&str] = &["list", "watch"];
 /// Verbs for objects that belong to hosted clusters. The rules for observed groups grant `list` and `watch`.
@@ -257,9 +260,30 @@ const TABLE: &[Row] = &[
         reach: Reach::Cluster,
         group: RBAC,
         resources: &["clusterroles"],
-        names: &["hypershift-cluster-api"],
-        verbs: &["get", "create", "patch"],
-        needed_for: "the role by which managers read CRDs",
+        // Those for signers have the name of the control plane's namespace, and rules cannot have a part of a name.
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        needed_for: "the role by which managers read CRDs, and which signers a PKI operator approves and signs for",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: RBAC,
+        resources: &["clusterroles"],
+        names: &[PKI_OPERATOR],
+        verbs: &["bind"],
+        needed_for: "access of PKI operators to certificate signing requests, which this operator does not have itself",
+    },
+    Row {
+        holder: Holder::Both,
+        reach: Reach::Cluster,
+        group: CERTIFICATES,
+        // To act on a request, access to the request is needed as well. The API server compares the names of a granted rule
+        // with these literally, so that a pattern would not include the signers of a hosted cluster (SECURITY.md).
+        resources: &["signers"],
+        names: &[],
+        verbs: &["approve", "sign"],
+        needed_for: "roles that grant a PKI operator the two signers of its own hosted cluster",
     },
     Row {
         holder: Holder::Both,
@@ -436,6 +460,25 @@ pub(crate) fn objects(
         ),
         binding(Kind::RoleBinding, namespace, own_name, operator),
     ]
+}
+
+/// The role of the PKI operators of hosted clusters. The operator binds it, and does not hold its permissions.
+///
+/// Requests belong to all tenants, so they can be read by name only. The API server lets a client change a request only
+/// if it has the signer, too.
+pub(crate) fn pki_operator(namespace: &str) -> Object {
+    let rule = |resource: &str, verb: &str| json!({ "apiGroups": [CERTIFICATES], "resources": [resource], "verbs": [verb] });
+    let rules = [
+        rule("certificatesigningrequests", "get"),
+        rule("certificatesigningrequests/approval", "update"),
+        rule("certificatesigningrequests/status", "patch"),
+    ];
+    Object::new(
+        Kind::ClusterRole,
+        namespace,
+        PKI_OPERATOR,
+        json!({ "rules": rules }),
+    )
 }
 
 fn binding(kind: Kind, namespace: &str, role: &str, operator: Operator) -> Object {

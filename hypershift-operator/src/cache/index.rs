@@ -31,7 +31,7 @@ pub(crate) const IGNITION_PROXIES: &str = "services, ignition-server-proxy";
 pub(crate) const IGNITION_ROUTES: &str = "routes, ignition-server";
 pub(crate) const LEGACY: &str = "deployments, operator-legacy";
 /// Watches of what this operator has labelled.
-pub(crate) const LABELLED: [&str; 7] = [
+pub(crate) const LABELLED: [&str; 8] = [
     "clusterrolebindings, labelled",
     "deployments, labelled",
     "hostedcontrolplanes, labelled",
@@ -39,11 +39,12 @@ pub(crate) const LABELLED: [&str; 7] = [
     "rolebindings, labelled",
     "roles, labelled",
     "serviceaccounts, labelled",
+    "clusterroles, labelled",
 ];
 /// Those of [`LABELLED`] that may be in any namespace: they grant access to what is there, such as Agents.
 pub(crate) const GRANTS: [&str; 2] = [LABELLED[4], LABELLED[5]];
 /// The watches without which nothing is known. Kinds of Cluster API come and go ([`super::observed_groups`]).
-pub(crate) const ALL: [&str; 19] = [
+pub(crate) const ALL: [&str; 20] = [
     HOSTED_CLUSTERS,
     POOL_INPUTS,
     NODE_POOLS,
@@ -63,6 +64,7 @@ pub(crate) const ALL: [&str; 19] = [
     LABELLED[4],
     LABELLED[5],
     LABELLED[6],
+    LABELLED[7],
 ];
 
 /// A watched object: watch, namespace and name.

@@ -279,9 +279,10 @@ mod tests {
         use k8s_openapi::api::apps::v1::Deployment;
         use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
         use k8s_openapi::api::networking::v1::NetworkPolicy;
-        use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, Role, RoleBinding};
+        use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 
         for resource in [
+            ApiResource::erase::<ClusterRole>(&()),
             ApiResource::erase::<ClusterRoleBinding>(&()),
             ApiResource::erase::<ConfigMap>(&()),
             ApiResource::erase::<Deployment>(&()),

@@ -8,7 +8,7 @@ use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Endpoints, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
-use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, Role, RoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
@@ -54,6 +54,7 @@ fn watched(ctx: &Context) -> Vec<Watched> {
         ApiResource::erase::<RoleBinding>(&()),
         ApiResource::erase::<Role>(&()),
         ApiResource::erase::<ServiceAccount>(&()),
+        ApiResource::erase::<ClusterRole>(&()),
     ];
     let labelled = LABELLED.into_iter().zip(labelled);
     let mut all: Vec<_> = labelled

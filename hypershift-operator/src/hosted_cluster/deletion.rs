@@ -12,7 +12,7 @@ use std::time::Duration;
 use api::annotations::cluster::{CLEANUP_CLOUD_RESOURCES, DESTROY_GRACE_PERIOD, KEEP_NAMESPACE};
 use api::hypershift::v1beta1::{AwsEndpointService, HostedCluster, HostedControlPlane, NodePool};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use serde_json::json;
@@ -160,8 +160,19 @@ impl Deletion<'_> {
     /// cluster may have it under the same name: the annotation decides.
     async fn outside(&self) -> Result<(), Error> {
         let binding = ApiResource::erase::<ClusterRoleBinding>(&());
-        let name = names::crd_reader_binding(&self.facts.namespace);
-        self.delete_annotated(binding, None, &name).await?;
+        let role = ApiResource::erase::<ClusterRole>(&());
+        let namespace = &self.facts.namespace;
+        let [approver, signer] = names::signer_roles(namespace);
+        for (resource, name) in [
+            (&binding, names::crd_reader_binding(namespace)),
+            (&binding, names::pki_operator_binding(namespace)),
+            (&binding, approver.clone()),
+            (&binding, signer.clone()),
+            (&role, approver),
+            (&role, signer),
+        ] {
+            self.delete_annotated(resource.clone(), None, &name).await?;
+        }
         let platform = infrastructure(self.facts.cluster.spec.platform.type_);
         let external_objects = platform.map(|it| it.external_objects(self.facts));
         for object in external_objects.unwrap_or_default() {

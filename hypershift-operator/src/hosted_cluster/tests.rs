@@ -199,6 +199,7 @@ async fn a_refused_cluster_can_be_deleted_at_once() {
     let capi = crate::capi::Capi::new(api::group::CapiTypes::Private).cluster();
     let list = |path: &str| Expect::get(path).answer(Answer::list(std::slice::from_ref(&theirs)));
     let get = |path: &str| Expect::get(path).answer(Answer::ok(&theirs));
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let reads = vec![
         Expect::get(&format!("{hypershift}/clusters/nodepools")).answer(Answer::list(&[])),
         list(&format!(
@@ -214,6 +215,21 @@ async fn a_refused_cluster_can_be_deleted_at_once() {
         get(
             "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hypershift-cluster-api-clusters-one",
         ),
+        get(&format!(
+            "{rbac}/clusterrolebindings/hypershift-control-plane-pki-operator-clusters-one"
+        )),
+        get(&format!(
+            "{rbac}/clusterrolebindings/hypershift-csr-approver-clusters-one"
+        )),
+        get(&format!(
+            "{rbac}/clusterrolebindings/hypershift-csr-signer-clusters-one"
+        )),
+        get(&format!(
+            "{rbac}/clusterroles/hypershift-csr-approver-clusters-one"
+        )),
+        get(&format!(
+            "{rbac}/clusterroles/hypershift-csr-signer-clusters-one"
+        )),
         Expect::get(NAMESPACE).answer(owned_by(Some("clusters-x/one"))),
     ];
     reconciled(Scope::Private, calls, reads).await;

@@ -25,7 +25,7 @@ pub(crate) struct Findings {
     pub(crate) supported: Finding,
     /// `ValidReleaseImage`.
     pub(crate) release: Finding,
-    /// `PlatformCredentialsFound`, on platforms that have some.
+    /// `PlatformCredentialsFound`, on platforms that are supported.
     pub(crate) credentials: Option<Finding>,
     /// Whether an upgrade from the running to the desired release is allowed.
     pub(crate) gate: Gate,

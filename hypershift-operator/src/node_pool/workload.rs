@@ -8,6 +8,7 @@ use api::annotations::node_pool::{
 };
 use api::hypershift::v1beta1::common::{Duration, Taint};
 use api::hypershift::v1beta1::node_pool::{NodePool, UpgradeStrategy, UpgradeType};
+use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
@@ -25,6 +26,8 @@ pub(crate) const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
 pub(crate) const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// The machines that may be taken back at any time.
 pub(crate) const INTERRUPTIBLE_LABEL: &str = "hypershift.openshift.io/interruptible-instance";
+/// Label of nodes whose pull secret is kept up to date: where the `DaemonSet` of the hosted cluster runs.
+const GLOBAL_PULL_SECRET_LABEL: &str = "hypershift.openshift.io/nodepool-globalps-enabled";
 /// Prefix of node labels on machines.
 const MANAGED_LABEL: &str = "managed.hypershift.openshift.io.";
 
@@ -71,9 +74,25 @@ pub(crate) fn object(inputs: &Inputs<'_>) -> Value {
 /// The node labels, on the machine.
 pub(crate) fn node_labels(pool: &NodePool) -> BTreeMap<String, String> {
     let labels = pool.spec.node_labels.iter();
-    labels
+    let mut labels: BTreeMap<_, _> = labels
         .map(|(key, value)| (format!("{MANAGED_LABEL}{key}"), value.clone()))
-        .collect()
+        .collect();
+    if has_global_pull_secret(pool) {
+        let key = format!("{MANAGED_LABEL}{GLOBAL_PULL_SECRET_LABEL}");
+        labels.insert(key, "true".to_owned());
+    }
+    labels
+}
+
+/// Whether the pull secret on the nodes follows the one of the hosted cluster. Nodes that are upgraded in place get it from
+/// their daemon, and other platforms have credentials of their own.
+fn has_global_pull_secret(pool: &NodePool) -> bool {
+    let is_replaced = pool.spec.management.upgrade_type == UpgradeType::Replace;
+    is_replaced
+        && matches!(
+            pool.spec.platform.type_,
+            PlatformType::Aws | PlatformType::Azure
+        )
 }
 
 /// Whether a machine label is a node label.

@@ -4,7 +4,7 @@
 //! Names of components that only other releases have are in the list, too: such a component may be added later.
 
 /// Names of Secrets and ConfigMaps, one list for both.
-const NAMES: [&str; 145] = [
+const NAMES: [&str; 152] = [
     "admin-kubeconfig",
     "aggregator-client-ca",
     "auth-config",
@@ -13,6 +13,7 @@ const NAMES: [&str; 145] = [
     "aws-pod-identity-webhook-kubeconfig",
     "aws-pod-identity-webhook-serving-cert",
     "azure-cloud-config",
+    "azure-workload-identity-webhook-kubeconfig",
     "azure-workload-identity-webhook-serving-cert",
     "bootstrap-kubeconfig",
     "capi-migration-journal",
@@ -35,6 +36,9 @@ const NAMES: [&str; 145] = [
     "csi-snapshot-controller-operator-config",
     "csi-snapshot-controller-operator-serving-cert",
     "custom-admin-kubeconfig",
+    "customer-system-admin-client-cert-key",
+    "customer-system-admin-signer",
+    "customer-system-admin-signer-ca",
     "cvo-server",
     "dns-operator-service-account-kubeconfig",
     "driver-config",
@@ -144,6 +148,9 @@ const NAMES: [&str; 145] = [
     "sa-signing-key",
     "scheduler-server",
     "service-network-admin-kubeconfig",
+    "sre-system-admin-client-cert-key",
+    "sre-system-admin-signer",
+    "sre-system-admin-signer-ca",
     "ssh-key",
     "system-admin-client",
     "system-admin-signer",
@@ -190,6 +197,8 @@ mod tests {
             ("kube-apiserver-proxy", true),
             ("capi-migration-journal", true),
             ("kas-server-crt", true),
+            ("customer-system-admin-signer", true),
+            ("sre-system-admin-client-cert-key", true),
             ("token-workers-0a1b2c3d", true),
             ("user-data-workers-0a1b2c3d", true),
             ("one-x7k2p-kubeconfig", true),

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::desired::Desired;
 use crate::facts::Facts;
+use crate::names;
 
 /// Label of a control-plane-operator's image whose pods keep to the level `restricted`.
 const RESTRICTED: &str = "io.openshift.hypershift.restricted-psa";
@@ -24,7 +25,11 @@ pub(super) fn namespace(facts: &Facts) -> Desired {
         // Otherwise OpenShift chooses a level by the rights of service accounts.
         "security.openshift.io/scc.podSecurityLabelSync": "false",
     });
-    let fields = json!({ "metadata": { "labels": labels } });
+    let mut metadata = json!({ "labels": labels });
+    if let Some(user) = facts.management.uid(&facts.namespace) {
+        metadata["annotations"] = json!({ names::USER: user.to_string() });
+    }
+    let fields = json!({ "metadata": metadata });
     Desired::new::<Namespace>("", &facts.namespace, fields)
 }
 

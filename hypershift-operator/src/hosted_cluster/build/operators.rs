@@ -17,7 +17,7 @@ use control_plane_component::declaration::{Minter, TokenFor};
 use control_plane_component::facts::Infra;
 use control_plane_component::proxy::OwnProxy;
 use control_plane_component::render::{Rendered, render};
-use control_plane_component::settings::{Pairs, Settings};
+use control_plane_component::settings::{MonitoringStack, Pairs, Settings};
 use control_plane_component::{
     CapiUse, Component, Context, Objects, Predicates, Release, TokenFrom, Workload, sidecar,
 };
@@ -94,6 +94,7 @@ pub(super) fn build(facts: &Facts) -> Result<Operators, Error> {
         &context,
         &roles::control_plane_operator(),
     )?;
+    operators.rbac.extend(roles::pki_operator(facts));
     if let Some(platform) = platform.filter(|_| has_provider) {
         operators.add_managers(facts, platform, &context)?;
     } else {
@@ -240,6 +241,9 @@ fn settings(facts: &Facts, own_image: String) -> Settings {
         managed_service: None,
         azure_key_vault_client_id: None,
         metrics_set: facts.images.metrics_set,
+        monitoring: MonitoringStack::default(),
+        version_metrics: false,
+        version_metrics_url: None,
         proxy: OwnProxy::default(),
         served_groups: SERVED.map(str::to_owned).into(),
     }

@@ -97,6 +97,42 @@ fn deployments_satisfy_the_restricted_standard() {
     }
 }
 
+/// What holds of the pods of every control plane, before one runs: the workloads that this operator makes, and the policies
+/// that keep other pods from the management API.
+#[test]
+fn invariants_hold_of_workloads_and_policies() {
+    for (platform, types, name) in ROWS {
+        let mut facts = facts(platform, types);
+        facts.management.chooses_users = false;
+        let plan = build(&facts).unwrap();
+        let objects = plan.iter().flat_map(|it| &it.objects);
+        let objects: Vec<_> = objects
+            .map(|object| {
+                let mut body = object.body.clone();
+                body["kind"] = json!(object.resource.kind);
+                body
+            })
+            .collect();
+        let is_kind = |kind: &'static str| objects.iter().filter(move |it| it["kind"] == kind);
+        assert!(is_kind("Deployment").count() > 0, "{name}");
+        // Other platforms have no such policy.
+        let has_policy = platform == "aws";
+        let observed = invariants::Observed {
+            namespace: is_kind("Namespace").next().unwrap().clone(),
+            management_api: if has_policy {
+                facts.management.api_server.clone()
+            } else {
+                Vec::new()
+            },
+            objects: objects.clone(),
+            ..invariants::Observed::default()
+        };
+        let found = invariants::findings(&observed);
+        let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+        assert!(found.is_empty(), "{name}: {found:#?}");
+    }
+}
+
 /// Check T05: the author of a cluster can choose images that run with these roles, and the tenant policy trusts the verb
 /// `override`.
 #[test]

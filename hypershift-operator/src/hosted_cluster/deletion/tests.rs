@@ -23,6 +23,16 @@ const LINKS: &str =
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/clusters-one/deployments";
 const BINDING: &str =
     "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hypershift-cluster-api-clusters-one";
+/// Binding and roles of the PKI operator.
+const PKI_BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hypershift-control-plane-pki-operator-clusters-one";
+const APPROVER: &str =
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hypershift-csr-approver-clusters-one";
+const SIGNER: &str =
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hypershift-csr-signer-clusters-one";
+const APPROVER_ROLE: &str =
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles/hypershift-csr-approver-clusters-one";
+const SIGNER_ROLE: &str =
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles/hypershift-csr-signer-clusters-one";
 const NAMESPACE: &str = "/api/v1/namespaces/clusters-one";
 
 fn context(scenario: &Scenario) -> Context {
@@ -134,6 +144,11 @@ async fn deletion_removes_the_control_plane_and_namespace_last() {
             .answer(Answer::ok(&kept)),
         gone(&format!("{DEPLOYMENTS}/capi-provider")),
         gone(BINDING),
+        gone(PKI_BINDING),
+        gone(APPROVER),
+        gone(SIGNER),
+        gone(APPROVER_ROLE),
+        gone(SIGNER_ROLE),
         none(LINKS),
         gone(HCP),
         Expect::get(NAMESPACE).answer(Answer::ok(&ours)),
@@ -163,6 +178,11 @@ async fn a_cluster_without_objects_is_deleted_at_once() {
         gone(&format!("{DEPLOYMENTS}/cluster-api")),
         gone(&format!("{DEPLOYMENTS}/capi-provider")),
         gone(BINDING),
+        gone(PKI_BINDING),
+        gone(APPROVER),
+        gone(SIGNER),
+        gone(APPROVER_ROLE),
+        gone(SIGNER_ROLE),
         gone(LINKS),
         gone(HCP),
         gone(NAMESPACE),
@@ -201,6 +221,23 @@ fn populated(of_namespace: Option<&str>, of_objects: Option<&str>) -> Vec<Expect
         deployment("cluster-api"),
         deployment("capi-provider"),
         one(BINDING, "hypershift-cluster-api-clusters-one", of_objects),
+        one(
+            PKI_BINDING,
+            "hypershift-control-plane-pki-operator-clusters-one",
+            of_objects,
+        ),
+        one(APPROVER, "hypershift-csr-approver-clusters-one", of_objects),
+        one(SIGNER, "hypershift-csr-signer-clusters-one", of_objects),
+        one(
+            APPROVER_ROLE,
+            "hypershift-csr-approver-clusters-one",
+            of_objects,
+        ),
+        one(
+            SIGNER_ROLE,
+            "hypershift-csr-signer-clusters-one",
+            of_objects,
+        ),
         one(NAMESPACE, "clusters-one", of_namespace),
     ]
 }

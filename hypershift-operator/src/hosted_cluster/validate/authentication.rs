@@ -1,6 +1,8 @@
 //! OIDC authentication: settings that the API server of the guest would reject, and fields that the release
 //! does not know yet.
 
+mod expressions;
+
 use std::collections::BTreeSet;
 
 use api::hypershift::v1beta1::configuration::authentication::provider::OidcProvider;
@@ -100,6 +102,7 @@ pub(super) fn problems(facts: &Facts) -> Problems {
         problems.extend(issuer(facts, &field, provider));
         problems.extend(authorities(facts, &field, provider));
         problems.extend(claims(&field, provider));
+        problems.extend(expressions::problems(&field, provider));
         problems.extend(features(facts, &field, provider));
     }
     problems

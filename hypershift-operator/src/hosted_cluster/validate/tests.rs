@@ -82,6 +82,8 @@ fn a_complete_cluster_is_valid() {
             let facts = fixture::facts(fixture::hosted_cluster(platform), types);
             let findings = validate(&facts);
             assert!(findings.allow_changes(), "{platform}: {findings:?}");
+            // Also on platforms that need none.
+            assert_eq!(findings.credentials, Some(Finding::Good), "{platform}");
         }
     }
 }

@@ -376,7 +376,11 @@ fn labels_and_taints_change_without_a_rollout() {
     let taints = r#"[{"effect":"NoSchedule","key":"dedicated","value":"team"}]"#;
     let expected = json!({ "metadata": {
         "uid": "uid-a",
-        "labels": { "managed.hypershift.openshift.io.example.com/zone": "a", "managed.hypershift.openshift.io.gone": null },
+        "labels": {
+            "managed.hypershift.openshift.io.example.com/zone": "a",
+            "managed.hypershift.openshift.io.gone": null,
+            "managed.hypershift.openshift.io.hypershift.openshift.io/nodepool-globalps-enabled": "true",
+        },
         "annotations": { TAINTS.key(): taints },
     } });
     assert_eq!(

@@ -11,6 +11,8 @@ use crate::platform::Infrastructure;
 
 const ALL: [&str; 1] = ["*"];
 const READ: [&str; 3] = ["get", "list", "watch"];
+/// The longest value of a label.
+const LABEL_LIMIT: usize = 63;
 const HYPERSHIFT: &str = "hypershift.openshift.io";
 /// Kinds of a control plane that the control-plane-operator reads and writes. HostedClusters and NodePools are not among
 /// them: the operator acts on those with its own permissions, and `override` on them bypasses the tenant policy.
@@ -150,6 +152,56 @@ pub(super) fn cluster_wide(facts: &Facts) -> Vec<Desired> {
         Desired::new::<ClusterRole>("", names::CRD_READER, rules),
         Desired::new::<ClusterRoleBinding>("", &name, binding),
     ]
+}
+
+/// What the PKI operator may do outside of its namespace: approve and sign for the two signers of its hosted cluster.
+pub(super) fn pki_operator(facts: &Facts) -> Vec<Desired> {
+    let signers = ["customer-break-glass", "sre-break-glass"];
+    let signers = signers.map(|class| format!("{HYPERSHIFT}/{}.{class}", facts.namespace));
+    let binding = |role: &str| {
+        json!({
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
+            "subjects": [{
+                "kind": "ServiceAccount",
+                "name": names::PKI_OPERATOR,
+                "namespace": facts.namespace,
+            }],
+        })
+    };
+    let requests = binding(names::PKI_OPERATOR_ROLE);
+    let name = names::pki_operator_binding(&facts.namespace);
+    let mut objects = vec![Desired::new::<ClusterRoleBinding>("", &name, requests)];
+    for (name, verb) in names::signer_roles(&facts.namespace)
+        .iter()
+        .zip(["approve", "sign"])
+    {
+        let rules = json!({ "rules": [{
+            "apiGroups": ["certificates.k8s.io"],
+            "resources": ["signers"],
+            "resourceNames": signers,
+            "verbs": [verb],
+        }]});
+        objects.push(Desired::new::<ClusterRole>("", name, rules));
+        objects.push(Desired::new::<ClusterRoleBinding>("", name, binding(name)));
+    }
+    let owned = [
+        (
+            "hypershift.openshift.io/owner.namespace",
+            &facts.id.namespace,
+        ),
+        ("hypershift.openshift.io/owner.name", &facts.id.name),
+    ];
+    // Longer values are not valid in labels. The owner is also in the annotation, which decides.
+    let owned = owned
+        .into_iter()
+        .filter(|(_, value)| value.len() <= LABEL_LIMIT);
+    let owned: Vec<_> = owned.collect();
+    let labelled = |desired: Desired| {
+        owned.iter().fold(desired, |desired, (key, value)| {
+            desired.labelled(key, value)
+        })
+    };
+    objects.into_iter().map(labelled).collect()
 }
 
 fn rule(groups: &[String], resources: &[&str], verbs: &[&str]) -> Value {

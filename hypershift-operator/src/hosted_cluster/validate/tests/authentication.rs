@@ -29,6 +29,14 @@ fn tokens(facts: &mut Facts, more: &Value) {
     edit(facts, "/configuration", authentication);
 }
 
+/// User names by an expression, in a release that can have them.
+fn expression(facts: &mut Facts, text: &str) {
+    release_is(facts, "4.22.0");
+    let name = json!({ "claim": null, "expression": text });
+    tokens(facts, &json!({ "claimMappings": { "username": name } }));
+    preview(facts);
+}
+
 /// Features that are not on by default are on.
 fn preview(facts: &mut Facts) {
     let mut configuration = serde_json::to_value(&facts.cluster.spec.configuration).unwrap();
@@ -55,7 +63,7 @@ fn trusts(facts: &mut Facts, found: Found) {
 
 #[test]
 fn oidc_settings_are_validated_like_the_guest_api_server() {
-    let table: [(&str, Change, &str); 14] = [
+    let table: [(&str, Change, &str); 17] = [
         (
             "the issuer of service accounts",
             |it| {
@@ -143,6 +151,26 @@ fn oidc_settings_are_validated_like_the_guest_api_server() {
             "has the expression \"claims.hd == 'a'\" twice",
         ),
         (
+            "an expression that cannot be parsed",
+            |it| expression(it, "claims.email.split('@'"),
+            "oidcProviders[0].claimMappings.username.expression is not a valid CEL expression: line 1, column",
+        ),
+        (
+            "an expression with another variable",
+            |it| expression(it, "claim.sub"),
+            "oidcProviders[0].claimMappings.username.expression uses claim, which is not defined: use the variable claims",
+        ),
+        (
+            "a rule about users with the variable of rules about tokens",
+            |it| {
+                release_is(it, "4.22.0");
+                let rule = json!({ "expression": "claims.sub != 'root'", "message": "no" });
+                tokens(it, &json!({ "userValidationRules": [rule] }));
+                preview(it);
+            },
+            "oidcProviders[0].userValidationRules[0].expression uses claims, which is not defined: use the variable user",
+        ),
+        (
             "a release that knows no providers",
             |it| {
                 release_is(it, "4.14.9");
@@ -206,7 +234,7 @@ fn oidc_settings_are_validated_like_the_guest_api_server() {
 
 #[test]
 fn oidc_features_depend_on_the_release() {
-    let table: [(&str, Change); 7] = [
+    let table: [(&str, Change); 8] = [
         ("a claim", |it| tokens(it, &json!({}))),
         ("no users", |it| {
             let none = json!({ "authentication": { "type": "OIDC" } });
@@ -247,6 +275,9 @@ fn oidc_features_depend_on_the_release() {
                 }),
             );
             preview(it);
+        }),
+        ("an expression", |it| {
+            expression(it, "claims.?upn.orValue(claims.sub)");
         }),
         ("authorities", |it| {
             let whole = crate::hosted_cluster::build::webhook_tls(2030).unwrap();
