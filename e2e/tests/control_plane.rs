@@ -1,12 +1,18 @@
-//! Tests of level control-plane: etcd, API server, managers and our programs as processes. They need no root.
+//! Tests of level control-plane: etcd, API server, managers and our programs as processes. They need no root,
+//! except to install the Debian packages haproxy and tinyproxy where these are missing.
 //!
 //! One program, because each program of its own links everything again. `cargo xtask test` runs each test in a process of
 //! its own; `cargo test -p e2e --test control_plane operator::` runs those of a module.
 
+#[path = "aggregated_apis/main.rs"]
+mod aggregated_apis;
 #[path = "api_types/main.rs"]
 mod api_types;
+#[path = "break_glass/main.rs"]
+mod break_glass;
 #[path = "cluster_api/main.rs"]
 mod cluster_api;
+mod control_plane_at_rest;
 #[path = "conversion/main.rs"]
 mod conversion;
 mod crds;
@@ -15,6 +21,8 @@ mod differential;
 mod doctor;
 #[path = "fidelity/main.rs"]
 mod fidelity;
+#[path = "guest_objects/main.rs"]
+mod guest_objects;
 #[path = "hosted_clusters_api/main.rs"]
 mod hosted_clusters_api;
 #[path = "hosted_clusters_faults/main.rs"]
@@ -32,3 +40,5 @@ mod migration_managers;
 #[path = "operator/main.rs"]
 mod operator;
 mod payload;
+#[path = "programs/main.rs"]
+mod programs;

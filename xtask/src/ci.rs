@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Run only tests with this text in their name (steps unit and e2e)
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// How many units of work run at once in step e2e: most tests are 1 unit, tests with nodes 2 [default: by processors
+    /// How many units of work run at once in step e2e: most tests are 1 unit, tests with nodes 2 or 3 [default: by processors
     /// and memory]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(2..))]
     units: Option<u32>,

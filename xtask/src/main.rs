@@ -36,7 +36,7 @@ enum Command {
     Demo(Forwarded),
     /// Start, stop and list testbeds: `up`, `down`, `status`
     Testbed(Forwarded),
-    /// Measure: `proxy`, `operators`, `migration`
+    /// Measure: `proxy`, `operators`, `control-plane`, `migration`
     Bench(Forwarded),
     /// Run for a long time what tests run for seconds, and print the figures
     #[command(subcommand)]

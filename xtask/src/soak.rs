@@ -24,6 +24,13 @@ const SIDE_BY_SIDE: [&str; 2] = [
 /// The test of clusters without a cloud.
 const PLATFORMS: [&str; 2] = ["platforms", "clusters_run_on_platforms_agent_and_none"];
 
+/// The test of the tunnel to nodes, and the variable and its value with which it measures more.
+const TUNNEL: [&str; 2] = [
+    "tunnel",
+    "a_hosted_api_server_reaches_its_nodes_through_konnectivity",
+];
+const FIGURES: [&str; 2] = ["HYPERSHIFT_TUNNEL_FIGURES", "full"];
+
 /// The tests of a cluster's whole life, and the variable that chooses its types.
 const LIFE: &str = "hosted_cluster";
 const TYPES: &str = "HYPERSHIFT_TYPES";
@@ -48,12 +55,13 @@ const FAULTS: [&str; 3] = [
 const OUTLIVED: &str = "hosted_clusters_survive_operator_failures";
 
 /// The modules with tests that need nodes.
-const NODES: [&str; 5] = [
+const NODES: [&str; 6] = [
     availability::REPLAYED[0],
     LIFE,
     LIVE[0],
     PLATFORMS[0],
     SIDE_BY_SIDE[0],
+    TUNNEL[0],
 ];
 
 /// The scenario.
@@ -98,7 +106,8 @@ pub(crate) enum Soak {
     },
     /// hypershift-operator and the control-plane-operator are killed at each write of a hosted cluster's lifecycle,
     /// before the API server receives it and after, and the cluster is deleted at each step of its creation. The
-    /// result is compared with a lifecycle without kills. Takes about an hour.
+    /// cluster has all components that there are with public access on AWS: all but those of other platforms and the
+    /// router. The result is compared with a lifecycle without kills. Takes some hours: --part divides it.
     Faults {
         /// Try one of this number of faults, instead of all.
         #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -120,6 +129,10 @@ pub(crate) enum Soak {
     /// again, and one with a machine that a user provides. A stand-in replaces the provider for Agent and its
     /// service. Requires Linux and root, and takes about ten minutes.
     Platforms,
+    /// The tunnel between a hosted API server and its nodes: logs, exec, attach, port-forward, top, webhooks; then the
+    /// loss of the server, of an agent, and of all agents for a minute; then 100 commands at once and a stream of 1 GiB,
+    /// each next to a direct connection. Requires Linux and root, and takes about fifteen minutes.
+    Tunnel,
     /// The whole lifecycle of a hosted cluster on nodes: workers join, run workloads, are scaled, repaired and upgraded,
     /// by replacement and in place; the control plane is upgraded; everything is destroyed. Tests use private types.
     /// Requires Linux and root, and takes about ten minutes.
@@ -174,6 +187,11 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
         Soak::Platforms => {
             let [program, name] = PLATFORMS;
             test(program, name, &[])
+        }
+        Soak::Tunnel => {
+            let [program, name] = TUNNEL;
+            let [variable, value] = FIGURES;
+            test(program, name, &[(variable, value.to_owned())])
         }
         Soak::Life { types } => {
             let selected = format!("{LIFE}::");
@@ -331,6 +349,16 @@ mod tests {
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));
         assert!(text.contains("cargo xtask soak platforms"));
+        let [program, name] = TUNNEL;
+        let text = read(&format!("{program}/main.rs"));
+        assert!(text.contains(&format!("async fn {name}()")));
+        assert!(text.contains("cargo xtask soak tunnel"));
+        let text = read(&format!("{program}/figures.rs"));
+        assert!(
+            FIGURES
+                .iter()
+                .all(|word| text.contains(&format!("{word:?}")))
+        );
         let text = read(&format!("{LIFE}/main.rs"));
         assert!(text.contains(&format!("{TYPES:?}")));
         for types in [Types::Standard, Types::Private] {

@@ -12,6 +12,7 @@
 //! The load client, the relay and the fake API server are crate `load`, built with optimisations; this module starts
 //! the processes, assigns the jobs, reads `/proc`, and evaluates the figures.
 
+pub mod control_plane;
 pub mod figures;
 pub mod fleet;
 mod latency;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use bench::{Depth, fleet, table, target};
+use bench::{Depth, control_plane, fleet, table, target};
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 use testbed::progress::Progress;
@@ -37,6 +37,22 @@ enum Command {
     /// Takes about fifteen minutes, and more the first time. API server and etcd are real; control planes and nodes are
     /// simulated. Everything stays on loopback and ends with the command. Let nothing else run meanwhile.
     Operators(Operators),
+    /// Measure control-plane-operator with one control plane: requests and memory at rest, processor time after a change
+    ///
+    /// Takes about three minutes, and more the first time. API server and operators are real; pods are simulated.
+    /// Everything stays on loopback and ends with the command. Let nothing else run meanwhile.
+    ControlPlane(ControlPlane),
+}
+
+/// Flags of `bench control-plane`.
+#[derive(Debug, Args)]
+struct ControlPlane {
+    /// Take few samples, to check that the bench itself works; the figures are not meaningful
+    #[arg(long)]
+    quick: bool,
+    /// Write all figures to this file, too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 /// Flags of `bench operators`.
@@ -82,7 +98,25 @@ async fn run(command: &Command) -> Result<ExitCode> {
         Command::Migration(flags) => migration::run(flags).await,
         Command::Proxy(flags) => proxy(flags).await,
         Command::Operators(flags) => operators(flags).await,
+        Command::ControlPlane(flags) => one_control_plane(flags).await,
     }
+}
+
+async fn one_control_plane(ControlPlane { quick, json }: &ControlPlane) -> Result<ExitCode> {
+    let plan = if *quick {
+        control_plane::Plan::QUICK
+    } else {
+        control_plane::Plan::FULL
+    };
+    let figures = tokio::select! {
+        figures = control_plane::run(plan, Progress::detect()) => figures?,
+        ended = terminated() => return ended.map(|()| ExitCode::FAILURE),
+    };
+    println!("{}", control_plane::render(&figures));
+    if let Some(path) = json {
+        write(path, &json!({ "figures": figures }))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn operators(Operators { quick, fleet, json }: &Operators) -> Result<ExitCode> {

@@ -21,6 +21,8 @@ const COUNT: usize = 1000;
 /// The proxy is killed when this many are done.
 const KILLS: [usize; 5] = [50, 200, 400, 600, 800];
 const WITHIN: Duration = Duration::from_mins(2);
+/// A response that takes longer is lost: a request must get a response or an error, however its proxy ended.
+const RESPONSE_WITHIN: Duration = Duration::from_mins(1);
 /// Large enough that a body arrives in several pieces.
 const TEXT: usize = 20_000;
 const PREFIX: &str = "created-";
@@ -89,7 +91,12 @@ async fn create(client: RawClient, name: String) -> Result<Created> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let trouble = match try_to_create(&client, body.clone()).await {
+        let response = tokio::time::timeout(RESPONSE_WITHIN, try_to_create(&client, body.clone()))
+            .await
+            .with_context(|| {
+                format!("{name} got neither a response nor an error in {RESPONSE_WITHIN:?}")
+            })?;
+        let trouble = match response {
             Ok((StatusCode::CREATED, body)) => {
                 let object: Value =
                     serde_json::from_slice(&body).context("a complete response is not JSON")?;

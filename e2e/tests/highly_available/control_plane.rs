@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Map, Value};
 use testbed::client::{ApiClient, Resource};
 use testbed::hosted::{DEPLOYMENTS, STATEFUL_SETS};
@@ -10,16 +10,28 @@ use testbed::hosted::{DEPLOYMENTS, STATEFUL_SETS};
 use crate::highly_available::pods::{self, Pod};
 
 const BUDGETS: Resource<'_> = Resource::new("policy/v1", "poddisruptionbudgets");
-/// Three replicas: without them the API is gone.
-const CRITICAL: [&str; 2] = ["etcd", "kube-apiserver"];
-/// Two replicas: one does the work, or both do.
-const SPREAD: [&str; 5] = [
+/// Three replicas, because without them APIs are gone; and the budgets of evictions.
+const CRITICAL: [(&str, &str); 6] = [
+    ("etcd", "etcd"),
+    ("kube-apiserver", "kube-apiserver"),
+    ("oauth-openshift", "oauth-openshift"),
+    ("openshift-apiserver", "openshift-apiserver"),
+    ("openshift-oauth-apiserver", "openshift-oauth-apiserver"),
+    ("packageserver", "packageserver-pdb"),
+];
+/// Two replicas that are kept apart: one does the work, or both do.
+const SPREAD: [&str; 8] = [
+    "cluster-policy-controller",
     "ignition-server",
     "ignition-server-proxy",
     "konnectivity-agent",
     "kube-controller-manager",
     "kube-scheduler",
+    "openshift-controller-manager",
+    "openshift-route-controller-manager",
 ];
+/// Two replicas that may be on one node.
+const SEVERAL: [&str; 2] = ["endpoint-resolver", "metrics-proxy"];
 
 /// What has replicas.
 #[derive(Debug)]
@@ -84,22 +96,29 @@ pub(crate) async fn is_whole(admin: &ApiClient, namespace: &str, nodes: usize) -
 pub(crate) async fn is_spread(admin: &ApiClient, namespace: &str) -> Result<()> {
     let pods = pods::all(admin, namespace).await?;
     let all = workloads(admin, namespace).await?;
-    let expected = CRITICAL.map(|name| (name, 3)).into_iter();
+    let expected = CRITICAL.map(|(name, _)| (name, 3)).into_iter();
     for (name, replicas) in expected.chain(SPREAD.map(|name| (name, 2))) {
-        let Some(workload) = all.iter().find(|workload| workload.name == name) else {
-            anyhow::bail!("there is no {name}");
-        };
-        ensure!(workload.replicas == replicas, "{workload:?}");
+        let workload = with_replicas(&all, name, replicas)?;
         // Each node is a zone here.
         let serving = workload.serving(&pods);
         let nodes: BTreeSet<_> = serving.iter().map(|pod| &pod.node).collect();
         ensure!(nodes.len() == replicas, "{name} is on {nodes:?}");
     }
+    for name in SEVERAL {
+        with_replicas(&all, name, 2)?;
+    }
     let budgets = admin.list(&BUDGETS.within(namespace)).await?;
-    for name in CRITICAL {
+    for (_, name) in CRITICAL {
         let budget = budgets.iter().find(|one| one["metadata"]["name"] == name);
         let allowed = budget.map(|one| one["status"]["disruptionsAllowed"].clone());
         ensure!(allowed == Some(1.into()), "{name}: {budget:?}");
     }
     Ok(())
+}
+
+fn with_replicas<'a>(all: &'a [Workload], name: &str, replicas: usize) -> Result<&'a Workload> {
+    let found = all.iter().find(|workload| workload.name == name);
+    let workload = found.with_context(|| format!("there is no {name}"))?;
+    ensure!(workload.replicas == replicas, "{workload:?}");
+    Ok(workload)
 }

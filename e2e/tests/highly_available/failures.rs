@@ -13,20 +13,21 @@ use testbed::node::condition;
 use testbed::wait;
 
 use crate::highly_available::choice::Choice;
-use crate::highly_available::control_plane;
+use crate::highly_available::others;
 use crate::highly_available::pods::{self, Pod};
 use crate::highly_available::report::Report;
 use crate::highly_available::scenario::Scenario;
+use crate::rollout::{self, expected};
 
 const NODES: Resource<'_> = Resource::new("v1", "nodes");
 /// Generous: a busy machine is no failure.
-const WITHIN: Duration = Duration::from_mins(2);
+const WITHIN: Duration = Duration::from_mins(5);
 /// A cluster of several replicas, and one of a single replica.
 const SEVERAL: &str = "several";
 const ONE: &str = "one";
 /// Members of etcd, and servers of the API.
-const MEMBERS: &str = "etcd";
-const SERVERS: &str = "kube-apiserver";
+pub(crate) const MEMBERS: &str = "etcd";
+pub(crate) const SERVERS: &str = "kube-apiserver";
 
 /// Replays those that are chosen.
 pub(crate) async fn replay(fixture: &mut Fixture, choice: &Choice) -> Result<()> {
@@ -34,27 +35,25 @@ pub(crate) async fn replay(fixture: &mut Fixture, choice: &Choice) -> Result<()>
     fixture.install(CapiTypes::Private, &[]).await?;
     let mut report = Report::default();
     if !parts.is_empty() {
-        create(fixture, SEVERAL, "HighlyAvailable").await?;
+        let cluster = Cluster::new(fixture, SEVERAL, CapiTypes::Private);
+        let policy = "--control-plane-availability-policy=HighlyAvailable";
+        rollout::create(&cluster, &[policy]).await?;
         several(fixture, &mut report, &parts).await?;
     }
     // Not before: when a node is lost, the others need the room.
     if choice.has_single() {
-        create(fixture, ONE, "SingleReplica").await?;
+        let cluster = Cluster::new(fixture, ONE, CapiTypes::Private);
+        cluster.create(&[]).await?;
         one(fixture, &mut report).await?;
     }
     fixture.testbed.progress.note(&report.table());
     report.check(choice.is_all())
 }
 
-async fn create(fixture: &Fixture, name: &str, policy: &str) -> Result<()> {
-    let policy = format!("--control-plane-availability-policy={policy}");
-    let cluster = Cluster::new(fixture, name, CapiTypes::Private);
-    cluster.create(&[&policy]).await.map(drop)
-}
-
-/// What a control plane of several replicas bears.
+/// What a control plane of several replicas bears, with all components that there are on AWS.
 async fn several(fixture: &mut Fixture, report: &mut Report, parts: &[Failure]) -> Result<()> {
     let mut scenario = Scenario::of(fixture, report, SEVERAL).await?;
+    has_all_components(&scenario).await?;
     scenario.is_spread().await?;
     for part in parts {
         replay_part(&mut scenario, *part).await?;
@@ -62,11 +61,19 @@ async fn several(fixture: &mut Fixture, report: &mut Report, parts: &[Failure]) 
     scenario.is_spread().await
 }
 
+async fn has_all_components(scenario: &Scenario<'_>) -> Result<()> {
+    let cluster = scenario.cluster();
+    rollout::with_optional_components(&cluster).await?;
+    let all = expected::with_options();
+    rollout::has_rolled_out(&cluster, &scenario.fixture.release, &all).await?;
+    scenario.is_whole().await
+}
+
 async fn replay_part(scenario: &mut Scenario<'_>, part: Failure) -> Result<()> {
     match part {
         Failure::Members => each_pod_crashes(scenario, MEMBERS, "a member of etcd crashes").await,
         Failure::Servers => each_pod_crashes(scenario, SERVERS, "a kube-apiserver crashes").await,
-        Failure::Others => others_are_deleted(scenario).await,
+        Failure::Others => others::are_deleted(scenario).await,
         Failure::Data => a_member_loses_its_data(scenario).await,
         Failure::Quorum => two_members_are_lost(scenario).await,
         Failure::Management => the_management_clusters_control_plane_stops(scenario).await,
@@ -106,27 +113,6 @@ async fn each_pod_crashes(
     for pod in scenario.pods_of(component).await? {
         let begun = scenario.begin(failure);
         pods::crash(scenario.testbed(), &scenario.namespace, &pod).await?;
-        scenario.client.is_available().await?;
-        scenario.end(begun, true).await?;
-    }
-    Ok(())
-}
-
-/// All other pods, in two waves, so that each component keeps what it has replicas for.
-async fn others_are_deleted(scenario: &mut Scenario<'_>) -> Result<()> {
-    for wave in 0..2 {
-        let all = pods::all(scenario.admin(), &scenario.namespace).await?;
-        let mut chosen: Vec<Pod> = Vec::new();
-        for workload in control_plane::workloads(scenario.admin(), &scenario.namespace).await? {
-            if [MEMBERS, SERVERS].contains(&workload.name.as_str()) {
-                continue;
-            }
-            let serving = workload.serving(&all);
-            // An only one was in the first wave.
-            chosen.extend(serving.get(wave).map(|pod| Pod::clone(pod)));
-        }
-        let begun = scenario.begin("a pod of every other component is deleted");
-        pods::delete(scenario.testbed(), &scenario.namespace, &chosen).await?;
         scenario.client.is_available().await?;
         scenario.end(begun, true).await?;
     }

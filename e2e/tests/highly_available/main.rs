@@ -9,6 +9,7 @@ mod client;
 mod control_plane;
 mod failures;
 mod journal;
+mod others;
 mod pods;
 mod report;
 mod restored;

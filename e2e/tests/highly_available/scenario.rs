@@ -15,7 +15,7 @@ use crate::highly_available::pods::{self, Pod};
 use crate::highly_available::report::{Report, Row};
 
 /// Generous: a busy machine is no failure.
-const WITHIN: Duration = Duration::from_mins(4);
+const WITHIN: Duration = Duration::from_mins(10);
 
 /// All of it.
 #[derive(Debug)]

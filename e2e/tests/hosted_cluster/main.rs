@@ -4,6 +4,8 @@
 //! What it does in a stage is in [`testbed::hosted`] and in the modules beside. It is on private types, unless the variable
 //! `HYPERSHIFT_TYPES` says `standard` (`cargo xtask soak life`). It needs root; without it, it says so and does nothing.
 
+pub(crate) mod aggregated;
+pub(crate) mod break_glass;
 mod control_plane;
 mod observe;
 mod pod_security;
@@ -39,12 +41,15 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
     let guest = cluster.comes_up().await?;
     timeline::show(fixture, &cluster).await?;
     pod_security::is_restricted(fixture, &cluster).await?;
+    let revocation = break_glass::begins(fixture, &cluster, &guest).await?;
     cluster.has_workers(&guest, 1).await?;
+    aggregated::apis_answer(fixture, &guest).await?;
     guest.runs_a_workload(fixture).await?;
     for count in [3, 0] {
         cluster.scale(count).await?;
         cluster.has_workers(&guest, count).await?;
     }
+    break_glass::ends(fixture, &cluster, &guest, revocation).await?;
     cluster.destroy().await
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::client::{ApiClient, Patch, Resource};
+use testbed::hosted::invariants;
 use testbed::operator::SOON;
 use testbed::testbed::Testbed;
 use testbed::{rights, wait};
@@ -39,6 +40,9 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
         control_plane::comes_up(admin, cluster.name).await?;
         cluster.reports(admin, "Available", "True", "").await?;
         control_plane::is_handed_over(admin, cluster.name).await?;
+        // Before others change what the operators have made.
+        let judged = invariants::of_workloads(admin, NAMESPACE, cluster.name).await;
+        judged.context(cluster.name)?;
     }
     step.done();
     let step = testbed.progress.step("pools are made, scaled and upgraded");

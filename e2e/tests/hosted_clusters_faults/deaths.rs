@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use testbed::wait;
 
 use crate::hosted_clusters_faults::choice::Choice;
+use crate::hosted_clusters_faults::components;
 use crate::hosted_clusters_faults::fault_points::{Grain, Point, Who};
-use crate::hosted_clusters_faults::fixture::Fixture;
+use crate::hosted_clusters_faults::fixture::{COMPONENTS, CONTROL_PLANE, Fixture};
 use crate::hosted_clusters_faults::life::{self, Snapshots};
 use crate::hosted_clusters_faults::replicas::Replicas;
 
@@ -58,9 +60,33 @@ async fn live(
 ) -> Result<()> {
     let created = life::create(fixture, replicas).await.context("create")?;
     created.is(&undisturbed.created).context("created")?;
+    covers_all_components(fixture).await?;
     let upgraded = life::upgrade(fixture, replicas).await.context("upgrade")?;
     upgraded.is(&undisturbed.upgraded).context("upgraded")?;
     life::delete(fixture, replicas).await.context("delete")?;
     fixture.fault_points.lock().rests();
+    Ok(())
+}
+
+/// Fails unless the cluster has all components that it can have, and the workload of each was written where its operator may
+/// be killed: with all parts together, there is a death for each component.
+async fn covers_all_components(fixture: &Fixture<'_>) -> Result<()> {
+    let path = COMPONENTS.within(CONTROL_PLANE);
+    let found = fixture.testbed.admin.list(&path).await?;
+    let name = |component: &Value| component["metadata"]["name"].as_str().map(str::to_owned);
+    let mut found: Vec<_> = found.iter().filter_map(name).collect();
+    found.sort_unstable();
+    let expected = components::expected();
+    ensure!(found == expected, "there are {found:?}, not {expected:?}");
+    let fault_points = fixture.fault_points.lock();
+    let possible = fault_points.possible();
+    let is_covered = |name: &str| possible.iter().any(|death| death.is_workload_of(name));
+    let uncovered: Vec<_> = expected.iter().filter(|name| !is_covered(name)).collect();
+    ensure!(
+        uncovered.is_empty(),
+        "no operator could be killed at the workloads of {uncovered:?}"
+    );
+    let text = format!("{} components could be died of", expected.len());
+    fixture.testbed.progress.note(&text);
     Ok(())
 }

@@ -190,6 +190,18 @@ impl FaultPoints {
     }
 }
 
+// === impl Death ===
+
+impl Death {
+    /// Whether it is at a write of a component's workload, by any operator.
+    pub(crate) fn is_workload_of(&self, component: &str) -> bool {
+        WORKLOADS.iter().any(|plural| {
+            let end = format!("/{plural}/{component}");
+            self.write.ends_with(&end)
+        })
+    }
+}
+
 impl fmt::Display for Death {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -201,6 +213,9 @@ impl fmt::Display for Death {
         write!(f, "{who:?} {point:?} {write} ({stage})")
     }
 }
+
+/// The kinds of workloads.
+const WORKLOADS: [&str; 4] = ["cronjobs", "deployments", "jobs", "statefulsets"];
 
 /// A write that is work. Leases are renewed continuously, and Events are informational.
 fn named(request: &Parts, grain: Grain) -> Option<String> {
@@ -243,5 +258,24 @@ fn kinds_are_found_in_paths() {
         ),
     ] {
         assert_eq!(kind_of(path), kind, "{path}");
+    }
+}
+
+#[test]
+fn workloads_are_found_by_component() {
+    let death = |write: &str| Death {
+        stage: "create",
+        who: Who::ControlPlane,
+        write: write.to_owned(),
+        point: Point::Before,
+    };
+    let path = "/apis/apps/v1/namespaces/a/deployments/b";
+    for (write, expected) in [
+        (format!("PATCH {path}"), true),
+        (format!("PATCH {path}/status"), false),
+        ("PATCH /api/v1/namespaces/a/configmaps/b".to_owned(), false),
+        (format!("PATCH {path}-c"), false),
+    ] {
+        assert_eq!(death(&write).is_workload_of("b"), expected, "{write}");
     }
 }

@@ -117,9 +117,9 @@ impl<'a> Fixture<'a> {
         }
     }
 
-    /// A cluster with a pool, as its user requests them.
+    /// A cluster with a pool, as its user requests them, with everything that has components of its own.
     pub(crate) fn desired(&self) -> Result<Vec<Value>> {
-        let mut objects = simulation::desired(NAME, &self.releases[0])?;
+        let mut objects = simulation::desired_with_all(NAME, &self.releases[0])?;
         for object in &mut objects {
             if object["kind"] == "HostedCluster" {
                 // The same in each life.

@@ -6,6 +6,7 @@
 
 mod canonical;
 mod choice;
+pub(crate) mod components;
 mod deaths;
 mod drift;
 mod fault_points;

@@ -1,9 +1,10 @@
 //! The stages, in order. Each names itself and shows how long it took.
 
 use anyhow::{Context, Result};
+use testbed::hosted::invariants;
 use testbed::testbed::Testbed;
 
-use crate::hosted_clusters_faults::fixture::Fixture;
+use crate::hosted_clusters_faults::fixture::{Fixture, NAME, NAMESPACE};
 use crate::hosted_clusters_faults::life::{self, Snapshots};
 use crate::hosted_clusters_faults::replicas::Replicas;
 use crate::hosted_clusters_faults::{deaths, drift, removal, replacement};
@@ -33,6 +34,7 @@ async fn undisturbed<'a>(fixture: &'a Fixture<'a>) -> Result<(Replicas<'a>, Snap
         .await
         .context("replacement")?;
     let created = life::snapshot(fixture).await?;
+    invariants::of_workloads(&fixture.testbed.admin, NAMESPACE, NAME).await?;
     drift::scenario(fixture, &mut replicas, &created)
         .await
         .context("drift")?;

@@ -67,7 +67,8 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
         step.done_with(&format!("{} objects", before.count()));
     }
     before.runs().await?;
-    guest.runs_a_workload(fixture).await
+    guest.runs_a_workload(fixture).await?;
+    owner.holds_invariants(&guest, true).await
 }
 
 /// The operator of the private types is there, and operator-legacy reconciles the owner.

@@ -2,18 +2,22 @@
 
 use super::schedule::Cost;
 
+/// Tests that start all components of a control plane on a node. Two of them are more than two processors bear.
+const WHOLE: [&str; 2] = ["olm::", "rollout::"];
 /// Tests that start nodes with dozens of pods, or several sets of managers.
-const HEAVY: [&str; 10] = [
+const HEAVY: [&str; 12] = [
     "cluster_api::",
     "guest::",
     "highly_available::",
     "hosted_cluster::",
     "install::nodes::",
+    "login::",
     "migration_live::",
     "namespace_collision::",
     "node::",
     "readme::",
     "platforms::",
+    "tunnel::",
 ];
 /// Tests that run Cluster API's development provider, which has fixed ports: one at a time on a machine.
 const PROVIDER: [&str; 4] = [
@@ -23,8 +27,9 @@ const PROVIDER: [&str; 4] = [
     "migration_managers::",
 ];
 /// Times of the longest tests in seconds, for a machine that has not run them yet.
-const LONGEST: [(&str, u64); 11] = [
+const LONGEST: [(&str, u64); 16] = [
     ("hosted_cluster::", 600),
+    ("tunnel::", 600),
     ("namespace_collision::", 270),
     ("hosted_clusters_api::", 300),
     ("cluster_api::", 300),
@@ -33,15 +38,24 @@ const LONGEST: [(&str, u64); 11] = [
     ("migration_fleet::", 200),
     ("conversion::", 140),
     ("lost_responses::", 105),
+    ("rollout::", 400),
+    ("olm::", 400),
+    ("control_plane_at_rest::", 150),
     ("operator::", 150),
+    ("login::", 150),
     ("fidelity::", 120),
 ];
 
 /// What a test costs; `name` is `module::test`.
 pub(super) fn cost(name: &str) -> Cost {
     let among = |list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
+    let units = match (among(&WHOLE), among(&HEAVY)) {
+        (true, _) => 3,
+        (false, true) => 2,
+        (false, false) => 1,
+    };
     Cost {
-        units: if among(&HEAVY) { 2 } else { 1 },
+        units,
         provider: among(&PROVIDER),
     }
 }
@@ -59,7 +73,7 @@ mod tests {
     #[test]
     fn every_name_is_of_a_test_that_exists() {
         let tests = crate::sources::root().join("e2e/tests");
-        let names = HEAVY.iter().chain(&PROVIDER);
+        let names = WHOLE.iter().chain(&HEAVY).chain(&PROVIDER);
         for name in names.chain(LONGEST.iter().map(|(name, _)| name)) {
             let path = name.trim_end_matches("::").replace("::", "/");
             let exists = [path.clone(), format!("{path}.rs")]
@@ -71,6 +85,7 @@ mod tests {
 
     #[test]
     fn heavy_tests_take_more_than_others() {
+        assert_eq!(cost("rollout::all_components").units, 3);
         assert_eq!(cost("node::pods::pods_run").units, 2);
         assert_eq!(cost("crds::a_real_api_server").units, 1);
         assert!(cost("fidelity::nothing_is_lost").provider);

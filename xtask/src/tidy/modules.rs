@@ -7,7 +7,7 @@ use crate::sources;
 /// Where the modules are.
 const ROOT: &str = "hypershift-operator/src/";
 /// The modules, from the lowest layer to the highest: each may import modules of lower layers only.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 11] = [
     &[
         "args",
         "canonical",
@@ -21,12 +21,15 @@ const LAYERS: [&[&str]; 10] = [
         "pause",
         "watches",
     ],
+    &["program"],
     &[
         "cluster_states",
         "config",
         "control_plane_namespace",
         "in_flight",
         "owner_condition",
+        "recover_etcd",
+        "sharedingress_config_generator",
     ],
     &["cache", "facts"],
     &["management", "platform"],
