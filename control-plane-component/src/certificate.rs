@@ -29,6 +29,8 @@ pub enum Form {
     Named(&'static str),
     /// Like `Leaf`, with a kubeconfig that contains it.
     Kubeconfig,
+    /// The same, for a container in the API server's pods.
+    LocalKubeconfig,
 }
 
 /// What a certificate is for.
@@ -88,7 +90,7 @@ impl Form {
         let of = |prefix: &str| (format!("{prefix}.crt"), format!("{prefix}.key"));
         match self {
             Self::Authority => of("ca"),
-            Self::Tls | Self::Leaf | Self::Kubeconfig => of("tls"),
+            Self::Tls | Self::Leaf | Self::Kubeconfig | Self::LocalKubeconfig => of("tls"),
             Self::Named(prefix) => of(prefix),
         }
     }
@@ -97,7 +99,11 @@ impl Form {
     pub fn secret_type(self) -> &'static str {
         match self {
             Self::Tls => "kubernetes.io/tls",
-            Self::Authority | Self::Leaf | Self::Named(_) | Self::Kubeconfig => "Opaque",
+            Self::Authority
+            | Self::Leaf
+            | Self::Named(_)
+            | Self::Kubeconfig
+            | Self::LocalKubeconfig => "Opaque",
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use api::hypershift::v1beta1::capabilities::OptionalCapability;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -99,8 +100,6 @@ pub(crate) struct Traits {
     pub(crate) class: Class,
     /// Whether it starts before the guest's API server is available.
     pub(crate) independent: bool,
-    /// Whether the operator does not run it yet.
-    pub(crate) rendered_only: bool,
 }
 
 /// How a manifest other than the workload is rendered.
@@ -175,6 +174,11 @@ pub struct Prober {
     pub kubeconfig_volume: Option<&'static str>,
     /// Group, version and kind that the guest must serve.
     pub required_apis: &'static [(&'static str, &'static str, &'static str)],
+    /// Group, version and kind that it must serve only if it has the capability.
+    pub optional_apis: &'static [(
+        OptionalCapability,
+        (&'static str, &'static str, &'static str),
+    )],
     /// Whether to wait for the guest's Infrastructure `cluster`.
     pub infrastructure: bool,
     /// `namespace/key=value` of pods that must be deleted first.
@@ -238,13 +242,6 @@ impl Component {
             metrics: Metrics::default(),
             operands: Operands::None,
         }
-    }
-
-    /// Marks it as not run yet: it can be rendered, and of what it declares the operator only writes certificates,
-    /// Services and Routes.
-    pub fn rendered_only(mut self) -> Self {
-        self.traits.rendered_only = true;
-        self
     }
 
     /// Marks it as request-serving: users and nodes send it requests.
@@ -458,7 +455,7 @@ impl Component {
 
     /// Whether the operator runs it. A component without manifests only declares certificates, Services and Routes.
     pub fn has_workload(&self) -> bool {
-        !self.assets.is_empty() && !self.traits.rendered_only
+        !self.assets.is_empty()
     }
 
     /// Returns the API version and kind of each manifest.

@@ -38,6 +38,17 @@ pub enum Error {
         /// The required content.
         what: String,
     },
+    /// An object of the management cluster's administrator has invalid content.
+    #[error("failed to parse {object}: write {expected}")]
+    Unreadable {
+        /// Kind, name and key.
+        object: String,
+        /// What it should contain.
+        expected: &'static str,
+        /// The parse error.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The hosted control plane has an invalid value.
     #[error("invalid value {value:?} for {field}: {hint}")]
     Invalid {

@@ -39,6 +39,8 @@ pub struct Infra {
     pub private_router_host: Option<String>,
     /// Endpoints of the identity providers that use `OpenID` Connect, by name, once they are known.
     pub openid: BTreeMap<String, OpenIdEndpoints>,
+    /// Why endpoints of such providers are unknown, or could not be refreshed, by name.
+    pub openid_failures: BTreeMap<String, String>,
 }
 
 /// Endpoints of an identity provider, from its discovery document.

@@ -13,6 +13,7 @@ mod security;
 mod volumes;
 
 pub use labels::is_reserved as is_reserved_label;
+pub use security::NEED_METRICS;
 
 use k8s_openapi::api::core::v1::{
     ConfigMapVolumeSource, Container, EmptyDirVolumeSource, PodSpec, ResourceRequirements,
@@ -58,7 +59,8 @@ pub(crate) fn apply(
     prober::add(component, context, pod)?;
     containers::defaults(pod);
     volumes::temporary(pod);
-    security::token(component, context, pod);
+    security::token(component, template);
+    let pod = template.spec.get_or_insert_default();
     security::context(component, context, pod);
     requests::preserve_live(component, context, workload);
     let template = workload.template();

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use payload::Reference;
+
 use super::error::{Error, Result};
 
 /// Image names that always resolve to this operator's image.
-const OWN: [&str; 5] = [
+const OWN: [&str; 6] = [
     "controlplane-operator",
+    "controlplane-pki-operator",
     "hosted-cluster-config-operator",
     "token-minter",
     "availability-prober",
@@ -20,6 +23,8 @@ const RELEASE: &str = "cluster-version-operator";
 pub struct Release {
     /// Pull spec of the release image.
     pub pull_spec: String,
+    /// Digest of the release image. Empty if it was not read from a registry.
+    pub digest: String,
     /// Its version, for example `4.20.0`.
     pub version: String,
     /// Versions of its components, for example `kubernetes`.
@@ -45,6 +50,7 @@ impl From<&payload::Release> for Release {
     fn from(release: &payload::Release) -> Self {
         Self {
             pull_spec: release.image.clone(),
+            digest: release.digest.clone(),
             version: release.version.to_string(),
             component_versions: release.component_versions.clone(),
             images: release.components.clone(),
@@ -82,6 +88,16 @@ impl Release {
         })
     }
 
+    /// Pull spec of the release image with its digest, as far as it is known: a tag may move.
+    pub fn pinned(&self) -> String {
+        match self.pull_spec.parse::<Reference>() {
+            Ok(reference) if !self.digest.is_empty() => {
+                format!("{}@{}", reference.repository(), self.digest)
+            }
+            _ => self.pull_spec.clone(),
+        }
+    }
+
     /// The version of Kubernetes, or 0.0.0 where the release does not state it.
     pub fn kubernetes(&self) -> &str {
         self.component_versions
@@ -113,6 +129,7 @@ mod tests {
         for (name, image) in [
             ("etcd", "images.example.com/e"),
             ("token-minter", "images.example.com/cpo"),
+            ("controlplane-pki-operator", "images.example.com/cpo"),
             ("cluster-version-operator", "registry.example.com/release:1"),
             (
                 "images.example.com/x@sha256:0",
@@ -120,6 +137,32 @@ mod tests {
             ),
         ] {
             assert_eq!(release().image(name).unwrap(), image, "{name}");
+        }
+    }
+
+    #[test]
+    fn release_images_are_pinned_if_the_digest_is_known() {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let pinned = format!("registry.example.com/release@{digest}");
+        for (pull_spec, digest, expected) in [
+            (
+                "registry.example.com/release:1",
+                digest.as_str(),
+                pinned.as_str(),
+            ),
+            (
+                "registry.example.com/release:1",
+                "",
+                "registry.example.com/release:1",
+            ),
+            (&pinned, &digest, &pinned),
+        ] {
+            let release = Release {
+                pull_spec: pull_spec.to_owned(),
+                digest: digest.to_owned(),
+                ..Release::default()
+            };
+            assert_eq!(release.pinned(), expected, "{pull_spec} {digest}");
         }
     }
 

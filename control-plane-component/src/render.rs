@@ -87,13 +87,12 @@ pub fn render(component: &Component, context: &Context<'_>) -> Result<Rendered> 
 
 /// Returns all objects of a disabled component as deletions.
 fn render_disabled(component: &Component, context: &Context<'_>) -> Result<Rendered> {
-    let objects = component
-        .assets
-        .iter()
-        .map(|asset| asset.object(component.name, context.namespace(), context.name()));
-    let mut deletions: Vec<_> = objects
-        .map(|object| Ok(identity(&object?)))
-        .collect::<Result<_>>()?;
+    let objects = component.assets.iter().map(|asset| {
+        let mut object = asset.object(component.name, context.namespace(), context.name())?;
+        monitoring::set_group(&mut object, context);
+        Ok(identity(&object))
+    });
+    let mut deletions: Vec<_> = objects.collect::<Result<_>>()?;
     if component.service_account.is_some() {
         deletions.push(Identity {
             api_version: "v1".to_owned(),
@@ -118,6 +117,7 @@ fn render_manifest(
     let none = Rule::default();
     let rule = component.rules.get(asset.file).unwrap_or(&none);
     let mut object = asset.object(component.name, context.namespace(), context.name())?;
+    monitoring::set_group(&mut object, context);
     let identity = identity(&object);
     if !is_served(&identity.api_version, context) {
         return Ok(());
@@ -130,7 +130,7 @@ fn render_manifest(
         object = adapt(context, object)?;
     }
     adopt(&mut object, context);
-    apply_defaults(component, context, &mut object);
+    apply_defaults(component, context, &mut object)?;
     rendered.resources.push(resource(&identity));
     rendered.manifests.push(Manifest {
         object: hashed(object),
@@ -294,7 +294,7 @@ pub fn adopt(object: &mut Value, context: &Context<'_>) {
 }
 
 /// Sets the common fields of objects of some kinds.
-fn apply_defaults(component: &Component, context: &Context<'_>, object: &mut Value) {
+fn apply_defaults(component: &Component, context: &Context<'_>, object: &mut Value) -> Result<()> {
     match object["kind"].as_str() {
         Some("RoleBinding") => {
             for subject in object["subjects"].as_array_mut().into_iter().flatten() {
@@ -307,10 +307,11 @@ fn apply_defaults(component: &Component, context: &Context<'_>, object: &mut Val
             object["imagePullSecrets"] = json!([{ "name": "pull-secret" }]);
         }
         Some("ServiceMonitor" | "PodMonitor" | "PrometheusRule") => {
-            monitoring::adapt(object, context, &component.metrics);
+            monitoring::adapt(object, context, &component.metrics)?;
         }
         _ => {}
     }
+    Ok(())
 }
 
 /// Annotates an object with the hash of its desired state.

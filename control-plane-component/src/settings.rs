@@ -35,6 +35,37 @@ impl From<CollectedMetrics> for MetricsSet {
     }
 }
 
+/// The Prometheus of the management cluster that scrapes control planes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MonitoringStack {
+    /// That of the platform.
+    #[default]
+    Platform,
+    /// That of the observability operator, which has an API group of its own.
+    Rhobs,
+}
+
+// === impl MonitoringStack ===
+
+impl MonitoringStack {
+    /// API group of monitors and rules.
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::Platform => "monitoring.coreos.com",
+            Self::Rhobs => "monitoring.rhobs",
+        }
+    }
+
+    /// API version of objects of this version in manifests: monitors are in the group of the Prometheus that reads them.
+    pub fn api_version(self, version: String) -> String {
+        let platform = Self::Platform.group();
+        match version.strip_prefix(platform) {
+            Some(version) => format!("{}{version}", self.group()),
+            None => version,
+        }
+    }
+}
+
 /// Ordered, comma-separated `name=value` pairs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pairs(pub Vec<(String, String)>);
@@ -66,6 +97,12 @@ pub struct Settings {
     pub azure_key_vault_client_id: Option<String>,
     /// Default metrics set, for clusters that do not configure one.
     pub metrics_set: Option<MetricsSet>,
+    /// The Prometheus of the management cluster that scrapes control planes.
+    pub monitoring: MonitoringStack,
+    /// Whether the cluster-version-operator reads metrics of the management cluster, for the risks of updates.
+    pub version_metrics: bool,
+    /// URL of the Prometheus that it reads, if it is not the default one.
+    pub version_metrics_url: Option<String>,
     /// The proxy that this operator uses.
     pub proxy: OwnProxy,
     /// API groups that the management cluster serves, in addition to the built-in ones.
@@ -90,6 +127,9 @@ impl Settings {
             managed_service: None,
             azure_key_vault_client_id: None,
             metrics_set: None,
+            monitoring: MonitoringStack::default(),
+            version_metrics: false,
+            version_metrics_url: None,
             proxy: OwnProxy::default(),
             served_groups: Vec::new(),
         }

@@ -21,10 +21,12 @@ pub(super) fn images(pod: &mut PodSpec, context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Sets the termination message policy and read-only root file systems.
+/// Sets the termination message policy, the pull policy of containers that were added, and read-only root file systems.
 pub(super) fn defaults(pod: &mut PodSpec) {
     for container in containers_mut(pod) {
         container.termination_message_policy = Some("FallbackToLogsOnError".to_owned());
+        let policy = &mut container.image_pull_policy;
+        policy.get_or_insert_with(|| "IfNotPresent".to_owned());
     }
     for container in &mut pod.containers {
         let context = container

@@ -25,7 +25,10 @@ pub(super) fn add(component: &Component, context: &Context<'_>, pod: &mut PodSpe
     if volume.is_some() {
         command.push("--kubeconfig=/var/kubeconfig/kubeconfig".to_owned());
     }
-    for (group, version, kind) in prober.required_apis {
+    let optional = prober.optional_apis.iter();
+    let optional = optional.filter(|(capability, _)| context.has_capability(*capability));
+    let apis = prober.required_apis.iter();
+    for (group, version, kind) in apis.chain(optional.map(|(_, api)| api)) {
         command.push(format!("--required-api={group},{version},{kind}"));
     }
     if prober.infrastructure {

@@ -1,20 +1,23 @@
 //! Token mounts and security contexts of pods.
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext,
+    Capabilities, PodSecurityContext, PodSpec, PodTemplateSpec, SeccompProfile, SecurityContext,
 };
 
 use super::{Component, Context, containers_mut};
 use crate::declaration::Class;
 
-/// Annotation: pods of the API server access the metrics server of the management cluster.
-const NEED_METRICS: &str = "hypershift.openshift.io/need-metrics-server-access";
+/// Annotation and label of pods that access metrics of the management cluster.
+pub const NEED_METRICS: &str = "hypershift.openshift.io/need-metrics-server-access";
 
 /// Mounts a token for the management cluster's API server only if the component needs it.
-pub(super) fn token(component: &Component, context: &Context<'_>, pod: &mut PodSpec) {
+pub(super) fn token(component: &Component, template: &mut PodTemplateSpec) {
     let traits = &component.traits;
-    let needed =
-        traits.management_api || traits.token || context.annotation(NEED_METRICS).is_some();
+    let annotations = template.metadata.iter().flat_map(|it| &it.annotations);
+    let mut annotations = annotations.flatten();
+    let needs_metrics = annotations.any(|(key, value)| key == NEED_METRICS && value == "true");
+    let needed = traits.management_api || traits.token || needs_metrics;
+    let pod = template.spec.get_or_insert_default();
     pod.automount_service_account_token = Some(needed);
 }
 
