@@ -57,7 +57,7 @@ pub fn rights_of(operator: &str, namespace: &str) -> Option<Vec<serde_json::Valu
     Some(objects.into_iter().map(|object| object.body).collect())
 }
 
-/// The PriorityClasses that control planes name, as they are rendered.
+/// The `PriorityClass`es that control planes name, as they are rendered.
 pub fn priority_classes(namespace: &str) -> Vec<serde_json::Value> {
     let objects = ground::priority_classes(namespace);
     objects.into_iter().map(|object| object.body).collect()

@@ -7,9 +7,9 @@ pub(crate) mod config;
 pub(crate) mod key;
 pub(crate) mod rollout;
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
+
+use crate::hex;
 
 /// Secret with the configuration, and its key.
 pub(crate) const SECRET: &str = "kas-secret-encryption-config";
@@ -27,12 +27,7 @@ pub(crate) fn hash(config: &[u8]) -> String {
 
 /// SHA-256 in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        // Writing to a String never fails.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    hex::encode(&Sha256::digest(bytes))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `control-plane-operator etcd-backup`: takes a snapshot of etcd and uploads it to S3.
 //!
-//! A CronJob of older installations runs it. The snapshot is read from etcd itself, so that the image needs no other
+//! A `CronJob` of older installations runs it. The snapshot is read from etcd itself, so that the image needs no other
 //! program, and its checksum is verified before anything is uploaded.
 
 use std::fs::File;
@@ -56,7 +56,7 @@ pub struct Args {
     /// Bucket to upload to.
     #[arg(long, value_name = "NAME")]
     pub s3_bucket_name: String,
-    /// Region of the bucket [default: $AWS_REGION]
+    /// Region of the bucket [default: `$AWS_REGION`]
     #[arg(long, value_name = "REGION")]
     pub s3_bucket_region: Option<String>,
     /// Prefix of the object's key. The key is PREFIX/SECONDS.db, with the time since 1970.

@@ -62,7 +62,7 @@ pub struct S3Args {
     /// Name of the bucket.
     #[arg(long, value_name = "NAME")]
     pub aws_bucket: Option<String>,
-    /// Region of the bucket [default: $AWS_REGION]
+    /// Region of the bucket [default: `$AWS_REGION`]
     #[arg(long, value_name = "REGION")]
     pub aws_region: Option<String>,
     /// KMS key that the object is encrypted with [default: that of the bucket]

@@ -19,6 +19,7 @@ pub mod etcd_upload;
 pub mod feature_gates;
 pub mod fetch_etcd_certs;
 pub mod file_exists;
+mod hex;
 pub mod hosted_cluster_config;
 mod hosted_control_plane;
 mod https;

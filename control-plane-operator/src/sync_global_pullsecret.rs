@@ -1,6 +1,6 @@
 //! `control-plane-operator sync-global-pullsecret`: keeps the pull secret of a node equal to that of the cluster.
 //!
-//! DaemonSet `global-pull-secret-syncer` runs it on nodes, privileged. The file is replaced as a whole: what users add is
+//! `DaemonSet` `global-pull-secret-syncer` runs it on nodes, privileged. The file is replaced as a whole: what users add is
 //! merged in the cluster, and not on the node. kubelet reads its file at the start only, so it is restarted after a change;
 //! if that fails, the file gets its previous content back.
 

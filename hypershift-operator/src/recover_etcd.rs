@@ -5,7 +5,7 @@
 //! run:    observe ──> evaluate ──> add the member if it is missing ──> delete its volume and its pod ──> wait
 //! ```
 //!
-//! The StatefulSet creates pod and volume again, and the member gets its data from the others. It only acts while the
+//! The `StatefulSet` creates pod and volume again, and the member gets its data from the others. It only acts while the
 //! others have a quorum; a cluster without one needs a snapshot.
 
 mod evaluation;

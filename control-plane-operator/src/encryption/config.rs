@@ -134,6 +134,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "calls are shorter")]
     fn config(providers: Value) -> Config {
         let config = json!({ "resources": [
             { "resources": ["secrets", "configmaps"], "providers": providers },

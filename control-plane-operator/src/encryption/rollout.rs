@@ -59,6 +59,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "calls are shorter")]
     fn deployment(status: Value) -> Deployment {
         let mut all = json!({
             "observedGeneration": 7, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3,

@@ -111,10 +111,10 @@ async fn decide(
         Situation::Idle => None,
         Situation::Off => Some(rotation.stop()),
         Situation::New(key) => Some(rotation.begin(key)),
-        Situation::Changed { from, to } => Some(rotation.start(from, to)),
+        Situation::Changed { from, to } => Some(rotation.start(from, &to)),
         Situation::Rotating(target) => {
             let phase = phase(&rotation, &target, hcp, servers, guest).await?;
-            Some(rotation.proceed(&target, phase))
+            Some(rotation.proceed(&target, &phase))
         }
     })
 }

@@ -19,6 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::cache::LIFETIME;
+use crate::hex;
 
 /// Rotation interval: half of a payload's lifetime, so that the previous token stays valid for the other half.
 const ROTATION: SignedDuration =
@@ -104,8 +105,7 @@ fn left(until: Timestamp, now: Timestamp) -> Option<Duration> {
 pub(super) fn uuid(mut bytes: [u8; 16]) -> String {
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let hex = hex.concat();
+    let hex = hex::encode(&bytes);
     let parts = [
         &hex[..8],
         &hex[8..12],

@@ -5,6 +5,7 @@ mod assertion;
 mod tests;
 pub(crate) mod token;
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -80,7 +81,8 @@ impl Upload<'_> {
             let id = STANDARD.encode(format!("{number:08}"));
             let query = format!("comp=block&blockid={}", encoded(&id));
             self.put(&query, block, None).await?;
-            list += &format!("<Latest>{id}</Latest>");
+            // Writing to a String never fails.
+            let _ = write!(list, "<Latest>{id}</Latest>");
             number += 1;
         }
         let list =

@@ -57,9 +57,12 @@ impl Parts {
         }
         let mut bytes = Vec::new();
         let read = (&self.file).take(length).read_to_end(&mut bytes);
-        let complete = read.and_then(|read| match read as u64 == length {
-            true => Ok(()),
-            false => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        let complete = read.and_then(|read| {
+            if read as u64 == length {
+                Ok(())
+            } else {
+                Err(std::io::ErrorKind::UnexpectedEof.into())
+            }
         });
         complete.map_err(|source| Error::File {
             path: self.path.clone(),

@@ -6,6 +6,7 @@ pub(crate) mod signature;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -128,7 +129,9 @@ impl Upload<'_> {
             let sent = self.request(Method::PUT, &query, part).await?;
             let tag = sent.headers().get("etag").and_then(|tag| tag.to_str().ok());
             let tag = tag.ok_or_else(|| self.unexpected("it has no ETag"))?;
-            list += &format!(
+            // Writing to a String never fails.
+            let _ = write!(
+                list,
                 "<Part><PartNumber>{number}</PartNumber><ETag>{}</ETag></Part>",
                 xml::escaped(tag)
             );

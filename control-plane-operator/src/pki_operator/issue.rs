@@ -158,8 +158,8 @@ pub(super) fn sign(
         .name()
         .ok_or(rcgen::Error::CouldNotParseCertificationRequest);
     params.distinguished_name = name.map_err(&failed)?;
-    let signed = params.signed_by(key, &issuer).map_err(&failed)?;
-    Ok(signed.pem())
+    let certificate = params.signed_by(key, &issuer).map_err(&failed)?;
+    Ok(certificate.pem())
 }
 
 impl std::fmt::Display for Subject {

@@ -152,7 +152,7 @@ impl Order {
         } else {
             Duration::ZERO
         };
-        now + (lifetime - backdated)
+        now + lifetime.saturating_sub(backdated)
     }
 }
 

@@ -9,6 +9,8 @@ use std::os::unix::fs::MetadataExt as _;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
+use crate::hex;
+
 /// The largest message that is read. Those of systemd have some hundred bytes.
 const LARGEST_MESSAGE: usize = 1 << 20;
 /// The longest line of the authentication.
@@ -105,7 +107,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Authenticates as the user of this process, and registers at the bus.
     pub(super) async fn open(mut stream: S) -> Result<Self, Error> {
         let user = std::fs::metadata("/proc/self")?.uid().to_string();
-        let user: String = user.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let user = hex::encode(user.as_bytes());
         let request = format!("\0AUTH EXTERNAL {user}\r\n");
         stream.write_all(request.as_bytes()).await?;
         if !line(&mut stream).await?.starts_with("OK ") {
@@ -141,9 +143,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 Kind::Response if message.reply_serial == self.serial => return Ok(message),
                 Kind::Error if message.reply_serial == self.serial => {
-                    let text = match message.signature.starts_with('s') {
-                        true => message.body().string()?,
-                        false => String::new(),
+                    let text = if message.signature.starts_with('s') {
+                        message.body().string()?
+                    } else {
+                        String::new()
                     };
                     return Err(Error::Call {
                         member: call.member.to_owned(),

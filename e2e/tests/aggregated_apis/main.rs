@@ -98,8 +98,8 @@ async fn objects_are_served(admin: &ApiClient) -> Result<()> {
     let created = admin.create(&path, &route("a")).await?;
     ensure!(created["metadata"]["uid"].is_string(), "{created}");
     let named = ROUTES.named("one", "a");
-    let patch = json!({ "metadata": { "labels": { "app": "x" } } });
-    admin.patch(&named, Patch::Merge, &patch).await?;
+    let label = json!({ "metadata": { "labels": { "app": "x" } } });
+    admin.patch(&named, Patch::Merge, &label).await?;
     let selected = admin
         .list(&format!("{}?labelSelector=app%3Dx", ROUTES.all()))
         .await?;

@@ -1,4 +1,4 @@
-//! CertificateSigningRequests with and without approval, of the own cluster and of another one.
+//! `CertificateSigningRequests` with and without approval, of the own cluster and of another one.
 
 use anyhow::{Context, Result, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -17,7 +17,7 @@ const OWN: &str = "example.com/own";
 const PROTECTED: [&str; 1] = ["ImageDigestMirrorSet"];
 /// Fields that say when an object was written, and by whom.
 const BOOKKEEPING: [&str; 3] = ["generation", "managedFields", "resourceVersion"];
-/// Annotation that counts the changes of a DaemonSet's pod template.
+/// Annotation that counts the changes of a `DaemonSet`'s pod template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// How many objects were changed.

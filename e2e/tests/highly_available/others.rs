@@ -12,7 +12,7 @@ use crate::highly_available::pods::{self, Pod};
 use crate::highly_available::scenario::Scenario;
 use crate::rollout::expected;
 
-/// Components whose pods come to an end by themselves: of a Job, and of a CronJob that is not due.
+/// Components whose pods come to an end by themselves: of a Job, and of a `CronJob` that is not due.
 const ENDING: [&str; 2] = ["featuregate-generator", "olm-collect-profiles"];
 /// Generous: a busy machine is no failure.
 const WITHIN: Duration = Duration::from_mins(5);

@@ -188,7 +188,7 @@ async fn is_held(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<()> {
 }
 
 /// What the cluster-version-operator does, whose program is a stand-in: the ClusterVersion has the refusals of
-/// ClusterOperators.
+/// `ClusterOperators`.
 async fn aggregate(guest: &Guest, message: &str) -> Result<()> {
     let path = format!("/apis/{CONFIG}/clusterversions/version/status");
     let text = format!(

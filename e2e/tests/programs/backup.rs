@@ -99,7 +99,7 @@ impl Scene {
             .strip_prefix("s3://backups/")
             .context(url.clone())?;
         ensure!(
-            key.starts_with("clusters/dev/") && key.ends_with(".db"),
+            key.starts_with("clusters/dev/") && Path::new(key).extension() == Some("db".as_ref()),
             "{key}"
         );
         let response = self.s3.get(&format!("/{BUCKET}/{key}?tagging")).await?;

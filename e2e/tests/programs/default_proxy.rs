@@ -193,7 +193,7 @@ impl Node {
         fails(&self.program, &args, &[], 1, &in_use).await?;
         fails(&self.program, &args[..3], &[], 64, "--apiserver-addr").await?;
         let mut scheme = args.clone();
-        scheme[2] = "--proxy-addr=http://proxy.example.com:3128".to_owned();
+        "--proxy-addr=http://proxy.example.com:3128".clone_into(&mut scheme[2]);
         fails(&self.program, &scheme, &[], 64, "expected HOST:PORT").await
     }
 }

@@ -229,10 +229,10 @@ impl Scene<'_> {
         let mut running = Running::start(&launch, self.testbed.work_dir())?;
         let server = format!("https://127.0.0.1:{port}");
         let anonymous = RawClient::new(&server, Some(&self.ca()))?;
-        let served = wait::until("the proxy", WITHIN, async || {
+        let health = wait::until("the proxy", WITHIN, async || {
             anonymous.get("/healthz").await
         });
-        ensure!(served.await?.status == StatusCode::OK);
+        ensure!(health.await?.status == StatusCode::OK);
         let status = anonymous.get("/metrics/etcd").await?.status;
         ensure!(status == StatusCode::UNAUTHORIZED, "{status}");
 

@@ -1,4 +1,4 @@
-//! A failed member of etcd is repaired. The test is the StatefulSet: it starts a new member when pod and volume are gone.
+//! A failed member of etcd is repaired. The test is the `StatefulSet`: it starts a new member when pod and volume are gone.
 
 use std::path::PathBuf;
 use std::process::Output;
@@ -20,7 +20,7 @@ const NAMESPACE: &str = "clusters-dev";
 const PODS: &str = "/api/v1/namespaces/clusters-dev/pods";
 const CLAIMS: &str = "/api/v1/namespaces/clusters-dev/persistentvolumeclaims";
 const SETS: &str = "/apis/apps/v1/namespaces/clusters-dev/statefulsets";
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_mins(1);
 
 struct Scene {
     program: PathBuf,
@@ -87,7 +87,7 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
     scene.keeps_everything().await
 }
 
-/// Creates the StatefulSet with its status, and returns a reference to it.
+/// Creates the `StatefulSet` with its status, and returns a reference to it.
 async fn stateful_set(admin: &ApiClient) -> Result<Value> {
     let pod = json!({ "containers": [{ "name": "etcd", "image": "etcd" }] });
     let set = json!({
@@ -252,7 +252,7 @@ impl Scene {
         Ok(())
     }
 
-    /// During a rollout of the StatefulSet nothing is deleted.
+    /// During a rollout of the `StatefulSet` nothing is deleted.
     async fn refuses_a_rollout(&self) -> Result<()> {
         revisions(&self.admin, "a", "b").await?;
         let output = self.run("run").await?;
@@ -294,7 +294,7 @@ impl Scene {
         self.replaces(2, started).await
     }
 
-    /// Runs the repair, and meanwhile does what the StatefulSet and the init container of the new pod do. What `started`
+    /// Runs the repair, and meanwhile does what the `StatefulSet` and the init container of the new pod do. What `started`
     /// does comes before the start of the new member.
     async fn replaces(
         &mut self,

@@ -14,7 +14,7 @@ use tokio::process::Command;
 use super::etcd::said;
 
 /// How long a program may take to log, to serve or to end.
-pub(super) const WITHIN: Duration = Duration::from_secs(60);
+pub(super) const WITHIN: Duration = Duration::from_mins(1);
 
 /// A program that runs until it gets a signal.
 #[derive(Debug)]

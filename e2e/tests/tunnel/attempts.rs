@@ -142,9 +142,9 @@ impl<'a> Client<'a> {
     async fn repeat(self, request: Request<'_>, ended: &AtomicBool, begin: Instant) -> Seen {
         let mut seen = Seen::default();
         while !ended.load(Ordering::SeqCst) {
-            let begun = begin.elapsed();
+            let sent = begin.elapsed();
             let outcome = self.send(request).await;
-            seen.record(outcome, begun, begin.elapsed());
+            seen.record(outcome, sent, begin.elapsed());
             tokio::time::sleep(EVERY).await;
         }
         seen

@@ -17,7 +17,7 @@ pub(super) struct Member {
     pub(super) health: Health,
 }
 
-/// The revisions of the StatefulSet.
+/// The revisions of the `StatefulSet`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Rollout {
     pub(super) current: String,
@@ -58,7 +58,7 @@ pub(super) fn evaluate(members: &[Member]) -> State {
         (2, []) => absent().map_or_else(|| broken("members have equal names"), State::Missing),
         (2, _) => broken("of two members, not all are healthy: restore a snapshot"),
         (3, []) => State::Healthy,
-        (3, [Some(name)]) => State::Failing(*name),
+        (3, [Some(name)]) => State::Failing(name),
         // It was added, and its pod has not started with it.
         (3, [None]) => absent().map_or_else(|| broken("members have equal names"), State::Failing),
         (3, _) => broken("more than one member is unhealthy: restore a snapshot"),

@@ -1,4 +1,4 @@
-//! What is read: the members of etcd and their health, the StatefulSet and its pods.
+//! What is read: the members of etcd and their health, the `StatefulSet` and its pods.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(3),
     request: Duration::from_secs(5),
 };
-/// Name of the StatefulSet, of its container, and of the label of its pods.
+/// Name of the `StatefulSet`, of its container, and of the label of its pods.
 const ETCD: &str = "etcd";
 
 /// Access to one control plane.
@@ -177,7 +177,7 @@ impl Observed {
         evaluate(&self.members)
     }
 
-    /// Whether a pod belongs to the StatefulSet.
+    /// Whether a pod belongs to the `StatefulSet`.
     pub(super) fn owns(&self, pod: &ObjectMeta) -> bool {
         let owners = pod.owner_references.iter().flatten();
         let mut owners = owners.filter(|owner| owner.controller == Some(true));

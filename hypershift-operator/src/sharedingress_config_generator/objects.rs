@@ -204,11 +204,10 @@ async fn keep<K>(
         };
         let permission = watched.missing_permission(&error);
         let error = chain(&error);
-        match permission {
-            Some(permission) => {
-                tracing::error!(kind, permission, error, "Missing permission");
-            }
-            None => tracing::warn!(kind, error, "Failed to watch"),
+        if let Some(permission) = permission {
+            tracing::error!(kind, permission, error, "Missing permission");
+        } else {
+            tracing::warn!(kind, error, "Failed to watch");
         }
     }
 }

@@ -29,6 +29,7 @@ struct Management(Objects);
 
 impl Management {
     /// Adds a HostedCluster `clusters/NAME` with its namespace and Services, created at this hour.
+    #[expect(clippy::needless_pass_by_value, reason = "calls are shorter")]
     fn cluster(mut self, name: &str, hour: u8, spec: Value) -> Self {
         let created = format!("2026-01-01T{hour:02}:00:00Z");
         let namespace = format!("clusters-{name}");

@@ -19,7 +19,7 @@ use crate::registry;
 pub const PACKAGE: &str = "trivial";
 /// Its channel.
 pub const CHANNEL: &str = "stable";
-/// The name of its ClusterServiceVersion.
+/// The name of its `ClusterServiceVersion`.
 pub const CSV: &str = "trivial.v1.0.0";
 /// The last minor version of OpenShift that it supports.
 pub const SUPPORTED: &str = "4.22";

@@ -17,7 +17,7 @@ const NAMESPACES: [&str; 3] = [
     "openshift-operator-lifecycle-manager",
     OPERATORS,
 ];
-/// ClusterOperators that OLM reports in.
+/// `ClusterOperators` that OLM reports in.
 const CLUSTER_OPERATORS: [&str; 2] = [
     "operator-lifecycle-manager",
     "operator-lifecycle-manager-catalog",

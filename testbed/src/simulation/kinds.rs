@@ -15,7 +15,7 @@ use crate::site::Site;
 use crate::testbed::Testbed;
 use crate::{crds, fixtures, payload};
 
-/// Ours, Cluster API's and the AWS provider's with both types, and OpenShift's routes; with the PriorityClasses of an
+/// Ours, Cluster API's and the AWS provider's with both types, and OpenShift's routes; with the `PriorityClass`es of an
 /// installation, which control planes name.
 pub async fn install_kinds(testbed: &mut Testbed) -> Result<()> {
     let manifests = fixtures::install_manifests().join("../crds");

@@ -8,6 +8,7 @@ fn spec(value: Value) -> SecretEncryptionSpec {
     serde_json::from_value(value).unwrap()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "calls are shorter")]
 fn azure(vault_type: Value) -> SecretEncryptionSpec {
     let key =
         |version: &str| json!({ "keyVaultName": "vault", "keyName": "key", "keyVersion": version });

@@ -61,6 +61,7 @@ pub(in super::super) fn control_plane(spec: &Value) -> Value {
 }
 
 /// A write of the status with these conditions, and no others.
+#[expect(clippy::needless_pass_by_value, reason = "calls are shorter")]
 pub(in super::super) fn status_put(conditions: Value) -> Expect {
     let answer = Answer::ok(&control_plane(&json!({})));
     Expect::put(STATUS)
@@ -87,10 +88,10 @@ pub(in super::super) async fn context(scenario: &Scenario, cached: Cached) -> Co
     };
     let releases = Releases::new(payload::Options::default()).unwrap();
     let clients = (scenario.client(), scenario.client());
-    let (ctx, mut caches) = Context::new(&args, clients, releases, Metrics::default()).await;
-    fill(&mut caches.control_planes, vec![cached.control_plane]);
-    fill(&mut caches.machines, cached.machines);
-    fill(&mut caches.nodes, cached.nodes);
+    let (ctx, mut writers) = Context::new(&args, clients, releases, Metrics::default()).await;
+    fill(&mut writers.control_planes, vec![cached.control_plane]);
+    fill(&mut writers.machines, cached.machines);
+    fill(&mut writers.nodes, cached.nodes);
     ctx
 }
 

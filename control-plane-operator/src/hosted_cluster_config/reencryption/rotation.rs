@@ -17,6 +17,7 @@ const HISTORY: usize = 5;
 
 /// What has to be done.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one value at a time")]
 pub(super) enum Situation {
     /// The key is in use.
     Idle,
@@ -152,17 +153,17 @@ impl Rotation {
     pub(super) fn start(
         mut self,
         from: SecretEncryptionKeyStatus,
-        to: SecretEncryptionKeyStatus,
+        to: &SecretEncryptionKeyStatus,
     ) -> Change {
         self.status.active_key = Some(from);
         self.status.target_key = Some(to.clone());
-        self.proceed(&to, Phase::NotDeployed)
+        self.proceed(to, &Phase::NotDeployed)
     }
 
     /// Records how far a rotation is.
-    pub(super) fn proceed(mut self, target: &SecretEncryptionKeyStatus, phase: Phase) -> Change {
+    pub(super) fn proceed(mut self, target: &SecretEncryptionKeyStatus, phase: &Phase) -> Change {
         self.open(target, phase.state());
-        if phase == Phase::Migrating(Progress::Done) {
+        if *phase == Phase::Migrating(Progress::Done) {
             if let Some(current) = self.status.history.first_mut() {
                 current.completion_time = Some(Time(seconds(self.now)));
             }

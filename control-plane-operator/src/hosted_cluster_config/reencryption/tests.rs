@@ -103,6 +103,7 @@ async fn run(scenario: &Scenario, object: &DynamicObject, servers: &Servers) -> 
 }
 
 /// A write of the status with this encryption and condition.
+#[expect(clippy::needless_pass_by_value, reason = "calls are shorter")]
 fn put(encryption: Value, status: &str, reason: &str) -> Expect {
     let body = json!({ "status": { "secretEncryption": encryption, "conditions": [{
         "type": CONDITION, "status": status, "reason": reason, "observedGeneration": 3,

@@ -160,7 +160,9 @@ mod tests {
         let scenario = Scenario::new(calls);
         let ctx = context(&scenario, Cached::of(hcp.clone())).await;
         let mut sources = Objects::default();
-        live.into_iter().for_each(|object| sources.insert(object));
+        if let Some(object) = live {
+            sources.insert(object);
+        }
         let result = apply(&ctx, hcp, guest, &sources).await;
         scenario.finish();
         result

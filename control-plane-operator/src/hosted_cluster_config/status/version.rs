@@ -222,6 +222,7 @@ mod tests {
             .map(|it| it.status)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "calls are shorter")]
     fn cluster_version(status: Value) -> DynamicObject {
         serde_json::from_value(json!({ "metadata": { "name": "version" }, "status": status }))
             .unwrap()

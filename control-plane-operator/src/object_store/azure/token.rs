@@ -63,7 +63,8 @@ pub(crate) enum Proof {
 struct ClientSecret {
     tenant_id: String,
     client_id: String,
-    client_secret: String,
+    #[serde(rename = "clientSecret")]
+    secret: String,
 }
 
 /// A file for `managed-identity`.
@@ -107,7 +108,7 @@ pub(crate) fn source(
             let expected = "expected JSON with tenantId, clientId and clientSecret";
             let file: ClientSecret =
                 serde_json::from_slice(&bytes).map_err(|_| invalid(expected))?;
-            let parts = [&file.tenant_id, &file.client_id, &file.client_secret];
+            let parts = [&file.tenant_id, &file.client_id, &file.secret];
             if parts.iter().any(|part| part.is_empty()) {
                 return Err(invalid(expected));
             }
@@ -115,7 +116,7 @@ pub(crate) fn source(
                 authority: authority(variable),
                 tenant: file.tenant_id,
                 client: file.client_id,
-                proof: Proof::Secret(file.client_secret),
+                proof: Proof::Secret(file.secret),
             })
         }
         AuthType::ManagedIdentity => {

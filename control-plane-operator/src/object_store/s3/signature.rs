@@ -9,6 +9,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sha2::{Digest as _, Sha256};
 
+use crate::hex;
+
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const CONTENT: HeaderName = HeaderName::from_static("x-amz-content-sha256");
@@ -46,7 +48,7 @@ pub(crate) fn sign(
 ) -> http::Result<()> {
     let time = scope.time.to_zoned(TimeZone::UTC);
     let time = time.strftime("%Y%m%dT%H%M%SZ").to_string();
-    let body = hex(&Sha256::digest(request.body()));
+    let body = hex::encode(&Sha256::digest(request.body()));
     let authority = request.uri().authority().map(|it| it.as_str().to_owned());
     let headers = [
         (header::HOST, authority.unwrap_or_default()),
@@ -66,7 +68,7 @@ pub(crate) fn sign(
     let (signed, canonical) = canonical(request, &body);
     let day = &time[..8];
     let scope = [day, scope.region, scope.service, "aws4_request"];
-    let digest = hex(&Sha256::digest(canonical));
+    let digest = hex::encode(&Sha256::digest(canonical));
     let text = format!("{ALGORITHM}\n{time}\n{}\n{digest}", scope.join("/"));
     let secret = format!("AWS4{}", credentials.secret_key).into_bytes();
     let key = scope.iter().fold(secret, |key, part| mac(&key, part));
@@ -74,7 +76,7 @@ pub(crate) fn sign(
         "{ALGORITHM} Credential={}/{},SignedHeaders={signed},Signature={}",
         credentials.access_key,
         scope.join("/"),
-        hex(&mac(&key, &text)),
+        hex::encode(&mac(&key, &text)),
     );
     let mut authorization = HeaderValue::try_from(authorization)?;
     authorization.set_sensitive(true);
@@ -94,10 +96,11 @@ fn canonical(request: &Request<Bytes>, body: &str) -> (String, String) {
     headers.sort();
     let names: Vec<_> = headers.iter().map(|(name, _)| *name).collect();
     let names = names.join(";");
-    let headers: String = headers
-        .iter()
+    let lines = headers.iter();
+    let lines: Vec<_> = lines
         .map(|(name, value)| format!("{name}:{}\n", value.trim()))
         .collect();
+    let headers = lines.concat();
     let mut query: Vec<_> = request
         .uri()
         .query()
@@ -113,10 +116,6 @@ fn canonical(request: &Request<Bytes>, body: &str) -> (String, String) {
 fn mac(key: &[u8], text: &str) -> Vec<u8> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, key);
     hmac::sign(&key, text.as_bytes()).as_ref().to_vec()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

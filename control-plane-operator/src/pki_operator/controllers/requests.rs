@@ -1,6 +1,6 @@
 //! Approves and signs requests of break-glass certificates.
 //!
-//! CertificateSigningRequests are cluster-scoped and belong to all tenants, so this operator may neither list nor watch
+//! `CertificateSigningRequests` are cluster-scoped and belong to all tenants, so this operator may neither list nor watch
 //! them: it reads the one that an approval in its own namespace names, until it has reached its final state.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -231,7 +231,7 @@ impl Context {
         let until = order.until(self.lifetimes.client.validity, now);
         let pem = issue::sign(&signer, &order.subject, &key, until, now)?;
         let status = json!({ "certificate": ByteString(pem.into_bytes()) });
-        let signed = self.patch_status(request, class, &status).await?;
+        let updated = self.patch_status(request, class, &status).await?;
         tracing::info!(
             request = name,
             signer = class.name(),
@@ -248,7 +248,7 @@ impl Context {
             &message,
         )
         .await;
-        Ok(Some(signed))
+        Ok(Some(updated))
     }
 
     /// Marks a request as failed.

@@ -271,18 +271,22 @@ fn requests_of_unknown_age_are_not_approved() {
 fn lifetimes_are_limited() {
     let (minute, hour) = (Duration::from_mins(1), Duration::from_hours(1));
     for (requested, longest, expected) in [
-        (None, hour * 36, hour * 36 - CLOCK_SKEW),
+        (None, hour * 36, (hour * 36).saturating_sub(CLOCK_SKEW)),
         (Some(3600), hour * 36, hour),
         (Some(600), hour * 36, minute * 10),
         (Some(1), hour * 36, minute * 10),
-        (Some(-1), hour * 36, hour * 36 - CLOCK_SKEW),
+        (Some(-1), hour * 36, (hour * 36).saturating_sub(CLOCK_SKEW)),
         (Some(500 * 60), hour * 36, minute * 495),
         (
             Some(500 * 60 - 1),
             hour * 36,
-            minute * 500 - Duration::from_secs(1),
+            (minute * 500).saturating_sub(Duration::from_secs(1)),
         ),
-        (Some(i32::MAX), hour * 36, hour * 36 - CLOCK_SKEW),
+        (
+            Some(i32::MAX),
+            hour * 36,
+            (hour * 36).saturating_sub(CLOCK_SKEW),
+        ),
         (None, minute, minute),
         (Some(3600), minute, minute),
     ] {

@@ -263,15 +263,14 @@ fn a_key_in_use_is_kept_without_its_secret() {
             "apiVersion": "v1", "kind": "Secret",
             "metadata": { "name": "old" }, "data": { "key": data },
         }));
-        match expected {
-            Some(expected) => assert_eq!(keys(&input), expected.map(name), "{case}"),
-            None => {
-                let error = super::error(&input);
-                assert!(
-                    error.contains("Secret old") && error.contains("put it back"),
-                    "{error}"
-                );
-            }
+        if let Some(expected) = expected {
+            assert_eq!(keys(&input), expected.map(name), "{case}");
+        } else {
+            let error = super::error(&input);
+            assert!(
+                error.contains("Secret old") && error.contains("put it back"),
+                "{error}"
+            );
         }
     }
 }

@@ -33,11 +33,11 @@ fn entry(to: &str, state: &str, ended: Option<&str>) -> Value {
     })
 }
 
-fn requested(active: &str, backup: Option<&str>) -> Option<Requested> {
-    Some(Requested {
+fn requested(active: &str, backup: Option<&str>) -> Requested {
+    Requested {
         active: key(active),
         backup: backup.map(key),
-    })
+    }
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn situations_follow_spec_and_status() {
     };
     let new = Situation::New(key("arn:a"));
     let rotating = Situation::Rotating(key("arn:b"));
-    let spec = |backup| requested("arn:a", backup);
+    let spec = |backup| Some(requested("arn:a", backup));
     for (case, spec, active, target, expected) in [
         ("off", None, Some("arn:a"), Some("arn:b"), Situation::Off),
         ("first key", spec(None), None, None, new.clone()),
@@ -150,7 +150,7 @@ fn phases_are_reported() {
             Some("arn:a"),
             vec![entry("arn:a", "Migrating", None)],
         );
-        let Change { encryption, report } = known.proceed(&key("arn:a"), phase);
+        let Change { encryption, report } = known.proceed(&key("arn:a"), &phase);
         let Report::Is(found, found_reason, text) = report else {
             panic!("{state}: no condition");
         };
@@ -184,7 +184,7 @@ fn rotations_are_recorded_newest_first() {
     let again = vec![entry("arn:a", "Completed", ended)];
     for (history, length) in [(Vec::new(), 1), (again, 2), (full, 5)] {
         let known = rotation(Some("arn:old"), None, history);
-        let change = known.start(key("arn:old"), key("arn:a"));
+        let change = known.start(key("arn:old"), &key("arn:a"));
         let history = json!(change.encryption.history);
         assert_eq!(history.as_array().unwrap().len(), length);
         let mut expected = entry("arn:a", "ReadOnlyDeploy", None);

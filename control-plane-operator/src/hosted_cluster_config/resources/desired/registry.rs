@@ -1,13 +1,12 @@
 //! The image registry and its CA bundle.
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 
 use super::admission_policies;
 use super::global_config::managed;
 use super::input::Input;
 use super::object::{Desired, Object, config_map, with_spec};
+use crate::hex;
 
 const API: &str = "imageregistry.operator.openshift.io/v1";
 const NAME: &str = "cluster";
@@ -30,7 +29,7 @@ fn config(input: &Input<'_>, live: Option<&Value>) -> Object {
     let spec = live.map_or(&Value::Null, |live| &live["spec"]);
     let mut wanted = json!({ "managementState": managed(live) });
     if spec["httpSecret"].as_str().is_none_or(str::is_empty) {
-        wanted["httpSecret"] = json!(hexadecimal(&input.random[..64]));
+        wanted["httpSecret"] = json!(hex::encode(&input.random[..64]));
     }
     let is_unusable = spec["storage"]["ibmcos"] == json!({});
     let replicas = if input.has_redundant_infrastructure() {
@@ -58,13 +57,6 @@ fn config(input: &Input<'_>, live: Option<&Value>) -> Object {
     let finalizers = json!(["imageregistry.operator.openshift.io/finalizer"]);
     Object::merge(with_spec(API, "Config", "", NAME, wanted))
         .initially(json!({ "metadata": { "finalizers": finalizers }, "spec": initial }))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn trusted_ca(input: &Input<'_>, desired: &mut Desired) {

@@ -77,6 +77,7 @@ async fn reconciled(calls: Vec<Expect>, contents: Contents) -> Result<Action, Er
 }
 
 /// A status patch that has these conditions, last.
+#[expect(clippy::needless_pass_by_value, reason = "calls are shorter")]
 fn patched(expected: Value) -> Expect {
     Expect::patch(&format!("{REQUEST}/status"))
         .body(json!({ "metadata": { "resourceVersion": "9" }, "status": expected }))
@@ -91,7 +92,12 @@ fn event(reason: &str) -> Expect {
 async fn a_new_request_gets_its_timestamp_and_an_event() {
     let [old, _] = signers();
     let leaf = client(&old, now());
-    let contents = contents(request(&[]), &old, &[old.certificate.clone()], &leaf);
+    let contents = contents(
+        request(&[]),
+        &old,
+        std::slice::from_ref(&old.certificate),
+        &leaf,
+    );
     let condition = json!({ "type": "SignerClassValid", "status": "True", "reason": "AsExpected", "observedGeneration": 1 });
     let calls = vec![
         Expect::get(&saved_path()).answer(Answer::error(404, "NotFound")),

@@ -1,7 +1,7 @@
 //! The groups and kinds that each server has, and their discovery.
 //!
-//! Kinds that are custom resources in OpenShift (SecurityContextConstraints, ClusterResourceQuota,
-//! RoleBindingRestriction), and kinds that are computed from others, are not here.
+//! Kinds that are custom resources in OpenShift (`SecurityContextConstraints`, `ClusterResourceQuota`,
+//! `RoleBindingRestriction`), and kinds that are computed from others, are not here.
 
 use serde_json::{Value, json};
 
@@ -41,6 +41,7 @@ pub(crate) struct Group {
 
 /// A kind whose objects are stored.
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "field names of the API")]
 pub(crate) struct Kind {
     pub(crate) group: &'static str,
     pub(crate) kind: &'static str,

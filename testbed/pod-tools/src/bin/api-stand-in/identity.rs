@@ -131,7 +131,7 @@ fn roots(files: &[&Path]) -> Result<RootCertStore> {
 
 fn verifier(roots: RootCertStore) -> Result<Arc<dyn ClientCertVerifier>> {
     let built = WebPkiClientVerifier::builder(Arc::new(roots)).build();
-    Ok(built.map_err(Error::other)?)
+    built.map_err(Error::other)
 }
 
 /// Common name and organizations: the user and its groups.

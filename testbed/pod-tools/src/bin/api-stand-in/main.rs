@@ -74,7 +74,7 @@ async fn run(program: Program, args: Vec<String>) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::select! {
-        served = server.serve(listener) => served,
+        outcome = server.serve(listener) => outcome,
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
     }

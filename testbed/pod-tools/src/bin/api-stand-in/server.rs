@@ -144,7 +144,7 @@ impl Server {
             Ok(response) => response,
             Err(failure) => json_response(failure.code, &failure.status()),
         };
-        if !line.ends_with("z") {
+        if !line.ends_with('z') {
             let name = user.map_or_else(|| "-".to_owned(), |user| user.name);
             println!("{line} {} {name}", response.status().as_u16());
         }
@@ -178,9 +178,10 @@ impl Server {
         let head = Head {
             target,
             query: Query::parse(parts.uri.query().unwrap_or_default())?,
-            view: match wants_metadata(&parts.headers) {
-                true => View::Metadata,
-                false => View::Whole,
+            view: if wants_metadata(&parts.headers) {
+                View::Metadata
+            } else {
+                View::Whole
             },
             content_type: content_type
                 .split(';')

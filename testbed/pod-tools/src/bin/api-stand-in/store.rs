@@ -166,7 +166,7 @@ impl Store {
             return Ok(live);
         }
         if is_released(&object) {
-            return Ok(self.remove(place, live));
+            return Ok(self.remove(place, &live));
         }
         Ok(self.put(place, Some(live), object))
     }
@@ -189,7 +189,7 @@ impl Store {
         let live = self.get(place)?;
         preconditions.check(place, &live)?;
         if !has_finalizers(&live) {
-            return Ok(self.remove(place, live));
+            return Ok(self.remove(place, &live));
         }
         if !live["metadata"]["deletionTimestamp"].is_null() {
             return Ok(live);
@@ -221,10 +221,10 @@ impl Store {
         object
     }
 
-    fn remove(&mut self, place: &Place, live: Arc<Value>) -> Arc<Value> {
+    fn remove(&mut self, place: &Place, live: &Value) -> Arc<Value> {
         self.objects.remove(&place.key());
         let version = self.next();
-        let mut last = (*live).clone();
+        let mut last = live.clone();
         last["metadata"]["resourceVersion"] = json!(version);
         let last = Arc::new(last);
         self.record(place, Some(Arc::clone(&last)), None);

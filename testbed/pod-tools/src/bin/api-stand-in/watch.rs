@@ -69,13 +69,12 @@ impl Watch {
             view,
         };
         let store = shared.store();
-        let (position, pending) = match query.version {
-            Some(version) => (version, VecDeque::new()),
-            None => {
-                let objects = store.list(kind, namespace, &filter.selector);
-                let added = objects.iter().map(|it| filter.event("ADDED", it));
-                (store.version(), added.collect())
-            }
+        let (position, pending) = if let Some(version) = query.version {
+            (version, VecDeque::new())
+        } else {
+            let objects = store.list(kind, namespace, &filter.selector);
+            let added = objects.iter().map(|it| filter.event("ADDED", it));
+            (store.version(), added.collect())
         };
         drop(store);
         let requested = query.timeout_seconds.map(Duration::from_secs);
