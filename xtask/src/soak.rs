@@ -31,6 +31,12 @@ const TUNNEL: [&str; 2] = [
 ];
 const FIGURES: [&str; 2] = ["HYPERSHIFT_TUNNEL_FIGURES", "full"];
 
+/// The module with tests of operators from catalogs.
+const CATALOGS: &str = "olm";
+
+/// The test of a control plane's rollout and upgrade.
+const ROLLOUT: [&str; 2] = ["rollout", "all_components_roll_out_in_order"];
+
 /// The tests of a cluster's whole life, and the variable that chooses its types.
 const LIFE: &str = "hosted_cluster";
 const TYPES: &str = "HYPERSHIFT_TYPES";
@@ -55,8 +61,10 @@ const FAULTS: [&str; 3] = [
 const OUTLIVED: &str = "hosted_clusters_survive_operator_failures";
 
 /// The modules with tests that need nodes.
-const NODES: [&str; 6] = [
+const NODES: [&str; 8] = [
     availability::REPLAYED[0],
+    CATALOGS,
+    ROLLOUT[0],
     LIFE,
     LIVE[0],
     PLATFORMS[0],
@@ -125,6 +133,13 @@ pub(crate) enum Soak {
     /// can read the other's Secrets or reach its pods. Everything logs at trace, and no secret may be in a log.
     /// Requires Linux and root, and takes about ten minutes.
     SideBySide,
+    /// Operator Lifecycle Manager, unmodified, installs an operator from a catalog: of the control plane, and then of another
+    /// cluster's nodes. One that does not support the next minor version holds the upgrade. Requires Linux and root, and takes
+    /// about 20 minutes.
+    Catalogs,
+    /// All components of a control plane on one node roll out in the order of their dependencies, when the cluster is
+    /// created and when it is upgraded. Requires Linux and root, and takes about 15 minutes.
+    Rollout,
     /// Hosted clusters without a cloud: one with machines of an Agent service, which are bound, released and bound
     /// again, and one with a machine that a user provides. A stand-in replaces the provider for Agent and its
     /// service. Requires Linux and root, and takes about ten minutes.
@@ -134,8 +149,8 @@ pub(crate) enum Soak {
     /// each next to a direct connection. Requires Linux and root, and takes about fifteen minutes.
     Tunnel,
     /// The whole lifecycle of a hosted cluster on nodes: workers join, run workloads, are scaled, repaired and upgraded,
-    /// by replacement and in place; the control plane is upgraded; everything is destroyed. Tests use private types.
-    /// Requires Linux and root, and takes about ten minutes.
+    /// by replacement and in place; the control plane is upgraded; everything is destroyed. `cargo xtask test` runs the
+    /// part without repairs and upgrades, with private types. Requires Linux and root, and takes about 20 minutes.
     Life {
         /// The groups that its Cluster API objects are in.
         #[arg(long, value_enum, default_value_t = Types::Standard)]
@@ -186,6 +201,11 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
         }
         Soak::Platforms => {
             let [program, name] = PLATFORMS;
+            test(program, name, &[])
+        }
+        Soak::Catalogs => tests(CATALOGS, &[&format!("{CATALOGS}::")], &[]),
+        Soak::Rollout => {
+            let [program, name] = ROLLOUT;
             test(program, name, &[])
         }
         Soak::Tunnel => {
@@ -349,6 +369,12 @@ mod tests {
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));
         assert!(text.contains("cargo xtask soak platforms"));
+        let text = read(&format!("{CATALOGS}/main.rs"));
+        assert_eq!(text.matches("cargo xtask soak catalogs").count(), 2);
+        let [program, name] = ROLLOUT;
+        let text = read(&format!("{program}/main.rs"));
+        assert!(text.contains(&format!("async fn {name}()")));
+        assert!(text.contains("cargo xtask soak rollout"));
         let [program, name] = TUNNEL;
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));

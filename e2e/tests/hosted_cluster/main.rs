@@ -54,6 +54,7 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak life"]
 async fn a_hosted_cluster_is_repaired_and_upgraded() -> Result<()> {
     let _turn = TURN.lock().await;
     let builder = NodeTestbed::builder("hosted-cluster-upgrade");

@@ -35,6 +35,7 @@ const NEWER: &str = "4.23.0";
 const HELD: Duration = Duration::from_mins(1);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak catalogs"]
 async fn operators_are_installed_from_catalogs_in_the_control_plane() -> Result<()> {
     hosted::play(NodeTestbed::builder("olm-management"), management).await
 }
@@ -56,6 +57,7 @@ async fn management(fixture: &Fixture) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak catalogs"]
 async fn operators_are_installed_from_catalogs_in_the_hosted_cluster() -> Result<()> {
     hosted::play(NodeTestbed::builder("olm-guest"), guest).await
 }

@@ -37,6 +37,7 @@ const ROLLED_OUT_WITHIN: Duration = Duration::from_mins(15);
 const RECORDED_WITHIN: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak rollout"]
 async fn all_components_roll_out_in_order() -> Result<()> {
     hosted::play(NodeTestbed::builder("rollout"), scenario).await
 }

@@ -32,8 +32,10 @@ async fn agent_is_deleted(fixture: &Fixture, guest: &Guest) -> Result<()> {
     let agents = agents(guest).await?;
     let victim = agents.first().context("there is no agent")?;
     let path = PODS.named("kube-system", text(victim, "name"));
-    let at_once = format!("{path}?gracePeriodSeconds=0");
-    guest.client.delete(&at_once).await?;
+    // With a period of zero, the pod would be replaced before its process has ended, and the next agent could not listen on
+    // the ports of the node until its startup probe has given up after five minutes.
+    let soon = format!("{path}?gracePeriodSeconds=1");
+    guest.client.delete(&soon).await?;
     let what = "another agent takes the place of the killed one";
     fixture
         .stage(what, async || {

@@ -216,10 +216,11 @@ fn single(program: &Executable, name: &str, times: &Times) -> Job<Test> {
     }
 }
 
-/// Tests wait more than they compute: two units for each processor, as far as the memory allows.
+/// Tests wait more than they compute, but control planes with all components compute a lot while they start: one unit more
+/// than there are processors, as far as the memory allows.
 fn units() -> u32 {
     let processors = available_parallelism().map_or(2, usize::from);
-    let by_processors = u32::try_from(2 * processors).unwrap_or(4);
+    let by_processors = u32::try_from(processors + 1).unwrap_or(3);
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let by_memory = available(&memory).map_or(2, |bytes| bytes / UNIT_MEMORY);
     by_processors

@@ -62,15 +62,26 @@ pub(super) fn adapt(context: &Context<'_>, secret: &mut Secret) -> Result<()> {
     Ok(())
 }
 
-/// Annotates pods with the hash of the configuration that exists, which new pods read.
+/// Annotates pods with the hash of the configuration that they read.
 pub(super) fn annotate(context: &Context<'_>, template: &mut PodTemplateSpec) {
-    let live = context.objects.secret_value(SECRET, KEY);
-    let Some(live) = live.filter(|_| is_on(context)) else {
+    let Some(read) = read_by_pods(context).filter(|_| is_on(context)) else {
         return;
     };
     let metadata = template.metadata.get_or_insert_default();
     let annotations = metadata.annotations.get_or_insert_default();
-    annotations.insert(HASH.to_owned(), hash(&live));
+    annotations.insert(HASH.to_owned(), hash(&read));
+}
+
+/// The configuration that exists. The first one is created before the Deployment: without its hash, the first pods would be
+/// replaced as soon as it is there.
+fn read_by_pods(context: &Context<'_>) -> Option<Vec<u8>> {
+    let first = || {
+        let mut secret = Secret::default();
+        // An error is reported where the Secret is rendered.
+        adapt(context, &mut secret).ok()?;
+        secret.data?.remove(KEY).map(|value| value.0)
+    };
+    context.objects.secret_value(SECRET, KEY).or_else(first)
 }
 
 fn resources(keys: &[SecretEncryptionKeyStatus]) -> &'static [&'static str] {
