@@ -34,6 +34,9 @@ const FIGURES: [&str; 2] = ["HYPERSHIFT_TUNNEL_FIGURES", "full"];
 /// The module with tests of operators from catalogs.
 const CATALOGS: &str = "olm";
 
+/// The test of log-in.
+const LOGIN: [&str; 2] = ["login", "users_of_an_external_provider_log_in"];
+
 /// The test of a control plane's rollout and upgrade.
 const ROLLOUT: [&str; 2] = ["rollout", "all_components_roll_out_in_order"];
 
@@ -61,9 +64,10 @@ const FAULTS: [&str; 3] = [
 const OUTLIVED: &str = "hosted_clusters_survive_operator_failures";
 
 /// The modules with tests that need nodes.
-const NODES: [&str; 8] = [
+const NODES: [&str; 9] = [
     availability::REPLAYED[0],
     CATALOGS,
+    LOGIN[0],
     ROLLOUT[0],
     LIFE,
     LIVE[0],
@@ -137,6 +141,9 @@ pub(crate) enum Soak {
     /// cluster's nodes. One that does not support the next minor version holds the upgrade. Requires Linux and root, and takes
     /// about 20 minutes.
     Catalogs,
+    /// Log-in to a hosted cluster: the password of kubeadmin, identity providers that are refused, and tokens of a real
+    /// `OpenID` Connect provider. Requires Linux and root, and takes about ten minutes.
+    Login,
     /// All components of a control plane on one node roll out in the order of their dependencies, when the cluster is
     /// created and when it is upgraded. Requires Linux and root, and takes about 15 minutes.
     Rollout,
@@ -204,6 +211,10 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
             test(program, name, &[])
         }
         Soak::Catalogs => tests(CATALOGS, &[&format!("{CATALOGS}::")], &[]),
+        Soak::Login => {
+            let [program, name] = LOGIN;
+            test(program, name, &[])
+        }
         Soak::Rollout => {
             let [program, name] = ROLLOUT;
             test(program, name, &[])
@@ -371,6 +382,10 @@ mod tests {
         assert!(text.contains("cargo xtask soak platforms"));
         let text = read(&format!("{CATALOGS}/main.rs"));
         assert_eq!(text.matches("cargo xtask soak catalogs").count(), 2);
+        let [program, name] = LOGIN;
+        let text = read(&format!("{program}/main.rs"));
+        assert!(text.contains(&format!("async fn {name}()")));
+        assert!(text.contains("cargo xtask soak login"));
         let [program, name] = ROLLOUT;
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));

@@ -10,7 +10,7 @@ use http::{Request, StatusCode, header};
 use serde_json::{Value, json};
 use testbed::client::{Patch, Resource};
 use testbed::dex::{Config, Dex, GROUP, USER};
-use testbed::hosted::{Cluster, DEPLOYMENTS, Guest, NAMESPACE};
+use testbed::hosted::{Cluster, DEPLOYMENTS, Guest, NAMESPACE, PODS};
 use testbed::raw::RawClient;
 use testbed::wait;
 
@@ -63,8 +63,8 @@ pub(crate) async fn users_log_in(cluster: &Cluster<'_>, guest: &Guest) -> Result
         })
         .await?;
     is_mapped(&user)?;
-    // Until then, the previous API server responds, too, and refuses users of the provider.
     cluster.available(&DEPLOYMENTS, "kube-apiserver").await?;
+    previous_server_has_ended(cluster).await?;
     let step = testbed.progress.step("other tokens are refused");
     let token = dex.log_in("cluster").await?;
     ensure!(server.review(&token).await?.is_some(), "refused");
@@ -90,6 +90,20 @@ pub(crate) async fn users_log_in(cluster: &Cluster<'_>, guest: &Guest) -> Result
     ensure!(server.review(&token).await?.is_some(), "refused");
     step.done();
     Ok(())
+}
+
+/// A replaced API server responds for more than a minute after its successor is ready, and refuses users of the provider.
+async fn previous_server_has_ended(cluster: &Cluster<'_>) -> Result<()> {
+    let fixture = cluster.fixture();
+    let pods = PODS.within(&cluster.namespace());
+    let servers = format!("{pods}?labelSelector=app%3Dkube-apiserver");
+    fixture
+        .stage("the previous API server has ended", async || {
+            let found = fixture.testbed.admin.list(&servers).await?;
+            ensure!(found.len() == 1, "there are {} API servers", found.len());
+            Ok(())
+        })
+        .await
 }
 
 /// Configures the provider, as users do.

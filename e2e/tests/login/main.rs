@@ -15,6 +15,7 @@ use testbed::hosts::Hosts;
 use testbed::node::NodeTestbed;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: cargo xtask soak login"]
 async fn users_of_an_external_provider_log_in() -> Result<()> {
     hosted::play(NodeTestbed::builder("login"), scenario).await
 }
