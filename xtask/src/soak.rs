@@ -21,6 +21,12 @@ const SIDE_BY_SIDE: [&str; 2] = [
     "clusters_on_private_and_standard_types_coexist",
 ];
 
+/// The test of a running cluster and another one with its control plane namespace.
+const COLLISION: [&str; 2] = [
+    "namespace_collision",
+    "a_running_cluster_survives_a_namespace_collision",
+];
+
 /// The test of clusters without a cloud.
 const PLATFORMS: [&str; 2] = ["platforms", "clusters_run_on_platforms_agent_and_none"];
 
@@ -64,9 +70,10 @@ const FAULTS: [&str; 3] = [
 const OUTLIVED: &str = "hosted_clusters_survive_operator_failures";
 
 /// The modules with tests that need nodes.
-const NODES: [&str; 9] = [
+const NODES: [&str; 10] = [
     availability::REPLAYED[0],
     CATALOGS,
+    COLLISION[0],
     LOGIN[0],
     ROLLOUT[0],
     LIFE,
@@ -137,6 +144,10 @@ pub(crate) enum Soak {
     /// can read the other's Secrets or reach its pods. Everything logs at trace, and no secret may be in a log.
     /// Requires Linux and root, and takes about ten minutes.
     SideBySide,
+    /// A running cluster with a worker, and a HostedCluster of another namespace that would have its control plane
+    /// namespace: it is refused and deleted three times, and nothing of the first one changes. `cargo xtask test` runs
+    /// the same on an API server without nodes. Requires Linux and root, and takes about 15 minutes.
+    Collision,
     /// Operator Lifecycle Manager, unmodified, installs an operator from a catalog: of the control plane, and then of another
     /// cluster's nodes. One that does not support the next minor version holds the upgrade. Requires Linux and root, and takes
     /// about 20 minutes.
@@ -204,6 +215,10 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
         }
         Soak::SideBySide => {
             let [program, name] = SIDE_BY_SIDE;
+            test(program, name, &[])
+        }
+        Soak::Collision => {
+            let [program, name] = COLLISION;
             test(program, name, &[])
         }
         Soak::Platforms => {
@@ -376,6 +391,10 @@ mod tests {
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));
         assert!(text.contains("cargo xtask soak side-by-side"));
+        let [program, name] = COLLISION;
+        let text = read(&format!("{program}/main.rs"));
+        assert!(text.contains(&format!("async fn {name}()")));
+        assert!(text.contains("cargo xtask soak collision"));
         let [program, name] = PLATFORMS;
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));

@@ -96,7 +96,9 @@ impl Guest {
     pub(crate) async fn clean_up(&self, found: &[Found]) -> Result<()> {
         for Found { value, .. } in found.iter().rev() {
             if value["kind"] == "Namespace" {
-                let labels = value["metadata"]["labels"].as_object();
+                // Users have added labels since it was found.
+                let now = self.read(&Key::of(value)).await?.unwrap_or_default();
+                let labels = now["metadata"]["labels"].as_object();
                 let own = labels.into_iter().flatten();
                 let own = own.filter(|(key, _)| *key != "kubernetes.io/metadata.name");
                 let none = own.map(|(key, _)| (key.clone(), Value::Null)).collect();

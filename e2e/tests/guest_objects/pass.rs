@@ -152,7 +152,7 @@ fn is_added(path: &str, value: &Value) -> bool {
 const ANY: &str = "any";
 
 /// Fields that the API server adds: objects and paths, with wildcards, and the value as JSON.
-const ADDED: [(&str, &str); 54] = [
+const ADDED: [(&str, &str); 57] = [
     ("*/APIService/* status.*", ANY),
     ("*/CSIDriver/* spec.requiresRepublish", "false"),
     ("*/CSIDriver/* spec.seLinuxMount", "false"),
@@ -214,6 +214,8 @@ const ADDED: [(&str, &str); 54] = [
     ("*/Namespace/* spec.finalizers[0]", r#""kubernetes""#),
     ("*/Namespace/* status.phase", r#""Active""#),
     ("*/Secret/* type", r#""Opaque""#),
+    ("*/Service/* spec.clusterIP", ANY),
+    ("*/Service/* spec.clusterIPs[0]", ANY),
     ("*/Service/* spec.internalTrafficPolicy", r#""Cluster""#),
     ("*/Service/* spec.ipFamilies[0]", r#""IPv4""#),
     ("*/Service/* spec.ipFamilyPolicy", r#""SingleStack""#),
@@ -238,6 +240,10 @@ const ADDED: [(&str, &str); 54] = [
     (
         "* spec.template.spec.containers[*].terminationMessagePath",
         r#""/dev/termination-log""#,
+    ),
+    (
+        "* spec.template.spec.containers[*].terminationMessagePolicy",
+        r#""File""#,
     ),
     ("* spec.template.spec.dnsPolicy", r#""ClusterFirst""#),
     ("* spec.template.spec.restartPolicy", r#""Always""#),

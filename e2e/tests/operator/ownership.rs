@@ -23,6 +23,9 @@ const OWNER_UNDECIDED: &str = "nobody";
 /// How long the operators may send no request: longer than an invalid cluster waits for its next reconcile.
 const REST: Duration = Duration::from_secs(20);
 
+/// How long the deletion of all hosted clusters and their namespaces may take on a busy machine.
+const DELETED: Duration = Duration::from_mins(5);
+
 pub(crate) async fn scenario(testbed: &mut Testbed) -> Result<()> {
     let program = operator::build(&testbed.progress).await?;
     let private = Identity::create(testbed, Operator::Private, &program).await?;
@@ -448,17 +451,25 @@ async fn crds(testbed: &Testbed, replica: &Replica) -> Result<()> {
     let crds = Resource::new("apiextensions.k8s.io/v1", "customresourcedefinitions");
     let path = format!("{}/hostedclusters.hypershift.openshift.io", crds.all());
     testbed.admin.delete(&path).await?;
-    until_degraded(replica, "failed to list HostedClusters").await?;
-    deploy_legacy(&testbed.admin).await?;
-    wait::until("the CRD to be gone", SOON, async || {
-        ensure!(testbed.admin.find(&path).await?.is_none(), "it is there");
+    // The API server keeps serving the kind until the operator has deleted all hosted clusters.
+    wait::until("the hosted clusters to be gone", DELETED, async || {
+        ensure!(
+            testbed.admin.find(&path).await?.is_none(),
+            "the CRD is there"
+        );
         Ok(())
     })
     .await?;
-    ensure!(
-        !is_retired(&testbed.admin).await?,
-        "operator-legacy was deleted although it is not known whether it is needed"
-    );
+    until_degraded(replica, "failed to list HostedClusters").await?;
+    deploy_legacy(&testbed.admin).await?;
+    wait::throughout("operator-legacy is kept", REST, async || {
+        ensure!(
+            !is_retired(&testbed.admin).await?,
+            "operator-legacy was deleted although it is not known whether it is needed"
+        );
+        Ok(())
+    })
+    .await?;
     crate::operator::install_hosted_clusters(testbed).await?;
     until_ready(replica).await?;
     until_retired(&testbed.admin).await?;

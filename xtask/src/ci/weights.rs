@@ -2,18 +2,21 @@
 
 use super::schedule::Cost;
 
-/// Tests that start all components of a control plane on a node. Two of them are more than two processors bear.
-const WHOLE: [&str; 2] = ["olm::", "rollout::"];
+/// Tests that start all components of a control plane on a node. On two processors nothing else runs beside them.
+const WHOLE: [&str; 4] = [
+    "hosted_cluster::",
+    "namespace_collision::",
+    "olm::",
+    "rollout::",
+];
 /// Tests that start nodes with dozens of pods, or several sets of managers.
-const HEAVY: [&str; 12] = [
+const HEAVY: [&str; 10] = [
     "cluster_api::",
     "guest::",
     "highly_available::",
-    "hosted_cluster::",
     "install::nodes::",
     "login::",
     "migration_live::",
-    "namespace_collision::",
     "node::",
     "readme::",
     "platforms::",
