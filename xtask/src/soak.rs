@@ -146,7 +146,7 @@ pub(crate) enum Soak {
     SideBySide,
     /// A running cluster with a worker, and a HostedCluster of another namespace that would have its control plane
     /// namespace: it is refused and deleted three times, and nothing of the first one changes. `cargo xtask test` runs
-    /// the same on an API server without nodes. Requires Linux and root, and takes about 15 minutes.
+    /// the same on an API server without nodes. Requires Linux and root.
     Collision,
     /// Operator Lifecycle Manager, unmodified, installs an operator from a catalog: of the control plane, and then of another
     /// cluster's nodes. One that does not support the next minor version holds the upgrade. Requires Linux and root, and takes
@@ -199,10 +199,7 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
             let chosen = [(fleet, clusters.to_string()), (often, kills.to_string())];
             test("migration_fleet", MIGRATED, &chosen)
         }
-        Soak::MigrationLive => {
-            let [program, name] = LIVE;
-            test(program, name, &[])
-        }
+        Soak::MigrationLive => fixed(LIVE),
         Soak::Operator { period } => {
             let seconds = period.as_secs().to_string();
             test("operator", RACE, &[(SECONDS, seconds)])
@@ -213,27 +210,12 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
             chosen.extend(part.map(|part| (which, part.to_string())));
             test("hosted_clusters_faults", OUTLIVED, &chosen)
         }
-        Soak::SideBySide => {
-            let [program, name] = SIDE_BY_SIDE;
-            test(program, name, &[])
-        }
-        Soak::Collision => {
-            let [program, name] = COLLISION;
-            test(program, name, &[])
-        }
-        Soak::Platforms => {
-            let [program, name] = PLATFORMS;
-            test(program, name, &[])
-        }
+        Soak::SideBySide => fixed(SIDE_BY_SIDE),
+        Soak::Collision => fixed(COLLISION),
+        Soak::Platforms => fixed(PLATFORMS),
         Soak::Catalogs => tests(CATALOGS, &[&format!("{CATALOGS}::")], &[]),
-        Soak::Login => {
-            let [program, name] = LOGIN;
-            test(program, name, &[])
-        }
-        Soak::Rollout => {
-            let [program, name] = ROLLOUT;
-            test(program, name, &[])
-        }
+        Soak::Login => fixed(LOGIN),
+        Soak::Rollout => fixed(ROLLOUT),
         Soak::Tunnel => {
             let [program, name] = TUNNEL;
             let [variable, value] = FIGURES;
@@ -265,6 +247,11 @@ fn program(module: &str) -> &'static str {
     } else {
         "control_plane"
     }
+}
+
+/// Runs the one test of a soak that has nothing to choose: its module and name.
+fn fixed([module, name]: [&str; 2]) -> Result<ExitCode> {
+    test(module, name, &[])
 }
 
 /// Runs one test of a module, with variables.
@@ -387,33 +374,22 @@ mod tests {
         let [program, name] = LIVE;
         let text = read(&format!("{program}/main.rs"));
         assert!(text.contains(&format!("async fn {name}()")));
-        let [program, name] = SIDE_BY_SIDE;
-        let text = read(&format!("{program}/main.rs"));
-        assert!(text.contains(&format!("async fn {name}()")));
-        assert!(text.contains("cargo xtask soak side-by-side"));
-        let [program, name] = COLLISION;
-        let text = read(&format!("{program}/main.rs"));
-        assert!(text.contains(&format!("async fn {name}()")));
-        assert!(text.contains("cargo xtask soak collision"));
-        let [program, name] = PLATFORMS;
-        let text = read(&format!("{program}/main.rs"));
-        assert!(text.contains(&format!("async fn {name}()")));
-        assert!(text.contains("cargo xtask soak platforms"));
         let text = read(&format!("{CATALOGS}/main.rs"));
         assert_eq!(text.matches("cargo xtask soak catalogs").count(), 2);
-        let [program, name] = LOGIN;
-        let text = read(&format!("{program}/main.rs"));
-        assert!(text.contains(&format!("async fn {name}()")));
-        assert!(text.contains("cargo xtask soak login"));
-        let [program, name] = ROLLOUT;
-        let text = read(&format!("{program}/main.rs"));
-        assert!(text.contains(&format!("async fn {name}()")));
-        assert!(text.contains("cargo xtask soak rollout"));
-        let [program, name] = TUNNEL;
-        let text = read(&format!("{program}/main.rs"));
-        assert!(text.contains(&format!("async fn {name}()")));
-        assert!(text.contains("cargo xtask soak tunnel"));
-        let text = read(&format!("{program}/figures.rs"));
+        let named = [
+            (SIDE_BY_SIDE, "side-by-side"),
+            (COLLISION, "collision"),
+            (PLATFORMS, "platforms"),
+            (LOGIN, "login"),
+            (ROLLOUT, "rollout"),
+            (TUNNEL, "tunnel"),
+        ];
+        for ([module, name], soak) in named {
+            let text = read(&format!("{module}/main.rs"));
+            assert!(text.contains(&format!("async fn {name}()")), "{soak}");
+            assert!(text.contains(&format!("cargo xtask soak {soak}")), "{soak}");
+        }
+        let text = read(&format!("{}/figures.rs", TUNNEL[0]));
         assert!(
             FIGURES
                 .iter()

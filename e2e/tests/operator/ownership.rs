@@ -22,7 +22,6 @@ const EVENTS: Resource<'_> = Resource::new("events.k8s.io/v1", "events");
 const OWNER_UNDECIDED: &str = "nobody";
 /// How long the operators may send no request: longer than an invalid cluster waits for its next reconcile.
 const REST: Duration = Duration::from_secs(20);
-
 /// How long the deletion of all hosted clusters and their namespaces may take on a busy machine.
 const DELETED: Duration = Duration::from_mins(5);
 

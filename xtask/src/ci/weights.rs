@@ -3,12 +3,7 @@
 use super::schedule::Cost;
 
 /// Tests that start all components of a control plane on a node. On two processors nothing else runs beside them.
-const WHOLE: [&str; 4] = [
-    "hosted_cluster::",
-    "namespace_collision::",
-    "olm::",
-    "rollout::",
-];
+const WHOLE: [&str; 3] = ["hosted_cluster::", "olm::", "rollout::"];
 /// Tests that start nodes with dozens of pods, or several sets of managers.
 const HEAVY: [&str; 10] = [
     "cluster_api::",
@@ -30,10 +25,9 @@ const PROVIDER: [&str; 4] = [
     "migration_managers::",
 ];
 /// Times of the longest tests in seconds, for a machine that has not run them yet.
-const LONGEST: [(&str, u64); 16] = [
+const LONGEST: [(&str, u64); 15] = [
     ("hosted_cluster::", 600),
     ("tunnel::", 600),
-    ("namespace_collision::", 270),
     ("hosted_clusters_api::", 300),
     ("cluster_api::", 300),
     ("migration_managers::", 300),
