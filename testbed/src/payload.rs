@@ -153,6 +153,7 @@ impl Payload {
 
     /// Builds what is missing, and puts all images together.
     pub async fn build(progress: &Progress) -> Result<Self> {
+        base::install(progress).await?;
         let binaries = Binaries::ensure(&Self::PROGRAMS, progress).await?;
         Ok(Self {
             made: images::build(&binaries, progress).await?,

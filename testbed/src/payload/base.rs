@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 
 use crate::images::File;
+use crate::node::packages;
+use crate::progress::Progress;
 
 /// Debian's static build, from the package `busybox-static`.
 const BUSYBOX: &str = "/bin/busybox";
@@ -16,6 +18,14 @@ const APPLETS: [&str; 50] = [
     "rmdir", "sed", "seq", "sh", "sleep", "sort", "stat", "tail", "tar", "tee", "test", "touch",
     "tr", "true", "wc", "wget", "xargs",
 ];
+
+/// Installs the Debian packages whose programs are in images, if they are missing.
+pub(super) async fn install(progress: &Progress) -> Result<()> {
+    for (program, package) in [("busybox", "busybox-static"), ("haproxy", "haproxy")] {
+        packages::program(program, package, progress).await?;
+    }
+    Ok(())
+}
 
 /// The shell and its tools.
 pub(crate) fn files() -> Result<Vec<File>> {
