@@ -6,6 +6,7 @@
 
 mod args;
 pub(crate) mod cluster;
+mod cluster_policies;
 pub mod conversion;
 mod crds;
 mod difference;

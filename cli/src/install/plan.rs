@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::object::Object;
 use super::options::{Options, Types};
 use super::workload::{self, Operator};
-use super::{conversion, ground, monitoring, rbac, tenant_policy};
+use super::{cluster_policies, conversion, ground, monitoring, rbac, tenant_policy};
 
 /// What the objects depend on, as far as the cluster decides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,6 +74,8 @@ impl Plan {
             plan.add_ground(options);
             plan.add_monitoring(options, surroundings)?;
             plan.add_tenant_policy(options, surroundings);
+            plan.objects
+                .extend(cluster_policies::objects(&options.namespace));
             plan.add_operators(options, surroundings);
             plan.add_conversion(options, definitions, surroundings)?;
         }

@@ -98,7 +98,7 @@ pub(crate) fn objects(namespace: &str, mode: Mode, releases: &ReleaseImages) -> 
 }
 
 /// A policy and its binding.
-fn bound(namespace: &str, name: &str, spec: &Value, actions: &Value) -> [Object; 2] {
+pub(super) fn bound(namespace: &str, name: &str, spec: &Value, actions: &Value) -> [Object; 2] {
     let binding = json!({ "policyName": name, "validationActions": actions });
     [
         (Kind::ValidatingAdmissionPolicy, spec),

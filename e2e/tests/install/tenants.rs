@@ -104,6 +104,7 @@ async fn scenario(testbed: &Testbed) -> Result<()> {
     people.fields_that_reach_beyond_are_refused(testbed).await?;
     impersonation_gains_nothing(testbed).await?;
     step.done();
+    keys_stay_during_reencryption(&people, testbed).await?;
     control_planes::scenario(testbed).await?;
     let step = testbed.progress.step("changing the policy");
     release_images_are_limited(&people, &hypershift).await?;
@@ -271,6 +272,44 @@ async fn impersonation_gains_nothing(testbed: &Testbed) -> Result<()> {
     refused(as_user(testbed, "author", &own, &patch).await, RESERVED[0])?;
     let plain = json!({ "metadata": { "labels": { "team": "b" } } });
     as_user(testbed, "author", &own, &plain).await.map(drop)
+}
+
+/// A second change of the encryption key waits for the end of the first; everything else can be changed meanwhile.
+async fn keys_stay_during_reencryption(people: &People, testbed: &Testbed) -> Result<()> {
+    let step = testbed.progress.step("changing encryption keys");
+    let own = HOSTED_CLUSTERS.named(TENANTS[0], "old");
+    let key = |name: &str| {
+        json!({ "spec": { "secretEncryption": {
+            "type": "aescbc", "aescbc": { "activeKey": { "name": name } },
+        } } })
+    };
+    let report = async |status: &str| {
+        let condition = json!({
+            "type": "EtcdDataEncryptionUpToDate", "status": status, "reason": "Test", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let status = json!({ "status": { "conditions": [condition] } });
+        let path = format!("{own}/status");
+        testbed.admin.patch(&path, Patch::Merge, &status).await
+    };
+    let author = &people.author;
+    author.patch(&own, Patch::Merge, &key("first")).await?;
+    report("False").await?;
+    wait::until("a second change to be refused", HEEDED_WITHIN, async || {
+        let outcome = author.patch(&own, Patch::Merge, &key("second")).await;
+        let error = outcome.err().context("the key was changed")?;
+        let said = format!("{error:#}");
+        ensure!(said.contains("EtcdDataEncryptionUpToDate"), "{said}");
+        Ok(())
+    })
+    .await?;
+    let other =
+        json!({ "metadata": { "labels": { "team": "c" } }, "spec": { "pausedUntil": "true" } });
+    author.patch(&own, Patch::Merge, &other).await?;
+    report("True").await?;
+    author.patch(&own, Patch::Merge, &key("second")).await?;
+    step.done();
+    Ok(())
 }
 
 async fn release_images_are_limited(people: &People, hypershift: &Hypershift) -> Result<()> {
