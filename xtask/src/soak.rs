@@ -21,12 +21,6 @@ const SIDE_BY_SIDE: [&str; 2] = [
     "clusters_on_private_and_standard_types_coexist",
 ];
 
-/// The test of a running cluster and another one with its control plane namespace.
-const COLLISION: [&str; 2] = [
-    "namespace_collision",
-    "a_running_cluster_survives_a_namespace_collision",
-];
-
 /// The test of clusters without a cloud.
 const PLATFORMS: [&str; 2] = ["platforms", "clusters_run_on_platforms_agent_and_none"];
 
@@ -70,10 +64,9 @@ const FAULTS: [&str; 3] = [
 const OUTLIVED: &str = "hosted_clusters_survive_operator_failures";
 
 /// The modules with tests that need nodes.
-const NODES: [&str; 10] = [
+const NODES: [&str; 9] = [
     availability::REPLAYED[0],
     CATALOGS,
-    COLLISION[0],
     LOGIN[0],
     ROLLOUT[0],
     LIFE,
@@ -144,10 +137,6 @@ pub(crate) enum Soak {
     /// can read the other's Secrets or reach its pods. Everything logs at trace, and no secret may be in a log.
     /// Requires Linux and root, and takes about ten minutes.
     SideBySide,
-    /// A running cluster with a worker, and a HostedCluster of another namespace that would have its control plane
-    /// namespace: it is refused and deleted three times, and nothing of the first one changes. `cargo xtask test` runs
-    /// the same on an API server without nodes. Requires Linux and root.
-    Collision,
     /// Operator Lifecycle Manager, unmodified, installs an operator from a catalog: of the control plane, and then of another
     /// cluster's nodes. One that does not support the next minor version holds the upgrade. Requires Linux and root, and takes
     /// about 20 minutes.
@@ -211,7 +200,6 @@ pub(crate) fn run(soak: &Soak) -> Result<ExitCode> {
             test("hosted_clusters_faults", OUTLIVED, &chosen)
         }
         Soak::SideBySide => fixed(SIDE_BY_SIDE),
-        Soak::Collision => fixed(COLLISION),
         Soak::Platforms => fixed(PLATFORMS),
         Soak::Catalogs => tests(CATALOGS, &[&format!("{CATALOGS}::")], &[]),
         Soak::Login => fixed(LOGIN),
@@ -378,7 +366,6 @@ mod tests {
         assert_eq!(text.matches("cargo xtask soak catalogs").count(), 2);
         let named = [
             (SIDE_BY_SIDE, "side-by-side"),
-            (COLLISION, "collision"),
             (PLATFORMS, "platforms"),
             (LOGIN, "login"),
             (ROLLOUT, "rollout"),

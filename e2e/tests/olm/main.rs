@@ -76,12 +76,11 @@ async fn guest(fixture: &Fixture) -> Result<()> {
 async fn created<'a>(fixture: &'a Fixture, flags: &[&str]) -> Result<(Cluster<'a>, Guest)> {
     fixture.install(CapiTypes::Private, &[]).await?;
     let cluster = Cluster::new(fixture, "demo", CapiTypes::Private);
-    cluster.create(flags).await?;
-    // Pods reach the API server and catalogs by their Services.
-    cluster.machines_run_kube_proxy().await?;
-    cluster.scale(1).await?;
+    let workers = ["--node-pool-replicas=1"];
+    cluster.create(&[&workers, flags].concat()).await?;
     let guest = cluster.comes_up().await?;
     cluster.has_workers(&guest, 1).await?;
+    // Pods reach the API server and catalogs by their Services.
     guest.has_a_network(fixture).await?;
     Ok((cluster, guest))
 }

@@ -35,9 +35,8 @@ async fn a_hosted_api_server_reaches_its_nodes_through_konnectivity() -> Result<
 async fn scenario(fixture: &Fixture) -> Result<()> {
     fixture.install(CapiTypes::Private, &[]).await?;
     let cluster = Cluster::new(fixture, "demo", CapiTypes::Private);
-    cluster.create(&[]).await?;
-    cluster.machines_run_kube_proxy().await?;
-    cluster.scale(WORKERS).await?;
+    let workers = format!("--node-pool-replicas={WORKERS}");
+    cluster.create(&[&workers]).await?;
     let guest = cluster.comes_up().await?;
     cluster.has_workers(&guest, WORKERS).await?;
     guest.has_a_network(fixture).await?;

@@ -38,6 +38,8 @@ const REQUESTED: [(&str, u32); 10] = [
     ("openshift-oauth-apiserver.openshift-oauth-apiserver", 10),
     ("router.router", 10),
 ];
+/// The flag for the size of the pool.
+const REPLICAS: &str = "--node-pool-replicas=";
 /// What must be found valid before anything is made.
 const VALID: [&str; 3] = [
     "ValidConfiguration",
@@ -135,10 +137,24 @@ impl<'a> Cluster<'a> {
     }
 
     /// Creates it by the command that users have, with a pool of no workers. A flag (`--name=value`) replaces
-    /// the usual one.
+    /// the usual one. Workers are requested after the pool has what makes Services work on them.
     pub async fn create(&self, flags: &[&str]) -> Result<String> {
         self.platform.prepare(self).await?;
-        self.fixture.hcp(&self.words()?, flags).await
+        let (replicas, flags): (Vec<_>, Vec<_>) = flags
+            .iter()
+            .copied()
+            .partition(|flag| flag.starts_with(REPLICAS));
+        let said = self.fixture.hcp(&self.words()?, &flags).await?;
+        if self.platform.makes_machines() {
+            self.machines_run_kube_proxy().await?;
+        }
+        if let Some(count) = replicas
+            .first()
+            .and_then(|flag| flag.strip_prefix(REPLICAS))
+        {
+            self.scale(count.parse().context(REPLICAS)?).await?;
+        }
+        Ok(said)
     }
 
     /// The arguments of that command; writes the files that they name.
@@ -158,7 +174,7 @@ impl<'a> Cluster<'a> {
             // What users set must be on all pods.
             "--pods-labels=example.com/team=a".to_owned(),
             "--toleration=key=example.com/team,operator=Exists".to_owned(),
-            "--node-pool-replicas=0".to_owned(),
+            format!("{REPLICAS}0"),
             // In the control plane, their images would be looked up in a registry that cannot be reached.
             "--olm-catalog-placement=guest".to_owned(),
         ]);
@@ -205,6 +221,7 @@ impl<'a> Cluster<'a> {
                 self.guest().await
             })
             .await?;
+        guest.gets_a_network(self.fixture).await?;
         self.has_its_controllers().await?;
         self.holds_invariants(&guest, false).await?;
         Ok(guest)

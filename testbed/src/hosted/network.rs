@@ -14,7 +14,7 @@ const ADDRESS: &str = "172.31.0.10";
 
 impl Cluster<'_> {
     /// Has machines that its pool gets from now on run kube-proxy.
-    pub async fn machines_run_kube_proxy(&self) -> Result<()> {
+    pub(super) async fn machines_run_kube_proxy(&self) -> Result<()> {
         let admin = &self.fixture.testbed.admin;
         let objects = fixtures::render("hosted_cluster/kube-proxy", &[])?;
         admin.apply(&objects).await?;
@@ -29,12 +29,16 @@ impl Cluster<'_> {
 }
 
 impl Guest {
-    /// Waits until pods on all of its nodes find Services by their names.
-    pub async fn has_a_network(&self, fixture: &Fixture) -> Result<()> {
+    /// Applies what OpenShift's operators would. Without it, no pod finds the API server by its name.
+    pub(super) async fn gets_a_network(&self, fixture: &Fixture) -> Result<()> {
         let image = fixture.testbed.name_service_image();
         let values = [("COREDNS_IMAGE", image.as_str()), ("NAME_SERVICE", ADDRESS)];
         let objects = fixtures::render("hosted_cluster/network", &values)?;
-        self.client.apply(&objects).await?;
+        self.client.apply(&objects).await
+    }
+
+    /// Waits until pods on all of its nodes find Services by their names.
+    pub async fn has_a_network(&self, fixture: &Fixture) -> Result<()> {
         let path = DAEMON_SETS.named("openshift-dns", "dns-default");
         let what = format!("{}: its name service runs on all nodes", self.of);
         fixture
