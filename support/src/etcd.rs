@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::{Request, Response, Uri};
+use http::{Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -18,6 +19,10 @@ mod snapshot;
 
 /// Timeout of defragmenting: the member is blocked meanwhile.
 const DEFRAGMENT_TIMEOUT: Duration = Duration::from_mins(2);
+/// The longest response: etcd's own limit of a request is 1.5 MiB, and these name members only.
+const LARGEST_RESPONSE: usize = 1 << 20;
+/// How much of a refusal is reported.
+const LONGEST_REFUSAL: usize = 200;
 /// What a health check reads: any key, which need not exist.
 const HEALTH_KEY: &str = "health";
 
@@ -104,6 +109,24 @@ pub enum Error {
         what: &'static str,
         /// The cause.
         source: kube::Error,
+    },
+    /// The response is not readable, or longer than 1 MiB.
+    #[error("failed to read the response to a request of {what} from etcd")]
+    Response {
+        /// What was requested.
+        what: &'static str,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// etcd refused the request.
+    #[error("etcd refused to return {what}: {status}: {message}")]
+    Refused {
+        /// What was requested.
+        what: &'static str,
+        /// The HTTP status.
+        status: StatusCode,
+        /// The beginning of the response.
+        message: String,
     },
     /// The request timed out.
     #[error("timed out requesting {what} from etcd")]
@@ -297,13 +320,42 @@ impl Connection {
         body: &Value,
         time: Duration,
     ) -> Result<T, Error> {
-        let failed = |source| Error::Request { what, source };
-        let request = Request::post(path).body(body.to_string().into_bytes());
-        let request = request.map_err(|error| failed(kube::Error::HttpError(error)))?;
-        match timeout(time, self.client.request(request)).await {
-            Ok(response) => response.map_err(failed),
+        match timeout(time, self.exchange(what, path, body)).await {
+            Ok(outcome) => outcome,
             Err(_) => Err(Error::Timeout { what }),
         }
+    }
+
+    /// Not by the client's own methods: they read responses of any size, and take errors for those of Kubernetes.
+    async fn exchange<T: DeserializeOwned>(
+        &self,
+        what: &'static str,
+        path: &str,
+        body: &Value,
+    ) -> Result<T, Error> {
+        let failed = |source| Error::Request { what, source };
+        let request = Request::post(path).body(Body::from(body.to_string().into_bytes()));
+        let request = request.map_err(|error| failed(kube::Error::HttpError(error)))?;
+        let response = self.client.send(request).await.map_err(failed)?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), LARGEST_RESPONSE);
+        let body = body.collect().await;
+        let body = body
+            .map_err(|source| Error::Response { what, source })?
+            .to_bytes();
+        if !status.is_success() {
+            let text = String::from_utf8_lossy(&body);
+            let message = text.trim().chars().take(LONGEST_REFUSAL).collect();
+            return Err(Error::Refused {
+                what,
+                status,
+                message,
+            });
+        }
+        serde_json::from_slice(&body).map_err(|source| Error::Response {
+            what,
+            source: source.into(),
+        })
     }
 
     /// Sends a request whose response is a stream.
@@ -321,11 +373,9 @@ impl Connection {
 // === impl Error ===
 
 impl Error {
+    /// etcd's gateway has a code of gRPC in the body, and says by the HTTP status what it means.
     fn is_forbidden(&self) -> bool {
-        let Self::Request { source, .. } = self else {
-            return false;
-        };
-        matches!(source, kube::Error::Api(status) if status.code == 403)
+        matches!(self, Self::Refused { status, .. } if *status == StatusCode::FORBIDDEN)
     }
 }
 
