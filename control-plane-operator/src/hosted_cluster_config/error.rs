@@ -55,6 +55,18 @@ impl Error {
     pub(super) fn waiting(what: impl Into<String>) -> Self {
         Self::Waiting { what: what.into() }
     }
+
+    /// The result of independent steps, from the errors of those that failed.
+    pub(super) fn all(mut errors: Vec<Self>) -> Result<(), Self> {
+        match errors.pop() {
+            None => Ok(()),
+            Some(only) if errors.is_empty() => Err(only),
+            Some(last) => {
+                errors.push(last);
+                Err(Self::Several(errors))
+            }
+        }
+    }
 }
 
 fn guest_reason(error: &desired::WriteError) -> &'static str {

@@ -49,14 +49,14 @@ pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     } else {
         ctx.machines().await?
     };
-    let mut first = Ok(());
+    // A failing pool blocks neither the others nor the drains.
+    let mut errors = Vec::new();
     for (set, pool) in behind {
-        // A failing pool does not block the others.
         let done = upgrade(ctx, set, &pool, &machines).await;
-        first = first.and(done);
+        errors.extend(done.err());
     }
-    drain::pass(ctx).await?;
-    first
+    errors.extend(drain::pass(ctx).await.err());
+    Error::all(errors)
 }
 
 /// Reads a pool with in-place upgrades. Other pools have no target annotation.
