@@ -254,7 +254,8 @@ fn tests(module: &str, chosen: &[&str], variables: &[(&str, String)]) -> Result<
     announce(&format!("building the tests {program}"));
     let built = cargo::build_test(program)?;
     let status = Command::new(&built.path)
-        .args(["--nocapture", "--include-ignored"])
+        // One after another: a machine with two processors bears one control plane.
+        .args(["--nocapture", "--include-ignored", "--test-threads=1"])
         .args(chosen)
         .current_dir(&built.directory)
         .envs(variables.iter().map(|(name, value)| (name, value)))

@@ -138,7 +138,7 @@ async fn holds_upgrades(fixture: &Fixture, cluster: &Cluster<'_>, guest: &Guest)
         .await?;
     let message = refusal["message"].as_str().unwrap_or_default().to_owned();
     ensure!(message.contains(catalog::CSV), "{message}");
-    aggregate(guest, &message).await?;
+    aggregate(fixture, guest, &message).await?;
     fixture
         .stage("the HostedCluster reports the reason", async || {
             let seen = cluster.seen().await?;
@@ -189,17 +189,36 @@ async fn is_held(fixture: &Fixture, cluster: &Cluster<'_>) -> Result<()> {
 }
 
 /// What the cluster-version-operator does, whose program is a stand-in: the ClusterVersion has the refusals of
-/// `ClusterOperators`.
-async fn aggregate(guest: &Guest, message: &str) -> Result<()> {
+/// `ClusterOperators`. It is otherwise that of a cluster whose first release is complete.
+async fn aggregate(fixture: &Fixture, guest: &Guest, message: &str) -> Result<()> {
     let path = format!("/apis/{CONFIG}/clusterversions/version/status");
     let text = format!(
         "Cluster operator operator-lifecycle-manager should not be upgraded between minor versions: {message}"
     );
-    let refusal = json!({
-        "type": "Upgradeable", "status": "False", "reason": "IncompatibleOperatorsInstalled",
-        "message": text, "lastTransitionTime": "2026-01-01T00:00:00Z",
-    });
-    let status = json!({ "status": { "conditions": [refusal] } });
+    let time = "2026-01-01T00:00:00Z";
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time,
+        })
+    };
+    let (version, image) = (&fixture.release.version, &fixture.release.image);
+    let status = json!({ "status": {
+        "observedGeneration": 1,
+        "versionHash": "none",
+        "availableUpdates": [],
+        "desired": { "version": version, "image": image },
+        "history": [{
+            "state": "Completed", "version": version, "image": image, "verified": false,
+            "startedTime": time, "completionTime": time,
+        }],
+        "conditions": [
+            condition("Available", "True", "AsExpected", "Done applying"),
+            condition("Failing", "False", "AsExpected", ""),
+            condition("Progressing", "False", "AsExpected", ""),
+            condition("ReleaseAccepted", "True", "PayloadLoaded", ""),
+            condition("Upgradeable", "False", "IncompatibleOperatorsInstalled", &text),
+        ],
+    } });
     guest
         .client
         .patch(&path, Patch::Merge, &status)

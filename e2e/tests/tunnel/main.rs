@@ -46,10 +46,12 @@ async fn scenario(fixture: &Fixture) -> Result<()> {
     extension::is_called(fixture, &guest).await?;
     proxy::service(&guest).await?;
     Proxy::of(fixture, &cluster).reaches_a_service().await?;
+    // From here on, what loses the API server restarts.
+    cluster.holds_invariants(&guest, true).await?;
     faults::agent_dies(fixture, &guest, &pods).await?;
     faults::server_dies(fixture, &cluster, &guest, &pods).await?;
     faults::agents_are_cut_off(fixture, &cluster, &guest, &pods).await?;
     conditions::follow_the_report(fixture, &cluster, &guest).await?;
     figures::show(fixture, &guest, &pods).await?;
-    cluster.destroy().await
+    cluster.is_destroyed().await
 }

@@ -189,7 +189,10 @@ fn expected_of_pool(pool: &Value, platform: &str) -> Vec<Expected> {
         "AutoscalingEnabled",
         by_spec(!spec["autoScaling"].is_null()),
     ));
-    expected.push(("AutorepairEnabled", by_spec(repairs)));
+    // Repair begins when the first machine has its configuration, so a pool that never had one has none.
+    if !repairs || replicas(pool) > 0 {
+        expected.push(("AutorepairEnabled", by_spec(repairs)));
+    }
     expected
 }
 

@@ -291,7 +291,7 @@ fn without(object: &mut Value, key: &str) {
     object.as_object_mut().unwrap().remove(key);
 }
 
-const ROWS: [Row; 47] = [
+const ROWS: [Row; 48] = [
     row(
         Invariant::ClusterConditions,
         "a condition that must be true is false",
@@ -606,6 +606,12 @@ const ROWS: [Row; 47] = [
         },
         "NodePool workers: AutoscalingEnabled is False, not True (R: M)",
     ),
+    row(
+        Invariant::PoolConditions,
+        "a pool with nodes is not repaired",
+        |it| set_condition(&mut it.node_pools[0], "AutorepairEnabled", "False"),
+        "NodePool workers: AutorepairEnabled is False, not True (R: M)",
+    ),
 ];
 
 fn said(findings: &[Finding]) -> Vec<String> {
@@ -616,6 +622,18 @@ fn said(findings: &[Finding]) -> Vec<String> {
 fn a_healthy_cluster_has_no_findings() {
     let found = findings(&healthy());
     assert!(found.is_empty(), "{:#?}", said(&found));
+}
+
+#[test]
+fn repair_of_a_pool_without_nodes_may_have_to_wait() {
+    let mut observed = healthy();
+    observed.node_pools[0]["spec"]["replicas"] = json!(0);
+    set_condition(&mut observed.node_pools[0], "AutorepairEnabled", "False");
+    let found = findings(&observed);
+    let mut of_pools = found
+        .iter()
+        .filter(|it| it.invariant == Invariant::PoolConditions);
+    assert!(of_pools.next().is_none(), "{:#?}", said(&found));
 }
 
 /// Check T23.
