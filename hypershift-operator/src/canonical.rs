@@ -7,7 +7,8 @@ pub(crate) fn text(value: &Value) -> String {
     sorted(value).to_string()
 }
 
-fn sorted(value: &Value) -> Value {
+/// The value with its keys in order.
+pub(crate) fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();

@@ -59,6 +59,8 @@ pub(crate) struct Facts {
     pub(crate) missing_crds: Vec<String>,
     /// KubeVirt of the infrastructure cluster, on platform KubeVirt.
     pub(crate) virtualization: Option<Virtualization>,
+    /// The name of the infrastructure object that the live Cluster of Cluster API refers to. Read on platform KubeVirt only.
+    pub(crate) infrastructure_name: Option<String>,
     /// Images that this operator chooses.
     pub(crate) images: Images,
     /// Cloud settings of this operator.

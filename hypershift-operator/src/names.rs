@@ -18,6 +18,8 @@ pub(crate) const NEED_MANAGEMENT_API: &str = "hypershift.openshift.io/need-manag
 pub(crate) const AGENT_CONSUMERS: &str = "hypershift.openshift.io/agent-consumer-namespaces";
 /// Annotation of the binding for Agents: their namespace has consented, so that the binding itself is no consent.
 pub(crate) const AGENT_CONSENT: &str = "hypershift.openshift.io/agent-consent";
+/// Label of the role and of the binding for Agents.
+pub(crate) const AGENT_RBAC: &str = "hypershift.openshift.io/capi-provider-agent-rbac";
 /// Finalizer of a HostedCluster: its objects are deleted first.
 pub(crate) const FINALIZER: &str = "hypershift.openshift.io/finalizer";
 /// Finalizer of Deployments that have to outlive the objects which they clean up after.
@@ -56,6 +58,21 @@ pub(crate) const CRD_READER: &str = "hypershift-cluster-api";
 /// Name of the binding of [`CRD_READER`] for one control plane.
 pub(crate) fn crd_reader_binding(namespace: &str) -> String {
     format!("{CRD_READER}-{namespace}")
+}
+
+/// Name of the role that lets the platform's controllers of a control plane use Agents, in the namespace of the Agents.
+pub(crate) fn agent_role(namespace: &str) -> String {
+    format!("{CAPI_PROVIDER}-role-{namespace}")
+}
+
+/// Name of the binding of that role.
+pub(crate) fn agent_binding(namespace: &str) -> String {
+    format!("cluster-api-agent-{namespace}")
+}
+
+/// Name of both in earlier versions of this operator.
+pub(crate) fn earlier_agent_rbac(namespace: &str) -> String {
+    format!("{CAPI_PROVIDER}-{namespace}")
 }
 
 /// The PKI operator of a control plane.

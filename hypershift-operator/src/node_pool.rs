@@ -35,6 +35,7 @@ mod plan;
 mod secrets;
 mod status;
 mod token;
+mod tuning;
 mod unreadable;
 mod validate;
 mod workload;
@@ -173,7 +174,8 @@ fn inputs<'a>(pool: &'a NodePool, cluster: &'a HostedCluster) -> Vec<Object<'a>>
     let key = spec.ssh_key.iter().map(|it| &it.name);
     let secrets = key.chain([&spec.pull_secret.name]);
     let bundle = spec.additional_trust_bundle.iter().map(|it| &it.name);
-    let maps = bundle.chain(pool.spec.config.iter().map(|it| &it.name));
+    let references = pool.spec.config.iter().chain(&pool.spec.tuning_config);
+    let maps = bundle.chain(references.map(|it| &it.name));
     let secrets = secrets.map(|name| (cache::SECRETS, home, name.as_str()));
     let maps = maps.map(|name| (cache::CONFIG_MAPS, home, name.as_str()));
     secrets.chain(maps).collect()

@@ -25,6 +25,12 @@ pub(crate) trait Infrastructure: Sync {
     /// without one has no Cluster in Cluster API.
     fn cluster(&self, facts: &Facts) -> ClusterIs;
 
+    /// Whether its provider leaves the infrastructure cluster object alone. Then nothing has to be created for it, and it
+    /// is ready as soon as it exists.
+    fn is_external(&self) -> bool {
+        true
+    }
+
     /// The kinds of Cluster API's groups that its controllers watch. `None` for a platform without controllers.
     fn kinds(&self, capi: Capi) -> Option<Vec<ApiResource>>;
 
@@ -58,6 +64,21 @@ pub(crate) trait Infrastructure: Sync {
         let _ = facts;
         Vec::new()
     }
+
+    /// What earlier versions created in the place of [`external_objects`](Self::external_objects). It is deleted once these
+    /// are applied, and with the cluster.
+    fn outdated_objects(&self, facts: &Facts) -> Vec<Outside> {
+        let _ = facts;
+        Vec::new()
+    }
+}
+
+/// An object outside of the control plane's namespace.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Outside {
+    pub(crate) resource: ApiResource,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
 }
 
 /// The image of a provider that is not part of the release: from the annotation, or else from the flag.

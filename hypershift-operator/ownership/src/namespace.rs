@@ -149,6 +149,11 @@ impl ControlPlaneNamespace {
         owner(object).is_none_or(|owner| owner == self.cluster)
     }
 
+    /// Whether an object that is not in it belongs to its owner: it names it.
+    pub fn has_outside(&self, object: &ObjectMeta) -> bool {
+        owner(object) == Some(self.cluster.as_str())
+    }
+
     /// The namespace object as it was found, for the deletion of that one and no other.
     pub fn metadata(&self) -> ObjectMeta {
         ObjectMeta {

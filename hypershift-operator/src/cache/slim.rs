@@ -98,7 +98,9 @@ fn pool_inputs_version(found: &DynamicObject) -> String {
 /// Trims a NodePool to its metadata, the fields that lead to it, and the input of fleet metrics.
 pub(crate) fn pool(found: &mut DynamicObject) {
     let (spec, status) = (&found.data["spec"], &found.data["status"]);
-    let kept = json!({ "clusterName": spec["clusterName"], "config": spec["config"] });
+    let kept = ["clusterName", "config", "tuningConfig"];
+    let kept = kept.map(|field| (field.to_owned(), spec[field].clone()));
+    let kept: serde_json::Map<_, _> = kept.into_iter().filter(|(_, it)| !it.is_null()).collect();
     let spec = json!({
         "clusterName": spec["clusterName"],
         "platform": { "type": spec["platform"]["type"] },

@@ -150,6 +150,7 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
                 kubevirt: "v1.6.0".to_owned(),
             }
         }),
+        infrastructure_name: None,
         cloud: Cloud::default(),
         images: Images {
             capi_proxy: Some("images.example.com/capi-proxy:v1".to_owned()),

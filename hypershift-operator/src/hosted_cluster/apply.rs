@@ -76,6 +76,7 @@ async fn step(
         step,
         objects,
         obsolete,
+        outdated,
     } = planned;
     for object in &objects {
         match write(applier, namespace, object).await {
@@ -91,6 +92,15 @@ async fn step(
     for (resource, names) in by_kind(&obsolete) {
         let pruned = applier.prune(resource, namespace, &names, is_ours).await;
         if let Err(error) = pruned {
+            done.failures.push(Failure { step, error });
+        }
+    }
+    // The namespace of another user: only what names the cluster is its.
+    let is_named = |found: &ObjectMeta| namespace.has_outside(found);
+    for object in &outdated {
+        let (place, names) = (&object.namespace, [object.name.as_str()]);
+        let pruned = applier.prune(&object.resource, place, &names, is_named);
+        if let Err(error) = pruned.await {
             done.failures.push(Failure { step, error });
         }
     }
@@ -136,6 +146,7 @@ mod tests {
     use std::sync::Arc;
 
     use k8s_openapi::api::networking::v1::NetworkPolicy;
+    use k8s_openapi::api::rbac::v1::Role;
     use serde_json::{Value, json};
     use support::testing::{Answer, Expect, Scenario};
 
@@ -143,6 +154,7 @@ mod tests {
     use crate::cache::Cache;
     use crate::control_plane_namespace;
     use crate::names;
+    use crate::platform::Outside;
 
     async fn pruned(annotations: Value, is_deleted: bool) {
         let path = "/apis/networking.k8s.io/v1/namespaces/clusters-one/networkpolicies/old";
@@ -160,6 +172,7 @@ mod tests {
             step: Step::NetworkPolicies,
             objects: Vec::new(),
             obsolete: vec![(ApiResource::erase::<NetworkPolicy>(&()), "old".to_owned())],
+            outdated: Vec::new(),
         }];
         let done = apply(&applier, &namespace, plan).await;
         scenario.finish();
@@ -197,6 +210,7 @@ mod tests {
                 step: Step::NetworkPolicies,
                 objects: Vec::new(),
                 obsolete: obsolete.collect(),
+                outdated: Vec::new(),
             }]
         };
         let done = apply(&applier, &namespace, plan(&obsolete)).await;
@@ -204,6 +218,53 @@ mod tests {
         let done = apply(&applier, &namespace, plan(&["foreign", "absent"])).await;
         assert!(done.failures.is_empty(), "{:?}", done.failures);
         scenario.finish();
+    }
+
+    /// Check T01: the namespace of the Agents may be another tenant's.
+    #[tokio::test]
+    async fn outdated_objects_outside_are_deleted_if_they_name_the_cluster() {
+        let role = || ApiResource::erase::<Role>(&());
+        let path = "/apis/rbac.authorization.k8s.io/v1/namespaces/agents/roles";
+        for (annotations, is_deleted) in [
+            (json!({ names::CLUSTER: "clusters/one" }), true),
+            (json!({ names::CLUSTER: "clusters-x/one" }), false),
+            (json!({}), false),
+        ] {
+            let old = json!({ "metadata": {
+                "namespace": "agents", "name": "old", "uid": "u", "annotations": annotations,
+            } });
+            let new = json!({ "metadata": {
+                "namespace": "agents", "name": "new", "uid": "v", "resourceVersion": "1",
+            } });
+            let (old_path, new_path) = (format!("{path}/old"), format!("{path}/new"));
+            // The new one exists before the old one is deleted.
+            let mut calls = vec![
+                Expect::get(&new_path).answer(Answer::error(404, "NotFound")),
+                Expect::patch(&new_path).answer(Answer::ok(&new)),
+                Expect::get(&old_path).answer(Answer::ok(&old)),
+            ];
+            if is_deleted {
+                calls.push(
+                    Expect::delete(&old_path).body(json!({ "preconditions": { "uid": "u" } })),
+                );
+            }
+            let scenario = Scenario::new(calls);
+            let applier = Applier::new(scenario.client(), "m");
+            let namespace = control_plane_namespace::for_tests("clusters-one");
+            let plan = vec![Planned {
+                step: Step::Rbac,
+                objects: vec![Desired::of(role(), "agents", "new", json!({ "rules": [] }))],
+                obsolete: Vec::new(),
+                outdated: vec![Outside {
+                    resource: role(),
+                    namespace: "agents".to_owned(),
+                    name: "old".to_owned(),
+                }],
+            }];
+            let done = apply(&applier, &namespace, plan).await;
+            scenario.finish();
+            assert!(done.failures.is_empty(), "{:?}", done.failures);
+        }
     }
 
     /// Check F10.

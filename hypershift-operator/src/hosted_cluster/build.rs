@@ -14,6 +14,7 @@ use super::operator_image;
 use crate::desired::Desired;
 use crate::facts::Facts;
 use crate::names;
+use crate::platform::Outside;
 pub(crate) use certificate::webhook_tls;
 pub(crate) use cluster::capi_cluster;
 pub(crate) use control_plane::{paused_control_plane, spec as control_plane_spec};
@@ -51,6 +52,8 @@ pub(crate) struct Planned {
     pub(crate) objects: Vec<Desired>,
     /// Objects that must not be there, by kind and name, in the control plane's namespace.
     pub(crate) obsolete: Vec<(ApiResource, String)>,
+    /// Objects of earlier versions outside of it, which are deleted if they name the cluster.
+    pub(crate) outdated: Vec<Outside>,
 }
 
 /// Why rendering failed.
@@ -128,10 +131,12 @@ pub(crate) fn build(facts: &Facts) -> Result<Vec<Planned>, Error> {
             .map(|it| with_owner(facts, it))
             .collect(),
         obsolete: Vec::new(),
+        outdated: Vec::new(),
     });
     for planned in &mut plan {
         match planned.step {
             Step::Operators => planned.obsolete.clone_from(&operators.obsolete),
+            Step::Rbac => planned.outdated.clone_from(&operators.outdated),
             Step::NetworkPolicies => {
                 planned.obsolete = network_policies::obsolete(&planned.objects);
             }
@@ -141,8 +146,7 @@ pub(crate) fn build(facts: &Facts) -> Result<Vec<Planned>, Error> {
             | Step::SecretEncryption
             | Step::References
             | Step::ControlPlane
-            | Step::Handover
-            | Step::Rbac => {}
+            | Step::Handover => {}
         }
     }
     Ok(plan.into())

@@ -174,10 +174,17 @@ impl Deletion<'_> {
             self.delete_annotated(resource.clone(), None, &name).await?;
         }
         let platform = infrastructure(self.facts.cluster.spec.platform.type_);
-        let external_objects = platform.map(|it| it.external_objects(self.facts));
-        for object in external_objects.unwrap_or_default() {
+        let Ok(platform) = platform else {
+            return Ok(());
+        };
+        for object in platform.external_objects(self.facts) {
             let (namespace, name) = (object.namespace(), object.name());
             self.delete_annotated(object.resource.clone(), namespace, name)
+                .await?;
+        }
+        for object in platform.outdated_objects(self.facts) {
+            let namespace = Some(object.namespace.as_str());
+            self.delete_annotated(object.resource, namespace, &object.name)
                 .await?;
         }
         Ok(())

@@ -3,6 +3,7 @@
 mod agents;
 mod copies;
 mod ignition;
+mod live_cluster;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -65,6 +66,7 @@ pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> 
         management: Management::default(),
         missing_crds: Vec::new(),
         virtualization: None,
+        infrastructure_name: None,
         images: ctx.images.clone(),
         cloud: ctx.cloud.clone(),
         webhook_tls: None,
@@ -87,6 +89,7 @@ pub(super) async fn dereference(
     crate::facts::aws_roles::resolve(&mut facts);
     facts.management = ctx.management.get(&ctx.client).await?;
     facts.virtualization = virtualization::find(&facts, &ctx.client, &ctx.virtualization).await;
+    facts.infrastructure_name = live_cluster::infrastructure_name(&facts, ctx).await?;
     facts.occupied = copies::occupied(&facts, ctx).await?;
     facts.agent_namespace = agents::consent(&facts, ctx).await?;
     for name in DEPLOYMENTS {

@@ -6,6 +6,8 @@ use api::hypershift::v1beta1::node_pool::NodePool;
 const LONGEST: usize = 253;
 /// The longest value of the label that selects the machines of a pool.
 const LONGEST_GENERATION: usize = 43;
+/// The longest name of an object that labels have, too.
+const LONGEST_LABEL: usize = 63;
 /// A dash before and after eight digits.
 const HASH: usize = 10;
 
@@ -33,6 +35,16 @@ pub(crate) fn user_data(pool: &str, hash: &str) -> String {
 /// The platform's template with this content.
 pub(crate) fn template(pool: &str, hash: &str) -> String {
     joined(pool, hash, LONGEST)
+}
+
+/// The ConfigMap with the `Tuned` manifests of a pool.
+pub(crate) fn tuned(pool: &str) -> String {
+    joined("tuned", pool, LONGEST)
+}
+
+/// The ConfigMap with the performance profile of a pool, which is in this ConfigMap of the user.
+pub(crate) fn performance_profile(source: &str, pool: &str) -> String {
+    joined(source, pool, LONGEST_LABEL)
 }
 
 /// The label, key and value at once, by which the pool's machines are selected.
@@ -83,12 +95,17 @@ mod tests {
         assert_eq!(user_data("pool", "0a1b2c3d"), "user-data-pool-0a1b2c3d");
         assert_eq!(template("pool", "0a1b2c3d"), "pool-0a1b2c3d");
         assert_eq!(generation("dev-x1", "dev", "a"), "dev-x1-dev-a");
+        assert_eq!(tuned("pool"), "tuned-pool");
+        assert_eq!(performance_profile("latency", "pool"), "latency-pool");
     }
 
     #[test]
     fn truncated_names_keep_their_suffix() {
         let name = generation("a-rather-long-infrastructure-id", "of-a-cluster", "workers");
         assert_eq!(name.len(), 43);
+        assert!(name.ends_with("-workers"), "{name}");
+        let name = performance_profile(&"p".repeat(80), "workers");
+        assert_eq!(name.len(), 63);
         assert!(name.ends_with("-workers"), "{name}");
         let name = generation("dev", "dev", &"w".repeat(50));
         assert_eq!(name.len(), "dev-dev-".len() + 8);

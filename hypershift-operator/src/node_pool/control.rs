@@ -238,8 +238,9 @@ fn of_maps(found: &ObjectMeta, pools: &Store<Pool>) -> Vec<ObjectKey> {
     let is_put_forward = labels.any(|(key, _)| key.starts_with("hypershift.openshift.io/"));
     of(pools, |pool| {
         let home = pool.metadata.namespace.as_deref().unwrap_or_default();
-        let mut config = pool.data["spec"]["config"].as_array().into_iter().flatten();
-        let is_named = home == namespace && config.any(|it| it["name"] == name);
+        let fields = ["config", "tuningConfig"].map(|field| pool.data["spec"][field].as_array());
+        let mut references = fields.into_iter().flatten().flatten();
+        let is_named = home == namespace && references.any(|it| it["name"] == name);
         is_named || is_put_forward && owner(pool).control_plane_namespace() == namespace
     })
 }
@@ -351,6 +352,7 @@ mod tests {
             "spec": {
                 "clusterName": "dev",
                 "config": [{ "name": "sysctl" }],
+                "tuningConfig": [{ "name": "latency" }],
                 "replicas": 1_u64 << 31,
                 "arch": "unknown",
             },
@@ -358,7 +360,11 @@ mod tests {
         });
         let mut pool: Pool = serde_json::from_value(pool).unwrap();
         cache::trim_pool(&mut pool);
-        let kept = json!({ "clusterName": "dev", "config": [{ "name": "sysctl" }] });
+        let kept = json!({
+            "clusterName": "dev",
+            "config": [{ "name": "sysctl" }],
+            "tuningConfig": [{ "name": "latency" }],
+        });
         assert_eq!(pool.data["spec"], kept);
         let mut writer = StoreWriter::new(resource());
         writer.apply_watcher_event(&watcher::Event::Apply(pool));
@@ -376,6 +382,7 @@ mod tests {
         assert_eq!(of_cluster("other"), 0);
         assert_eq!(of_changed(&ChangedClusters::All, &pools).len(), 1);
         assert_eq!(of_maps(&meta("clusters", "sysctl"), &pools).len(), 1);
+        assert_eq!(of_maps(&meta("clusters", "latency"), &pools).len(), 1);
         assert_eq!(of_maps(&meta("clusters", "other"), &pools).len(), 0);
     }
 

@@ -8,7 +8,7 @@ use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use api::hypershift::v1beta1::platform::PlatformType;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, LocalObjectReference, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 use payload::operator_image::{Candidate, Question, candidate, knows};
@@ -21,6 +21,7 @@ use super::facts::{Facts, Unread};
 use super::observed::{
     Machine, ObservedCondition, PlatformMachine, Template, Workload, observed_condition,
 };
+use super::tuning::{self, Role, Written};
 use super::workload;
 use crate::capi::Capi;
 use crate::context::Context;
@@ -68,9 +69,10 @@ pub(crate) async fn facts(
         pull_secret: pull_secret.unwrap_or_default(),
         trust_bundle: reader.trust_bundle(&cluster).await?,
         ssh_key: reader.ssh_key(&cluster).await?,
-        own: reader.own(&pool).await?,
+        own: reader.sources(&pool.spec.config, config::KEY).await?,
         core: reader.labelled(CORE, |_| true).await?,
         tuning: reader.labelled(TUNING, |it| belongs(it, &pool)).await?,
+        tuning_inputs: reader.tuning(&pool, &cluster).await?,
         ignition_ca: reader.key(&reader.away, IGNITION_CA, "tls.crt").await?,
         tokens,
         user_data,
@@ -151,11 +153,16 @@ impl Reader<'_> {
         Ok(found.and_then(|it| it.data?.remove("ca-bundle.crt")))
     }
 
-    async fn own(&self, pool: &NodePool) -> Result<Vec<Source>, Error> {
+    /// A key of ConfigMaps that a pool refers to.
+    async fn sources(
+        &self,
+        references: &[LocalObjectReference],
+        key: &str,
+    ) -> Result<Vec<Source>, Error> {
         let mut sources = Vec::new();
-        for reference in &pool.spec.config {
+        for reference in references {
             let found = self.config_map(&reference.name).await?;
-            let content = found.map_or(Content::Missing, content);
+            let content = found.map_or(Content::Missing, |it| content(it, key));
             let name = reference.name.clone();
             sources.push(Source { name, content });
         }
@@ -175,9 +182,53 @@ impl Reader<'_> {
         Ok(ours
             .map(|it| Source {
                 name: it.name_any(),
-                content: content(it),
+                content: content(it, config::KEY),
             })
             .collect())
+    }
+
+    /// What the tuning operator is to get and reports, and which ConfigMaps are not the pool's tuning: names that users
+    /// choose are in the names of those that are written.
+    async fn tuning(
+        &self,
+        pool: &NodePool,
+        cluster: &HostedCluster,
+    ) -> Result<tuning::Observed, Error> {
+        let mut observed = tuning::Observed::default();
+        if !tuning::is_enabled(cluster) {
+            return Ok(observed);
+        }
+        observed.sources = self.sources(&pool.spec.tuning_config, tuning::KEY).await?;
+        let api = self.config_maps_in(&self.away);
+        let listed = api.list_metadata(&ListParams::default()).await;
+        let listed = listed.map_err(Error::read(format!("ConfigMaps of {}", self.away)))?;
+        for map in &listed.items {
+            let name = map.name_any();
+            let role = tuning::role(&map.metadata, pool);
+            match role {
+                Role::Tuned | Role::Profile => observed.written.push(Written {
+                    name,
+                    is_profile: role == Role::Profile,
+                }),
+                Role::Report => {
+                    let read = api.get_opt(&name).await;
+                    let read =
+                        read.map_err(Error::read(format!("ConfigMap {}/{name}", self.away)))?;
+                    let content = read.map(|it| content(it, tuning::REPORT_KEY));
+                    let source = content.map(|content| Source {
+                        name: name.clone(),
+                        content,
+                    });
+                    observed.reports.extend(source);
+                    // It is the tuning operator's, and not to be written.
+                    observed.others.insert(name);
+                }
+                Role::Other => {
+                    observed.others.insert(name);
+                }
+            }
+        }
+        Ok(observed)
     }
 
     /// The Secrets of the pool: tokens whole, and of user data the names.
@@ -344,15 +395,12 @@ async fn release(
     release.map_err(|error| Unread::of(&error))
 }
 
-/// The capabilities of the cluster's operator. Only AWS needs them. Fails only while labels are being read.
+/// The capabilities of the cluster's operator. Fails only while labels are being read.
 async fn capabilities(
     releases: &Releases,
     question: &Question<'_>,
     pull_secret: &PullSecret,
 ) -> Result<Capabilities, payload::Error> {
-    if question.cluster.spec.platform.type_ != PlatformType::Aws {
-        return Ok(Capabilities::unknown());
-    }
     if let Some(labels) = question.annotated_labels() {
         return Ok(Capabilities::of_labels(&labels));
     }
@@ -408,8 +456,8 @@ impl Unread {
     }
 }
 
-fn content(map: ConfigMap) -> Content {
-    let text = map.data.and_then(|mut it| it.remove(config::KEY));
+fn content(map: ConfigMap, key: &str) -> Content {
+    let text = map.data.and_then(|mut it| it.remove(key));
     text.map_or(Content::Empty, Content::Text)
 }
 
@@ -423,4 +471,41 @@ fn completed(cluster: &HostedCluster) -> Option<Version> {
     let mut history = version.history.iter();
     let completed = history.find(|it| it.state == "Completed")?;
     completed.version.as_ref()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use api::annotations::cluster::CONTROL_PLANE_OPERATOR_IMAGE_LABELS;
+    use ownership::Scope;
+    use payload::Capability;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::facts::fixture;
+
+    #[tokio::test]
+    async fn capabilities_are_read_on_every_platform() {
+        let config = Config::for_tests(Scope::Private);
+        let releases = Releases::new(config.releases.clone()).unwrap();
+        let pull_secret = PullSecret::parse(br#"{"auths":{}}"#).unwrap();
+        let images = payload::operator_image::OperatorImages::default();
+        for platform in ["aws", "agent", "kubevirt", "none"] {
+            let mut cluster = fixture::hosted_cluster(platform);
+            // Labels of an annotation are known without a registry.
+            let annotations = cluster.metadata.annotations.get_or_insert_default();
+            annotations.insert(
+                CONTROL_PLANE_OPERATOR_IMAGE_LABELS.key().to_owned(),
+                format!("{}=true", Capability::SkipsHaproxy.label()),
+            );
+            let question = Question {
+                cluster: &cluster,
+                capi_types: CapiTypes::Private,
+                release: None,
+                images: &images,
+            };
+            let found = capabilities(&releases, &question, &pull_secret).await;
+            let has = found.unwrap().has(Capability::SkipsHaproxy);
+            assert!(has, "{platform}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use payload::{Capabilities, Release, Version};
 
 use super::config::Source;
 use super::observed::{Machine, ObservedCondition, PlatformMachine, Template, Workload};
+use super::tuning;
 use crate::capi::Capi;
 use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::names::node_pool as names;
@@ -38,7 +39,10 @@ pub(crate) struct Facts {
     pub(crate) ssh_key: Option<String>,
     pub(crate) own: Vec<Source>,
     pub(crate) core: Vec<Source>,
+    /// Manifests from the tuning operator.
     pub(crate) tuning: Vec<Source>,
+    /// What the tuning operator gets, and reports.
+    pub(crate) tuning_inputs: tuning::Observed,
     /// The certificate authority of the ignition server, PEM.
     pub(crate) ignition_ca: Option<Vec<u8>>,
     /// The tokens' Secrets of this pool.
@@ -53,7 +57,7 @@ pub(crate) struct Facts {
     /// The MachineDeployment or MachineSet of the pool.
     pub(crate) workload: Option<Workload>,
     pub(crate) templates: Vec<Template>,
-    /// Whether its MachineHealthCheck allows remediation.
+    /// Whether its MachineHealthCheck allows remediation, if there is one and repair is enabled.
     pub(crate) remediation: Option<ObservedCondition>,
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::facts::Facts;
 use super::observed::{Machine, ObservedCondition, Workload};
+use super::tuning;
 use crate::control_plane_namespace;
 
 pub(crate) const IMAGE: &str = "images.example.com/release:4.22.0";
@@ -122,6 +123,7 @@ pub(crate) fn facts() -> Facts {
         own: Vec::new(),
         core: Vec::new(),
         tuning: Vec::new(),
+        tuning_inputs: tuning::Observed::default(),
         ignition_ca: Some(b"PEM".to_vec()),
         tokens: Vec::new(),
         user_data: Vec::new(),

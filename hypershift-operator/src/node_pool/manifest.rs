@@ -131,12 +131,9 @@ impl Kind {
 impl Manifest {
     /// Splits a text into manifests.
     pub(crate) fn read(text: &str) -> Result<Vec<Self>, Refused> {
-        let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options(text))
-            .map_err(|error| Refused::of_yaml(text, &error))?;
-        let documents = documents.into_iter().enumerate();
+        let documents = documents(text)?.into_iter();
         documents
-            .filter(|(_, document)| !document.is_null())
-            .map(|(index, document)| Self::parse(index + 1, document))
+            .map(|(number, document)| Self::parse(number, document))
             .collect()
     }
 
@@ -243,6 +240,16 @@ impl Refused {
             },
         }
     }
+}
+
+/// The documents of a text with their numbers, without empty ones.
+pub(crate) fn documents(text: &str) -> Result<Vec<(usize, Value)>, Refused> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options(text))
+        .map_err(|error| Refused::of_yaml(text, &error))?;
+    let documents = (1..).zip(documents);
+    Ok(documents
+        .filter(|(_, document)| !document.is_null())
+        .collect())
 }
 
 /// Limits of what a text may need in memory. Values that aliases repeat count each time, so that a small text cannot

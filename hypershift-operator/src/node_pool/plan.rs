@@ -16,7 +16,7 @@ use super::observed;
 use super::secrets::{self, Outdated, Payload, Proxy, Stub};
 use super::validate::Evaluation;
 use super::workload::PAUSED;
-use super::{autoscaling, health_check, workload};
+use super::{autoscaling, health_check, tuning, workload};
 use crate::names::node_pool as names;
 use crate::platform::machines::{self, Template};
 
@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub(crate) outdated_user_data: Vec<String>,
     /// Nothing on platforms whose machines another controller creates.
     pub(crate) machines: Option<Machines>,
+    /// Nothing if the tuning stays as it is.
+    pub(crate) tuning: tuning::Maps,
 }
 
 /// The token Secret: complete if new, otherwise only the fields of this operator.
@@ -79,6 +81,7 @@ pub(crate) fn plan(
         release,
         config,
         hashes,
+        tuning,
         machine,
         is_paused: _,
     } = found;
@@ -133,6 +136,8 @@ pub(crate) fn plan(
         outdated_tokens: outdated_tokens(facts, &hash),
         outdated_user_data: outdated_user_data(facts, &hash),
         machines,
+        // Invalid tuning neither replaces nor removes what the nodes have.
+        tuning: tuning.as_ref().map(|it| it.maps(facts)).unwrap_or_default(),
         hash,
     })
 }
@@ -252,11 +257,13 @@ fn plan_machines(
     }
 }
 
-/// Machines are repaired once one of this configuration is ready: before that, replacements would fail, too.
+/// Repair starts once a machine has fetched its configuration: before that, replacements would fail, too. It does not end
+/// with the next configuration, which no machine has fetched at first.
 fn is_repaired(facts: &Facts, conditions: &Conditions) -> bool {
     let reached =
         api::conditions::status(conditions.list(), PoolCondition::ReachedIgnitionEndpoint);
-    facts.pool.spec.management.auto_repair && reached == api::conditions::Status::True
+    let is_started = reached == api::conditions::Status::True || facts.remediation.is_some();
+    facts.pool.spec.management.auto_repair && is_started
 }
 
 fn obsolete(pool: &str, desired: &[Value]) -> Vec<String> {

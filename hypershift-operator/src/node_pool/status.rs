@@ -114,7 +114,8 @@ fn repair(facts: &Facts, conditions: &mut Conditions) {
         conditions.off(about, "spec.management.autoRepair is off");
         return;
     }
-    if status_of(conditions.list(), PoolCondition::ReachedIgnitionEndpoint) != Status::True {
+    let reached = status_of(conditions.list(), PoolCondition::ReachedIgnitionEndpoint);
+    if reached != Status::True && facts.remediation.is_none() {
         let message = "Waiting for the first ready Node of this configuration";
         conditions.set(about, Status::False, "IgnitionNotReached", message);
         return;

@@ -1,5 +1,6 @@
 //! One reconcile of a pool against an API server that counts requests.
 
+use k8s_openapi::api::core::v1::LocalObjectReference;
 use payload::Releases;
 use prometheus_client::registry::Registry;
 use serde_json::json;
@@ -31,6 +32,9 @@ fn pools(scenario: &Scenario) -> Arc<Pools> {
 async fn an_unchanged_pool_is_reconciled_without_requests() {
     let mut pool = fixtures::pool();
     pool.metadata.resource_version = Some("7".to_owned());
+    pool.spec.tuning_config = vec![LocalObjectReference {
+        name: "latency".to_owned(),
+    }];
     let mut updated = pool.clone();
     updated.metadata.resource_version = Some("8".to_owned());
     let mut cluster = fixtures::cluster();
@@ -90,6 +94,7 @@ async fn an_unchanged_pool_is_reconciled_without_requests() {
     for (watch, namespace, name) in [
         (cache::SECRETS, "clusters", "pull-secret"),
         (cache::CONFIG_MAPS, "clusters-dev", "new"),
+        (cache::CONFIG_MAPS, "clusters", "latency"),
         (cache::POOL_INPUTS, "clusters", "dev"),
         (cache::NODE_POOLS, "clusters", "workers"),
     ] {

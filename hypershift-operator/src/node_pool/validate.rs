@@ -3,10 +3,12 @@
 //! Each check sets its conditions. A check that blocks the ones after it ends the validation: the
 //! later conditions keep their state, and existing machines are not changed.
 
+mod arch;
 mod config;
 mod ignition;
 mod release;
 mod spec;
+mod tuning;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use payload::Release;
 use super::conditions::Conditions;
 use super::config::{Config, Hashes};
 use super::facts::Facts;
+use super::tuning::Tuning;
 use crate::pause::{Pause, pause};
 use crate::platform::machines;
 use crate::platform::machines::{Machine, Refused};
@@ -27,6 +30,8 @@ pub(crate) struct Evaluation {
     pub(crate) release: Option<Arc<Release>>,
     pub(crate) config: Option<Config>,
     pub(crate) hashes: Option<Hashes>,
+    /// Nothing if it is invalid: then it stays as it is.
+    pub(crate) tuning: Option<Tuning>,
     /// The machine of the platform; nothing on platforms whose machines another controller creates.
     pub(crate) machine: Option<Machine>,
     pub(crate) is_paused: bool,
@@ -46,14 +51,15 @@ pub(crate) enum Blocked {
 type Check = fn(&Facts, &mut Evaluation, &mut Conditions) -> Result<(), Blocked>;
 
 /// The checks, in the order of what they depend on.
-const CHECKS: [Check; 13] = [
+const CHECKS: [Check; 14] = [
     spec::autoscaling,
     spec::update_management,
     release::image,
     ignition::endpoint,
-    release::arch,
+    arch::arch,
     reconciliation,
     release::skew,
+    tuning::manifests,
     config::manifests,
     updating_config,
     updating_version,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api::annotations::node_pool::{CURRENT_CONFIG_VERSION, NODE_POOL, TOKEN_EXPIRATION};
 use api::hypershift::v1beta1::node_pool::{NodePool, NodePoolStatus, UpgradeType};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Resource as _};
@@ -18,6 +18,7 @@ use super::facts::Facts;
 use super::observed::Workload;
 use super::plan::{Machines, Plan, Token};
 use super::secrets::{self, Outdated};
+use super::tuning;
 use super::workload::PAUSED;
 use crate::cache::Cache;
 use crate::control_plane_namespace::{ControlPlaneNamespace, Namespace};
@@ -185,6 +186,33 @@ impl Writer {
         let secret = ApiResource::erase::<Secret>(&());
         for name in &plan.outdated_user_data {
             self.delete(namespace, &facts.pool, &secret, name).await?;
+        }
+        self.tuning(namespace, facts, &plan.tuning).await
+    }
+
+    /// Last, so that a ConfigMap that cannot be written delays no machine.
+    async fn tuning(
+        &self,
+        namespace: &Namespace,
+        facts: &Facts,
+        maps: &tuning::Maps,
+    ) -> Result<(), Error> {
+        let kind = ApiResource::erase::<ConfigMap>(&());
+        for map in &maps.desired {
+            let name = map.metadata.name.as_deref().unwrap_or_default();
+            let api = self.objects(&kind, namespace.name());
+            let found = api.get_metadata_opt(name).await;
+            let found = found.map_err(Error::read(format!(
+                "ConfigMap {}/{name}",
+                namespace.name()
+            )))?;
+            // Another object may have got the name since the ConfigMaps were listed: the next reconcile reports it.
+            if found.is_none_or(|it| tuning::may_write(&it.metadata, &facts.pool)) {
+                self.applier.ensure(map).await?;
+            }
+        }
+        for name in &maps.obsolete {
+            self.delete(namespace, &facts.pool, &kind, name).await?;
         }
         Ok(())
     }

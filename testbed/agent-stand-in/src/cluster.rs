@@ -14,6 +14,8 @@ const INSTALLS: (&str, &str) = (
     "extensions.hive.openshift.io/v1beta1",
     "agentclusterinstalls",
 );
+/// By the contract of Cluster API, a provider ignores what another program creates.
+const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
 
 /// Reconciles one, and returns its progress.
 pub(crate) async fn look(provider: &Provider, cluster: &Value) -> Result<String> {
@@ -22,6 +24,9 @@ pub(crate) async fn look(provider: &Provider, cluster: &Value) -> Result<String>
     if is_going(cluster) {
         return end(provider, cluster, &path).await;
     }
+    if is_external(cluster) {
+        return Ok("is external: another program reconciles it".to_owned());
+    }
     if !has_finalizer(cluster, FINALIZER) {
         objects
             .merge(&path, &with_finalizer(cluster, FINALIZER))
@@ -29,7 +34,7 @@ pub(crate) async fn look(provider: &Provider, cluster: &Value) -> Result<String>
         return Ok("has its finalizer".to_owned());
     }
     if deployment(cluster).is_some() {
-        return Ok("the Agent service knows it".to_owned());
+        return become_ready(provider, cluster, &path).await;
     }
     let Some(deployment) = desired_deployment(provider, cluster).await? else {
         return Ok("waits for its Cluster and its control plane".to_owned());
@@ -41,6 +46,29 @@ pub(crate) async fn look(provider: &Provider, cluster: &Value) -> Result<String>
     let status = json!({ "status": { "clusterDeploymentRef": reference } });
     objects.merge(&format!("{path}/status"), &status).await?;
     Ok("is registered at the Agent service".to_owned())
+}
+
+/// Its machines are created once it is ready: the Agent service knows it, and its API server has an address.
+async fn become_ready(provider: &Provider, cluster: &Value, path: &str) -> Result<String> {
+    if !has_endpoint(cluster) {
+        return Ok("waits for the address of its API server".to_owned());
+    }
+    if cluster["status"]["ready"] != true {
+        let status = json!({ "status": { "ready": true } });
+        let path = format!("{path}/status");
+        provider.objects.merge(&path, &status).await?;
+    }
+    Ok("is ready".to_owned())
+}
+
+fn is_external(cluster: &Value) -> bool {
+    !cluster["metadata"]["annotations"][MANAGED_BY].is_null()
+}
+
+fn has_endpoint(cluster: &Value) -> bool {
+    let endpoint = &cluster["spec"]["controlPlaneEndpoint"];
+    let host = endpoint["host"].as_str().unwrap_or_default();
+    !host.is_empty() && endpoint["port"].as_u64().unwrap_or_default() != 0
 }
 
 /// The name under which the Agent service knows it.
@@ -203,6 +231,30 @@ mod tests {
             let mut half = whole.clone();
             half[part] = Value::Null;
             assert_eq!(deployment_of(&cluster(), &half), None, "{part}");
+        }
+    }
+
+    #[test]
+    fn clusters_of_other_programs_are_external() {
+        let mut cluster = cluster();
+        assert!(!is_external(&cluster));
+        for value in ["external", ""] {
+            cluster["metadata"]["annotations"] = json!({ MANAGED_BY: value });
+            assert!(is_external(&cluster), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_is_ready_with_an_address_only() {
+        for (endpoint, expected) in [
+            (Value::Null, false),
+            (json!({ "host": "", "port": 6443 }), false),
+            (json!({ "host": "192.0.2.1", "port": 0 }), false),
+            (json!({ "host": "192.0.2.1", "port": 6443 }), true),
+        ] {
+            let mut cluster = cluster();
+            cluster["spec"]["controlPlaneEndpoint"] = endpoint.clone();
+            assert_eq!(has_endpoint(&cluster), expected, "{endpoint}");
         }
     }
 

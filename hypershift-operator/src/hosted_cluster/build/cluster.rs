@@ -30,10 +30,11 @@ pub(crate) fn capi_cluster(facts: &Facts, paused: bool) -> Option<Desired> {
     Some(super::with_owner(facts, cluster))
 }
 
-/// The infrastructure object. Its provider ignores it: nothing has to be created, so it is ready.
+/// The infrastructure object. Most providers ignore it: nothing has to be created, so it is ready.
 fn infrastructure_cluster(facts: &Facts) -> Option<Desired> {
     let platform = infrastructure(facts.cluster.spec.platform.type_).ok()?;
     match platform.cluster(facts) {
+        ClusterIs::Desired(cluster) if !platform.is_external() => Some(*cluster),
         ClusterIs::Desired(cluster) => {
             let cluster = cluster.annotated(MANAGED_BY, "external");
             Some(cluster.with_status(json!({ "ready": true })))

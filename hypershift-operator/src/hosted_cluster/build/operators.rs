@@ -31,7 +31,7 @@ use super::{Desired, Error, certificate};
 use crate::facts::Facts;
 use crate::hosted_cluster::operator_image::operator_image;
 use crate::names;
-use crate::platform::{Infrastructure, infrastructure};
+use crate::platform::{Infrastructure, Outside, infrastructure};
 
 /// Annotation with another image of the Cluster API controllers.
 const MANAGER_IMAGE: &str = "hypershift.openshift.io/capi-manager-image";
@@ -55,6 +55,8 @@ pub(super) struct Operators {
     pub(super) workloads: Vec<Desired>,
     /// Objects that must not exist.
     pub(super) obsolete: Vec<(ApiResource, String)>,
+    /// Objects outside of the control plane's namespace that RBAC replaces.
+    pub(super) outdated: Vec<Outside>,
 }
 
 /// Finalizers of a Deployment, while there are objects that only its pods can delete.
@@ -150,6 +152,7 @@ impl Operators {
         )?;
         self.rbac.extend(roles::cluster_wide(facts));
         self.rbac.extend(platform.external_objects(facts));
+        self.outdated = platform.outdated_objects(facts);
         if let Some(made) = &facts.webhook_tls {
             self.workloads
                 .insert(0, certificate::desired(&facts.namespace, made));

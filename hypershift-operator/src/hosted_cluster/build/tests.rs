@@ -55,6 +55,11 @@ fn rendered(platform: &str, types: CapiTypes) -> String {
             let step = planned.step.as_str();
             writeln!(text, "# step {step}: no {} {name}", kind.kind).unwrap();
         }
+        for outside in planned.outdated {
+            let (step, kind) = (planned.step.as_str(), outside.resource.kind);
+            let place = format!("{}/{}", outside.namespace, outside.name);
+            writeln!(text, "# step {step}: no {kind} {place}").unwrap();
+        }
     }
     text
 }
@@ -266,6 +271,40 @@ fn disabling_machine_management_removes_cluster_api() {
         .map(|(_, name)| name.as_str())
         .collect();
     assert!(obsolete.contains(&names::CLUSTER_API) && obsolete.contains(&names::CAPI_PROVIDER));
+}
+
+/// A provider ignores an object that is marked as external, so one that the provider reconciles must not be marked.
+#[test]
+fn infrastructure_is_external_where_the_provider_creates_nothing() {
+    for (platform, kind, expected) in [
+        ("aws", "AWSCluster", true),
+        ("kubevirt", "KubevirtCluster", true),
+        ("agent", "AgentCluster", false),
+    ] {
+        let plan = build(&facts(platform, CapiTypes::Private)).unwrap();
+        let mut objects = plan.iter().flat_map(|it| &it.objects);
+        let found = objects.find(|it| it.resource.kind == kind).unwrap();
+        let managed_by = &found.body["metadata"]["annotations"][api::group::MANAGED_BY];
+        assert_eq!(managed_by == "external", expected, "{platform}");
+        let ready = found.status.as_ref().map(|it| it["ready"] == true);
+        assert_eq!(ready, expected.then_some(true), "{platform}");
+    }
+}
+
+/// Earlier versions named a `KubevirtCluster` by the HostedCluster: a live Cluster keeps the one that it refers to.
+#[test]
+fn kubevirt_clusters_are_named_by_infra_id_unless_they_exist() {
+    for (live, expected) in [(None, "one-x7k2p"), (Some("one"), "one")] {
+        let mut facts = facts("kubevirt", CapiTypes::Private);
+        facts.infrastructure_name = live.map(str::to_owned);
+        let plan = build(&facts).unwrap();
+        let objects = || plan.iter().flat_map(|it| &it.objects);
+        let found = objects().find(|it| it.resource.kind == "KubevirtCluster");
+        assert_eq!(found.unwrap().name(), expected, "{live:?}");
+        let cluster = objects().find(|it| it.resource.kind == "Cluster").unwrap();
+        let reference = &cluster.body["spec"]["infrastructureRef"];
+        assert_eq!(reference["name"], expected, "{live:?}");
+    }
 }
 
 #[test]

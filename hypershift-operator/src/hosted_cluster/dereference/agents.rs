@@ -8,7 +8,9 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 use crate::context::Context;
 use crate::error::Error;
 use crate::facts::{AgentNamespace, Facts};
-use crate::names::{AGENT_CONSENT, AGENT_CONSUMERS, CAPI_PROVIDER};
+use crate::names::{
+    AGENT_CONSENT, AGENT_CONSUMERS, CAPI_PROVIDER, agent_binding, earlier_agent_rbac,
+};
 
 /// The conditions of the namespace.
 pub(super) async fn consent(facts: &Facts, ctx: &Context) -> Result<Option<AgentNamespace>, Error> {
@@ -45,13 +47,13 @@ fn decided(namespace: &Namespace, home: &str) -> Option<AgentNamespace> {
     })
 }
 
-/// Bindings of a cluster that was created before consent was required: of this operator, and of the one that it
-/// takes over from. Only someone with rights in the namespace can make one. Those that this operator makes with the
-/// namespace's consent are annotated: they do not outlast it.
+/// Bindings of a cluster that was created before consent was required: of earlier versions of this operator, and of this
+/// one and the one that it takes over from. Only someone with rights in the namespace can make one. Those that this
+/// operator makes with the namespace's consent are annotated: they do not outlast it.
 fn bindings(control_plane: &str) -> [String; 2] {
     [
-        format!("{CAPI_PROVIDER}-{control_plane}"),
-        format!("cluster-api-agent-{control_plane}"),
+        earlier_agent_rbac(control_plane),
+        agent_binding(control_plane),
     ]
 }
 

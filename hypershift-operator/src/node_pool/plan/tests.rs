@@ -1,6 +1,8 @@
 //! Plans of pools: golden files for each platform and types, and what changes them.
 
-use api::annotations::node_pool::{CURRENT_CONFIG_VERSION, ENABLE_SPOT, TOKEN_EXPIRATION};
+use api::annotations::node_pool::{
+    CURRENT_CONFIG_VERSION, ENABLE_SPOT, PLATFORM_MACHINE_TEMPLATE, TOKEN_EXPIRATION,
+};
 use api::group::CapiTypes;
 use api::hypershift::v1beta1::common::{AwsResourceTag, Duration, Taint, TaintEffect};
 use api::hypershift::v1beta1::node_pool::{NodePoolPlatform, UpgradeType};
@@ -8,7 +10,9 @@ use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::ByteString;
 
 use super::*;
-use crate::node_pool::observed::{PlatformMachine, Workload};
+use crate::node_pool::config::{Content, Source};
+use crate::node_pool::observed::{ObservedCondition, PlatformMachine, Workload};
+use crate::node_pool::tuning::Written;
 use crate::node_pool::{fixtures, validate};
 
 fn planned(facts: &Facts) -> Plan {
@@ -76,6 +80,22 @@ fn rich() -> Facts {
     facts
 }
 
+/// Virtual machines with all settings.
+fn rich_kubevirt() -> Value {
+    json!({
+        "rootVolume": {
+            "persistent": { "size": "64Gi", "storageClass": "fast", "accessModes": ["ReadWriteMany"], "volumeMode": "Block" },
+            "diskImage": { "containerDiskImage": "images.example.com/disk:1" },
+        },
+        "compute": { "cores": 4, "memory": "16Gi", "qosClass": "Guaranteed" },
+        "networkInterfaceMultiqueue": "Disable",
+        "attachDefaultNetwork": false,
+        "additionalNetworks": [{ "name": "networks/storage" }],
+        "nodeSelector": { "disk": "fast" },
+        "hostDevices": [{ "deviceName": "example.com/gpu", "count": 2 }],
+    })
+}
+
 #[test]
 fn aws_pools_are_rendered_for_both_types() {
     let mut facts = rich();
@@ -122,19 +142,12 @@ fn other_platforms_are_rendered() {
         &json!({ "rootVolume": {} }),
     );
     render("kubevirt", &facts);
-    let kubevirt = json!({
-        "rootVolume": {
-            "persistent": { "size": "64Gi", "storageClass": "fast", "accessModes": ["ReadWriteMany"], "volumeMode": "Block" },
-            "diskImage": { "containerDiskImage": "images.example.com/disk:1" },
-        },
-        "compute": { "cores": 4, "memory": "16Gi", "qosClass": "Guaranteed" },
-        "networkInterfaceMultiqueue": "Disable",
-        "attachDefaultNetwork": false,
-        "additionalNetworks": [{ "name": "networks/storage" }],
-        "nodeSelector": { "disk": "fast" },
-        "hostDevices": [{ "deviceName": "example.com/gpu", "count": 2 }],
-    });
-    platform(&mut facts, PlatformType::KubeVirt, "kubevirt", &kubevirt);
+    platform(
+        &mut facts,
+        PlatformType::KubeVirt,
+        "kubevirt",
+        &rich_kubevirt(),
+    );
     render("kubevirt-rich", &facts);
     let azure = json!({
         "vmSize": "Standard_D4s_v5",
@@ -144,6 +157,56 @@ fn other_platforms_are_rendered() {
     });
     platform(&mut facts, PlatformType::Azure, "azure", &azure);
     render("azure", &facts);
+}
+
+/// Check O07: virtual machines whose interfaces an earlier version named are kept until their template changes.
+#[test]
+fn interfaces_keep_the_names_that_an_earlier_version_gave_them() {
+    // What the earlier version made of the same pool.
+    let earlier = "workers-94eac3eb";
+    for (name, current, cores, expected) in [
+        ("a new pool", None, 4, "iface1_networks-storage"),
+        (
+            "earlier machines",
+            Some(earlier),
+            4,
+            "iface1_networks_storage",
+        ),
+        (
+            "earlier machines, changed",
+            Some(earlier),
+            8,
+            "iface1_networks-storage",
+        ),
+        (
+            "newer machines",
+            Some("workers-0a1b2c3d"),
+            4,
+            "iface1_networks-storage",
+        ),
+    ] {
+        let mut facts = rich();
+        let mut kubevirt = rich_kubevirt();
+        kubevirt["compute"]["cores"] = json!(cores);
+        platform(&mut facts, PlatformType::KubeVirt, "kubevirt", &kubevirt);
+        if let Some(current) = current {
+            let annotations = facts.pool.metadata.annotations.get_or_insert_default();
+            annotations.insert(
+                PLATFORM_MACHINE_TEMPLATE.key().to_owned(),
+                current.to_owned(),
+            );
+        }
+        let template = machines(&facts).template.1;
+        let machine = "/spec/template/spec/virtualMachineTemplate/spec/template/spec";
+        for place in ["domain/devices/interfaces", "networks"] {
+            let found = template
+                .object
+                .pointer(&format!("{machine}/{place}/0/name"));
+            assert_eq!(found, Some(&json!(expected)), "{name}: {place}");
+        }
+        let is_kept = current == Some(template.name.as_str());
+        assert_eq!(is_kept, expected.contains("networks_"), "{name}");
+    }
 }
 
 #[test]
@@ -199,6 +262,26 @@ fn health_checks_start_after_the_first_ready_machine() {
         .unwrap()
         .insert(ENABLE_SPOT.key().to_owned(), String::new());
     assert_eq!(machines(&facts).health_checks.len(), 2);
+}
+
+/// A rollout does not end the repair: its configuration has not been fetched yet, and machines of the one before may fail.
+#[test]
+fn health_checks_stay_until_repair_is_disabled() {
+    for (auto_repair, exists, expected) in [
+        (true, false, false),
+        (true, true, true),
+        (false, false, false),
+        (false, true, false),
+    ] {
+        let mut facts = fixtures::facts();
+        facts.pool.spec.management.auto_repair = auto_repair;
+        facts.remediation = exists.then(ObservedCondition::default);
+        let all = machines(&facts);
+        let name = format!("{auto_repair} {exists}");
+        assert_eq!(all.health_checks.len(), usize::from(expected), "{name}");
+        let is_obsolete = all.obsolete_health_checks.contains(&"workers".to_owned());
+        assert_eq!(is_obsolete, !expected, "{name}");
+    }
 }
 
 /// What replaces machines, and what does not.
@@ -438,4 +521,31 @@ fn in_place_upgrades_set_target_versions_only() {
         annotations["hypershift.openshift.io/nodePoolTargetConfigVersion"],
         planned(&facts).hash
     );
+}
+
+/// Nodes keep their tuning until another one is valid, and their machines are planned all the same.
+#[test]
+fn invalid_tuning_changes_nothing() {
+    let tuned = "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\nspec: {}\n";
+    for (name, content, desired, obsolete) in [
+        ("none", None, 0, 1),
+        ("missing", Some(Content::Missing), 0, 0),
+        ("invalid", Some(Content::Text("a: 1".to_owned())), 0, 0),
+        ("valid", Some(Content::Text(tuned.to_owned())), 1, 0),
+    ] {
+        let mut facts = fixtures::facts();
+        let sources = content.into_iter().map(|content| Source {
+            name: "sysctl".to_owned(),
+            content,
+        });
+        facts.tuning_inputs.sources = sources.collect();
+        facts.tuning_inputs.written = vec![Written {
+            name: "tuned-workers".to_owned(),
+            is_profile: false,
+        }];
+        let plan = planned(&facts);
+        let found = (plan.tuning.desired.len(), plan.tuning.obsolete.len());
+        assert_eq!(found, (desired, obsolete), "{name}");
+        assert!(plan.machines.is_some(), "{name}");
+    }
 }

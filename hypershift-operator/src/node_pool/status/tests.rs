@@ -92,6 +92,12 @@ fn auto_repair_is_reported() {
     facts.pool.spec.management.auto_repair = true;
     assert_eq!(repair(&facts, false).1, "IgnitionNotReached");
     assert_eq!(repair(&facts, true).0, "True");
+    // The MachineHealthCheck of the configuration before stays.
+    facts.remediation = Some(ObservedCondition {
+        is_so: true,
+        ..ObservedCondition::default()
+    });
+    assert_eq!(repair(&facts, false).0, "True");
     facts.remediation = Some(ObservedCondition {
         is_so: false,
         reason: "TooManyUnhealthy".to_owned(),

@@ -1,7 +1,8 @@
 //! Whether machines find their configuration, and have found it.
 
 use api::annotations::node_pool::IGNITION_REACHED;
-use api::conditions::{PoolCondition, Status};
+use api::conditions::{PoolCondition, Status, status};
+use api::hypershift::v1beta1::node_pool::UpgradeType;
 use k8s_openapi::api::core::v1::Secret;
 
 use super::{Blocked, Evaluation};
@@ -73,6 +74,12 @@ pub(super) fn reached(
     conditions: &mut Conditions,
 ) -> Result<(), Blocked> {
     let about = PoolCondition::ReachedIgnitionEndpoint;
+    // Nodes that are upgraded in place do not fetch later configurations from the endpoint.
+    let was_reached = status(conditions.list(), about) == Status::True;
+    if was_reached && facts.upgrade_type() == UpgradeType::InPlace {
+        conditions.good(about, "");
+        return Ok(());
+    }
     let annotations = token(facts, found).and_then(|it| it.metadata.annotations.as_ref());
     match annotations {
         None => conditions.set(

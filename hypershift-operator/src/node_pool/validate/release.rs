@@ -72,22 +72,6 @@ pub(super) fn image(
     Ok(())
 }
 
-pub(super) fn arch(
-    facts: &Facts,
-    found: &mut Evaluation,
-    conditions: &mut Conditions,
-) -> Result<(), Blocked> {
-    let about = PoolCondition::ValidArchPlatform;
-    let release = found.release.as_ref().ok_or(Blocked::Waiting)?;
-    if let Err(refused) = skew::architecture(release.architectures, facts.pool.spec.arch) {
-        let message = refused.to_string();
-        conditions.set(about, Status::False, "InvalidArchPlatform", message);
-        return Err(Blocked::Waiting);
-    }
-    conditions.good(about, "");
-    Ok(())
-}
-
 /// A version skew is reported; existing nodes keep running.
 #[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
 pub(super) fn skew(

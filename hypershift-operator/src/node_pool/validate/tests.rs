@@ -2,11 +2,12 @@
 
 use api::annotations::node_pool::IGNITION_REACHED;
 use api::conditions::find;
+use api::hypershift::v1beta1::capabilities::OptionalCapability;
 use api::hypershift::v1beta1::node_pool::{
-    Arch, NodePoolAutoScaling, ReplaceUpgrade, RollingUpdate,
+    Arch, NodePoolAutoScaling, NodePoolCondition, ReplaceUpgrade, RollingUpdate, UpgradeType,
 };
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{LocalObjectReference, Secret};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::*;
@@ -15,6 +16,7 @@ use crate::node_pool::config::{Content, Source};
 use crate::node_pool::facts::Unread;
 use crate::node_pool::fixtures;
 use crate::node_pool::observed::Workload;
+use crate::node_pool::tuning::Written;
 
 struct Evaluated {
     found: Evaluation,
@@ -23,7 +25,12 @@ struct Evaluated {
 }
 
 fn evaluated(facts: &Facts) -> Evaluated {
-    let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
+    evaluated_after(facts, Vec::new())
+}
+
+/// The evaluation of a pool that has conditions.
+fn evaluated_after(facts: &Facts, before: Vec<NodePoolCondition>) -> Evaluated {
+    let mut conditions = Conditions::new(before, Some(3), facts.now);
     let (found, outcome) = validate(facts, &mut conditions);
     Evaluated {
         found,
@@ -68,6 +75,7 @@ fn a_complete_pool_passes_all_checks() {
             "ValidArchPlatform",
             "ReconciliationActive",
             "SupportedVersionSkew",
+            "ValidTuningConfig",
             "ValidMachineConfig",
             "UpdatingConfig",
             "UpdatingVersion",
@@ -105,7 +113,7 @@ fn version(facts: &mut Facts, cluster: &str) {
     facts.cluster_version = Some(cluster.parse().unwrap());
 }
 
-const ROWS: [Row; 15] = [
+const ROWS: [Row; 18] = [
     Row {
         name: "both ways to say how many",
         change: |it| it.pool.spec.auto_scaling = Some(NodePoolAutoScaling { min: 1, max: 2 }),
@@ -203,6 +211,41 @@ const ROWS: [Row; 15] = [
         reason: "InvalidArchPlatform",
         message: "multi-architecture",
         outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "an architecture that the platform does not have",
+        change: |it| it.pool.spec.arch = Arch::S390x,
+        about: PoolCondition::ValidArchPlatform,
+        reason: "InvalidArchPlatform",
+        message: "machines of platform AWS are amd64, arm64",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "tuning that is not there",
+        change: |it| {
+            it.tuning_inputs.sources.push(Source {
+                name: "more".to_owned(),
+                content: Content::Missing,
+            });
+        },
+        about: PoolCondition::ValidTuningConfig,
+        reason: "ValidationFailed",
+        message: "ConfigMap more does not exist",
+        outcome: Ok(()),
+    },
+    Row {
+        name: "tuning without a tuning operator",
+        change: |it| {
+            let disabled = &mut it.cluster.spec.capabilities.disabled;
+            disabled.push(OptionalCapability::NodeTuning);
+            it.pool.spec.tuning_config.push(LocalObjectReference {
+                name: "more".to_owned(),
+            });
+        },
+        about: PoolCondition::ValidTuningConfig,
+        reason: "NotApplied",
+        message: "remove spec.tuningConfig",
+        outcome: Ok(()),
     },
     Row {
         name: "paused",
@@ -359,6 +402,28 @@ fn ignition_server_annotations_set_conditions() {
     }
 }
 
+/// Nodes fetch a configuration from the endpoint only when they are created, so a new token stays unused in place.
+#[test]
+fn the_endpoint_stays_reached_for_upgrades_in_place() {
+    for (upgrade, before, expected) in [
+        (UpgradeType::InPlace, Some(true), "True"),
+        (UpgradeType::InPlace, Some(false), "False"),
+        (UpgradeType::InPlace, None, "False"),
+        (UpgradeType::Replace, Some(true), "False"),
+    ] {
+        let mut facts = fixtures::facts();
+        facts.pool.spec.management.upgrade_type = upgrade;
+        let about = PoolCondition::ReachedIgnitionEndpoint;
+        let mut known = Conditions::new(Vec::new(), Some(2), facts.now);
+        if let Some(before) = before {
+            known.set(about, before, "a", "");
+        }
+        let evaluated = evaluated_after(&facts, known.list().to_vec());
+        let found = evaluated.condition(about).0;
+        assert_eq!(found, expected, "{upgrade:?} {before:?}");
+    }
+}
+
 /// Check F04: a pool of a cluster in FIPS mode is reconciled, and reports that its nodes are not in FIPS mode.
 #[test]
 fn settings_without_effect_are_reported() {
@@ -372,4 +437,48 @@ fn settings_without_effect_are_reported() {
         message.contains("spec.fips of MachineConfig 30-fips"),
         "{message}"
     );
+}
+
+/// The state of the profile that the nodes have is reported, and not that of one which is invalid.
+#[test]
+fn performance_conditions_follow_the_profile_in_use() {
+    let profile = "apiVersion: performance.openshift.io/v2\nkind: PerformanceProfile\nmetadata: {name: a}\n\
+                   spec: {cpu: {reserved: '0', isolated: '1'}}\n";
+    let about = PoolCondition::PerformanceAvailable;
+    for (name, text, had_profile, is_disabled, expected) in [
+        ("a profile", Some(profile), false, false, Some("False")),
+        ("no profile any more", None, true, false, None),
+        (
+            "an invalid one after it",
+            Some("a: 1"),
+            true,
+            false,
+            Some("False"),
+        ),
+        ("an invalid one", Some("a: 1"), false, false, None),
+        ("no tuning operator", Some(profile), true, true, None),
+    ] {
+        let mut facts = fixtures::facts();
+        let source = |text: &str| Source {
+            name: "a".to_owned(),
+            content: Content::Text(text.to_owned()),
+        };
+        let inputs = &mut facts.tuning_inputs;
+        inputs.sources = text.map(source).into_iter().collect();
+        inputs.reports = vec![source("conditions: [{type: Available, status: 'False'}]")];
+        inputs.written = vec![Written {
+            name: "a-workers".to_owned(),
+            is_profile: had_profile,
+        }];
+        if is_disabled {
+            let disabled = &mut facts.cluster.spec.capabilities.disabled;
+            disabled.push(OptionalCapability::NodeTuning);
+        }
+        let mut before = Conditions::new(Vec::new(), Some(2), facts.now);
+        before.good(about, "");
+        let evaluated = evaluated_after(&facts, before.list().to_vec());
+        assert_eq!(evaluated.outcome, Ok(()), "{name}");
+        let found = find(evaluated.conditions.list(), about).map(|it| it.status.as_str());
+        assert_eq!(found, expected, "{name}");
+    }
 }

@@ -187,3 +187,67 @@ async fn a_health_check_of_another_pool_is_not_deleted() {
     }
     scenario.finish();
 }
+
+/// Check T09: an object may have got the name of the tuning since the ConfigMaps were listed.
+#[tokio::test]
+async fn tuning_overwrites_and_deletes_nothing_of_others() {
+    const MAPS: &str = "/api/v1/namespaces/clusters-dev/configmaps";
+    let label = "hypershift.openshift.io/tuned-config";
+    let answer = |annotations: Option<&str>, labels: &Value| {
+        let annotations = annotations.map(|it| json!({ NODE_POOL.key(): it }));
+        let metadata = json!({ "name": "older-workers", "uid": "u", "annotations": annotations, "labels": labels });
+        Answer::ok(&json!({ "metadata": metadata }))
+    };
+    let labels = json!({ label: "true", NODE_POOL.key(): "workers" });
+    let others = || answer(Some("clusters/others"), &labels);
+    for (name, found, expected) in [
+        (
+            "no object",
+            [
+                Answer::error(404, "NotFound"),
+                Answer::error(404, "NotFound"),
+            ],
+            vec!["PATCH configmaps/tuned-workers"],
+        ),
+        ("objects of another pool", [others(), others()], vec![]),
+        (
+            "an object without an owner",
+            [answer(None, &Value::Null), others()],
+            vec![],
+        ),
+        (
+            "an obsolete object",
+            [others(), answer(Some("clusters/workers"), &labels)],
+            vec!["DELETE configmaps/older-workers"],
+        ),
+    ] {
+        let facts = fixtures::facts();
+        let metadata = ObjectMeta {
+            namespace: Some("clusters-dev".to_owned()),
+            name: Some("tuned-workers".to_owned()),
+            ..ObjectMeta::default()
+        };
+        let maps = tuning::Maps {
+            desired: vec![ConfigMap {
+                metadata,
+                ..ConfigMap::default()
+            }],
+            obsolete: vec!["older-workers".to_owned()],
+        };
+        let (tuned, older) = (
+            format!("{MAPS}/tuned-workers"),
+            format!("{MAPS}/older-workers"),
+        );
+        let [of_tuned, of_older] = found;
+        let scenario = Scenario::new([]).always([
+            Expect::get(&tuned).answer(of_tuned),
+            Expect::get(&older).answer(of_older),
+            Expect::patch(&tuned).answer(answer(None, &Value::Null)),
+            Expect::delete(&older),
+        ]);
+        let writer = Writer::new(scenario.client());
+        let namespace = Namespace::Owned(control_plane_namespace::for_tests("clusters-dev"));
+        writer.tuning(&namespace, &facts, &maps).await.unwrap();
+        assert_eq!(writes(&scenario), expected, "{name}");
+    }
+}

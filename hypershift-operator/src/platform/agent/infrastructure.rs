@@ -9,7 +9,7 @@ use crate::capi::Capi;
 use crate::desired::Desired;
 use crate::facts::{AgentNamespace, Facts};
 use crate::names;
-use crate::platform::{ClusterIs, Infrastructure, image_given};
+use crate::platform::{ClusterIs, Infrastructure, Outside, image_given};
 
 /// Annotation that names another image of the controllers.
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-agent-image";
@@ -44,6 +44,11 @@ impl Infrastructure for Agent {
             fields,
         );
         ClusterIs::Desired(Box::new(cluster))
+    }
+
+    fn is_external(&self) -> bool {
+        // Its provider registers the cluster at the Agent service, and reports when that is done.
+        false
     }
 
     fn kinds(&self, _: Capi) -> Option<Vec<ApiResource>> {
@@ -85,23 +90,42 @@ impl Infrastructure for Agent {
 
     fn external_objects(&self, facts: &Facts) -> Vec<Desired> {
         let namespace = agent_namespace(facts);
-        let name = format!("{}-{}", names::CAPI_PROVIDER, facts.namespace);
+        let (role_name, binding_name) = (
+            names::agent_role(&facts.namespace),
+            names::agent_binding(&facts.namespace),
+        );
         let verbs = ["get", "list", "watch", "update", "patch"];
         let role = json!({ "rules": [{
             "apiGroups": ["agent-install.openshift.io"], "resources": ["agents"], "verbs": verbs,
         }]});
         let binding = json!({
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role_name },
             "subjects": [{
                 "kind": "ServiceAccount", "name": names::CAPI_PROVIDER, "namespace": facts.namespace,
             }],
         });
-        let mut binding = Desired::new::<RoleBinding>(namespace, &name, binding);
+        let mut binding = Desired::new::<RoleBinding>(namespace, &binding_name, binding);
         if facts.agent_namespace != Some(AgentNamespace::Grandfathered) {
             // Otherwise it would count as one from before consent was required, and consent could not be withdrawn.
             binding = binding.annotated(names::AGENT_CONSENT, "true");
         }
-        vec![Desired::new::<Role>(namespace, &name, role), binding]
+        let role = Desired::new::<Role>(namespace, &role_name, role);
+        [role, binding]
+            .map(|it| it.labelled(names::AGENT_RBAC, "true"))
+            .into()
+    }
+
+    fn outdated_objects(&self, facts: &Facts) -> Vec<Outside> {
+        let outdated = |resource| Outside {
+            resource,
+            namespace: agent_namespace(facts).to_owned(),
+            name: names::earlier_agent_rbac(&facts.namespace),
+        };
+        // The binding first: without its role it grants nothing.
+        vec![
+            outdated(ApiResource::erase::<RoleBinding>(&())),
+            outdated(ApiResource::erase::<Role>(&())),
+        ]
     }
 }
 

@@ -31,12 +31,10 @@ impl Infrastructure for Kubevirt {
                 "apiVersion": "v1", "kind": "Secret", "name": KUBEVIRT_CREDENTIALS, "namespace": namespace,
             });
         }
-        let cluster = Desired::of(
-            facts.capi.kubevirt_cluster(),
-            namespace,
-            &facts.id.name,
-            fields,
-        );
+        // A Cluster keeps the object that it refers to: earlier versions of this operator named it by the HostedCluster.
+        let live = facts.infrastructure_name.as_deref();
+        let name = live.unwrap_or_else(|| facts.infra_id());
+        let cluster = Desired::of(facts.capi.kubevirt_cluster(), namespace, name, fields);
         ClusterIs::Desired(Box::new(cluster))
     }
 

@@ -1,6 +1,6 @@
 //! Machines on KubeVirt: virtual machines in a Kubernetes cluster.
 
-use api::annotations::node_pool::KUBEVIRT_VM_JSONPATCH;
+use api::annotations::node_pool::{KUBEVIRT_VM_JSONPATCH, PLATFORM_MACHINE_TEMPLATE};
 use api::conditions::PoolCondition;
 use api::hypershift::v1beta1::common::Quantity;
 use api::hypershift::v1beta1::node_pool::{
@@ -23,18 +23,51 @@ const DISK_SIZE: &str = "32Gi";
 pub(crate) const INFRA_ID_LABEL: &str = "hypershift.openshift.io/infra-id";
 const POOL_LABEL: &str = "hypershift.openshift.io/nodepool-name";
 
+/// What replaces `/` in the names of further interfaces, and what did in earlier versions.
+const SLASH: char = '-';
+const EARLIER_SLASH: char = '_';
+
 /// The machine of a pool.
 pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
     let kubevirt = inputs.pool.spec.platform.kubevirt.as_ref();
     let kubevirt =
         kubevirt.ok_or_else(|| Refused::invalid("spec.platform.kubevirt is required: set it"))?;
+    if let Some(machine) = earlier_machine(inputs, kubevirt)? {
+        return Ok(machine);
+    }
+    machine_with(inputs, kubevirt, SLASH)
+}
+
+/// The machine as an earlier version named its interfaces, if the pool has machines of this template: an upgrade of the
+/// operator must not replace them.
+fn earlier_machine(
+    inputs: &Inputs<'_>,
+    kubevirt: &KubevirtNodePoolPlatform,
+) -> Result<Option<Machine>, Refused> {
+    let annotations = inputs.pool.metadata.annotations.as_ref();
+    let current = annotations.and_then(|it| it.get(PLATFORM_MACHINE_TEMPLATE.key()));
+    let Some(current) = current else {
+        return Ok(None);
+    };
+    if kubevirt.additional_networks.is_empty() {
+        return Ok(None);
+    }
+    let earlier = machine_with(inputs, kubevirt, EARLIER_SLASH)?;
+    Ok(Some(earlier).filter(|it| it.template(inputs).name == *current))
+}
+
+fn machine_with(
+    inputs: &Inputs<'_>,
+    kubevirt: &KubevirtNodePoolPlatform,
+    slash: char,
+) -> Result<Machine, Refused> {
     let labels = json!({ INFRA_ID_LABEL: inputs.infra_id, POOL_LABEL: names::of(inputs.pool) });
     let mut template = json!({
         "metadata": { "labels": labels, "namespace": vm_namespace(inputs) },
         "spec": {
             "dataVolumeTemplates": [{ "metadata": { "name": DISK }, "spec": data_volume(inputs, kubevirt)? }],
             "runStrategy": "Always",
-            "template": { "metadata": { "labels": labels }, "spec": instance(inputs, kubevirt) },
+            "template": { "metadata": { "labels": labels }, "spec": instance(inputs, kubevirt, slash) },
         },
     });
     for patch in patches(inputs)? {
@@ -61,7 +94,7 @@ pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
     })
 }
 
-fn instance(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Value {
+fn instance(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Value {
     let compute = kubevirt.compute.clone().unwrap_or_default();
     let memory = compute
         .memory
@@ -69,7 +102,7 @@ fn instance(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Value {
     let cores = compute.cores.unwrap_or(CORES);
     let mut domain = json!({
         "cpu": { "cores": cores },
-        "devices": devices(kubevirt),
+        "devices": devices(kubevirt, slash),
         "memory": { "guest": memory },
     });
     if compute.qos_class == Some(KubevirtQosClass::Guaranteed) {
@@ -81,7 +114,7 @@ fn instance(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Value {
         "domain": domain,
         // The provider drains the node first.
         "evictionStrategy": "External",
-        "networks": networks(kubevirt),
+        "networks": networks(kubevirt, slash),
         "volumes": [{ "name": DISK, "dataVolume": { "name": DISK } }],
     });
     if !kubevirt.node_selector.is_empty() {
@@ -90,10 +123,10 @@ fn instance(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Value {
     spec
 }
 
-fn devices(kubevirt: &KubevirtNodePoolPlatform) -> Value {
+fn devices(kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Value {
     let mut devices = json!({
         "disks": [{ "name": DISK, "disk": { "bus": "virtio" } }],
-        "interfaces": interfaces(kubevirt),
+        "interfaces": interfaces(kubevirt, slash),
     });
     if kubevirt.network_interface_multiqueue != Some(KubevirtMultiqueue::Disable) {
         devices["networkInterfaceMultiqueue"] = json!(true);
@@ -111,9 +144,9 @@ fn devices(kubevirt: &KubevirtNodePoolPlatform) -> Value {
     devices
 }
 
-fn interfaces(kubevirt: &KubevirtNodePoolPlatform) -> Vec<Value> {
+fn interfaces(kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Vec<Value> {
     let pod = json!({ "name": "default", "bridge": {} });
-    let further = further(kubevirt).map(|(name, _)| json!({ "name": name, "bridge": {} }));
+    let further = further(kubevirt, slash).map(|(name, _)| json!({ "name": name, "bridge": {} }));
     attached(kubevirt)
         .then_some(pod)
         .into_iter()
@@ -121,9 +154,9 @@ fn interfaces(kubevirt: &KubevirtNodePoolPlatform) -> Vec<Value> {
         .collect()
 }
 
-fn networks(kubevirt: &KubevirtNodePoolPlatform) -> Vec<Value> {
+fn networks(kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Vec<Value> {
     let pod = json!({ "name": "default", "pod": {} });
-    let further = further(kubevirt)
+    let further = further(kubevirt, slash)
         .map(|(name, network)| json!({ "name": name, "multus": { "networkName": network } }));
     attached(kubevirt)
         .then_some(pod)
@@ -136,10 +169,14 @@ fn attached(kubevirt: &KubevirtNodePoolPlatform) -> bool {
     kubevirt.attach_default_network.unwrap_or(true)
 }
 
-fn further(kubevirt: &KubevirtNodePoolPlatform) -> impl Iterator<Item = (String, &str)> {
+/// The further networks: the name of the interface, and of the network.
+fn further(
+    kubevirt: &KubevirtNodePoolPlatform,
+    slash: char,
+) -> impl Iterator<Item = (String, &str)> {
     let networks = kubevirt.additional_networks.iter().enumerate();
-    networks.map(|(index, network)| {
-        let name = network.name.replace('/', "_");
+    networks.map(move |(index, network)| {
+        let name = network.name.replace('/', &slash.to_string());
         (format!("iface{}_{name}", index + 1), network.name.as_str())
     })
 }
