@@ -29,6 +29,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_LISTED: usize = 5;
 /// Objects of a pool other than Secrets.
 const POOL_LABEL: &str = "hypershift.openshift.io/nodePool";
+/// Kubernetes' limit of the value of a label; names may be longer.
+const LONGEST_LABEL: usize = 63;
 
 /// Deletes the objects of a pool of these types; returns the requeue interval, and `None` when all are deleted.
 pub(crate) async fn delete(
@@ -177,7 +179,10 @@ async fn secrets(pool: &NodePool, namespace: &Namespace, writer: &Writer) -> Res
 
 async fn config_maps(pool: &NodePool, namespace: &Namespace, writer: &Writer) -> Result<(), Error> {
     let api: Api<ConfigMap> = Api::namespaced(writer.applier.client().clone(), namespace.name());
-    let params = ListParams::default().labels(&format!("{POOL_LABEL}={}", names::of(pool)));
+    let Some(selector) = selector(names::of(pool)) else {
+        return Ok(());
+    };
+    let params = ListParams::default().labels(&selector);
     let listed = api.list_metadata(&params).await;
     let listed = listed.map_err(Error::read(format!("ConfigMaps of {}", namespace.name())))?;
     let kind = ApiResource::erase::<ConfigMap>(&());
@@ -187,6 +192,11 @@ async fn config_maps(pool: &NodePool, namespace: &Namespace, writer: &Writer) ->
             .await?;
     }
     Ok(())
+}
+
+/// Selects the ConfigMaps of a pool. No object has a longer label, and the API server rejects a selector with one.
+fn selector(pool: &str) -> Option<String> {
+    (pool.len() <= LONGEST_LABEL).then(|| format!("{POOL_LABEL}={pool}"))
 }
 
 /// Sets the condition about the deletion.

@@ -203,3 +203,11 @@ async fn a_pool_is_released_at_once_in_a_namespace_of_another_cluster() {
         assert_eq!(pause.unwrap(), None, "{namespace:?} {annotations}");
     }
 }
+
+#[test]
+fn names_that_no_label_can_have_select_nothing() {
+    let longest = "a".repeat(LONGEST_LABEL);
+    let expected = format!("{POOL_LABEL}={longest}");
+    assert_eq!(selector(&longest), Some(expected));
+    assert_eq!(selector(&"a".repeat(LONGEST_LABEL + 1)), None);
+}

@@ -18,6 +18,9 @@ use crate::platform::kubevirt::machines::INFRA_ID_LABEL;
 
 const NAME: &str = "virt-launcher";
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+/// Where clouds serve credentials of their machines: those of the management cluster's nodes, if it runs in one. The second
+/// is that of AWS.
+const METADATA: [&str; 2] = ["169.254.169.254/32", "fd00:ec2::254/128"];
 
 /// The policy, where the machines are beside the control plane.
 pub(super) fn policy(facts: &Facts) -> Option<Desired> {
@@ -55,18 +58,17 @@ pub(super) fn policy(facts: &Facts) -> Option<Desired> {
     ))
 }
 
-/// All addresses of a family, except those of the management cluster: its pods and Services, and its API server.
+/// All addresses of a family, except those of the management cluster: its pods and Services, its API server, and the
+/// metadata of its nodes.
 fn internet(facts: &Facts, all: &str) -> Value {
     let is_v6 = all.contains(':');
     let management = &facts.management;
     let hosts = management.api_server.iter().filter_map(|it| host(it));
-    let ranges = management.networks.iter().cloned().chain(hosts);
+    let metadata = METADATA.map(str::to_owned);
+    let networks = management.networks.iter().cloned();
+    let ranges = networks.chain(hosts).chain(metadata);
     let except: BTreeSet<_> = ranges.filter(|it| it.contains(':') == is_v6).collect();
-    let mut block = json!({ "cidr": all });
-    if !except.is_empty() {
-        block["except"] = json!(except);
-    }
-    json!({ "ipBlock": block })
+    json!({ "ipBlock": { "cidr": all, "except": except } })
 }
 
 /// Pods that resolve names: of OpenShift, and of other management clusters.
@@ -129,7 +131,7 @@ mod tests {
         policy(&facts).map(|it| it.body["spec"].clone())
     }
 
-    /// Check T10: machines reach neither the networks nor the API server of the management cluster.
+    /// Check T10: machines reach neither the networks, the API server nor the metadata of the management cluster.
     #[test]
     fn vm_egress_excludes_the_management_cluster() {
         let spec = spec(|_| {}).unwrap();
@@ -138,12 +140,12 @@ mod tests {
         assert_eq!(labels["hypershift.openshift.io/infra-id"], "one-x7k2p");
         assert_eq!(spec["policyTypes"], json!(["Ingress", "Egress"]));
         let to = &spec["egress"][0]["to"];
-        let except = ["10.128.0.0/14", "192.0.2.1/32"];
+        let except = ["10.128.0.0/14", "169.254.169.254/32", "192.0.2.1/32"];
         assert_eq!(
             to[0]["ipBlock"],
             json!({ "cidr": "0.0.0.0/0", "except": except })
         );
-        let except = ["fd02::/112"];
+        let except = ["fd00:ec2::254/128", "fd02::/112"];
         assert_eq!(
             to[1]["ipBlock"],
             json!({ "cidr": "::/0", "except": except })
