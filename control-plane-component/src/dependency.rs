@@ -1,6 +1,7 @@
 //! Rollout order: dependencies between components.
 
 use api::hypershift::v1beta1::ControlPlaneComponentStatus;
+use serde::Deserialize as _;
 
 use super::context::Context;
 use super::declaration::Component;
@@ -37,8 +38,7 @@ fn is_rolled_out(name: &str, context: &Context<'_>) -> bool {
     let Some(object) = context.objects.get(GROUP, "ControlPlaneComponent", name) else {
         return false;
     };
-    let status: ControlPlaneComponentStatus =
-        serde_json::from_value(object["status"].clone()).unwrap_or_default();
+    let status = ControlPlaneComponentStatus::deserialize(&object["status"]).unwrap_or_default();
     status.version.as_deref() == Some(context.release.version.as_str())
         && is_true(&status.conditions, AVAILABLE)
         && is_true(&status.conditions, ROLLOUT_COMPLETE)

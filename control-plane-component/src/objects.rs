@@ -1,6 +1,7 @@
 //! Objects of the hosted control plane's namespace, indexed by group, kind and name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde::de::DeserializeOwned;
@@ -11,9 +12,9 @@ use super::render::Identity;
 /// Group, kind and name: kinds of different groups may have the same name.
 type Key = (String, String, String);
 
-/// Objects of one namespace.
+/// Objects of one namespace. A clone shares them: each component is rendered with one, to which its manifests are added.
 #[derive(Debug, Clone, Default)]
-pub struct Objects(BTreeMap<Key, Value>);
+pub struct Objects(BTreeMap<Arc<Key>, Arc<Value>>);
 
 // === impl Objects ===
 
@@ -25,7 +26,7 @@ impl Objects {
         let name = object["metadata"]["name"].as_str();
         if let (Some(kind), Some(name)) = (kind, name) {
             let key = key(group(api_version), kind, name);
-            self.0.insert(key, object);
+            self.0.insert(Arc::new(key), Arc::new(object));
         }
     }
 
@@ -37,7 +38,7 @@ impl Objects {
 
     /// Returns an object. The core group is the empty string.
     pub fn get(&self, group: &str, kind: &str, name: &str) -> Option<&Value> {
-        self.0.get(&key(group, kind, name))
+        self.0.get(&key(group, kind, name)).map(Arc::as_ref)
     }
 
     /// Returns the object with this identity, ignoring the API version.
@@ -52,9 +53,9 @@ impl Objects {
         kind: &'a str,
     ) -> impl Iterator<Item = (&'a str, &'a Value)> {
         self.0
-            .iter()
-            .filter(move |((in_group, found, _), _)| in_group == group && found == kind)
-            .map(|((_, _, name), object)| (name.as_str(), object))
+            .range::<Key, _>(key(group, kind, "")..)
+            .take_while(move |(key, _)| key.0 == group && key.1 == kind)
+            .map(|(key, object)| (key.2.as_str(), object.as_ref()))
     }
 
     /// Returns an object as a type, or `None` if it does not deserialize.
