@@ -2,6 +2,8 @@
 
 pub(crate) mod node_pool;
 
+/// Kubernetes' limit of the value of a label; names of objects may be longer.
+pub(crate) const LONGEST_LABEL: usize = 63;
 /// Field manager of ownership annotations and of the condition about the owner.
 pub(crate) const SCOPE_FIELD_MANAGER: &str = "hypershift-operator-scope";
 /// Field manager of everything else that belongs to a hosted cluster.

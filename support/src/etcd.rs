@@ -333,10 +333,7 @@ impl Connection {
         path: &str,
         body: &Value,
     ) -> Result<T, Error> {
-        let failed = |source| Error::Request { what, source };
-        let request = Request::post(path).body(Body::from(body.to_string().into_bytes()));
-        let request = request.map_err(|error| failed(kube::Error::HttpError(error)))?;
-        let response = self.client.send(request).await.map_err(failed)?;
+        let response = self.send(what, path, body).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), LARGEST_RESPONSE);
         let body = body.collect().await;
@@ -360,13 +357,22 @@ impl Connection {
 
     /// Sends a request whose response is a stream.
     async fn stream(&self, what: &'static str, path: &str) -> Result<Response<Body>, Error> {
-        let failed = |source| Error::Request { what, source };
-        let request = Request::post(path).body(Body::from(b"{}".to_vec()));
-        let request = request.map_err(|error| failed(kube::Error::HttpError(error)))?;
-        match timeout(self.request_timeout, self.client.send(request)).await {
-            Ok(response) => response.map_err(failed),
+        match timeout(self.request_timeout, self.send(what, path, &json!({}))).await {
+            Ok(response) => response,
             Err(_) => Err(Error::Timeout { what }),
         }
+    }
+
+    async fn send(
+        &self,
+        what: &'static str,
+        path: &str,
+        body: &Value,
+    ) -> Result<Response<Body>, Error> {
+        let failed = |source| Error::Request { what, source };
+        let request = Request::post(path).body(Body::from(body.to_string().into_bytes()));
+        let request = request.map_err(|error| failed(kube::Error::HttpError(error)))?;
+        self.client.send(request).await.map_err(failed)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use api::hypershift::v1beta1::node_pool::NodePool;
 
+use super::LONGEST_LABEL;
+
 /// The longest name of an object.
 const LONGEST: usize = 253;
 /// The longest value of the label that selects the machines of a pool.
 const LONGEST_GENERATION: usize = 43;
-/// The longest name of an object that labels have, too.
-const LONGEST_LABEL: usize = 63;
 /// A dash before and after eight digits.
 const HASH: usize = 10;
 

@@ -20,7 +20,7 @@ use super::workload::PAUSED;
 use super::write::{Writer, belongs};
 use crate::capi::Capi;
 use crate::control_plane_namespace::Namespace;
-use crate::names::node_pool as names;
+use crate::names::{LONGEST_LABEL, node_pool as names};
 use crate::platform::machines;
 
 /// The requeue interval.
@@ -29,8 +29,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_LISTED: usize = 5;
 /// Objects of a pool other than Secrets.
 const POOL_LABEL: &str = "hypershift.openshift.io/nodePool";
-/// Kubernetes' limit of the value of a label; names may be longer.
-const LONGEST_LABEL: usize = 63;
 
 /// Deletes the objects of a pool of these types; returns the requeue interval, and `None` when all are deleted.
 pub(crate) async fn delete(

@@ -19,7 +19,7 @@ use self::manifest::{Kind, Manifest};
 use super::config::{Content, Source};
 use super::facts::Facts;
 use crate::facts::references::is_reserved;
-use crate::names::node_pool as names;
+use crate::names::{LONGEST_LABEL, node_pool as names};
 pub(crate) use status::{clear, report};
 
 /// The key of ConfigMaps with manifests, those of users and those of the control plane.
@@ -35,8 +35,6 @@ const REPORT: &str = "hypershift.openshift.io/nto-generated-performance-profile-
 /// The most that the manifests of a pool have together, before and after they are normalized: they have to fit into one
 /// ConfigMap.
 const MOST_BYTES: usize = 1_000_000;
-/// The longest value of a label.
-const LONGEST_LABEL: usize = 63;
 
 /// What was read about the tuning of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

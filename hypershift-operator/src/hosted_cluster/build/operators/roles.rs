@@ -11,8 +11,6 @@ use crate::platform::Infrastructure;
 
 const ALL: [&str; 1] = ["*"];
 const READ: [&str; 3] = ["get", "list", "watch"];
-/// The longest value of a label.
-const LABEL_LIMIT: usize = 63;
 const HYPERSHIFT: &str = "hypershift.openshift.io";
 /// Kinds of a control plane that the control-plane-operator reads and writes. HostedClusters and NodePools are not among
 /// them: the operator acts on those with its own permissions, and `override` on them bypasses the tenant policy.
@@ -194,7 +192,7 @@ pub(super) fn pki_operator(facts: &Facts) -> Vec<Desired> {
     // Longer values are not valid in labels. The owner is also in the annotation, which decides.
     let owned = owned
         .into_iter()
-        .filter(|(_, value)| value.len() <= LABEL_LIMIT);
+        .filter(|(_, value)| value.len() <= names::LONGEST_LABEL);
     let owned: Vec<_> = owned.collect();
     let labelled = |desired: Desired| {
         owned.iter().fold(desired, |desired, (key, value)| {
