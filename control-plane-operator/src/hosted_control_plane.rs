@@ -19,6 +19,7 @@ mod pass;
 mod release;
 mod retired;
 mod secrets;
+mod settled;
 mod status;
 
 use std::time::Duration;
@@ -47,6 +48,7 @@ use error::Error;
 use failure::Failures;
 pub(crate) use pass::is_paused;
 use release::Reader;
+use settled::Settled;
 
 /// Field manager of all objects of the control plane.
 const MANAGER: &str = "control-plane-operator";
@@ -97,6 +99,7 @@ pub(crate) async fn run(operator: Operator, manager: &Manager, check: &Check, dr
             operator: &operator,
             cache: &cache,
             discovery: &discovery,
+            settled: Settled::default(),
             skip_reason: None,
         }),
         failures: Mutex::new(Failures::new(operator.client.clone())),

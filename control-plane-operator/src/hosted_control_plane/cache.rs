@@ -1,7 +1,7 @@
 //! A cache of the objects that a pass reads, updated by watches.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::hypershift::v1beta1::HostedControlPlane;
 use control_plane_component::dependency::GROUP;
@@ -13,10 +13,12 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
+use serde::Deserialize as _;
+use serde_json::Value;
 use support::error::chain;
 use tokio::sync::Notify;
+use tokio::sync::watch;
 
 /// API version and kind of objects that are rendered in code instead of manifests.
 const RENDERED_IN_CODE: [(&str, &str); 5] = [
@@ -37,14 +39,21 @@ const OPERATOR: &str = "control-plane-operator";
 /// Annotation: the HostedCluster that owns an object.
 const CLUSTER: &str = "hypershift.openshift.io/cluster";
 
-/// The cached objects of one kind.
+/// A watched kind.
 struct Kind {
     resource: ApiResource,
     api: Api<DynamicObject>,
-    store: Store<DynamicObject>,
-    writer: std::sync::Mutex<Option<reflector::store::Writer<DynamicObject>>>,
-    /// Notified when the group turns out to be served without this kind.
-    absent: Notify,
+    /// Turns true when its initial list is complete, or when its group turns out to be served without it.
+    synced: watch::Sender<bool>,
+}
+
+/// The cached objects. They are converted once, when they change, and shared with each pass.
+#[derive(Default)]
+struct State {
+    /// All objects except HostedControlPlanes.
+    objects: Objects,
+    /// HostedControlPlanes by name.
+    hosted_control_planes: BTreeMap<String, Arc<Value>>,
 }
 
 /// Returns API version and kind of all objects that these components write, which must be watched.
@@ -63,6 +72,7 @@ pub(crate) fn kinds(components: &[Component]) -> BTreeSet<(String, String)> {
 /// The objects that a pass reads.
 pub(super) struct Cache {
     kinds: Vec<Kind>,
+    state: Mutex<State>,
     changed: Notify,
 }
 
@@ -87,18 +97,14 @@ impl Cache {
             .map(|(version, kind)| (settings.monitoring.api_version(version), kind))
             .map(|(version, kind)| resource(&Identity::new(&version, &kind, "")))
             .filter(|resource| is_served(&resource.group));
-        let kinds = resources.map(|resource| {
-            let writer = reflector::store::Writer::new(resource.clone());
-            Kind {
-                api: Api::namespaced_with(client.clone(), namespace, &resource),
-                store: writer.as_reader(),
-                writer: std::sync::Mutex::new(Some(writer)),
-                absent: Notify::new(),
-                resource,
-            }
+        let kinds = resources.map(|resource| Kind {
+            api: Api::namespaced_with(client.clone(), namespace, &resource),
+            synced: watch::Sender::new(false),
+            resource,
         });
         Self {
             kinds: kinds.collect(),
+            state: Mutex::default(),
             changed: Notify::new(),
         }
     }
@@ -109,21 +115,22 @@ impl Cache {
     }
 
     async fn watch_kind(&self, kind: &Kind) {
-        let writer = kind.writer.lock().ok().and_then(|mut writer| writer.take());
-        let Some(writer) = writer else {
-            return;
-        };
-        let events = watcher(kind.api.clone(), watcher::Config::default());
-        // Dropped, because they are large and never read.
-        let events = events.modify(|object| object.metadata.managed_fields = None);
-        let events = reflector(writer, events).default_backoff();
+        let events = watcher(kind.api.clone(), watcher::Config::default()).default_backoff();
         let mut events = std::pin::pin!(events);
+        let mut listed = BTreeSet::new();
         while let Some(event) = events.next().await {
             match event {
-                Ok(_) => self.changed.notify_one(),
+                Ok(event) => {
+                    let is_complete = matches!(event, watcher::Event::InitDone);
+                    self.state().handle(&kind.resource, event, &mut listed);
+                    if is_complete {
+                        kind.synced.send_replace(true);
+                    }
+                    self.changed.notify_one();
+                }
                 Err(error) => {
                     if is_absent(&error) {
-                        kind.absent.notify_one();
+                        kind.synced.send_replace(true);
                     }
                     tracing::debug!(
                         kind = kind.resource.kind,
@@ -138,12 +145,14 @@ impl Cache {
     /// Completes when the initial lists of all served kinds are complete.
     pub(super) async fn wait_until_synced(&self) {
         for kind in &self.kinds {
-            tokio::select! {
-                // It fails only when the watch has ended, which ends the term.
-                _ = kind.store.wait_until_ready() => {}
-                () = kind.absent.notified() => {}
-            }
+            // It fails only when the sender is gone, which lives as long as this cache.
+            let _ = kind.synced.subscribe().wait_for(|synced| *synced).await;
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic cannot leave a partial change behind: the lock is held for single changes of maps.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Completes after the next change.
@@ -153,22 +162,7 @@ impl Cache {
 
     /// Returns all objects except the HostedControlPlane.
     pub(super) fn objects(&self) -> Objects {
-        let kinds = self
-            .kinds
-            .iter()
-            .filter(|kind| kind.resource.kind != HOSTED_CONTROL_PLANE);
-        kinds
-            .flat_map(|kind| {
-                let objects = kind.store.state();
-                objects
-                    .into_iter()
-                    .map(|object| value(&kind.resource, &object))
-            })
-            .collect()
-    }
-
-    fn kind(&self, name: &str) -> Option<&Kind> {
-        self.kinds.iter().find(|kind| kind.resource.kind == name)
+        self.state().objects.clone()
     }
 
     /// Returns the HostedControlPlane of the namespace.
@@ -176,13 +170,13 @@ impl Cache {
     /// Two clusters can have the same control plane namespace. The annotation of this operator's Deployment identifies
     /// the cluster.
     pub(super) fn hosted_control_plane(&self) -> Option<HostedControlPlane> {
-        let kind = self.kind(HOSTED_CONTROL_PLANE)?;
-        let deployments = self.kind("Deployment").map(|kind| kind.store.state());
-        let mut deployments = deployments.into_iter().flatten();
-        let own = deployments.find(|it| it.metadata.name.as_deref() == Some(OPERATOR));
-        let cluster = own.as_deref().and_then(cluster_of);
-        let object = select(kind.store.state(), cluster)?;
-        let read = serde_json::from_value(value(&kind.resource, &object));
+        let object = {
+            let state = self.state();
+            let own = state.objects.get("apps", "Deployment", OPERATOR);
+            let found = state.hosted_control_planes.values().cloned().collect();
+            select(found, own.and_then(cluster_of))?
+        };
+        let read = HostedControlPlane::deserialize(&*object);
         read.inspect_err(|error| {
             tracing::error!(
                 problem = chain(error),
@@ -193,15 +187,65 @@ impl Cache {
     }
 }
 
+// === impl State ===
+
+impl State {
+    /// Handles an event of a watch. `listed` are the names of a list until it is complete.
+    fn handle(
+        &mut self,
+        resource: &ApiResource,
+        event: watcher::Event<DynamicObject>,
+        listed: &mut BTreeSet<String>,
+    ) {
+        match event {
+            watcher::Event::Init => listed.clear(),
+            watcher::Event::InitApply(object) => {
+                listed.extend(object.metadata.name.clone());
+                self.insert(resource, object);
+            }
+            watcher::Event::InitDone => {
+                if resource.kind == HOSTED_CONTROL_PLANE {
+                    self.hosted_control_planes
+                        .retain(|name, _| listed.contains(name));
+                } else {
+                    self.objects.retain(&resource.group, &resource.kind, listed);
+                }
+                listed.clear();
+            }
+            watcher::Event::Apply(object) => self.insert(resource, object),
+            watcher::Event::Delete(object) => {
+                let name = object.metadata.name.unwrap_or_default();
+                if resource.kind == HOSTED_CONTROL_PLANE {
+                    self.hosted_control_planes.remove(&name);
+                } else {
+                    let identity = Identity::new(&resource.api_version, &resource.kind, &name);
+                    self.objects.remove(&identity);
+                }
+            }
+        }
+    }
+
+    fn insert(&mut self, resource: &ApiResource, mut object: DynamicObject) {
+        // Dropped, because they are large and never read.
+        object.metadata.managed_fields = None;
+        let value = value(resource, &object);
+        match object.metadata.name {
+            Some(name) if resource.kind == HOSTED_CONTROL_PLANE => {
+                self.hosted_control_planes.insert(name, Arc::new(value));
+            }
+            _ => self.objects.insert(value),
+        }
+    }
+}
+
 /// Returns the HostedCluster that owns an object, as `<namespace>/<name>`.
-fn cluster_of(object: &DynamicObject) -> Option<&str> {
-    let annotations = object.metadata.annotations.as_ref()?;
-    annotations.get(CLUSTER).map(String::as_str)
+fn cluster_of(object: &Value) -> Option<&str> {
+    object["metadata"]["annotations"][CLUSTER].as_str()
 }
 
 /// Selects the HostedControlPlane of the cluster. Without an exact match, the only one without an annotation; `None` if
 /// it is ambiguous.
-fn select(mut found: Vec<Arc<DynamicObject>>, cluster: Option<&str>) -> Option<Arc<DynamicObject>> {
+fn select(mut found: Vec<Arc<Value>>, cluster: Option<&str>) -> Option<Arc<Value>> {
     if let Some(cluster) = cluster {
         let exact = found.iter().find(|it| cluster_of(it) == Some(cluster));
         if let Some(exact) = exact {
@@ -216,16 +260,6 @@ fn select(mut found: Vec<Arc<DynamicObject>>, cluster: Option<&str>) -> Option<A
 /// Whether the kind is not served. The watch is retried, because its CRD may be installed later.
 fn is_absent(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404)
-}
-
-fn reflector<S>(
-    writer: reflector::store::Writer<DynamicObject>,
-    events: S,
-) -> impl futures::Stream<Item = S::Item>
-where
-    S: futures::Stream<Item = Result<watcher::Event<DynamicObject>, watcher::Error>>,
-{
-    kube::runtime::reflector(writer, events)
 }
 
 #[cfg(test)]
@@ -265,9 +299,9 @@ mod tests {
     fn control_planes_of_other_clusters_are_not_reconciled() {
         let hcp = |name: &str, cluster: Option<&str>| {
             let annotations = cluster.map(|cluster| serde_json::json!({ CLUSTER: cluster }));
-            let object =
-                serde_json::json!({ "metadata": { "name": name, "annotations": annotations } });
-            Arc::new(serde_json::from_value::<DynamicObject>(object).unwrap())
+            Arc::new(
+                serde_json::json!({ "metadata": { "name": name, "annotations": annotations } }),
+            )
         };
         let own = || hcp("a-b", Some("clusters/a-b"));
         let other = || hcp("b", Some("clusters-a/b"));
@@ -285,8 +319,61 @@ mod tests {
             (vec![], cluster, None),
         ] {
             let chosen = select(found, cluster);
-            let name = chosen.and_then(|it| it.metadata.name.clone());
-            assert_eq!(name.as_deref(), expected);
+            let name = chosen
+                .as_ref()
+                .and_then(|it| it["metadata"]["name"].as_str());
+            assert_eq!(name, expected);
+        }
+    }
+
+    #[test]
+    fn events_of_watches_are_followed() {
+        use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
+        let object = |name: &str, data: &str| {
+            let object = serde_json::json!({
+                "metadata": { "name": name, "managedFields": [{ "manager": "a" }] },
+                "data": { "key": data },
+            });
+            serde_json::from_value::<DynamicObject>(object).unwrap()
+        };
+        for kind in ["ConfigMap", HOSTED_CONTROL_PLANE] {
+            let version = if kind == "ConfigMap" {
+                "v1"
+            } else {
+                REPORTED[1].0
+            };
+            let resource = resource(&Identity::new(version, kind, ""));
+            let (mut state, mut listed) = (State::default(), BTreeSet::new());
+            let found = |state: &State| -> Vec<String> {
+                let all = state
+                    .objects
+                    .of_kind("", "ConfigMap")
+                    .map(|(_, object)| object);
+                let all = all.chain(state.hosted_control_planes.values().map(Arc::as_ref));
+                all.inspect(|it| {
+                    assert!(it["metadata"]["managedFields"].is_null() && it["kind"] == kind)
+                })
+                .map(|it| {
+                    format!("{}={}", it["metadata"]["name"], it["data"]["key"]).replace('"', "")
+                })
+                .collect()
+            };
+            for (event, expected) in [
+                (Init, vec![]),
+                (InitApply(object("a", "1")), vec!["a=1"]),
+                (InitApply(object("b", "1")), vec!["a=1", "b=1"]),
+                (InitDone, vec!["a=1", "b=1"]),
+                (Apply(object("a", "2")), vec!["a=2", "b=1"]),
+                (Apply(object("c", "1")), vec!["a=2", "b=1", "c=1"]),
+                (Delete(object("b", "1")), vec!["a=2", "c=1"]),
+                // Objects that a new list lacks were deleted meanwhile; until it is complete, nothing is removed.
+                (Init, vec!["a=2", "c=1"]),
+                (InitApply(object("c", "3")), vec!["a=2", "c=3"]),
+                (InitDone, vec!["c=3"]),
+            ] {
+                state.handle(&resource, event, &mut listed);
+                assert_eq!(found(&state), expected, "{kind}");
+            }
         }
     }
 

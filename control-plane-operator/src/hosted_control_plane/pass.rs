@@ -1,5 +1,7 @@
 //! One reconcile of the hosted control plane.
 
+use std::time::Instant;
+
 use api::conditions::ClusterCondition as Type;
 use api::hypershift::v1beta1::{ControlPlaneComponentStatus, HostedControlPlane};
 use control_plane_component::dependency::{GROUP, missing as missing_dependencies};
@@ -20,11 +22,15 @@ use super::deletion::{self, DeletionStep};
 use super::error::Error;
 use super::release::{Reader, ReleasePair, missing_images};
 use super::retired;
+use super::settled::Settled;
 use super::status::{self, Evaluation};
 use crate::components::oauth_openshift;
 use crate::infra;
 use crate::openid::{self, Discovery, Findings};
 use crate::pki::CertificateSet;
+
+/// The step that issues certificates. No component has this name.
+const CERTIFICATES: &str = "certificates of all components";
 
 /// Reconciles the hosted control plane.
 pub(super) struct Pass<'a> {
@@ -33,6 +39,7 @@ pub(super) struct Pass<'a> {
     pub(super) writer: ObjectWriter,
     pub(super) reader: Reader,
     pub(super) discovery: &'a Discovery,
+    pub(super) settled: Settled,
     /// Last logged reason for skipping the reconcile.
     pub(super) skip_reason: Option<String>,
 }
@@ -149,13 +156,13 @@ impl Pass<'_> {
         // certificates, and components in their order
         let mut outcome = Outcome::default();
         if missing.is_empty() {
+            self.identity_providers(&mut scope);
+            self.settled.begin(&scope, Instant::now());
             self.default_account(&mut scope).await?;
-            self.etcd_first(&mut scope).await?;
-            self.certificates(&mut scope, CertificateSet::All).await?;
+            self.all_certificates(&mut scope).await?;
             self.kubeadmin(&mut scope).await?;
             self.session_keys(&mut scope).await?;
             self.delete_retired(&mut scope).await?;
-            self.identity_providers(&mut scope);
             outcome = self.components(&mut scope).await;
         }
         let context = scope.context(self.operator);
@@ -208,6 +215,21 @@ impl Pass<'_> {
         scope.infra.openid_failures = failures;
     }
 
+    async fn all_certificates(&mut self, scope: &mut ReconcileScope) -> Result<(), Error> {
+        if self.settled.is_settled(CERTIFICATES, &scope.objects) {
+            return Ok(());
+        }
+        scope.objects.record();
+        let mut issued = self.etcd_first(scope).await;
+        if issued.is_ok() {
+            issued = self.certificates(scope, CertificateSet::All).await;
+        }
+        let seen = scope.objects.recorded();
+        self.settled
+            .ended(CERTIFICATES, seen.filter(|_| issued.is_ok()));
+        issued
+    }
+
     /// The default service account gets the pull secret, for pods without their own account.
     async fn default_account(&mut self, scope: &mut ReconcileScope) -> Result<(), Error> {
         let account = json!({
@@ -244,7 +266,16 @@ impl Pass<'_> {
             .iter()
             .filter(|it| it.has_workload())
         {
-            match self.component(component, scope).await {
+            if self.settled.is_settled(component.name, &scope.objects) {
+                continue;
+            }
+            scope.objects.record();
+            let reconciled = self.component(component, scope).await;
+            let seen = scope.objects.recorded();
+            let is_settled = matches!(reconciled, Ok(None));
+            self.settled
+                .ended(component.name, seen.filter(|_| is_settled));
+            match reconciled {
                 Ok(None) => {}
                 Ok(Some(problem)) => outcome.problems.push((component.name, problem)),
                 Err(error) => {

@@ -20,7 +20,7 @@ pub(super) struct Reader {
 }
 
 /// Both releases.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct ReleasePair {
     pub(super) control_plane: Release,
     pub(super) user: Release,
