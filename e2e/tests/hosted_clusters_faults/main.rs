@@ -12,6 +12,7 @@ mod drift;
 mod fault_points;
 pub(crate) mod fixture;
 pub(crate) mod life;
+mod platforms;
 mod removal;
 pub(crate) mod replacement;
 mod replicas;

@@ -29,6 +29,8 @@ pub(crate) struct Replicas<'a> {
     control_plane: ControlPlaneOperator,
     first: Option<Hypershift>,
     second: Option<ControlPlane>,
+    /// hypershift-operator is not meant to run.
+    is_stopped: bool,
     /// So many have been started.
     pub(crate) started: usize,
     last_start: Instant,
@@ -49,6 +51,7 @@ impl<'a> Replicas<'a> {
             fixture,
             first: None,
             second: None,
+            is_stopped: false,
             started: 0,
             last_start: Instant::now(),
         };
@@ -113,17 +116,31 @@ impl<'a> Replicas<'a> {
 
     /// Fails unless who should run leads, and has for a moment.
     pub(crate) async fn lead(&self, settled: Duration) -> Result<()> {
-        let first = self
-            .first
-            .as_ref()
-            .context("hypershift-operator does not run")?;
-        first.replica.is_ready().await?;
+        if self.is_stopped {
+            ensure!(
+                self.second.is_some(),
+                "the control-plane-operator does not run"
+            );
+        } else {
+            let first = self
+                .first
+                .as_ref()
+                .context("hypershift-operator does not run")?;
+            first.replica.is_ready().await?;
+        }
         let calm = self.last_start.elapsed();
         ensure!(calm >= settled, "an operator was started {calm:?} ago");
         Ok(())
     }
 
-    async fn start_hypershift(&mut self) -> Result<()> {
+    /// Stops hypershift-operator at once.
+    pub(crate) fn stop_hypershift(&mut self) {
+        self.first = None;
+        self.is_stopped = true;
+    }
+
+    pub(crate) async fn start_hypershift(&mut self) -> Result<()> {
+        self.is_stopped = false;
         let relay = self.relay(Who::Hypershift).await?;
         let url = relay.server();
         let server = Server {

@@ -7,7 +7,7 @@ use testbed::testbed::Testbed;
 use crate::hosted_clusters_faults::fixture::{Fixture, NAME, NAMESPACE};
 use crate::hosted_clusters_faults::life::{self, Snapshots};
 use crate::hosted_clusters_faults::replicas::Replicas;
-use crate::hosted_clusters_faults::{deaths, drift, removal, replacement};
+use crate::hosted_clusters_faults::{deaths, drift, platforms, removal, replacement};
 
 pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     let fixture = Fixture::prepare(testbed).await?;
@@ -15,6 +15,9 @@ pub(crate) async fn run(testbed: &mut Testbed) -> Result<()> {
     deaths::scenario(&fixture, &mut replicas, &cluster_apis)
         .await
         .context("deaths")?;
+    platforms::scenario(&fixture, &mut replicas)
+        .await
+        .context("platforms")?;
     removal::scenario(&fixture, &mut replicas)
         .await
         .context("removal")

@@ -160,14 +160,13 @@ fn control_plane_chain(facts: &Facts) -> Vec<Desired> {
 
 /// Adds the annotation with the owner, and the label by which the object is watched.
 fn with_owner(facts: &Facts, desired: Desired) -> Desired {
+    // Without the label it would not be in the watch, and would be read or written in each reconcile.
+    let desired = desired.labelled(names::MANAGED_BY, names::OPERATOR);
     // It is read-only for all clusters together.
     if desired.name() == names::CRD_READER {
         return desired;
     }
-    let owner = facts.id.to_string();
-    desired
-        .annotated(names::CLUSTER, &owner)
-        .labelled(names::MANAGED_BY, names::OPERATOR)
+    desired.annotated(names::CLUSTER, &facts.id.to_string())
 }
 
 #[cfg(test)]
