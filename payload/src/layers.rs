@@ -48,11 +48,7 @@ struct Limited<R> {
 
 /// Scans a layer for files, with any compression. Stops when all are found.
 pub(crate) fn scan(layer: impl Read, desired: &[&'static str]) -> Result<Found, Unreadable> {
-    let layer = unpacked(BufReader::new(layer)).map_err(Unreadable::Archive)?;
-    let mut archive = Archive::new(Limited {
-        source: layer,
-        left: LARGEST_LAYER,
-    });
+    let mut archive = Archive::new(open(layer).map_err(Unreadable::Archive)?);
     let mut found = Found::default();
     // Raw: the requested files have short names, and long ones would be held in memory.
     for entry in archive.entries().map_err(unreadable)?.raw(true) {
@@ -64,6 +60,14 @@ pub(crate) fn scan(layer: impl Read, desired: &[&'static str]) -> Result<Found, 
     }
     found.gone.retain(|name| !found.files.contains_key(name));
     Ok(found)
+}
+
+/// Opens a layer with any compression. Reading fails with [`io::ErrorKind::FileTooLarge`] when it is too large.
+pub(crate) fn open<'a>(layer: impl Read + 'a) -> io::Result<impl Read + 'a> {
+    Ok(Limited {
+        source: unpacked(BufReader::new(layer))?,
+        left: LARGEST_LAYER,
+    })
 }
 
 /// Decompresses by the first bytes: media types are not always right.

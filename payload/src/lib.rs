@@ -7,6 +7,8 @@
 //! A registry may be slow, or hostile, and its tenant must not delay others: [`Limits`] bound each request, each read,
 //! what each tenant reads at once, and the memory of what was read. See [`Releases::for_tenant`].
 //!
+//! [`extract`] writes files of any image to a directory, for those who run the programs of a release.
+//!
 //! This crate reads and decides: it pulls nothing to a node, and writes nothing to a cluster.
 
 pub mod args;
@@ -14,6 +16,7 @@ pub mod boot_images;
 pub mod capabilities;
 mod contents;
 pub mod error;
+pub mod extract;
 mod flights;
 pub mod image_references;
 mod layers;
@@ -41,7 +44,7 @@ pub use operator_image::{Compatibility, OperatorImages};
 pub use operators::{InvalidOverrides, OperatorOverrides};
 pub use pull_secret::PullSecret;
 pub use reference::Reference;
-pub use registry::{InvalidAuthorities, Route};
-pub use release::{MissingImage, Release};
+pub use registry::InvalidAuthorities;
+pub use release::{MissingImage, MissingStream, Release};
 pub use releases::{Options, Releases};
 pub use version::{Minor, Version};

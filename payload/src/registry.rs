@@ -2,11 +2,11 @@
 //!
 //! A session does not share tokens: those of one user are never used for another.
 
+mod blob;
 mod challenge;
 mod http;
 mod manifest;
 mod realm;
-mod route;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,10 +33,10 @@ use challenge::Challenge;
 use http::{ChannelReader, Failed, Pace, Reply};
 use manifest::{Descriptor, ImageConfig, Manifest};
 
+pub(crate) use blob::Layer;
 pub(crate) use http::Http;
 pub use http::InvalidAuthorities;
 pub(crate) use manifest::ImageManifest;
-pub use route::Route;
 
 /// The largest manifest: the limit of registries.
 const LARGEST_MANIFEST: usize = 4 << 20;

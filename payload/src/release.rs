@@ -1,6 +1,7 @@
 //! A release: its version, components and boot images.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::hypershift::v1beta1::hosted_cluster::status::PayloadArch;
 
@@ -64,6 +65,18 @@ pub struct MissingImage {
     pub names: Vec<String>,
 }
 
+/// A release has no boot images of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("release {version} has no boot images of stream {name}, but of {}", known.join(", "))]
+pub struct MissingStream {
+    /// The release's version.
+    pub version: Version,
+    /// The stream.
+    pub name: String,
+    /// The streams that it has.
+    pub known: Vec<String>,
+}
+
 // === impl Release ===
 
 impl Release {
@@ -105,6 +118,27 @@ impl Release {
             boot_image_streams: streams.named,
             ..self
         }
+    }
+
+    /// The same with the boot images of a stream. A release without streams has the same ones for each.
+    pub fn with_stream(self: &Arc<Self>, name: &str) -> Result<Arc<Self>, MissingStream> {
+        if self.boot_image_streams.is_empty() {
+            return Ok(Arc::clone(self));
+        }
+        let Some(stream) = self.boot_image_streams.get(name) else {
+            return Err(MissingStream {
+                version: self.version.clone(),
+                name: name.to_owned(),
+                known: self.boot_image_streams.keys().cloned().collect(),
+            });
+        };
+        if self.boot_images.as_ref() == Some(stream) {
+            return Ok(Arc::clone(self));
+        }
+        Ok(Arc::new(Self {
+            boot_images: Some(stream.clone()),
+            ..Self::clone(self)
+        }))
     }
 
     /// Replaces the images of some components, as an annotation or a flag says. Overrides do not apply to them.
@@ -201,6 +235,37 @@ mod tests {
         let component = user.component("etcd").unwrap();
         assert_eq!(component, "registry.example.com/etcd@sha256:1");
         assert_eq!(user.component("cluster-version-operator").unwrap(), IMAGE);
+    }
+
+    #[test]
+    fn boot_images_of_a_stream_are_selected_by_name() {
+        let stream = |name: &str| json!({ "stream": name });
+        let streams = json!({ "rhel-9": stream("nine"), "rhel-10": stream("ten") }).to_string();
+        let single = json!({ "data": { "stream": stream("single").to_string() } });
+        let several =
+            json!({ "data": { "stream": stream("single").to_string(), "streams": streams } });
+        for (data, name, expected) in [
+            (&single, "rhel-9", Ok("single")),
+            (&single, "rhel-10", Ok("single")),
+            (&several, "rhel-9", Ok("nine")),
+            (&several, "rhel-10", Ok("ten")),
+            (
+                &several,
+                "rhel-11",
+                Err("release 4.22.0 has no boot images of stream rhel-11, but of rhel-10, rhel-9"),
+            ),
+        ] {
+            let streams = Streams::parse(&data.to_string()).unwrap();
+            let release = Arc::new(
+                release(&[("etcd", "registry.example.com/etcd@sha256:1")])
+                    .with_boot_images(streams),
+            );
+            let found = release.with_stream(name);
+            let found = found.map(|it| it.boot_images.as_ref().unwrap().stream.clone());
+            let found = found.map_err(|error| error.to_string());
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(found, expected, "{name}");
+        }
     }
 
     #[test]

@@ -8,12 +8,17 @@
 //!
 //! With feature `kube`:
 //! - `client`, `deadline`: clients of the API server, whose requests have deadlines.
+//! - `kubeconfig`: kubeconfigs of users, which are untrusted.
 //! - `lease`, `fence`: leader election, and a client that rejects writes without the lease.
 //! - `apply`: server-side apply and other writes with a precondition.
 //! - `etcd`: a client of etcd: members, health, snapshots.
 //! - `controller`, `reconcile`, `watch`: the controller runner, errors of reconcilers, failures of watches.
 //!
-//! With feature `testing`: `testing`, a mock API server.
+//! With feature `outbound`: `outbound`, requests to servers outside of the cluster.
+//!
+//! With feature `aws`: `aws`, `xml`, signatures and credentials of AWS, and what its services respond.
+//!
+//! With feature `testing`: `testing`, a mock API server, and a server of HTTP.
 
 #![deny(missing_docs)]
 
@@ -22,6 +27,8 @@ pub mod admin;
 #[cfg(feature = "kube")]
 pub mod apply;
 pub mod args;
+#[cfg(feature = "aws")]
+pub mod aws;
 #[cfg(feature = "kube")]
 pub mod client;
 #[cfg(feature = "kube")]
@@ -35,7 +42,11 @@ pub mod etcd;
 pub mod fence;
 pub mod health;
 #[cfg(feature = "kube")]
+pub mod kubeconfig;
+#[cfg(feature = "kube")]
 pub mod lease;
+#[cfg(feature = "outbound")]
+pub mod outbound;
 #[cfg(feature = "kube")]
 pub mod reconcile;
 pub mod shutdown;
@@ -45,3 +56,5 @@ pub mod testing;
 #[cfg(feature = "kube")]
 pub mod watch;
 pub mod watchdog;
+#[cfg(feature = "aws")]
+pub mod xml;

@@ -18,6 +18,7 @@
 //! # }
 //! ```
 
+mod http_server;
 mod pod_security;
 mod rbac;
 mod tcp;
@@ -28,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+pub use http_server::{HttpAnswer, HttpServer};
 use kube::client::Body;
 pub use pod_security::restricted_violations;
 pub use rbac::writes_hosted_clusters;

@@ -19,10 +19,10 @@ use hyper_util::rt::TokioExecutor;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use support::outbound::Route;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use super::route::Route;
 use crate::limits::{Broken, Limits};
 
 /// How long a registry may take to accept a connection.

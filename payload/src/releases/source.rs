@@ -3,6 +3,8 @@
 //! Flights are keyed by place and credentials beside the digest: who reads from a slow mirror holds up only those who
 //! read from the same mirror with the same credentials.
 
+mod files;
+
 use std::sync::Arc;
 use std::time::Duration;
 

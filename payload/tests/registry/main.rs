@@ -6,6 +6,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod extract;
 mod image;
 mod server;
 mod slow;

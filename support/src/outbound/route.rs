@@ -1,6 +1,6 @@
-//! Connections to registries: direct, or through the proxy of the environment (`HTTPS_PROXY`, `NO_PROXY`).
+//! Connections out of the cluster: direct, or through the proxy of the environment (`HTTPS_PROXY`, `NO_PROXY`).
 //!
-//! Registries without TLS and registries on localhost are reached directly.
+//! Servers without TLS and servers on localhost are reached directly.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tower::Service;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Connects to registries, and for other crates to other servers outside of the cluster.
+/// Connects to registries and to the APIs of clouds.
 #[derive(Debug, Clone)]
 pub struct Route {
     tcp: HttpConnector,
