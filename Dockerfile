@@ -54,7 +54,9 @@ COPY --from=build /out/control-plane-operator /usr/bin/control-plane-operator
 # The same program by another name. Of a directory, links are copied as they are.
 COPY --from=build /out/links/ /usr/bin/
 # By its labels hypershift-operator knows what the operator of a release can do.
+LABEL io.openshift.hypershift.control-plane-operator-manages.decompress-decode-config="true"
 LABEL io.openshift.hypershift.control-plane-operator-private-capi-types="true"
+LABEL io.openshift.hypershift.control-plane-operator-skips-haproxy="true"
 LABEL io.openshift.hypershift.control-plane-pki-operator-signs-csrs="true"
 LABEL io.openshift.hypershift.restricted-psa="true"
 USER 65532:65532

@@ -12,6 +12,7 @@
 //! - [`declaration`]: what a component declares; [`context`]: the input of rendering.
 //! - [`certificate`]: serving and client certificates of a component.
 //! - [`proxy`], [`trust`]: proxies and CA certificates of users.
+//! - [`node_config`]: what all nodes of a cluster are configured with.
 //! - [`pod`]: the common pod settings, in order.
 //! - [`render`]: renders a declaration and a context to objects.
 //! - [`status`], [`dependency`], [`operands`]: rollout status of a component, its dependencies, and what it creates
@@ -29,6 +30,7 @@ pub mod error;
 pub mod facts;
 mod monitoring;
 pub mod names;
+pub mod node_config;
 pub mod objects;
 pub mod operands;
 pub mod pod;

@@ -40,7 +40,15 @@ enum Read {
 #[derive(Debug)]
 pub struct Seen {
     one: Vec<(Key, Option<Arc<Value>>)>,
-    kinds: Vec<((String, String), Vec<Arc<Value>>)>,
+    kinds: Vec<SeenKind>,
+}
+
+/// All objects of a group and kind.
+#[derive(Debug)]
+struct SeenKind {
+    group: String,
+    kind: String,
+    objects: Vec<Arc<Value>>,
 }
 
 // === impl Objects ===
@@ -103,7 +111,11 @@ impl Objects {
                 }
                 Read::Kind(group, kind) => {
                     let objects = self.shared(&group, &kind).cloned().collect();
-                    seen.kinds.push(((group, kind), objects));
+                    seen.kinds.push(SeenKind {
+                        group,
+                        kind,
+                        objects,
+                    });
                 }
             }
         }
@@ -196,9 +208,10 @@ impl Seen {
             (Some(then), Some(now)) => is_same(then, now),
             _ => false,
         };
-        let kind = |((group, kind), then): &((String, String), Vec<Arc<Value>>)| {
-            let mut now = objects.shared(group, kind);
-            then.iter()
+        let kind = |seen: &SeenKind| {
+            let mut now = objects.shared(&seen.group, &seen.kind);
+            seen.objects
+                .iter()
                 .all(|then| now.next().is_some_and(|now| is_same(then, now)))
                 && now.next().is_none()
         };

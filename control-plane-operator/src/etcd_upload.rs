@@ -211,13 +211,7 @@ pub(crate) fn region(
     let names = ["AWS_REGION", "AWS_DEFAULT_REGION"];
     let value = value.map(str::to_owned).filter(|value| !value.is_empty());
     let region = value.or_else(|| names.iter().find_map(|name| variable(name)));
-    let is_region = |region: &String| {
-        let mut bytes = region.bytes();
-        !region.is_empty()
-            && bytes.all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-')
-    };
-    // It becomes a part of a host name.
-    let region = region.filter(is_region);
+    let region = region.filter(|region| support::aws::is_region(region));
     region.ok_or_else(|| {
         usage(&format!(
             "set {flag} or AWS_REGION to the region of the bucket"

@@ -5,8 +5,8 @@
 //!   HostedControlPlane ──┐            ┌── Node, CertificateSigningRequest
 //!   Machine, MachineSet ─┴── caches ──┴──┐
 //!                               │ trigger │
-//!   controllers: resources, signing, nodes, status, spot, in_place, cleanup, service_authorities,
-//!                webhook_validation, recovery, reencryption
+//!   controllers: resources, signing, nodes, endpoint_slices, status, spot, in_place, cleanup,
+//!                service_authorities, webhook_validation, recovery, reencryption
 //! ```
 //!
 //! A pass reads the objects from caches, decides in pure code, and writes what differs. It runs after changes and
@@ -16,11 +16,14 @@ mod cleanup;
 mod context;
 mod control_plane;
 mod controller;
+mod endpoint_slices;
 mod error;
 mod in_place;
+mod infra;
 mod machines;
 mod metrics;
 mod nodes;
+mod passthrough;
 mod recovery;
 mod reencryption;
 pub mod resources;
@@ -111,8 +114,7 @@ pub struct Args {
     /// Accepted for compatibility; ignored.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub enable_ci_debug_output: Option<bool>,
-    /// Kubeconfig of the cluster that runs the virtual machines on KubeVirt, if it is another one. Accepted for
-    /// compatibility; ignored.
+    /// Kubeconfig of the cluster that runs the virtual machines on KubeVirt, if it is another one.
     #[arg(long, value_name = "FILE")]
     pub kubevirt_infra_kubeconfig: Option<PathBuf>,
     /// Host of the konnectivity server for agents in the hosted cluster.
@@ -159,6 +161,8 @@ pub enum ControllerName {
     Signing,
     /// Labels and taints from Machines to Nodes.
     Node,
+    /// Ingress of the hosted cluster, and endpoints of its Services, where its machines are virtual ones.
+    Machine,
     /// Hosted cluster status in the HostedControlPlane.
     Hcpstatus,
     /// In-place upgrades, and the drains that they request.

@@ -15,6 +15,7 @@ mod deletion;
 mod error;
 mod failure;
 mod history;
+mod machines;
 mod pass;
 mod release;
 mod retired;

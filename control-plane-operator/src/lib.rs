@@ -31,6 +31,7 @@ pub mod konnectivity_https_proxy;
 pub mod konnectivity_socks5_proxy;
 mod kubeadmin;
 pub mod kubernetes_default_proxy;
+mod machine_config;
 pub mod metrics_proxy;
 mod object_store;
 mod openid;

@@ -4,25 +4,20 @@
 //! file ──> parts ──> Http: sign or authorize, send, retry ──> S3 | Azure Blob Storage
 //! ```
 //!
-//! [`s3::signature`], [`s3::profile`] and [`parts`] decide without I/O. Nothing here deletes an object, and an upload
-//! becomes visible as a whole or not at all.
+//! [`parts`] decides without I/O, and signatures are those of [`support::aws`]. Nothing here deletes an object, and an
+//! upload becomes visible as a whole or not at all.
 
 pub(crate) mod azure;
-pub(crate) mod http;
 mod parts;
 pub(crate) mod s3;
-#[cfg(test)]
-pub(crate) mod testing;
-mod xml;
 
 use std::path::Path;
 
 use jiff::Timestamp;
+use support::{aws, outbound};
 
-pub(crate) use http::Http;
-
-/// A variable of the environment.
-pub(crate) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) use support::aws::Variable;
+pub(crate) use support::outbound::Http;
 
 /// An upload failed.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +28,10 @@ pub(crate) enum Error {
         source: std::io::Error,
     },
     #[error("failed to send {what}")]
-    Http { what: String, source: http::Error },
+    Http {
+        what: String,
+        source: outbound::Error,
+    },
     /// The store refused a request. The message is that of the store.
     #[error("failed to send {what}: {status} {code}: {message}. {}", hint(*.status, .code))]
     Refused {
@@ -47,6 +45,8 @@ pub(crate) enum Error {
     /// The credentials cannot be used.
     #[error("failed to find credentials: {0}")]
     Credentials(String),
+    #[error(transparent)]
+    Aws(#[from] aws::Error),
 }
 
 /// What to do about a refusal.

@@ -28,8 +28,8 @@ use super::error::Error;
 use super::machines::{self, Machine};
 use super::metrics::Metrics;
 use super::{
-    Args, ControllerName, NodeClients, Process, cleanup, control_plane, in_place, metrics, nodes,
-    recovery, reencryption, resources, service_authorities, signing, spot, status,
+    Args, ControllerName, NodeClients, Process, cleanup, control_plane, endpoint_slices, in_place,
+    metrics, nodes, recovery, reencryption, resources, service_authorities, signing, spot, status,
     webhook_validation,
 };
 use crate::tool;
@@ -67,6 +67,8 @@ pub(super) struct Context {
     pub(super) recovery: recovery::State,
     /// Image of the machine-config-daemon for in-place upgrades.
     pub(super) daemon_image: Option<String>,
+    /// Kubeconfig of the cluster that runs the virtual machines, if it is another one.
+    pub(super) infra_kubeconfig: Option<PathBuf>,
     pub(super) machine: kube::api::ApiResource,
     machine_set: kube::api::ApiResource,
     subject: Subject,
@@ -182,6 +184,7 @@ impl Context {
             cleanup: cleanup::State::default(),
             recovery: recovery::State::default(),
             daemon_image: args.machine_config_daemon_image.clone(),
+            infra_kubeconfig: args.kubevirt_infra_kubeconfig.clone(),
             has_machines: may_have_machines(&args.platform_type, &management, &machine).await,
             machine,
             machine_set,
@@ -217,6 +220,7 @@ impl Context {
             ControllerName::Resources => ("resources", &wakes.resources, PERIOD),
             ControllerName::Signing => ("signing", cluster, PERIOD),
             ControllerName::Node => ("node", cluster, PERIOD),
+            ControllerName::Machine => ("machine", cluster, PERIOD),
             ControllerName::Hcpstatus => ("hcpstatus", cluster, PERIOD),
             ControllerName::Spotremediation => ("spotremediation", cluster, PERIOD),
             ControllerName::Inplaceupgrader => ("inplaceupgrader", cluster, in_place::PERIOD),
@@ -235,6 +239,7 @@ impl Context {
             ControllerName::Resources => self.start(schedule, manager, resources::pass),
             ControllerName::Signing => self.start(schedule, manager, signing::pass),
             ControllerName::Node => self.start(schedule, manager, nodes::pass),
+            ControllerName::Machine => self.start(schedule, manager, endpoint_slices::pass),
             ControllerName::Hcpstatus => self.start(schedule, manager, status::pass),
             ControllerName::Spotremediation => self.start(schedule, manager, spot::pass),
             ControllerName::Inplaceupgrader => self.start(schedule, manager, in_place::pass),

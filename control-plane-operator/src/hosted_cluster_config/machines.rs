@@ -28,6 +28,9 @@ pub(super) struct Machine {
     pub(super) data_secret: Option<String>,
     /// UID of its MachineSet.
     pub(super) owner: Option<String>,
+    /// Name of its object of the infrastructure provider.
+    pub(super) infrastructure: Option<String>,
+    pub(super) phase: Option<String>,
 }
 
 /// Returns the API resource of Machines.
@@ -86,6 +89,8 @@ impl Machine {
             is_deleted: object.metadata.deletion_timestamp.is_some(),
             data_secret: text("/spec/bootstrap/dataSecretName"),
             owner: controller(object),
+            infrastructure: text("/spec/infrastructureRef/name"),
+            phase: text("/status/phase"),
         }
     }
 

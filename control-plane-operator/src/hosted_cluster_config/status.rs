@@ -4,6 +4,7 @@
 //! reached is just what its conditions report.
 
 mod connection;
+mod mtu;
 mod version;
 
 use std::sync::Arc;
@@ -32,6 +33,8 @@ struct Findings {
     nodes: Result<usize, Error>,
     connection: Connection,
     cluster_version: Result<Option<DynamicObject>, Error>,
+    /// The MTU, if it matters on this platform.
+    mtu: Result<Option<u64>, Error>,
 }
 
 /// Updates the status.
@@ -40,25 +43,34 @@ pub(super) async fn pass(ctx: &Context) -> Result<(), Error> {
     let Some(object) = ctx.any_control_plane().await? else {
         return Ok(());
     };
-    let findings = Findings::of(&ctx.guest, ctx.nodes().await).await;
+    let findings = Findings::of(&ctx.guest, &object, ctx.nodes().await).await;
     findings.report(&ctx.control_planes(), &object).await
 }
 
 // === impl Findings ===
 
 impl Findings {
-    async fn of(guest: &kube::Client, nodes: Result<Vec<Arc<Node>>, Error>) -> Self {
+    async fn of(
+        guest: &kube::Client,
+        control_plane: &DynamicObject,
+        nodes: Result<Vec<Arc<Node>>, Error>,
+    ) -> Self {
         let connection = async {
             match &nodes {
                 Ok(nodes) => connection::check(guest, nodes).await,
                 Err(error) => Connection::NodesNotListed(chain(error)),
             }
         };
-        let (connection, cluster_version) = tokio::join!(connection, cluster_version(guest));
+        let (connection, cluster_version, mtu) = tokio::join!(
+            connection,
+            cluster_version(guest),
+            mtu::find(guest, control_plane)
+        );
         Self {
             nodes: nodes.map(|nodes| nodes.len()),
             connection,
             cluster_version,
+            mtu,
         }
     }
 
@@ -74,7 +86,12 @@ impl Findings {
             self.set(status, generation, now);
         });
         let written = written.await;
-        let failures = [written.err(), self.nodes.err(), self.cluster_version.err()];
+        let failures = [
+            written.err(),
+            self.nodes.err(),
+            self.cluster_version.err(),
+            self.mtu.err(),
+        ];
         let mut failures: Vec<_> = failures.into_iter().flatten().collect();
         match failures.pop() {
             None => Ok(()),
@@ -99,6 +116,9 @@ impl Findings {
             }
         }
         conditions.extend(self.connection.conditions(now));
+        if let Ok(Some(mtu)) = &self.mtu {
+            conditions.push(mtu::condition(*mtu));
+        }
         control_plane::set(status, &conditions, generation, now);
     }
 }
@@ -172,10 +192,10 @@ mod tests {
         let written = json!({ "metadata": { "resourceVersion": "1" }, "status": expected });
         let put = Expect::put(&format!("{ONE}/status")).body(written);
         let management = Scenario::new([put.answer(Answer::ok(&control_plane()))]);
-        let findings = Findings::of(&guest.client(), nodes).await;
+        let known = serde_json::from_value(control_plane()).unwrap();
+        let findings = Findings::of(&guest.client(), &known, nodes).await;
         let resource = control_plane::resource();
         let api = Api::namespaced_with(management.client(), "a", &resource);
-        let known = serde_json::from_value(control_plane()).unwrap();
         let error = findings.report(&api, &known).await.unwrap_err();
         management.finish();
         error
@@ -220,7 +240,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_hosted_cluster_without_answers_is_reported() {
-        let found = Findings::of(&hung_client(), Ok(vec![node()])).await;
+        let known = serde_json::from_value(control_plane()).unwrap();
+        let found = Findings::of(&hung_client(), &known, Ok(vec![node()])).await;
         let conditions = found.connection.conditions(Timestamp::UNIX_EPOCH);
         let states = conditions.map(|it| (it.status.as_str(), it.reason));
         let expected = [

@@ -163,7 +163,9 @@ impl Pass<'_> {
             self.kubeadmin(&mut scope).await?;
             self.session_keys(&mut scope).await?;
             self.delete_retired(&mut scope).await?;
+            let problem = self.machine_config(&mut scope).await?;
             outcome = self.components(&mut scope).await;
+            outcome.problems.extend(problem);
         }
         let context = scope.context(self.operator);
         evaluations.extend(deletion::operator(&context));

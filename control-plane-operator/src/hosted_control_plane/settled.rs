@@ -11,7 +11,7 @@ use super::pass::ReconcileScope;
 use super::release::ReleasePair;
 
 /// After this time all steps are done again: certificates expire without a change.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// Inputs of all steps, other than objects.
 #[derive(Debug, PartialEq)]

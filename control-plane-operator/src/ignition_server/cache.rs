@@ -45,6 +45,20 @@ impl Cache {
         }
     }
 
+    /// Keeps the payload of a Secret for these tokens, while no newer one can be made: one of them may be new, and machines
+    /// that are started meanwhile have it.
+    pub(super) fn renew(&self, secret: &str, tokens: &[&str]) {
+        let known = {
+            let entries = self.entries();
+            let mut known = entries.values();
+            let known = known.find(|(known, until)| known.secret == secret && is_valid(*until));
+            known.map(|(entry, _)| entry.clone())
+        };
+        if let Some(entry) = known {
+            self.put(tokens, &entry);
+        }
+    }
+
     /// Returns the payload of a token.
     pub(super) fn get(&self, token: &str) -> Option<Entry> {
         let entries = self.entries();
@@ -81,6 +95,21 @@ mod tests {
             pool: "clusters/workers".to_owned(),
             payload: Bytes::from_static(b"{}"),
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn payloads_are_kept_for_new_tokens_while_there_is_no_other() {
+        let cache = Cache::default();
+        cache.renew("a", &["new"]);
+        assert_eq!(cache.get("new"), None);
+        cache.put(&["old"], &entry("a"));
+        cache.put(&["other"], &entry("b"));
+        tokio::time::advance(LIFETIME / 2).await;
+        cache.renew("a", &["new", "old"]);
+        tokio::time::advance(LIFETIME / 2).await;
+        assert_eq!(cache.get("new"), Some(entry("a")));
+        assert_eq!(cache.get("old"), Some(entry("a")));
+        assert_eq!(cache.get("other"), None);
     }
 
     #[tokio::test(start_paused = true)]

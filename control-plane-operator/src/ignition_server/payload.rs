@@ -3,7 +3,7 @@
 //! ```text
 //! facts of the control plane ──> default files and units ─┐
 //! MachineConfigs of the pool ── by name, later wins ──────┴─ merge ──> Ignition 3.2
-//! KubeletConfig, ContainerRuntimeConfig, mirrors ──> the files that they are about
+//! KubeletConfig, ContainerRuntimeConfig, mirrors, ClusterImagePolicy ──> the files that they are about
 //! ```
 
 mod facts;
@@ -13,6 +13,7 @@ mod machine_config;
 mod manifests;
 mod merge;
 mod runtime;
+mod signatures;
 #[cfg(test)]
 mod tests;
 
@@ -54,6 +55,11 @@ fn base(facts: &Facts, manifests: &Manifests) -> Result<Value, InvalidConfig> {
     files.extend(kubelet::environment(&manifests.kubelet_configs)?);
     files.extend(runtime::config(&manifests.runtime_configs)?);
     files.extend(runtime::mirrors(&facts.mirrors, &manifests.mirrors));
+    files.extend(signatures::config(
+        &manifests.image_policies,
+        &facts.mirrors,
+        &manifests.mirrors,
+    )?);
     let bundle = facts.trust_bundle.as_ref();
     files.extend(bundle.map(|text| file(TRUST_BUNDLE, PUBLIC, text.as_bytes())));
     let mut units = kubelet::units(facts);

@@ -75,7 +75,7 @@ pub(super) async fn facts(
 /// Returns the HostedControlPlane by name, or the only one of the namespace.
 ///
 /// Two clusters can have the same control plane namespace, and machines must not get secrets of the other cluster.
-async fn control_plane(
+pub(super) async fn control_plane(
     client: &kube::Client,
     namespace: &str,
     name: Option<&str>,
@@ -100,7 +100,7 @@ async fn control_plane(
     only.ok_or_else(|| Error::Missing { object: object() })
 }
 
-async fn get<K>(api: &Api<K>, object: String, name: &str) -> Result<K, Error>
+pub(super) async fn get<K>(api: &Api<K>, object: String, name: &str) -> Result<K, Error>
 where
     K: Clone + DeserializeOwned + Debug,
 {
@@ -111,7 +111,11 @@ where
     }
 }
 
-async fn secret(api: &Api<Secret>, name: &str, key: &'static str) -> Result<Vec<u8>, Error> {
+pub(super) async fn secret(
+    api: &Api<Secret>,
+    name: &str,
+    key: &'static str,
+) -> Result<Vec<u8>, Error> {
     let object = format!("Secret {name}");
     let found = get(api, object.clone(), name).await?;
     let value = found.data.unwrap_or_default().remove(key);

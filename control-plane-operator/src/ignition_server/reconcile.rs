@@ -25,8 +25,9 @@ use support::watch::watch_failed;
 use super::cache::{Cache, Entry};
 use super::metrics::Metrics;
 use super::payload::{self, Facts};
+use super::payload_programs::{Failure, Payload, Programs};
 use super::read;
-use super::token::{self, AS_EXPECTED, Malformed, Token, TokenAction};
+use super::token::{self, AS_EXPECTED, Made, Malformed, REASON, Token, TokenAction};
 
 /// Field manager.
 pub(super) const MANAGER: &str = "ignition-server";
@@ -53,6 +54,16 @@ pub(super) struct Context {
     pub(super) recorder: Recorder,
     pub(super) cache: Arc<Cache>,
     pub(super) metrics: Metrics,
+    /// Makes payloads with the programs of releases that have them.
+    pub(super) programs: Option<Arc<Programs>>,
+}
+
+/// A payload, and what is reported with it.
+struct Generated {
+    payload: Bytes,
+    started: Instant,
+    is_own: bool,
+    is_due: bool,
 }
 
 /// Reconciling a Secret failed.
@@ -146,13 +157,13 @@ async fn reconcile(name: &str, ctx: &Context) -> Result<Duration, Error> {
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
     let found = api.get_opt(name).await.map_err(Error::Read)?;
     let Some(secret) = found.filter(|secret| token::is_token(&secret.metadata)) else {
-        ctx.cache.forget(name);
+        forget(name, ctx);
         return Ok(REFRESH_INTERVAL);
     };
     let now = Timestamp::now();
     let action = token::next_action(&secret.metadata, now);
     if action == TokenAction::Delete {
-        ctx.cache.forget(name);
+        forget(name, ctx);
         tracing::info!(name, "Deleted expired token");
         return delete(&api, &secret).await;
     }
@@ -168,11 +179,23 @@ async fn reconcile(name: &str, ctx: &Context) -> Result<Duration, Error> {
         // The payload is cached after the watch delivers the change.
         return Ok(RETRY_INTERVAL);
     }
-    let again = render(name, &token, &api, ctx).await?;
+    let mut again = render(name, &token, &api, ctx).await?;
+    if token::is_outdated(&token.metadata) {
+        // It is not updated any more, so what its payload waits for may never come.
+        again = again.max(REFRESH_INTERVAL);
+    }
     let TokenAction::Wait(time) = action else {
         return Ok(again);
     };
     Ok(again.min(time))
+}
+
+/// Drops all that is known about a token.
+fn forget(name: &str, ctx: &Context) {
+    ctx.cache.forget(name);
+    if let Some(programs) = &ctx.programs {
+        programs.forget(name);
+    }
 }
 
 async fn facts(ctx: &Context) -> Result<Facts, read::Error> {
@@ -202,12 +225,42 @@ async fn render(
     ctx: &Context,
 ) -> Result<Duration, Error> {
     let started = Instant::now();
+    if let Some(programs) = &ctx.programs {
+        if ctx.cache.get(&token.current).is_none() {
+            // After a rotation machines have the new token at once, and programs may take minutes.
+            ctx.cache.renew(name, &[&token.current, &token.previous]);
+        }
+        match programs.payload(name, token).await {
+            Ok(Some(made)) => {
+                let Payload { bytes, is_due } = made;
+                let generated = Generated {
+                    payload: bytes,
+                    started,
+                    is_own: false,
+                    is_due,
+                };
+                return keep(name, token, api, ctx, generated).await;
+            }
+            // The release has none: this server renders the payload.
+            Ok(None) => {}
+            Err(failure) => {
+                if failure.is_final {
+                    ctx.cache.forget(name);
+                } else {
+                    ctx.cache.renew(name, &[&token.current, &token.previous]);
+                }
+                report(name, token, api, programs, &failure).await?;
+                return Ok(failure.retry);
+            }
+        }
+    }
     let facts = match facts(ctx).await {
         Ok(mut facts) => {
             facts.taints.clone_from(&token.taints);
             facts
         }
         Err(error) => {
+            ctx.cache.renew(name, &[&token.current, &token.previous]);
             update_status(
                 name,
                 token,
@@ -221,27 +274,80 @@ async fn render(
     };
     match payload::render(&facts, &token.config) {
         Ok(ignition) => {
-            let payload = Bytes::from(ignition.to_string());
-            let entry = Entry {
-                secret: name.to_owned(),
-                pool: token.pool.clone(),
-                payload: payload.clone(),
+            let generated = Generated {
+                payload: Bytes::from(ignition.to_string()),
+                started,
+                is_own: ctx.programs.is_some(),
+                is_due: true,
             };
-            ctx.cache.put(&[&token.current, &token.previous], &entry);
-            ctx.metrics.cached.inc();
-            ctx.metrics
-                .generation
-                .observe(started.elapsed().as_secs_f64());
-            let message = "Payload generated successfully";
-            update_status(name, token, api, (AS_EXPECTED, message), Some(&payload)).await?;
+            keep(name, token, api, ctx, generated).await
         }
         Err(error) => {
             ctx.cache.forget(name);
             let message = error.to_string();
             update_status(name, token, api, ("InvalidConfig", &message), None).await?;
+            Ok(REFRESH_INTERVAL)
         }
     }
+}
+
+/// Caches a payload, and reports it in the Secret.
+async fn keep(
+    name: &str,
+    token: &Token,
+    api: &Api<Secret>,
+    ctx: &Context,
+    generated: Generated,
+) -> Result<Duration, Error> {
+    let Generated {
+        payload,
+        started,
+        is_own,
+        is_due,
+    } = generated;
+    let entry = Entry {
+        secret: name.to_owned(),
+        pool: token.pool.clone(),
+        payload: payload.clone(),
+    };
+    ctx.cache.put(&[&token.current, &token.previous], &entry);
+    ctx.metrics.cached.inc();
+    ctx.metrics
+        .generation
+        .observe(started.elapsed().as_secs_f64());
+    let message = "Payload generated successfully";
+    let made = Made {
+        payload: &payload,
+        is_own,
+        is_due,
+    };
+    update_status(name, token, api, (AS_EXPECTED, message), Some(made)).await?;
     Ok(REFRESH_INTERVAL)
+}
+
+/// Reports why there is no payload. Other servers report about the same token, and do not always find the same: a
+/// registry may respond to one of them only.
+async fn report(
+    name: &str,
+    token: &Token,
+    api: &Api<Secret>,
+    programs: &Programs,
+    failure: &Failure,
+) -> Result<(), Error> {
+    let (reason, message) = (failure.reason, failure.message.as_str());
+    let reported = token.value(REASON);
+    if failure.is_reported(&reported) {
+        if !failure.is_known && programs.may_report(name) {
+            tracing::warn!(name, reason, error = message, "Failed to make payload");
+        }
+        return Ok(());
+    }
+    let is_changed = token.status_patch(reason, message, None).is_some();
+    let is_first = failure.is_news() || reported.is_empty();
+    if is_changed && (is_first || programs.may_report(name)) {
+        return update_status(name, token, api, (reason, message), None).await;
+    }
+    Ok(())
 }
 
 async fn update_status(
@@ -249,9 +355,9 @@ async fn update_status(
     token: &Token,
     api: &Api<Secret>,
     (reason, message): (&str, &str),
-    payload: Option<&[u8]>,
+    made: Option<Made<'_>>,
 ) -> Result<(), Error> {
-    let Some(change) = token.status_patch(reason, message, payload) else {
+    let Some(change) = token.status_patch(reason, message, made) else {
         return Ok(());
     };
     tracing::info!(

@@ -31,6 +31,25 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Reason of a rendered payload.
 pub(super) const AS_EXPECTED: &str = "AsExpected";
 
+/// Key of a token Secret: why it has a payload or not.
+pub(super) const REASON: &str = "reason";
+/// Key of a token Secret: the payload, for in-place upgrades.
+const PAYLOAD: &str = "payload";
+/// Key of a token Secret: the reference of the release.
+pub(super) const RELEASE: &str = "release";
+/// Key of a token Secret: the release whose payload this server has rendered itself, since it has no programs for that.
+pub(super) const OWN: &str = "rendered-without-programs";
+
+/// A payload.
+#[derive(Clone, Copy)]
+pub(super) struct Made<'a> {
+    pub(super) payload: &'a [u8],
+    /// Whether this server has rendered it, because the release has no programs for that.
+    pub(super) is_own: bool,
+    /// Whether it replaces another one in the Secret.
+    pub(super) is_due: bool,
+}
+
 /// A parsed token Secret.
 #[derive(Clone)]
 pub(super) struct Token {
@@ -76,11 +95,19 @@ pub(super) fn is_token(metadata: &ObjectMeta) -> bool {
     annotations.is_some_and(|all| matches!(IGNITION_CONFIG.get(all), Ok(Some(true))))
 }
 
+/// Whether a token is of an earlier configuration.
+pub(super) fn is_outdated(metadata: &ObjectMeta) -> bool {
+    let annotations = metadata.annotations.as_ref();
+    annotations.is_some_and(|all| all.contains_key(TOKEN_EXPIRATION.key()))
+}
+
 /// Decides the next action.
 pub(super) fn next_action(metadata: &ObjectMeta, now: Timestamp) -> TokenAction {
-    if let Some(expires) = time(metadata, TOKEN_EXPIRATION.key()) {
-        // An outdated token is not rotated; it stays valid until it expires.
-        return left(expires, now).map_or(TokenAction::Delete, TokenAction::Wait);
+    if is_outdated(metadata) {
+        // It is not rotated; it stays valid until it expires. Without a valid time it never would.
+        let expires = time(metadata, TOKEN_EXPIRATION.key());
+        let left = expires.and_then(|expires| left(expires, now));
+        return left.map_or(TokenAction::Delete, TokenAction::Wait);
     }
     let Some(generated) = time(metadata, LAST_TOKEN_GENERATION_TIME.key()) else {
         return TokenAction::Rotate;
@@ -145,6 +172,16 @@ impl Token {
         })
     }
 
+    /// The text under a key; empty if there is none.
+    pub(super) fn value(&self, key: &str) -> String {
+        text(&self.data, key).unwrap_or_default()
+    }
+
+    /// Whether there is a value under a key, also an empty one.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.data.contains_key(key)
+    }
+
     /// Whether a machine has fetched the payload.
     pub(super) fn is_reached(metadata: &ObjectMeta) -> bool {
         let annotations = metadata.annotations.as_ref();
@@ -156,15 +193,30 @@ impl Token {
         &self,
         reason: &str,
         message: &str,
-        payload: Option<&[u8]>,
+        made: Option<Made<'_>>,
     ) -> Option<Value> {
         let mut data = json!({});
         let mut desired = vec![
-            ("reason", reason.as_bytes().to_vec()),
+            (REASON, reason.as_bytes().to_vec()),
             ("message", message.as_bytes().to_vec()),
         ];
-        if let Some(payload) = payload.filter(|_| self.is_in_place) {
-            desired.push(("payload", compressed(payload)));
+        match made {
+            Some(made) if self.is_in_place => {
+                if made.is_due || !self.has(PAYLOAD) {
+                    desired.push((PAYLOAD, compressed(made.payload)));
+                }
+            }
+            // The pool was upgraded in place before.
+            Some(_) if self.has(PAYLOAD) => data[PAYLOAD] = Value::Null,
+            Some(_) | None => {}
+        }
+        let release = self.value(RELEASE);
+        match made {
+            Some(made) if made.is_own && !release.is_empty() => {
+                desired.push((OWN, release.into_bytes()));
+            }
+            Some(made) if !made.is_own && self.has(OWN) => data[OWN] = Value::Null,
+            Some(_) | None => {}
         }
         for (key, value) in desired {
             if self.data.get(key).map(|known| &known.0) != Some(&value) {
@@ -324,6 +376,10 @@ mod tests {
             ),
             (vec![(expires, "2030-01-01T12:00:00Z")], TokenAction::Delete),
             (vec![(expires, "2030-01-01T11:00:00Z")], TokenAction::Delete),
+            (
+                vec![(generated, "2030-01-01T11:59:00Z"), (expires, "tomorrow")],
+                TokenAction::Delete,
+            ),
         ] {
             assert_eq!(
                 next_action(&metadata(&annotations), now),
@@ -354,14 +410,17 @@ mod tests {
 
     #[test]
     fn status_patch_is_empty_if_unchanged() {
+        let made = Some(Made {
+            payload: b"{}",
+            is_own: false,
+            is_due: true,
+        });
         let token = |data: &[(&str, &[u8])], kind| {
             let data = [&[("token", b"t".as_slice())], data].concat();
             Token::read(secret(kind, &data)).unwrap()
         };
         let fresh = token(&[], "Replace");
-        let change = fresh
-            .status_patch(AS_EXPECTED, "done", Some(b"{}"))
-            .unwrap();
+        let change = fresh.status_patch(AS_EXPECTED, "done", made).unwrap();
         assert_eq!(change["metadata"]["resourceVersion"], "7");
         assert_eq!(
             change["data"],
@@ -369,11 +428,11 @@ mod tests {
         );
         let reported = [("reason", AS_EXPECTED.as_bytes()), ("message", b"done")];
         assert_eq!(
-            token(&reported, "Replace").status_patch(AS_EXPECTED, "done", Some(b"{}")),
+            token(&reported, "Replace").status_patch(AS_EXPECTED, "done", made),
             None
         );
         let in_place = token(&reported, "InPlace")
-            .status_patch(AS_EXPECTED, "done", Some(b"{}"))
+            .status_patch(AS_EXPECTED, "done", made)
             .unwrap();
         assert_eq!(
             in_place["data"]["payload"],
@@ -383,6 +442,79 @@ mod tests {
             .status_patch("InvalidConfig", "no", None)
             .unwrap();
         assert!(failed["data"].get("payload").is_none());
+        let other = [&reported[..], &[("payload", b"other".as_slice())]].concat();
+        for (name, kind, is_due, data, expected) in [
+            (
+                "due",
+                "InPlace",
+                true,
+                &other[..],
+                Some(json!(STANDARD.encode(compressed(b"{}")))),
+            ),
+            // Of another server: it is not replaced each time.
+            ("not due", "InPlace", false, &other[..], None),
+            (
+                "not due, but missing",
+                "InPlace",
+                false,
+                &reported[..],
+                Some(json!(STANDARD.encode(compressed(b"{}")))),
+            ),
+            (
+                "of a pool that is replaced now",
+                "Replace",
+                false,
+                &other[..],
+                Some(Value::Null),
+            ),
+        ] {
+            let made = made.map(|made| Made { is_due, ..made });
+            let change = token(data, kind).status_patch(AS_EXPECTED, "done", made);
+            let found = change.and_then(|it| it["data"].get("payload").cloned());
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    /// Without a registry, the server knows by this that it may go on.
+    #[test]
+    fn the_release_of_payloads_without_programs_is_remembered() {
+        let release = "images.example.com/release@sha256:0";
+        let reported = [("reason", AS_EXPECTED.as_bytes()), ("message", b"done")];
+        let known = (OWN, release.as_bytes());
+        let other = (OWN, b"images.example.com/release@sha256:1".as_slice());
+        for (name, before, is_own, expected) in [
+            ("first", None, true, Some(json!(STANDARD.encode(release)))),
+            ("known", Some(known), true, None),
+            (
+                "of another release",
+                Some(other),
+                true,
+                Some(json!(STANDARD.encode(release))),
+            ),
+            ("made by programs", None, false, None),
+            (
+                "made by programs now",
+                Some(known),
+                false,
+                Some(Value::Null),
+            ),
+        ] {
+            let data = [("token", b"t".as_slice()), (RELEASE, release.as_bytes())];
+            let data: Vec<_> = data.into_iter().chain(reported).chain(before).collect();
+            let token = Token::read(secret("Replace", &data)).unwrap();
+            let made = Made {
+                payload: b"{}",
+                is_own,
+                is_due: true,
+            };
+            let change = token.status_patch(AS_EXPECTED, "done", Some(made));
+            let found = change.and_then(|it| it["data"].get(OWN).cloned());
+            assert_eq!(found, expected, "{name}");
+            assert_eq!(
+                token.status_patch("InvalidConfig", "no", None).unwrap()["data"].get(OWN),
+                None
+            );
+        }
     }
 
     #[test]

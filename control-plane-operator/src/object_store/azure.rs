@@ -12,9 +12,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
+use support::xml;
 
 use super::parts::Parts;
-use super::{Error, Http, encoded, encoded_path, xml};
+use super::{Error, Http, encoded, encoded_path};
 
 /// Size of a block, in bytes.
 const BLOCK: u64 = 4 << 20;

@@ -1,8 +1,5 @@
 //! S3: uploads of one object, in parts if it is large.
 
-mod credentials;
-pub(crate) mod profile;
-pub(crate) mod signature;
 #[cfg(test)]
 mod tests;
 
@@ -12,16 +9,22 @@ use std::path::Path;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use jiff::Timestamp;
+use support::aws::credentials::{self, Source, token_service};
+use support::aws::{self, Credentials, Scope, domain};
+use support::xml;
 
 use super::parts::Parts;
-use super::{Error, Http, Variable, encoded, encoded_path, xml};
-use signature::{Credentials, Scope};
+use super::{Error, Http, Variable, encoded, encoded_path};
+
+pub(crate) use support::aws::endpoint;
 
 /// Size of a part, in bytes. S3 accepts from 5 MiB to 5 GiB.
 const PART: u64 = 16 << 20;
 /// The most parts of an object that S3 accepts.
 const MOST_PARTS: u64 = 10_000;
 const SERVICE: &str = "s3";
+/// Name of the session of a role.
+const SESSION: &str = "etcd-backup";
 
 /// Where an object is stored, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,35 +57,31 @@ pub(crate) async fn upload(
     variable: Variable<'_>,
 ) -> Result<String, Error> {
     let mut parts = Parts::open(file, PART, MOST_PARTS)?;
-    let source = credentials::source(credentials_file, variable)?;
+    let source = source(credentials_file, variable)?;
+    let sts = token_service(&bucket.region, variable);
     let upload = Upload {
         http,
         bucket,
-        credentials: source.load(http, bucket, variable).await?,
+        credentials: source.load(http, &sts, SESSION).await?,
         key,
     };
     upload.send(&mut parts).await?;
     Ok(format!("s3://{}/{key}", bucket.name))
 }
 
-/// The URL of the service in the environment, if it is not AWS.
-pub(crate) fn endpoint(service: &str, variable: Variable<'_>) -> Option<String> {
-    let names = [
-        format!("AWS_ENDPOINT_URL_{}", service.to_uppercase()),
-        "AWS_ENDPOINT_URL".to_owned(),
-    ];
-    let found = names.iter().find_map(|name| variable(name));
-    found.map(|url| url.trim_end_matches('/').to_owned())
-}
-
-/// The domain of AWS in a region.
-fn domain(region: &str) -> &'static str {
-    match region {
-        region if region.starts_with("cn-") => "amazonaws.com.cn",
-        region if region.starts_with("us-isob-") => "sc2s.sgov.gov",
-        region if region.starts_with("us-iso-") => "c2s.ic.gov",
-        _ => "amazonaws.com",
-    }
+/// Finds credentials: in the file, or in the environment as AWS's programs do.
+fn source(file: Option<&Path>, variable: Variable<'_>) -> Result<Source, Error> {
+    let found = match file {
+        Some(file) => Some(credentials::of_file(file, variable)?),
+        None => credentials::of_environment(variable)?,
+    };
+    found.ok_or_else(|| {
+        Error::Credentials(
+            "pass --credentials-file, or set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ACCESS_KEY_ID and \
+             AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE"
+                .to_owned(),
+        )
+    })
 }
 
 // === impl Bucket ===
@@ -172,7 +171,7 @@ impl Upload<'_> {
                 service: SERVICE,
                 time: Timestamp::now(),
             };
-            signature::sign(&mut request, &self.credentials, &scope)?;
+            aws::sign(&mut request, &self.credentials, &scope)?;
             Ok(request)
         };
         let response = self.http.send(build).await;
@@ -218,17 +217,12 @@ impl Upload<'_> {
     }
 
     fn refused(&self, status: StatusCode, body: &str) -> Error {
-        refused(self.what(), status, body)
-    }
-}
-
-/// The error of a response of AWS.
-fn refused(what: String, status: StatusCode, body: &str) -> Error {
-    let text = |name| xml::text(body, name).unwrap_or_default();
-    Error::Refused {
-        what,
-        status: status.as_u16(),
-        code: text("Code"),
-        message: text("Message"),
+        let text = |name| xml::text(body, name).unwrap_or_default();
+        Error::Refused {
+            what: self.what(),
+            status: status.as_u16(),
+            code: text("Code"),
+            message: text("Message"),
+        }
     }
 }

@@ -102,7 +102,7 @@ fn role(context: &Context<'_>, role: &mut Role) -> Result<()> {
     ];
     let rules = [
         json!({ "apiGroups": ["route.openshift.io"], "resources": ["routes", "routes/custom-host"], "verbs": all }),
-        json!({ "apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": all }),
+        json!({ "apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices", "endpointslices/restricted"], "verbs": all }),
         json!({ "apiGroups": [""], "resources": ["services"], "verbs": all }),
         json!({ "apiGroups": ["kubevirt.io"], "resources": ["virtualmachines"], "verbs": ["get", "list", "watch"] }),
     ];

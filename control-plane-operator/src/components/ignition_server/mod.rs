@@ -160,6 +160,10 @@ fn adapt(context: &Context<'_>, workload: &mut Workload) -> Result<()> {
     edit::args(server, [name]);
     let mirrors = settings.openshift_img_overrides.to_string();
     edit::env(server, "OPENSHIFT_IMG_OVERRIDES", mirrors);
+    if !settings.insecure_registries.is_empty() {
+        let registries = settings.insecure_registries.join(",");
+        edit::env(server, "INSECURE_REGISTRIES", registries);
+    }
     settings.proxy.set_env(server, []);
     edit::mount_trust_bundle(context, pod, NAME)?;
     if is_reached_directly(context) {

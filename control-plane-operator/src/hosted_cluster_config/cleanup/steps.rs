@@ -14,6 +14,7 @@ use support::reconcile::{is_conflict, is_missing};
 
 use super::super::context::Context;
 use super::super::error::Error;
+use super::super::infra::Infra;
 use super::report::{Done, Remaining};
 
 const MANAGER: &str = "hosted-cluster-config-operator";
@@ -45,6 +46,7 @@ pub(super) async fn run(ctx: &Context, hcp: &DynamicObject) -> Done {
     }
     if has("Ingress") {
         remaining.ingress_controllers = collect(ingress_controllers(ctx).await);
+        collect(passthrough(ctx, hcp).await);
     }
     remaining.load_balancers = collect(load_balancers(ctx).await);
     remaining.volumes = collect(volumes(ctx).await);
@@ -178,6 +180,18 @@ async fn load_balancers(ctx: &Context) -> Result<Vec<String>, Error> {
         remove(&api, &service.name_any(), &of(service)).await?;
     }
     Ok(services.iter().map(object_name).collect())
+}
+
+/// Deletes what leads to the routers from the cluster that runs the virtual machines.
+async fn passthrough(ctx: &Context, hcp: &DynamicObject) -> Result<Vec<String>, Error> {
+    // Without them, a cluster that cannot be reached does not hold up the deletion.
+    if super::super::passthrough::service_name(hcp).is_none() {
+        return Ok(Vec::new());
+    }
+    if let Some(infra) = Infra::of(ctx, hcp).await? {
+        super::super::passthrough::delete(&infra, hcp).await?;
+    }
+    Ok(Vec::new())
 }
 
 fn is_owned_by_ingress(service: &Service) -> bool {

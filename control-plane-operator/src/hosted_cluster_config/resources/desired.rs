@@ -47,6 +47,7 @@ mod write;
 
 pub use aggregated_apis::SERVERS;
 pub use error::Error;
+pub(crate) use global_config::documents;
 pub use input::{Guest, Input, Settings};
 pub use kinds::KINDS;
 #[cfg(test)]

@@ -19,6 +19,7 @@ use hyper_util::rt::TokioIo;
 use support::testing::{Answer, Expect, Scenario};
 use tokio::net::TcpListener;
 
+use super::super::machines::CONFIG_MAPS;
 use super::*;
 use crate::components;
 
@@ -474,4 +475,54 @@ async fn session_keys_are_created_once() {
     assert!(writes()[0].ends_with("/secrets/oauth-openshift-session"));
     pass.session_keys(&mut scope).await.unwrap();
     assert_eq!(writes().len(), 1, "{:?}", writes());
+}
+
+/// A pass after another change does not build it again.
+#[tokio::test]
+async fn the_configuration_of_machines_is_built_when_it_changes() {
+    let (client, requests) = recorder().await;
+    let operator = operator(client, Settings::new("own"));
+    let cache = Cache::new(
+        &operator.client,
+        NAMESPACE,
+        &Settings::new("own"),
+        operator.components,
+    );
+    let mut pass = pass(&operator, &cache);
+    let mut scope = complete_scope();
+    scope.hcp.spec.networking = serde_json::from_value(json!({
+        "networkType": "OVNKubernetes",
+        "clusterNetwork": [{ "cidr": "10.132.0.0/14" }],
+        "serviceNetwork": [{ "cidr": "172.31.0.0/16" }],
+        "machineNetwork": [{ "cidr": "10.0.0.0/16" }],
+    }))
+    .unwrap();
+    scope.infra.api.host = "api.example.com".to_owned();
+    let config_map = |name: &str, text: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "ca.crt": text } });
+    scope.objects.insert(config_map("root-ca", "root"));
+    // Another authority is missing: it is reported each time.
+    for _ in 0..2 {
+        let problem = pass.machine_config(&mut scope).await.unwrap();
+        assert!(problem.is_some());
+    }
+    scope
+        .objects
+        .insert(config_map("kubelet-client-ca", "kubelet"));
+    for (name, change, is_built) in [
+        ("all is there", None, true),
+        ("written by the last pass", None, true),
+        ("nothing", None, false),
+        ("something else", Some(("other", "1")), false),
+        ("an authority", Some(("root-ca", "changed")), true),
+    ] {
+        if let Some((name, text)) = change {
+            scope.objects.insert(config_map(name, text));
+        }
+        let is_settled = pass.settled.is_settled(CONFIG_MAPS, &scope.objects);
+        assert_eq!(!is_settled, is_built, "{name}");
+        let problem = pass.machine_config(&mut scope).await.unwrap();
+        assert!(problem.is_none(), "{name}: {problem:?}");
+    }
+    let body = last_body(&requests, "/configmaps/machine-config-server").unwrap();
+    assert_eq!(body["data"]["root-ca.crt"], "changed");
 }

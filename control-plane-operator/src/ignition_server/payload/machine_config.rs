@@ -30,8 +30,8 @@ const UNITS: [&str; 8] = [
     ".swap",
     ".timer",
 ];
-/// Fields that only a daemon on the node could apply. They are not supported, because nodes are configured only by
-/// Ignition.
+/// Fields that only the release's own programs and its daemon on the node apply. A release without these programs
+/// configures nodes by Ignition only.
 const UNAPPLIED: [&str; 6] = [
     "baseOSExtensionsContainerImage",
     "extensions",
@@ -104,13 +104,14 @@ impl MachineConfig {
         };
         let hint = match field {
             "fips" => {
-                "FIPS mode is not supported: create the HostedCluster without spec.fips; nodes whose image has FIPS \
-                 mode enabled stay in it"
+                "FIPS mode is not supported by this release, whose machine-config-operator image has no programs that \
+                 apply it: use a release that has them, or create the HostedCluster without spec.fips; nodes whose \
+                 image has FIPS mode enabled stay in it"
             }
-            "kernelArguments" => {
-                "kernel arguments are not supported: remove them, or boot nodes from an image that has them"
+            _ => {
+                "not supported by this release, whose machine-config-operator image has no programs that apply it: use \
+                 a release that has them, remove the field, or boot nodes from an image that has this setting"
             }
-            _ => "not supported: remove it, or boot nodes from an image that has it",
         };
         Err(self.0.invalid(&format!("spec.{field}"), hint))
     }

@@ -33,6 +33,8 @@ pub(super) struct Manifests {
     pub(super) kubelet_configs: Vec<Manifest>,
     pub(super) runtime_configs: Vec<Manifest>,
     pub(super) mirrors: Vec<Mirror>,
+    /// Policies for signatures of images.
+    pub(super) image_policies: Vec<Manifest>,
 }
 
 // === impl InvalidConfig ===
@@ -117,17 +119,12 @@ impl Manifests {
             "ImageContentSourcePolicy" | "ImageDigestMirrorSet" | "ImageTagMirrorSet" => {
                 self.mirrors.extend(manifest.mirrors()?);
             }
-            "ClusterImagePolicy" => {
-                return Err(manifest.invalid(
-                    "kind",
-                    "image signature verification is not supported: remove the ClusterImagePolicy",
-                ));
-            }
+            "ClusterImagePolicy" => self.image_policies.push(manifest),
             _ => {
                 return Err(manifest.invalid(
                     "kind",
                     "unsupported kind: use MachineConfig, KubeletConfig, ContainerRuntimeConfig, \
-                     ImageContentSourcePolicy, ImageDigestMirrorSet or ImageTagMirrorSet",
+                     ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet or ClusterImagePolicy",
                 ));
             }
         }

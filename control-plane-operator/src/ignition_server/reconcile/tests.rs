@@ -22,6 +22,7 @@ fn context(scenario: &Scenario) -> Context {
         recorder: tool::recorder(&scenario.client(), MANAGER),
         cache: Arc::new(Cache::default()),
         metrics: Metrics::new(&mut Registry::default()),
+        programs: None,
     }
 }
 

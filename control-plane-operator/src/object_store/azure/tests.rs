@@ -1,11 +1,12 @@
 //! Uploads and tokens, with a server on loopback.
 
+use support::testing::{HttpAnswer, HttpServer};
+
 use super::token::{AuthType, Proof, Source};
 use super::*;
-use crate::object_store::testing::{Answer, Server};
 
-const TOKEN: Answer = (200, &[], "{\"access_token\":\"a\"}");
-const CREATED: Answer = (201, &[], "");
+const TOKEN: HttpAnswer = (200, &[], "{\"access_token\":\"a\"}");
+const CREATED: HttpAnswer = (201, &[], "");
 
 fn container() -> Container {
     Container {
@@ -15,7 +16,7 @@ fn container() -> Container {
     }
 }
 
-async fn upload(server: &Server, container: &Container, size: u64) -> Result<(), Error> {
+async fn upload(server: &HttpServer, container: &Container, size: u64) -> Result<(), Error> {
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(size).unwrap();
@@ -34,7 +35,7 @@ async fn upload(server: &Server, container: &Container, size: u64) -> Result<(),
 
 #[tokio::test]
 async fn blobs_are_sent_in_blocks_and_then_listed() {
-    let server = Server::start(&[CREATED, CREATED, CREATED]).await;
+    let server = HttpServer::start(&[CREATED, CREATED, CREATED]).await;
     let container = Container {
         encryption_scope: Some("scope".to_owned()),
         ..container()
@@ -70,14 +71,14 @@ async fn blobs_are_sent_in_blocks_and_then_listed() {
 async fn a_blob_that_exists_is_not_replaced() {
     let exists =
         "<Error><Code>BlobAlreadyExists</Code><Message>It exists.\nRequestId:1</Message></Error>";
-    let server = Server::start(&[CREATED, (409, &[], exists)]).await;
+    let server = HttpServer::start(&[CREATED, (409, &[], exists)]).await;
     let error = upload(&server, &container(), 1)
         .await
         .unwrap_err()
         .to_string();
     let expected = "/backups/a/1.db: 409 BlobAlreadyExists: It exists.. Choose another prefix";
     assert!(error.ends_with(expected), "{error}");
-    let denied = Server::start(&[(403, &[], "")]).await;
+    let denied = HttpServer::start(&[(403, &[], "")]).await;
     let error = upload(&denied, &container(), 1)
         .await
         .unwrap_err()
@@ -207,7 +208,7 @@ async fn tokens_are_requested_with_each_proof() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("token");
     std::fs::write(&file, "federated\n").unwrap();
-    let server = Server::start(&[TOKEN; 3]).await;
+    let server = HttpServer::start(&[TOKEN; 3]).await;
     let http = Http::new();
     let client_secret = application(&server.url, Proof::Secret("x y".to_owned()));
     let federated = application(&server.url, Proof::TokenFile(file));
@@ -236,7 +237,7 @@ async fn tokens_are_requested_with_each_proof() {
     assert_eq!(server.lines(), expected);
     assert_eq!(server.header(2, "metadata").as_deref(), Some("true"));
     let refused = "{\"error\":\"invalid_client\",\"error_description\":\"AADSTS7000215: Invalid secret.\\r\\nTrace\"}";
-    let server = Server::start(&[(401, &[], refused)]).await;
+    let server = HttpServer::start(&[(401, &[], refused)]).await;
     let source = application(&server.url, Proof::Secret("x".to_owned()));
     let error = source.load(&http).await.unwrap_err().to_string();
     assert!(

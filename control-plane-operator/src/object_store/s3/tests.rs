@@ -1,9 +1,9 @@
 //! Uploads to a server on loopback. `e2e` has those to a fake AWS.
 
+use support::testing::HttpServer;
 use tempfile::TempDir;
 
 use super::*;
-use crate::object_store::testing::Server;
 
 /// A file of this size, the store, and a role's token.
 struct Fixture {
@@ -13,7 +13,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(size: u64, server: &Server) -> Self {
+    fn new(size: u64, server: &HttpServer) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(directory.path().join("snapshot.db")).unwrap();
         file.set_len(size).unwrap();
@@ -53,7 +53,7 @@ impl Fixture {
 
 #[tokio::test]
 async fn small_files_are_one_request_with_the_properties() {
-    let server = Server::start(&[(200, &[], "")]).await;
+    let server = HttpServer::start(&[(200, &[], "")]).await;
     let mut fixture = Fixture::new(10, &server);
     fixture.bucket.kms_key = Some("arn:aws:kms:eu-west-1:1:key/k".to_owned());
     fixture.bucket.tags = Some("a=b&c=d".to_owned());
@@ -82,7 +82,7 @@ const BEGUN: &str =
 
 #[tokio::test]
 async fn large_files_are_sent_in_parts() {
-    let server = Server::start(&[
+    let server = HttpServer::start(&[
         (200, &[], BEGUN),
         (200, &[("etag", "\"one\"")], ""),
         // A transient failure is retried.
@@ -151,7 +151,7 @@ async fn failed_uploads_are_aborted() {
             "it has no ETag",
         ),
     ] {
-        let server = Server::start(&answers).await;
+        let server = HttpServer::start(&answers).await;
         let fixture = Fixture::new(PART + 1, &server);
         let error = fixture.upload(false).await.unwrap_err().to_string();
         assert!(
@@ -167,7 +167,7 @@ async fn failed_uploads_are_aborted() {
 async fn a_role_gets_credentials_for_its_token() {
     let issued = "<Credentials><AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>s</SecretAccessKey>\
                   <SessionToken>session+/=</SessionToken></Credentials>";
-    let server = Server::start(&[(200, &[], issued), (200, &[], "")]).await;
+    let server = HttpServer::start(&[(200, &[], issued), (200, &[], "")]).await;
     let fixture = Fixture::new(1, &server);
     fixture.upload(true).await.unwrap();
     assert_eq!(server.lines(), ["POST /", "PUT /backups/a/1.db"]);
@@ -180,7 +180,7 @@ async fn a_role_gets_credentials_for_its_token() {
     let token = server.header(1, "x-amz-security-token");
     assert_eq!(token.as_deref(), Some("session+/="));
     let expired = "<Error><Code>ExpiredTokenException</Code><Message>expired</Message></Error>";
-    let server = Server::start(&[(400, &[], expired)]).await;
+    let server = HttpServer::start(&[(400, &[], expired)]).await;
     let error = Fixture::new(1, &server)
         .upload(true)
         .await

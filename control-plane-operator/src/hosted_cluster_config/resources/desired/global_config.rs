@@ -1,5 +1,6 @@
 //! Global configuration of the hosted cluster, from the HostedCluster's.
 
+mod bootstrap;
 mod infrastructure;
 mod network;
 pub(super) mod proxy;
@@ -9,11 +10,14 @@ use serde_json::{Value, json};
 use super::error::Error;
 use super::input::Input;
 use super::object::{Desired, Key, Object, config_map, fields, with_spec};
+pub(crate) use bootstrap::documents;
 
 const API: &str = "config.openshift.io/v1";
 const OPERATOR_API: &str = "operator.openshift.io/v1";
 /// Name of all objects.
 const CLUSTER: &str = "cluster";
+/// Name of the ConfigMap with the configuration of an installation.
+const INSTALL_CONFIG: &str = "cluster-config-v1";
 
 pub(super) fn build(input: &Input<'_>, desired: &mut Desired) {
     let endpoint = &input.hcp["status"]["controlPlaneEndpoint"]["host"];
@@ -112,6 +116,15 @@ fn mirrors(input: &Input<'_>, desired: &mut Desired) {
 
 /// What components read from the configuration of an installation.
 fn install_config(input: &Input<'_>) -> Result<Object, Error> {
+    let data = json!({ "install-config": install_config_text(input)? });
+    Ok(Object::enforce(config_map(
+        "kube-system",
+        INSTALL_CONFIG,
+        data,
+    )))
+}
+
+fn install_config_text(input: &Input<'_>) -> Result<String, Error> {
     let region = |platform: &str| input.text(&format!("/platform/{platform}/region"));
     let platform = match input.platform() {
         "AWS" => json!({ "aws": { "region": region("aws") } }),
@@ -132,11 +145,8 @@ fn install_config(input: &Input<'_>) -> Result<Object, Error> {
         "networking": { "machineNetwork": networks },
         "platform": platform,
     });
-    let name = "cluster-config-v1";
-    let text = serde_saphyr::to_string(&config)
-        .map_err(|error| Error::invalid(format!("ConfigMap {name}"), error.to_string()))?;
-    let data = json!({ "install-config": text });
-    Ok(Object::enforce(config_map("kube-system", name, data)))
+    serde_saphyr::to_string(&config)
+        .map_err(|error| Error::invalid(format!("ConfigMap {INSTALL_CONFIG}"), error.to_string()))
 }
 
 fn cloud_credential(input: &Input<'_>) -> Object {

@@ -4,10 +4,18 @@ use serde_json::{Value, json};
 
 use super::super::error::Error;
 use super::super::input::Input;
-use super::super::object::Desired;
+use super::super::object::{Desired, Object};
 use super::config;
 
 pub(super) fn build(input: &Input<'_>, desired: &mut Desired) {
+    let (object, errors) = object(input);
+    desired.errors.extend(errors);
+    desired.add(object);
+}
+
+/// The object with all valid networks, and what is wrong with the others.
+pub(super) fn object(input: &Input<'_>) -> (Object, Vec<Error>) {
+    let mut errors = Vec::new();
     let clusters = input.list("/networking/clusterNetwork").iter();
     let mut networks = Vec::new();
     for network in clusters {
@@ -15,7 +23,7 @@ pub(super) fn build(input: &Input<'_>, desired: &mut Desired) {
             Some(prefix) => {
                 networks.push(json!({ "cidr": network["cidr"], "hostPrefix": prefix }));
             }
-            None => desired.errors.push(Error::invalid(
+            None => errors.push(Error::invalid(
                 "Network cluster",
                 format!("clusterNetwork {} is not a valid CIDR", network["cidr"]),
             )),
@@ -36,7 +44,7 @@ pub(super) fn build(input: &Input<'_>, desired: &mut Desired) {
     if input.configuration("proxy").is_some() {
         object.value["status"] = status(input, &spec);
     }
-    desired.add(object);
+    (object, errors)
 }
 
 /// The network operator sets the status after it has probed the MTU, for which it waits for the status of the proxy, which

@@ -1,0 +1,381 @@
+//! What payloads are made of: read from the namespace of the control plane, and checked against the token.
+//!
+//! A token says by hashes with which contents its payload is made. While an object has other contents, because it was not
+//! updated yet, there is no payload.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use api::hypershift::v1beta1::HostedControlPlane;
+use api::hypershift::v1beta1::platform::PlatformType;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Api;
+use serde_json::{Value, json};
+
+use super::super::read::{self, Error};
+use super::super::token::Token;
+use crate::components::kubeconfig::yaml;
+
+/// The ConfigMap with the configuration of the cluster; each key is a file.
+const FILES: &str = "machine-config-server";
+/// Its key with the hash of the configuration.
+const HASH: &str = "configuration-hash";
+/// Its key with the authorities of the user.
+const AUTHORITIES: &str = "user-ca-bundle-config.yaml";
+/// The ConfigMap with the authorities of the cluster.
+const BUNDLE: &str = "user-ca-bundle";
+/// The ConfigMap with these and those of the proxy.
+const ALL_AUTHORITIES: &str = "trusted-ca-bundle-managed";
+/// The key of ConfigMaps with authorities.
+const BUNDLE_KEY: &str = "ca-bundle.crt";
+/// Key of a token with the operating system stream.
+pub(super) const OS_STREAM: &str = "os-stream";
+/// The ConfigMap of Azure's cloud provider.
+const AZURE: &str = "azure-cloud-config";
+
+type Data = BTreeMap<String, String>;
+
+/// What was read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Objects {
+    pub(super) pull_secret: Vec<u8>,
+    /// The authorities of the cluster, without those of its proxy.
+    pub(super) trust_bundle: String,
+    pub(super) bootstrap_kubeconfig: Vec<u8>,
+    /// The data of the ConfigMap with files.
+    pub(super) files: Data,
+    /// All authorities, if their ConfigMap exists.
+    pub(super) authorities: Option<String>,
+    /// The data of the cloud provider's ConfigMap, where nodes need it.
+    pub(super) cloud_config: Option<Data>,
+}
+
+/// The hashes of a token. An empty one is not checked.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Expected {
+    pub(super) pull_secret: String,
+    pub(super) trust_bundle: String,
+    pub(super) configuration: String,
+    pub(super) cloud_config: String,
+}
+
+/// An object and the token, or two objects, are not of the same time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Outdated {
+    #[error(
+        "waiting until the pull secret of the control plane is the one of the token (hash {0})"
+    )]
+    PullSecret(String),
+    #[error("waiting until ConfigMap {BUNDLE} is the one of the token (hash {0})")]
+    TrustBundle(String),
+    #[error(
+        "waiting until ConfigMap {FILES} has the configuration of the token (hash {expected}, and not {found:?})"
+    )]
+    Configuration { expected: String, found: String },
+    #[error("waiting until ConfigMap {FILES} has the authorities of ConfigMap {ALL_AUTHORITIES}")]
+    Authorities,
+    #[error("waiting until the cloud provider's ConfigMap is the one of the token (hash {0})")]
+    CloudConfig(String),
+    #[error("ConfigMap {FILES}: the key {0:?} is not the name of a file")]
+    Name(String),
+}
+
+// === impl Objects ===
+
+impl Objects {
+    pub(super) async fn read(
+        client: &kube::Client,
+        namespace: &str,
+        hcp: &HostedControlPlane,
+        pull_secret: Vec<u8>,
+    ) -> Result<Self, Error> {
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+        let bundle = optional(&maps, BUNDLE).await?;
+        let authorities = optional(&maps, ALL_AUTHORITIES).await?;
+        let authorities = authorities.map(|mut data| data.remove(BUNDLE_KEY).unwrap_or_default());
+        let files = read::get(&maps, format!("ConfigMap {FILES}"), FILES).await?;
+        let cloud_config = if hcp.spec.platform.type_ == PlatformType::Azure {
+            let found = read::get(&maps, format!("ConfigMap {AZURE}"), AZURE).await?;
+            Some(found.data.unwrap_or_default())
+        } else {
+            None
+        };
+        Ok(Self {
+            pull_secret,
+            trust_bundle: bundle
+                .and_then(|mut data| data.remove(BUNDLE_KEY))
+                .unwrap_or_default(),
+            bootstrap_kubeconfig: read::secret(&secrets, "bootstrap-kubeconfig", "kubeconfig")
+                .await?,
+            files: files.data.unwrap_or_default(),
+            authorities,
+            cloud_config,
+        })
+    }
+
+    /// The cloud provider's ConfigMap as a file.
+    pub(super) fn cloud_config(&self, namespace: &str) -> Option<String> {
+        let data = self.cloud_config.as_ref()?;
+        Some(yaml(&json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": { "name": AZURE, "namespace": namespace },
+            "data": data,
+        })))
+    }
+
+    /// Compares with the hashes of the token.
+    pub(super) fn check(&self, expected: &Expected) -> Result<(), Outdated> {
+        let is_other = |hash: &str, found: &str| !hash.is_empty() && hash != found;
+        // Earlier versions of the NodePool controller took the hash of the text.
+        let text = hash(&self.pull_secret);
+        if is_other(&expected.pull_secret, &byte_hash(&self.pull_secret))
+            && expected.pull_secret != text
+        {
+            return Err(Outdated::PullSecret(expected.pull_secret.clone()));
+        }
+        if is_other(&expected.trust_bundle, &hash(self.trust_bundle.as_bytes())) {
+            return Err(Outdated::TrustBundle(expected.trust_bundle.clone()));
+        }
+        let found = self.files.get(HASH).cloned().unwrap_or_default();
+        if is_other(&expected.configuration, &found) {
+            let expected = expected.configuration.clone();
+            return Err(Outdated::Configuration { expected, found });
+        }
+        self.check_files()?;
+        let config = self.cloud_config.as_ref().map(data_hash);
+        if is_other(&expected.cloud_config, &config.unwrap_or_default()) {
+            return Err(Outdated::CloudConfig(expected.cloud_config.clone()));
+        }
+        Ok(())
+    }
+
+    fn check_files(&self) -> Result<(), Outdated> {
+        let is_plain = |name: &str| {
+            !name.contains('/') && payload::extract::below(Path::new(""), name).is_some()
+        };
+        if let Some(name) = self.files.keys().find(|name| !is_plain(name)) {
+            return Err(Outdated::Name(name.clone()));
+        }
+        let Some(authorities) = &self.authorities else {
+            return Ok(());
+        };
+        let map = self.files.get(AUTHORITIES).map_or("", String::as_str);
+        let map: Value = serde_saphyr::from_str(map).unwrap_or_default();
+        let written = map["data"][BUNDLE_KEY].as_str().unwrap_or_default();
+        // YAML does not keep all line breaks, and a bundle without certificates is left out.
+        if written
+            .split_whitespace()
+            .eq(authorities.split_whitespace())
+        {
+            return Ok(());
+        }
+        Err(Outdated::Authorities)
+    }
+}
+
+// === impl Expected ===
+
+impl Expected {
+    pub(super) fn of(token: &Token) -> Self {
+        // Earlier versions of the NodePool controller, which did not write this key, took the hash of fewer fields. Pools
+        // that are paused keep their tokens.
+        let configuration = if token.has(OS_STREAM) {
+            token.value("hc-configuration-hash")
+        } else {
+            String::new()
+        };
+        Self {
+            pull_secret: token.value("pull-secret-hash"),
+            trust_bundle: token.value("additional-trust-bundle-hash"),
+            configuration,
+            cloud_config: token.value("cloud-config-hash"),
+        }
+    }
+}
+
+async fn optional(api: &Api<ConfigMap>, name: &str) -> Result<Option<Data>, Error> {
+    match read::get(api, format!("ConfigMap {name}"), name).await {
+        Ok(found) => Ok(Some(found.data.unwrap_or_default())),
+        Err(Error::Missing { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// 32-bit FNV-1a, as eight hexadecimal digits.
+fn hash(text: &[u8]) -> String {
+    let hash = text.iter().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    });
+    format!("{hash:08x}")
+}
+
+/// The hash of bytes as their numbers are written: `[1 2 3]`.
+fn byte_hash(bytes: &[u8]) -> String {
+    let mut text = "[".to_owned();
+    for (index, byte) in bytes.iter().enumerate() {
+        let space = if index == 0 { "" } else { " " };
+        // Writing to a String never fails.
+        let _ = write!(text, "{space}{byte}");
+    }
+    text.push(']');
+    hash(text.as_bytes())
+}
+
+/// The hash of the data of a ConfigMap; empty if there is none.
+fn data_hash(data: &Data) -> String {
+    if data.is_empty() {
+        return String::new();
+    }
+    let pairs = data.iter().map(|(key, value)| format!("{key}\0{value}\0"));
+    hash(pairs.collect::<String>().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::ByteString;
+
+    use super::*;
+
+    fn objects() -> Objects {
+        let authorities =
+            json!({ "kind": "ConfigMap", "data": { BUNDLE_KEY: "COMPANY\nPROXY\n" } });
+        Objects {
+            pull_secret: b"{}".to_vec(),
+            trust_bundle: "COMPANY\n".to_owned(),
+            bootstrap_kubeconfig: b"kind: Config\n".to_vec(),
+            files: Data::from([
+                (HASH.to_owned(), "0a1b2c3d".to_owned()),
+                (AUTHORITIES.to_owned(), yaml(&authorities)),
+            ]),
+            authorities: Some("COMPANY\nPROXY\n".to_owned()),
+            cloud_config: Some(Data::from([("cloud.conf".to_owned(), "{}".to_owned())])),
+        }
+    }
+
+    fn expected() -> Expected {
+        Expected {
+            pull_secret: hash(b"[123 125]"),
+            trust_bundle: hash(b"COMPANY\n"),
+            configuration: "0a1b2c3d".to_owned(),
+            cloud_config: hash(b"cloud.conf\0{}\0"),
+        }
+    }
+
+    #[test]
+    fn hashes_have_the_known_values() {
+        assert_eq!(hash(b""), "811c9dc5");
+        assert_eq!(hash(b"foobar"), "bf9cf968");
+        assert_eq!(byte_hash(&[1, 2, 3]), hash(b"[1 2 3]"));
+        assert_eq!(byte_hash(&[]), hash(b"[]"));
+        assert_eq!(data_hash(&Data::new()), "");
+    }
+
+    #[test]
+    fn tokens_of_earlier_versions_have_no_hash_of_the_configuration() {
+        for (stream, expected) in [
+            (None, ""),
+            (Some(""), "0a1b2c3d"),
+            (Some("rhel-9"), "0a1b2c3d"),
+        ] {
+            let stream = stream.map(|stream| (OS_STREAM, stream));
+            let data = [("token", "t"), ("hc-configuration-hash", "0a1b2c3d")];
+            let data = data.into_iter().chain(stream);
+            let secret = Secret {
+                data: Some(
+                    data.map(|(key, text)| (key.to_owned(), ByteString(text.into())))
+                        .collect(),
+                ),
+                ..Secret::default()
+            };
+            let token = Token::read(secret).unwrap();
+            assert_eq!(Expected::of(&token).configuration, expected, "{stream:?}");
+        }
+    }
+
+    #[test]
+    fn objects_are_used_only_if_they_are_those_of_the_token() {
+        type Change = fn(&mut Objects, &mut Expected);
+        let other = || "ffffffff".to_owned();
+        let table: [(&str, Change, Result<(), Outdated>); 13] = [
+            ("all as expected", |_, _| {}, Ok(())),
+            (
+                "nothing expected",
+                |_, it| *it = Expected::default(),
+                Ok(()),
+            ),
+            (
+                "pull secret, hashed by an earlier version",
+                |_, it| it.pull_secret = hash(b"{}"),
+                Ok(()),
+            ),
+            (
+                "pull secret",
+                |_, it| it.pull_secret = "ffffffff".to_owned(),
+                Err(Outdated::PullSecret(other())),
+            ),
+            (
+                "trust bundle",
+                |_, it| it.trust_bundle = "ffffffff".to_owned(),
+                Err(Outdated::TrustBundle(other())),
+            ),
+            (
+                "configuration",
+                |_, it| it.configuration = "ffffffff".to_owned(),
+                Err(Outdated::Configuration {
+                    expected: other(),
+                    found: "0a1b2c3d".to_owned(),
+                }),
+            ),
+            (
+                "cloud configuration",
+                |_, it| it.cloud_config = "ffffffff".to_owned(),
+                Err(Outdated::CloudConfig(other())),
+            ),
+            (
+                "authorities changed",
+                |it, _| it.authorities = Some("COMPANY\n".to_owned()),
+                Err(Outdated::Authorities),
+            ),
+            (
+                "authorities with other line breaks",
+                |it, _| it.authorities = Some("COMPANY\r\nPROXY\r\n".to_owned()),
+                Ok(()),
+            ),
+            (
+                "authorities removed from the files",
+                |it, _| {
+                    it.files.remove(AUTHORITIES);
+                },
+                Err(Outdated::Authorities),
+            ),
+            (
+                "no authorities at all",
+                |it, _| {
+                    it.files.remove(AUTHORITIES);
+                    it.authorities = Some(String::new());
+                },
+                Ok(()),
+            ),
+            (
+                "authorities without a ConfigMap",
+                |it, _| it.authorities = None,
+                Ok(()),
+            ),
+            (
+                "a key that is a path",
+                |it, _| {
+                    it.files.insert("..".to_owned(), String::new());
+                },
+                Err(Outdated::Name("..".to_owned())),
+            ),
+        ];
+        for (name, change, result) in table {
+            let (mut objects, mut expected) = (objects(), expected());
+            change(&mut objects, &mut expected);
+            assert_eq!(objects.check(&expected), result, "{name}");
+        }
+    }
+}
