@@ -25,6 +25,7 @@ mod rbac;
 mod render;
 mod rollout;
 mod run;
+mod scale_from_zero;
 pub(crate) mod tenant_policy;
 pub(crate) mod workload;
 

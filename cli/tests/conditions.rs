@@ -107,6 +107,7 @@ fn every_cluster_condition_is_set_or_documented_as_unset() {
         "PlatformCredentialsFound",
         "AWSEndpointServiceAvailable",
         "ValidKubeVirtInfraNetworkPolicyRBAC",
+        "KubeVirtNodesLiveMigratable",
     ];
     for condition in ClusterCondition::ALL {
         let name = condition.as_str();

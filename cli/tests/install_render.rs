@@ -284,6 +284,58 @@ fn secrets_are_rendered_only_on_request() {
 }
 
 #[test]
+fn credentials_for_scaling_from_zero_are_mounted() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install-aws-credentials");
+    let profile = "[default]\naws_access_key_id = a\naws_secret_access_key = hunter2\n";
+    fs::write(&file, profile).expect("it can be written");
+    let creds = format!("--scale-from-zero-creds={}", file.display());
+    let own = "hypershift-operator-scale-from-zero-credentials";
+    for (source, secret, key) in [
+        (&[creds.as_str()][..], own, "credentials"),
+        (
+            &[
+                "--scale-from-zero-secret=aws",
+                "--scale-from-zero-secret-key=ec2",
+            ],
+            "aws",
+            "ec2",
+        ),
+    ] {
+        let mut flags = vec![
+            "--outputs=resources",
+            "--assume=legacy",
+            "--render-sensitive",
+            "--scale-from-zero-provider=aws",
+        ];
+        flags.extend(source);
+        let objects = objects(&rendered(&flags));
+        let is_made = objects
+            .iter()
+            .any(|one| one["kind"] == "Secret" && one["metadata"]["name"] == secret);
+        assert_eq!(is_made, secret == own, "{secret}");
+        let deployments = objects.iter().filter(|one| one["kind"] == "Deployment");
+        let mut operators = 0;
+        for deployment in deployments {
+            let pod = &deployment["spec"]["template"]["spec"];
+            let volume = json!({
+                "name": "scale-from-zero",
+                "secret": {
+                    "secretName": secret,
+                    "items": [{ "key": key, "path": "credentials" }],
+                },
+            });
+            assert_eq!(pod["volumes"], json!([volume]));
+            let arguments = pod["containers"][0]["args"].as_array();
+            let arguments = arguments.expect("it has arguments");
+            let path = "--scale-from-zero-creds=/etc/hypershift/scale-from-zero/credentials";
+            assert!(arguments.contains(&json!(path)), "{arguments:?}");
+            operators += 1;
+        }
+        assert_eq!(operators, 2);
+    }
+}
+
+#[test]
 fn json_holds_the_same_objects() {
     let json = rendered(&["--format=json"]);
     let list: Value = serde_json::from_str(&json).expect("JSON");
@@ -398,7 +450,7 @@ fn the_dashboard_shows_metrics_that_exist() {
 #[test]
 fn usage_errors_are_reported_as_such() {
     let private = private();
-    let table: [(&[&str], &str); 6] = [
+    let table: [(&[&str], &str); 8] = [
         (&["--namespace=A"], "--namespace"),
         (&["--private-crds-from=cluster"], "--private-capi-types"),
         (
@@ -411,6 +463,14 @@ fn usage_errors_are_reported_as_such() {
             "--conversion-backend",
         ),
         (&["--replicas=0"], "--replicas"),
+        (
+            &["--scale-from-zero-provider=aws"],
+            "--scale-from-zero-secret",
+        ),
+        (
+            &["--scale-from-zero-secret=aws"],
+            "--scale-from-zero-provider",
+        ),
     ];
     for (arguments, flag) in table {
         let output = render(arguments);

@@ -86,7 +86,11 @@ fn pinned_modules_give_private_crds_that_differ_in_names_only() {
             );
         }
     }
-    assert_eq!(counts, [17, 12, 24, 13], "core and kubeadm, Dev, AWS, GCP");
+    assert_eq!(
+        counts,
+        [17, 12, 24, 13, 4],
+        "core and kubeadm, Dev, AWS, GCP, KubeVirt"
+    );
 }
 
 #[test]
@@ -127,6 +131,18 @@ fn providers_carry_the_contract_labels_of_their_kustomization() {
             "sigs.k8s.io/cluster-api-provider-gcp",
             "gcpmachines.",
             json!({"cluster.x-k8s.io/v1beta1": "v1beta1"}),
+        ),
+        (
+            "sigs.k8s.io/cluster-api-provider-kubevirt",
+            "kubevirtmachines.",
+            json!({
+                "cluster.x-k8s.io/provider": "kubevirt",
+                "cluster.x-k8s.io/v1alpha1": "v1alpha1",
+                "cluster.x-k8s.io/v1alpha2": "v1alpha1",
+                "cluster.x-k8s.io/v1alpha3": "v1alpha1",
+                "cluster.x-k8s.io/v1alpha4": "v1alpha1",
+                "cluster.x-k8s.io/v1beta1": "v1alpha1",
+            }),
         ),
     ];
     for (module, crd, expected) in table {

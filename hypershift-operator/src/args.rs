@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::group::GroupPair;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use control_plane_component::settings::CollectedMetrics;
 use ownership::Scope;
 use payload::args::{OperatorImageArgs, ReleaseArgs};
@@ -209,6 +209,9 @@ pub struct RunArgs {
     /// Time to complete work in progress after SIGTERM or SIGINT.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub drain_timeout: Time,
+    /// Capacity of machines.
+    #[command(flatten, next_help_heading = "Scale from zero")]
+    pub scale_from_zero: ScaleFromZeroArgs,
     /// Images and registries.
     #[command(flatten, next_help_heading = "Images")]
     pub images: ImageArgs,
@@ -221,6 +224,26 @@ pub struct RunArgs {
     /// What is logged.
     #[command(flatten, next_help_heading = "Logging")]
     pub logging: LoggingArgs,
+}
+
+/// How the capacity of a machine is known before there is one.
+#[derive(Debug, Args)]
+pub struct ScaleFromZeroArgs {
+    /// Cloud that says how many processors and how much memory a machine has, so that the cluster autoscaler can add the
+    /// first machine of a NodePool. Requires --scale-from-zero-creds.
+    #[arg(long, value_enum, value_name = "CLOUD")]
+    pub scale_from_zero_provider: Option<CapacityProvider>,
+    /// File with the credentials for it: for aws, a shared credentials file whose default profile may describe instance
+    /// types.
+    #[arg(long, value_name = "FILE")]
+    pub scale_from_zero_creds: Option<PathBuf>,
+}
+
+/// Clouds that say what a machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CapacityProvider {
+    /// EC2, in the region of the hosted cluster
+    Aws,
 }
 
 /// Images and registries.

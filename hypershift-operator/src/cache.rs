@@ -18,6 +18,7 @@ mod settled;
 mod slim;
 mod written;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ use tokio::time::{Instant, timeout};
 use crate::cluster_ref::{Id, resource};
 use crate::names::CLUSTER;
 pub(crate) use index::{
-    API_SERVER, CONFIG_MAPS, Found, GRANTS, HOSTED_CLUSTERS, IGNITION_DEPLOYMENTS,
+    API_SERVER, CLUSTER_INPUTS, CONFIG_MAPS, Found, GRANTS, HOSTED_CLUSTERS, IGNITION_DEPLOYMENTS,
     IGNITION_PROXIES, IGNITION_ROUTES, IGNITION_SERVICES, Index, LABELLED, LEGACY, NAMESPACES,
     NODE_POOLS, Object, POOL_INPUTS, Part, SECRETS, Snapshot,
 };
@@ -169,7 +170,7 @@ impl Cache {
     /// Watches in sync that have these objects and no others.
     #[cfg(test)]
     pub(crate) fn sync(&self, objects: &[(&str, &DynamicObject)]) {
-        self.set_kinds(Some(std::collections::BTreeMap::new()));
+        self.set_kinds(Some(BTreeMap::new()));
         for watch in index::ALL {
             self.see::<DynamicObject>(watch, &Ok(Event::Init));
             self.see::<DynamicObject>(watch, &Ok(Event::InitDone));
@@ -263,6 +264,36 @@ impl Cache {
         let _ = self.touched.pool_inputs.send(changed);
     }
 
+    /// Handles an event about a trimmed NodePool, which is in the store already.
+    pub(crate) fn see_pool(&self, event: &Result<watcher::Event<DynamicObject>, watcher::Error>) {
+        self.index.observe(NODE_POOLS, event);
+        let version = slim::with_live_migration;
+        if !self.index.observe_as(CLUSTER_INPUTS, event, version) {
+            return;
+        }
+        if let Ok(Event::Apply(found) | Event::Delete(found)) = event
+            && let Some(cluster) = slim::cluster_of(found)
+        {
+            // It fails only when the controller has ended.
+            let _ = self.touched.clusters.send(cluster);
+        }
+    }
+
+    /// The NodePools of a HostedCluster that report whether their virtual machines can be migrated live, and whether they
+    /// can; none while the watch is not in sync.
+    pub(crate) fn live_migration(&self, cluster: &Id) -> Option<BTreeMap<String, bool>> {
+        if !self.index.is_synced(NODE_POOLS) {
+            return None;
+        }
+        let pools = self.stores.pools.state();
+        let pools = pools.iter().filter(|pool| slim::is_of(pool, cluster));
+        let reported = pools.filter_map(|pool| {
+            let name = pool.metadata.name.clone()?;
+            Some((name, slim::live_migration(pool)?))
+        });
+        Some(reported.collect())
+    }
+
     /// Requests a reconcile of the HostedCluster or NodePool that a changed object belongs to, and that it may name.
     fn touch(&self, metadata: &ObjectMeta) {
         // It fails only when the controller has ended.
@@ -327,6 +358,55 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// A HostedCluster reports for its NodePools whether their virtual machines can be migrated live.
+    #[test]
+    fn a_cluster_is_reconciled_if_live_migration_of_a_pool_changes() {
+        let pool = |version: &str, status: &str| {
+            let mut pool: DynamicObject = serde_json::from_value(json!({
+                "metadata": { "namespace": "b", "name": "n", "uid": "u", "resourceVersion": version },
+                "spec": { "clusterName": "prod" },
+                "status": { "conditions": [{ "type": "KubeVirtNodesLiveMigratable", "status": status }] },
+            }))
+            .unwrap();
+            trim_pool(&mut pool);
+            pool
+        };
+        let cache = Cache::new();
+        let mut writers = cache.take_writers().unwrap();
+        cache.sync(&[]);
+        let id = Id {
+            namespace: "b".to_owned(),
+            name: "prod".to_owned(),
+        };
+        let snapshot = || cache.snapshot("b-prod", Part::Owned, &[]).unwrap();
+        for (version, status, is_change, expected) in [
+            ("1", "Unknown", true, None),
+            ("2", "True", true, Some(true)),
+            ("3", "True", false, Some(true)),
+            ("4", "False", true, Some(false)),
+        ] {
+            let before = snapshot();
+            let event = Event::Apply(pool(version, status));
+            writers.pools.objects.apply_watcher_event(&event);
+            cache.see_pool(&Ok(event));
+            let requested = writers.clusters.touched.try_recv().ok();
+            let expected_request = is_change.then(|| ObjectKey::new("b", "prod"));
+            assert_eq!(requested, expected_request, "{version}");
+            // A pool that reports nothing is not read.
+            let is_read = is_change && version != "1";
+            assert_eq!(snapshot() != before, is_read, "{version}");
+            let found = cache.live_migration(&id).unwrap();
+            assert_eq!(found.get("n").copied(), expected, "{version}");
+        }
+        assert_eq!(
+            cache.live_migration(&Id {
+                name: "other".to_owned(),
+                ..id
+            }),
+            Some(BTreeMap::new())
+        );
+    }
 
     /// Check T01.
     #[test]

@@ -10,7 +10,7 @@ use payload::{OperatorImages, Options, Overrides};
 use support::args::Address;
 use support::lease;
 
-use crate::args::{ImageArgs, RunArgs};
+use crate::args::{CapacityProvider, ImageArgs, RunArgs, ScaleFromZeroArgs};
 use crate::error::Fatal;
 
 /// Lease of the operator of private types. The name is that of releases before them, so that an upgrade hands over.
@@ -74,6 +74,8 @@ pub(crate) struct Cloud {
     pub(crate) aws_region: Option<String>,
     /// Its credentials on AWS.
     pub(crate) aws_credentials: Option<PathBuf>,
+    /// The credentials for descriptions of instance types, if AWS provides them for NodePools without machines.
+    pub(crate) scale_from_zero: Option<PathBuf>,
 }
 
 // === impl Config ===
@@ -111,6 +113,7 @@ impl Config {
                     .aws_shared_credentials_file
                     .clone()
                     .filter(|it| !it.as_os_str().is_empty()),
+                scale_from_zero: scale_from_zero(&args.scale_from_zero)?,
             },
             releases: args.images.releases.options().map_err(Fatal::file)?,
             drain: args.drain_timeout.0,
@@ -136,6 +139,26 @@ fn images(args: &ImageArgs) -> Result<Images, Fatal> {
         overrides: Overrides::new(args.releases.registry_overrides.clone()),
         insecure: args.releases.registries.insecure_registries.clone(),
     })
+}
+
+/// The file with credentials, if there is a provider.
+fn scale_from_zero(args: &ScaleFromZeroArgs) -> Result<Option<PathBuf>, Fatal> {
+    let usage = |message: String| Fatal::Usage { message };
+    let ScaleFromZeroArgs {
+        scale_from_zero_provider,
+        scale_from_zero_creds,
+    } = args;
+    match (scale_from_zero_provider, scale_from_zero_creds) {
+        (None, None) => Ok(None),
+        (Some(CapacityProvider::Aws), Some(file)) if file.is_file() => Ok(Some(file.clone())),
+        (Some(_), Some(file)) => Err(usage(format!(
+            "--scale-from-zero-creds {} is not a file: mount the Secret with the credentials",
+            file.display()
+        ))),
+        (Some(_), None) | (None, Some(_)) => Err(usage(
+            "--scale-from-zero-provider and --scale-from-zero-creds require each other: set both or none".to_owned(),
+        )),
+    }
 }
 
 fn lease_settings(args: &RunArgs) -> lease::Settings {
@@ -227,9 +250,29 @@ mod tests {
             ["--scope=all", "--leader-elect-retry-period=12s"],
             ["--scope=all", "--leader-elect-lease-duration=1500ms"],
             ["--scope=all", "--group=cluster.x-k8s.io=a.example.com"],
+            ["--scope=all", "--scale-from-zero-provider=aws"],
+            ["--scope=all", "--scale-from-zero-creds=/dev/null"],
         ] {
             let error = config(&flags).unwrap_err();
             assert!(matches!(error, Fatal::Usage { .. }), "{flags:?}: {error}");
         }
+    }
+
+    #[test]
+    fn credentials_for_capacities_are_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let with = |path: &std::path::Path| {
+            let creds = format!("--scale-from-zero-creds={}", path.display());
+            config(&["--scope=all", "--scale-from-zero-provider=aws", &creds])
+        };
+        let found = with(file.path()).unwrap().cloud.scale_from_zero;
+        assert_eq!(found.as_deref(), Some(file.path()));
+        let error = with(std::path::Path::new("/does/not/exist")).unwrap_err();
+        assert!(
+            error.to_string().contains("/does/not/exist is not a file"),
+            "{error}"
+        );
+        let none = config(&["--scope=all"]).unwrap().cloud.scale_from_zero;
+        assert_eq!(none, None);
     }
 }

@@ -27,6 +27,7 @@ use crate::in_flight::InFlight;
 use crate::management;
 use crate::metrics::Metrics;
 use crate::names::FIELD_MANAGER;
+use crate::platform::aws::capacity::Ec2;
 use crate::platform::kubevirt::virtualization;
 
 /// Who sends Events.
@@ -59,6 +60,8 @@ pub(crate) struct Context {
     pub(crate) management: management::Cache,
     /// What infrastructure clusters have.
     pub(crate) virtualization: virtualization::Cache,
+    /// What instance types have, if it may be asked.
+    pub(crate) capacity: Option<Ec2>,
     /// The fencing epoch of the term.
     pub(crate) epoch: i32,
     /// What is under way for each cluster.
@@ -94,6 +97,7 @@ impl Context {
             },
             images: config.images.clone(),
             cloud: config.cloud.clone(),
+            capacity: config.cloud.scale_from_zero.clone().map(Ec2::new),
             releases,
             review: config.review,
             management: management::Cache::default(),

@@ -59,8 +59,17 @@ pub(crate) struct Facts {
     pub(crate) missing_crds: Vec<String>,
     /// KubeVirt of the infrastructure cluster, on platform KubeVirt.
     pub(crate) virtualization: Option<Virtualization>,
+    /// What the user of the kubeconfig of another infrastructure cluster may not do there, as far as it is known.
+    pub(crate) missing_rights: Vec<String>,
+    /// The NetworkPolicy on another infrastructure cluster, once it was applied.
+    pub(crate) infra_policy: Option<InfraPolicy>,
+    /// Why the domain of the infrastructure cluster is not known, on platform KubeVirt if the cluster is to have it.
+    pub(crate) no_base_domain: Option<String>,
     /// The name of the infrastructure object that the live Cluster of Cluster API refers to. Read on platform KubeVirt only.
     pub(crate) infrastructure_name: Option<String>,
+    /// NodePools that report whether their virtual machines can be migrated live, and whether they can. `None` while it is
+    /// not known.
+    pub(crate) live_migration: Option<BTreeMap<String, bool>>,
     /// Images that this operator chooses.
     pub(crate) images: Images,
     /// Cloud settings of this operator.
@@ -119,6 +128,17 @@ pub(crate) enum Virtualization {
     Unusable(String),
 }
 
+/// The NetworkPolicy of virtual machines on another infrastructure cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum InfraPolicy {
+    /// It excludes the networks of that cluster.
+    Applied,
+    /// It excludes none, because they cannot be read.
+    WithoutNetworks(String),
+    /// It was not written.
+    Refused(String),
+}
+
 /// Properties of the management cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Management {
@@ -130,6 +150,29 @@ pub(crate) struct Management {
     pub(crate) api_server: Vec<String>,
     /// Address ranges of its pods and Services, as far as they can be read.
     pub(crate) networks: Vec<String>,
+}
+
+// === impl InfraPolicy ===
+
+impl InfraPolicy {
+    /// Reason and message, if the policy is not as it should be.
+    pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::Applied => None,
+            Self::WithoutNetworks(problem) => Some((
+                "InfraClusterNetworkReadFailed",
+                format!(
+                    "failed to get Network cluster (config.openshift.io) of the infrastructure cluster: {problem}"
+                ),
+            )),
+            Self::Refused(problem) => Some((
+                "InfraClusterNetworkPolicyCreateFailed",
+                format!(
+                    "failed to apply the NetworkPolicy of virtual machines on the infrastructure cluster: {problem}"
+                ),
+            )),
+        }
+    }
 }
 
 // === impl Management ===

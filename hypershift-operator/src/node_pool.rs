@@ -7,7 +7,8 @@
 //! Facts ── validate (pure) ─> conditions, release, configuration, hashes, machine
 //!    │                            │ plan (pure)
 //!    │                            v
-//!    │   token and user-data Secrets, template, MachineDeployment or MachineSet, MachineHealthChecks
+//!    │   token and user-data Secrets, template, MachineDeployment or MachineSet, MachineHealthChecks,
+//!    │   ConfigMaps; or, if a check refuses the pool, what it has (held, pure)
 //!    v                            │ write (client)
 //! status (pure) <─────────────────┘
 //! ```
@@ -16,11 +17,15 @@
 //! them a new hash is a new machine; the template's name is a hash of its content for the same reason. Nothing that the
 //! API server defaults is in either.
 
+mod adoption;
 mod autoscaling;
+mod boot_image;
+mod capacity;
 mod cluster_config;
 mod conditions;
 mod config;
 mod control;
+mod core_config;
 mod deletion;
 mod dereference;
 mod error;
@@ -29,12 +34,17 @@ mod facts;
 mod fixtures;
 mod haproxy;
 mod health_check;
+mod held;
 mod manifest;
+mod mirrored;
 mod observed;
+mod os_stream;
 mod plan;
+mod proxy;
 mod secrets;
 mod status;
 mod token;
+mod token_fields;
 mod tuning;
 mod unreadable;
 mod validate;
@@ -63,6 +73,7 @@ use control::Pools;
 pub(crate) use control::run;
 use error::Error;
 use facts::Facts;
+use held::Held;
 use plan::Plan;
 use validate::{Blocked, Evaluation};
 
@@ -128,24 +139,30 @@ async fn reconcile(found: Arc<DynamicObject>, pools: Arc<Pools>) -> Result<Actio
     }
     let snapshot =
         snapshot.and_then(|snapshot| cache.index.also(snapshot, &inputs(&pool, &cluster)));
-    let facts = dereference::facts(pool, cluster, types, &namespace, &pools.ctx).await?;
+    let mut facts = dereference::facts(pool, cluster, types, &namespace, &pools.ctx).await?;
+    let missing_image = boot_image::record(&mut facts, &pools).await?;
     // pure
     let before = facts.pool.status.clone().unwrap_or_default().conditions;
     let mut conditions = Conditions::new(before, facts.pool.metadata.generation, facts.now);
     unreadable::clear(&mut conditions);
     let (found, outcome) = validate::validate(&facts, &mut conditions);
+    boot_image::report(missing_image.as_deref(), &found, &mut conditions);
     let plan = match outcome {
         Ok(()) if facts.has_kubeconfig() => {
             plan::plan(&facts, &found, &conditions, &token::fresh())
         }
         Ok(()) | Err(_) => None,
     };
+    let held = match plan {
+        Some(_) => None,
+        None => held::held(&facts, &conditions),
+    };
     status::observe(&facts, &mut conditions);
     // client
-    let is_done = write(&facts, &found, plan.as_ref(), &pools).await?;
+    let is_done = write(&facts, &found, plan.as_ref(), held.as_ref(), &pools).await?;
     let status = status::status(&facts, &found, &conditions, is_done);
     pools.writer.status(&facts.pool, &status).await?;
-    let action = again(&facts, outcome);
+    let action = boot_image::retry(missing_image.is_some(), again(&facts, outcome));
     // After another write of this reconcile there is none: its event requests the next one.
     let watched = (cache::NODE_POOLS, &unreadable::resource());
     let manager = pools.writer.applier.manager();
@@ -172,7 +189,11 @@ fn inputs<'a>(pool: &'a NodePool, cluster: &'a HostedCluster) -> Vec<Object<'a>>
     let home = cluster.metadata.namespace.as_deref().unwrap_or_default();
     let spec = &cluster.spec;
     let key = spec.ssh_key.iter().map(|it| &it.name);
+    let kubevirt = spec.platform.kubevirt.as_ref();
+    let credentials = kubevirt.and_then(|it| it.credentials.as_ref());
+    let credentials = credentials.and_then(|it| it.infra_kube_config_secret.as_ref());
     let secrets = key.chain([&spec.pull_secret.name]);
+    let secrets = secrets.chain(credentials.map(|it| &it.name));
     let bundle = spec.additional_trust_bundle.iter().map(|it| &it.name);
     let references = pool.spec.config.iter().chain(&pool.spec.tuning_config);
     let maps = bundle.chain(references.map(|it| &it.name));
@@ -193,11 +214,12 @@ fn settled(facts: &Facts, outcome: Result<(), Blocked>, action: Action) -> Optio
     }
 }
 
-/// Applies the plan; returns whether the rollout is complete.
+/// Applies the plan, or goes on with what the pool has if there is none; returns whether the rollout is complete.
 async fn write(
     facts: &Facts,
     found: &Evaluation,
     plan: Option<&Plan>,
+    held: Option<&Held>,
     pools: &Pools,
 ) -> Result<bool, Error> {
     let writer = &pools.writer;
@@ -213,11 +235,19 @@ async fn write(
         return Ok(false);
     }
     let Some(plan) = plan else {
+        if let Some(held) = held {
+            let namespace = confirm(facts, before, pools).await?;
+            writer.ensure_finalizer(facts).await?;
+            writer.hold(&namespace, facts, held).await?;
+        }
         return Ok(false);
     };
     let namespace = confirm(facts, before, pools).await?;
     writer.ensure_finalizer(facts).await?;
     writer.apply(&namespace, facts, plan).await?;
+    writer
+        .mirror(&namespace, facts, &mirrored::maps(facts))
+        .await?;
     // Based on what was read before: controllers have not observed the new objects yet.
     let is_done = status::is_rolled_out(facts, plan);
     let annotations = status::bookkeeping(facts, found, plan, is_done);
@@ -334,7 +364,8 @@ fn again(facts: &Facts, outcome: Result<(), Blocked>) -> Action {
         Pause::Active | Pause::Over | Pause::Indefinite | Pause::Unreadable(_) => None,
     };
     let times = paused.into_iter().chain(token::expiries(&facts.tokens));
-    let next = times.map(|time| until(time, facts.now)).min();
+    let times = times.map(|time| until(time, facts.now));
+    let next = times.chain(capacity::retry(facts)).min();
     match (outcome, next) {
         (Err(Blocked::Soon), _) => Action::requeue(retry_interval(facts)),
         (_, Some(next)) => Action::requeue(next),

@@ -27,6 +27,12 @@ pub const IGNITION_CONFIG: Annotation<bool> =
 /// Whether a machine has fetched its configuration.
 pub const IGNITION_REACHED: Annotation<bool> =
     Annotation::flag("hypershift.openshift.io/ignition-reached");
+/// On the token's Secret: identifies the settings outside of the configuration that its hash covers.
+pub const CONFIG_INPUTS: Annotation<String> =
+    Annotation::text("hypershift.openshift.io/node-pool-config-inputs");
+/// On a platform's template: identifies the machine that it stands for, whatever the template is called.
+pub const TEMPLATE_HASH: Annotation<String> =
+    Annotation::text("hypershift.openshift.io/node-pool-template-hash");
 /// How the nodes are upgraded, on the token's Secret.
 pub const UPGRADE_TYPE: Annotation<String> =
     Annotation::text("hypershift.openshift.io/node-pool-upgrade-type");
@@ -42,6 +48,13 @@ pub const RELEASE_VERSION: Annotation<String> =
 /// A patch of the virtual machines' template, as JSON.
 pub const KUBEVIRT_VM_JSONPATCH: Annotation<String> =
     Annotation::text("hypershift.openshift.io/kubevirt-vm-jsonpatch");
+/// Virtual machines are spread evenly over hosts. The operator records it for pools whose machines are made so.
+pub const KUBEVIRT_TOPOLOGY_SPREAD_CONSTRAINTS: Annotation<()> = Annotation::presence(
+    "hypershift.openshift.io/nodepool-supports-kubevirt-topology-spread-constraints",
+);
+/// Virtual machines may start from a disk for other clouds if the release has none for KubeVirt.
+pub const ALLOW_UNSUPPORTED_KUBEVIRT_RHCOS_VARIANTS: Annotation<()> =
+    Annotation::presence("hypershift.openshift.io/allow-unsupported-kubevirt-rhcos-variants");
 /// `required`: the metadata service of machines requires a session token.
 pub const EC2_METADATA_TOKENS: Annotation<String> =
     Annotation::text("hypershift.openshift.io/ec2-instance-metadata-http-tokens");

@@ -119,6 +119,10 @@ pub(super) struct OptionArgs {
     #[arg(long, global = true, value_name = "REPOSITORY", value_delimiter = ',')]
     pub(super) tenant_release_images: Vec<String>,
 
+    /// Capacity of machines.
+    #[command(flatten)]
+    pub(super) scale_from_zero: super::scale_from_zero::ScaleFromZeroArgs,
+
     /// The conversion webhook.
     #[command(flatten)]
     pub(super) conversion: super::conversion::args::ConversionArgs,

@@ -10,6 +10,7 @@ use super::args::{MetricsSet, OptionArgs, Platform, PlatformMonitoring, PullPoli
 use super::conversion::Setup;
 use super::crds::Source;
 use super::images::{self, Needed};
+use super::scale_from_zero::ScaleFromZero;
 use super::tenant_policy::{Mode, ReleaseImages};
 use crate::Usage;
 
@@ -26,6 +27,7 @@ pub(crate) struct Options {
     /// PEM certificates.
     pub(crate) trust_bundle: Option<String>,
     pub(crate) operator_overrides: Option<Table>,
+    pub(crate) scale_from_zero: Option<ScaleFromZero>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) platform_monitoring: PlatformMonitoring,
     pub(crate) metrics_set: MetricsSet,
@@ -91,6 +93,7 @@ impl Options {
                 .as_deref()
                 .map(operator_overrides)
                 .transpose()?,
+            scale_from_zero: args.scale_from_zero.resolve()?,
             environment: pairs(
                 &args.additional_operator_env_vars,
                 "--additional-operator-env-vars",

@@ -129,6 +129,9 @@ impl Plan {
         self.objects.extend(ground::pull_secret(options));
         self.objects.extend(ground::trust_bundle(options));
         self.objects.extend(ground::operator_overrides(options));
+        let scale_from_zero = options.scale_from_zero.as_ref();
+        self.objects
+            .extend(scale_from_zero.and_then(|it| it.object(&options.namespace)));
         self.objects.extend(ground::network_policies(options));
     }
 

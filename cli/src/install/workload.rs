@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::kind::Kind;
 use super::object::Object;
 use super::options::{Options, Types};
+use super::scale_from_zero::ScaleFromZero;
 
 /// Port of probes and metrics.
 pub(crate) const METRICS_PORT: u16 = 9000;
@@ -136,9 +137,10 @@ fn pod(options: &Options, operator: Operator) -> Value {
         "volumes": [],
         "containers": [container(options, operator)],
     });
-    pod["volumes"] = files(options)
-        .map(|(name, _)| json!({ "name": name, "configMap": { "name": name } }))
-        .collect();
+    let files = files(options);
+    let files = files.map(|(name, _)| json!({ "name": name, "configMap": { "name": name } }));
+    let secret = options.scale_from_zero.as_ref().map(ScaleFromZero::volume);
+    pod["volumes"] = files.chain(secret).collect();
     pod
 }
 
@@ -170,15 +172,19 @@ fn apart(operator: Operator) -> Value {
 }
 
 fn container(options: &Options, operator: Operator) -> Value {
+    let mut arguments = vec![
+        "run".to_owned(),
+        format!("--scope={}", operator.scope(&options.types)),
+        format!("--metrics-addr=:{METRICS_PORT}"),
+    ];
+    if let Some(scale_from_zero) = &options.scale_from_zero {
+        arguments.extend(scale_from_zero.arguments());
+    }
     let mut container = json!({
         "name": operator.name(),
         "image": options.operator_image,
         "imagePullPolicy": options.pull_policy.name(),
-        "args": [
-            "run",
-            format!("--scope={}", operator.scope(&options.types)),
-            format!("--metrics-addr=:{METRICS_PORT}"),
-        ],
+        "args": arguments,
         "env": environment(options),
         "ports": [{
             "name": METRICS_PORT_NAME,
@@ -197,8 +203,12 @@ fn container(options: &Options, operator: Operator) -> Value {
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
     });
-    let mounts: Vec<_> = files(options)
-        .map(|(name, path)| json!({ "name": name, "mountPath": path, "readOnly": true }))
+    let files = files(options);
+    let files =
+        files.map(|(name, path)| json!({ "name": name, "mountPath": path, "readOnly": true }));
+    let secret = options.scale_from_zero.as_ref();
+    let mounts: Vec<_> = files
+        .chain(secret.map(|_| ScaleFromZero::mount()))
         .collect();
     if !mounts.is_empty() {
         container["volumeMounts"] = json!(mounts);

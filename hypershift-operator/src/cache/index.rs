@@ -21,6 +21,8 @@ pub(crate) const HOSTED_CLUSTERS: &str = "hostedclusters";
 /// HostedClusters in versions that change with what reconciles of NodePools read of them.
 pub(crate) const POOL_INPUTS: &str = "hostedclusters, as NodePools read them";
 pub(crate) const NODE_POOLS: &str = "nodepools";
+/// NodePools in versions that change with what reconciles of HostedClusters read of them.
+pub(crate) const CLUSTER_INPUTS: &str = "nodepools, as HostedClusters read them";
 pub(crate) const NAMESPACES: &str = "namespaces";
 pub(crate) const SECRETS: &str = "secrets";
 pub(crate) const CONFIG_MAPS: &str = "configmaps";
@@ -44,10 +46,11 @@ pub(crate) const LABELLED: [&str; 8] = [
 /// Those of [`LABELLED`] that may be in any namespace: they grant access to what is there, such as Agents.
 pub(crate) const GRANTS: [&str; 2] = [LABELLED[4], LABELLED[5]];
 /// The watches without which nothing is known. Kinds of Cluster API come and go ([`super::observed_groups`]).
-pub(crate) const ALL: [&str; 20] = [
+pub(crate) const ALL: [&str; 21] = [
     HOSTED_CLUSTERS,
     POOL_INPUTS,
     NODE_POOLS,
+    CLUSTER_INPUTS,
     NAMESPACES,
     SECRETS,
     CONFIG_MAPS,

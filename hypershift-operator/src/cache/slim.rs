@@ -1,13 +1,18 @@
 //! Trims the objects of the stores to the fields that are read, so that thousands fit into memory.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 
+use api::conditions::PoolCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
+use support::controller::ObjectKey;
 
+use crate::cluster_ref::Id;
+use crate::names::CLUSTER;
 use crate::owner_condition;
 
 /// A large copy of the object that clients leave in its own annotations.
@@ -110,6 +115,50 @@ pub(crate) fn pool(found: &mut DynamicObject) {
     let counted = text(found, &spec, status);
     found.data = json!({ "spec": kept, COUNTED: counted });
     trim(found);
+}
+
+/// The HostedCluster of a trimmed NodePool.
+pub(super) fn cluster_of(found: &DynamicObject) -> Option<ObjectKey> {
+    let namespace = found.metadata.namespace.as_deref()?;
+    let name = found.data["spec"]["clusterName"].as_str()?;
+    Some(ObjectKey::new(namespace, name))
+}
+
+/// Whether a trimmed NodePool is one of this HostedCluster. All pools are asked for each cluster, so nothing is copied.
+pub(super) fn is_of(found: &DynamicObject, cluster: &Id) -> bool {
+    found.metadata.namespace.as_ref() == Some(&cluster.namespace)
+        && found.data["spec"]["clusterName"] == cluster.name.as_str()
+}
+
+/// Whether the virtual machines of a trimmed NodePool can be migrated live, if it reports that.
+pub(super) fn live_migration(found: &DynamicObject) -> Option<bool> {
+    let about = PoolCondition::KubeVirtNodesLiveMigratable.as_str();
+    let counted = found.data[COUNTED].as_str();
+    // Only pools of virtual machines have the condition.
+    let counted = counted.filter(|text| text.contains(about))?;
+    let counted: Value = serde_json::from_str(counted).ok()?;
+    let mut conditions = counted["status"]["conditions"].as_array()?.iter();
+    match conditions.find(|it| it["type"] == about)?["status"].as_str()? {
+        "True" => Some(true),
+        "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// The metadata of a trimmed NodePool as an object of its HostedCluster, with the version of what is read of it there.
+/// NodePools of which nothing is read belong to none.
+pub(super) fn with_live_migration(found: &DynamicObject) -> Cow<'_, ObjectMeta> {
+    let reported = live_migration(found);
+    let cluster = reported.and_then(|_| cluster_of(found));
+    let owner = cluster.map(|it| format!("{}/{}", it.namespace, it.name));
+    Cow::Owned(ObjectMeta {
+        resource_version: reported.map(|it| it.to_string()),
+        annotations: owner.map(|it| BTreeMap::from([(CLUSTER.to_owned(), it)])),
+        namespace: found.metadata.namespace.clone(),
+        name: found.metadata.name.clone(),
+        uid: found.metadata.uid.clone(),
+        ..ObjectMeta::default()
+    })
 }
 
 /// The input of fleet metrics: the fields of the object that they read.

@@ -150,7 +150,11 @@ pub(crate) fn facts(cluster: HostedCluster, types: CapiTypes) -> Facts {
                 kubevirt: "v1.6.0".to_owned(),
             }
         }),
+        missing_rights: Vec::new(),
+        infra_policy: None,
+        no_base_domain: None,
         infrastructure_name: None,
+        live_migration: Some(BTreeMap::new()),
         cloud: Cloud::default(),
         images: Images {
             capi_proxy: Some("images.example.com/capi-proxy:v1".to_owned()),

@@ -18,6 +18,7 @@ use crate::platform::Outside;
 pub(crate) use certificate::webhook_tls;
 pub(crate) use cluster::capi_cluster;
 pub(crate) use control_plane::{paused_control_plane, spec as control_plane_spec};
+pub(crate) use network_policies::virtual_machines;
 
 /// The steps, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,11 +1,12 @@
 //! Defaults of fields that the author omitted: pure and deterministic.
 //!
-//! Both names are made from the object's uid, so that an operator that is killed between two writes does not choose
-//! others when it comes back.
+//! Names are made from the object's uid, so that an operator that is killed between two writes does not choose others when
+//! it comes back.
 
 use api::hypershift::v1beta1::HostedCluster;
+use api::hypershift::v1beta1::platform::PlatformType;
 use kube::ResourceExt as _;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::names::FINALIZER;
 
@@ -15,20 +16,53 @@ const LONGEST: usize = 27;
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Characters of its last part.
 const SUFFIX: usize = 5;
+/// Characters that distinguish the domain of a cluster from others.
+const GENERATED: usize = 10;
 
-/// The missing fields to apply, if any.
+/// The missing fields to apply, if any. If one is missing, the others are among them with the values that they have:
+/// an apply gives up what the same field manager applied before and does not apply again.
 pub(super) fn missing(cluster: &HostedCluster) -> Option<Value> {
-    let mut spec = Map::new();
-    let given = |value: &Option<String>| value.as_deref().is_some_and(|value| !value.is_empty());
-    if !given(&cluster.spec.cluster_id) {
-        spec.insert("clusterID".to_owned(), json!(cluster.uid()));
+    let uid = cluster.uid().unwrap_or_default();
+    let mut is_missing = false;
+    let mut or = |given: Option<&String>, default: String| {
+        let given = given.filter(|value| !value.is_empty());
+        is_missing |= given.is_none();
+        given.cloned().unwrap_or(default)
+    };
+    let mut spec = json!({
+        "clusterID": or(cluster.spec.cluster_id.as_ref(), uid.clone()),
+        "infraID": or(cluster.spec.infra_id.as_ref(), infra_id(cluster)),
+    });
+    if cluster.spec.platform.type_ == PlatformType::KubeVirt {
+        let kubevirt = cluster.spec.platform.kubevirt.as_ref();
+        let generated = kubevirt.and_then(|it| it.generate_id.as_ref());
+        let generated = or(generated, characters(&uid, GENERATED));
+        let mut fields = json!({ "generateID": generated });
+        match kubevirt.and_then(|it| it.base_domain_passthrough) {
+            Some(true) => fields["baseDomainPassthrough"] = json!(true),
+            None if needs_domain(cluster) => {
+                is_missing = true;
+                fields["baseDomainPassthrough"] = json!(true);
+            }
+            Some(false) | None => {}
+        }
+        spec["platform"] = json!({ "kubevirt": fields });
     }
-    if !given(&cluster.spec.infra_id) {
-        spec.insert("infraID".to_owned(), json!(infra_id(cluster)));
+    if !is_missing {
+        spec = json!({});
     }
     let finalized = cluster.finalizers().iter().any(|it| it == FINALIZER);
-    (!finalized || !spec.is_empty())
+    (!finalized || is_missing)
         .then(|| json!({ "metadata": { "finalizers": [FINALIZER] }, "spec": spec }))
+}
+
+/// Whether the cluster gets its domain from the infrastructure cluster: it is new, and has none. One that is older than
+/// this default keeps its names.
+fn needs_domain(cluster: &HostedCluster) -> bool {
+    let status = cluster.status.as_ref();
+    let is_new = status.is_none_or(|it| it.version.is_none());
+    let dns = cluster.spec.dns.as_ref();
+    is_new && dns.is_none_or(|it| it.base_domain.is_empty())
 }
 
 /// A unique name: the truncated name of the cluster, and a few characters derived from its UID.
@@ -36,15 +70,17 @@ fn infra_id(cluster: &HostedCluster) -> String {
     let name = cluster.name_any().replace('.', "-");
     let cut = name.chars().take(LONGEST - SUFFIX - 1).collect::<String>();
     let base = cut.trim_end_matches('-');
-    format!("{base}-{}", suffix(&cluster.uid().unwrap_or_default()))
+    let uid = cluster.uid().unwrap_or_default();
+    format!("{base}-{}", characters(&uid, SUFFIX))
 }
 
-fn suffix(uid: &str) -> String {
+/// Characters derived from a UID.
+fn characters(uid: &str, count: usize) -> String {
     let mut hash = uid.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let mut text = String::new();
-    for _ in 0..SUFFIX {
+    for _ in 0..count {
         let index = usize::try_from(hash % 27).unwrap_or_default();
         text.push(char::from(ALPHABET[index]));
         hash /= 27;
@@ -90,6 +126,49 @@ mod tests {
 
     #[test]
     fn a_complete_cluster_gets_no_defaults() {
-        assert_eq!(missing(&fixture::hosted_cluster("none")), None);
+        for platform in ["none", "kubevirt"] {
+            let cluster = fixture::hosted_cluster(platform);
+            assert_eq!(missing(&cluster), None, "{platform}");
+        }
+    }
+
+    #[test]
+    fn clusters_on_kubevirt_get_an_id_and_a_domain() {
+        let kubevirt = |generated: &str, passthrough: Value, domain: &str| {
+            let mut cluster = fixture::hosted_cluster("kubevirt");
+            let fields = json!({ "generateID": generated, "baseDomainPassthrough": passthrough });
+            cluster.spec.platform.kubevirt = serde_json::from_value(fields).unwrap();
+            cluster.spec.dns = serde_json::from_value(json!({ "baseDomain": domain })).unwrap();
+            cluster
+        };
+        let none = Value::Null;
+        for (generated, passthrough, domain, expected) in [
+            ("x7k2p", none.clone(), "example.com", None),
+            ("x7k2p", json!(false), "", None),
+            ("x7k2p", json!(true), "", None),
+            (
+                "x7k2p",
+                none.clone(),
+                "",
+                Some(json!({ "generateID": "x7k2p", "baseDomainPassthrough": true })),
+            ),
+        ] {
+            let cluster = kubevirt(generated, passthrough.clone(), domain);
+            let found = missing(&cluster).map(|it| it["spec"]["platform"]["kubevirt"].clone());
+            assert_eq!(found, expected, "{passthrough} {domain}");
+        }
+        let cluster = kubevirt("", json!(true), "");
+        let found = missing(&cluster).unwrap();
+        let fields = &found["spec"]["platform"]["kubevirt"];
+        let generated = fields["generateID"].as_str().unwrap();
+        assert_eq!(generated.len(), 10, "{generated}");
+        assert_eq!(fields["baseDomainPassthrough"], true, "it is not given up");
+        assert_eq!(found["spec"]["infraID"], "one-x7k2p", "nor is this");
+        let mut old = kubevirt("x7k2p", none, "");
+        let status = json!({ "version": {
+            "desired": { "image": "", "version": "4.20.1" }, "observedGeneration": 1, "history": [],
+        } });
+        old.status = serde_json::from_value(status).unwrap();
+        assert_eq!(missing(&old), None, "names of old clusters do not change");
     }
 }

@@ -18,7 +18,7 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 use serde_json::json;
 use support::reconcile::is_missing;
 
-use super::Id;
+use super::{Id, infra_policy};
 use crate::context::Context;
 use crate::control_plane_namespace::{self, Namespace};
 use crate::error::Error;
@@ -172,6 +172,9 @@ impl Deletion<'_> {
             (&role, signer),
         ] {
             self.delete_annotated(resource.clone(), None, &name).await?;
+        }
+        if self.namespace.is_usable() {
+            infra_policy::delete(self.facts, self.ctx).await?;
         }
         let platform = infrastructure(self.facts.cluster.spec.platform.type_);
         let Ok(platform) = platform else {

@@ -8,6 +8,7 @@ mod live_cluster;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::{HostedCluster, HostedControlPlane};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -22,7 +23,7 @@ use serde::de::DeserializeOwned;
 use support::error::chain;
 use support::reconcile::is_missing;
 
-use super::build::webhook_tls;
+use super::build::{virtual_machines, webhook_tls};
 use super::inputs;
 use super::operator_image::{operator_image, question};
 use crate::cache::Snapshot;
@@ -34,7 +35,7 @@ use crate::facts::references::{Kind, Purpose, Reference, references};
 use crate::facts::{Facts, Found, Labels, Management, ReleaseIs};
 use crate::names;
 use crate::platform::infrastructure;
-use crate::platform::kubevirt::virtualization;
+use crate::platform::kubevirt::{rights, virtualization};
 
 /// Deployments of the control plane namespace that are read.
 const DEPLOYMENTS: [&str; 4] = [
@@ -66,7 +67,11 @@ pub(super) fn empty_facts(cluster: HostedCluster, capi: Capi, ctx: &Context) -> 
         management: Management::default(),
         missing_crds: Vec::new(),
         virtualization: None,
+        missing_rights: Vec::new(),
+        infra_policy: None,
+        no_base_domain: None,
         infrastructure_name: None,
+        live_migration: Some(BTreeMap::new()),
         images: ctx.images.clone(),
         cloud: ctx.cloud.clone(),
         webhook_tls: None,
@@ -88,8 +93,16 @@ pub(super) async fn dereference(
     facts.referenced = referenced(&facts.cluster, ctx).await?;
     crate::facts::aws_roles::resolve(&mut facts);
     facts.management = ctx.management.get(&ctx.client).await?;
+    if virtual_machines::are_beside_control_plane(&facts) {
+        let pods = ctx.management.pod_networks(&ctx.client).await?;
+        facts.management.networks.extend(pods);
+    }
     facts.virtualization = virtualization::find(&facts, &ctx.client, &ctx.virtualization).await;
+    facts.missing_rights = rights::missing(&facts, &ctx.virtualization).await;
     facts.infrastructure_name = live_cluster::infrastructure_name(&facts, ctx).await?;
+    if facts.cluster.spec.platform.type_ == PlatformType::KubeVirt {
+        facts.live_migration = ctx.cache.live_migration(&facts.id);
+    }
     facts.occupied = copies::occupied(&facts, ctx).await?;
     facts.agent_namespace = agents::consent(&facts, ctx).await?;
     for name in DEPLOYMENTS {

@@ -8,7 +8,7 @@ use api::hypershift::v1beta1::HostedCluster;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
-use serde_json::{Value, json};
+use serde_json::Value;
 use support::apply::Applier;
 use support::controller::{Action, ObjectKey};
 use tokio::time::Instant;
@@ -17,22 +17,22 @@ use super::apply::{Applied, apply, write};
 use super::build::{build, capi_cluster, paused_control_plane};
 use super::deletion::{self, Progress};
 use super::dereference::{dereference, empty_facts};
+use super::own_object::{
+    changed, ensure_finalizer, is_held, publish, read, refuse, set_base_domain, unreadable,
+    with_defaults,
+};
 use super::status::{ConditionUpdate, Outcome, status};
 use super::validate::{Findings, validate};
-use super::{Id, defaults, inputs};
+use super::{Id, infra_policy, inputs};
 use crate::cache::{self, Recheck, Snapshot};
 use crate::capi::Capi;
 use crate::context::Context;
 use crate::control_plane_namespace::{self, Namespace};
 use crate::error::Error;
-use crate::facts::{Facts, Virtualization};
-use crate::names::{FIELD_MANAGER, FINALIZER, HAS_BEEN_AVAILABLE};
+use crate::facts::{Facts, InfraPolicy, Virtualization};
+use crate::names::FIELD_MANAGER;
 use crate::pause::{Pause, pause};
 
-/// Field manager of defaults, which are set once.
-const DEFAULTS: &str = "hypershift-operator-defaults";
-/// The reason of a condition about a HostedCluster that does not deserialize.
-const INVALID: &str = "InvalidConfiguration";
 /// The interval between two reconciles of a HostedCluster that is being deleted.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The interval between two reconciles while a problem remains that a user can fix outside of the HostedCluster.
@@ -46,6 +46,8 @@ pub(super) struct Done {
 }
 
 /// Reconciles a HostedCluster: reads what it references, validates it, applies the desired objects, updates its status.
+///
+/// The steps are boxed: together, their futures are too large for a stack.
 pub(super) async fn reconcile(
     object: DynamicObject,
     types: CapiTypes,
@@ -63,7 +65,7 @@ pub(super) async fn reconcile(
     };
     let capi = Capi::new(types);
     if object.metadata.deletion_timestamp.is_some() {
-        let action = delete(object, cluster, capi, namespace, ctx).await?;
+        let action = Box::pin(delete(object, cluster, capi, namespace, ctx)).await?;
         return Ok(Done::unsettled(action));
     }
     let id = Id::of(&object.metadata);
@@ -73,20 +75,29 @@ pub(super) async fn reconcile(
         return Ok(Done::new(&object.metadata, snapshot, again, ctx));
     }
     // client
-    let cluster = with_defaults(cluster, ctx).await?;
+    let cluster = Box::pin(with_defaults(cluster, ctx)).await?;
     let snapshot =
         snapshot.and_then(|snapshot| inputs::of_cluster(&cluster, snapshot, &ctx.cache.index));
     let releases = ctx.releases.for_tenant(&id.namespace);
-    let (facts, snapshot) = dereference(cluster, capi, &releases, snapshot, ctx).await?;
+    let (mut facts, snapshot) =
+        Box::pin(dereference(cluster, capi, &releases, snapshot, ctx)).await?;
     // pure
     let pause = pause(facts.cluster.spec.paused_until.as_deref(), Timestamp::now());
     if let Some(retry) = deferred(&facts, &pause) {
         return Ok(Done::unsettled(Action::requeue(retry)));
     }
+    // client
+    if !pause.is_paused() && Box::pin(set_base_domain(&mut facts, ctx)).await? {
+        return Ok(Done::unsettled(Action::requeue(POLL_INTERVAL)));
+    }
+    // pure
     let findings = validate(&facts);
     // client
-    let applied = change(&facts, &pause, &findings, namespace, ctx).await?;
-    let settled = update_status(&facts, &pause, &findings, &applied, ctx).await?;
+    let applied = Box::pin(change(&facts, &pause, &findings, namespace, ctx)).await?;
+    if !pause.is_paused() && findings.allow_changes() {
+        Box::pin(infra_policy::ensure(&mut facts, ctx)).await;
+    }
+    let settled = Box::pin(update_status(&facts, &pause, &findings, &applied, ctx)).await?;
     ctx.metrics.wrote(applied.written);
     if let Some(error) = facts.in_progress() {
         let retry = error.retry_after().unwrap_or(RECHECK_INTERVAL);
@@ -103,7 +114,12 @@ pub(super) async fn reconcile(
 fn is_complete(facts: &Facts) -> bool {
     let is_found = |it: &Virtualization| matches!(it, Virtualization::Found { .. });
     let is_known = !facts.is_partial && facts.virtualization.as_ref().is_none_or(is_found);
-    is_known && facts.missing_crds.is_empty()
+    let is_protected = |it: &InfraPolicy| *it == InfraPolicy::Applied;
+    is_known
+        && facts.missing_crds.is_empty()
+        && facts.missing_rights.is_empty()
+        && facts.no_base_domain.is_none()
+        && facts.infra_policy.as_ref().is_none_or(is_protected)
 }
 
 // === impl Done ===
@@ -244,17 +260,6 @@ fn is_settled(status: &Value) -> bool {
         && !is(ClusterCondition::IgnitionEndpointAvailable, Status::False)
 }
 
-async fn publish(id: &Id, status: Value, ctx: &Context) -> Result<(), Error> {
-    let body = json!({
-        "metadata": { "namespace": id.namespace, "name": id.name },
-        "status": status,
-    });
-    ctx.applier()
-        .ensure_status(&super::resource(), body)
-        .await?;
-    Ok(())
-}
-
 /// When to requeue.
 fn next(
     applied: Applied,
@@ -278,53 +283,6 @@ fn next(
     Ok(Recheck::Every(RECHECK_INTERVAL))
 }
 
-/// Sets fields that the user left out, before objects are named by them.
-async fn with_defaults(cluster: HostedCluster, ctx: &Context) -> Result<HostedCluster, Error> {
-    let Some(missing) = defaults::missing(&cluster) else {
-        return Ok(cluster);
-    };
-    let once = Applier::new(ctx.client.clone(), DEFAULTS);
-    ensure_finalizer(&cluster, false, &ctx.applier()).await?;
-    if missing["spec"]
-        .as_object()
-        .is_none_or(serde_json::Map::is_empty)
-    {
-        return Ok(cluster);
-    }
-    let id = Id::of(&cluster.metadata);
-    let body = json!({
-        "metadata": { "namespace": id.namespace, "name": id.name },
-        "spec": missing["spec"],
-    });
-    let written = once.apply_value(&super::resource(), body).await?;
-    read(&written.object).map_err(|problem| Error::Unreadable {
-        object: format!("HostedCluster {id}"),
-        problem,
-    })
-}
-
-/// Applies the finalizer, and the annotation of a HostedCluster that has been available: all fields of the object that
-/// this field manager owns.
-async fn ensure_finalizer(
-    cluster: &HostedCluster,
-    available: bool,
-    applier: &Applier,
-) -> Result<(), Error> {
-    let id = Id::of(&cluster.metadata);
-    let annotations = cluster.metadata.annotations.as_ref();
-    let has_been_available = annotations.is_some_and(|it| it.contains_key(HAS_BEEN_AVAILABLE));
-    let mut body = json!({ "metadata": {
-        "namespace": id.namespace,
-        "name": id.name,
-        "finalizers": [FINALIZER],
-    }});
-    if available || has_been_available {
-        body["metadata"]["annotations"] = json!({ HAS_BEEN_AVAILABLE: "true" });
-    }
-    applier.ensure_value(&super::resource(), body).await?;
-    Ok(())
-}
-
 fn is_available(facts: &Facts) -> bool {
     let status = facts
         .control_plane
@@ -334,62 +292,6 @@ fn is_available(facts: &Facts) -> bool {
         .map(|it| it.conditions.as_slice())
         .unwrap_or_default();
     find(conditions, ClusterCondition::Available).is_some_and(|it| it.status() == Status::True)
-}
-
-pub(super) fn read(object: &DynamicObject) -> Result<HostedCluster, String> {
-    let value = serde_json::to_value(object).map_err(|error| error.to_string())?;
-    serde_json::from_value(value).map_err(|error| error.to_string())
-}
-
-/// Reports a HostedCluster that does not deserialize: in a condition, or, if the API server rejects the status because
-/// the object does not match its schema, in an Event and the log. Nothing else is written.
-async fn unreadable(object: &DynamicObject, problem: &str, ctx: &Context) -> Result<(), Error> {
-    let id = Id::of(&object.metadata);
-    let message = unreadable_message(object, problem);
-    let about = ClusterCondition::ValidConfiguration;
-    let condition = ConditionUpdate::new(about, Status::False, INVALID, &message);
-    let is_refused = match publish(&id, changed(object, &[condition]), ctx).await {
-        Ok(()) => false,
-        Err(error) if error.is_invalid() => true,
-        Err(error) => return Err(error),
-    };
-    // `kubectl describe` shows Events to a user who waits for a deletion.
-    if is_refused || is_held(object) {
-        let (namespace, name) = (&id.namespace, &id.name);
-        tracing::warn!(namespace, name, error = message, "Skipping HostedCluster");
-        crate::events::warn(object, INVALID, &message, ctx).await;
-    }
-    Ok(())
-}
-
-fn unreadable_message(object: &DynamicObject, problem: &str) -> String {
-    let consequence = if is_held(object) {
-        format!(
-            " Until then the objects of the cluster cannot be deleted, and the deletion waits for finalizer \
-             {FINALIZER}."
-        )
-    } else {
-        String::new()
-    };
-    format!(
-        "failed to read the HostedCluster: {problem}. Correct the field, or upgrade the operator to a version that \
-         knows it.{consequence}"
-    )
-}
-
-/// Whether the object is being deleted, and has this operator's finalizer.
-fn is_held(object: &DynamicObject) -> bool {
-    let mut finalizers = object.metadata.finalizers.iter().flatten();
-    object.metadata.deletion_timestamp.is_some() && finalizers.any(|it| it == FINALIZER)
-}
-
-/// Reports that the control plane namespace belongs to another HostedCluster. Nothing else is written, and no finalizer is
-/// added.
-async fn refuse(object: &DynamicObject, message: String, ctx: &Context) -> Result<(), Error> {
-    let about = ClusterCondition::ValidConfiguration;
-    let condition = ConditionUpdate::new(about, Status::False, "InvalidConfiguration", message);
-    let id = Id::of(&object.metadata);
-    publish(&id, changed(object, &[condition]), ctx).await
 }
 
 async fn delete(
@@ -454,30 +356,10 @@ fn remaining(facts: &Facts, grace: Duration) -> Duration {
     grace.saturating_sub(Duration::try_from(passed).unwrap_or_default())
 }
 
-/// The current status with some conditions replaced. The condition about the owner has another field manager.
-fn changed(object: &DynamicObject, updates: &[ConditionUpdate]) -> Value {
-    let mut status = object
-        .data
-        .get("status")
-        .cloned()
-        .unwrap_or_else(|| json!({}));
-    let old = status["conditions"].take();
-    let typed = serde_json::from_value::<Vec<_>>(old.clone()).unwrap_or_default();
-    let generation = object.metadata.generation.unwrap_or_default();
-    let old = old.as_array().cloned().unwrap_or_default();
-    let kept = old.into_iter().filter(|it| {
-        it["type"] != ClusterCondition::PrivateCapiTypes.as_str()
-            && updates.iter().all(|new| it["type"] != new.about)
-    });
-    let new = updates
-        .iter()
-        .map(|it| it.condition(&typed, generation, Timestamp::now()));
-    status["conditions"] = kept.chain(new).collect();
-    status
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::facts::ReleaseIs;
     use crate::facts::fixture;
@@ -521,28 +403,5 @@ mod tests {
         assert!(is_complete(&facts));
         facts.missing_crds = vec!["one.example.com".to_owned()];
         assert!(!is_complete(&facts), "no watched object changes with them");
-    }
-
-    #[test]
-    fn an_unreadable_cluster_reports_the_finalizer_that_blocks() {
-        for (deleted, finalizer, expected) in [
-            (None, FINALIZER, false),
-            (Some("2030-01-31T12:00:00Z"), FINALIZER, true),
-            (Some("2030-01-31T12:00:00Z"), "example.com/other", false),
-        ] {
-            let object: DynamicObject = serde_json::from_value(json!({
-                "apiVersion": "hypershift.openshift.io/v1beta1",
-                "kind": "HostedCluster",
-                "metadata": {
-                    "namespace": "clusters", "name": "a",
-                    "deletionTimestamp": deleted, "finalizers": [finalizer],
-                },
-            }))
-            .unwrap();
-            let message = unreadable_message(&object, "unknown variant `Sometimes`");
-            assert!(message.contains("Sometimes"), "{message}");
-            assert!(message.contains("Correct the field"), "{message}");
-            assert_eq!(message.contains(FINALIZER), expected, "{message}");
-        }
     }
 }

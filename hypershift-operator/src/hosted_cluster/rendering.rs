@@ -8,7 +8,7 @@ use super::apply::{Applied, apply};
 use super::build::{Planned, Step, build};
 use super::dereference::dereference;
 use super::validate::{Finding, validate};
-use super::{Id, pipeline, read};
+use super::{Id, own_object, read};
 use crate::capi::Capi;
 use crate::context::Context;
 use crate::control_plane_namespace::ControlPlaneNamespace;
@@ -30,10 +30,11 @@ pub(crate) async fn render_for(
     let Some(object) = read(id, ctx).await? else {
         return Ok(None);
     };
-    let cluster: HostedCluster = pipeline::read(&object).map_err(|problem| Error::Unreadable {
-        object: format!("HostedCluster {id}"),
-        problem,
-    })?;
+    let cluster: HostedCluster =
+        own_object::read(&object).map_err(|problem| Error::Unreadable {
+            object: format!("HostedCluster {id}"),
+            problem,
+        })?;
     // A migration waits for registries until their limits: it holds no worker of the reconcile loop.
     let (facts, _) = dereference(cluster, Capi::new(types), &ctx.releases, None, ctx).await?;
     Ok(Some(Rendered { facts }))
@@ -95,9 +96,12 @@ pub(crate) async fn apply_operators(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::facts::Labels;
     use crate::facts::fixture;
+    use crate::names::KUBEVIRT_CREDENTIALS;
 
     #[test]
     fn no_migration_without_an_operator_that_supports_it() {
@@ -123,5 +127,35 @@ mod tests {
             problem.contains("--control-plane-operator-image"),
             "{problem}"
         );
+    }
+
+    /// Both operators apply the same credentials, as one field manager, so that a migration has nothing to apply. The
+    /// infrastructure object is moved with the others.
+    #[test]
+    fn a_migration_does_not_apply_the_credentials_of_virtual_machines() {
+        let [standard, private] = [CapiTypes::Standard, CapiTypes::Private].map(|types| {
+            let mut cluster = fixture::hosted_cluster("kubevirt");
+            let kubevirt = json!({ "generateID": "x7k2p", "credentials": {
+                "infraKubeConfigSecret": { "name": "infra", "key": "kubeconfig" },
+                "infraNamespace": "machines",
+            }});
+            cluster.spec.platform.kubevirt = serde_json::from_value(kubevirt).unwrap();
+            Rendered {
+                facts: fixture::facts(cluster, types),
+            }
+        });
+        let credentials = |rendered: &Rendered| {
+            let plan = build(&rendered.facts).unwrap();
+            let found = objects(&plan).find(|it| it.name() == KUBEVIRT_CREDENTIALS);
+            found.cloned()
+        };
+        assert!(credentials(&private).is_some());
+        assert_eq!(credentials(&private), credentials(&standard));
+        let plan = private.operators().unwrap();
+        for object in objects(&plan) {
+            let is_applied =
+                object.name() == KUBEVIRT_CREDENTIALS || object.resource.kind == "KubevirtCluster";
+            assert!(!is_applied, "{object:?}");
+        }
     }
 }

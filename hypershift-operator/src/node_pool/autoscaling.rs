@@ -1,8 +1,12 @@
 //! The number of machines, and the annotations for the cluster autoscaler: pure.
 
+use std::collections::BTreeMap;
+
 use api::hypershift::v1beta1::common::{Taint, TaintEffect};
 use api::hypershift::v1beta1::node_pool::{NodePool, NodePoolAutoScaling};
-use std::collections::BTreeMap;
+use serde_json::json;
+
+use super::capacity::FromZero;
 
 /// The bounds, as annotations of the autoscaler.
 const MIN: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size";
@@ -10,6 +14,8 @@ const MAX: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size";
 /// The labels and taints of future nodes.
 const LABELS: &str = "capacity.cluster-autoscaler.kubernetes.io/labels";
 const TAINTS: &str = "capacity.cluster-autoscaler.kubernetes.io/taints";
+/// The label of a node with its processor architecture.
+const ARCHITECTURE: &str = "kubernetes.io/arch";
 
 /// The replicas to set; `None` if the autoscaler owns the number.
 pub(crate) fn replicas(pool: &NodePool, now: Option<i32>, from_zero: bool) -> Option<i32> {
@@ -26,27 +32,32 @@ pub(crate) fn replicas(pool: &NodePool, now: Option<i32>, from_zero: bool) -> Op
 }
 
 /// The annotations for the autoscaler.
-pub(crate) fn annotations(pool: &NodePool, from_zero: bool) -> BTreeMap<String, String> {
-    let (min, max) = pool
-        .spec
-        .auto_scaling
-        .as_ref()
-        .map_or((0, 0), |bounds| (minimum(bounds, from_zero), bounds.max));
-    let mut annotations = BTreeMap::from([(MIN, min.to_string()), (MAX, max.to_string())]);
-    if pool.spec.auto_scaling.is_some() {
-        let labels = pool.spec.node_labels.iter();
-        annotations.insert(
-            LABELS,
-            joined(labels.map(|(key, value)| format!("{key}={value}"))),
-        );
-        annotations.insert(TAINTS, joined(pool.spec.taints.iter().map(taint)));
+pub(crate) fn annotations(pool: &NodePool, from_zero: FromZero<'_>) -> BTreeMap<String, String> {
+    let Some(bounds) = &pool.spec.auto_scaling else {
+        return [MIN, MAX]
+            .map(|key| (key.to_owned(), "0".to_owned()))
+            .into();
+    };
+    let min = minimum(bounds, from_zero.is_possible());
+    let mut annotations = from_zero.annotations();
+    annotations.insert(MIN.to_owned(), min.to_string());
+    annotations.insert(MAX.to_owned(), bounds.max.to_string());
+    annotations.insert(LABELS.to_owned(), labels(pool));
+    if !pool.spec.taints.is_empty() {
+        let taints = pool.spec.taints.iter().map(taint);
+        annotations.insert(TAINTS.to_owned(), sorted(taints));
     }
-    let annotations = annotations
-        .into_iter()
-        .filter(|(_, value)| !value.is_empty());
     annotations
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect()
+}
+
+/// The labels of future nodes that a pod may select.
+fn labels(pool: &NodePool) -> String {
+    let mut labels = pool.spec.node_labels.clone();
+    // As the API has it.
+    let architecture = json!(pool.spec.arch);
+    let architecture = architecture.as_str().unwrap_or_default();
+    labels.insert(ARCHITECTURE.to_owned(), architecture.to_owned());
+    sorted(labels.iter().map(|(key, value)| format!("{key}={value}")))
 }
 
 /// The minimum of the autoscaler. Zero only if it knows the capacity of a machine.
@@ -61,7 +72,10 @@ pub(crate) fn minimum(bounds: &NodePoolAutoScaling, from_zero: bool) -> i32 {
 fn taint(taint: &Taint) -> String {
     let Taint { key, value, effect } = taint;
     let effect = effect_name(*effect);
-    format!("{key}={}:{effect}", value.as_deref().unwrap_or_default())
+    match value.as_deref() {
+        Some(value) if !value.is_empty() => format!("{key}={value}:{effect}"),
+        Some(_) | None => format!("{key}:{effect}"),
+    }
 }
 
 /// The effect as Kubernetes has it.
@@ -73,14 +87,17 @@ pub(crate) fn effect_name(effect: TaintEffect) -> &'static str {
     }
 }
 
-fn joined(items: impl Iterator<Item = String>) -> String {
-    items.collect::<Vec<_>>().join(",")
+fn sorted(items: impl Iterator<Item = String>) -> String {
+    let mut items: Vec<_> = items.collect();
+    items.sort();
+    items.join(",")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::node_pool::fixtures;
+    use crate::platform::aws::capacity::Capacity;
 
     fn pool(min: i32, max: i32) -> NodePool {
         let mut pool = fixtures::pool();
@@ -122,21 +139,49 @@ mod tests {
     #[test]
     fn autoscaler_annotations_describe_future_nodes() {
         let mut pool = pool(0, 3);
-        pool.spec
-            .node_labels
-            .insert("zone".to_owned(), "a".to_owned());
-        pool.spec.taints.push(Taint {
-            key: "dedicated".to_owned(),
-            value: None,
-            effect: TaintEffect::NoSchedule,
+        let capacity = FromZero::Known(Capacity {
+            processors: 2,
+            memory: 8192,
+            gpus: 0,
         });
-        let found = annotations(&pool, true);
-        assert_eq!(found[MIN], "0");
-        assert_eq!(found[MAX], "3");
-        assert_eq!(found[LABELS], "zone=a");
-        assert_eq!(found[TAINTS], "dedicated=:NoSchedule");
+        let found = annotations(&pool, FromZero::Impossible);
+        assert_eq!(found[MIN], "1");
+        assert_eq!(found[LABELS], "kubernetes.io/arch=amd64");
+        assert_eq!(found.len(), 3);
+        for (key, value) in [("zone", "a"), ("example.com/b", "")] {
+            let labels = &mut pool.spec.node_labels;
+            labels.insert(key.to_owned(), value.to_owned());
+        }
+        for (key, value) in [
+            ("team", Some("a")),
+            ("dedicated", None),
+            ("empty", Some("")),
+        ] {
+            pool.spec.taints.push(Taint {
+                key: key.to_owned(),
+                value: value.map(str::to_owned),
+                effect: TaintEffect::NoSchedule,
+            });
+        }
+        let found = annotations(&pool, capacity);
+        let expected = [
+            (LABELS, "example.com/b=,kubernetes.io/arch=amd64,zone=a"),
+            (
+                TAINTS,
+                "dedicated:NoSchedule,empty:NoSchedule,team=a:NoSchedule",
+            ),
+            (MAX, "3"),
+            (MIN, "0"),
+            ("machine.openshift.io/memoryMb", "8192"),
+            ("machine.openshift.io/vCPU", "2"),
+        ];
+        let found: Vec<_> = found
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(found, expected);
         pool.spec.auto_scaling = None;
-        let found = annotations(&pool, true);
+        let found = annotations(&pool, capacity);
         assert_eq!(
             (found[MIN].as_str(), found[MAX].as_str(), found.len()),
             ("0", "0", 2)

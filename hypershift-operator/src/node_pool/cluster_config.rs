@@ -1,32 +1,20 @@
 //! Settings of the cluster for every node: FIPS mode, SSH key, registry mirrors.
 
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
-use serde_json::json;
+use control_plane_component::node_config;
 
 use super::manifest::Manifest;
 
 /// The manifests, by the names that control planes of other origin give them.
 pub(crate) fn manifests(cluster: &HostedCluster, ssh_key: Option<&str>) -> Vec<Manifest> {
-    let config = json!({ "ignition": { "version": "3.2.0" } });
-    let fips = cluster.spec.fips.unwrap_or_default();
-    let mut manifests = vec![Manifest::machine_config(
-        "30-fips",
-        &json!({ "config": config, "fips": fips }),
-    )];
-    let mut user = json!({ "name": "core" });
-    if let Some(key) = ssh_key.map(str::trim).filter(|it| !it.is_empty()) {
-        user["sshAuthorizedKeys"] = json!([key]);
-    }
-    let mut ssh = config;
-    ssh["passwd"] = json!({ "users": [user] });
-    manifests.push(Manifest::machine_config(
-        "99-worker-ssh",
-        &json!({ "config": ssh }),
-    ));
-    if !cluster.spec.image_content_sources.is_empty() {
-        let mirrors = json!({ "imageDigestMirrors": cluster.spec.image_content_sources });
-        manifests.push(Manifest::mirrors("cluster", &mirrors));
-    }
+    let spec = &cluster.spec;
+    let fips = node_config::fips(spec.fips.unwrap_or_default());
+    let mut manifests = vec![
+        Manifest::machine_config(node_config::FIPS, &fips),
+        Manifest::machine_config(node_config::SSH, &node_config::ssh(ssh_key)),
+    ];
+    let mirrors = node_config::mirrors(&spec.image_content_sources);
+    manifests.extend(mirrors.map(|spec| Manifest::mirrors(node_config::MIRRORS, &spec)));
     manifests
 }
 

@@ -12,6 +12,9 @@ const LONGEST: usize = 32_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Conditions {
     list: Vec<NodePoolCondition>,
+    /// Those of the reconcile before. A condition may be set more than once until all about it is known, and only the last
+    /// state is a transition.
+    before: Vec<NodePoolCondition>,
     generation: Option<i64>,
     now: Timestamp,
 }
@@ -26,7 +29,8 @@ impl Conditions {
         now: Timestamp,
     ) -> Self {
         Self {
-            list: before,
+            list: before.clone(),
+            before,
             generation,
             now,
         }
@@ -43,9 +47,9 @@ impl Conditions {
         let status = status.into().as_str();
         let mut message = message.into();
         cut(&mut message);
-        let before = self.list.iter().position(|it| it.type_ == about.as_str());
+        let is_it = |it: &&NodePoolCondition| it.type_ == about.as_str();
+        let before = self.before.iter().find(is_it);
         let since = before
-            .map(|index| &self.list[index])
             .filter(|it| it.status == status)
             .map(|it| it.last_transition_time.clone());
         let condition = NodePoolCondition {
@@ -57,7 +61,7 @@ impl Conditions {
             message: Some(message).filter(|it| !it.is_empty()),
             observed_generation: self.generation,
         };
-        match before {
+        match self.list.iter().position(|it| it.type_ == about.as_str()) {
             Some(index) => self.list[index] = condition,
             None => self.list.push(condition),
         }
@@ -129,5 +133,26 @@ mod tests {
         );
         assert_eq!(machines.last_transition_time.0, second);
         assert!(machines.message.as_ref().unwrap().len() <= LONGEST);
+    }
+
+    /// A write of the status that changes nothing would cause the next reconcile, and so on.
+    #[test]
+    fn only_the_last_state_of_a_reconcile_is_a_transition() {
+        let (first, second): (Timestamp, Timestamp) = (
+            "2026-11-22T00:00:00Z".parse().unwrap(),
+            "2026-11-22T01:00:00Z".parse().unwrap(),
+        );
+        let about = PoolCondition::KubeVirtNodesLiveMigratable;
+        let mut before = Conditions::new(Vec::new(), Some(1), first);
+        before.off(about, "");
+        for clears in [false, true] {
+            let mut after = Conditions::new(before.list().to_vec(), Some(1), second);
+            after.good(about, "");
+            if clears {
+                after.clear(about);
+            }
+            after.off(about, "");
+            assert_eq!(after.list(), before.list(), "{clears}");
+        }
     }
 }

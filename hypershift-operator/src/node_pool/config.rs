@@ -6,6 +6,7 @@ use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use serde_json::{Value, json};
 
 use super::manifest::{Kind, Manifest};
+use super::os_stream;
 use crate::canonical;
 use crate::names::node_pool as names;
 
@@ -50,8 +51,8 @@ pub(crate) struct Sources<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) raw: String,
-    /// Settings in it that no node gets.
-    pub(crate) unapplied: Vec<String>,
+    /// The operating system of the nodes.
+    pub(crate) os: os_stream::Resolved,
 }
 
 /// Other inputs of machines: by name, never by content, so that renewing a Secret replaces no node.
@@ -110,8 +111,10 @@ impl Sources<'_> {
         let mut texts: Vec<_> = manifests.iter().map(Manifest::text).collect();
         texts.sort();
         let raw = texts.join("\n---\n");
-        let unapplied = manifests.iter().flat_map(Manifest::unapplied).collect();
-        Ok(Config { raw, unapplied })
+        Ok(Config {
+            raw,
+            os: os_stream::Resolved::default(),
+        })
     }
 
     /// Before anything is parsed.
@@ -162,9 +165,37 @@ impl Source {
     }
 }
 
+// === impl Context ===
+
+impl Context {
+    /// The context of the pools of a cluster that have this release.
+    pub(crate) fn of(cluster: &HostedCluster, version: String) -> Self {
+        let spec = &cluster.spec;
+        let bundle = spec.additional_trust_bundle.as_ref();
+        Self {
+            version,
+            pull_secret: spec.pull_secret.name.clone(),
+            trust_bundle: bundle.map(|it| it.name.clone()).unwrap_or_default(),
+            global: global(cluster),
+        }
+    }
+}
+
 // === impl Config ===
 
 impl Config {
+    /// Identifies what the hashes cover besides the manifests and the release.
+    pub(crate) fn fingerprint(&self, context: &Context) -> String {
+        let Context {
+            version: _,
+            pull_secret,
+            trust_bundle,
+            global,
+        } = context;
+        let os = self.os.entry;
+        names::hash(format!("{pull_secret}\0{trust_bundle}\0{global}\0{os}").as_bytes())
+    }
+
     /// The hashes of this configuration in such a cluster.
     pub(crate) fn hashes(&self, context: &Context) -> Hashes {
         let Context {
@@ -173,9 +204,9 @@ impl Config {
             trust_bundle,
             global,
         } = context;
-        let raw = &self.raw;
-        let all = format!("{raw}{version}{pull_secret}{trust_bundle}{global}");
-        let stays = format!("{raw}{pull_secret}{trust_bundle}");
+        let (raw, os) = (&self.raw, self.os.entry);
+        let all = format!("{raw}{version}{pull_secret}{trust_bundle}{global}{os}");
+        let stays = format!("{raw}{pull_secret}{trust_bundle}{os}");
         Hashes {
             with_version: names::hash(all.as_bytes()),
             without_version: names::hash(stays.as_bytes()),

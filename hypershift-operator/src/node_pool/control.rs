@@ -130,7 +130,7 @@ fn watch<'a>(
         .modify(cache::trim_pool)
         .reflect(writer)
         .inspect(move |event| {
-            ctx.cache.index.observe(cache::NODE_POOLS, event);
+            ctx.cache.see_pool(event);
             if event.is_ok() {
                 ctx.cache.notify_changed();
                 check.pass();

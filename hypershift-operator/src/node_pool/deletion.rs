@@ -14,10 +14,10 @@ use support::reconcile::is_missing;
 
 use super::conditions::Conditions;
 use super::error::Error;
-use super::health_check;
 use super::observed::Machine;
 use super::workload::PAUSED;
 use super::write::{Writer, belongs};
+use super::{boot_image, health_check};
 use crate::capi::Capi;
 use crate::control_plane_namespace::Namespace;
 use crate::names::{LONGEST_LABEL, node_pool as names};
@@ -62,6 +62,7 @@ pub(crate) async fn delete(
         remover.templates().await?;
     }
     secrets(pool, namespace, writer).await?;
+    boot_image::delete(pool, namespace, writer).await?;
     config_maps(pool, namespace, writer).await?;
     writer.release(pool).await?;
     Ok(None)

@@ -1,5 +1,6 @@
 //! The facts of a pool: everything that was read, and the only input of decisions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +13,11 @@ use payload::{Capabilities, Release, Version};
 
 use super::config::Source;
 use super::observed::{Machine, ObservedCondition, PlatformMachine, Template, Workload};
-use super::tuning;
+use super::{mirrored, tuning};
 use crate::capi::Capi;
 use crate::control_plane_namespace::ControlPlaneNamespace;
 use crate::names::node_pool as names;
+use crate::platform::aws::capacity::{Capacity, Unknown};
 
 /// What was read.
 #[derive(Debug, Clone)]
@@ -35,6 +37,8 @@ pub(crate) struct Facts {
     /// The contents of referenced objects: the ignition server compares them; changes replace no node.
     pub(crate) pull_secret: Vec<u8>,
     pub(crate) trust_bundle: Option<String>,
+    /// The configuration of the cloud provider, where nodes have it.
+    pub(crate) cloud_config: BTreeMap<String, String>,
     /// Who may log in to nodes.
     pub(crate) ssh_key: Option<String>,
     pub(crate) own: Vec<Source>,
@@ -43,6 +47,8 @@ pub(crate) struct Facts {
     pub(crate) tuning: Vec<Source>,
     /// What the tuning operator gets, and reports.
     pub(crate) tuning_inputs: tuning::Observed,
+    /// The copies of its configuration, for the hosted cluster.
+    pub(crate) mirrored: mirrored::Observed,
     /// The certificate authority of the ignition server, PEM.
     pub(crate) ignition_ca: Option<Vec<u8>>,
     /// The tokens' Secrets of this pool.
@@ -57,6 +63,8 @@ pub(crate) struct Facts {
     /// The MachineDeployment or MachineSet of the pool.
     pub(crate) workload: Option<Workload>,
     pub(crate) templates: Vec<Template>,
+    /// What the cloud says a machine has, if the autoscaler needs it and this operator may ask.
+    pub(crate) capacity: Option<Result<Capacity, Unknown>>,
     /// Whether its MachineHealthCheck allows remediation, if there is one and repair is enabled.
     pub(crate) remediation: Option<ObservedCondition>,
 }

@@ -1,5 +1,6 @@
 //! A pool, its cluster and its release, for tests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::annotations::node_pool::NODE_POOL;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::facts::Facts;
 use super::observed::{Machine, ObservedCondition, Workload};
-use super::tuning;
+use super::{mirrored, tuning};
 use crate::control_plane_namespace;
 
 pub(crate) const IMAGE: &str = "images.example.com/release:4.22.0";
@@ -119,11 +120,13 @@ pub(crate) fn facts() -> Facts {
         capabilities: Capabilities::default(),
         pull_secret: b"{}".to_vec(),
         trust_bundle: None,
+        cloud_config: BTreeMap::new(),
         ssh_key: None,
         own: Vec::new(),
         core: Vec::new(),
         tuning: Vec::new(),
         tuning_inputs: tuning::Observed::default(),
+        mirrored: mirrored::Observed::default(),
         ignition_ca: Some(b"PEM".to_vec()),
         tokens: Vec::new(),
         user_data: Vec::new(),
@@ -132,6 +135,7 @@ pub(crate) fn facts() -> Facts {
         machine_sets: Vec::new(),
         workload: None,
         templates: Vec::new(),
+        capacity: None,
         remediation: None,
     }
 }

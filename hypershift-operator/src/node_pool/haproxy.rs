@@ -1,31 +1,52 @@
 //! The load balancer on each node in front of the API server: pods reach it at a fixed address.
 //!
-//! A MachineConfig with three parts: the address on the loopback interface, the configuration, and a static pod.
+//! A MachineConfig with three parts: the address on the loopback interface, the configuration, and a static pod. Control
+//! planes of older releases publish it themselves.
+//!
+//! Another text does not replace nodes whose pods reach the same address of the API server by the same image
+//! ([`is_same`]): it reaches them with the next change that does.
+
+mod observed;
 
 use api::annotations::node_pool::HAPROXY_IMAGE;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::platform::aws::AwsEndpointAccess;
+use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use payload::Release;
+use payload::{Capabilities, Capability, Release};
 use serde_json::{Value, json};
 
+use super::config::Source;
 use super::manifest::Manifest;
 use crate::canonical;
+pub(crate) use observed::is_same;
 
 /// The MachineConfig's name.
-const NAME: &str = "20-apiserver-haproxy";
+pub(crate) const NAME: &str = "20-apiserver-haproxy";
+/// The ConfigMap in which a control plane publishes it.
+const PUBLISHED: &str = "ignition-config-apiserver-haproxy";
 /// The component whose image has the program.
 const COMPONENT: &str = "haproxy-router";
 /// The address, and the port, that pods see the API server at.
 const ADDRESS: &str = "172.20.0.1";
 const ADDRESS_V6: &str = "fd00::1";
 const PORT: i32 = 6443;
+/// The port of Routes.
+const ROUTE_PORT: i32 = 443;
 /// Where the configuration is.
 const CONFIG: &str = "/etc/kubernetes/apiserver-proxy-config";
 const MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver-proxy.yaml";
+
+/// What a control plane publishes for its nodes. If it leaves the load balancer to this operator, an earlier release of it
+/// may have left one behind, which no longer counts.
+pub(crate) fn published(core: &[Source], capabilities: &Capabilities) -> Vec<Source> {
+    let skips = capabilities.has(Capability::SkipsHaproxy);
+    let counts = core.iter().filter(|it| !skips || it.name != PUBLISHED);
+    counts.cloned().collect()
+}
 
 /// The MachineConfig; `None` if the platform has its own. An error has what is waited for.
 pub(crate) fn machine_config(
@@ -100,7 +121,17 @@ fn remote(cluster: &HostedCluster) -> Option<Endpoint> {
     } else {
         endpoint.host.clone()
     };
-    let port = endpoint.port;
+    let mut services = cluster.spec.services.iter();
+    let is_route = services.any(|it| {
+        it.service == ServiceType::ApiServer
+            && it.service_publishing_strategy.type_ == PublishingStrategyType::Route
+    });
+    // The published port is that of the public address.
+    let port = match (is_private, is_route) {
+        (false, _) => endpoint.port,
+        (true, true) => ROUTE_PORT,
+        (true, false) => PORT,
+    };
     Some(Endpoint { host, port })
 }
 
@@ -118,7 +149,9 @@ defaults
   timeout connect 10s
   timeout queue 5s
   timeout client 10m
+  timeout client-fin 5s
   timeout server 10m
+  timeout server-fin 5s
 
 frontend local
   bind {}
@@ -225,6 +258,7 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node_pool::config::Content;
     use crate::node_pool::fixtures;
 
     #[test]
@@ -251,6 +285,48 @@ mod tests {
     }
 
     #[test]
+    fn private_clusters_are_reached_at_the_port_of_their_service() {
+        for (access, strategy, expected) in [
+            (AwsEndpointAccess::Public, "Route", 30443),
+            (AwsEndpointAccess::Private, "Route", 443),
+            (AwsEndpointAccess::Private, "LoadBalancer", 6443),
+            (AwsEndpointAccess::PublicAndPrivate, "Route", 443),
+        ] {
+            let mut cluster = fixtures::cluster();
+            cluster.spec.platform.aws.as_mut().unwrap().endpoint_access = access;
+            let services = json!([
+                { "service": "Ignition", "servicePublishingStrategy": { "type": "Route" } },
+                { "service": "APIServer", "servicePublishingStrategy": { "type": strategy } },
+            ]);
+            cluster.spec.services = serde_json::from_value(services).unwrap();
+            let status = cluster.status.as_mut().unwrap();
+            status.control_plane_endpoint.as_mut().unwrap().port = 30443;
+            let port = remote(&cluster).unwrap().port;
+            assert_eq!(port, expected, "{access:?} {strategy}");
+        }
+    }
+
+    /// The control planes of some releases publish the load balancer. Later ones leave it to this operator, and what they
+    /// published stays.
+    #[test]
+    fn a_published_load_balancer_counts_while_the_control_plane_has_it() {
+        let core = ["ignition-config-fips", PUBLISHED].map(|name| Source {
+            name: name.to_owned(),
+            content: Content::Empty,
+        });
+        let skips = [(Capability::SkipsHaproxy.label(), "true".to_owned())];
+        for (capabilities, expected) in [
+            (Capabilities::default(), 2),
+            (Capabilities::unknown(), 2),
+            (Capabilities::of_labels(&skips.into()), 1),
+        ] {
+            let counts = published(&core, &capabilities);
+            assert_eq!(counts.len(), expected, "{capabilities:?}");
+            assert_eq!(counts[0].name, "ignition-config-fips");
+        }
+    }
+
+    #[test]
     fn haproxy_addresses_follow_the_cluster() {
         let mut cluster = fixtures::cluster();
         cluster.spec.networking.service_network[0].cidr.0 = "fd02::/112".to_owned();
@@ -261,6 +337,29 @@ mod tests {
                 .unwrap()
                 .contains("fd00::1/128")
         );
+    }
+
+    /// Check O07: what this version makes is what earlier versions made, in other words.
+    #[test]
+    fn another_text_of_the_load_balancer_replaces_no_nodes() {
+        let (cluster, release) = (fixtures::cluster(), fixtures::release("4.22.0"));
+        let made = |cluster: &HostedCluster| {
+            let made = machine_config(&fixtures::pool(), cluster, &release);
+            let text = made.unwrap().unwrap().text();
+            serde_json::from_str::<Value>(&text).unwrap()["spec"].clone()
+        };
+        let desired = made(&cluster);
+        let mut earlier = desired.clone();
+        let config = config(&local(&cluster), &remote(&cluster).unwrap());
+        let config = config.replace("  timeout client-fin 5s\n", "");
+        let config = config.replace("  timeout server-fin 5s\n", "");
+        earlier["config"]["storage"]["files"][0] = file(&format!("{CONFIG}/haproxy.cfg"), &config);
+        assert_ne!(earlier, desired);
+        assert!(is_same(&earlier, &desired));
+        let mut moved = fixtures::cluster();
+        let status = moved.status.as_mut().unwrap();
+        status.control_plane_endpoint.as_mut().unwrap().port = 443;
+        assert!(!is_same(&made(&moved), &desired));
     }
 
     /// Check T16: nothing but an address or a name gets into the load balancer's configuration.

@@ -9,8 +9,8 @@ const ROLE_LABEL: &str = "machineconfiguration.openshift.io/role";
 /// Labels of the pools that the machine config operator creates.
 const BUILT_IN: &str = "machineconfiguration.openshift.io/mco-built-in";
 
-/// Settings of a MachineConfig that change the kernel or the image of the operating system.
-const UNAPPLIED: [&str; 4] = ["extensions", "fips", "kernelArguments", "kernelType"];
+/// The version of a `ClusterImagePolicy`. Its fields are those of the earlier v1alpha1.
+const POLICY_VERSION: &str = "config.openshift.io/v1";
 
 /// The most aliases of a ConfigMap.
 const ALIASES: usize = 1_000;
@@ -66,11 +66,6 @@ pub(crate) enum Refused {
     },
     #[error("document {document}, a {kind}, has no metadata.name: add it")]
     NoName { document: usize, kind: &'static str },
-    #[error(
-        "ClusterImagePolicy {name} is not supported: nodes do not verify signatures of images yet. Remove it from the \
-         ConfigMap"
-    )]
-    Unsupported { name: String },
     #[error("{kind} {name} has no spec: add it, or remove the object")]
     NoSpec { kind: &'static str, name: String },
 }
@@ -119,10 +114,7 @@ impl Kind {
     }
 
     fn all() -> String {
-        let supported = Self::ALL
-            .into_iter()
-            .filter(|it| *it != Self::ClusterImagePolicy);
-        supported.map(Self::as_str).collect::<Vec<_>>().join(", ")
+        Self::ALL.map(Self::as_str).join(", ")
     }
 }
 
@@ -176,19 +168,6 @@ impl Manifest {
         canonical::text(&self.object)
     }
 
-    /// Settings of a MachineConfig without effect: nodes do not change the kernel after installation.
-    pub(crate) fn unapplied(&self) -> Vec<String> {
-        if self.kind != Kind::MachineConfig {
-            return Vec::new();
-        }
-        let fields = UNAPPLIED
-            .iter()
-            .filter(|field| is_set(&self.object["spec"][**field]));
-        fields
-            .map(|field| format!("spec.{field} of MachineConfig {}", self.name))
-            .collect()
-    }
-
     fn parse(document: usize, object: Value) -> Result<Self, Refused> {
         let text = |pointer: &str| {
             let found = object.pointer(pointer).and_then(Value::as_str);
@@ -208,9 +187,6 @@ impl Manifest {
         if !object["spec"].is_object() {
             let kind = kind.as_str();
             return Err(Refused::NoSpec { kind, name });
-        }
-        if kind == Kind::ClusterImagePolicy {
-            return Err(Refused::Unsupported { name });
         }
         let object = for_workers(kind, object);
         Ok(Self { kind, name, object })
@@ -303,18 +279,7 @@ fn limit(error: &serde_saphyr::Error) -> Option<&'static str> {
     }
 }
 
-/// Whether a setting is set.
-fn is_set(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(is_on) => *is_on,
-        Value::Array(items) => !items.is_empty(),
-        Value::String(text) => !text.is_empty() && text != "default",
-        Value::Number(_) | Value::Object(_) => true,
-    }
-}
-
-/// The same, for workers only.
+/// The same, for workers only, in the version of its kind that nodes are configured by.
 fn for_workers(kind: Kind, mut object: Value) -> Value {
     match kind {
         Kind::MachineConfig => {
@@ -328,10 +293,8 @@ fn for_workers(kind: Kind, mut object: Value) -> Value {
             object["spec"]["machineConfigPoolSelector"] =
                 json!({ "matchLabels": { BUILT_IN: "" } });
         }
-        Kind::ImageContentSourcePolicy
-        | Kind::ImageDigestMirrorSet
-        | Kind::ImageTagMirrorSet
-        | Kind::ClusterImagePolicy => {}
+        Kind::ClusterImagePolicy => object["apiVersion"] = json!(POLICY_VERSION),
+        Kind::ImageContentSourcePolicy | Kind::ImageDigestMirrorSet | Kind::ImageTagMirrorSet => {}
     }
     object
 }
@@ -501,33 +464,20 @@ spec:
 
     /// Check F04.
     #[test]
-    fn settings_without_effect_are_rejected_or_listed() {
-        let policy = "apiVersion: config.openshift.io/v1\nkind: ClusterImagePolicy\nmetadata: {name: a}\nspec: {scopes: [x]}\n";
-        let refused = Manifest::read(policy).unwrap_err().to_string();
-        assert!(
-            refused.starts_with("ClusterImagePolicy a is not supported"),
-            "{refused}"
+    fn image_policies_are_read_in_both_versions() {
+        let policy = |version: &str| {
+            let text = format!(
+                "apiVersion: config.openshift.io/{version}\nkind: ClusterImagePolicy\nmetadata: {{name: a}}\n\
+                 spec: {{scopes: [config.openshift.io/v1alpha1]}}\n"
+            );
+            Manifest::read(&text).unwrap()
+        };
+        let manifests = policy("v1");
+        assert_eq!(manifests.len(), 1);
+        assert_eq!(
+            manifests[0].text(),
+            r#"{"apiVersion":"config.openshift.io/v1","kind":"ClusterImagePolicy","metadata":{"name":"a"},"spec":{"scopes":["config.openshift.io/v1alpha1"]}}"#
         );
-        for (spec, expected) in [
-            (
-                json!({ "fips": true, "kernelArguments": ["nosmt"] }),
-                vec!["fips", "kernelArguments"],
-            ),
-            (
-                json!({ "kernelType": "realtime", "extensions": ["usbguard"] }),
-                vec!["extensions", "kernelType"],
-            ),
-            (
-                json!({ "fips": false, "kernelArguments": [], "kernelType": "default" }),
-                vec![],
-            ),
-            (json!({ "config": {} }), vec![]),
-        ] {
-            let found = Manifest::machine_config("99-a", &spec).unapplied();
-            let expected = expected
-                .iter()
-                .map(|it| format!("spec.{it} of MachineConfig 99-a"));
-            assert_eq!(found, expected.collect::<Vec<_>>(), "{spec}");
-        }
+        assert_eq!(policy("v1alpha1"), policy("v1"));
     }
 }

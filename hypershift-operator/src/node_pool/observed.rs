@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use api::annotations::node_pool::RELEASE_VERSION;
+use api::annotations::node_pool::{RELEASE_VERSION, TEMPLATE_HASH};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -22,9 +22,13 @@ pub(crate) struct Machine {
     pub(crate) user_data: String,
     pub(crate) node: Option<String>,
     pub(crate) kubelet: Option<String>,
+    /// Its addresses within the network of the nodes, as it reports them.
+    pub(crate) addresses: Vec<String>,
     /// Its last reported conditions.
     pub(crate) ready: ObservedCondition,
     pub(crate) healthy: ObservedCondition,
+    /// Whether it can move to another host while it runs. Only of virtual machines whose provider reports it.
+    pub(crate) live_migration: Option<ObservedCondition>,
 }
 
 /// An observed condition.
@@ -55,6 +59,8 @@ pub(crate) struct Workload {
     pub(crate) template: String,
     /// The name of its owner, if it has one.
     pub(crate) owner: Option<String>,
+    /// Its specification as it is stored.
+    pub(crate) spec: Value,
 }
 
 /// A machine as the platform has it.
@@ -71,6 +77,10 @@ pub(crate) struct Template {
     pub(crate) name: String,
     /// Whether the provider reports the capacity of a machine: the autoscaler needs it to scale up from zero.
     pub(crate) has_capacity: bool,
+    /// `spec.template.spec` as it is stored.
+    pub(crate) spec: Value,
+    /// The machine that it stands for, if this operator has recorded it.
+    pub(crate) hash: Option<String>,
 }
 
 // === impl Machine ===
@@ -89,8 +99,10 @@ impl Machine {
             user_data: text(data, "/spec/bootstrap/dataSecretName").unwrap_or_default(),
             node: text(data, "/status/nodeRef/name"),
             kubelet: text(data, "/status/nodeInfo/kubeletVersion"),
+            addresses: internal_addresses(data),
             ready: observed_condition(data, "Ready"),
             healthy: observed_condition(data, "NodeHealthy"),
+            live_migration: None,
         }
     }
 
@@ -131,6 +143,7 @@ impl Workload {
                 .into_iter()
                 .find(|it| it.controller == Some(true))
                 .map(|it| it.name.clone()),
+            spec: data["spec"].clone(),
         }
     }
 
@@ -151,12 +164,23 @@ impl Template {
             has_capacity: capacity
                 .and_then(Value::as_object)
                 .is_some_and(|it| !it.is_empty()),
+            spec: object
+                .data
+                .pointer("/spec/template/spec")
+                .cloned()
+                .unwrap_or_default(),
+            hash: object.annotations().get(TEMPLATE_HASH.key()).cloned(),
         }
     }
 }
 
-/// A condition in v1beta2 or v1beta1 form.
+/// A condition in v1beta2 or v1beta1 form. One that is not reported is not so, and has no reason.
 pub(crate) fn observed_condition(data: &Value, about: &str) -> ObservedCondition {
+    reported_condition(data, about).unwrap_or_default()
+}
+
+/// The same, if it is reported.
+pub(crate) fn reported_condition(data: &Value, about: &str) -> Option<ObservedCondition> {
     let places = [
         "/status/conditions",
         "/status/v1beta2/conditions",
@@ -165,16 +189,23 @@ pub(crate) fn observed_condition(data: &Value, about: &str) -> ObservedCondition
     let mut lists = places
         .iter()
         .filter_map(|place| data.pointer(place)?.as_array());
-    let found = lists.find_map(|list| list.iter().find(|it| it["type"] == about));
-    let word = |name: &str| {
-        let word = found.and_then(|it| it[name].as_str());
-        word.unwrap_or_default().to_owned()
-    };
-    ObservedCondition {
+    let found = lists.find_map(|list| list.iter().find(|it| it["type"] == about))?;
+    let word = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
+    Some(ObservedCondition {
         is_so: word("status") == "True",
         reason: word("reason"),
         message: word("message"),
-    }
+    })
+}
+
+/// The addresses by which other nodes reach a machine.
+fn internal_addresses(data: &Value) -> Vec<String> {
+    let addresses = data.pointer("/status/addresses").and_then(Value::as_array);
+    let internal = addresses.into_iter().flatten();
+    let internal = internal.filter(|it| it["type"] == "InternalIP");
+    internal
+        .filter_map(|it| it["address"].as_str().map(str::to_owned))
+        .collect()
 }
 
 fn text(data: &Value, pointer: &str) -> Option<String> {
@@ -214,6 +245,23 @@ mod tests {
             observed_condition(&json!({}), "Ready"),
             ObservedCondition::default()
         );
+    }
+
+    #[test]
+    fn addresses_of_the_node_network_are_read() {
+        let address = |kind: &str, address: &str| json!({ "type": kind, "address": address });
+        let machine = object(json!({
+            "metadata": { "name": "a" },
+            "status": { "addresses": [
+                address("Hostname", "a.example.com"),
+                address("InternalIP", "10.0.0.7"),
+                address("ExternalIP", "192.0.2.7"),
+                address("InternalIP", "fe80::7"),
+            ] },
+        }));
+        assert_eq!(Machine::read(&machine).addresses, ["10.0.0.7", "fe80::7"]);
+        let machine = object(json!({ "metadata": { "name": "a" } }));
+        assert!(Machine::read(&machine).addresses.is_empty());
     }
 
     #[test]

@@ -10,13 +10,14 @@ use kube::api::ApiResource;
 use serde_json::{Map, Value, json};
 
 use super::conditions::Conditions;
-use super::config::{self, Config};
+use super::config::{Config, Context};
 use super::facts::Facts;
 use super::observed;
-use super::secrets::{self, Outdated, Payload, Proxy, Stub};
+use super::secrets::{self, Outdated, Payload, Stub};
+use super::token_fields::Fields;
 use super::validate::Evaluation;
 use super::workload::PAUSED;
-use super::{autoscaling, health_check, tuning, workload};
+use super::{adoption, autoscaling, capacity, health_check, proxy, tuning, workload};
 use crate::names::node_pool as names;
 use crate::platform::machines::{self, Template};
 
@@ -96,11 +97,16 @@ pub(crate) fn plan(
         hash: &hash,
     };
     let version = release.version.to_string();
-    let global = config::global(&facts.cluster);
-    let payload = payload(facts, config, &version, &global);
-    let known = facts
-        .token(&hash)
-        .and_then(|it| it.data.as_ref()?.get("token"));
+    let context = Context::of(&facts.cluster, version.clone());
+    let settings = config.fingerprint(&context);
+    let mut fields = Fields::of(facts, config);
+    let token = facts.token(&hash);
+    // Its ignition server has read it in this form. The capabilities may be those of another version, or unknown.
+    if let Some(form) = token.and_then(secrets::form) {
+        fields.form = form;
+    }
+    let payload = payload(facts, config, &version, &settings, &fields);
+    let known = token.and_then(|it| it.data.as_ref()?.get("token"));
     let (token, value) = match known {
         Some(value) => (
             Token::Known(secrets::token_frame(inputs, payload)),
@@ -111,7 +117,7 @@ pub(crate) fn plan(
             fresh.as_bytes(),
         ),
     };
-    let proxy = proxy(facts);
+    let proxy = proxy::of(&facts.cluster);
     let stub = Stub {
         endpoint,
         ca,
@@ -159,7 +165,8 @@ fn outdated_user_data(facts: &Facts, hash: &str) -> Vec<String> {
     outdated.cloned().collect()
 }
 
-fn outdated_tokens(facts: &Facts, hash: &str) -> Vec<(Secret, Outdated)> {
+/// Tokens of other configurations than this one.
+pub(super) fn outdated_tokens(facts: &Facts, hash: &str) -> Vec<(Secret, Outdated)> {
     let desired = names::token(facts.name(), hash);
     let tokens = facts
         .tokens
@@ -181,34 +188,17 @@ fn payload<'a>(
     facts: &'a Facts,
     config: &'a Config,
     version: &'a str,
-    global: &'a str,
+    settings: &'a str,
+    fields: &'a Fields,
 ) -> Payload<'a> {
     Payload {
         upgrade_type: facts.upgrade_type(),
         release_image: &facts.pool.spec.release.image,
         version,
         config: &config.raw,
-        pull_secret: &facts.pull_secret,
-        trust_bundle: facts.trust_bundle.as_deref(),
-        global,
+        inputs: settings,
+        fields,
     }
-}
-
-/// The proxy of the cluster, for a machine's first request.
-fn proxy(facts: &Facts) -> Option<Proxy> {
-    let proxy = facts.cluster.spec.configuration.as_ref()?.proxy.as_ref()?;
-    let text = |it: &Option<String>| it.clone().unwrap_or_default();
-    let no_proxy = text(&proxy.no_proxy);
-    let no_proxy = no_proxy
-        .split(',')
-        .map(str::trim)
-        .filter(|it| !it.is_empty());
-    let proxy = Proxy {
-        http: text(&proxy.http_proxy),
-        https: text(&proxy.https_proxy),
-        exempt: no_proxy.map(str::to_owned).collect(),
-    };
-    (proxy != Proxy::default()).then_some(proxy)
 }
 
 fn plan_machines(
@@ -219,11 +209,8 @@ fn plan_machines(
     version: &str,
     conditions: &Conditions,
 ) -> Machines {
-    let template = machine.template(inputs);
-    let from_zero = facts
-        .templates
-        .iter()
-        .any(|it| it.name == template.name && it.has_capacity);
+    let template = adoption::template(facts, machine, inputs);
+    let from_zero = capacity::from_zero(facts, &template.name);
     let inputs = workload::Inputs {
         capi: inputs.capi,
         pool: inputs.pool,
@@ -245,7 +232,7 @@ fn plan_machines(
             workload::kind(inputs.capi, facts.upgrade_type()),
             workload::object(&inputs),
         ),
-        replicas: autoscaling::replicas(inputs.pool, now, from_zero),
+        replicas: autoscaling::replicas(inputs.pool, now, from_zero.is_possible()),
         is_resumed: facts
             .workload
             .as_ref()
@@ -259,14 +246,15 @@ fn plan_machines(
 
 /// Repair starts once a machine has fetched its configuration: before that, replacements would fail, too. It does not end
 /// with the next configuration, which no machine has fetched at first.
-fn is_repaired(facts: &Facts, conditions: &Conditions) -> bool {
+pub(super) fn is_repaired(facts: &Facts, conditions: &Conditions) -> bool {
     let reached =
         api::conditions::status(conditions.list(), PoolCondition::ReachedIgnitionEndpoint);
     let is_started = reached == api::conditions::Status::True || facts.remediation.is_some();
     facts.pool.spec.management.auto_repair && is_started
 }
 
-fn obsolete(pool: &str, desired: &[Value]) -> Vec<String> {
+/// Health checks that the pool is not to have.
+pub(super) fn obsolete(pool: &str, desired: &[Value]) -> Vec<String> {
     let names = health_check::all_names(pool).into_iter();
     names
         .filter(|name| {
@@ -330,7 +318,7 @@ fn exchange(before: Option<&Value>, after: Option<&Value>) -> Value {
 }
 
 /// The labels and taints of a node are changed on its machine, without a new one.
-fn node_patch(facts: &Facts, machine: &observed::Machine) -> Option<Value> {
+pub(super) fn node_patch(facts: &Facts, machine: &observed::Machine) -> Option<Value> {
     let desired = workload::node_labels(&facts.pool);
     let mut labels: BTreeMap<String, Value> = BTreeMap::new();
     for (key, value) in &desired {

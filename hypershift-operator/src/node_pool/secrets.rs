@@ -1,14 +1,16 @@
 //! The two Secrets of a configuration: the ignition token, and the user data with the ignition endpoint.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use api::annotations::node_pool::{
-    IGNITION_CONFIG, LAST_TOKEN_GENERATION_TIME, NODE_POOL, TOKEN_EXPIRATION, UPGRADE_TYPE,
+    CONFIG_INPUTS, IGNITION_CONFIG, IGNITION_REACHED, LAST_TOKEN_GENERATION_TIME, NODE_POOL,
+    TAINTS, TOKEN_EXPIRATION, UPGRADE_TYPE,
 };
 use api::hypershift::v1beta1::node_pool::UpgradeType;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -16,10 +18,15 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 
+use super::token_fields::{Fields, Form, Reached};
 use crate::names::node_pool as names;
 
 /// How long machines that have begun to start may still use the token of an older configuration.
 const OUTDATED: SignedDuration = SignedDuration::from_hours(2);
+/// The first bytes of gzip.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// The largest configuration that is read back.
+const LARGEST_CONFIG: u64 = 16 << 20;
 
 /// The inputs of both Secrets.
 #[derive(Debug, Clone, Copy)]
@@ -39,10 +46,9 @@ pub(crate) struct Payload<'a> {
     pub(crate) release_image: &'a str,
     pub(crate) version: &'a str,
     pub(crate) config: &'a str,
-    /// Hashes of contents that the payload is rendered with, so that it is not rendered with older ones.
-    pub(crate) pull_secret: &'a [u8],
-    pub(crate) trust_bundle: Option<&'a str>,
-    pub(crate) global: &'a str,
+    /// Identifies what the hash covers besides.
+    pub(crate) inputs: &'a str,
+    pub(crate) fields: &'a Fields,
 }
 
 /// The inputs of the user data.
@@ -84,6 +90,9 @@ pub(crate) fn token(
     let mut secret = token_frame(inputs, payload);
     let annotations = secret.metadata.annotations.get_or_insert_default();
     annotations.insert(LAST_TOKEN_GENERATION_TIME.key().to_owned(), now.to_string());
+    if payload.fields.reached == Reached::Assumed {
+        annotations.insert(IGNITION_REACHED.key().to_owned(), "True".to_owned());
+    }
     let data = secret.data.get_or_insert_default();
     data.insert("token".to_owned(), ByteString(token.as_bytes().to_vec()));
     secret
@@ -93,6 +102,7 @@ pub(crate) fn token(
 pub(crate) fn without_token(mut secret: Secret) -> Secret {
     if let Some(annotations) = &mut secret.metadata.annotations {
         annotations.remove(LAST_TOKEN_GENERATION_TIME.key());
+        annotations.remove(IGNITION_REACHED.key());
     }
     if let Some(data) = &mut secret.data {
         data.remove("token");
@@ -107,30 +117,46 @@ pub(crate) fn token_frame(inputs: Inputs<'_>, payload: Payload<'_>) -> Secret {
         release_image,
         version,
         config,
+        inputs: settings,
+        fields,
+    } = payload;
+    let Fields {
+        form,
+        reached: _,
         pull_secret,
         trust_bundle,
-        global,
-    } = payload;
+        configuration,
+        cloud_config,
+        os_stream,
+        taints,
+    } = fields;
     let upgrade_type = match upgrade_type {
         UpgradeType::Replace => "Replace",
         UpgradeType::InPlace => "InPlace",
     };
-    let hash = |content: &[u8]| names::hash(content).into_bytes();
+    let config = match form {
+        Form::Encoded => compressed(config),
+        Form::Compressed => gzip(config),
+    };
+    let text = |text: &str| text.as_bytes().to_vec();
     let data = [
-        ("release", release_image.as_bytes().to_vec()),
-        ("release-version", version.as_bytes().to_vec()),
-        ("config", compressed(config)),
-        ("pull-secret-hash", hash(pull_secret)),
-        (
-            "additional-trust-bundle-hash",
-            trust_bundle.map_or_else(Vec::new, |it| hash(it.as_bytes())),
-        ),
-        ("hc-configuration-hash", hash(global.as_bytes())),
+        ("release", text(release_image)),
+        ("release-version", text(version)),
+        ("config", config),
+        ("pull-secret-hash", text(pull_secret)),
+        ("additional-trust-bundle-hash", text(trust_bundle)),
+        ("hc-configuration-hash", text(configuration)),
+        ("cloud-config-hash", text(cloud_config)),
+        ("os-stream", text(os_stream)),
     ];
     let mut metadata = metadata(inputs, names::token(inputs.pool, inputs.hash));
     let annotations = metadata.annotations.get_or_insert_default();
     annotations.insert(IGNITION_CONFIG.key().to_owned(), "true".to_owned());
     annotations.insert(UPGRADE_TYPE.key().to_owned(), upgrade_type.to_owned());
+    annotations.insert(CONFIG_INPUTS.key().to_owned(), settings.to_owned());
+    if !taints.is_empty() {
+        annotations.insert(TAINTS.key().to_owned(), taints.clone());
+    }
     secret(metadata, data)
 }
 
@@ -161,14 +187,53 @@ pub(crate) fn outdated_token(annotations: &BTreeMap<String, String>, now: Timest
 
 /// Gzip and base64, the same bytes for the same text.
 pub(crate) fn compressed(text: &str) -> Vec<u8> {
+    BASE64.encode(gzip(text)).into_bytes()
+}
+
+fn gzip(text: &str) -> Vec<u8> {
     let mut writer = GzBuilder::new()
         .mtime(0)
         .write(Vec::new(), Compression::best());
     let written = writer
         .write_all(text.as_bytes())
         .and_then(|()| writer.finish());
-    let bytes = written.expect("invariant: memory takes what is written to it");
-    BASE64.encode(bytes).into_bytes()
+    written.expect("invariant: memory takes what is written to it")
+}
+
+/// The text under a key.
+pub(crate) fn text(secret: &Secret, key: &str) -> Option<String> {
+    let value = secret.data.as_ref()?.get(key)?;
+    String::from_utf8(value.0.clone()).ok()
+}
+
+/// The configuration in a token Secret, in each form that an operator has written: compressed and encoded, compressed
+/// only, or as it is.
+pub(crate) fn config(secret: &Secret) -> Option<String> {
+    let bytes = &secret.data.as_ref()?.get("config")?.0;
+    if bytes.starts_with(&GZIP) {
+        return decompressed(bytes);
+    }
+    match BASE64.decode(bytes) {
+        Ok(inner) if inner.starts_with(&GZIP) => decompressed(&inner),
+        Ok(_) | Err(_) => text(secret, "config"),
+    }
+}
+
+/// The form of the configuration in a token Secret, if it is one that this operator writes.
+pub(crate) fn form(secret: &Secret) -> Option<Form> {
+    let bytes = &secret.data.as_ref()?.get("config")?.0;
+    if bytes.starts_with(&GZIP) {
+        return Some(Form::Compressed);
+    }
+    let inner = BASE64.decode(bytes).ok()?;
+    inner.starts_with(&GZIP).then_some(Form::Encoded)
+}
+
+fn decompressed(bytes: &[u8]) -> Option<String> {
+    let mut text = String::new();
+    let mut reader = GzDecoder::new(bytes).take(LARGEST_CONFIG);
+    reader.read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 // === impl Stub ===
@@ -240,8 +305,6 @@ fn secret<const N: usize>(metadata: ObjectMeta, data: [(&str, Vec<u8>); N]) -> S
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
-
     use super::*;
 
     const ASK: Inputs<'_> = Inputs {
@@ -251,26 +314,71 @@ mod tests {
         hash: "0a1b2c3d",
     };
 
-    fn payload(config: &str) -> Payload<'_> {
+    fn fields(form: Form, reached: Reached) -> Fields {
+        Fields {
+            form,
+            reached,
+            pull_secret: "829b997b".to_owned(),
+            trust_bundle: String::new(),
+            configuration: "77074ba4".to_owned(),
+            cloud_config: "bf9cf968".to_owned(),
+            os_stream: "rhel-9",
+            taints: String::new(),
+        }
+    }
+
+    fn payload<'a>(config: &'a str, fields: &'a Fields) -> Payload<'a> {
         Payload {
             upgrade_type: UpgradeType::Replace,
             release_image: "images.example.com/release:4.22.0",
             version: "4.22.0",
             config,
-            pull_secret: b"{}",
-            trust_bundle: None,
-            global: "",
+            inputs: "4d5e6f70",
+            fields,
         }
     }
 
     fn text(secret: &Secret, key: &str) -> String {
-        String::from_utf8(secret.data.as_ref().unwrap()[key].0.clone()).unwrap()
+        super::text(secret, key).unwrap()
+    }
+
+    #[test]
+    fn configurations_are_read_in_every_form() {
+        let encoded = compressed("kind: MachineConfig");
+        let gzip = BASE64.decode(&encoded).unwrap();
+        let broken = gzip[..gzip.len() - 9].to_vec();
+        for (name, bytes, expected) in [
+            (
+                "compressed and encoded",
+                encoded,
+                Some("kind: MachineConfig"),
+            ),
+            ("compressed", gzip, Some("kind: MachineConfig")),
+            (
+                "plain",
+                b"kind: KubeletConfig".to_vec(),
+                Some("kind: KubeletConfig"),
+            ),
+            ("truncated", broken, None),
+            ("no text", vec![0xff, 0xfe], None),
+        ] {
+            let data = [("config".to_owned(), ByteString(bytes))];
+            let secret = Secret {
+                data: Some(data.into()),
+                ..Secret::default()
+            };
+            assert_eq!(config(&secret).as_deref(), expected, "{name}");
+        }
+        assert_eq!(config(&Secret::default()), None);
+        assert_eq!(form(&Secret::default()), None);
     }
 
     #[test]
     fn the_token_secret_describes_the_payload() {
         let now: Timestamp = "2026-11-22T00:00:00Z".parse().unwrap();
-        let secret = token(ASK, payload("kind: MachineConfig"), "a-token", now);
+        let fields = fields(Form::Encoded, Reached::Reported);
+        let payload = payload("kind: MachineConfig", &fields);
+        let secret = token(ASK, payload, "a-token", now);
         assert_eq!(
             secret.metadata.name.as_deref(),
             Some("token-workers-0a1b2c3d")
@@ -279,13 +387,9 @@ mod tests {
             text(&secret, "release"),
             "images.example.com/release:4.22.0"
         );
-        let config = BASE64.decode(text(&secret, "config")).unwrap();
-        let mut read = String::new();
-        flate2::read::GzDecoder::new(&*config)
-            .read_to_string(&mut read)
-            .unwrap();
-        assert_eq!(read, "kind: MachineConfig");
+        assert_eq!(config(&secret).as_deref(), Some("kind: MachineConfig"));
         let annotations = secret.metadata.annotations.clone().unwrap();
+        assert_eq!(annotations[CONFIG_INPUTS.key()], "4d5e6f70");
         assert!(IGNITION_CONFIG.is_true(&annotations));
         assert_eq!(annotations[NODE_POOL.key()], "clusters/workers");
         assert_eq!(annotations[UPGRADE_TYPE.key()], "Replace");
@@ -293,9 +397,52 @@ mod tests {
             annotations[LAST_TOKEN_GENERATION_TIME.key()],
             "2026-11-22T00:00:00Z"
         );
-        let frame = token_frame(ASK, payload("kind: MachineConfig"));
+        for (key, expected) in [
+            ("release-version", "4.22.0"),
+            ("pull-secret-hash", "829b997b"),
+            ("additional-trust-bundle-hash", ""),
+            ("hc-configuration-hash", "77074ba4"),
+            ("cloud-config-hash", "bf9cf968"),
+            ("os-stream", "rhel-9"),
+        ] {
+            assert_eq!(text(&secret, key), expected, "{key}");
+        }
+        assert!(!annotations.contains_key(IGNITION_REACHED.key()));
+        let frame = token_frame(ASK, payload);
         assert_eq!(frame, without_token(secret));
         assert!(!frame.data.unwrap().contains_key("token"));
+    }
+
+    #[test]
+    fn the_token_secret_has_the_taints_of_new_nodes() {
+        for taints in ["", r#"[{"effect":"NoSchedule","key":"gpu","value":""}]"#] {
+            let fields = Fields {
+                taints: taints.to_owned(),
+                ..fields(Form::Encoded, Reached::Reported)
+            };
+            let frame = token_frame(ASK, payload("kind: MachineConfig", &fields));
+            let annotations = frame.metadata.annotations.unwrap();
+            let found = annotations.get(TAINTS.key()).map(String::as_str);
+            assert_eq!(found, Some(taints).filter(|it| !it.is_empty()));
+        }
+    }
+
+    #[test]
+    fn the_token_secret_follows_the_control_plane() {
+        let now: Timestamp = "2026-11-22T00:00:00Z".parse().unwrap();
+        for (form, is_text) in [(Form::Encoded, true), (Form::Compressed, false)] {
+            let fields = fields(form, Reached::Assumed);
+            let secret = token(ASK, payload("kind: MachineConfig", &fields), "a", now);
+            assert_eq!(config(&secret).as_deref(), Some("kind: MachineConfig"));
+            assert_eq!(super::form(&secret), Some(form));
+            let bytes = &secret.data.as_ref().unwrap()["config"].0;
+            assert_eq!(std::str::from_utf8(bytes).is_ok(), is_text, "{form:?}");
+            let annotations = secret.metadata.annotations.clone().unwrap();
+            assert!(IGNITION_REACHED.is_true(&annotations));
+            // Afterwards it is the ignition server's.
+            let kept = without_token(secret).metadata.annotations.unwrap();
+            assert!(!kept.contains_key(IGNITION_REACHED.key()));
+        }
     }
 
     #[test]

@@ -1,23 +1,26 @@
 //! The status of a pool, based on its machines. Pure.
 
+mod addresses;
+mod summary;
+
 use std::collections::BTreeMap;
 
 use api::annotations::node_pool::{
-    CURRENT_CONFIG, CURRENT_CONFIG_VERSION, PLATFORM_MACHINE_TEMPLATE, TARGET_CONFIG_VERSION,
+    CURRENT_CONFIG, CURRENT_CONFIG_VERSION, KUBEVIRT_TOPOLOGY_SPREAD_CONSTRAINTS,
+    PLATFORM_MACHINE_TEMPLATE, TARGET_CONFIG_VERSION,
 };
 use api::conditions::{PoolCondition, Status, status as status_of};
 use api::hypershift::v1beta1::node_pool::{NodePoolStatus, NodeVersion, NodesInfo, UpgradeType};
+use api::hypershift::v1beta1::platform::PlatformType;
 
 use super::conditions::Conditions;
 use super::facts::Facts;
-use super::observed::{Machine, ObservedCondition, Workload};
+use super::observed::{ObservedCondition, Workload};
 use super::plan::Plan;
 use super::validate::Evaluation;
 use crate::names::node_pool as names;
-use crate::platform::machines;
-
-/// How many machines are named in a message.
-const MAX_LISTED: usize = 5;
+use crate::platform::{kubevirt, machines};
+use summary::{Summary, summary};
 
 /// The conditions that machines and nodes decide.
 pub(crate) fn observe(facts: &Facts, conditions: &mut Conditions) {
@@ -25,67 +28,77 @@ pub(crate) fn observe(facts: &Facts, conditions: &mut Conditions) {
         return without_machines(conditions);
     }
     let desired = facts.workload.as_ref().and_then(|it| it.desired);
-    let (ready, all_ready) = all(facts, |it| &it.ready, "ready");
-    let (healthy, all_healthy) = all(facts, |it| &it.healthy, "healthy");
-    for (about, is_so, message) in [
-        (PoolCondition::AllMachinesReady, ready, all_ready),
-        (PoolCondition::AllNodesHealthy, healthy, all_healthy),
+    let ready = summary(&facts.machines, |it| &it.ready, "ready");
+    let healthy = summary(&facts.machines, |it| &it.healthy, "healthy");
+    let count = facts.machines.len();
+    for (about, not, what) in [
+        (PoolCondition::AllMachinesReady, ready, "ready"),
+        (PoolCondition::AllNodesHealthy, healthy, "healthy"),
     ] {
-        match (facts.machines.is_empty(), desired) {
-            (true, Some(0)) => conditions.good(about, "the NodePool is scaled to zero"),
-            (true, _) => conditions.set(
+        match (count, desired, not) {
+            (0, Some(0), _) => conditions.good(about, "the NodePool is scaled to zero"),
+            (0, _, _) => conditions.set(
                 about,
                 Status::False,
                 "NotFound",
                 "Waiting for the first Machine",
             ),
-            (false, _) if is_so => conditions.good(about, message),
-            (false, _) => conditions.set(about, Status::False, "WaitingForAvailable", message),
+            (_, _, None) => {
+                conditions.good(about, format!("{count} of {count} machines are {what}"));
+            }
+            (_, _, Some(Summary { reason, message })) => {
+                conditions.set(about, Status::False, reason, message);
+            }
         }
     }
     ready_nodes(facts, desired, conditions);
     repair(facts, conditions);
+    let about = PoolCondition::ClusterNetworkCidrConflict;
+    match addresses::conflict(facts) {
+        Some(message) => conditions.set(about, Status::True, "InvalidConfiguration", message),
+        None => conditions.clear(about),
+    }
+    live_migration(facts, conditions);
 }
 
 /// Machines of this platform are created by another controller.
 fn without_machines(conditions: &mut Conditions) {
     conditions.clear(PoolCondition::AllMachinesReady);
     conditions.clear(PoolCondition::AllNodesHealthy);
+    conditions.clear(PoolCondition::ClusterNetworkCidrConflict);
     let message = "Machines of this platform are created by another controller";
     conditions.good(PoolCondition::Ready, message);
 }
 
-/// Whether it is so for all machines, and a message that names those for which it is not.
-fn all(facts: &Facts, of: fn(&Machine) -> &ObservedCondition, what: &str) -> (bool, String) {
-    let (count, not): (usize, Vec<_>) = (
-        facts.machines.len(),
-        facts.machines.iter().filter(|it| !of(it).is_so).collect(),
-    );
-    if not.is_empty() {
-        return (true, format!("{count} of {count} are {what}"));
-    }
-    let named = not.iter().take(MAX_LISTED).map(|machine| {
-        let ObservedCondition {
-            is_so: _,
-            reason,
-            message,
-        } = of(machine);
-        let why = [reason.as_str(), message.trim()]
-            .into_iter()
-            .filter(|it| !it.is_empty());
-        format!("{} ({})", machine.name, why.collect::<Vec<_>>().join(": "))
+/// What the virtual machines of the pool report takes precedence over what their disks let expect.
+fn live_migration(facts: &Facts, conditions: &mut Conditions) {
+    let reported = facts.machines.iter().filter_map(|machine| {
+        let found = machine.live_migration.as_ref()?;
+        Some((machine, found))
     });
-    let named = named.collect::<Vec<_>>().join("; ");
-    let more = not.len().saturating_sub(MAX_LISTED);
-    let more = if more == 0 {
-        String::new()
-    } else {
-        format!("; and {more} more")
+    let reported: Vec<_> = reported.collect();
+    if reported.is_empty() {
+        return;
+    }
+    let about = PoolCondition::KubeVirtNodesLiveMigratable;
+    let not: Vec<_> = reported.iter().filter(|(_, found)| !found.is_so).collect();
+    let Some((_, first)) = not.first() else {
+        conditions.good(about, "virtual machines can be live-migrated");
+        return;
     };
-    (
-        false,
-        format!("{} of {count} are not {what}: {named}{more}", not.len()),
-    )
+    let lines = not
+        .iter()
+        .map(|(machine, found)| format!("Machine {}: {}", machine.name, found.message.trim()));
+    let message = format!(
+        "{} of {} virtual machines cannot be live-migrated\n{}",
+        not.len(),
+        reported.len(),
+        lines.collect::<Vec<_>>().join("\n")
+    );
+    let reason = Some(first.reason.as_str()).filter(|it| !it.is_empty());
+    let reason = reason.unwrap_or("NotLiveMigratable");
+    let message = summary::shortened(message);
+    conditions.set(about, Status::False, reason, message);
 }
 
 fn ready_nodes(facts: &Facts, desired: Option<i32>, conditions: &mut Conditions) {
@@ -99,6 +112,17 @@ fn ready_nodes(facts: &Facts, desired: Option<i32>, conditions: &mut Conditions)
         );
         return;
     };
+    // While no machine is replaced, a user has to repair them.
+    if let Some(ObservedCondition {
+        is_so: false,
+        reason,
+        message,
+    }) = &facts.remediation
+        && !reason.is_empty()
+    {
+        conditions.set(about, Status::False, reason.as_str(), message.as_str());
+        return;
+    }
     let desired = desired.unwrap_or_default();
     let message = format!("{} of {desired} nodes are ready", workload.available);
     if workload.available >= desired {
@@ -177,12 +201,23 @@ pub(crate) fn bookkeeping(
             PLATFORM_MACHINE_TEMPLATE.key(),
             machines.template.1.name.clone(),
         );
+        if is_spread(facts, found) {
+            let key = KUBEVIRT_TOPOLOGY_SPREAD_CONSTRAINTS.key();
+            desired.insert(key, "true".to_owned());
+        }
     }
     desired.retain(|key, value| match facts.annotation(key) {
         Some(current) => is_done && current != value,
         None => true,
     });
     desired
+}
+
+/// Whether virtual machines are spread evenly over hosts. It is recorded, because it holds for what comes later, too.
+fn is_spread(facts: &Facts, found: &Evaluation) -> bool {
+    let release = found.release.as_ref();
+    facts.pool.spec.platform.type_ == PlatformType::KubeVirt
+        && release.is_some_and(|it| kubevirt::is_spread(&facts.pool, &it.version.to_string()))
 }
 
 /// The pool's status.

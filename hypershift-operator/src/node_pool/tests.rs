@@ -131,7 +131,7 @@ async fn the_owner_of_the_namespace_is_confirmed_before_the_first_write() {
         // The first write fails, and ends the pass.
         let scenario = Scenario::new([get]);
         assert!(
-            write(&facts, &found, plan.as_ref(), &pools(&scenario))
+            write(&facts, &found, plan.as_ref(), None, &pools(&scenario))
                 .await
                 .is_err(),
             "{name}"

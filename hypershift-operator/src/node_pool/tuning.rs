@@ -137,7 +137,7 @@ pub(crate) fn may_write(metadata: &ObjectMeta, pool: &NodePool) -> bool {
 }
 
 /// Whether it is the pool's: by its annotation, and without one by its label. The tuning operator may set the label only.
-fn is_of(metadata: &ObjectMeta, pool: &NodePool) -> bool {
+pub(super) fn is_of(metadata: &ObjectMeta, pool: &NodePool) -> bool {
     let annotations = metadata.annotations.as_ref();
     match annotations.and_then(|it| it.get(NODE_POOL.key())) {
         Some(reference) => *reference == names::reference(pool),
@@ -145,7 +145,8 @@ fn is_of(metadata: &ObjectMeta, pool: &NodePool) -> bool {
     }
 }
 
-fn label_of<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+/// A label of an object.
+pub(super) fn label_of<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     let labels = metadata.labels.as_ref()?;
     labels.get(key).map(String::as_str)
 }

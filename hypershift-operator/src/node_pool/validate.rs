@@ -1,18 +1,19 @@
 //! Evaluates a pool: checks in the order of their dependencies. Pure.
 //!
 //! Each check sets its conditions. A check that blocks the ones after it ends the validation: the
-//! later conditions keep their state, and existing machines are not changed.
+//! later conditions keep their state, and nothing new is rolled out. What the pool has goes on.
 
 mod arch;
 mod config;
 mod ignition;
+mod platform;
 mod release;
 mod spec;
 mod tuning;
 
 use std::sync::Arc;
 
-use api::annotations::node_pool::{CURRENT_CONFIG, PLATFORM_MACHINE_TEMPLATE};
+use api::annotations::node_pool::CURRENT_CONFIG;
 use api::conditions::{PoolCondition, Status};
 use payload::Release;
 
@@ -21,8 +22,8 @@ use super::config::{Config, Hashes};
 use super::facts::Facts;
 use super::tuning::Tuning;
 use crate::pause::{Pause, pause};
-use crate::platform::machines;
-use crate::platform::machines::{Machine, Refused};
+use crate::platform::machines::Machine;
+pub(crate) use spec::{autoscaling_problem, update_problem};
 
 /// The evaluation so far.
 #[derive(Debug, Clone, Default)]
@@ -52,12 +53,13 @@ type Check = fn(&Facts, &mut Evaluation, &mut Conditions) -> Result<(), Blocked>
 
 /// The checks, in the order of what they depend on.
 const CHECKS: [Check; 14] = [
+    // First, because a pool that is paused is left alone whatever else is wrong with it.
+    reconciliation,
     spec::autoscaling,
     spec::update_management,
     release::image,
     ignition::endpoint,
     arch::arch,
-    reconciliation,
     release::skew,
     tuning::manifests,
     config::manifests,
@@ -65,7 +67,7 @@ const CHECKS: [Check; 14] = [
     updating_version,
     ignition::payload,
     ignition::reached,
-    platform,
+    platform::platform,
 ];
 
 /// Runs the checks until one blocks.
@@ -77,10 +79,11 @@ pub(crate) fn validate(
     let outcome = CHECKS
         .iter()
         .try_for_each(|check| check(facts, &mut found, conditions));
-    let outcome = if found.is_paused {
-        Err(Blocked::Paused)
-    } else {
-        outcome
+    let outcome = match outcome {
+        // What is being read is read for a paused pool, too.
+        Err(Blocked::Soon) => outcome,
+        Ok(()) | Err(Blocked::Waiting | Blocked::Paused) if found.is_paused => Err(Blocked::Paused),
+        Ok(()) | Err(Blocked::Waiting | Blocked::Paused) => outcome,
     };
     (found, outcome)
 }
@@ -93,20 +96,25 @@ fn reconciliation(
     conditions: &mut Conditions,
 ) -> Result<(), Blocked> {
     let about = PoolCondition::ReconciliationActive;
-    let until = match pause(facts.pool.spec.paused_until.as_deref(), facts.now) {
-        Pause::Indefinite => "it is removed".to_owned(),
-        Pause::Until(time) => time.to_string(),
-        // Invalid values do not pause; the API rejects them.
-        Pause::Active | Pause::Over | Pause::Unreadable(_) => {
-            let message = "the NodePool is reconciled";
-            conditions.set(about, Status::True, "ReconciliationActive", message);
-            return Ok(());
-        }
+    let Some(until) = paused_until(facts) else {
+        let message = "the NodePool is reconciled";
+        conditions.set(about, Status::True, "ReconciliationActive", message);
+        return Ok(());
     };
     found.is_paused = true;
     let message = format!("paused by spec.pausedUntil until {until}");
     conditions.set(about, Status::False, "ReconciliationPaused", message);
     Ok(())
+}
+
+/// Until when the pool is paused, if it is.
+fn paused_until(facts: &Facts) -> Option<String> {
+    match pause(facts.pool.spec.paused_until.as_deref(), facts.now) {
+        Pause::Indefinite => Some("it is removed".to_owned()),
+        Pause::Until(time) => Some(time.to_string()),
+        // Invalid values do not pause; the API rejects them.
+        Pause::Active | Pause::Over | Pause::Unreadable(_) => None,
+    }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
@@ -179,82 +187,17 @@ fn updating(facts: &Facts, conditions: &mut Conditions, about: PoolCondition, me
 /// On the MachineSet of a pool that is upgraded in place: why a node could not be.
 const UPGRADE_FAILED: &str = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse";
 
-/// The machine template of the platform.
-fn platform(
-    facts: &Facts,
-    found: &mut Evaluation,
-    conditions: &mut Conditions,
-) -> Result<(), Blocked> {
-    let Some(release) = found.release.clone() else {
-        return Err(Blocked::Waiting);
-    };
-    let inputs = machines::Inputs {
-        capi: facts.capi(),
-        pool: &facts.pool,
-        cluster: &facts.cluster,
-        release: &release,
-        capabilities: &facts.capabilities,
-        infra_id: facts.infra_id(),
-        namespace: &facts.namespace,
-    };
-    match machines::machine(&inputs) {
-        Err(Refused {
-            condition,
-            reason,
-            message,
-        }) => {
-            conditions.set(condition, Status::False, reason, message);
-            Err(Blocked::Waiting)
-        }
-        Ok(machine) => {
-            let mut notes = machine.iter().flat_map(|it| &it.notes);
-            if notes.all(|it| it.condition != PoolCondition::ValidPlatformConfig) {
-                conditions.clear(PoolCondition::ValidPlatformConfig);
-            }
-            for note in machine.iter().flat_map(|it| &it.notes) {
-                conditions.set(
-                    note.condition,
-                    note.is_so,
-                    note.reason,
-                    note.message.as_str(),
-                );
-            }
-            settle(facts, machine.as_ref(), &inputs, conditions);
-            found.machine = machine;
-            Ok(())
-        }
+/// The message of a refusal, and what it means for machines that exist.
+pub(super) fn kept(facts: &Facts, refusal: &str) -> String {
+    if facts.workload.is_none() || paused_until(facts).is_some() {
+        return refusal.to_owned();
     }
+    format!("{refusal}. {KEPT}")
 }
 
-fn settle(
-    facts: &Facts,
-    machine: Option<&Machine>,
-    inputs: &machines::Inputs<'_>,
-    conditions: &mut Conditions,
-) {
-    conditions.clear(PoolCondition::AwsSecurityGroupAvailable);
-    let Some(machine) = machine else {
-        return;
-    };
-    conditions.good(
-        PoolCondition::ValidPlatformImage,
-        "a boot image is available",
-    );
-    conditions.good(
-        PoolCondition::ValidMachineTemplate,
-        "the machine template is valid",
-    );
-    let about = PoolCondition::UpdatingPlatformMachineTemplate;
-    let desired = machine.template(inputs).name;
-    match facts.annotation(PLATFORM_MACHINE_TEMPLATE.key()) {
-        Some(current) if current != desired => {
-            let message =
-                format!("Replacing machines of template {current} with template {desired}");
-            conditions.set(about, Status::True, "AsExpected", message);
-        }
-        Some(_) | None => conditions.off(about, "all machines have the current template"),
-    }
-}
+/// What holds while a check refuses the pool: [`super::held`].
+const KEPT: &str = "Until then nothing new is rolled out: the machines keep their release, configuration and template, \
+                    and their number, labels, taints and repair follow the NodePool";
 
 #[cfg(test)]
 mod tests;

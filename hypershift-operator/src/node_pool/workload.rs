@@ -14,6 +14,7 @@ use kube::api::ApiResource;
 use serde_json::{Value, json};
 
 use super::autoscaling;
+use super::capacity::FromZero;
 use super::observed::Workload;
 use crate::canonical;
 use crate::capi::Capi;
@@ -46,8 +47,8 @@ pub(crate) struct Inputs<'a> {
     pub(crate) hash: &'a str,
     pub(crate) template: &'a ApiResource,
     pub(crate) template_name: &'a str,
-    /// Whether the autoscaler can scale up from nothing.
-    pub(crate) from_zero: bool,
+    /// How the autoscaler can scale up from nothing.
+    pub(crate) from_zero: FromZero<'a>,
 }
 
 /// The kind of the workload of a pool.

@@ -1,11 +1,14 @@
 //! Applies the plan in order: objects before their references, and pruning last.
 
+mod config_maps;
+mod hold;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::annotations::node_pool::{CURRENT_CONFIG_VERSION, NODE_POOL, TOKEN_EXPIRATION};
 use api::hypershift::v1beta1::node_pool::{NodePool, NodePoolStatus, UpgradeType};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Resource as _};
@@ -18,7 +21,6 @@ use super::facts::Facts;
 use super::observed::Workload;
 use super::plan::{Machines, Plan, Token};
 use super::secrets::{self, Outdated};
-use super::tuning;
 use super::workload::PAUSED;
 use crate::cache::Cache;
 use crate::control_plane_namespace::{ControlPlaneNamespace, Namespace};
@@ -190,33 +192,6 @@ impl Writer {
         self.tuning(namespace, facts, &plan.tuning).await
     }
 
-    /// Last, so that a ConfigMap that cannot be written delays no machine.
-    async fn tuning(
-        &self,
-        namespace: &Namespace,
-        facts: &Facts,
-        maps: &tuning::Maps,
-    ) -> Result<(), Error> {
-        let kind = ApiResource::erase::<ConfigMap>(&());
-        for map in &maps.desired {
-            let name = map.metadata.name.as_deref().unwrap_or_default();
-            let api = self.objects(&kind, namespace.name());
-            let found = api.get_metadata_opt(name).await;
-            let found = found.map_err(Error::read(format!(
-                "ConfigMap {}/{name}",
-                namespace.name()
-            )))?;
-            // Another object may have got the name since the ConfigMaps were listed: the next reconcile reports it.
-            if found.is_none_or(|it| tuning::may_write(&it.metadata, &facts.pool)) {
-                self.applier.ensure(map).await?;
-            }
-        }
-        for name in &maps.obsolete {
-            self.delete(namespace, &facts.pool, &kind, name).await?;
-        }
-        Ok(())
-    }
-
     /// Deletes an object of the control plane namespace, if it is the NodePool's. Returns its metadata if it existed.
     pub(crate) async fn delete(
         &self,
@@ -315,24 +290,56 @@ impl Writer {
             .ensure_value(template_kind, template.object.clone())
             .await?;
         self.workload(facts, kind, workload, *replicas).await?;
-        if *is_resumed {
-            let uid = facts.workload.as_ref().and_then(|it| it.uid.as_deref());
-            self.resume(kind, &facts.namespace, facts.name(), uid)
-                .await?;
-        }
-        let check = facts.capi().machine_health_check();
-        for desired in health_checks {
-            self.applier.ensure_value(&check, desired.clone()).await?;
-        }
-        for (kind, name, patch) in patches {
-            self.patch(kind, &facts.namespace, name, patch).await?;
-        }
-        for name in obsolete_health_checks {
-            self.delete(namespace, &facts.pool, &check, name).await?;
-        }
+        self.resumed(facts, kind, *is_resumed).await?;
+        self.health_checks(namespace, facts, health_checks, obsolete_health_checks)
+            .await?;
+        self.patches(facts, patches).await?;
         for name in outdated_templates {
             self.delete(namespace, &facts.pool, template_kind, name)
                 .await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the pause of the workload.
+    async fn resumed(
+        &self,
+        facts: &Facts,
+        kind: &ApiResource,
+        is_resumed: bool,
+    ) -> Result<(), Error> {
+        if !is_resumed {
+            return Ok(());
+        }
+        let uid = facts.workload.as_ref().and_then(|it| it.uid.as_deref());
+        self.resume(kind, &facts.namespace, facts.name(), uid).await
+    }
+
+    async fn health_checks(
+        &self,
+        namespace: &Namespace,
+        facts: &Facts,
+        desired: &[Value],
+        obsolete: &[String],
+    ) -> Result<(), Error> {
+        let check = facts.capi().machine_health_check();
+        for desired in desired {
+            self.applier.ensure_value(&check, desired.clone()).await?;
+        }
+        for name in obsolete {
+            self.delete(namespace, &facts.pool, &check, name).await?;
+        }
+        Ok(())
+    }
+
+    /// Changes machines that run.
+    async fn patches(
+        &self,
+        facts: &Facts,
+        patches: &[(ApiResource, String, Value)],
+    ) -> Result<(), Error> {
+        for (kind, name, patch) in patches {
+            self.patch(kind, &facts.namespace, name, patch).await?;
         }
         Ok(())
     }
@@ -377,7 +384,11 @@ impl Writer {
             return Ok(());
         }
         let target = api::annotations::node_pool::TARGET_CONFIG_VERSION.key();
-        let target = workload["metadata"]["annotations"][target].clone();
+        let target = &workload["metadata"]["annotations"][target];
+        // One that another operator has just created may have none yet.
+        if target.is_null() {
+            return Ok(());
+        }
         let mut metadata = json!({ "annotations": { key: target } });
         // A new one has not been read.
         if let Some(workload) = &facts.workload {

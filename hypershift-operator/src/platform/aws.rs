@@ -1,5 +1,6 @@
 //! AWS.
 
+pub(crate) mod capacity;
 pub(crate) mod infrastructure;
 pub(crate) mod machines;
 mod profile;

@@ -1,14 +1,14 @@
 //! The machine template of a platform, named by its content, so that changed content is another object
 //! and machines are replaced by Cluster API, and only then.
 
-use api::annotations::node_pool::NODE_POOL;
+use api::annotations::node_pool::{NODE_POOL, TEMPLATE_HASH};
 use api::conditions::PoolCondition;
 use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
 use api::hypershift::v1beta1::node_pool::NodePool;
 use api::hypershift::v1beta1::platform::PlatformType;
 use kube::api::ApiResource;
 use payload::{Capabilities, Release};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{agent, aws, azure, kubevirt, power_vs};
 use crate::canonical;
@@ -96,26 +96,60 @@ pub(crate) fn template_kind(capi: Capi, platform: PlatformType) -> Option<ApiRes
 // === impl Machine ===
 
 impl Machine {
-    /// The template of it for a pool.
+    /// The template of it for a pool, named by its content.
     pub(crate) fn template(&self, inputs: &Inputs<'_>) -> Template {
         let name = names::template(names::of(inputs.pool), &self.hash());
-        let object = json!({
-            "metadata": {
-                "namespace": inputs.namespace,
-                "name": name,
-                "annotations": { NODE_POOL.key(): names::reference(inputs.pool) },
-            },
-            "spec": { "template": { "spec": self.spec } },
-        });
-        Template { name, object }
+        self.named(inputs, &name, &self.spec)
     }
 
-    fn hash(&self) -> String {
+    /// A template that exists and stands for this machine. Machines are made from it under its name, so only what is
+    /// changed on machines that run is changed in it.
+    pub(crate) fn kept_template(
+        &self,
+        inputs: &Inputs<'_>,
+        name: &str,
+        found: &Map<String, Value>,
+    ) -> Template {
+        let mut spec = found.clone();
+        for field in self.live {
+            match self.spec.get(*field) {
+                Some(value) => drop(spec.insert((*field).to_owned(), value.clone())),
+                None => drop(spec.remove(*field)),
+            }
+        }
+        self.named(inputs, name, &Value::Object(spec))
+    }
+
+    /// Identifies the machine by everything in its name.
+    pub(crate) fn hash(&self) -> String {
+        names::hash(canonical::text(&self.lasting()).as_bytes())
+    }
+
+    /// The specification without the fields that are changed on machines that run.
+    fn lasting(&self) -> Value {
         let mut spec = self.spec.clone();
         if let Some(fields) = spec.as_object_mut() {
             fields.retain(|field, _| !self.live.contains(&field.as_str()));
         }
-        names::hash(canonical::text(&spec).as_bytes())
+        spec
+    }
+
+    fn named(&self, inputs: &Inputs<'_>, name: &str, spec: &Value) -> Template {
+        let object = json!({
+            "metadata": {
+                "namespace": inputs.namespace,
+                "name": name,
+                "annotations": {
+                    NODE_POOL.key(): names::reference(inputs.pool),
+                    TEMPLATE_HASH.key(): self.hash(),
+                },
+            },
+            "spec": { "template": { "spec": spec } },
+        });
+        Template {
+            name: name.to_owned(),
+            object,
+        }
     }
 }
 

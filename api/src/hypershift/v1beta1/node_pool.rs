@@ -173,6 +173,18 @@ pub struct NodePoolSpec {
         ),
     )]
     pub paused_until: Option<String>,
+    /// The operating system of the nodes. It is part of HyperShift's technology preview, so it is not in the CRD of this
+    /// version; objects have it where the CRD of the preview is installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub os_image_stream: Option<OsImageStream>,
+}
+
+/// A stream of operating system images.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OsImageStream {
+    /// Its name: `rhel-9` or `rhel-10`.
+    pub name: String,
 }
 
 /// A processor architecture, by the name that Kubernetes has for it.

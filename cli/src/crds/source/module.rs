@@ -13,11 +13,12 @@ use super::{SourceError, file, kustomization};
 use crate::crds::{Batch, Document};
 
 /// The modules and versions that this release is tested with.
-pub const PINNED: [(&str, &str); 4] = [
+pub const PINNED: [(&str, &str); 5] = [
     ("sigs.k8s.io/cluster-api", "v1.13.4"),
     ("sigs.k8s.io/cluster-api/test", "v1.13.4"),
     ("sigs.k8s.io/cluster-api-provider-aws/v2", "v2.13.0"),
     ("sigs.k8s.io/cluster-api-provider-gcp", "v1.13.1"),
+    ("sigs.k8s.io/cluster-api-provider-kubevirt", "v0.11.2"),
 ];
 
 /// Directories that hold no CRDs of the project itself.

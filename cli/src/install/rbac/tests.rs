@@ -89,11 +89,14 @@ fn no_rule_impersonates_and_escalate_and_bind_name_their_roles() {
                 "pods/exec",
                 "serviceaccounts/token",
             ];
-            assert!(!escalating.contains(&resource.as_str()), "{rule:?}");
             let reads = rule
                 .verbs
                 .iter()
                 .all(|verb| ["list", "watch"].contains(verb));
+            // Reading nodes escalates nothing.
+            let is_harmless = resource == "nodes" && reads;
+            let escalates = escalating.contains(&resource.as_str());
+            assert!(!escalates || is_harmless, "{rule:?}");
             assert!(resource != "*" || reads, "{rule:?}");
         }
         let has = |verb: &str| rule.verbs.contains(&verb);

@@ -54,7 +54,8 @@ mod tests {
     ];
 
     /// What an author may decide: it concerns the author's own cluster.
-    const AUTHORS: [&str; 57] = [
+    const AUTHORS: [&str; 61] = [
+        "allow-unsupported-kubevirt-rhcos-variants",
         "aws-load-balancer-health-probe-mode",
         "aws-load-balancer-subnets",
         "aws-load-balancer-target-node-labels",
@@ -90,6 +91,8 @@ mod tests {
         "machine-health-check-node-startup-timeout",
         "machine-health-check-timeout",
         "management-platform",
+        "node-pool-config-inputs",
+        "node-pool-template-hash",
         "node-pool-upgrade-type",
         "nodePool",
         "nodePoolCurrentConfig",
@@ -98,6 +101,7 @@ mod tests {
         "nodePoolPlatformMachineTemplate",
         "nodePoolTaints",
         "nodePoolTargetConfigVersion",
+        "nodepool-supports-kubevirt-topology-spread-constraints",
         "private-ingress-controller",
         "release-version",
         "request-serving-node-additional-selector",

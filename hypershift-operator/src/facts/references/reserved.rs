@@ -4,7 +4,7 @@
 //! Names of components that only other releases have are in the list, too: such a component may be added later.
 
 /// Names of Secrets and ConfigMaps, one list for both.
-const NAMES: [&str; 152] = [
+const NAMES: [&str; 157] = [
     "admin-kubeconfig",
     "aggregator-client-ca",
     "auth-config",
@@ -58,6 +58,10 @@ const NAMES: [&str; 152] = [
     "hcco-client",
     "hcco-kubeconfig",
     "hcco-signer",
+    "ignition-config-40-image-content-source",
+    "ignition-config-apiserver-haproxy",
+    "ignition-config-fips",
+    "ignition-config-worker-ssh",
     "ignition-server",
     "ignition-server-ca-cert",
     "ignition-server-serving-cert",
@@ -105,6 +109,7 @@ const NAMES: [&str; 152] = [
     "localhost-kubeconfig",
     "machine-approver",
     "machine-approver-config",
+    "machine-config-server",
     "mcs-crt",
     "metrics-client",
     "metrics-proxy-ca-cert",

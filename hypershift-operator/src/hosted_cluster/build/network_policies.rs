@@ -1,6 +1,6 @@
 //! NetworkPolicies of a control plane: its pods may reach each other, and clients may reach published services.
 
-mod virtual_machines;
+pub(crate) mod virtual_machines;
 
 use api::hypershift::v1beta1::platform::PlatformType;
 use api::hypershift::v1beta1::services::{PublishingStrategyType, ServiceType};

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use api::group::CapiTypes;
+use api::hypershift::v1beta1::HostedControlPlaneSpec;
+use control_plane_component::node_config::configuration_hash;
 use serde_json::{Value, json};
 
 use super::*;
@@ -304,6 +306,24 @@ fn kubevirt_clusters_are_named_by_infra_id_unless_they_exist() {
         let cluster = objects().find(|it| it.resource.kind == "Cluster").unwrap();
         let reference = &cluster.body["spec"]["infrastructureRef"];
         assert_eq!(reference["name"], expected, "{live:?}");
+    }
+}
+
+/// Tokens of NodePools have the hash of the HostedCluster's configuration, and the ignition server compares it with that of
+/// the HostedControlPlane.
+#[test]
+fn the_configuration_has_the_same_hash_in_the_control_plane() {
+    let proxy = json!({ "httpProxy": "http://proxy.example.com:3128", "trustedCA": { "name": "proxy-ca" } });
+    for configuration in [json!(null), json!({}), json!({ "proxy": proxy })] {
+        let mut facts = facts("aws", CapiTypes::Private);
+        facts.cluster.spec.configuration = serde_json::from_value(configuration).unwrap();
+        // As the control-plane-operator reads it.
+        let written = serde_json::to_value(control_plane_spec(&facts)).unwrap();
+        let read: HostedControlPlaneSpec = serde_json::from_value(written).unwrap();
+        assert_eq!(
+            configuration_hash(read.configuration.as_ref()),
+            configuration_hash(facts.cluster.spec.configuration.as_ref())
+        );
     }
 }
 

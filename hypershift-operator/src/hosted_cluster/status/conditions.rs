@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::version::whole_second;
 use super::{Outcome, control_plane_conditions, progress};
 use crate::facts::references::Purpose;
+use crate::facts::{Facts, InfraPolicy};
 use crate::hosted_cluster::validate::{Finding, private_access};
 use crate::pause::Pause;
 
@@ -29,7 +30,7 @@ const COPIED: [ClusterCondition; 13] = [
     ClusterCondition::DataPlaneConnectionAvailable,
 ];
 /// Conditions that are the control plane's, where it has them.
-const COPIED_IF_PRESENT: [ClusterCondition; 13] = [
+const COPIED_IF_PRESENT: [ClusterCondition; 12] = [
     ClusterCondition::ControlPlaneConnectionAvailable,
     ClusterCondition::ValidIdpConfiguration,
     ClusterCondition::ValidAwsIdentityProvider,
@@ -41,7 +42,6 @@ const COPIED_IF_PRESENT: [ClusterCondition; 13] = [
     ClusterCondition::EtcdDataEncryptionUpToDate,
     ClusterCondition::EtcdBackupSucceeded,
     ClusterCondition::HostedClusterRestoredFromBackup,
-    ClusterCondition::KubeVirtNodesLiveMigratable,
     ClusterCondition::ValidKubeVirtInfraNetworkMtu,
 ];
 /// The reason for features that this version does not implement.
@@ -152,6 +152,7 @@ pub(super) fn updates(outcome: &Outcome<'_>) -> Vec<ConditionUpdate> {
     updates.extend(unmanaged_etcd(outcome));
     updates.extend(private_endpoints(outcome));
     updates.extend(private_network(outcome));
+    updates.extend(live_migration(outcome));
     updates.extend(copied(outcome));
     updates
 }
@@ -257,22 +258,62 @@ fn private_endpoints(outcome: &Outcome<'_>) -> Option<ConditionUpdate> {
     ))
 }
 
-/// The policy for virtual machines is written on the management cluster only.
+/// The NetworkPolicy of virtual machines on another infrastructure cluster.
 fn private_network(outcome: &Outcome<'_>) -> Option<ConditionUpdate> {
     let about = ClusterCondition::ValidKubeVirtInfraNetworkPolicyRbac;
     let platform = &outcome.facts.cluster.spec.platform;
     let credentials = platform.kubevirt.as_ref()?.credentials.as_ref()?;
     let namespace = &credentials.infra_namespace;
+    // Nothing is applied while the HostedCluster is paused, or invalid.
+    let Some(policy) = &outcome.facts.infra_policy else {
+        return unchanged(outcome.facts, about);
+    };
+    let Some((reason, problem)) = policy.problem() else {
+        return Some(ConditionUpdate::expected(about, Status::True));
+    };
+    let message = match policy {
+        InfraPolicy::Applied | InfraPolicy::WithoutNetworks(_) => format!(
+            "{problem}. Virtual machines can reach its networks: allow the user of the kubeconfig to get it, or block this \
+             with a NetworkPolicy in namespace {namespace} (docs/clusters.md)"
+        ),
+        InfraPolicy::Refused(_) => format!(
+            "{problem}. They can reach its networks: allow the user of the kubeconfig to write NetworkPolicies in namespace \
+             {namespace}"
+        ),
+    };
+    Some(ConditionUpdate::new(about, Status::False, reason, message))
+}
+
+/// What the NodePools report about their virtual machines.
+fn live_migration(outcome: &Outcome<'_>) -> Option<ConditionUpdate> {
+    let about = ClusterCondition::KubeVirtNodesLiveMigratable;
+    let facts = outcome.facts;
+    let Some(pools) = &facts.live_migration else {
+        // They are not known yet.
+        return unchanged(facts, about);
+    };
+    if pools.is_empty() {
+        return None;
+    }
+    let not = pools.iter().filter(|(_, is_possible)| !**is_possible);
+    let not: Vec<_> = not.map(|(pool, _)| pool.as_str()).collect();
+    if not.is_empty() {
+        return Some(ConditionUpdate::expected(about, Status::True));
+    }
     let message = format!(
-        "this version does not create NetworkPolicy virt-launcher on an external infrastructure cluster, and virtual \
-         machines can reach its networks: create the policy in its namespace {namespace} (docs/clusters.md)"
+        "virtual machines of these NodePools cannot be migrated live, and their condition of the same type says why: {}",
+        not.join(", ")
     );
-    Some(ConditionUpdate::new(
-        about,
-        Status::False,
-        NOT_SUPPORTED,
-        message,
-    ))
+    let reason = "KubeVirtNodesNotLiveMigratable";
+    Some(ConditionUpdate::new(about, Status::False, reason, message))
+}
+
+/// A condition about something that this reconcile has not looked at, as it is.
+fn unchanged(facts: &Facts, about: ClusterCondition) -> Option<ConditionUpdate> {
+    let status = facts.cluster.status.as_ref()?;
+    let old = find(&status.conditions, about)?;
+    let (reason, message) = (&old.reason, &old.message);
+    Some(ConditionUpdate::new(about, old.status(), reason, message))
 }
 
 fn copied(outcome: &Outcome<'_>) -> Vec<ConditionUpdate> {

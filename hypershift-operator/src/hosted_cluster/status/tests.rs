@@ -5,8 +5,8 @@ use api::hypershift::v1beta1::HostedControlPlane;
 use serde_json::json;
 
 use super::*;
-use crate::facts::ReleaseIs;
 use crate::facts::fixture;
+use crate::facts::{InfraPolicy, ReleaseIs};
 use crate::hosted_cluster::validate::validate;
 
 fn status_of(facts: &Facts, failures: &[String]) -> Value {
@@ -133,6 +133,76 @@ fn control_plane_conditions_are_copied() {
     assert_eq!(status["controlPlaneEndpoint"], endpoint, "a node port");
     with_control_plane(&mut facts, available("Partial"));
     assert_eq!(condition(&status_of(&facts, &[]), "Progressing").0, "True");
+}
+
+#[test]
+fn pools_that_cannot_be_migrated_live_are_named() {
+    let about = "KubeVirtNodesLiveMigratable";
+    let mut facts = fixture::facts(fixture::hosted_cluster("kubevirt"), CapiTypes::Private);
+    for (pools, expected) in [
+        (vec![], None),
+        (vec![("a", true)], Some(("True", "AsExpected", ""))),
+        (
+            vec![("a", false), ("b", true), ("c", false)],
+            Some(("False", "KubeVirtNodesNotLiveMigratable", ": a, c")),
+        ),
+    ] {
+        let pools = pools.into_iter().map(|(name, is)| (name.to_owned(), is));
+        facts.live_migration = Some(pools.collect());
+        let status = status_of(&facts, &[]);
+        match expected {
+            None => assert!(!status.to_string().contains(about)),
+            Some((is, reason, message)) => {
+                let found = condition(&status, about);
+                assert_eq!((&*found.0, &*found.1), (is, reason));
+                assert!(found.2.ends_with(message), "{}", found.2);
+            }
+        }
+        facts.cluster.status = serde_json::from_value(status).unwrap();
+    }
+    facts.live_migration = None;
+    assert_eq!(condition(&status_of(&facts, &[]), about).0, "False");
+}
+
+#[test]
+fn the_policy_of_machines_elsewhere_is_reported_until_it_is_applied() {
+    let about = "ValidKubeVirtInfraNetworkPolicyRBAC";
+    let mut cluster = fixture::hosted_cluster("kubevirt");
+    let kubevirt = json!({ "generateID": "x7k2p", "credentials": {
+        "infraKubeConfigSecret": { "name": "infra", "key": "kubeconfig" },
+        "infraNamespace": "machines",
+    }});
+    cluster.spec.platform.kubevirt = serde_json::from_value(kubevirt).unwrap();
+    let mut facts = fixture::facts(cluster, CapiTypes::Private);
+    let forbidden = || "it responds with status 403".to_owned();
+    for (policy, expected) in [
+        (None, None),
+        (
+            Some(InfraPolicy::WithoutNetworks(forbidden())),
+            Some(("False", "InfraClusterNetworkReadFailed")),
+        ),
+        (
+            Some(InfraPolicy::Refused(forbidden())),
+            Some(("False", "InfraClusterNetworkPolicyCreateFailed")),
+        ),
+        // Such as while the cluster is paused.
+        (
+            None,
+            Some(("False", "InfraClusterNetworkPolicyCreateFailed")),
+        ),
+        (Some(InfraPolicy::Applied), Some(("True", "AsExpected"))),
+    ] {
+        facts.infra_policy = policy;
+        let status = status_of(&facts, &[]);
+        match expected {
+            None => assert!(!status.to_string().contains(about)),
+            Some((is, reason)) => {
+                let found = condition(&status, about);
+                assert_eq!((&*found.0, &*found.1), (is, reason));
+            }
+        }
+        facts.cluster.status = serde_json::from_value(status).unwrap();
+    }
 }
 
 #[test]

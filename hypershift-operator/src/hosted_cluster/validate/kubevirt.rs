@@ -17,6 +17,12 @@ struct Version(u64, u64, u64);
 
 /// Problems of the infrastructure cluster.
 pub(super) fn problems(facts: &Facts) -> Problems {
+    let mut problems = versions(facts);
+    problems.extend(facts.no_base_domain.clone());
+    problems
+}
+
+fn versions(facts: &Facts) -> Problems {
     let Some(found) = &facts.virtualization else {
         return Problems::new();
     };

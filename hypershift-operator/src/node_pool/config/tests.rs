@@ -191,6 +191,46 @@ fn hashes_are_stable_across_releases() {
     );
 }
 
+/// Another value here rolls out all nodes whose names of objects were kept, so it must be intended.
+/// Check O07.
+#[test]
+fn inputs_outside_of_manifests_are_recorded() {
+    let config = join(&[source("a", &machine_config("m1"))], &[]).unwrap();
+    assert_eq!(config.fingerprint(&context()), "c499e8a8");
+    let mut other_stream = config.clone();
+    other_stream.os.entry = "rhel-9";
+    let changed = |change: fn(&mut Context)| {
+        let mut context = context();
+        change(&mut context);
+        config.fingerprint(&context)
+    };
+    for (name, after, expected) in [
+        (
+            "release",
+            changed(|it| it.version = "4.22.1".to_owned()),
+            false,
+        ),
+        (
+            "pull secret",
+            changed(|it| it.pull_secret = "other".to_owned()),
+            true,
+        ),
+        (
+            "trust bundle",
+            changed(|it| it.trust_bundle = "bundle".to_owned()),
+            true,
+        ),
+        (
+            "cluster's settings",
+            changed(|it| it.global = String::new()),
+            true,
+        ),
+        ("stream", other_stream.fingerprint(&context()), true),
+    ] {
+        assert_eq!(after != config.fingerprint(&context()), expected, "{name}");
+    }
+}
+
 #[test]
 fn unset_fields_are_pruned_from_global_config() {
     assert_eq!(

@@ -437,7 +437,7 @@ fn outdated_objects_are_deleted_when_unused() {
 fn template(name: &str) -> observed::Template {
     observed::Template {
         name: name.to_owned(),
-        has_capacity: false,
+        ..observed::Template::default()
     }
 }
 

@@ -36,15 +36,15 @@ fn machines_that_are_not_ready_are_named_with_the_reason() {
         message: "* Infrastructure is not ready".to_owned(),
     };
     let conditions = all(&facts);
-    let (status, _, message) = said(&conditions, PoolCondition::AllMachinesReady);
-    assert_eq!(status, "False");
+    let (status, reason, message) = said(&conditions, PoolCondition::AllMachinesReady);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NotReady"));
     assert_eq!(
         message,
-        "1 of 2 are not ready: b (NotReady: * Infrastructure is not ready)"
+        "1 of 2 machines are not ready\nMachine b: NotReady: * Infrastructure is not ready"
     );
     assert_eq!(
         said(&conditions, PoolCondition::AllNodesHealthy).2,
-        "2 of 2 are healthy"
+        "2 of 2 machines are healthy"
     );
     assert_eq!(
         said(&conditions, PoolCondition::Ready).2,
@@ -111,6 +111,108 @@ fn auto_repair_is_reported() {
             "3 of 3".to_owned()
         )
     );
+}
+
+/// Machines that are not repaired are the user's to repair, so the pool is not ready, however many nodes are.
+#[test]
+fn a_pool_whose_repair_is_suspended_is_not_ready() {
+    let remediation = |is_so, reason: &str| {
+        Some(ObservedCondition {
+            is_so,
+            reason: reason.to_owned(),
+            message: "2 of 3 are unhealthy".to_owned(),
+        })
+    };
+    for (name, found, expected) in [
+        ("no health check", None, ("True", "AsExpected")),
+        (
+            "it has not reported yet",
+            remediation(false, ""),
+            ("True", "AsExpected"),
+        ),
+        (
+            "repair",
+            remediation(true, "RemediationAllowed"),
+            ("True", "AsExpected"),
+        ),
+        (
+            "no repair",
+            remediation(false, "TooManyUnhealthy"),
+            ("False", "TooManyUnhealthy"),
+        ),
+    ] {
+        let mut facts = fixtures::facts();
+        facts.workload = Some(fixtures::workload(3));
+        facts.remediation = found;
+        let (status, reason, message) = said(&all(&facts), PoolCondition::Ready);
+        assert_eq!((status.as_str(), reason.as_str()), expected, "{name}");
+        let is_copied = message == "2 of 3 are unhealthy";
+        assert_eq!(is_copied, expected.0 == "False", "{name}: {message}");
+    }
+}
+
+#[test]
+fn a_conflict_of_addresses_is_reported_while_there_is_one() {
+    let about = PoolCondition::ClusterNetworkCidrConflict;
+    let mut facts = fixtures::facts();
+    facts.machines = vec![fixtures::machine("a")];
+    let mut conditions = all(&facts);
+    assert!(find(conditions.list(), about).is_none());
+    facts.machines[0].addresses = vec!["10.132.0.7".to_owned()];
+    observe(&facts, &mut conditions);
+    let (status, reason, _) = said(&conditions, about);
+    assert_eq!(
+        (status.as_str(), reason.as_str()),
+        ("True", "InvalidConfiguration")
+    );
+    facts.machines[0].addresses.push("10.0.0.7".to_owned());
+    observe(&facts, &mut conditions);
+    assert!(find(conditions.list(), about).is_none());
+}
+
+#[test]
+fn virtual_machines_that_cannot_move_are_named() {
+    let report = |is_so| {
+        Some(ObservedCondition {
+            is_so,
+            reason: if is_so { "" } else { "DisksNotLiveMigratable" }.to_owned(),
+            message: "a volume is not shared".to_owned(),
+        })
+    };
+    let about = PoolCondition::KubeVirtNodesLiveMigratable;
+    for (name, reports, expected) in [
+        ("no report", [None, None], None),
+        (
+            "all",
+            [report(true), None],
+            Some((
+                "True",
+                "AsExpected",
+                "virtual machines can be live-migrated",
+            )),
+        ),
+        (
+            "one of two",
+            [report(true), report(false)],
+            Some((
+                "False",
+                "DisksNotLiveMigratable",
+                "1 of 2 virtual machines cannot be live-migrated\nMachine b: a volume is not shared",
+            )),
+        ),
+    ] {
+        let mut facts = fixtures::facts();
+        facts.machines = ["a", "b"].map(fixtures::machine).into();
+        for (machine, report) in facts.machines.iter_mut().zip(reports) {
+            machine.live_migration = report;
+        }
+        let conditions = all(&facts);
+        let found = find(conditions.list(), about).map(|_| said(&conditions, about));
+        let found = found
+            .as_ref()
+            .map(|(status, reason, message)| (status.as_str(), reason.as_str(), message.as_str()));
+        assert_eq!(found, expected, "{name}");
+    }
 }
 
 #[test]

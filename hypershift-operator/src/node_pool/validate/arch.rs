@@ -5,7 +5,7 @@ use api::hypershift::v1beta1::node_pool::Arch;
 use api::hypershift::v1beta1::platform::PlatformType;
 use payload::skew;
 
-use super::{Blocked, Evaluation};
+use super::{Blocked, Evaluation, kept};
 use crate::node_pool::conditions::Conditions;
 use crate::node_pool::facts::Facts;
 
@@ -23,6 +23,7 @@ pub(super) fn arch(
         refused.err().map(|it| it.to_string())
     });
     if let Some(message) = refused {
+        let message = kept(facts, &message);
         conditions.set(about, Status::False, "InvalidArchPlatform", message);
         return Err(Blocked::Waiting);
     }

@@ -7,7 +7,7 @@ use api::conditions::{PoolCondition, Status};
 use payload::Reason;
 use payload::skew::{self, Limits};
 
-use super::{Blocked, Evaluation};
+use super::{Blocked, Evaluation, kept};
 use crate::node_pool::conditions::Conditions;
 use crate::node_pool::facts::Facts;
 
@@ -22,8 +22,8 @@ pub(super) fn image(
         Err(unread) => {
             let in_progress = unread.reason == Reason::InProgress.as_str();
             if !in_progress {
-                let (reason, message) = (unread.reason.as_str(), unread.message.as_str());
-                conditions.set(about, Status::False, reason, message);
+                let message = kept(facts, &unread.message);
+                conditions.set(about, Status::False, unread.reason.as_str(), message);
             } else if !conditions.has(about) {
                 let message = "Waiting for the release image to be read";
                 conditions.set(about, Status::Unknown, unread.reason.as_str(), message);
@@ -58,7 +58,8 @@ pub(super) fn image(
     let control_plane = facts.cluster_version.as_ref().unwrap_or(&release.version);
     let allowed = skew::pool_may_have(&release.version, current.as_ref(), control_plane, &cluster);
     if let Err(refused) = allowed {
-        conditions.set(about, Status::False, "InvalidImage", refused.to_string());
+        let message = kept(facts, &refused.to_string());
+        conditions.set(about, Status::False, "InvalidImage", message);
         return Err(Blocked::Waiting);
     }
     found.release = Some(Arc::clone(release));
@@ -73,14 +74,16 @@ pub(super) fn image(
 }
 
 /// A version skew is reported; existing nodes keep running.
-#[expect(clippy::unnecessary_wraps, reason = "the form of checks")]
 pub(super) fn skew(
     facts: &Facts,
     found: &mut Evaluation,
     conditions: &mut Conditions,
 ) -> Result<(), Blocked> {
     let about = PoolCondition::SupportedVersionSkew;
-    let (Some(release), Some(cluster)) = (&found.release, &facts.cluster_version) else {
+    let release = found.release.as_ref().ok_or(Blocked::Waiting)?;
+    let Some(cluster) = &facts.cluster_version else {
+        let message = "Waiting for the release of the HostedCluster to be known";
+        conditions.set(about, Status::Unknown, "ValidationFailed", message);
         return Ok(());
     };
     match skew::skew(&release.version, cluster) {

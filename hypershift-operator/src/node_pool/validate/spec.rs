@@ -1,13 +1,14 @@
 //! Validates the settings of the pool.
 
 use api::conditions::{PoolCondition, Status};
-use api::hypershift::v1beta1::node_pool::{UpgradeStrategy, UpgradeType};
+use api::hypershift::v1beta1::node_pool::{NodePool, UpgradeStrategy, UpgradeType};
+use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Blocked, Evaluation};
-use crate::node_pool::autoscaling;
+use super::{Blocked, Evaluation, kept};
 use crate::node_pool::conditions::Conditions;
 use crate::node_pool::facts::Facts;
+use crate::node_pool::{autoscaling, capacity};
 
 /// The reason for a setting that the API should have rejected.
 const INVALID: &str = "ValidationFailed";
@@ -18,25 +19,52 @@ pub(super) fn autoscaling(
     conditions: &mut Conditions,
 ) -> Result<(), Blocked> {
     let about = PoolCondition::AutoscalingEnabled;
+    if let Some(wrong) = autoscaling_problem(&facts.pool) {
+        conditions.set(about, Status::False, INVALID, kept(facts, wrong));
+        return Err(Blocked::Waiting);
+    }
     let Some(bounds) = &facts.pool.spec.auto_scaling else {
         conditions.off(about, "spec.replicas sets the number of nodes");
         return Ok(());
     };
-    let wrong = if facts.pool.spec.replicas.is_some() {
+    let from_zero = capacity::is_possible(facts);
+    if bounds.min == 0 && !from_zero && !may_start_from_zero(facts.pool.spec.platform.type_) {
+        let message = "autoScaling.min is 0, and machines of this platform cannot be scaled up from zero, so one node is \
+                       kept: set autoScaling.min to 1";
+        conditions.set(about, Status::False, INVALID, message);
+        return Ok(());
+    }
+    let least = autoscaling::minimum(bounds, from_zero);
+    let mut message = format!("between {least} and {} nodes", bounds.max);
+    if let Some(problem) = capacity::problem(facts) {
+        message = format!("{message}; {problem}");
+    }
+    conditions.good(about, message);
+    Ok(())
+}
+
+/// Why the number of machines is not clear.
+pub(crate) fn autoscaling_problem(pool: &NodePool) -> Option<&'static str> {
+    let bounds = pool.spec.auto_scaling.as_ref()?;
+    if pool.spec.replicas.is_some() {
         Some("spec.replicas and spec.autoScaling are mutually exclusive: remove one of them")
     } else if bounds.max < bounds.min.max(1) {
         Some("autoScaling.max must be at least 1 and at least autoScaling.min")
     } else {
         None
-    };
-    if let Some(wrong) = wrong {
-        conditions.set(about, Status::False, INVALID, wrong);
-        return Err(Blocked::Waiting);
     }
-    let from_zero = facts.templates.iter().any(|it| it.has_capacity);
-    let least = autoscaling::minimum(bounds, from_zero);
-    conditions.good(about, format!("between {least} and {} nodes", bounds.max));
-    Ok(())
+}
+
+/// Whether the capacity of a machine can be known before there is one.
+fn may_start_from_zero(platform: PlatformType) -> bool {
+    match platform {
+        PlatformType::Aws | PlatformType::Azure => true,
+        PlatformType::Agent
+        | PlatformType::IbmCloud
+        | PlatformType::KubeVirt
+        | PlatformType::None
+        | PlatformType::PowerVs => false,
+    }
 }
 
 pub(super) fn update_management(
@@ -45,12 +73,22 @@ pub(super) fn update_management(
     conditions: &mut Conditions,
 ) -> Result<(), Blocked> {
     let about = PoolCondition::UpdateManagementEnabled;
-    let management = &facts.pool.spec.management;
-    let wrong = match management.upgrade_type {
-        UpgradeType::InPlace => management
-            .in_place
-            .as_ref()
-            .and_then(|it| number(it.max_unavailable.as_ref(), 1).err()),
+    if let Some(wrong) = update_problem(&facts.pool) {
+        conditions.set(about, Status::False, INVALID, kept(facts, &wrong));
+        return Err(Blocked::Waiting);
+    }
+    conditions.good(about, "");
+    Ok(())
+}
+
+/// Why no node could ever be replaced or upgraded.
+pub(crate) fn update_problem(pool: &NodePool) -> Option<String> {
+    let management = &pool.spec.management;
+    match management.upgrade_type {
+        UpgradeType::InPlace => {
+            let in_place = management.in_place.as_ref()?;
+            number(in_place.max_unavailable.as_ref(), 1).err()
+        }
         UpgradeType::Replace => {
             let replace = management.replace.clone().unwrap_or_default();
             let update = replace.rolling_update.unwrap_or_default();
@@ -61,13 +99,7 @@ pub(super) fn update_management(
                 }
             }
         }
-    };
-    if let Some(wrong) = wrong {
-        conditions.set(about, Status::False, INVALID, wrong);
-        return Err(Blocked::Waiting);
     }
-    conditions.good(about, "");
-    Ok(())
 }
 
 fn rolling(unavailable: Option<&IntOrString>, surge: Option<&IntOrString>) -> Result<(), String> {

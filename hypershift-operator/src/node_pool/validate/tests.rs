@@ -4,11 +4,14 @@ use api::annotations::node_pool::IGNITION_REACHED;
 use api::conditions::find;
 use api::hypershift::v1beta1::capabilities::OptionalCapability;
 use api::hypershift::v1beta1::node_pool::{
-    Arch, NodePoolAutoScaling, NodePoolCondition, ReplaceUpgrade, RollingUpdate, UpgradeType,
+    Arch, AwsCapacityReservation, AwsPlacement, NodePoolAutoScaling, NodePoolCondition,
+    ReplaceUpgrade, RollingUpdate, UpgradeType,
 };
+use api::hypershift::v1beta1::platform::PlatformType;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{LocalObjectReference, Secret};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use payload::{Capabilities, Capability};
 
 use super::*;
 use crate::names::node_pool as names;
@@ -69,11 +72,11 @@ fn a_complete_pool_passes_all_checks() {
     assert_eq!(
         evaluated.types(),
         [
+            "ReconciliationActive",
             "AutoscalingEnabled",
             "UpdateManagementEnabled",
             "ValidReleaseImage",
             "ValidArchPlatform",
-            "ReconciliationActive",
             "SupportedVersionSkew",
             "ValidTuningConfig",
             "ValidMachineConfig",
@@ -113,7 +116,7 @@ fn version(facts: &mut Facts, cluster: &str) {
     facts.cluster_version = Some(cluster.parse().unwrap());
 }
 
-const ROWS: [Row; 18] = [
+const ROWS: [Row; 23] = [
     Row {
         name: "both ways to say how many",
         change: |it| it.pool.spec.auto_scaling = Some(NodePoolAutoScaling { min: 1, max: 2 }),
@@ -121,6 +124,29 @@ const ROWS: [Row; 18] = [
         reason: "ValidationFailed",
         message: "mutually exclusive",
         outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "no machine on a platform that needs one",
+        change: |it| {
+            it.pool.spec.platform.type_ = PlatformType::Agent;
+            it.pool.spec.replicas = None;
+            it.pool.spec.auto_scaling = Some(NodePoolAutoScaling { min: 0, max: 2 });
+        },
+        about: PoolCondition::AutoscalingEnabled,
+        reason: "ValidationFailed",
+        message: "set autoScaling.min to 1",
+        outcome: Ok(()),
+    },
+    Row {
+        name: "no machine on AWS",
+        change: |it| {
+            it.pool.spec.replicas = None;
+            it.pool.spec.auto_scaling = Some(NodePoolAutoScaling { min: 0, max: 2 });
+        },
+        about: PoolCondition::AutoscalingEnabled,
+        reason: "AsExpected",
+        message: "between 1 and 2 nodes",
+        outcome: Ok(()),
     },
     Row {
         name: "nothing may be replaced",
@@ -186,6 +212,14 @@ const ROWS: [Row; 18] = [
         about: PoolCondition::SupportedVersionSkew,
         reason: "UnsupportedSkew",
         message: "upgrade the pool",
+        outcome: Ok(()),
+    },
+    Row {
+        name: "a cluster of an unknown release",
+        change: |it| it.cluster_version = None,
+        about: PoolCondition::SupportedVersionSkew,
+        reason: "ValidationFailed",
+        message: "Waiting for the release of the HostedCluster",
         outcome: Ok(()),
     },
     Row {
@@ -256,6 +290,17 @@ const ROWS: [Row; 18] = [
         outcome: Err(Blocked::Paused),
     },
     Row {
+        name: "a control plane that has not published its part",
+        change: |it| {
+            let label = (Capability::SkipsHaproxy.label(), "true".to_owned());
+            it.capabilities = Capabilities::of_labels(&[label].into());
+        },
+        about: PoolCondition::ValidMachineConfig,
+        reason: "WaitingForAvailable",
+        message: "it has 0 of 2 ConfigMaps",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
         name: "configuration that is not there",
         change: |it| {
             it.own.push(Source {
@@ -284,6 +329,22 @@ const ROWS: [Row; 18] = [
         about: PoolCondition::ValidPlatformImage,
         reason: "InvalidImage",
         message: "set spec.platform.aws.ami",
+        outcome: Err(Blocked::Waiting),
+    },
+    Row {
+        name: "a capacity reservation that the provider does not know",
+        change: |it| {
+            it.release = Ok(Arc::new(fixtures::release("4.18.0")));
+            version(it, "4.18.9");
+            let aws = it.pool.spec.platform.aws.as_mut().unwrap();
+            aws.placement = Some(AwsPlacement {
+                capacity_reservation: Some(AwsCapacityReservation::default()),
+                ..AwsPlacement::default()
+            });
+        },
+        about: PoolCondition::ValidPlatformConfig,
+        reason: "AWSError",
+        message: "which has 4.18.9: upgrade the HostedCluster",
         outcome: Err(Blocked::Waiting),
     },
     Row {
@@ -317,12 +378,54 @@ fn checks_after_a_blocking_one_are_skipped() {
     assert_eq!(
         evaluated.types(),
         [
+            "ReconciliationActive",
             "AutoscalingEnabled",
             "UpdateManagementEnabled",
             "ValidReleaseImage"
         ]
     );
     assert!(evaluated.found.hashes.is_none());
+}
+
+/// What is refused is held only as long as the pool is not paused.
+#[test]
+fn a_pool_is_paused_whatever_is_wrong_with_it() {
+    for (name, change, expected) in [
+        ("nothing", (|_| {}) as fn(&mut Facts), Blocked::Paused),
+        (
+            "the first check",
+            |it| {
+                it.pool.spec.auto_scaling = Some(NodePoolAutoScaling { min: 1, max: 2 });
+            },
+            Blocked::Paused,
+        ),
+        ("the release", unread, Blocked::Soon),
+    ] {
+        let mut facts = fixtures::facts();
+        facts.pool.spec.paused_until = Some("true".to_owned());
+        facts.workload = Some(fixtures::workload(1));
+        change(&mut facts);
+        let evaluated = evaluated(&facts);
+        assert_eq!(evaluated.outcome, Err(expected), "{name}");
+        assert!(evaluated.found.is_paused, "{name}");
+        let about = PoolCondition::ReconciliationActive;
+        assert_eq!(evaluated.condition(about).1, "ReconciliationPaused");
+        let conditions = evaluated.conditions.list().iter();
+        let mut messages = conditions.filter_map(|it| it.message.as_deref());
+        assert!(!messages.any(|it| it.contains(KEPT)), "{name}");
+    }
+}
+
+/// A refusal of a pool with machines says what becomes of them.
+#[test]
+fn refusals_say_that_machines_stay() {
+    for (name, has_machines) in [("new", false), ("with machines", true)] {
+        let mut facts = fixtures::facts();
+        facts.workload = has_machines.then(|| fixtures::workload(1));
+        facts.pool.spec.arch = Arch::S390x;
+        let (_, _, message) = evaluated(&facts).condition(PoolCondition::ValidArchPlatform);
+        assert_eq!(message.ends_with(KEPT), has_machines, "{name}: {message}");
+    }
 }
 
 #[test]
@@ -424,18 +527,28 @@ fn the_endpoint_stays_reached_for_upgrades_in_place() {
     }
 }
 
-/// Check F04: a pool of a cluster in FIPS mode is reconciled, and reports that its nodes are not in FIPS mode.
+/// Check F04: whether nodes can be in FIPS mode depends on the release, so the ignition server decides.
 #[test]
 fn settings_without_effect_are_reported() {
     let mut facts = fixtures::facts();
     facts.cluster.spec.fips = Some(true);
-    let evaluated = evaluated(&facts);
-    assert_eq!(evaluated.outcome, Ok(()));
-    let (status, reason, message) = evaluated.condition(PoolCondition::ValidMachineConfig);
-    assert_eq!((status.as_str(), reason.as_str()), ("False", "NotApplied"));
-    assert!(
-        message.contains("spec.fips of MachineConfig 30-fips"),
-        "{message}"
+    let valid = evaluated(&facts);
+    assert_eq!(valid.outcome, Ok(()));
+    assert_eq!(valid.condition(PoolCondition::ValidMachineConfig).0, "True");
+    let hash = valid.found.hashes.unwrap().with_version;
+    let problem = "MachineConfig 30-fips: spec.fips: the release does not apply it";
+    let mut secret = Secret::default();
+    secret.metadata.name = Some(names::token("workers", &hash));
+    let data = [("reason", "InvalidConfig"), ("message", problem)];
+    let data = data.map(|(key, text)| (key.to_owned(), ByteString(text.into())));
+    secret.data = Some(data.into());
+    facts.tokens = vec![secret];
+    let refused = evaluated(&facts);
+    assert_eq!(refused.outcome, Ok(()));
+    let (status, reason, message) = refused.condition(PoolCondition::ValidGeneratedPayload);
+    assert_eq!(
+        (status.as_str(), reason.as_str(), message.as_str()),
+        ("False", "InvalidConfig", problem)
     );
 }
 

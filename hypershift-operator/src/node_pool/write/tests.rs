@@ -2,13 +2,15 @@
 
 use api::group::CapiTypes;
 use http::Method;
+use k8s_openapi::api::core::v1::ConfigMap;
 use support::testing::{Answer, Expect, Scenario};
 
 use super::*;
 use crate::capi::Capi;
 use crate::control_plane_namespace;
 use crate::node_pool::conditions::Conditions;
-use crate::node_pool::{fixtures, plan, secrets, validate};
+use crate::node_pool::config::{Content, Source};
+use crate::node_pool::{fixtures, held, mirrored, plan, secrets, tuning, validate};
 
 const SECRETS: &str = "/api/v1/namespaces/clusters-dev/secrets";
 
@@ -84,6 +86,51 @@ async fn objects_are_written_before_their_references() {
             format!("PATCH awsmachinetemplates/{template}"),
             // Whole, the number of machines alone, and all but the number.
             "PATCH machinedeployments/workers".to_owned(),
+            "PATCH machinedeployments/workers".to_owned(),
+            "PATCH machinedeployments/workers".to_owned(),
+        ]
+    );
+}
+
+/// A refused pool keeps its template and its token, and the rest is written in the same order.
+#[tokio::test]
+async fn a_refused_pool_is_written_without_anything_new() {
+    let mut facts = fixtures::facts();
+    let plan = planned(&facts);
+    let hash = plan.hash.clone();
+    let (kind, object) = plan.machines.unwrap().workload;
+    let Token::New(token) = plan.token else {
+        panic!("{:?}", plan.token);
+    };
+    facts.tokens = vec![token];
+    let object: DynamicObject = serde_json::from_value(object).unwrap();
+    facts.workload = Some(Workload::read(&object));
+    facts.pool.spec.replicas = Some(5);
+    facts.own = vec![Source {
+        name: "more".to_owned(),
+        content: Content::Missing,
+    }];
+    let mut conditions = Conditions::new(Vec::new(), Some(3), facts.now);
+    let (_, outcome) = validate::validate(&facts, &mut conditions);
+    assert!(outcome.is_err());
+    let held = held::held(&facts, &conditions).unwrap();
+    let check = facts.capi().machine_health_check();
+    let scenario = server(&[
+        format!("{SECRETS}/user-data-workers-{hash}"),
+        path(&kind, "workers"),
+        path(&check, "workers"),
+        path(&check, "workers-spot"),
+    ]);
+    Writer::new(scenario.client())
+        .hold(facts.owned.as_ref().unwrap(), &facts, &held)
+        .await
+        .unwrap();
+    scenario.finish();
+    assert_eq!(
+        writes(&scenario),
+        [
+            format!("PATCH secrets/user-data-workers-{hash}"),
+            // The number of machines alone, and all but the number.
             "PATCH machinedeployments/workers".to_owned(),
             "PATCH machinedeployments/workers".to_owned(),
         ]
@@ -248,6 +295,64 @@ async fn tuning_overwrites_and_deletes_nothing_of_others() {
         let writer = Writer::new(scenario.client());
         let namespace = Namespace::Owned(control_plane_namespace::for_tests("clusters-dev"));
         writer.tuning(&namespace, &facts, &maps).await.unwrap();
+        assert_eq!(writes(&scenario), expected, "{name}");
+    }
+}
+
+/// Check T09: the same for copies of the configuration. One that is immutable is created again.
+#[tokio::test]
+async fn copies_overwrite_and_delete_nothing_of_others() {
+    const MAP: &str = "/api/v1/namespaces/clusters-dev/configmaps/limits-workers";
+    let found = |pool: &str| {
+        let label = "hypershift.openshift.io/mirrored-config";
+        Answer::ok(&json!({ "metadata": {
+            "name": "limits-workers",
+            "uid": "u",
+            "annotations": { NODE_POOL.key(): pool },
+            "labels": { label: "true" },
+        } }))
+    };
+    for (name, pool, immutable, expected) in [
+        (
+            "the pool's",
+            "clusters/workers",
+            false,
+            vec!["PATCH configmaps/limits-workers"],
+        ),
+        (
+            "an immutable one of the pool",
+            "clusters/workers",
+            true,
+            vec![
+                "DELETE configmaps/limits-workers",
+                "PATCH configmaps/limits-workers",
+            ],
+        ),
+        ("another pool's", "clusters/others", true, vec![]),
+    ] {
+        let facts = fixtures::facts();
+        let metadata = ObjectMeta {
+            namespace: Some("clusters-dev".to_owned()),
+            name: Some("limits-workers".to_owned()),
+            ..ObjectMeta::default()
+        };
+        let immutable = immutable.then(|| "limits-workers".to_owned());
+        let maps = mirrored::Maps {
+            desired: vec![ConfigMap {
+                metadata,
+                ..ConfigMap::default()
+            }],
+            immutable: immutable.into_iter().collect(),
+            obsolete: Vec::new(),
+        };
+        let scenario = Scenario::new([]).always([
+            Expect::get(MAP).answer(found(pool)),
+            Expect::patch(MAP).answer(found(pool)),
+            Expect::delete(MAP),
+        ]);
+        let writer = Writer::new(scenario.client());
+        let namespace = facts.owned.as_ref().unwrap();
+        writer.mirror(namespace, &facts, &maps).await.unwrap();
         assert_eq!(writes(&scenario), expected, "{name}");
     }
 }

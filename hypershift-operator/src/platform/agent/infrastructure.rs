@@ -1,7 +1,8 @@
 //! Machines that the Agent service has discovered, in a namespace of their own.
 
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::{PodSpec, ResourceRequirements};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
@@ -15,6 +16,11 @@ use crate::platform::{ClusterIs, Infrastructure, Outside, image_given};
 const IMAGE_ANNOTATION: &str = "hypershift.openshift.io/capi-provider-agent-image";
 /// Where they publish metrics: not where the proxy listens.
 const METRICS: &str = "127.0.0.1:8082";
+/// When their health is checked, in seconds.
+const INITIAL_DELAY: i32 = 15;
+const PERIOD: i32 = 20;
+/// What they request.
+const REQUESTS: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "20Mi")];
 /// The authority of the ignition server.
 const IGNITION_CA: &str = "ignition-server-ca-cert";
 
@@ -77,15 +83,26 @@ impl Infrastructure for Agent {
         for port in container.ports.iter_mut().flatten() {
             port.container_port = 8081;
         }
+        let probes = container.liveness_probe.iter_mut();
+        for probe in probes.chain(&mut container.readiness_probe) {
+            probe.initial_delay_seconds = Some(INITIAL_DELAY);
+            probe.period_seconds = Some(PERIOD);
+        }
+        let requests =
+            REQUESTS.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
+        container.resources = Some(ResourceRequirements {
+            requests: Some(requests.into()),
+            ..ResourceRequirements::default()
+        });
     }
 
     fn rules(&self) -> Vec<Value> {
-        let groups = [
-            "capi-provider.agent-install.openshift.io",
-            "extensions.hive.openshift.io",
-            "hive.openshift.io",
-        ];
-        vec![json!({ "apiGroups": groups, "resources": ["*"], "verbs": ["*"] })]
+        let all = |group: &str, resource: &str| json!({ "apiGroups": [group], "resources": [resource], "verbs": ["*"] });
+        vec![
+            all("extensions.hive.openshift.io", "agentclusterinstalls"),
+            all("capi-provider.agent-install.openshift.io", "*"),
+            all("hive.openshift.io", "clusterdeployments"),
+        ]
     }
 
     fn external_objects(&self, facts: &Facts) -> Vec<Desired> {
@@ -134,4 +151,92 @@ fn agent_namespace(facts: &Facts) -> &str {
     agent
         .map(|it| it.agent_namespace.as_str())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use api::group::CapiTypes;
+
+    use super::*;
+    use crate::facts::fixture;
+
+    /// A cluster on Agents of the namespace `agents`.
+    fn facts(home: &str, name: &str) -> Facts {
+        let mut cluster = fixture::hosted_cluster("agent");
+        cluster.metadata.namespace = Some(home.to_owned());
+        cluster.metadata.name = Some(name.to_owned());
+        fixture::facts(cluster, CapiTypes::Private)
+    }
+
+    /// Machines get the cluster's proxy with their user data, and hosts are discovered with the one of their `InfraEnv`.
+    #[test]
+    fn agent_clusters_name_the_ignition_server_and_no_proxy() {
+        let mut facts = facts("clusters", "one");
+        let proxy = json!({ "proxy": {
+            "httpProxy": "http://proxy.example.com:3128",
+            "httpsProxy": "http://proxy.example.com:3128",
+        } });
+        facts.cluster.spec.configuration = serde_json::from_value(proxy).unwrap();
+        let ClusterIs::Desired(cluster) = Agent.cluster(&facts) else {
+            panic!("it is not desired");
+        };
+        let expected = json!({ "ignitionEndpoint": {
+            "url": "https://ignition.one.example.com/ignition",
+            "caCertificateReference": { "name": "ignition-server-ca-cert", "namespace": "clusters-one" },
+        } });
+        assert_eq!(cluster.body["spec"], expected);
+        facts.ignition = None;
+        assert!(matches!(Agent.cluster(&facts), ClusterIs::Later));
+    }
+
+    /// Check T01: clusters of any tenant may use the Agents of one namespace.
+    #[test]
+    fn clusters_share_no_object_in_the_namespace_of_agents() {
+        let clusters = vec![
+            facts("clusters", "one"),
+            facts("clusters", "two"),
+            facts("team-a", "one"),
+        ];
+        let mut all = BTreeSet::new();
+        for facts in &clusters {
+            let desired = Agent.external_objects(facts);
+            let outdated = Agent.outdated_objects(facts);
+            let desired = desired
+                .iter()
+                .map(|it| (it.resource.kind.clone(), it.namespace(), it.name()));
+            let outdated = outdated
+                .iter()
+                .map(|it| (it.resource.kind.clone(), Some(&*it.namespace), &*it.name));
+            for (kind, namespace, name) in desired.chain(outdated) {
+                assert_eq!(namespace, Some("agents"));
+                // Earlier releases of HyperShift have one Role for all clusters: the bindings of others may name it.
+                assert_ne!(name, "capi-provider-role");
+                let object = format!("{kind} {name}");
+                assert!(all.insert(object.clone()), "{object} is of two clusters");
+            }
+        }
+        assert_eq!(all.len(), 4 * clusters.len());
+    }
+
+    #[test]
+    fn only_the_provider_of_the_cluster_gets_rights_on_agents() {
+        let facts = facts("team-a", "one");
+        let objects = Agent.external_objects(&facts);
+        let [role, binding] = &*objects else {
+            panic!("{objects:?}");
+        };
+        let subject = json!([
+            { "kind": "ServiceAccount", "name": "capi-provider", "namespace": "team-a-one" },
+        ]);
+        assert_eq!(binding.body["subjects"], subject);
+        assert_eq!(binding.body["roleRef"]["name"], role.name());
+        let rules = json!([{
+            "apiGroups": ["agent-install.openshift.io"],
+            "resources": ["agents"],
+            "verbs": ["get", "list", "watch", "update", "patch"],
+        }]);
+        assert_eq!(role.body["rules"], rules);
+    }
 }

@@ -16,3 +16,74 @@ pub(crate) fn machine(inputs: &Inputs<'_>) -> Machine {
         notes: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use api::group::CapiTypes;
+    use payload::Capabilities;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::capi::Capi;
+    use crate::facts::fixture;
+
+    /// The machine of a pool with this selector and architecture, and the name of its template.
+    fn made(selector: &Value, arch: &str) -> (Value, String) {
+        let pool = json!({
+            "apiVersion": "hypershift.openshift.io/v1beta1",
+            "kind": "NodePool",
+            "metadata": { "namespace": "clusters", "name": "workers" },
+            "spec": {
+                "clusterName": "one",
+                "arch": arch,
+                "release": { "image": fixture::RELEASE },
+                "management": { "upgradeType": "Replace" },
+                "platform": { "type": "Agent", "agent": { "agentLabelSelector": selector } },
+            },
+        });
+        let pool = serde_json::from_value(pool).unwrap();
+        let inputs = Inputs {
+            capi: Capi::new(CapiTypes::Private),
+            pool: &pool,
+            cluster: &fixture::hosted_cluster("agent"),
+            release: &fixture::release(),
+            capabilities: &Capabilities::default(),
+            infra_id: "one-x7k2p",
+            namespace: "clusters-one",
+        };
+        let machine = machine(&inputs);
+        let name = machine.template(&inputs).name;
+        (machine.spec, name)
+    }
+
+    #[test]
+    fn pools_select_agents_by_labels_and_expressions() {
+        let labels = json!({ "matchLabels": { "size": "large" } });
+        let expressions = json!({ "matchExpressions": [
+            { "key": "arch", "operator": "In", "values": ["amd64", "arm64"] },
+            { "key": "reserved", "operator": "DoesNotExist" },
+        ] });
+        let mut both = labels.clone();
+        both["matchExpressions"] = expressions["matchExpressions"].clone();
+        let mut names = BTreeSet::new();
+        for selector in [labels, expressions, both] {
+            let (spec, name) = made(&selector, "amd64");
+            assert_eq!(spec, json!({ "agentLabelSelector": selector }));
+            assert!(names.insert(name), "{selector} is not in the name");
+        }
+        let (spec, _) = made(&Value::Null, "amd64");
+        assert_eq!(spec, json!({}), "any Agent");
+    }
+
+    /// The architecture of an Agent is a label that its owner chooses, so the selector must have it.
+    #[test]
+    fn the_selector_alone_chooses_agents() {
+        let selector = json!({ "matchLabels": { "arch": "arm64" } });
+        let expected = made(&selector, "arm64");
+        for arch in ["amd64", "ppc64le"] {
+            assert_eq!(made(&selector, arch), expected, "{arch}");
+        }
+    }
+}

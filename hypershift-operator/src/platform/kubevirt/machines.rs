@@ -1,132 +1,221 @@
 //! Machines on KubeVirt: virtual machines in a Kubernetes cluster.
 
-use api::annotations::node_pool::{KUBEVIRT_VM_JSONPATCH, PLATFORM_MACHINE_TEMPLATE};
+use api::annotations::node_pool::PLATFORM_MACHINE_TEMPLATE;
 use api::conditions::PoolCondition;
 use api::hypershift::v1beta1::common::Quantity;
 use api::hypershift::v1beta1::node_pool::{
-    KubevirtAccessMode, KubevirtCaching, KubevirtMultiqueue, KubevirtNodePoolPlatform,
-    KubevirtQosClass, KubevirtVolumeMode, NodePool,
+    KubevirtAccessMode, KubevirtMultiqueue, KubevirtNodePoolPlatform, KubevirtQosClass,
+    KubevirtVolumeType, NodePool,
 };
-use json_patch::Patch;
 use serde_json::{Value, json};
 
+use super::{disk, patches, placement};
 use crate::names::node_pool as names;
 use crate::platform::machines::{Inputs, Machine, Note, Refused};
 
-/// The name of the disk, its volume and its `DataVolume`.
-const DISK: &str = "rhcos";
 /// Defaults of a machine.
 const MEMORY: &str = "8Gi";
 const CORES: i32 = 2;
-const DISK_SIZE: &str = "32Gi";
+/// Devices of its host that a machine may have, however many a pool asks for: each is an entry of the template.
+const MAX_DEVICES: usize = 128;
 /// Labels of the virtual machines.
 pub(crate) const INFRA_ID_LABEL: &str = "hypershift.openshift.io/infra-id";
-const POOL_LABEL: &str = "hypershift.openshift.io/nodepool-name";
+pub(super) const POOL_LABEL: &str = "hypershift.openshift.io/nodepool-name";
+/// Annotation of pods whose machine may move to another host although it has the address of the pod.
+const LIVE_MIGRATION: &str = "kubevirt.io/allow-pod-bridge-network-live-migration";
+/// Annotation of pods: the volumes that do not keep the autoscaler of the infrastructure cluster from evicting them. All of
+/// them are KubeVirt's own.
+const EVICTABLE: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
+const VOLUMES: &str = "private,public,sockets,virt-bin-share-dir,libvirt-runtime,ephemeral-disks,container-disks,\
+                       hotplug-disks";
 
-/// What replaces `/` in the names of further interfaces, and what did in earlier versions.
-const SLASH: char = '-';
-const EARLIER_SLASH: char = '_';
+/// How a template is rendered. Another template replaces machines, so those that an earlier version of this operator made
+/// keep theirs until something else changes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Earlier,
+    Current,
+}
 
 /// The machine of a pool.
 pub(crate) fn machine(inputs: &Inputs<'_>) -> Result<Machine, Refused> {
     let kubevirt = inputs.pool.spec.platform.kubevirt.as_ref();
     let kubevirt =
-        kubevirt.ok_or_else(|| Refused::invalid("spec.platform.kubevirt is required: set it"))?;
-    if let Some(machine) = earlier_machine(inputs, kubevirt)? {
-        return Ok(machine);
+        kubevirt.ok_or_else(|| invalid("spec.platform.kubevirt is required: set it".to_owned()))?;
+    if let Some(problem) = problem_of(kubevirt) {
+        return Err(invalid(problem));
     }
-    machine_with(inputs, kubevirt, SLASH)
-}
-
-/// The machine as an earlier version named its interfaces, if the pool has machines of this template: an upgrade of the
-/// operator must not replace them.
-fn earlier_machine(
-    inputs: &Inputs<'_>,
-    kubevirt: &KubevirtNodePoolPlatform,
-) -> Result<Option<Machine>, Refused> {
     let annotations = inputs.pool.metadata.annotations.as_ref();
     let current = annotations.and_then(|it| it.get(PLATFORM_MACHINE_TEMPLATE.key()));
-    let Some(current) = current else {
-        return Ok(None);
-    };
-    if kubevirt.additional_networks.is_empty() {
-        return Ok(None);
+    if let Some(current) = current
+        && let Some(earlier) = earlier(inputs)
+        && earlier.template(inputs).name == *current
+    {
+        return Ok(earlier);
     }
-    let earlier = machine_with(inputs, kubevirt, EARLIER_SLASH)?;
-    Ok(Some(earlier).filter(|it| it.template(inputs).name == *current))
+    render(inputs, kubevirt, Form::Current)
 }
 
-fn machine_with(
+/// The machine of a pool as earlier versions of this operator rendered it.
+pub(crate) fn earlier(inputs: &Inputs<'_>) -> Option<Machine> {
+    let kubevirt = inputs.pool.spec.platform.kubevirt.as_ref()?;
+    render(inputs, kubevirt, Form::Earlier).ok()
+}
+
+/// A combination of settings that no virtual machine can have.
+pub(crate) fn problem(pool: &NodePool) -> Option<String> {
+    problem_of(pool.spec.platform.kubevirt.as_ref()?)
+}
+
+fn problem_of(kubevirt: &KubevirtNodePoolPlatform) -> Option<String> {
+    let field = "spec.platform.kubevirt";
+    let volume = &kubevirt.root_volume;
+    if volume.type_ == Some(KubevirtVolumeType::Persistent) && volume.persistent.is_none() {
+        return Some(format!(
+            "{field}.rootVolume.persistent is required by type Persistent: set it"
+        ));
+    }
+    if !attached(kubevirt) && kubevirt.additional_networks.is_empty() {
+        return Some(format!(
+            "{field}.attachDefaultNetwork is false, and machines would have no network: list one in \
+             additionalNetworks, or set it to true"
+        ));
+    }
+    let counts = kubevirt.host_devices.iter().map(|it| it.count.unwrap_or(1));
+    if let Some(device) = counts.clone().position(|count| count < 1) {
+        return Some(format!(
+            "{field}.hostDevices[{device}].count must be at least 1"
+        ));
+    }
+    let devices: i64 = counts.map(i64::from).sum();
+    (usize::try_from(devices).unwrap_or(usize::MAX) > MAX_DEVICES).then(|| {
+        format!(
+            "{field}.hostDevices has {devices} devices: a machine may have at most {MAX_DEVICES}"
+        )
+    })
+}
+
+/// There can be no template.
+pub(super) fn invalid(message: String) -> Refused {
+    Refused {
+        condition: PoolCondition::ValidMachineTemplate,
+        reason: "InvalidKubevirtMachineTemplate",
+        message,
+    }
+}
+
+fn render(
     inputs: &Inputs<'_>,
     kubevirt: &KubevirtNodePoolPlatform,
-    slash: char,
+    form: Form,
 ) -> Result<Machine, Refused> {
     let labels = json!({ INFRA_ID_LABEL: inputs.infra_id, POOL_LABEL: names::of(inputs.pool) });
+    let mut metadata = json!({ "labels": labels });
+    if form == Form::Current {
+        metadata["annotations"] = pod_annotations(kubevirt);
+    }
     let mut template = json!({
-        "metadata": { "labels": labels, "namespace": vm_namespace(inputs) },
+        "metadata": { "labels": labels },
         "spec": {
-            "dataVolumeTemplates": [{ "metadata": { "name": DISK }, "spec": data_volume(inputs, kubevirt)? }],
+            "dataVolumeTemplates": [disk::data_volume(inputs, kubevirt, form)?],
             "runStrategy": "Always",
-            "template": { "metadata": { "labels": labels }, "spec": instance(inputs, kubevirt, slash) },
+            "template": { "metadata": metadata, "spec": instance(inputs, kubevirt, form) },
         },
     });
-    for patch in patches(inputs)? {
-        json_patch::patch(&mut template, &patch).map_err(|error| {
-            Refused::invalid(format!(
-                "annotation {} cannot be applied to the virtual machine: {error}",
-                KUBEVIRT_VM_JSONPATCH.key()
-            ))
-        })?;
+    for annotations in [
+        &inputs.cluster.metadata.annotations,
+        &inputs.pool.metadata.annotations,
+    ] {
+        let annotations = annotations.as_ref();
+        annotations
+            .map_or(Ok(()), |it| patches::apply(&mut template, it))
+            .map_err(invalid)?;
     }
-    // The NetworkPolicy that isolates machines from the management cluster selects by it.
-    template["metadata"]["labels"][INFRA_ID_LABEL] = json!(inputs.infra_id);
-    template["spec"]["template"]["metadata"]["labels"][INFRA_ID_LABEL] = json!(inputs.infra_id);
+    identify(&mut template, inputs, form)?;
     Ok(Machine {
         template: inputs.capi.kubevirt_machine_template(),
         made: inputs.capi.kubevirt_machine(),
         // The nodes cannot be reached by SSH from where the provider runs.
         spec: json!({ "virtualMachineBootstrapCheck": { "checkStrategy": "none" }, "virtualMachineTemplate": template }),
         live: &[],
-        notes: [Some(migration(kubevirt)), caching(inputs.pool, kubevirt)]
-            .into_iter()
-            .flatten()
-            .collect(),
+        notes: vec![migration(kubevirt)],
     })
 }
 
-fn instance(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Value {
-    let compute = kubevirt.compute.clone().unwrap_or_default();
-    let memory = compute
-        .memory
-        .unwrap_or_else(|| Quantity(MEMORY.to_owned()));
-    let cores = compute.cores.unwrap_or(CORES);
-    let mut domain = json!({
-        "cpu": { "cores": cores },
-        "devices": devices(kubevirt, slash),
-        "memory": { "guest": memory },
-    });
-    if compute.qos_class == Some(KubevirtQosClass::Guaranteed) {
-        let resources = json!({ "cpu": cores.to_string(), "memory": memory });
-        domain["resources"] = json!({ "requests": resources, "limits": resources });
+/// Sets what no patch may change: where the machines are, and the label by which the NetworkPolicy selects that isolates
+/// them from the management cluster.
+fn identify(template: &mut Value, inputs: &Inputs<'_>, form: Form) -> Result<(), Refused> {
+    for pointer in ["/metadata", "/spec/template/metadata"] {
+        let metadata = template.pointer_mut(pointer);
+        let labels = metadata.and_then(|it| {
+            let labels = it.as_object_mut()?.entry("labels");
+            labels.or_insert_with(|| json!({})).as_object_mut()
+        });
+        let labels = labels.ok_or_else(|| {
+            invalid(format!(
+                "the JSON patch of the virtual machine leaves no labels at {pointer}: correct it"
+            ))
+        })?;
+        labels.insert(INFRA_ID_LABEL.to_owned(), json!(inputs.infra_id));
     }
+    if let Some(metadata) = template["metadata"].as_object_mut() {
+        metadata.remove("namespace");
+        if form == Form::Earlier || is_external(inputs) {
+            metadata.insert("namespace".to_owned(), json!(vm_namespace(inputs)));
+        }
+    }
+    Ok(())
+}
+
+fn pod_annotations(kubevirt: &KubevirtNodePoolPlatform) -> Value {
+    let mut annotations = json!({ EVICTABLE: VOLUMES });
+    if attached(kubevirt) {
+        annotations[LIVE_MIGRATION] = json!("");
+    }
+    annotations
+}
+
+fn instance(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform, form: Form) -> Value {
     let mut spec = json!({
-        "affinity": apart(names::of(inputs.pool)),
-        "domain": domain,
+        "domain": domain(kubevirt, form),
         // The provider drains the node first.
         "evictionStrategy": "External",
-        "networks": networks(kubevirt, slash),
-        "volumes": [{ "name": DISK, "dataVolume": { "name": DISK } }],
+        "networks": networks(kubevirt, form),
+        "volumes": [{ "name": disk::NAME, "dataVolume": { "name": disk::NAME } }],
     });
+    let version = inputs.release.version.to_string();
+    let is_spread = form == Form::Current && placement::is_spread(inputs.pool, &version);
+    placement::place(&mut spec, inputs.pool, is_spread);
     if !kubevirt.node_selector.is_empty() {
         spec["nodeSelector"] = json!(kubevirt.node_selector);
     }
     spec
 }
 
-fn devices(kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Value {
+/// Memory and processors: a machine that has them for itself has them as resources of its pod, and no others.
+fn domain(kubevirt: &KubevirtNodePoolPlatform, form: Form) -> Value {
+    let compute = kubevirt.compute.clone().unwrap_or_default();
+    let memory = compute
+        .memory
+        .unwrap_or_else(|| Quantity(MEMORY.to_owned()));
+    let cores = compute.cores.unwrap_or(CORES);
+    let is_guaranteed = compute.qos_class == Some(KubevirtQosClass::Guaranteed);
+    let mut domain = json!({ "devices": devices(kubevirt, form) });
+    if is_guaranteed {
+        let resources = json!({ "cpu": cores.to_string(), "memory": memory });
+        domain["resources"] = json!({ "requests": resources, "limits": resources });
+    }
+    if !is_guaranteed || form == Form::Earlier {
+        domain["cpu"] = json!({ "cores": cores });
+        domain["memory"] = json!({ "guest": memory });
+    }
+    domain
+}
+
+fn devices(kubevirt: &KubevirtNodePoolPlatform, form: Form) -> Value {
     let mut devices = json!({
-        "disks": [{ "name": DISK, "disk": { "bus": "virtio" } }],
-        "interfaces": interfaces(kubevirt, slash),
+        "disks": [{ "name": disk::NAME, "disk": { "bus": "virtio" } }],
+        "interfaces": interfaces(kubevirt, form),
     });
     if kubevirt.network_interface_multiqueue != Some(KubevirtMultiqueue::Disable) {
         devices["networkInterfaceMultiqueue"] = json!(true);
@@ -134,7 +223,12 @@ fn devices(kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Value {
     let mut host = Vec::new();
     for device in &kubevirt.host_devices {
         for index in 1..=device.count.unwrap_or(1) {
-            let name = format!("{}-{index}", device.device_name.replace(['/', '.'], "-"));
+            let name = match form {
+                Form::Earlier => {
+                    format!("{}-{index}", device.device_name.replace(['/', '.'], "-"))
+                }
+                Form::Current => format!("hostdevice-{}", host.len() + 1),
+            };
             host.push(json!({ "name": name, "deviceName": device.device_name }));
         }
     }
@@ -144,9 +238,9 @@ fn devices(kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Value {
     devices
 }
 
-fn interfaces(kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Vec<Value> {
+fn interfaces(kubevirt: &KubevirtNodePoolPlatform, form: Form) -> Vec<Value> {
     let pod = json!({ "name": "default", "bridge": {} });
-    let further = further(kubevirt, slash).map(|(name, _)| json!({ "name": name, "bridge": {} }));
+    let further = further(kubevirt, form).map(|(name, _)| json!({ "name": name, "bridge": {} }));
     attached(kubevirt)
         .then_some(pod)
         .into_iter()
@@ -154,9 +248,9 @@ fn interfaces(kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Vec<Value> {
         .collect()
 }
 
-fn networks(kubevirt: &KubevirtNodePoolPlatform, slash: char) -> Vec<Value> {
+fn networks(kubevirt: &KubevirtNodePoolPlatform, form: Form) -> Vec<Value> {
     let pod = json!({ "name": "default", "pod": {} });
-    let further = further(kubevirt, slash)
+    let further = further(kubevirt, form)
         .map(|(name, network)| json!({ "name": name, "multus": { "networkName": network } }));
     attached(kubevirt)
         .then_some(pod)
@@ -172,134 +266,29 @@ fn attached(kubevirt: &KubevirtNodePoolPlatform) -> bool {
 /// The further networks: the name of the interface, and of the network.
 fn further(
     kubevirt: &KubevirtNodePoolPlatform,
-    slash: char,
+    form: Form,
 ) -> impl Iterator<Item = (String, &str)> {
+    let slash = match form {
+        Form::Earlier => "_",
+        Form::Current => "-",
+    };
     let networks = kubevirt.additional_networks.iter().enumerate();
     networks.map(move |(index, network)| {
-        let name = network.name.replace('/', &slash.to_string());
+        let name = network.name.replace('/', slash);
         (format!("iface{}_{name}", index + 1), network.name.as_str())
     })
 }
 
-/// Machines of one pool prefer different hosts.
-fn apart(pool: &str) -> Value {
-    let selector =
-        json!({ "matchExpressions": [{ "key": POOL_LABEL, "operator": "In", "values": [pool] }] });
-    let term = json!({ "labelSelector": selector, "topologyKey": "kubernetes.io/hostname" });
-    json!({ "podAntiAffinity": {
-        "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 100, "podAffinityTerm": term }],
-    } })
-}
-
-fn data_volume(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Result<Value, Refused> {
-    let volume = kubevirt.root_volume.persistent.clone().unwrap_or_default();
-    let size = volume
-        .size
-        .unwrap_or_else(|| Quantity(DISK_SIZE.to_owned()));
-    let mut storage = json!({ "resources": { "requests": { "storage": size } } });
-    if let Some(class) = &volume.storage_class {
-        storage["storageClassName"] = json!(class);
-    }
-    if !volume.access_modes.is_empty() {
-        storage["accessModes"] = json!(
-            volume
-                .access_modes
-                .iter()
-                .map(|it| access_mode(*it))
-                .collect::<Vec<_>>()
-        );
-    }
-    if let Some(mode) = volume.volume_mode {
-        storage["volumeMode"] = json!(volume_mode(mode));
-    }
-    Ok(json!({ "source": source(inputs, kubevirt)?, "storage": storage }))
-}
-
-/// The source of the disk: a cached copy, or the image itself.
-fn source(inputs: &Inputs<'_>, kubevirt: &KubevirtNodePoolPlatform) -> Result<Value, Refused> {
-    let caching = kubevirt.root_volume.cache_strategy.as_ref();
-    if caching.is_some_and(|it| it.type_ == KubevirtCaching::Pvc)
-        && let Some(name) = cache_name(inputs.pool)
-    {
-        return Ok(json!({ "pvc": { "name": name, "namespace": vm_namespace(inputs) } }));
-    }
-    let image = image(inputs, kubevirt)?;
-    Ok(json!({ "registry": { "url": format!("docker://{image}"), "pullMethod": "node" } }))
-}
-
-fn image<'a>(
-    inputs: &Inputs<'a>,
-    kubevirt: &'a KubevirtNodePoolPlatform,
-) -> Result<&'a str, Refused> {
-    let own = kubevirt.root_volume.disk_image.as_ref();
-    if let Some(image) = own.and_then(|it| it.container_disk_image.as_deref()) {
-        return Ok(image);
-    }
-    let stream = inputs.release.boot_images.as_ref();
-    let found = stream.and_then(|it| it.kubevirt(inputs.pool.spec.arch));
-    found.ok_or_else(|| {
-        let version = &inputs.release.version;
-        Refused::no_image(format!(
-            "release {version} has no disk for KubeVirt: set spec.platform.kubevirt.rootVolume.diskImage"
-        ))
-    })
-}
-
-/// The volume with the copy, once it is filled.
-fn cache_name(pool: &NodePool) -> Option<&str> {
-    let kubevirt = pool
-        .status
-        .as_ref()?
-        .platform
-        .as_ref()?
-        .kube_virt
-        .as_ref()?;
-    kubevirt.cache_name.as_deref()
-}
-
 /// The namespace of the virtual machines: that of the control plane, or of the infrastructure cluster.
-fn vm_namespace<'a>(inputs: &Inputs<'a>) -> &'a str {
+pub(super) fn vm_namespace<'a>(inputs: &Inputs<'a>) -> &'a str {
     let kubevirt = inputs.cluster.spec.platform.kubevirt.as_ref();
     let credentials = kubevirt.and_then(|it| it.credentials.as_ref());
     credentials.map_or(inputs.namespace, |it| it.infra_namespace.as_str())
 }
 
-fn patches(inputs: &Inputs<'_>) -> Result<Vec<Patch>, Refused> {
-    let of_cluster = inputs
-        .cluster
-        .metadata
-        .annotations
-        .clone()
-        .unwrap_or_default();
-    let of_pool = inputs.pool.metadata.annotations.clone().unwrap_or_default();
-    let mut patches = Vec::new();
-    for annotations in [of_cluster, of_pool] {
-        let Ok(Some(text)) = KUBEVIRT_VM_JSONPATCH.get(&annotations) else {
-            continue;
-        };
-        let patch = serde_json::from_str(&text).map_err(|error| {
-            Refused::invalid(format!(
-                "annotation {} is not a valid JSON patch: {error}",
-                KUBEVIRT_VM_JSONPATCH.key()
-            ))
-        })?;
-        patches.push(patch);
-    }
-    Ok(patches)
-}
-
-/// No controller creates the copy of the boot image that `cacheStrategy: PVC` requests.
-fn caching(pool: &NodePool, kubevirt: &KubevirtNodePoolPlatform) -> Option<Note> {
-    let strategy = kubevirt.root_volume.cache_strategy.as_ref()?;
-    let is_ignored = strategy.type_ == KubevirtCaching::Pvc && cache_name(pool).is_none();
-    is_ignored.then(|| Note {
-        condition: PoolCondition::ValidPlatformConfig,
-        is_so: false,
-        reason: "CacheStrategyNotSupported",
-        message: "spec.platform.kubevirt.rootVolume.cacheStrategy is PVC, and this version does not keep a copy of the \
-                  boot image: each machine imports it from the registry. Set the type to None"
-            .to_owned(),
-    })
+fn is_external(inputs: &Inputs<'_>) -> bool {
+    let kubevirt = inputs.cluster.spec.platform.kubevirt.as_ref();
+    kubevirt.is_some_and(|it| it.credentials.is_some())
 }
 
 /// Disks without `ReadWriteMany` prevent live migration.
@@ -325,65 +314,5 @@ fn migration(kubevirt: &KubevirtNodePoolPlatform) -> Note {
     }
 }
 
-fn access_mode(mode: KubevirtAccessMode) -> &'static str {
-    match mode {
-        KubevirtAccessMode::ReadWriteOnce => "ReadWriteOnce",
-        KubevirtAccessMode::ReadWriteMany => "ReadWriteMany",
-        KubevirtAccessMode::ReadOnly => "ReadOnlyMany",
-        KubevirtAccessMode::ReadWriteOncePod => "ReadWriteOncePod",
-    }
-}
-
-fn volume_mode(mode: KubevirtVolumeMode) -> &'static str {
-    match mode {
-        KubevirtVolumeMode::Filesystem => "Filesystem",
-        KubevirtVolumeMode::Block => "Block",
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Check F05: a cache of the boot image that this version does not keep is reported by field and way out.
-    #[test]
-    fn a_cache_strategy_without_effect_is_reported() {
-        for (strategy, cache, expected) in [
-            (Value::Null, Value::Null, false),
-            (json!({ "type": "None" }), Value::Null, false),
-            (json!({ "type": "PVC" }), Value::Null, true),
-            (json!({ "type": "PVC" }), json!("copy"), false),
-        ] {
-            let mut kubevirt = json!({ "rootVolume": { "type": "Persistent" } });
-            if !strategy.is_null() {
-                kubevirt["rootVolume"]["cacheStrategy"] = strategy.clone();
-            }
-            let mut pool = json!({
-                "apiVersion": "hypershift.openshift.io/v1beta1",
-                "kind": "NodePool",
-                "metadata": { "namespace": "clusters", "name": "pool" },
-                "spec": {
-                    "clusterName": "one",
-                    "release": { "image": "quay.example.com/release:4.20" },
-                    "management": { "upgradeType": "Replace" },
-                    "platform": { "type": "KubeVirt", "kubevirt": kubevirt },
-                },
-            });
-            if !cache.is_null() {
-                pool["status"] = json!({ "platform": { "kubeVirt": { "cacheName": cache } } });
-            }
-            let pool: NodePool = serde_json::from_value(pool).unwrap();
-            let kubevirt = pool.spec.platform.kubevirt.as_ref().unwrap();
-            let Some(note) = caching(&pool, kubevirt) else {
-                assert!(!expected, "{strategy} {cache}");
-                continue;
-            };
-            assert!(expected, "{strategy} {cache}: {}", note.message);
-            assert!(!note.is_so && note.reason == "CacheStrategyNotSupported");
-            assert_eq!(note.condition, PoolCondition::ValidPlatformConfig);
-            for part in ["rootVolume.cacheStrategy", "Set the type to None"] {
-                assert!(note.message.contains(part), "{part}: {}", note.message);
-            }
-        }
-    }
-}
+mod tests;

@@ -22,35 +22,22 @@ const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 /// is that of AWS.
 const METADATA: [&str; 2] = ["169.254.169.254/32", "fd00:ec2::254/128"];
 
+/// Whether virtual machines are in the namespace of the control plane.
+pub(crate) fn are_beside_control_plane(facts: &Facts) -> bool {
+    facts.cluster.spec.platform.type_ == PlatformType::KubeVirt && external(facts).is_none()
+}
+
 /// The policy, where the machines are beside the control plane.
 pub(super) fn policy(facts: &Facts) -> Option<Desired> {
-    if facts.cluster.spec.platform.type_ != PlatformType::KubeVirt || external(facts).is_some() {
+    if !are_beside_control_plane(facts) {
         return None;
     }
-    let pods = json!({ "matchLabels": {
-        INFRA_ID_LABEL: facts.infra_id(),
-        "kubevirt.io": "virt-launcher",
-    } });
-    let mut to = vec![
-        internet(facts, "0.0.0.0/0"),
-        internet(facts, "::/0"),
-        json!({ "podSelector": pods }),
-    ];
-    to.extend(name_servers());
-    to.push(routers());
-    to.extend(
-        ["kube-apiserver", "oauth-openshift", "ignition-server-proxy"]
-            .map(|name| json!({ "podSelector": app(name) })),
-    );
-    let mut egress = vec![json!({ "to": to })];
-    egress.extend(node_ports(facts).iter().map(node_port));
-    let ports = ["TCP", "UDP", "SCTP"].map(|protocol| json!({ "protocol": protocol }));
-    let fields = json!({ "spec": {
-        "podSelector": pods,
-        "policyTypes": ["Ingress", "Egress"],
-        "ingress": [{ "ports": ports }],
-        "egress": egress,
-    }});
+    let management = &facts.management;
+    let hosts = management.api_server.iter().filter_map(|it| host(it));
+    let except: Vec<_> = management.networks.iter().cloned().chain(hosts).collect();
+    let own = ["kube-apiserver", "oauth-openshift", "ignition-server-proxy"];
+    let own = own.map(|name| json!({ "podSelector": app(name) }));
+    let fields = json!({ "spec": spec(facts, &except, &own) });
     Some(Desired::new::<NetworkPolicy>(
         &facts.namespace,
         NAME,
@@ -58,15 +45,57 @@ pub(super) fn policy(facts: &Facts) -> Option<Desired> {
     ))
 }
 
-/// All addresses of a family, except those of the management cluster: its pods and Services, its API server, and the
-/// metadata of its nodes.
-fn internet(facts: &Facts, all: &str) -> Value {
+/// The policy on another infrastructure cluster with these networks, of which other clusters may have the same namespace.
+pub(crate) fn external_policy(facts: &Facts, namespace: &str, networks: &[String]) -> Value {
+    let infra_id = facts.infra_id();
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {
+            "name": external_name(infra_id),
+            "namespace": namespace,
+            "labels": { INFRA_ID_LABEL: infra_id },
+        },
+        "spec": spec(facts, networks, &[]),
+    })
+}
+
+/// Its name.
+pub(crate) fn external_name(infra_id: &str) -> String {
+    format!("{NAME}-{infra_id}")
+}
+
+/// What the machines of a cluster may reach: everything but these ranges, and then some pods of them.
+fn spec(facts: &Facts, except: &[String], own: &[Value]) -> Value {
+    let pods = json!({ "matchLabels": {
+        INFRA_ID_LABEL: facts.infra_id(),
+        "kubevirt.io": "virt-launcher",
+    } });
+    let mut to = vec![
+        internet(except, "0.0.0.0/0"),
+        internet(except, "::/0"),
+        json!({ "podSelector": pods }),
+    ];
+    to.extend(name_servers());
+    to.push(routers());
+    to.extend_from_slice(own);
+    let mut egress = vec![json!({ "to": to })];
+    egress.extend(node_ports(facts).iter().map(node_port));
+    let ports = ["TCP", "UDP", "SCTP"].map(|protocol| json!({ "protocol": protocol }));
+    json!({
+        "podSelector": pods,
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{ "ports": ports }],
+        "egress": egress,
+    })
+}
+
+/// All addresses of a family, except these, which are those of the cluster that the machines run on: its pods and Services,
+/// and its API server. The metadata of its nodes is never among them.
+fn internet(except: &[String], all: &str) -> Value {
     let is_v6 = all.contains(':');
-    let management = &facts.management;
-    let hosts = management.api_server.iter().filter_map(|it| host(it));
     let metadata = METADATA.map(str::to_owned);
-    let networks = management.networks.iter().cloned();
-    let ranges = networks.chain(hosts).chain(metadata);
+    let ranges = except.iter().cloned().chain(metadata);
     let except: BTreeSet<_> = ranges.filter(|it| it.contains(':') == is_v6).collect();
     json!({ "ipBlock": { "cidr": all, "except": except } })
 }
@@ -125,7 +154,7 @@ mod tests {
     use super::*;
     use crate::facts::fixture;
 
-    fn spec(change: impl FnOnce(&mut Facts)) -> Option<Value> {
+    fn rendered(change: impl FnOnce(&mut Facts)) -> Option<Value> {
         let mut facts = fixture::facts(fixture::hosted_cluster("kubevirt"), CapiTypes::Private);
         change(&mut facts);
         policy(&facts).map(|it| it.body["spec"].clone())
@@ -134,7 +163,7 @@ mod tests {
     /// Check T10: machines reach neither the networks, the API server nor the metadata of the management cluster.
     #[test]
     fn vm_egress_excludes_the_management_cluster() {
-        let spec = spec(|_| {}).unwrap();
+        let spec = rendered(|_| {}).unwrap();
         let labels = &spec["podSelector"]["matchLabels"];
         assert_eq!(labels["kubevirt.io"], "virt-launcher");
         assert_eq!(labels["hypershift.openshift.io/infra-id"], "one-x7k2p");
@@ -169,11 +198,26 @@ mod tests {
                 "infraNamespace": "machines",
             },
         });
-        let external = spec(|it| {
+        let found = rendered(|it| {
             it.cluster.spec.platform.kubevirt = serde_json::from_value(external).unwrap();
         });
-        assert_eq!(external, None);
+        assert_eq!(found, None);
         let facts = fixture::facts(fixture::hosted_cluster("none"), CapiTypes::Private);
         assert!(policy(&facts).is_none());
+    }
+    /// Check T10: on another cluster its networks are excluded, and no pods of the control plane are there.
+    #[test]
+    fn the_external_policy_excludes_the_infrastructure_cluster() {
+        let facts = fixture::facts(fixture::hosted_cluster("kubevirt"), CapiTypes::Private);
+        let networks = ["10.4.0.0/14".to_owned(), "172.30.0.0/16".to_owned()];
+        let policy = external_policy(&facts, "machines", &networks);
+        assert_eq!(policy["metadata"]["name"], "virt-launcher-one-x7k2p");
+        let labels = &policy["spec"]["podSelector"]["matchLabels"];
+        assert_eq!(labels[INFRA_ID_LABEL], "one-x7k2p");
+        let to = policy["spec"]["egress"][0]["to"].as_array().unwrap();
+        let except = json!(["10.4.0.0/14", "169.254.169.254/32", "172.30.0.0/16"]);
+        assert_eq!(to[0]["ipBlock"]["except"], except);
+        let own = json!({ "podSelector": { "matchLabels": { "app": "kube-apiserver" } } });
+        assert!(!to.contains(&own), "{to:?}");
     }
 }

@@ -1,0 +1,141 @@
+//! The credentials with which the operators ask a cloud what a machine has, for NodePools that scale up from zero nodes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use support::aws::credentials::of_file;
+
+use super::kind::Kind;
+use super::object::Object;
+use crate::Usage;
+
+/// Secret with the credentials of `--scale-from-zero-creds`.
+const SECRET: &str = "hypershift-operator-scale-from-zero-credentials";
+/// Key in it, and name of the file.
+const KEY: &str = "credentials";
+const VOLUME: &str = "scale-from-zero";
+const DIRECTORY: &str = "/etc/hypershift/scale-from-zero";
+
+/// The flags.
+#[derive(Debug, Clone, Args)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the names of the flags are those of HyperShift"
+)]
+pub(super) struct ScaleFromZeroArgs {
+    /// Cloud that says how many processors and how much memory a machine has, so that NodePools can scale up from zero
+    /// nodes; needs --scale-from-zero-creds or --scale-from-zero-secret
+    #[arg(long, global = true, value_enum, value_name = "CLOUD")]
+    scale_from_zero_provider: Option<Provider>,
+
+    /// File with the credentials for it: for aws, a shared credentials file whose default profile may describe instance
+    /// types
+    #[arg(long, global = true, value_name = "FILE")]
+    scale_from_zero_creds: Option<PathBuf>,
+
+    /// Secret with these credentials, in the namespace of the operator
+    #[arg(long, global = true, value_name = "NAME")]
+    scale_from_zero_secret: Option<String>,
+
+    /// Key of that Secret
+    #[arg(long, global = true, value_name = "KEY", default_value = KEY)]
+    scale_from_zero_secret_key: String,
+}
+
+/// Clouds that say what a machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Provider {
+    /// Amazon EC2, in the region of each hosted cluster
+    Aws,
+}
+
+/// How the operators ask.
+#[derive(Debug, Clone)]
+pub(crate) struct ScaleFromZero {
+    provider: Provider,
+    secret: String,
+    key: String,
+    /// Where the installation makes the Secret.
+    credentials: Option<String>,
+}
+
+// === impl ScaleFromZeroArgs ===
+
+impl ScaleFromZeroArgs {
+    /// Checks the flags and reads the file.
+    pub(super) fn resolve(&self) -> anyhow::Result<Option<ScaleFromZero>> {
+        let Self {
+            scale_from_zero_provider,
+            scale_from_zero_creds,
+            scale_from_zero_secret,
+            scale_from_zero_secret_key,
+        } = self;
+        let (secret, key, credentials) = match (scale_from_zero_creds, scale_from_zero_secret) {
+            (None, None) if scale_from_zero_provider.is_none() => return Ok(None),
+            (Some(file), None) => (SECRET, KEY, Some(read(file)?)),
+            (None, Some(name)) => (name.as_str(), scale_from_zero_secret_key.as_str(), None),
+            (None, None) | (Some(_), Some(_)) => {
+                let message = "--scale-from-zero-provider needs one of --scale-from-zero-creds and --scale-from-zero-secret";
+                return Err(Usage::new(&message).into());
+            }
+        };
+        let Some(provider) = *scale_from_zero_provider else {
+            let message = "--scale-from-zero-creds and --scale-from-zero-secret need --scale-from-zero-provider";
+            return Err(Usage::new(&message).into());
+        };
+        Ok(Some(ScaleFromZero {
+            provider,
+            secret: secret.to_owned(),
+            key: key.to_owned(),
+            credentials,
+        }))
+    }
+}
+
+/// The operator would fail with each NodePool: the file is checked here. Its content is not repeated.
+fn read(path: &Path) -> anyhow::Result<String> {
+    of_file(path, &|_| None)?;
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+// === impl ScaleFromZero ===
+
+impl ScaleFromZero {
+    /// The Secret, unless it is the user's.
+    pub(super) fn object(&self, namespace: &str) -> Option<Object> {
+        let credentials = self.credentials.as_ref()?;
+        let fields = json!({ "data": { self.key.as_str(): STANDARD.encode(credentials) } });
+        Some(Object::new(Kind::Secret, namespace, &self.secret, fields))
+    }
+
+    /// The arguments of an operator.
+    pub(super) fn arguments(&self) -> [String; 2] {
+        let provider = match self.provider {
+            Provider::Aws => "aws",
+        };
+        [
+            format!("--scale-from-zero-provider={provider}"),
+            format!("--scale-from-zero-creds={DIRECTORY}/{KEY}"),
+        ]
+    }
+
+    /// The volume of its pod.
+    pub(super) fn volume(&self) -> Value {
+        json!({
+            "name": VOLUME,
+            "secret": {
+                "secretName": self.secret,
+                "items": [{ "key": self.key, "path": KEY }],
+            },
+        })
+    }
+
+    /// Where its container has the volume.
+    pub(super) fn mount() -> Value {
+        json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true })
+    }
+}

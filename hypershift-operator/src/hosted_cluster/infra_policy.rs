@@ -1,0 +1,101 @@
+//! The NetworkPolicy of virtual machines on another infrastructure cluster, with the kubeconfig of the user: applied, and
+//! deleted with the HostedCluster.
+
+use k8s_openapi::api::core::v1::Secret;
+
+use super::build::virtual_machines;
+use super::dereference::get;
+use crate::context::Context;
+use crate::error::Error;
+use crate::facts::references::{Purpose, references};
+use crate::facts::{Facts, Found, InfraPolicy};
+use crate::platform::kubevirt::client::{Given, InfraCluster, given};
+use crate::platform::kubevirt::infrastructure::external;
+use crate::platform::kubevirt::policy;
+use crate::platform::kubevirt::policy_event::{self, Warning};
+
+/// Applies the policy, and records the result. Nothing is done if the machines are on this cluster.
+pub(super) async fn ensure(facts: &mut Facts, ctx: &Context) {
+    let Some(Given { place, kubeconfig }) = given(facts) else {
+        return;
+    };
+    let generation = facts.cluster.metadata.generation.unwrap_or_default();
+    // Two clusters may have the same kubeconfig, and the policy depends on the specification.
+    let place = (
+        format!("{}/{}", place.0, facts.infra_id()),
+        format!("{}/{generation}", place.1),
+    );
+    let policies = &ctx.virtualization.policies;
+    let home = &facts.id.namespace;
+    let result = policies.once(home, Some(place), apply(facts, kubeconfig));
+    let result = result.await;
+    facts.infra_policy = Some(result);
+}
+
+async fn apply(facts: &Facts, kubeconfig: &[u8]) -> InfraPolicy {
+    let infra = match InfraCluster::of(facts, kubeconfig).await {
+        Ok(infra) => infra,
+        Err(problem) => return InfraPolicy::Refused(problem),
+    };
+    let networks = policy::networks(&infra).await;
+    let known = networks.as_deref().unwrap_or_default();
+    let desired = virtual_machines::external_policy(facts, infra.namespace(), known);
+    let applied = policy::apply(&infra, facts.infra_id(), &desired).await;
+    let result = match (applied, networks) {
+        (Err(problem), _) => InfraPolicy::Refused(problem),
+        (Ok(()), Err(problem)) => InfraPolicy::WithoutNetworks(problem),
+        (Ok(()), Ok(_)) => InfraPolicy::Applied,
+    };
+    if let Some((reason, message)) = result.problem() {
+        let warning = Warning {
+            infra_id: facts.infra_id(),
+            policy: &virtual_machines::external_name(facts.infra_id()),
+            reason,
+            message: &message,
+        };
+        policy_event::write(&infra, warning).await;
+    }
+    result
+}
+
+/// Deletes the policy of a HostedCluster that is being deleted, once it has no machines any more. A failure does not hold
+/// the deletion: the infrastructure cluster may be gone, and the policy selects machines of this HostedCluster only.
+pub(super) async fn delete(facts: &Facts, ctx: &Context) -> Result<(), Error> {
+    if external(facts).is_none() || facts.infra_id().is_empty() {
+        return Ok(());
+    }
+    // Of a HostedCluster that is being deleted, nothing else is read.
+    let mut facts = facts.clone();
+    let references = references(&facts.cluster).into_iter();
+    for reference in references.filter(|it| it.purpose == Purpose::KubevirtCredentials) {
+        let found = get::<Secret>(ctx, &facts.id.namespace, &reference.name).await?;
+        let found = found.map_or(Found::Missing, |it| Found::Secret(Box::new(it)));
+        facts.referenced.push((reference, found));
+    }
+    let Some(Given { place, kubeconfig }) = given(&facts) else {
+        return Ok(());
+    };
+    let place = (format!("{}/{}", place.0, facts.infra_id()), place.1);
+    let deletions = &ctx.virtualization.deletions;
+    let home = &facts.id.namespace;
+    let deleted = deletions.once(home, Some(place), remove(&facts, kubeconfig));
+    deleted.await;
+    Ok(())
+}
+
+async fn remove(facts: &Facts, kubeconfig: &[u8]) {
+    let name = virtual_machines::external_name(facts.infra_id());
+    let removed = match InfraCluster::of(facts, kubeconfig).await {
+        Ok(infra) => policy::delete(&infra, facts.infra_id(), &name).await,
+        Err(problem) => Err(problem),
+    };
+    if let Err(error) = removed {
+        let cluster = facts.id.to_string();
+        tracing::warn!(
+            cluster,
+            name,
+            error,
+            "NetworkPolicy on infrastructure cluster not deleted"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! Reads the release of a pool, and what the control plane of its cluster has and can do.
+
+use std::sync::Arc;
+
+use api::hypershift::v1beta1::hosted_cluster::HostedCluster;
+use api::hypershift::v1beta1::node_pool::NodePool;
+use payload::operator_image::{Candidate, Question, candidate, knows};
+use payload::{Capabilities, Mirrors, PullSecret, Release, Releases, Version, pull_secret};
+
+use super::Reader;
+use crate::node_pool::facts::Unread;
+
+/// The reason if the release cannot be read without a pull secret.
+const NO_SECRET: &str = "SecretNotFound";
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    /// The pool's release, the version that the cluster has, and what its operator can do.
+    pub(super) async fn releases(
+        &self,
+        pool: &NodePool,
+        cluster: &HostedCluster,
+        pull_secret: Option<&[u8]>,
+    ) -> (Result<Arc<Release>, Unread>, Option<Version>, Capabilities) {
+        let pull_secret = match pull_secret.map(PullSecret::parse) {
+            Some(Ok(pull_secret)) => pull_secret,
+            Some(Err(error)) => {
+                return (
+                    Err(Unread::secret(error.to_string())),
+                    None,
+                    Capabilities::unknown(),
+                );
+            }
+            None => {
+                let name = &cluster.spec.pull_secret.name;
+                let message = format!(
+                    "Secret {name} with the key {} does not exist: create it",
+                    pull_secret::KEY
+                );
+                return (Err(Unread::secret(message)), None, Capabilities::unknown());
+            }
+        };
+        let mirrors = Mirrors::of(&cluster.spec.image_content_sources);
+        let namespace = pool.metadata.namespace.as_deref().unwrap_or_default();
+        let releases = self
+            .ctx
+            .releases
+            .for_tenant(namespace)
+            .with_mirrors(&mirrors);
+        // Nodes use the images of the release; image overrides of the operator are for the management cluster only.
+        let of_nodes = releases.for_user();
+        let release = release(&of_nodes, &pool.spec.release.image, &pull_secret).await;
+        let of_cluster = match releases
+            .get(&cluster.spec.release.image, &pull_secret)
+            .await
+        {
+            Err(error) if error.is_in_progress() => return Unread::in_progress(&error),
+            of_cluster => of_cluster.ok(),
+        };
+        let version =
+            completed(cluster).or_else(|| of_cluster.as_ref().map(|it| it.version.clone()));
+        let question = Question {
+            cluster,
+            capi_types: self.capi.types(),
+            release: of_cluster.as_deref(),
+            images: &self.ctx.images.operator,
+        };
+        match capabilities(&releases, &question, &pull_secret).await {
+            Ok(capabilities) => (release, version, capabilities),
+            Err(error) => Unread::in_progress(&error),
+        }
+    }
+}
+
+async fn release(
+    releases: &Releases,
+    image: &str,
+    pull_secret: &PullSecret,
+) -> Result<Arc<Release>, Unread> {
+    let release = releases.get(image, pull_secret).await;
+    release.map_err(|error| Unread::of(&error))
+}
+
+/// The capabilities of the cluster's operator. Fails only while labels are being read.
+async fn capabilities(
+    releases: &Releases,
+    question: &Question<'_>,
+    pull_secret: &PullSecret,
+) -> Result<Capabilities, payload::Error> {
+    if let Some(labels) = question.annotated_labels() {
+        return Ok(Capabilities::of_labels(&labels));
+    }
+    let of = async |image: String| match releases.labels(&image, pull_secret).await {
+        Ok(labels) => Ok(Some(Capabilities::of_labels(&labels))),
+        Err(error) if error.is_in_progress() => Err(error),
+        Err(_) => Ok(None),
+    };
+    let found = match candidate(question) {
+        Ok(Candidate::Chosen(image)) => of(image).await?,
+        Ok(Candidate::IfItKnows {
+            released: own,
+            otherwise,
+            ..
+        }) => match (of(own).await?, otherwise) {
+            (Some(own), Some(otherwise)) if !knows(&own) => of(otherwise).await?,
+            (own, _) => own,
+        },
+        Err(_) => None,
+    };
+    Ok(found.unwrap_or_else(Capabilities::unknown))
+}
+
+// === impl Unread ===
+
+impl Unread {
+    fn of(error: &payload::Error) -> Self {
+        Self {
+            reason: error.condition_reason().to_owned(),
+            message: support::error::chain(error),
+            retry_after: error.retry_after(),
+        }
+    }
+
+    /// The reason while an image is being read.
+    fn in_progress(
+        error: &payload::Error,
+    ) -> (Result<Arc<Release>, Self>, Option<Version>, Capabilities) {
+        (Err(Self::of(error)), None, Capabilities::unknown())
+    }
+
+    fn secret(message: String) -> Self {
+        Self {
+            reason: NO_SECRET.to_owned(),
+            message,
+            retry_after: None,
+        }
+    }
+
+    /// Whether it changes with a Secret, and not with a registry.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.reason == NO_SECRET
+    }
+}
+
+/// The newest release that the cluster has rolled out.
+fn completed(cluster: &HostedCluster) -> Option<Version> {
+    let version = cluster.status.as_ref()?.version.as_ref()?;
+    let mut history = version.history.iter();
+    let completed = history.find(|it| it.state == "Completed")?;
+    completed.version.as_ref()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use api::annotations::cluster::CONTROL_PLANE_OPERATOR_IMAGE_LABELS;
+    use api::group::CapiTypes;
+    use ownership::Scope;
+    use payload::Capability;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::facts::fixture;
+
+    #[tokio::test]
+    async fn capabilities_are_read_on_every_platform() {
+        let config = Config::for_tests(Scope::Private);
+        let releases = Releases::new(config.releases.clone()).unwrap();
+        let pull_secret = PullSecret::parse(br#"{"auths":{}}"#).unwrap();
+        let images = payload::operator_image::OperatorImages::default();
+        for platform in ["aws", "agent", "kubevirt", "none"] {
+            let mut cluster = fixture::hosted_cluster(platform);
+            // Labels of an annotation are known without a registry.
+            let annotations = cluster.metadata.annotations.get_or_insert_default();
+            annotations.insert(
+                CONTROL_PLANE_OPERATOR_IMAGE_LABELS.key().to_owned(),
+                format!("{}=true", Capability::SkipsHaproxy.label()),
+            );
+            let question = Question {
+                cluster: &cluster,
+                capi_types: CapiTypes::Private,
+                release: None,
+                images: &images,
+            };
+            let found = capabilities(&releases, &question, &pull_secret).await;
+            let has = found.unwrap().has(Capability::SkipsHaproxy);
+            assert!(has, "{platform}");
+        }
+    }
+}
