@@ -16,6 +16,7 @@
 pub mod kinds;
 mod plan;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,6 +79,11 @@ impl AgentService {
     /// The hosts that run for a cluster, by the namespace of its control plane.
     pub fn running(&self, cluster: &str) -> Vec<String> {
         self.hosts.running(cluster)
+    }
+
+    /// The first processes of those hosts, by the ids that this machine knows them by.
+    pub fn pids(&self, cluster: &str) -> BTreeMap<String, u32> {
+        self.hosts.pids(cluster)
     }
 
     /// Waits until every Agent is free, and its host is not in use.

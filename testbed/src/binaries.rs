@@ -65,6 +65,8 @@ pub enum Binary {
     CoreDns,
     /// Cluster API's AWS provider.
     AwsProvider,
+    /// Cluster API's KubeVirt provider.
+    KubevirtProvider,
     /// Gives pods volumes on their node.
     LocalPath,
     /// etcd's command line.
@@ -105,7 +107,7 @@ pub struct Binaries {
 
 impl Binary {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -124,6 +126,7 @@ impl Binary {
         Self::Registry,
         Self::CoreDns,
         Self::AwsProvider,
+        Self::KubevirtProvider,
         Self::LocalPath,
         Self::Etcdctl,
         Self::Etcdutl,
@@ -192,6 +195,7 @@ impl Binary {
             Self::Registry => "registry",
             Self::CoreDns => "coredns",
             Self::AwsProvider => "cluster-api-provider-aws-controller",
+            Self::KubevirtProvider => "cluster-api-provider-kubevirt-manager",
             Self::LocalPath => "local-path-provisioner",
             Self::Etcdctl => "etcdctl",
             Self::Etcdutl => "etcdutl",

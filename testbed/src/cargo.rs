@@ -27,10 +27,11 @@ const FLAGS_VARIABLE: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
 const SAME_FEATURES: [&str; 3] = ["--workspace", "--test", "up_to_date"];
 
 /// All programs that testbeds run, as they are or in images.
-const PROGRAMS: [&str; 16] = [
+const PROGRAMS: [&str; 18] = [
     "agent-stand-in",
     "api-stand-in",
     "ask",
+    "autoscaler",
     "capi-proxy",
     "control-plane-operator",
     "curl",
@@ -41,6 +42,7 @@ const PROGRAMS: [&str; 16] = [
     "hypershift",
     "hypershift-operator",
     "ignite",
+    "machine-config",
     "pause",
     "resolve",
     "stand-in",

@@ -34,9 +34,24 @@ pub async fn cluster_api(capi_types: CapiTypes) -> Result<Vec<Value>> {
 
 /// The CRDs of the provider for AWS with one set of types of the group table.
 pub async fn aws(capi_types: CapiTypes) -> Result<Vec<Value>> {
-    let read = || {
-        let path = "sigs.k8s.io/cluster-api-provider-aws/v2";
-        let version = Module::Aws.version_of(path)?;
+    let path = "sigs.k8s.io/cluster-api-provider-aws/v2";
+    of_provider(Module::Aws, path, capi_types).await
+}
+
+/// The CRDs of the provider for KubeVirt with one set of types of the group table.
+pub async fn kubevirt(capi_types: CapiTypes) -> Result<Vec<Value>> {
+    let path = "sigs.k8s.io/cluster-api-provider-kubevirt";
+    of_provider(Module::Kubevirt, path, capi_types).await
+}
+
+/// The CRDs of the Go module `path`, in the version that a program of the testbed has.
+async fn of_provider(
+    program: Module,
+    path: &'static str,
+    capi_types: CapiTypes,
+) -> Result<Vec<Value>> {
+    let read = move || {
+        let version = program.version_of(path)?;
         let module: module::Module = format!("{path}@{version}").parse()?;
         let crds = module::read(&module)?.documents.into_iter();
         anyhow::Ok(crds.map(|document| document.value).collect::<Vec<_>>())

@@ -1,13 +1,15 @@
 //! A machine of the fake cloud, or of none: Linux namespaces of its own, in which its user data is carried out.
 //!
-//! It has its own network, mounts, processes and host name, a container runtime of its own, and nothing that makes it a
-//! worker: that is in the user data, which `ignite` (of `pod-tools`) carries out as Ignition would. What a worker
-//! finds on a machine of OpenShift's operating system it finds here too: the kubelet at /usr/bin/kubelet, the runtime's
-//! socket at /var/run/crio/crio.sock, and what the cloud's metadata say in /run/metadata/afterburn. What a machine
-//! without systemd and with control groups of version 1 needs of its kubelet is handed to it as a drop-in configuration.
+//! It has its own network, or that of a pod, its own mounts, processes and host name, a container runtime of its own, and
+//! nothing that makes it a worker: that is in the user data, which `ignite` (of `pod-tools`) carries out as Ignition would.
+//! What a worker finds on a machine of OpenShift's operating system it finds here too: the kubelet at /usr/bin/kubelet,
+//! the runtime's socket at /var/run/crio/crio.sock, and what the cloud's metadata say in /run/metadata/afterburn. What a
+//! machine without systemd and with control groups of version 1 needs of its kubelet is handed to it as a drop-in
+//! configuration.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,6 +31,8 @@ const CONTAINERD: &str = include_str!("node/containerd.toml");
 const PODS: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 /// Port of the runtime's metrics.
 const METRICS: u16 = 1338;
+/// The last parts of addresses that pods of the management cluster may have.
+const IN_PODS: RangeInclusive<u8> = 2..=254;
 
 /// What a machine is to be.
 #[derive(Debug, Clone)]
@@ -77,8 +81,29 @@ pub struct Guest {
     machine: Machine,
     directory: PathBuf,
     process: Option<Process>,
-    link: String,
+    network: Network,
     entry: Entry,
+}
+
+/// The network of a machine.
+#[derive(Debug)]
+enum Network {
+    /// Its own, with this name; it ends with the machine.
+    Own(String),
+    /// One that was there before, as this file.
+    Given(String),
+}
+
+// === impl Network ===
+
+impl Network {
+    /// The file by which it is entered.
+    fn file(&self) -> String {
+        match self {
+            Self::Own(name) => format!("/run/netns/{name}"),
+            Self::Given(file) => file.clone(),
+        }
+    }
 }
 
 // === impl Fixture ===
@@ -99,27 +124,49 @@ impl Fixture {
         })
     }
 
+    /// The same for machines that pull their images from another address.
+    #[must_use]
+    pub(crate) fn pulling_from(mut self, registry: SocketAddr) -> Self {
+        self.registry = registry;
+        self
+    }
+
     /// Starts a machine.
     pub fn start(&self, machine: Machine) -> Result<Guest> {
         let name = machine.instance.clone();
         // Interfaces have names of at most 15 characters.
         let short = &name[name.len().saturating_sub(10)..];
         let link = format!("m-{short}");
-        let guest = Guest {
-            directory: self.work_dir.join("machines").join(&name),
-            machine,
-            process: None,
-            link: link.clone(),
-            entry: self.entry.clone(),
-        };
-        self.network(&guest)
+        let guest = self.prepare(machine, Network::Own(link.clone()));
+        self.network(&guest, &link)
             .with_context(|| format!("cannot connect the machine {name}"))?;
         self.boot(guest)
             .with_context(|| format!("cannot start the machine {name}"))
     }
 
-    fn network(&self, guest: &Guest) -> Result<()> {
-        let (link, own) = (guest.link.as_str(), format!("{}/24", guest.machine.address));
+    /// Starts a machine in a network that is there, which has the machine's address: that of a pod. `network` is its file,
+    /// as processes of the testbed see it. If the machine was started before, it has its disk of then.
+    pub fn start_in(&self, machine: Machine, network: &str) -> Result<Guest> {
+        let name = machine.instance.clone();
+        let guest = self.prepare(machine, Network::Given(network.to_owned()));
+        self.route_pods(&guest, IN_PODS)
+            .with_context(|| format!("cannot connect the machine {name}"))?;
+        self.boot(guest)
+            .with_context(|| format!("cannot start the machine {name}"))
+    }
+
+    fn prepare(&self, machine: Machine, network: Network) -> Guest {
+        Guest {
+            directory: self.work_dir.join("machines").join(&machine.instance),
+            machine,
+            process: None,
+            network,
+            entry: self.entry.clone(),
+        }
+    }
+
+    fn network(&self, guest: &Guest, link: &str) -> Result<()> {
+        let own = format!("{}/24", guest.machine.address);
         let gateway = self.gateway.to_string();
         // What a machine of that name left, if it was killed.
         drop(self.entry.run("ip", ["netns", "del", link]));
@@ -136,18 +183,19 @@ impl Fixture {
         ] {
             self.entry.run("ip", line)?;
         }
-        self.route_pods(guest)
+        self.route_pods(guest, Subnets::MACHINES)
     }
 
     /// Has a machine reach the pods of all others, as the network of a cluster would. The rest of the testbed cannot.
-    fn route_pods(&self, guest: &Guest) -> Result<()> {
+    fn route_pods(&self, guest: &Guest, hosts: RangeInclusive<u8>) -> Result<()> {
         let path = guest.directory.join("routes");
         std::fs::create_dir_all(&guest.directory)
             .with_context(|| format!("cannot create {}", guest.directory.display()))?;
-        write(&path, &pod_routes(guest.machine.address))?;
+        write(&path, &pod_routes(guest.machine.address, hosts))?;
+        let network = format!("--net={}", guest.network.file());
         let batch = path.display().to_string();
-        let line = ["-n", guest.link.as_str(), "-batch", &batch];
-        self.entry.run("ip", line).map(drop)
+        let line = [network.as_str(), "--", "ip", "-batch", &batch];
+        self.entry.run("nsenter", line).map(drop)
     }
 
     fn boot(&self, mut guest: Guest) -> Result<Guest> {
@@ -157,7 +205,7 @@ impl Fixture {
         entry.extend(
             [
                 "nsenter".to_owned(),
-                format!("--net=/run/netns/{}", guest.link),
+                format!("--net={}", guest.network.file()),
                 "--".to_owned(),
             ]
             .map(OsString::from),
@@ -255,6 +303,11 @@ impl Guest {
         std::fs::read_to_string(self.directory.join("etc/upper").join(below)).ok()
     }
 
+    /// Its first process, by the id that this machine knows it by. None once it was killed.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::pid)
+    }
+
     /// The last lines of what it has said.
     pub fn said(&self) -> String {
         self.process.as_ref().map(Process::tail).unwrap_or_default()
@@ -272,8 +325,10 @@ impl Drop for Guest {
     fn drop(&mut self) {
         // Its first process takes all others with it.
         drop(self.process.take());
-        // When the testbed has ended, this is gone already.
-        drop(self.entry.run("ip", ["netns", "del", &self.link]));
+        if let Network::Own(link) = &self.network {
+            // When the testbed has ended, this is gone already.
+            drop(self.entry.run("ip", ["netns", "del", link]));
+        }
     }
 }
 
@@ -325,11 +380,13 @@ fn pods_of(host: u8) -> String {
     format!("{first}.{second}.{host}.0/24")
 }
 
-/// The routes of a machine to the pods of all others that there may be, for `ip -batch`.
-fn pod_routes(address: Ipv4Addr) -> String {
+/// The routes of a machine to the pods of all others that there may be beside it, for `ip -batch`.
+fn pod_routes(address: Ipv4Addr, hosts: RangeInclusive<u8>) -> String {
     let [a, b, c, own] = address.octets();
-    let others = Subnets::MACHINES.filter(|&host| host != own);
-    let each = others.map(|host| format!("route add {} via {a}.{b}.{c}.{host}\n", pods_of(host)));
+    let others = hosts.filter(|&host| host != own);
+    // In a network that is given, those of an attempt that failed may be there.
+    let each =
+        others.map(|host| format!("route replace {} via {a}.{b}.{c}.{host}\n", pods_of(host)));
     each.collect()
 }
 
@@ -398,8 +455,12 @@ mod tests {
         let one = pod_network(Ipv4Addr::new(198, 18, 4, 130));
         assert!(one.contains("100.64.130.0/24"), "{one}");
         assert_ne!(one, pod_network(Ipv4Addr::new(198, 18, 4, 131)));
-        let routes = pod_routes(Ipv4Addr::new(198, 18, 4, 130));
-        assert!(routes.contains("route add 100.64.131.0/24 via 198.18.4.131\n"));
-        assert!(!routes.contains("100.64.130.0/24"), "{routes}");
+        for (hosts, first) in [(Subnets::MACHINES, 129), (IN_PODS, 2)] {
+            let routes = pod_routes(Ipv4Addr::new(198, 18, 4, 130), hosts);
+            assert!(routes.contains("route replace 100.64.131.0/24 via 198.18.4.131\n"));
+            assert!(!routes.contains("100.64.130.0/24"), "{routes}");
+            let expected = format!("route replace 100.64.{first}.0/24 ");
+            assert!(routes.starts_with(&expected), "{routes}");
+        }
     }
 }

@@ -40,6 +40,7 @@ use anyhow::{Error, Result};
 
 use crate::client::Resource;
 use crate::node::{Builder, supported};
+use crate::payload::MachineConfigPrograms;
 
 pub use cluster::Cluster;
 pub use fixture::Fixture;
@@ -87,16 +88,36 @@ pub async fn play(
     .await
 }
 
+/// Runs a scenario whose releases have the programs that make the configuration of nodes.
+pub async fn play_with_machine_config(
+    builder: Builder,
+    scenario: impl AsyncFnOnce(&Fixture) -> Result<()>,
+) -> Result<()> {
+    let included = MachineConfigPrograms::Included;
+    run(builder, included, async |fixture: &mut Fixture| {
+        scenario(fixture).await
+    })
+    .await
+}
+
 /// Runs a scenario that removes and restores parts of the testbed.
 pub async fn play_with(
     builder: Builder,
+    scenario: impl AsyncFnOnce(&mut Fixture) -> Result<()>,
+) -> Result<()> {
+    run(builder, MachineConfigPrograms::default(), scenario).await
+}
+
+async fn run(
+    builder: Builder,
+    machine_config: MachineConfigPrograms,
     scenario: impl AsyncFnOnce(&mut Fixture) -> Result<()>,
 ) -> Result<()> {
     if let Err(reason) = supported() {
         eprintln!("skipped: {reason}");
         return Ok(());
     }
-    let mut fixture = Fixture::start(builder).await?;
+    let mut fixture = Fixture::start(builder, machine_config).await?;
     let outcome = scenario(&mut fixture).await;
     if let Err(error) = &outcome {
         diagnosis::show(&fixture).await;

@@ -87,6 +87,14 @@ impl Hosts {
         for_it.map(|(name, _)| name.clone()).collect()
     }
 
+    /// The first processes of those hosts, by the ids that this machine knows them by.
+    pub fn pids(&self, purpose: &str) -> BTreeMap<String, u32> {
+        let all = self.all();
+        let for_it = all.iter().filter(|(_, host)| host.purpose == purpose);
+        let pids = for_it.filter_map(|(name, host)| Some((name.clone(), host.guest.pid()?)));
+        pids.collect()
+    }
+
     /// What they have said.
     pub fn said(&self) -> String {
         let all = self.all();

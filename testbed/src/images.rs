@@ -113,9 +113,11 @@ impl Image {
                 command: &["run"],
                 needs: &[CERTIFICATES],
                 capabilities: &[
+                    Capability::DecompressesConfig,
                     Capability::PrivateTypes,
                     Capability::RestrictedPodSecurity,
                     Capability::SignsCertificates,
+                    Capability::SkipsHaproxy,
                 ],
             },
             Self::CapiProxy => Recipe {

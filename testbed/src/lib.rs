@@ -66,5 +66,6 @@ pub mod switchable_proxy;
 pub mod terminal;
 pub mod testbed;
 pub mod view;
+pub mod virtual_machines;
 pub mod wait;
 pub mod work_dir;

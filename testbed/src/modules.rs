@@ -24,6 +24,8 @@ pub enum Module {
     Node,
     /// The AWS provider.
     Aws,
+    /// The KubeVirt provider.
+    Kubevirt,
     /// What gives pods their volumes.
     Storage,
     /// etcd's command line.
@@ -65,6 +67,7 @@ impl Module {
             Self::Providers => "providers",
             Self::Node => "node",
             Self::Aws => "aws",
+            Self::Kubevirt => "kubevirt",
             Self::Storage => "storage",
             Self::Etcdctl => "etcdctl",
             Self::Etcdutl => "etcdutl",
@@ -196,6 +199,14 @@ mod tests {
         assert_eq!(of(Module::Aws), of(Module::Providers));
     }
 
+    #[test]
+    fn the_kubevirt_provider_and_its_crds_have_the_same_version() {
+        let path = "sigs.k8s.io/cluster-api-provider-kubevirt";
+        let pinned = cli::crds::source::module::PINNED;
+        let (_, version) = pinned.into_iter().find(|(one, _)| *one == path).unwrap();
+        assert_eq!(Module::Kubevirt.version_of(path).unwrap(), version);
+    }
+
     /// Packages are compiled once for two modules only if all that they import has the same version in both.
     #[test]
     fn modules_share_versions_of_kubernetes_libraries() {
@@ -229,6 +240,10 @@ mod tests {
             (Module::Providers, "sigs.k8s.io/cluster-api-provider-gcp"),
             (Module::Node, "github.com/containerd/containerd/v2"),
             (Module::Aws, "sigs.k8s.io/cluster-api-provider-aws/v2"),
+            (
+                Module::Kubevirt,
+                "sigs.k8s.io/cluster-api-provider-kubevirt",
+            ),
             (Module::Storage, "github.com/rancher/local-path-provisioner"),
             (Module::Etcdctl, "go.etcd.io/etcd/etcdctl/v3"),
             (Module::Etcdutl, "go.etcd.io/etcd/etcdutl/v3"),

@@ -51,6 +51,7 @@ pub struct Identity {
     account: ServiceAccount,
     program: PathBuf,
     flags: Vec<(&'static str, String)>,
+    variables: Vec<(&'static str, String)>,
 }
 
 /// How long leaders lead without a renewal, and how often they renew.
@@ -213,6 +214,7 @@ impl Identity {
             account,
             program: program.to_owned(),
             flags: Vec::new(),
+            variables: Vec::new(),
         })
     }
 
@@ -220,6 +222,13 @@ impl Identity {
     #[must_use]
     pub fn with_flag(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.flags.push((name, value.into()));
+        self
+    }
+
+    /// Has its replicas run with a variable of the environment more.
+    #[must_use]
+    pub fn with_variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.variables.push((name, value.into()));
         self
     }
 
@@ -261,6 +270,9 @@ impl Identity {
         }
         for (name, value) in &self.flags {
             launch = launch.flag(name, value);
+        }
+        for (name, value) in &self.variables {
+            launch = launch.environment(name, value);
         }
         Ok(Replica {
             service: Service::new(launch, testbed.work_dir(), plain_health(port, "/livez")?),

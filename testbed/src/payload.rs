@@ -1,11 +1,12 @@
 //! A release payload in the form of OpenShift's, made of what can be had.
 //!
-//! etcd, the Kubernetes programs, konnectivity, OLM, the Cluster API managers, kubectl, haproxy and OpenShift's `render` are
-//! the real programs; the operators are ours; the aggregated API servers are an `api-stand-in`, which serves their groups
-//! from memory; all other images hold a `stand-in`, which serves the ports and probes of its component and, for an
-//! operator, creates the Deployments that the control plane waits for. The daemon that upgrades nodes where they are is a
-//! script that keeps to the protocol of the real one. Each image has a small real shell (busybox), because components run
-//! scripts.
+//! etcd, the Kubernetes programs, konnectivity, OLM, the Cluster API managers, kubectl, haproxy and OpenShift's
+//! `render` are the real programs; the operators are ours; the aggregated API servers are an `api-stand-in`, which
+//! serves their groups from memory; all other images hold a `stand-in`, which serves the ports and probes of its
+//! component and, for an operator, creates the Deployments that the control plane waits for. The daemon that upgrades
+//! nodes where they are is a script that keeps to the protocol of the real one. The programs that make the
+//! configuration of nodes are stand-ins with the command lines of the real ones ([`MachineConfigPrograms`]). Each image
+//! has a small real shell (busybox), because components run scripts.
 //!
 //! ```no_run
 //! # async fn example(testbed: &testbed::node::NodeTestbed) -> anyhow::Result<()> {
@@ -23,6 +24,7 @@ mod images;
 mod manifests;
 mod olm;
 mod stand_ins;
+mod templates;
 
 use std::collections::BTreeMap;
 
@@ -36,6 +38,7 @@ use crate::progress::Progress;
 use crate::registry::{self, Registry};
 
 pub(crate) use base::files as shell;
+pub use images::MachineConfigPrograms;
 use images::Made;
 pub use manifests::{BOOT_IMAGE, REGION};
 
@@ -153,10 +156,15 @@ impl Payload {
 
     /// Builds what is missing, and puts all images together.
     pub async fn build(progress: &Progress) -> Result<Self> {
+        Self::build_with(MachineConfigPrograms::default(), progress).await
+    }
+
+    /// The same with or without the programs that make the configuration of nodes.
+    pub async fn build_with(programs: MachineConfigPrograms, progress: &Progress) -> Result<Self> {
         base::install(progress).await?;
         let binaries = Binaries::ensure(&Self::PROGRAMS, progress).await?;
         Ok(Self {
-            made: images::build(&binaries, progress).await?,
+            made: images::build(&binaries, programs, progress).await?,
             stand_in: images::stand_in(progress).await?,
             kubernetes: Binary::KubeApiserver.version()?,
             olm: olm::manifests().await?,

@@ -74,6 +74,12 @@ pub const ELSEWHERE: &[Elsewhere] = &[
     hosted("infrastructure.cluster.x-k8s.io", "awsclusters/status"),
     hosted("infrastructure.cluster.x-k8s.io", "awsmachines"),
     hosted("infrastructure.cluster.x-k8s.io", "awsmachinetemplates"),
+    hosted(AGENT, "agents"),
+    hosted("capi-provider.agent-install.openshift.io", "agentclusters"),
+    hosted(
+        "capi-provider.agent-install.openshift.io",
+        "agentmachinetemplates",
+    ),
 ];
 
 /// Rights that nothing on the testbed uses, with the reason.
@@ -87,14 +93,15 @@ pub const UNPROVEN: &[Unproven] = &[
     // OpenShift's own networks, which a management cluster of Kubernetes does not serve.
     unproven("config.openshift.io", "networks"),
     // Platforms whose kinds are not here.
-    unproven("agent-install.openshift.io", ANY),
-    unproven("capi-provider.agent-install.openshift.io", ANY),
     unproven("", "azuremachinetemplates"),
     unproven("", "ibmpowervsmachinetemplates"),
     unproven("", "kubevirtclusters"),
     unproven("", "kubevirtclusters/status"),
     unproven("", "kubevirtmachines"),
     unproven("", "kubevirtmachinetemplates"),
+    unproven("cdi.kubevirt.io", "datavolumes"),
+    unproven("", "nodes"),
+    verbs(&["create", "delete"], "routes"),
     // Pools with other settings: upgrades where nodes are, and health checks of machines that have start.
     verbs(&["create", "patch", "delete"], "machinehealthchecks"),
     verbs(&["create", "patch", "delete"], "machinesets"),
@@ -129,6 +136,9 @@ const ANY: &str = "*";
 const REVIEWS: Resource<'_> = Resource::new("authorization.k8s.io/v1", "subjectaccessreviews");
 const RBAC: &str = "rbac.authorization.k8s.io";
 const CERTIFICATES: &str = "certificates.k8s.io";
+/// The group of Agents, and how the roles begin that let a provider use them.
+const AGENT: &str = "agent-install.openshift.io";
+const AGENT_ROLE: &str = "capi-provider-role-";
 /// The role of PKI operators: its author does not hold it, so to bind it is a right of its own.
 const PKI_OPERATOR: &str = "hypershift-control-plane-pki-operator";
 /// How long the API server may take to heed a role.
@@ -508,6 +518,15 @@ impl Request {
         }
         if request.verb == "patch" && request.group == RBAC {
             match request.resource.as_str() {
+                // Escalation is refused: its author needs what it grants.
+                "roles" if request.name.starts_with(AGENT_ROLE) => {
+                    let verbs = ["get", "list", "watch", "update", "patch"];
+                    all.extend(verbs.map(|verb| Self {
+                        group: AGENT.to_owned(),
+                        name: String::new(),
+                        ..with(verb, "agents")
+                    }));
+                }
                 "roles" => all.push(with("escalate", "roles")),
                 "rolebindings" => all.push(with("bind", "roles")),
                 "clusterrolebindings" if request.name.starts_with(PKI_OPERATOR) => all.push(Self {

@@ -7,8 +7,10 @@ use crate::server::{Server, stamp};
 
 pub(crate) const NAMESPACE: &str = "clusters-one";
 const CORE: &str = "cluster.x-k8s.io";
+/// The group of the provider of platform Agent, which is none of Cluster API's.
+pub(crate) const AGENT_PROVIDER: &str = "capi-provider.agent-install.openshift.io";
 /// Prefix of the group, kind, whether there is a status subresource.
-const KINDS: [(&str, &str, bool); 22] = [
+const KINDS: [(&str, &str, bool); 25] = [
     ("", "Cluster", true),
     ("", "ClusterClass", true),
     ("", "MachineDeployment", true),
@@ -27,6 +29,9 @@ const KINDS: [(&str, &str, bool); 22] = [
     ("infrastructure.", "AWSCluster", true),
     ("infrastructure.", "AWSMachine", true),
     ("infrastructure.", "AWSClusterStaticIdentity", false),
+    ("infrastructure.", "KubevirtCluster", true),
+    ("infrastructure.", "KubevirtMachine", true),
+    ("infrastructure.", "KubevirtMachineTemplate", false),
     ("addons.", "ClusterResourceSet", true),
     ("addons.", "ClusterResourceSetBinding", false),
     ("ipam.", "IPAddress", false),
@@ -40,12 +45,12 @@ pub(crate) fn resources() -> Vec<Resource> {
         for suffix in [CORE, "cluster.hypershift.openshift.io"] {
             resources.push(Resource {
                 group: format!("{prefix}{suffix}"),
-                version: "v1beta2".into(),
+                version: version(kind).into(),
                 plural: format!("{}s", kind.to_lowercase()),
                 kind: kind.into(),
                 namespaced: kind != "AWSClusterStaticIdentity",
                 has_status,
-                served: vec!["v1beta1".into(), "v1beta2".into()],
+                served: served(kind).iter().map(|&one| one.into()).collect(),
             });
         }
     }
@@ -56,6 +61,13 @@ pub(crate) fn resources() -> Vec<Resource> {
         ("coordination.k8s.io", "Lease"),
         ("autoscaling", "HorizontalPodAutoscaler"),
         ("hypershift.openshift.io", "HostedControlPlane"),
+        ("kubevirt.io", "VirtualMachine"),
+        (AGENT_PROVIDER, "AgentCluster"),
+        (AGENT_PROVIDER, "AgentMachine"),
+        (AGENT_PROVIDER, "AgentMachineTemplate"),
+        ("agent-install.openshift.io", "Agent"),
+        ("extensions.hive.openshift.io", "AgentClusterInstall"),
+        ("hive.openshift.io", "ClusterDeployment"),
     ] {
         resources.push(Resource {
             group: group.into(),
@@ -74,6 +86,20 @@ pub(crate) fn resource(group: &str, kind: &str) -> Resource {
     let mut all = resources().into_iter();
     all.find(|resource| resource.group == group && resource.kind == kind)
         .expect("a kind that is served")
+}
+
+/// The versions of a kind: the provider for KubeVirt has one of its own.
+fn served(kind: &str) -> &'static [&'static str] {
+    if kind.starts_with("Kubevirt") {
+        &["v1alpha1"]
+    } else {
+        &["v1beta1", "v1beta2"]
+    }
+}
+
+/// The newest of them, in which objects are stored.
+fn version(kind: &str) -> &'static str {
+    served(kind).last().expect("a version")
 }
 
 /// The standard group of a kind.
@@ -268,7 +294,7 @@ pub(crate) fn reference(kind: &str, name: &str) -> Value {
 }
 
 pub(crate) fn body(kind: &str, name: &str, owners: &[&Object], spec: &Value, clock: u64) -> Value {
-    let api_version = format!("{}/v1beta2", group(kind));
+    let api_version = format!("{}/{}", group(kind), version(kind));
     let applied = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
     let mut body = json!({
         "metadata": {

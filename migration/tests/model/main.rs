@@ -16,6 +16,7 @@ mod server;
 mod crashes;
 mod figures;
 mod others;
+mod platforms;
 mod preflight;
 mod properties;
 mod round_trips;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::bootstrap::Bootstrap;
+use crate::selector::Selector;
 
 /// Label by which an Agent names the `AgentMachine` that has taken it.
 pub(crate) const TAKEN_BY: &str = "agentMachineRef";
@@ -19,8 +20,8 @@ const UNBOUND: [&str; 5] = [
 /// What has to be true of an Agent for its machine to be ready.
 const INSTALLED: [&str; 4] = ["SpecSynced", "Validated", "RequirementsMet", "Installed"];
 
-/// Whether a machine that requests these labels may take it.
-pub(crate) fn is_free(agent: &Value, selector: &Value) -> bool {
+/// Whether a machine with this selector may take it.
+pub(crate) fn is_free(agent: &Value, selector: &Selector) -> bool {
     let is = |kind: &str, status: &str| {
         condition(agent, kind).is_none_or(|found| found["status"] == status)
     };
@@ -28,15 +29,7 @@ pub(crate) fn is_free(agent: &Value, selector: &Value) -> bool {
         && agent["metadata"]["labels"][TAKEN_BY].is_null()
         && is("Bound", "False")
         && is("Validated", "True")
-        && matches(agent, selector)
-}
-
-fn matches(agent: &Value, selector: &Value) -> bool {
-    let desired = selector["matchLabels"].as_object();
-    let labels = &agent["metadata"]["labels"];
-    let mut desired = desired.into_iter().flatten();
-    // Pools request nothing else on a testbed.
-    selector["matchExpressions"].is_null() && desired.all(|(key, value)| labels[key] == *value)
+        && selector.matches(&agent["metadata"]["labels"])
 }
 
 /// An Agent as it is once a machine has taken it.
@@ -143,12 +136,11 @@ mod tests {
 
     #[test]
     fn only_free_matching_agents_are_bound() {
-        let large = json!({ "matchLabels": { "size": "large" } });
-        assert!(is_free(&agent(), &large) && is_free(&agent(), &Value::Null));
-        assert!(!is_free(
-            &agent(),
-            &json!({ "matchLabels": { "size": "small" } })
-        ));
+        let size =
+            |size: &str| Selector::parse(&json!({ "matchLabels": { "size": size } })).unwrap();
+        let large = size("large");
+        assert!(is_free(&agent(), &large) && is_free(&agent(), &Selector::default()));
+        assert!(!is_free(&agent(), &size("small")));
         for (at, value) in [
             ("/spec/approved", json!(false)),
             (
@@ -178,7 +170,8 @@ mod tests {
         let machine = json!({ "metadata": { "namespace": "ns", "uid": "u" } });
         let deployment = json!({ "namespace": "ns", "name": "c" });
         let taken = taken(&agent(), &machine, &deployment, &user_data);
-        assert!(!is_free(&taken, &Value::Null));
+        assert_eq!(taken["metadata"]["labels"][TAKEN_BY], "u");
+        assert!(!is_free(&taken, &Selector::default()));
         assert_eq!(
             taken["spec"]["ignitionEndpointTokenReference"]["name"],
             "agent-user-data"

@@ -11,6 +11,7 @@ use crate::objects::{
     has_finalizer, is_going, name, owner, with_finalizer, within, without_finalizer,
 };
 use crate::provider::Provider;
+use crate::selector::Selector;
 use crate::{cluster, hook, node};
 
 const FINALIZER: &str = "agentmachine.agent-install.openshift.io/deprovision";
@@ -244,8 +245,9 @@ async fn find(
     if let Some(ours) = agents.iter().find(is_ours) {
         return Ok(Some(ours.clone()));
     }
-    let selector = &pair.own["spec"]["agentLabelSelector"];
-    for free in agents.iter().filter(|one| agent::is_free(one, selector)) {
+    let selector = Selector::parse(&pair.own["spec"]["agentLabelSelector"]);
+    let selector = selector.context("spec.agentLabelSelector")?;
+    for free in agents.iter().filter(|one| agent::is_free(one, &selector)) {
         let path = format!("{}/{}", provider.agents(), name(free));
         let taken = agent::taken(free, pair.own, deployment, user_data);
         // If another writer was quicker, there is the next.

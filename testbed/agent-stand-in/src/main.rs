@@ -22,6 +22,7 @@ mod machine;
 mod node;
 mod objects;
 mod provider;
+mod selector;
 
 use std::process::ExitCode;
 

@@ -84,7 +84,8 @@ impl<'a> Pod<'a> {
 
     /// The component that it belongs to, by its labels; its own name if they do not say.
     pub(crate) fn component(&self) -> &'a str {
-        let labels = [COMPONENT, "app", "name", "k8s-app", "kubevirt.io"];
+        // Pods of virtual machines have all labels of their machine, a name among them.
+        let labels = [COMPONENT, "kubevirt.io", "app", "name", "k8s-app"];
         let found = labels.iter().map(|key| self.label(key));
         let name = found
             .into_iter()

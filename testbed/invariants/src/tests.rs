@@ -686,7 +686,7 @@ fn exceptions_cover_pods_and_templates() {
 fn virtual_machines_are_no_part_of_the_control_plane() {
     let mut machine =
         json!({ "kind": "Pod", "metadata": { "name": "virt-launcher-1" }, "spec": {} });
-    machine["metadata"]["labels"] = json!({ "kubevirt.io": "virt-launcher" });
+    machine["metadata"]["labels"] = json!({ "kubevirt.io": "virt-launcher", "name": "worker-1" });
     let mut observed = healthy();
     observed.objects.push(machine);
     assert!(findings(&observed).is_empty());

@@ -97,6 +97,12 @@ impl Binary {
                 package: "sigs.k8s.io/cluster-api-provider-aws/v2",
                 version_package: None,
             },
+            Self::KubevirtProvider => Recipe {
+                module: Module::Kubevirt,
+                versioned_by: "sigs.k8s.io/cluster-api-provider-kubevirt",
+                package: "sigs.k8s.io/cluster-api-provider-kubevirt",
+                version_package: None,
+            },
             Self::LocalPath => Recipe {
                 module: Module::Storage,
                 versioned_by: "github.com/rancher/local-path-provisioner",

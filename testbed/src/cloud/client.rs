@@ -1,5 +1,6 @@
 //! A small client of AWS's query API, as far as the testbed needs it. The fake cloud checks no signature.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
 
@@ -74,6 +75,16 @@ impl Cloud {
         let only = [("Filter.1.Name", "tag-key"), ("Filter.1.Value.1", &tag)];
         let response = self.ask(EC2, "DescribeInstances", &only).await?;
         Ok(instances(&response))
+    }
+
+    /// The tags of an instance.
+    pub async fn tags(&self, instance: &str) -> Result<BTreeMap<String, String>> {
+        let only = [
+            ("Filter.1.Name", "resource-id"),
+            ("Filter.1.Value.1", instance),
+        ];
+        let response = self.ask(EC2, "DescribeTags", &only).await?;
+        Ok(tags(&response))
     }
 
     /// The user data of an instance, for its first boot.
@@ -212,6 +223,14 @@ fn instances(response: &str) -> Vec<Instance> {
         .collect()
 }
 
+/// The tags of a response.
+fn tags(response: &str) -> BTreeMap<String, String> {
+    let parts = response.split("<resourceId>").skip(1);
+    parts
+        .map(|part| (text(part, "key"), text(part, "value")))
+        .collect()
+}
+
 fn text(part: &str, field: &str) -> String {
     inside(part, field).unwrap_or_default().to_owned()
 }
@@ -254,6 +273,16 @@ mod tests {
         assert_eq!(found[0].address, "198.18.4.130");
         assert_eq!(found[0].zone, "us-east-1a");
         assert_eq!(found[1].id, "i-2");
+    }
+
+    #[test]
+    fn tags_are_read_from_the_response() {
+        let response = "<tagSet><item><resourceId>i-1</resourceId><resourceType>instance</resourceType>\
+            <key>cost</key><value>1</value></item>\
+            <item><resourceId>i-1</resourceId><key>empty</key><value></value></item></tagSet>";
+        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let expected = [tag("cost", "1"), tag("empty", "")];
+        assert_eq!(tags(response), expected.into());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::client::Resource;
 use crate::node::NodeTestbed;
+use crate::virtual_machines::{DATA_VOLUMES, INSTANCES, MACHINES};
 
 const EVENTS: Resource<'_> = Resource::new("v1", "events");
 /// How much of each log is shown.
@@ -39,10 +40,17 @@ pub(super) async fn show(fixture: &Fixture) {
     }
     for capi_types in [CapiTypes::Private, CapiTypes::Standard] {
         let (core, provider) = (group::core(capi_types), group::infrastructure(capi_types));
-        for (group, plural) in [(core, "machines"), (provider, "awsmachines")] {
-            let version = format!("{group}/v1beta2");
+        for (group, version, plural) in [
+            (&core, "v1beta2", "machines"),
+            (&provider, "v1beta2", "awsmachines"),
+            (&provider, "v1alpha1", "kubevirtmachines"),
+        ] {
+            let version = format!("{group}/{version}");
             text.push_str(&all_conditions(testbed, &Resource::new(&version, plural)).await);
         }
+    }
+    for of in [MACHINES, INSTANCES, DATA_VOLUMES] {
+        text.push_str(&all_conditions(testbed, &of).await);
     }
     for pod in list(testbed, &PODS.all()).await {
         text.push_str(&containers(&pod));

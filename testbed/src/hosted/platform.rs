@@ -2,6 +2,7 @@
 
 mod agent;
 mod aws;
+mod kubevirt;
 mod none;
 
 use anyhow::Result;
@@ -9,6 +10,7 @@ use anyhow::Result;
 use super::Cluster;
 use crate::agents::AgentService;
 use crate::hosts::Hosts;
+use crate::virtual_machines::VirtualMachines;
 
 /// The platform of the machines.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +19,8 @@ pub enum Platform<'a> {
     Aws,
     /// An Agent service, with the stand-in for the provider.
     Agent(&'a AgentService),
+    /// KubeVirt's stand-in, with the stock provider.
+    Kubevirt(&'a VirtualMachines),
     /// Nowhere: the cluster's user brings them.
     None(&'a Hosts),
 }
@@ -29,6 +33,7 @@ impl Platform<'_> {
         match self {
             Self::Aws => "aws",
             Self::Agent(_) => "agent",
+            Self::Kubevirt(_) => "kubevirt",
             Self::None(_) => "none",
         }
     }
@@ -37,7 +42,7 @@ impl Platform<'_> {
     pub(super) fn pool(self, cluster: &str) -> String {
         match self {
             Self::Aws => aws::pool(cluster),
-            Self::Agent(_) | Self::None(_) => cluster.to_owned(),
+            Self::Agent(_) | Self::Kubevirt(_) | Self::None(_) => cluster.to_owned(),
         }
     }
 
@@ -46,6 +51,7 @@ impl Platform<'_> {
         match self {
             Self::Aws => aws::flags(cluster),
             Self::Agent(_) => Ok(agent::flags(cluster)),
+            Self::Kubevirt(machines) => kubevirt::flags(cluster, machines),
             Self::None(_) => Ok(none::flags(cluster)),
         }
     }
@@ -54,7 +60,7 @@ impl Platform<'_> {
     pub(super) async fn prepare(self, cluster: &Cluster<'_>) -> Result<()> {
         match self {
             Self::Aws => cluster.has_profile().await,
-            Self::Agent(_) | Self::None(_) => Ok(()),
+            Self::Agent(_) | Self::Kubevirt(_) | Self::None(_) => Ok(()),
         }
     }
 
@@ -62,14 +68,14 @@ impl Platform<'_> {
     pub(super) async fn is_found(self, cluster: &Cluster<'_>) -> Result<()> {
         match self {
             Self::Aws => cluster.can_ask_the_cloud().await,
-            Self::Agent(_) | Self::None(_) => Ok(()),
+            Self::Agent(_) | Self::Kubevirt(_) | Self::None(_) => Ok(()),
         }
     }
 
     /// Whether Cluster API makes its machines.
     pub(super) fn makes_machines(self) -> bool {
         match self {
-            Self::Aws | Self::Agent(_) => true,
+            Self::Aws | Self::Agent(_) | Self::Kubevirt(_) => true,
             Self::None(_) => false,
         }
     }
@@ -79,6 +85,7 @@ impl Platform<'_> {
         match self {
             Self::Aws => aws::running(cluster).await,
             Self::Agent(service) => Ok(service.running(&cluster.namespace())),
+            Self::Kubevirt(machines) => machines.running(&cluster.namespace()),
             Self::None(hosts) => Ok(hosts.running(&cluster.namespace())),
         }
     }

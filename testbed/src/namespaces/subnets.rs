@@ -17,6 +17,7 @@ const PODS: u8 = 8;
 
 /// Parts of the nodes' network, after the nodes themselves.
 const ROUTER: u8 = 60;
+const IMAGES: u8 = 61;
 const FIRST_BALANCER: u8 = 64;
 
 /// The addresses of one testbed.
@@ -76,6 +77,11 @@ impl Subnets {
     /// Where names of Routes lead.
     pub fn router(self) -> Ipv4Addr {
         self.address(NODES, ROUTER)
+    }
+
+    /// Where machines find images that may not reach the nodes' own addresses.
+    pub fn images(self) -> Ipv4Addr {
+        self.address(NODES, IMAGES)
     }
 
     /// An address for a Service of type LoadBalancer, counted from 0 up to [`Self::BALANCERS`].
@@ -143,6 +149,7 @@ mod tests {
             (subnets.nodes(), "198.18.20.0/24"),
             (subnets.inside().to_string(), "198.18.21.2"),
             (subnets.router().to_string(), "198.18.20.60"),
+            (subnets.images().to_string(), "198.18.20.61"),
             (subnets.balancer(0).to_string(), "198.18.20.64"),
             (
                 subnets.balancer(Subnets::BALANCERS - 1).to_string(),

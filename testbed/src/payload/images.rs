@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::{base, stand_ins};
+use super::{base, stand_ins, templates};
 use crate::binaries::{Binaries, Binary};
 use crate::images::{Archive, Contents, File, Image, StaticProgram, build_static};
 use crate::openshift::Definitions;
@@ -30,11 +30,12 @@ pub(super) const NEEDED: [Binary; 18] = [
     Binary::Render,
 ];
 /// The tags of images with real programs, and with stand-ins that do more than to serve probes.
-pub(super) const TAGS: [&str; 15] = [
+pub(super) const TAGS: [&str; 16] = [
     "hypershift",
     "etcd",
     "hyperkube",
     "cli",
+    "cluster-autoscaler",
     "cluster-etcd-operator",
     "cluster-capi-controllers",
     "aws-cluster-api-controllers",
@@ -51,6 +52,25 @@ pub(super) const TAGS: [&str; 15] = [
 const DAEMON: &str = include_str!("machine-config-daemon.sh");
 /// Where programs lie.
 const PROGRAMS: &str = "/usr/bin";
+/// Where the templates of nodes' configuration lie.
+const TEMPLATES: &str = "/etc/mcc/templates";
+/// The names of the stand-in for the programs that make the configuration of nodes. Each is a file of its own, as in the
+/// real image, because control planes take single files out of it.
+const MACHINE_CONFIG: [&str; 3] = [
+    "machine-config-controller",
+    "machine-config-operator",
+    "machine-config-server",
+];
+
+/// Whether image `machine-config-operator` has the programs that make the configuration of nodes, and their templates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MachineConfigPrograms {
+    /// It has them, and the ignition server runs them.
+    Included,
+    /// It has the daemon only.
+    #[default]
+    LeftOut,
+}
 
 /// An image of real programs.
 #[derive(Debug)]
@@ -67,7 +87,11 @@ pub(super) async fn stand_in(progress: &Progress) -> Result<Archive> {
 }
 
 /// Builds all images of real programs.
-pub(super) async fn build(binaries: &Binaries, progress: &Progress) -> Result<Vec<Made>> {
+pub(super) async fn build(
+    binaries: &Binaries,
+    programs: MachineConfigPrograms,
+    progress: &Progress,
+) -> Result<Vec<Made>> {
     let hyperkube = tool("hyperkube", progress).await?;
     let readyz = tool("etcd-readyz", progress).await?;
     let ours = Image::ControlPlaneOperator.build(progress).await?;
@@ -124,17 +148,20 @@ pub(super) async fn build(binaries: &Binaries, progress: &Progress) -> Result<Ve
                 path(Binary::AwsProvider)?,
             ),
         )?,
+        renamed("cluster-autoscaler", "autoscaler", progress).await?,
         haproxy()?,
-        real(
-            "machine-config-operator",
+        machine_config(
             vec![
                 File::script(format!("{PROGRAMS}/machine-config-daemon"), DAEMON),
                 program(Binary::Kubectl, "kubectl")?,
                 tool("ignite", progress).await?,
             ],
-        )?,
-        api_server("openshift-apiserver", progress).await?,
-        api_server("oauth-apiserver", progress).await?,
+            programs,
+            progress,
+        )
+        .await?,
+        renamed("openshift-apiserver", "api-stand-in", progress).await?,
+        renamed("oauth-apiserver", "api-stand-in", progress).await?,
         lifecycle_manager(binaries, tool("stand-in", progress).await?)?,
         Made {
             tag: "operator-registry",
@@ -179,9 +206,29 @@ fn etcd(server: File, ctl: File, stand_in: File) -> Result<Made> {
     real("etcd", programs)
 }
 
-/// An aggregated API server: its stand-in serves its groups, from memory.
-async fn api_server(tag: &'static str, progress: &Progress) -> Result<Made> {
-    let mut program = tool("api-stand-in", progress).await?;
+/// The daemon of nodes, with the programs that make their configuration.
+async fn machine_config(
+    mut files: Vec<File>,
+    programs: MachineConfigPrograms,
+    progress: &Progress,
+) -> Result<Made> {
+    if programs == MachineConfigPrograms::Included {
+        let built = tool("machine-config", progress).await?;
+        files.extend(MACHINE_CONFIG.map(|name| {
+            let mut program = built.clone();
+            program.at = format!("{PROGRAMS}/{name}");
+            program
+        }));
+        files.extend(
+            templates::ALL.map(|(name, text)| File::text(format!("{TEMPLATES}/{name}"), text)),
+        );
+    }
+    real("machine-config-operator", files)
+}
+
+/// A stand-in that replaces one program: an aggregated API server, which it serves from memory, or the autoscaler.
+async fn renamed(tag: &'static str, stand_in: &'static str, progress: &Progress) -> Result<Made> {
+    let mut program = tool(stand_in, progress).await?;
     program.at = format!("{PROGRAMS}/{tag}");
     real(tag, vec![program])
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Stands in for the machine-config-daemon, in the part that upgrades a node where it is: it keeps to the protocol by which
 # the hosted cluster's operator leads it, and does to the node what the new payload says, as `ignite` does it at the first
-# boot. It does not boot the node: the kubelet begins again, with its new files.
+# boot: files and units, and the kernel arguments and the like of the MachineConfig that is among the files. It does not boot
+# the node: the kubelet begins again, with its new files.
 set -eu
 
 node='' root='' kubeconfig='' wanted=''

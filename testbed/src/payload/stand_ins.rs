@@ -16,7 +16,7 @@ const RENDERED: &str = "/usr/share/render";
 type Programs = (&'static str, &'static [&'static str]);
 
 /// Images whose programs are started by name.
-const NAMED: [Programs; 34] = [
+const NAMED: [Programs; 33] = [
     (
         "aws-cloud-controller-manager",
         &["/bin/aws-cloud-controller-manager"],
@@ -41,7 +41,6 @@ const NAMED: [Programs; 34] = [
         "cluster-authentication-operator",
         &["/usr/bin/authentication-operator"],
     ),
-    ("cluster-autoscaler", &["/usr/bin/cluster-autoscaler"]),
     (
         "cluster-csi-snapshot-controller-operator",
         &["/usr/bin/csi-snapshot-controller-operator"],

@@ -55,6 +55,35 @@ fn the_example_of_a_right_is_allowed_by_it_alone() {
     }
 }
 
+/// To write a role takes what it grants, unless its author may escalate it.
+#[test]
+fn requests_for_roles_take_further_rights() {
+    for (name, verbs, resource) in [
+        ("capi-provider", vec!["escalate"], "roles"),
+        (
+            "capi-provider-role-clusters-one",
+            vec!["get", "list", "watch", "update", "patch"],
+            "agents",
+        ),
+    ] {
+        let event = json!({
+            "verb": "patch",
+            "requestURI": "/",
+            "user": {},
+            "objectRef": { "apiGroup": RBAC, "resource": "roles", "namespace": "own", "name": name },
+            "responseStatus": { "code": 200 },
+        });
+        let event: Event = serde_json::from_value(event).unwrap();
+        let mut requests = Request::all_of(&event);
+        let own = requests.pop().unwrap();
+        assert_eq!((own.verb.as_str(), own.name.as_str()), ("patch", name));
+        let further: Vec<_> = requests.iter().map(|it| it.verb.as_str()).collect();
+        assert_eq!(further, verbs, "{name}");
+        let is_about_it = requests.iter().all(|it| it.resource == resource);
+        assert!(is_about_it, "{name}: {requests:?}");
+    }
+}
+
 #[test]
 fn tests_that_rights_name_exist() {
     let mut sources = Vec::new();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use control_plane_component::node_config;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -43,6 +44,8 @@ pub async fn control_plane_comes_up(admin: &ApiClient, clusters: &str, name: &st
         secret("admin-kubeconfig", "kubeconfig", KUBECONFIG),
         secret("ignition-server-ca-cert", "tls.crt", "an authority"),
         route,
+        core_config(&namespace, node_config::FIPS, &node_config::fips(false)),
+        core_config(&namespace, node_config::SSH, &node_config::ssh(None)),
     ];
     admin.apply(&made).await?;
     let status_patch = json!({ "status": {
@@ -57,6 +60,26 @@ pub async fn control_plane_comes_up(admin: &ApiClient, clusters: &str, name: &st
     let status = format!("{path}/status");
     admin.patch(&status, Patch::Merge, &status_patch).await?;
     Ok(())
+}
+
+/// A ConfigMap that the configuration of all pools begins with.
+fn core_config(namespace: &str, name: &str, spec: &Value) -> Value {
+    let manifest = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": { "name": name },
+        "spec": spec,
+    });
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "namespace": namespace,
+            "name": format!("ignition-config-{name}"),
+            "labels": { "hypershift.openshift.io/core-ignition-config": "true" },
+        },
+        "data": { "config": manifest.to_string() },
+    })
 }
 
 fn conditions() -> Vec<Value> {

@@ -1,10 +1,12 @@
-//! `extension CERTIFICATE KEY PORT`: what a user's cluster has of extensions of its API server, in one program.
+//! `extension CERTIFICATE KEY PORT`: what clusters have of extensions of their API server, in one program.
 //!
 //! An admission webhook at `/admit`: it refuses objects with the label `refuse`, and says so. The API `metrics.k8s.io`,
-//! with which `kubectl top` works: figures of the nodes are those that kubelets have.
+//! with which `kubectl top` works: figures of the nodes are those that kubelets have. Of the API
+//! `subresources.kubevirt.io`, what says which version it is.
 
 mod admission;
 mod metrics;
+mod virtualization;
 
 use std::io::{Error, Result};
 use std::path::Path;
@@ -52,6 +54,9 @@ async fn respond(request: Request) -> Response {
     println!("{path}");
     if path == ADMIT {
         return admission::review(&request.body);
+    }
+    if let Some(response) = virtualization::respond(path) {
+        return response;
     }
     metrics::respond(path).await
 }

@@ -2,11 +2,13 @@
 //!
 //! It reads the machine's user data, fetches what that refers to until it can be had, writes files, directories, links and
 //! units to their own places, and writes a script for each enabled unit into the directory UNITS: the machine has no
-//! systemd, and its first process runs those.
+//! systemd, and its first process runs those. What a MachineConfig sets beside Ignition is applied as well, which on a real
+//! node is the first work of its daemon.
 
 mod data_url;
 mod document;
 mod fetch;
+mod machine_config;
 mod unit;
 
 use std::collections::BTreeMap;
@@ -59,6 +61,7 @@ async fn run(file: &Path, units: &Path) -> Result<()> {
         drop(fs::remove_file(&link.path));
         symlink(&link.target, &link.path).map_err(|error| format!("{}: {error}", link.path))?;
     }
+    machine_config::apply(Path::new("/"))?;
     write_units(&document.systemd.units)?;
     scripts(&document.systemd.units, units)
 }

@@ -18,10 +18,9 @@ const FLAGS: [&str; 11] = [
 ];
 
 /// Ports of programs whose command line does not name them.
-const BY_NAME: [(&str, &[u16]); 21] = [
+const BY_NAME: [(&str, &[u16]); 20] = [
     ("aws-cloud-controller-manager", &[10258]),
     ("azure-cloud-controller-manager", &[10258]),
-    ("cluster-autoscaler", &[8085]),
     ("cluster-image-registry-operator", &[60000]),
     ("cluster-network-operator", &[9104]),
     ("cluster-node-tuning-operator", &[60000]),
